@@ -1,0 +1,1 @@
+"""Serves agents as OpenAI-compatible endpoints."""

@@ -1,0 +1,1 @@
+"""The agents that the agent server has built in."""

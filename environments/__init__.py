@@ -1,0 +1,1 @@
+"""The worlds, and the vocabulary that all parts share."""

@@ -1,0 +1,148 @@
+"""The two interfaces: an environment is a coroutine that talks to an agent."""
+
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import ClassVar
+
+from pydantic import BaseModel, ConfigDict
+
+from environments.types import Action, Finish, FinishReason, Message, Observation, Summary
+
+Policy = Callable[[str, Sequence[Message]], Action]
+"""An agent without memory: (conversation, its whole transcript so far) -> action."""
+
+
+class AgentStopped(Exception):
+    """The agent can't go on, by its own doing; the environment scores what was reached."""
+
+    def __init__(self, reason: FinishReason) -> None:
+        super().__init__(reason.value)
+        self.reason = reason
+
+
+class ContextLimitExceeded(AgentStopped):
+    """The transcript no longer fits the model's context."""
+
+    def __init__(self) -> None:
+        super().__init__(FinishReason.CONTEXT_LIMIT)
+
+
+class AgentUnavailable(Exception):
+    """The agent's endpoint failed after all retries: a fault, not a score."""
+
+
+class EnvironmentFault(Exception):
+    """A part the environment stands on failed (container, database, judge): a fault, not a score."""
+
+
+class Agent(ABC):
+    """Whatever answers observations: a scripted policy, a model behind HTTP, a person."""
+
+    @abstractmethod
+    async def act(self, observation: Observation) -> Action:
+        """The answer to an observation.
+
+        Raises AgentStopped (ContextLimitExceeded among them) or AgentUnavailable.
+        """
+
+
+class Environment(BaseModel, ABC):
+    """A class of world; an instance is a configured one, its fields are its configuration.
+
+    Everything but `play` works without entering `lifespan`, and cheaply.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    capacity: ClassVar[int] = 8
+    """Sessions a worker holds at once unless its task definition says otherwise."""
+
+    @abstractmethod
+    def samples(self) -> Sequence[str]:
+        """The ids of all samples, in a stable order. Raises ValueError on broken data, naming file and field."""
+
+    @abstractmethod
+    def digest(self) -> str:
+        """Hex digits that change whenever data, prompts or anything else that shapes a trial changes."""
+
+    @abstractmethod
+    async def play(self, sample: str, agent: Agent, seed: int = 0) -> Finish:
+        """One session, from the first observation to its score. Equal seeds and actions give equal sessions.
+
+        May let AgentStopped, AgentUnavailable and EnvironmentFault pass: `play_to_finish` classifies them.
+        Cancellation must free whatever the session holds.
+        """
+
+    @abstractmethod
+    def reference(self, sample: str, seed: int = 0) -> Policy:
+        """A policy known to solve the sample."""
+
+    @abstractmethod
+    def naive(self, sample: str, seed: int = 0) -> Policy:
+        """A weak heuristic without the gold data, which a real model must beat."""
+
+    @abstractmethod
+    def random(self, sample: str, seed: int = 0) -> Policy:
+        """Well-formed actions chosen by chance, the floor beside every score."""
+
+    @abstractmethod
+    def summarize(self, finishes: Sequence[Finish]) -> Summary:
+        """Named metrics over the finishes of this task. Faults among them are never counted as zero."""
+
+    @asynccontextmanager
+    async def lifespan(self) -> AsyncIterator[None]:
+        """What all sessions of a worker share (a server, a pool), from before the first to after the last."""
+        yield
+
+    def comparable(self) -> str | None:
+        """None where scores may be compared with published ones, else the reason why they may not."""
+        return None
+
+    def trusted_agents_only(self) -> bool:
+        """True where the isolation is too thin for a model: only built-in agents may play."""
+        return False
+
+
+class Transcript:
+    """Holds the histories of a session's conversations, on the agent's side."""
+
+    def __init__(self) -> None:
+        self._histories: dict[str, list[Message]] = {}
+
+    def observe(self, observation: Observation) -> Sequence[Message]:
+        """The conversation's whole history, with what is new in it."""
+        if observation.fresh:
+            self._histories.pop(observation.conversation, None)
+        history = self._histories.setdefault(observation.conversation, [])
+        history.extend(observation.messages)
+        return history
+
+    def answer(self, observation: Observation, action: Action) -> None:
+        """Record the action that answered the observation."""
+        self._histories[observation.conversation].append(action.message())
+
+
+class PolicyAgent(Agent):
+    """A policy with a transcript: what plays in one process, for tests and checks."""
+
+    def __init__(self, policy: Policy) -> None:
+        self._policy = policy
+        self._transcript = Transcript()
+
+    async def act(self, observation: Observation) -> Action:
+        action = self._policy(observation.conversation, tuple(self._transcript.observe(observation)))
+        self._transcript.answer(observation, action)
+        return action
+
+
+async def play_to_finish(environment: Environment, sample: str, agent: Agent, seed: int = 0) -> Finish:
+    """One session whose every failure is a finish: the one place where failures of `play` are classified."""
+    try:
+        return await environment.play(sample, agent, seed)
+    except AgentStopped as stopped:
+        return Finish(reason=stopped.reason, score=0.0)
+    except AgentUnavailable as unavailable:
+        return Finish.fault(FinishReason.AGENT_ERROR, str(unavailable))
+    except Exception as error:
+        return Finish.fault(FinishReason.TASK_ERROR, f"{type(error).__name__}: {error}")

@@ -1,0 +1,1 @@
+"""Plan, assign, play, journal, report."""

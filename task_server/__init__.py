@@ -1,0 +1,1 @@
+"""Controller and workers: hold the sessions of environments, over HTTP."""

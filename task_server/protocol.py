@@ -1,0 +1,175 @@
+"""What travels between client, controller and workers: requests, replies, errors."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from environments.types import Action, Finish, FinishReason, Observation, Value
+
+SessionId = Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
+"""128 random bits in hex, chosen by the client, so that a start can be repeated."""
+
+MAX_REQUEST_BYTES = 8 << 20
+SESSION_LEASE_S = 60.0
+"""A session that no client has asked for or renewed for this long is ended."""
+
+
+class StartSession(Value):
+    """`POST /sessions`: place and start a session. Repeatable: the same id gives the same first step."""
+
+    session: SessionId
+    task: str
+    sample: str
+    seed: int = 0
+    lease_s: float = Field(default=SESSION_LEASE_S, gt=0, le=3600)
+
+
+class Act(Value):
+    """The agent answers the observation."""
+
+    kind: Literal["action"] = "action"
+    action: Action
+
+
+class Stop(Value):
+    """The agent can't go on, by its own doing; the environment scores what was reached."""
+
+    kind: Literal["stop"] = "stop"
+    reason: Literal[FinishReason.CONTEXT_LIMIT, FinishReason.TURN_LIMIT]
+
+
+class TurnRequest(Value):
+    """`POST /sessions/{id}/turns`: answer turn `turn`. Repeatable; a gap or another answer is a 409."""
+
+    turn: int = Field(ge=1)
+    reply: Annotated[Act | Stop, Field(discriminator="kind")]
+
+
+class Observed(Value):
+    """The session waits for the agent's answer to turn `turn`, counted from 1."""
+
+    kind: Literal["observation"] = "observation"
+    turn: int = Field(ge=1)
+    observation: Observation
+
+
+class Finished(Value):
+    """The session is over and its slot is free."""
+
+    kind: Literal["finish"] = "finish"
+    finish: Finish
+
+
+Step = Annotated[Observed | Finished, Field(discriminator="kind")]
+
+
+class Started(Value):
+    """Answer to `POST /sessions`."""
+
+    worker: str
+    url: str
+    """Base URL of the worker that holds the session; turns go straight there where it can be reached."""
+    step: Step
+
+
+class Turned(Value):
+    """Answer to `POST /sessions/{id}/turns`."""
+
+    step: Step
+
+
+class RenewLeases(Value):
+    """`POST /leases`: keep sessions alive during long model calls, many at once."""
+
+    sessions: tuple[SessionId, ...] = Field(max_length=10_000)
+
+
+class LeasesRenewed(Value):
+    """Answer to `POST /leases`: those of the sessions that no longer live here."""
+
+    lost: tuple[SessionId, ...]
+
+
+class TaskStanding(Value):
+    """What a task can take now, over all workers that hold it."""
+
+    name: str
+    environment: str
+    total: int = Field(ge=0)
+    free: int = Field(ge=0)
+    waiting: str | None = None
+    """Why nothing can start, where nothing can: starting, draining, or what is broken."""
+
+
+class TaskList(Value):
+    """Answer to `GET /tasks`. With `?after=VERSION&wait_s=S` it comes when the list changed, or after S seconds."""
+
+    version: str
+    tasks: tuple[TaskStanding, ...]
+
+
+class SampleList(Value):
+    """Answer to `GET /tasks/{task}/samples`."""
+
+    task: str
+    environment: str
+    samples: tuple[str, ...]
+    digest: str
+    """Changes when data, prompts or configuration change: `Environment.digest`."""
+    comparable: str | None = None
+    """Why scores may not be compared with published ones: `Environment.comparable`."""
+    trusted_agents_only: bool = False
+
+
+class SummarizeRequest(Value):
+    """`POST /tasks/{task}/summary`; the answer is a `Summary`."""
+
+    finishes: tuple[Finish, ...]
+
+
+class HeldSession(Value):
+    """A live session, as a heartbeat lists it."""
+
+    session: SessionId
+    task: str
+
+
+class Heartbeat(Value):
+    """`POST /workers`: everything a controller knows of a worker. `sequence` grows within one `boot`."""
+
+    worker: str
+    boot: str
+    url: str
+    sequence: int = Field(ge=0)
+    draining: bool = False
+    tasks: tuple[TaskStanding, ...]
+    sessions: tuple[HeldSession, ...]
+
+
+class HeartbeatTaken(Value):
+    """Answer to a heartbeat."""
+
+    lease_s: float
+    """A worker silent for this long is taken for lost; it ends its sessions after 0.7 of it without an answer."""
+
+
+class Problem(Value):
+    """Every error reply (RFC 9457): `type` maps to one exception class, `retryable` says whether a retry can help."""
+
+    type: Literal[
+        "bad_request",
+        "unauthorized",
+        "unknown_task",
+        "unknown_sample",
+        "unknown_session",
+        "turn_conflict",
+        "no_capacity",
+        "not_ready",
+        "worker_lost",
+        "too_large",
+        "internal",
+    ]
+    title: str
+    detail: str = ""
+    retryable: bool = False
+    retry_after_s: float | None = None

@@ -1,0 +1,38 @@
+"""What tests share: where the public data lies, and which real parts this machine has."""
+
+import os
+import shutil
+from pathlib import Path
+
+SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+"""The public data beside the checkout; tests marked `shared` run only where it is."""
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def missing(part: str) -> str | None:
+    """Why tests marked with a part can't run here, or None where they can."""
+    return {"docker": _docker, "mariadb": _mariadb, "shared": _shared}[part]()
+
+
+def _docker() -> str | None:
+    try:
+        import docker
+
+        client = docker.from_env()
+        client.ping()
+        client.images.get(os.environ.get("PROCTOR_OS_IMAGE", "proctor-os:latest"))
+        client.close()
+    except Exception as error:
+        return f"no Docker engine with the image proctor-os: {error}; `make test` as root sets both up"
+    return None
+
+
+def _mariadb() -> str | None:
+    if shutil.which("mariadbd", path=os.environ.get("PATH", "") + ":/usr/sbin"):
+        return None
+    return "no mariadbd; install mariadb-server, or run `make test` as root, which does"
+
+
+def _shared() -> str | None:
+    return None if SHARED_DATA.is_dir() else f"no public data at {SHARED_DATA}"
