@@ -1,0 +1,154 @@
+"""A bounded request gives a whole reply or a typed failure, whatever the server does."""
+
+import asyncio
+import gzip
+import tracemalloc
+import zlib
+from collections.abc import AsyncIterator, Callable
+
+import httpx
+import pytest
+import pytest_asyncio
+
+from environments.http import (
+    ConnectionFailed,
+    DeadlineExceeded,
+    Reply,
+    ReplyTooLarge,
+    Unreachable,
+    bounded_request,
+    http_client,
+)
+from environments.types import ToolCall
+from tests.scripted_server import Script, drip, raw, reply, scripted_server, silence
+
+CAP = 100_000
+
+
+@pytest_asyncio.fixture
+async def client() -> AsyncIterator[httpx.AsyncClient]:
+    async with http_client() as client:
+        yield client
+
+
+async def ask(client: httpx.AsyncClient, *scripts: Script, deadline_s: float = 10) -> Reply:
+    async with scripted_server(*scripts) as url:
+        return await bounded_request(client, "POST", url, content=b"{}", deadline_s=deadline_s, max_bytes=CAP)
+
+
+async def test_an_error_status_is_a_reply_too(client: httpx.AsyncClient) -> None:
+    got = await ask(client, reply(b"busy", "429 Too Many Requests", ["Retry-After: 3"]))
+    assert (got.status, got.headers["retry-after"], got.body) == (429, "3", b"busy")
+
+
+async def test_a_model_is_sent_as_json_and_no_compression_is_asked_for(client: httpx.AsyncClient) -> None:
+    requests: list[bytes] = []
+    call = ToolCall(id="1", name="f", arguments="{}")
+    async with scripted_server(reply(b""), requests=requests) as url:
+        await bounded_request(client, "POST", url, json=call, deadline_s=10, max_bytes=CAP)
+    assert ToolCall.model_validate_json(requests[0]) == call
+
+
+async def test_a_server_that_never_answers_runs_into_the_deadline(client: httpx.AsyncClient) -> None:
+    with pytest.raises(DeadlineExceeded, match=r"POST http://127\.0\.0\.1:\d+.*within 0\.2 s"):
+        await ask(client, silence, deadline_s=0.2)
+
+
+async def test_a_drip_of_single_bytes_does_not_stretch_the_deadline(client: httpx.AsyncClient) -> None:
+    with pytest.raises(DeadlineExceeded):
+        await ask(client, drip, deadline_s=0.2)
+
+
+async def test_a_reply_at_the_cap_passes_and_one_byte_more_does_not(client: httpx.AsyncClient) -> None:
+    assert len((await ask(client, reply(b"x" * CAP))).body) == CAP
+    with pytest.raises(ReplyTooLarge, match="larger than 100000 bytes"):
+        await ask(client, reply(b"x" * (CAP + 1)))
+
+
+async def test_a_huge_reply_is_given_up_early(client: httpx.AsyncClient) -> None:
+    async def endless(writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 100000000000\r\n\r\n")
+        while True:
+            writer.write(bytes(1 << 20))
+            await writer.drain()
+
+    tracemalloc.start()
+    try:
+        with pytest.raises(ReplyTooLarge):
+            await ask(client, endless)
+        assert tracemalloc.get_traced_memory()[1] < 8 << 20
+    finally:
+        tracemalloc.stop()
+
+
+async def test_a_gzip_bomb_is_never_inflated(client: httpx.AsyncClient) -> None:
+    bomb = gzip.compress(gzip.compress(bytes(50 << 20)) + bytes(20 << 20))
+    assert len(bomb) < CAP
+    tracemalloc.start()
+    try:
+        with pytest.raises(ReplyTooLarge):
+            await ask(client, reply(bomb, headers=["Content-Encoding: gzip"]))
+        assert tracemalloc.get_traced_memory()[1] < 4 << 20
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("compress", [gzip.compress, zlib.compress])
+async def test_a_server_that_compresses_all_the_same_is_understood(
+    client: httpx.AsyncClient, compress: Callable[[bytes], bytes]
+) -> None:
+    got = await ask(client, reply(compress(b"hello"), headers=["Content-Encoding: gzip"]))
+    assert got.body == b"hello"
+
+
+@pytest.mark.parametrize("body", [gzip.compress(b"hello" * 100)[:-9], b"not gzip"])
+async def test_broken_compression_is_a_broken_reply(client: httpx.AsyncClient, body: bytes) -> None:
+    with pytest.raises(ConnectionFailed):
+        await ask(client, reply(body, headers=["Content-Encoding: gzip"]))
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\nshort",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhel",
+        b"SSH-2.0-OpenSSH_9.2\r\n",
+        b"HTTP/1.1 abc\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nX: " + b"y" * 100_000 + b"\r\n\r\n",
+    ],
+)
+async def test_a_reply_cut_short_or_not_http_is_a_broken_connection(client: httpx.AsyncClient, sent: bytes) -> None:
+    with pytest.raises(ConnectionFailed):
+        await ask(client, raw(sent))
+
+
+async def test_a_closed_port_is_unreachable(client: httpx.AsyncClient) -> None:
+    async with scripted_server(silence) as url:
+        pass
+    with pytest.raises(Unreachable):
+        await bounded_request(client, "GET", url, deadline_s=10, max_bytes=CAP)
+
+
+async def test_a_redirect_is_not_followed(client: httpx.AsyncClient) -> None:
+    got = await ask(client, reply(b"", "302 Found", ["Location: http://127.0.0.1:1/"]))
+    assert got.status == 302
+
+
+async def test_cookies_are_not_kept(client: httpx.AsyncClient) -> None:
+    assert (await ask(client, reply(b"", headers=["Set-Cookie: a=b"]))).status == 200
+    assert not client.cookies
+    assert not client.build_request("GET", "http://127.0.0.1").headers.get("cookie")
+
+
+async def test_a_password_in_a_url_is_in_no_message(client: httpx.AsyncClient) -> None:
+    with pytest.raises(Unreachable) as caught:
+        await bounded_request(client, "GET", "http://127.0.0.1:1/x?key=canary", deadline_s=5, max_bytes=CAP)
+    assert "canary" not in str(caught.value)
+
+
+async def test_any_httpx_client_will_do() -> None:
+    transport = httpx.MockTransport(lambda request: httpx.Response(200, content=request.content))
+    async with httpx.AsyncClient(transport=transport) as client:
+        got = await bounded_request(client, "POST", "http://x/", json=[1], deadline_s=5, max_bytes=CAP)
+    assert got.body == b"[1]"

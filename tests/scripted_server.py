@@ -1,0 +1,78 @@
+"""A TCP server that answers its n-th connection by the n-th script: for replies no HTTP framework would send."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+
+Script = Callable[[asyncio.StreamWriter], Awaitable[None]]
+
+
+def reply(body: bytes, status: str = "200 OK", headers: Sequence[str] = ()) -> Script:
+    """A whole reply, closing the connection after it."""
+    head = [f"HTTP/1.1 {status}", f"Content-Length: {len(body)}", "Connection: close", *headers]
+
+    async def script(writer: asyncio.StreamWriter) -> None:
+        writer.write("\r\n".join([*head, "", ""]).encode() + body)
+
+    return script
+
+
+def raw(*chunks: bytes) -> Script:
+    """Exactly these bytes, then the end of the connection."""
+
+    async def script(writer: asyncio.StreamWriter) -> None:
+        for chunk in chunks:
+            writer.write(chunk)
+
+    return script
+
+
+async def silence(writer: asyncio.StreamWriter) -> None:
+    """Never answers."""
+    await asyncio.Event().wait()
+
+
+async def drip(writer: asyncio.StreamWriter) -> None:
+    """Answers 200 and then a byte at a time, without end."""
+    writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000000\r\n\r\n")
+    while True:
+        writer.write(b" ")
+        await writer.drain()
+        await asyncio.sleep(0.001)
+
+
+@asynccontextmanager
+async def scripted_server(*scripts: Script, requests: list[bytes] | None = None) -> AsyncIterator[str]:
+    """The base URL of a server; the last script serves all further connections. Bodies go to `requests`."""
+    taken = iter(scripts)
+    handlers: set[asyncio.Task[None]] = set()
+
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        handlers.add(task)
+        try:
+            body = await _body(reader)
+            if requests is not None:
+                requests.append(body)
+            await next(taken, scripts[-1])(writer)
+            await writer.drain()
+        except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
+            pass
+        finally:
+            writer.close()
+
+    server = await asyncio.start_server(handle, "127.0.0.1", 0)
+    try:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    finally:
+        server.close()
+        for task in handlers:
+            task.cancel()
+        await asyncio.gather(*handlers, return_exceptions=True)
+
+
+async def _body(reader: asyncio.StreamReader) -> bytes:
+    head = (await reader.readuntil(b"\r\n\r\n")).lower()
+    length = head.partition(b"content-length:")[2].split(b"\r\n")[0].strip()
+    return await reader.readexactly(int(length or 0))
