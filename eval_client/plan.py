@@ -1,0 +1,244 @@
+"""The plan: which agents play which tasks, within which limits."""
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, JsonValue, model_validator
+
+from environments.definition import NAME, TaskDefinition
+from environments.types import Value
+from environments.yaml_file import FileError, load
+
+Name = Annotated[str, Field(pattern=NAME)]
+BUILTIN_ENDPOINT = "built-in"
+DEFAULT_ENDPOINT = "default"
+
+
+class Endpoint(Value):
+    """An OpenAI-compatible endpoint, and the limits its agents share."""
+
+    name: Name
+    base_url: str | None = Field(default=None, pattern=r"^https?://")
+    """Up to and including `/v1`; `OPENAI_BASE_URL` if absent."""
+    api_key_env: str = "OPENAI_API_KEY"
+    """The NAME of the environment variable that holds the key. Keys never stand in a plan."""
+    concurrency: int = Field(default=16, ge=1, le=10_000)
+    """Trials in flight at once over all agents of this endpoint; shrinks on 429 and recovers."""
+    deadline_s: float = Field(default=600, gt=0)
+    """Longest a single request may take, in seconds."""
+    max_tries: int = Field(default=6, ge=1, le=100)
+    max_retry_s: float = Field(default=600, gt=0)
+    """Longest a model call may take with all its retries, in seconds."""
+
+
+class Price(Value):
+    """Money per million tokens, in any one currency."""
+
+    input: float = Field(ge=0)
+    output: float = Field(ge=0)
+
+
+class AgentEntry(Value):
+    """An agent under test: a model behind an endpoint, or one of Proctor's built-in agents."""
+
+    name: Name
+    builtin: Literal["reference", "naive", "random"] | None = None
+    """A built-in agent. Without `endpoint`, an agent server is started for this run."""
+    endpoint: str | None = None
+    """The name of an entry in `endpoints`, or a base URL."""
+    model: str | None = None
+    """The endpoint's name of the model; the agent's own name if absent."""
+    sampling: dict[str, JsonValue] = Field(default_factory=dict)
+    """Passed through: temperature, top_p, max_tokens, seed, ..."""
+    concurrency: int = Field(default=16, ge=1, le=10_000)
+    """Trials of this agent in flight at once."""
+    metadata: bool = False
+    """Send task, sample, conversation, seed, epoch and turn along; built-in agents need it."""
+    price: Price | None = None
+
+    @property
+    def sends_metadata(self) -> bool:
+        """Whether requests carry the trial's metadata."""
+        return self.metadata or self.builtin is not None
+
+
+class RemoteTask(Value):
+    """A task that the plan's controller serves already."""
+
+    name: Name
+
+
+class Assignment(Value):
+    """Every agent listed plays every task listed."""
+
+    agents: tuple[Name, ...] = Field(min_length=1)
+    tasks: tuple[Name, ...] = Field(min_length=1)
+
+
+class TrialLimits(Value):
+    """What one trial may use. Turns and tokens beyond end it as `turn_limit`; seconds beyond leave it unscored."""
+
+    turns: int | None = Field(default=None, ge=1)
+    tokens: int | None = Field(default=None, ge=1)
+    seconds: float | None = Field(default=None, gt=0)
+
+
+class RunLimits(Value):
+    """What the whole run may use; reaching a limit stops it, to be resumed with a higher one."""
+
+    tokens: int | None = Field(default=None, ge=1)
+    money: float | None = Field(default=None, gt=0)
+
+
+class Limits(Value):
+    """Bounds on everything."""
+
+    trial: TrialLimits = TrialLimits()
+    run: RunLimits = RunLimits()
+    attempts: int = Field(default=3, ge=1, le=100)
+    """Tries at a trial, per run or resume, before it is left unscored with its cause."""
+    patience_s: float = Field(default=60, gt=0)
+    """How long to wait for a part that is gone (controller, the last worker of a task) before giving its trials up."""
+
+
+class Local(Value):
+    """What `controller: local` starts for this run."""
+
+    workers: int = Field(default=1, ge=1, le=64)
+
+
+class Plan(Value):
+    """A run: agents by tasks by samples by epochs."""
+
+    name: Name = "run"
+    seed: int = 0
+    epochs: int = Field(default=1, ge=1, le=1000)
+    """How often each agent plays each sample."""
+    controller: str = Field(default="local", pattern=r"^(local|https?://.*)$")
+    """`local`: workers are started for this run and stopped after it. Else a controller's or a lone worker's URL."""
+    token_env: str = "PROCTOR_TOKEN"
+    """The NAME of the environment variable with the controller's bearer token."""
+    route: Literal["auto", "direct", "relayed"] = "auto"
+    """Whether turns go straight to the worker that holds the session, or through the controller."""
+    local: Local = Local()
+    endpoints: tuple[Endpoint, ...] = ()
+    agents: tuple[AgentEntry, ...] = Field(min_length=1)
+    tasks: tuple[TaskDefinition | RemoteTask, ...] = Field(min_length=1)
+    assignments: tuple[Assignment, ...] = ()
+    """Without any, every agent plays every task."""
+    limits: Limits = Limits()
+
+    @model_validator(mode="after")
+    def _names_agree(self) -> Self:
+        for kind, names in (
+            ("agents", [agent.name for agent in self.agents]),
+            ("tasks", [task.name for task in self.tasks]),
+            ("endpoints", [endpoint.name for endpoint in self.endpoints]),
+        ):
+            for name in names:
+                if names.count(name) > 1:
+                    raise ValueError(f"{kind}: the name {name!r} stands twice; give each its own name")
+        agents, tasks = {agent.name for agent in self.agents}, {task.name for task in self.tasks}
+        for index, assignment in enumerate(self.assignments):
+            _known(f"assignments.{index}.agents", assignment.agents, agents)
+            _known(f"assignments.{index}.tasks", assignment.tasks, tasks)
+        for agent in self.agents:
+            if agent.endpoint is not None and not agent.endpoint.startswith(("http://", "https://")):
+                _known(
+                    f"agents.{agent.name}.endpoint", (agent.endpoint,), {endpoint.name for endpoint in self.endpoints}
+                )
+        if self.controller == "local":
+            for task in self.tasks:
+                if isinstance(task, RemoteTask):
+                    raise ValueError(
+                        f"tasks.{task.name}: `environment` is missing; add it, or set `controller` to a URL that serves it"
+                    )
+        return self
+
+    def pairs(self) -> tuple[tuple[str, str], ...]:
+        """The (agent, task) pairs to play, each once, in the plan's order."""
+        if not self.assignments:
+            return tuple((agent.name, task.name) for agent in self.agents for task in self.tasks)
+        listed = ((a, t) for assignment in self.assignments for a in assignment.agents for t in assignment.tasks)
+        return tuple(dict.fromkeys(listed))
+
+    def agent(self, name: str) -> AgentEntry:
+        """The agent of this name."""
+        return next(agent for agent in self.agents if agent.name == name)
+
+    def endpoint_of(self, agent: AgentEntry) -> Endpoint:
+        """The endpoint an agent is reached at. A bare URL or none at all is an endpoint of its own name."""
+        if agent.endpoint is None:
+            if agent.builtin is not None:
+                return Endpoint(name=BUILTIN_ENDPOINT, concurrency=10_000)
+            return Endpoint(name=DEFAULT_ENDPOINT)
+        for endpoint in self.endpoints:
+            if endpoint.name == agent.endpoint:
+                return endpoint
+        digest = hashlib.blake2b(agent.endpoint.encode(), digest_size=4).hexdigest()
+        return Endpoint(name=f"url-{digest}", base_url=agent.endpoint)
+
+    def definitions(self) -> tuple[TaskDefinition, ...]:
+        """The tasks that this plan defines itself."""
+        return tuple(task for task in self.tasks if isinstance(task, TaskDefinition))
+
+    def identity(self) -> dict[str, JsonValue]:
+        """Everything that shapes a trial, as plain data: what a resumed run must not change.
+
+        Concurrency, prices, the controller's address, patience and the run's own limits may change.
+        """
+        full = self.model_dump(mode="json")
+        operational = {"concurrency", "deadline_s", "max_tries", "max_retry_s", "api_key_env", "price", "capacity"}
+        return {
+            "seed": full["seed"],
+            "epochs": full["epochs"],
+            "agents": _by_name(full["agents"], operational),
+            "endpoints": _by_name(full["endpoints"], operational),
+            "tasks": _by_name(full["tasks"], operational),
+            "pairs": sorted(f"{agent} x {task}" for agent, task in self.pairs()),
+            "limits": {"trial": full["limits"]["trial"]},
+        }
+
+
+def _known(field: str, names: Sequence[str], known: set[str]) -> None:
+    for name in names:
+        if name not in known:
+            raise ValueError(f"{field}: unknown name {name!r}; known are: {', '.join(sorted(known)) or 'none'}")
+
+
+def _by_name(entries: Sequence[dict[str, JsonValue]], leave_out: set[str]) -> JsonValue:
+    return {
+        str(entry["name"]): {key: value for key, value in entry.items() if key not in leave_out} for entry in entries
+    }
+
+
+def load_plan(path: Path, overrides: Sequence[str] = ()) -> Plan:
+    """The plan of a YAML file, data paths taken relative to it. Raises FileError."""
+    plan = load(path, Plan, overrides)
+    folder = path.resolve().parent
+    tasks = tuple(task.relative_to(folder) if isinstance(task, TaskDefinition) else task for task in plan.tasks)
+    for task in tasks:
+        if isinstance(task, TaskDefinition) and plan.controller == "local":
+            try:
+                task.build()
+            except FileError as error:
+                raise FileError(f"{path}: {error}") from error
+    return plan.model_copy(update={"tasks": tasks})
+
+
+def differences(before: JsonValue, after: JsonValue, path: str = "") -> list[str]:
+    """Where two pieces of plain data differ, one `field: before -> after` a line."""
+    if isinstance(before, dict) and isinstance(after, dict):
+        lines: list[str] = []
+        for key in sorted(before.keys() | after.keys()):
+            lines += differences(before.get(key), after.get(key), f"{path}.{key}" if path else key)
+        return lines
+    return [] if before == after else [f"{path}: {before!r} -> {after!r}"]
+
+
+def trial_seed(plan_seed: int, task: str, sample: str, epoch: int) -> int:
+    """The seed of a trial, from 0 to 2**63-1: equal for all agents, so that they can be compared in pairs."""
+    text = f"{plan_seed}\0{task}\0{sample}\0{epoch}".encode()
+    return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "big") >> 1

@@ -1,0 +1,177 @@
+"""Assignment: as good as networkx's Edmonds-Karp in every state, fair among maximum flows, and nothing starves."""
+
+import random
+from collections import Counter
+
+import networkx as nx
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from eval_client.flow import Flow, Pair
+
+
+class Scene:
+    """A random assignment problem, and what is under way in it, kept apart from the code under test."""
+
+    def __init__(self, seed: int) -> None:
+        self.chance = random.Random(seed)
+        size = self.chance.randint
+        self.endpoints = {f"e{i}": size(0, 12) for i in range(size(1, 4))}
+        self.agents = {f"a{i}": size(0, 6) for i in range(size(1, 7))}
+        self.tasks = {f"t{i}": size(0, 6) for i in range(size(1, 6))}
+        self.endpoint_of = {agent: self.chance.choice(sorted(self.endpoints)) for agent in self.agents}
+        self.owed: Counter[Pair] = Counter()
+        self.running: Counter[Pair] = Counter()
+        self.flow = Flow(self.endpoint_of)
+        for name, limit in self.endpoints.items():
+            self.flow.limit_endpoint(name, limit)
+        for name, limit in self.agents.items():
+            self.flow.limit_agent(name, limit)
+        for name, limit in self.tasks.items():
+            self.flow.limit_task(name, limit)
+        for agent in self.agents:
+            for task in self.tasks:
+                if self.chance.random() < 0.6:
+                    self.owe((agent, task), size(0, 8))
+
+    def owe(self, pair: Pair, trials: int) -> None:
+        self.owed[pair] += trials
+        self.flow.owe(pair, trials)
+
+    def maximum(self) -> int:
+        """The value of a maximum flow over what is free now, by networkx."""
+        use: Counter[str] = Counter()
+        for (agent, task), count in self.running.items():
+            for name in (self.endpoint_of[agent], agent, task):
+                use[name] += count
+        graph: nx.DiGraph[str] = nx.DiGraph()
+        graph.add_nodes_from(["source", "sink"])
+        for name, limit in self.endpoints.items():
+            graph.add_edge("source", name, capacity=max(0, limit - use[name]))
+        for name, limit in self.agents.items():
+            graph.add_edge(self.endpoint_of[name], name, capacity=max(0, limit - use[name]))
+        for name, limit in self.tasks.items():
+            graph.add_edge(name, "sink", capacity=max(0, limit - use[name]))
+        for (agent, task), count in self.owed.items():
+            graph.add_edge(agent, task, capacity=count)
+        return int(nx.maximum_flow_value(graph, "source", "sink", flow_func=nx.algorithms.flow.edmonds_karp))
+
+    def start(self) -> list[Pair]:
+        started = self.flow.start()
+        for pair in started:
+            self.owed[pair] -= 1
+            self.running[pair] += 1
+        return started
+
+    def change(self) -> None:
+        """One random event: a trial ends, a limit moves, or more is owed."""
+        event = self.chance.random()
+        running = [pair for pair, count in self.running.items() if count]
+        if event < 0.6 and running:
+            pair = self.chance.choice(running)
+            self.running[pair] -= 1
+            self.flow.release(pair)
+        elif event < 0.7:
+            name = self.chance.choice(sorted(self.tasks))
+            self.tasks[name] = self.chance.randint(0, 6)
+            self.flow.limit_task(name, self.tasks[name])
+        elif event < 0.8:
+            name = self.chance.choice(sorted(self.endpoints))
+            self.endpoints[name] = self.chance.randint(0, 12)
+            self.flow.limit_endpoint(name, self.endpoints[name])
+        elif running and event < 0.9:
+            pair = self.chance.choice(running)
+            self.running[pair] -= 1
+            self.owed[pair] += 1
+            self.flow.put_back(pair)
+        else:
+            self.owe(self.chance.choice(sorted(self.owed) or [("a0", "t0")]), 1)
+
+
+@settings(max_examples=1500, deadline=None)
+@given(seed=st.integers(0, 2**32))
+def test_every_start_is_a_maximum_flow_over_what_is_free(seed: int) -> None:
+    scene = Scene(seed)
+    for _ in range(6):
+        expected = scene.maximum()
+        assert len(scene.start()) == expected
+        assert scene.maximum() == 0
+        scene.change()
+
+
+@settings(max_examples=300, deadline=None)
+@given(seed=st.integers(0, 2**32))
+def test_nothing_is_started_beyond_a_limit_or_without_being_owed(seed: int) -> None:
+    scene = Scene(seed)
+    scene.start()
+    assert min(scene.owed.values(), default=0) >= 0
+    for kind, nodes in scene.flow.use().items():
+        limits = {"endpoint": scene.endpoints, "agent": scene.agents, "task": scene.tasks}[kind]
+        for name, (used, capacity) in nodes.items():
+            assert capacity == limits[name]
+            assert used <= capacity
+
+
+@settings(max_examples=200, deadline=None)
+@given(seed=st.integers(0, 2**32))
+def test_every_trial_owed_is_started_in_the_end(seed: int) -> None:
+    scene = Scene(seed)
+    for name in scene.endpoints:
+        scene.flow.limit_endpoint(name, 3)
+    for name in scene.agents:
+        scene.flow.limit_agent(name, 2)
+    for name in scene.tasks:
+        scene.flow.limit_task(name, 1)
+    owed = scene.owed.total()
+    under_way: list[Pair] = []
+    for _ in range(owed + 1):
+        under_way += scene.start()
+        if under_way:
+            scene.flow.release(under_way.pop(scene.chance.randrange(len(under_way))))
+    assert scene.owed.total() == 0
+
+
+def test_fifty_agents_share_the_tasks_evenly() -> None:
+    """AgentBench v0.2 gives everything to the first ten of fifty agents here."""
+    flow = Flow({f"a{i:02}": "e" for i in range(50)})
+    flow.limit_endpoint("e", 1000)
+    for i in range(50):
+        flow.limit_agent(f"a{i:02}", 20)
+        for j in range(20):
+            flow.limit_task(f"t{j:02}", 10)
+            flow.owe((f"a{i:02}", f"t{j:02}"), 10)
+    by_agent = Counter(agent for agent, _ in flow.start())
+    assert by_agent.total() == 200
+    assert set(by_agent.values()) == {4}
+
+
+def test_a_blocked_agent_is_served_by_moving_a_planned_trial() -> None:
+    flow = Flow({"a": "e1", "b": "e2"})
+    for name in ("e1", "e2"):
+        flow.limit_endpoint(name, 1)
+    for name in ("a", "b"):
+        flow.limit_agent(name, 1)
+    for name in ("x", "y"):
+        flow.limit_task(name, 1)
+    flow.owe(("a", "x"))
+    flow.owe(("a", "y"))
+    flow.owe(("b", "x"))
+    assert sorted(flow.start()) == [("a", "y"), ("b", "x")]
+
+
+def test_a_pair_says_what_it_waits_for() -> None:
+    flow = Flow({"a": "e"})
+    flow.limit_endpoint("e", 5)
+    flow.limit_agent("a", 1)
+    flow.limit_task("t", 0)
+    flow.owe(("a", "t"), 3)
+    assert flow.start() == []
+    assert flow.waits_for(("a", "t")) == "task"
+    flow.limit_task("t", 2)
+    assert flow.start() == [("a", "t")]
+    assert flow.waits_for(("a", "t")) == "agent"
+    flow.limit_agent("a", 9)
+    flow.limit_endpoint("e", 1)
+    assert flow.waits_for(("a", "t")) == "endpoint"
+    assert flow.drop(("a", "t")) == 2
+    assert flow.waits_for(("a", "t")) is None
