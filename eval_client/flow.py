@@ -138,34 +138,43 @@ class Flow:
         return self._edges[pair].progress, self._agents[pair[0]].used, self._tasks[pair[1]].used
 
     def _open_pairs(self) -> Iterable[Pair]:
-        for agent, tasks in self._owing.items():
-            if tasks and self._agents[agent].open and self._endpoints[self.endpoint_of[agent]].open:
-                yield from ((agent, task) for task in tasks if self._tasks[task].open)
+        open_tasks = self._open_tasks()
+        if open_tasks:
+            for agent, tasks in self._owing.items():
+                if tasks and self._agents[agent].open and self._endpoints[self.endpoint_of[agent]].open:
+                    yield from ((agent, task) for task in open_tasks if task in tasks)
+
+    def _open_tasks(self) -> list[str]:
+        return [name for name, node in self._tasks.items() if node.open]
 
     def _augmenting_path(self, planned: dict[Pair, int]) -> list[Vertex]:
         """A shortest path from an open endpoint to an open task in the residual graph of the planned trials, or []."""
         came: dict[Vertex, Vertex | None] = {("endpoint", name): None for name, n in self._endpoints.items() if n.open}
+        useful = list(dict.fromkeys(self._open_tasks() + [task for (_, task), count in planned.items() if count]))
         queue = deque(came)
         while queue:
             vertex = queue.popleft()
             if vertex[0] == "task" and self._tasks[vertex[1]].open:
                 return _path_to(vertex, came)
-            for following in self._residual(vertex, planned):
+            for following in self._residual(vertex, useful, planned):
                 if following not in came:
                     came[following] = vertex
                     queue.append(following)
         return []
 
-    def _residual(self, vertex: Vertex, planned: dict[Pair, int]) -> Iterable[Vertex]:
-        """Where the residual graph leads: forward over what is free, backward over planned trials."""
+    def _residual(self, vertex: Vertex, useful: list[str], planned: dict[Pair, int]) -> Iterable[Vertex]:
+        """Where the residual graph leads: forward over what is free, backward over planned trials.
+
+        Of the tasks only the useful ones count: those that are open or could lose a planned trial.
+        """
         kind, name = vertex
         if kind == "endpoint":
             for agent in self._owing:
                 if self.endpoint_of[agent] == name and self._agents[agent].open:
                     yield "agent", agent
         elif kind == "agent":
-            tasks = self._owing.get(name, {})
-            yield from (("task", task) for task in sorted(tasks, key=lambda task: tasks[task].progress))
+            owing = self._owing.get(name, {})
+            yield from (("task", task) for task in useful if task in owing)
             if any(count for (agent, _), count in planned.items() if agent == name):
                 yield "endpoint", self.endpoint_of[name]
         else:

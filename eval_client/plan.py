@@ -153,7 +153,7 @@ class Plan(Value):
             for task in self.tasks:
                 if isinstance(task, RemoteTask):
                     raise ValueError(
-                        f"tasks.{task.name}: `environment` is missing; add it, or set `controller` to a URL that serves it"
+                        f"tasks.{task.name}: no `environment`; add one, or set `controller` to a URL that serves it"
                     )
         return self
 
