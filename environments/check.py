@@ -1,7 +1,7 @@
 """Whether an environment keeps the promises of `environments.base`: what `proctor check NAME` prints."""
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncGenerator, Coroutine
 
 from environments.base import Environment
 from environments.census import Census, census
@@ -28,7 +28,7 @@ class CheckResult(Value):
 
 async def check(
     environment: Environment, samples: int = 3, seed: int = 0, deadline_s: float = 180.0
-) -> AsyncIterator[CheckResult]:
+) -> AsyncGenerator[CheckResult, None]:
     """The promises of an environment, each as soon as it is known to be kept or broken.
 
     Plays up to `samples` samples, spread over all; each promise gets `deadline_s` in total. Never raises for what the
@@ -53,7 +53,8 @@ async def check(
         if not opened.is_set():
             holder.cancel()
         ended = await _judge("the lifespan leaves nothing behind", _ended(holder, before), deadline_s)
-    yield ended
+    if lifespan.ok:
+        yield ended
 
 
 async def _judge(name: str, promise: Coroutine[object, object, None], deadline_s: float) -> CheckResult:

@@ -1,4 +1,4 @@
-"""The promises of an environment, one function each: it returns, or raises Broken and says how the promise is broken."""
+"""The promises of an environment, one function each: it returns, or raises Broken, which says how."""
 
 import asyncio
 import itertools

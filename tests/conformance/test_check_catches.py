@@ -1,0 +1,309 @@
+"""`check` can fail: each promise has an environment here that breaks it, and is caught by name."""
+
+import asyncio
+import itertools
+import os
+import subprocess
+import threading
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+
+import pytest
+
+from environments import check as checking
+from environments import promises
+from environments.base import Agent, AgentStopped, AgentUnavailable, Environment, Policy
+from environments.check import CheckResult, check
+from environments.types import Action, Finish, FinishReason, Message, Observation, Summary
+
+chance = itertools.count()
+kept: list[object] = []
+
+
+class Sound(Environment):
+    """Asks for the sample's name three times; keeps every promise."""
+
+    def samples(self) -> Sequence[str]:
+        return ["first", "second", "third"]
+
+    def digest(self) -> str:
+        return "00ff"
+
+    def question(self, sample: str, seed: int) -> str:
+        return f"your name? {seed}"
+
+    async def play(self, sample: str, agent: Agent, seed: int = 0) -> Finish:
+        right = 0
+        for _ in range(3):
+            message = Message(role="user", content=self.question(sample, seed))
+            try:
+                right += (await agent.act(Observation(messages=(message,)))).content == sample
+            except AgentStopped as stopped:
+                return Finish(reason=stopped.reason, score=right / 3)
+        return Finish(reason=FinishReason.COMPLETED, score=right / 3)
+
+    def reference(self, sample: str, seed: int = 0) -> Policy:
+        return lambda conversation, transcript: Action(content=sample)
+
+    def naive(self, sample: str, seed: int = 0) -> Policy:
+        return lambda conversation, transcript: Action(content="first")
+
+    def random(self, sample: str, seed: int = 0) -> Policy:
+        return lambda conversation, transcript: Action(content=str(seed))
+
+    def summarize(self, finishes: Sequence[Finish]) -> Summary:
+        scores = [finish.score for finish in finishes if finish.score is not None]
+        return Summary(primary="mean", metrics={"mean": sum(scores) / len(scores)})
+
+
+class NoSamples(Sound):
+    def samples(self) -> Sequence[str]:
+        return []
+
+
+class Duplicates(Sound):
+    def samples(self) -> Sequence[str]:
+        return ["first", "second", "first"]
+
+
+class ChangingSamples(Sound):
+    def samples(self) -> Sequence[str]:
+        return [f"first {next(chance)}"]
+
+
+class BrokenData(Sound):
+    def samples(self) -> Sequence[str]:
+        raise ValueError("data.jsonl: record 7: answer: missing; add it")
+
+
+class ChangingDigest(Sound):
+    def digest(self) -> str:
+        return f"{next(chance):04x}"
+
+
+class NoHexDigest(Sound):
+    def digest(self) -> str:
+        return "version one"
+
+
+class WeakReference(Sound):
+    def reference(self, sample: str, seed: int = 0) -> Policy:
+        return self.naive(sample, seed)
+
+
+class RaisingNaive(Sound):
+    def naive(self, sample: str, seed: int = 0) -> Policy:
+        return lambda conversation, transcript: Action(content=str(transcript[99]))
+
+
+class RaisingRandom(Sound):
+    def random(self, sample: str, seed: int = 0) -> Policy:
+        return lambda conversation, transcript: Action(content=str(1 // 0))
+
+
+class Fragile(Sound):
+    """A reply of no letters is an exception."""
+
+    async def play(self, sample: str, agent: Agent, seed: int = 0) -> Finish:
+        action = await agent.act(Observation(messages=(Message(role="user", content="your name?"),)))
+        assert action.content, "no reply"
+        return Finish(reason=FinishReason.COMPLETED, score=float(action.content == sample))
+
+
+class Endless(Sound):
+    """A wrong reply is asked again for ever."""
+
+    async def play(self, sample: str, agent: Agent, seed: int = 0) -> Finish:
+        question = Observation(messages=(Message(role="user", content="your name?"),))
+        while (await agent.act(question)).content not in self.samples():
+            pass
+        return Finish(reason=FinishReason.COMPLETED, score=1.0)
+
+
+class StopIsFault(Sound):
+    async def play(self, sample: str, agent: Agent, seed: int = 0) -> Finish:
+        try:
+            return await super().play(sample, _Unstopped(agent), seed)
+        except RuntimeError:
+            return Finish.fault(FinishReason.TASK_ERROR, "stopped")
+
+
+class _Unstopped(Agent):
+    def __init__(self, agent: Agent) -> None:
+        self._agent = agent
+
+    async def act(self, observation: Observation) -> Action:
+        try:
+            return await self._agent.act(observation)
+        except AgentStopped as stopped:
+            raise RuntimeError("stopped") from stopped
+
+
+class FaultIsScore(Sound):
+    async def play(self, sample: str, agent: Agent, seed: int = 0) -> Finish:
+        try:
+            return await super().play(sample, agent, seed)
+        except AgentUnavailable:
+            return Finish(reason=FinishReason.COMPLETED, score=0.0)
+
+
+class Unseeded(Sound):
+    def question(self, sample: str, seed: int) -> str:
+        return f"your name? {next(chance)}"
+
+
+class CountsFaults(Sound):
+    def summarize(self, finishes: Sequence[Finish]) -> Summary:
+        return Summary(
+            primary="mean", metrics={"mean": sum(finish.score or 0.0 for finish in finishes) / len(finishes)}
+        )
+
+
+class SwallowsCancellation(Sound):
+    async def play(self, sample: str, agent: Agent, seed: int = 0) -> Finish:
+        try:
+            return await super().play(sample, agent, seed)
+        except asyncio.CancelledError:
+            return Finish(reason=FinishReason.COMPLETED, score=0.0)
+
+
+class LeaksTasks(Sound):
+    async def play(self, sample: str, agent: Agent, seed: int = 0) -> Finish:
+        kept.append(asyncio.create_task(asyncio.Event().wait()))
+        return await super().play(sample, agent, seed)
+
+
+class LeaksThreads(Sound):
+    async def play(self, sample: str, agent: Agent, seed: int = 0) -> Finish:
+        end = threading.Event()
+        threading.Thread(target=end.wait, daemon=True).start()
+        kept.append(end)
+        return await super().play(sample, agent, seed)
+
+
+def _keep_a_process() -> None:
+    kept.append(subprocess.Popen(["sleep", "1000"]))
+
+
+class LeaksProcesses(Sound):
+    async def play(self, sample: str, agent: Agent, seed: int = 0) -> Finish:
+        _keep_a_process()
+        return await super().play(sample, agent, seed)
+
+
+class LeaksFiles(Sound):
+    async def play(self, sample: str, agent: Agent, seed: int = 0) -> Finish:
+        kept.append(os.memfd_create("leak"))
+        return await super().play(sample, agent, seed)
+
+
+class NoLifespan(Sound):
+    @asynccontextmanager
+    async def lifespan(self) -> AsyncIterator[None]:
+        raise OSError("the server's socket is taken")
+        yield
+
+
+class LeavesProcess(Sound):
+    @asynccontextmanager
+    async def lifespan(self) -> AsyncIterator[None]:
+        _keep_a_process()
+        yield
+
+
+CASES: list[tuple[type[Environment], str, str]] = [
+    (NoSamples, "samples are there, unique and stable", "there are no samples"),
+    (Duplicates, "samples are there, unique and stable", "'first' stands twice"),
+    (ChangingSamples, "samples are there, unique and stable", "lists other samples"),
+    (BrokenData, "samples are there, unique and stable", "ValueError: data.jsonl: record 7"),
+    (ChangingDigest, "the digest is stable", "another digest"),
+    (NoHexDigest, "the digest is stable", "version one"),
+    (NoLifespan, "the lifespan starts", "OSError: the server's socket is taken"),
+    (WeakReference, "the reference scores 1", "sample 'second': the reference ends completed with score 0.0"),
+    (RaisingNaive, "the naive policy ends with a score", "task_error: IndexError"),
+    (RaisingRandom, "the random policy ends with a score", "task_error: ZeroDivisionError"),
+    (Fragile, "garbage ends with a score", "task_error: AssertionError: no reply"),
+    (Endless, "garbage ends with a score", "took longer than"),
+    (StopIsFault, "an agent that stops ends with a score", "task_error: stopped"),
+    (FaultIsScore, "an agent that fails ends as agent_error", "ends completed, not agent_error"),
+    (Unseeded, "equal seeds give equal sessions", "differ in the observation of turn 1"),
+    (CountsFaults, "faults change no summary", "faults beside a finish change 'mean'"),
+    (SwallowsCancellation, "cancellation frees everything", "ends as if it were not cancelled"),
+    (LeaksTasks, "cancellation frees everything", "tasks ("),
+    (LeaksThreads, "cancellation frees everything", "threads ("),
+    (LeaksProcesses, "cancellation frees everything", "processes ("),
+    (LeaksFiles, "cancellation frees everything", "files ("),
+    (LeavesProcess, "the lifespan leaves nothing behind", "processes ("),
+]
+
+
+@pytest.fixture(autouse=True)
+def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(promises, "SETTLE_S", 0.2)
+    monkeypatch.setattr(checking, "SETTLE_S", 0.2)
+
+
+@pytest.fixture(autouse=True)
+async def _put_away() -> AsyncIterator[None]:
+    yield
+    for held in kept:
+        if isinstance(held, subprocess.Popen):
+            held.kill()
+            held.wait()
+        elif isinstance(held, threading.Event):
+            held.set()
+        elif isinstance(held, asyncio.Task):
+            held.cancel()
+        elif isinstance(held, int):
+            os.close(held)
+    kept.clear()
+
+
+async def broken(environment: Environment) -> list[CheckResult]:
+    return [result async for result in check(environment, deadline_s=2.0) if not result.ok]
+
+
+async def test_a_sound_environment_breaks_nothing() -> None:
+    assert await broken(Sound()) == []
+
+
+@pytest.mark.parametrize(("environment", "name", "detail"), CASES, ids=[case[0].__name__ for case in CASES])
+async def test_a_broken_promise_is_caught(environment: type[Environment], name: str, detail: str) -> None:
+    results = {result.name: result.detail for result in await broken(environment())}
+    assert detail in results[name]
+
+
+async def test_every_promise_has_an_environment_that_breaks_it() -> None:
+    names = {result.name async for result in check(Sound())}
+    assert names == {name for _, name, _ in CASES}
+
+
+async def test_at_most_so_many_samples_are_played_first_and_last_among_them() -> None:
+    played: set[str] = set()
+
+    class Noting(Sound):
+        def naive(self, sample: str, seed: int = 0) -> Policy:
+            played.add(sample)
+            return super().naive(sample, seed)
+
+    async for _ in check(Noting(), samples=2):
+        pass
+    assert played == {"first", "third"}
+
+
+async def test_closing_the_iterator_ends_the_lifespan() -> None:
+    events: list[str] = []
+
+    class Noting(Sound):
+        @asynccontextmanager
+        async def lifespan(self) -> AsyncIterator[None]:
+            events.append("start")
+            yield
+            events.append("end")
+
+    results = check(Noting())
+    async for result in results:
+        if result.name == "the lifespan starts":
+            break
+    await results.aclose()
+    assert events == ["start", "end"]

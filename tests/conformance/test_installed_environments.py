@@ -1,0 +1,35 @@
+"""Every installed environment keeps every promise, on every engine it offers."""
+
+import pytest
+
+from environments import registry
+from environments.check import check
+
+ENGINES = {
+    "db": [
+        pytest.param({"engine": "sqlite"}, id="db-sqlite"),
+        pytest.param({"engine": "mariadb"}, id="db-mariadb", marks=pytest.mark.mariadb),
+    ],
+    "os": [
+        pytest.param({"engine": "namespace"}, id="os-namespace"),
+        pytest.param({"engine": "docker"}, id="os-docker", marks=pytest.mark.docker),
+    ],
+}
+"""The configurations to check; an environment that is not listed is checked as it comes."""
+
+CASES = [
+    pytest.param(name, *case.values, id=case.id, marks=case.marks)
+    for name in registry.names()
+    for case in ENGINES.get(name, [pytest.param({}, id=name)])
+]
+
+
+@pytest.mark.parametrize(("name", "parameters"), CASES)
+async def test_keeps_every_promise(name: str, parameters: dict[str, object]) -> None:
+    results = [result async for result in check(registry.load(name)(**parameters))]
+    assert [f"{result.name}: {result.detail}" for result in results if not result.ok] == []
+    assert len(results) > 10
+
+
+def test_every_environment_of_ours_is_installed() -> None:
+    assert set(ENGINES) <= set(registry.names())
