@@ -1,0 +1,222 @@
+"""The one writer of a run: every write is durable before it is acknowledged, many writes to a commit."""
+
+import asyncio
+import queue
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+
+from environments.types import Finish
+from eval_client.records import Trial, Turn
+from eval_client.store import Store, now_text
+from eval_client.tables import attempt_table, run_table, trial_table, turn_table
+
+MAX_GROUP = 512
+RETRY_S = 1.0
+
+
+class Fenced(Exception):
+    """Another client has taken this run over; nothing of ours is written any more."""
+
+
+class JournalClosed(Exception):
+    """The journal was closed before the write was made durable."""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a trial took, over all its attempts that count."""
+
+    turns: int
+    prompt_tokens: int
+    completion_tokens: int
+    seconds: float
+
+
+Operation = tuple[sa.Executable, dict[str, object]]
+
+
+@dataclass(frozen=True)
+class _Write:
+    """Operations that become durable together. A trial never has two writes waiting."""
+
+    operations: tuple[Operation, ...]
+    done: asyncio.Future[None]
+
+
+_ATTEMPT = attempt_table.insert()
+_COUNT = (
+    trial_table.update()
+    .where(trial_table.c.run == sa.bindparam("b_run"), trial_table.c.id == sa.bindparam("b_trial"))
+    .values(attempts=sa.bindparam("b_attempts"))
+)
+_TURN = turn_table.insert()
+_ATTEMPT_END = (
+    attempt_table.update()
+    .where(
+        attempt_table.c.run == sa.bindparam("b_run"),
+        attempt_table.c.trial == sa.bindparam("b_trial"),
+        attempt_table.c.number == sa.bindparam("b_number"),
+    )
+    .values(outcome=sa.bindparam("b_outcome"), cause=sa.bindparam("b_cause"), worker=sa.bindparam("b_worker"))
+)
+_FINAL_COLUMNS = ("reason", "score", "cause", "finish", "turns", "prompt_tokens", "completion_tokens", "seconds")
+_FINAL = (
+    trial_table.update()
+    .where(
+        trial_table.c.run == sa.bindparam("b_run"),
+        trial_table.c.id == sa.bindparam("b_trial"),
+        trial_table.c.score.is_(None),
+    )
+    .values({name: sa.bindparam(f"b_{name}") for name in _FINAL_COLUMNS})
+)
+_ORDER = (_ATTEMPT, _COUNT, _TURN, _ATTEMPT_END, _FINAL)
+
+
+class Journal:
+    """Writes from many coroutines, grouped into commits by one thread.
+
+    A database that can't be written to (full, locked, away) holds every writer up until it can be again; `on_trouble`
+    is told what is wrong, and None when it is over. Nothing is acknowledged meanwhile, so nothing is lost.
+    """
+
+    def __init__(self, store: Store, fence: int, on_trouble: Callable[[str | None], None] = lambda _: None) -> None:
+        self._store = store
+        self._fence = fence
+        self._on_trouble = on_trouble
+        self._loop = asyncio.get_running_loop()
+        self._queue: queue.SimpleQueue[_Write | None] = queue.SimpleQueue()
+        self._closing = threading.Event()
+        self._thread = threading.Thread(target=self._write_all, name="journal", daemon=True)
+        self._thread.start()
+
+    async def begin(self, trial: Trial, number: int, journal: int, session: str) -> None:
+        """An attempt begins; counted before anything is started, so that a crash counts too."""
+        row = {"run": self._store.run, "trial": trial.id, "number": number, "journal": journal, "session": session}
+        count = {"b_run": self._store.run, "b_trial": trial.id, "b_attempts": number}
+        await self._put((_ATTEMPT, {**row, "started_at": now_text()}), (_COUNT, count))
+
+    async def turn(self, trial: Trial, journal: int, turn: Turn) -> None:
+        """A turn was answered; durable before the answer is sent on."""
+        row = {**turn.model_dump(exclude={"reply"}), "reply": turn.reply.model_dump_json()}
+        await self._put((_TURN, {"run": self._store.run, "trial": trial.id, "journal": journal, **row}))
+
+    async def end(self, trial: Trial, number: int, outcome: str, cause: str | None, worker: str | None) -> None:
+        """An attempt ended without a final row: lost, diverged, faulty."""
+        await self._put((_ATTEMPT_END, self._ending(trial, number, outcome, cause, worker)))
+
+    async def finish(self, trial: Trial, number: int, worker: str | None, finish: Finish, cost: Cost) -> None:
+        """The trial's final row, with the end of its last attempt in the same commit."""
+        cause = str(finish.detail.get("cause", "unknown")) if finish.reason.is_fault else None
+        final = {
+            "b_run": self._store.run,
+            "b_trial": trial.id,
+            "b_reason": finish.reason.value,
+            "b_score": finish.score,
+            "b_cause": cause,
+            "b_finish": finish.model_dump_json(),
+            "b_turns": cost.turns,
+            "b_prompt_tokens": cost.prompt_tokens,
+            "b_completion_tokens": cost.completion_tokens,
+            "b_seconds": cost.seconds,
+        }
+        ending = self._ending(trial, number, "finished", cause, worker)
+        await self._put((_ATTEMPT_END, ending), (_FINAL, final))
+
+    async def close(self) -> None:
+        """Write what is queued and stop the thread."""
+        self._closing.set()
+        self._queue.put(None)
+        await asyncio.to_thread(self._thread.join)
+
+    def _ending(
+        self, trial: Trial, number: int, outcome: str, cause: str | None, worker: str | None
+    ) -> dict[str, object]:
+        keys = {"b_run": self._store.run, "b_trial": trial.id, "b_number": number}
+        return {**keys, "b_outcome": outcome, "b_cause": cause, "b_worker": worker}
+
+    async def _put(self, *operations: Operation) -> None:
+        if self._closing.is_set():
+            raise JournalClosed("the journal is closed")
+        done: asyncio.Future[None] = self._loop.create_future()
+        self._queue.put(_Write(operations, done))
+        await done
+
+    def _write_all(self) -> None:
+        while group := self._next_group():
+            error = self._write_until_durable(group)
+            if isinstance(error, sa.exc.DBAPIError) and len(group) > 1:
+                for write in group:
+                    self._loop.call_soon_threadsafe(_resolve, [write], self._write_until_durable([write]))
+            else:
+                self._loop.call_soon_threadsafe(_resolve, group, error)
+
+    def _next_group(self) -> list[_Write]:
+        """All that waits, at least one; nothing once the journal is closed."""
+        first = self._queue.get()
+        if first is None:
+            return []
+        group = [first]
+        while len(group) < MAX_GROUP and not self._queue.empty():
+            write = self._queue.get()
+            if write is None:
+                self._queue.put(None)
+                break
+            group.append(write)
+        return group
+
+    def _write_until_durable(self, group: list[_Write]) -> Exception | None:
+        """None once the group is durable, else why it can't be."""
+        unknown_outcome = False
+        while True:
+            try:
+                self._write(group, again=unknown_outcome)
+            except sa.exc.OperationalError as error:
+                unknown_outcome = True
+                self._report(f"the store can't be written to, waiting: {error.orig}")
+                if self._closing.wait(RETRY_S):
+                    return JournalClosed(f"the store can't be written to: {error.orig}")
+                continue
+            except (sa.exc.SQLAlchemyError, Fenced) as error:
+                return error
+            if unknown_outcome:
+                self._report(None)
+            return None
+
+    def _write(self, group: list[_Write], again: bool) -> None:
+        """One commit. `again`: an earlier one may have succeeded unheard, so rows that stand already are ours."""
+        mine = sa.and_(run_table.c.id == self._store.run, run_table.c.fence == self._fence)
+        operations = [operation for write in group for operation in write.operations]
+        with self._store.engine.begin() as connection:
+            if connection.execute(run_table.update().where(mine).values(fence=self._fence)).rowcount != 1:
+                raise Fenced("another client has taken this run over")
+            for statement in _ORDER:
+                rows = [row for of, row in operations if of is statement]
+                if again:
+                    rows = [row for row in rows if not _stands(connection, statement, row)]
+                if rows:
+                    connection.execute(statement, rows)
+
+    def _report(self, trouble: str | None) -> None:
+        self._loop.call_soon_threadsafe(self._on_trouble, trouble)
+
+
+def _stands(connection: sa.Connection, statement: sa.Executable, row: dict[str, object]) -> bool:
+    """Whether an insert's row is there already."""
+    if statement is not _ATTEMPT and statement is not _TURN:
+        return False
+    table = attempt_table if statement is _ATTEMPT else turn_table
+    key = sa.and_(*(column == row[column.name] for column in table.primary_key.columns))
+    return connection.execute(sa.select(sa.literal(1)).select_from(table).where(key)).first() is not None
+
+
+def _resolve(group: list[_Write], error: Exception | None) -> None:
+    for write in group:
+        if write.done.done():
+            continue
+        if error is None:
+            write.done.set_result(None)
+        else:
+            write.done.set_exception(error)

@@ -1,0 +1,283 @@
+"""What a run keeps: its manifest, trials, attempts and turns, in SQLite or a database server.
+
+A trial is settled when it has a final row with a score; a final row without one (a fault) says why and is owed again by
+the next resume. Nothing here reads transcripts to answer a question about scores.
+"""
+
+import datetime
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+from pydantic import JsonValue
+
+from environments.types import Finish, FinishReason, Summary
+from eval_client.records import Manifest, PairStanding, Trial, Turn
+from eval_client.tables import (
+    SCHEMA_VERSION,
+    attempt_table,
+    metadata,
+    run_table,
+    summary_table,
+    trial_table,
+    turn_table,
+)
+
+
+class StoreError(ValueError):
+    """The store can't be used as asked; the message says what to do."""
+
+
+def now_text() -> str:
+    """The wall clock in UTC, for the record only."""
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+
+
+def connect(url: str) -> sa.Engine:
+    """An engine for a store's URL. SQLite is set to WAL with full durability."""
+    try:
+        engine = sa.create_engine(url, pool_pre_ping=True)
+    except (sa.exc.ArgumentError, ImportError) as error:
+        fix = "use sqlite, postgresql+psycopg or mysql+pymysql, and install its extra"
+        raise StoreError(f"store: {error}; {fix}") from error
+    if engine.dialect.name == "sqlite":
+        sa.event.listen(engine, "connect", _set_up_sqlite)
+    return engine
+
+
+def _set_up_sqlite(connection: object, _record: object) -> None:
+    cursor = connection.cursor()  # type: ignore[attr-defined]
+    for pragma in ("journal_mode=WAL", "synchronous=FULL", "busy_timeout=5000"):
+        cursor.execute(f"PRAGMA {pragma}")
+    cursor.close()
+
+
+def sqlite_url(folder: Path) -> str:
+    """The URL of the store inside a run's folder."""
+    return f"sqlite:///{folder.resolve() / 'run.sqlite'}"
+
+
+class Store:
+    """The rows of one run. Reading is safe beside a writer in another process."""
+
+    def __init__(self, engine: sa.Engine, run: str) -> None:
+        self.engine = engine
+        self.run = run
+
+    def create(self, manifest: Manifest, trials: Sequence[Trial]) -> None:
+        """Write a new run whole. Raises StoreError when the run exists."""
+        metadata.create_all(self.engine)
+        row = {"id": self.run, "schema_version": SCHEMA_VERSION, "created_at": now_text(), "fence": 0, "state": "new"}
+        rows = [{"run": self.run, **trial.model_dump()} for trial in trials]
+        try:
+            with self.engine.begin() as connection:
+                connection.execute(run_table.insert(), {**row, "manifest": manifest.model_dump_json()})
+                if rows:
+                    connection.execute(trial_table.insert(), rows)
+        except sa.exc.IntegrityError as error:
+            raise StoreError(f"run {self.run!r} exists already; resume it, or choose another name") from error
+
+    def manifest(self) -> Manifest:
+        """What the run is. Raises StoreError when there is no such run, or of another version."""
+        try:
+            with self.engine.connect() as connection:
+                row = connection.execute(sa.select(run_table).where(run_table.c.id == self.run)).one_or_none()
+        except sa.exc.DatabaseError as error:
+            raise StoreError(f"run {self.run!r}: the store can't be read: {error.orig}") from error
+        if row is None:
+            raise StoreError(f"no run {self.run!r} in this store; `proctor ls` lists the runs")
+        if row.schema_version != SCHEMA_VERSION:
+            raise StoreError(f"run {self.run!r} was written by another version (schema {row.schema_version})")
+        return Manifest.model_validate_json(row.manifest)
+
+    def state(self) -> str:
+        """`new`, `running`, `interrupted`, `finished`, ...: what the last client left it as."""
+        with self.engine.connect() as connection:
+            return str(connection.execute(sa.select(run_table.c.state).where(run_table.c.id == self.run)).scalar_one())
+
+    def set_state(self, state: str) -> None:
+        """Record what the run is doing."""
+        with self.engine.begin() as connection:
+            connection.execute(run_table.update().where(run_table.c.id == self.run).values(state=state))
+
+    def take_over(self) -> int:
+        """A new fencing number: whoever wrote under an older one is refused from now on."""
+        with self.engine.begin() as connection:
+            mine = run_table.c.id == self.run
+            connection.execute(run_table.update().where(mine).values(fence=run_table.c.fence + 1, state="running"))
+            return int(connection.execute(sa.select(run_table.c.fence).where(mine)).scalar_one())
+
+    def owed(self) -> list[Trial]:
+        """The trials without a score, in the run's order."""
+        columns = [trial_table.c[name] for name in Trial.model_fields]
+        query = sa.select(*columns).where(trial_table.c.run == self.run, trial_table.c.score.is_(None))
+        with self.engine.connect() as connection:
+            rows = connection.execute(query.order_by(trial_table.c.id))
+            return [Trial.model_construct(**row._mapping) for row in rows]
+
+    def journal(self, trial: int) -> tuple[int, list[Turn]]:
+        """The number of a trial's newest journal (from 0), and its turns in order."""
+        mine = sa.and_(attempt_table.c.run == self.run, attempt_table.c.trial == trial)
+        turns = sa.select(turn_table).where(turn_table.c.run == self.run, turn_table.c.trial == trial)
+        with self.engine.connect() as connection:
+            newest = connection.execute(sa.select(sa.func.max(attempt_table.c.journal)).where(mine)).scalar() or 0
+            rows = connection.execute(turns.where(turn_table.c.journal == newest).order_by(turn_table.c.turn)).all()
+        return int(newest), [_turn(row._mapping) for row in rows]
+
+    def last_session(self, trial: int) -> str | None:
+        """The session of a trial's newest attempt, where that attempt was not ended."""
+        mine = sa.and_(attempt_table.c.run == self.run, attempt_table.c.trial == trial)
+        newest = sa.select(attempt_table.c.session, attempt_table.c.outcome).where(mine)
+        with self.engine.connect() as connection:
+            row = connection.execute(newest.order_by(attempt_table.c.number.desc()).limit(1)).one_or_none()
+        return str(row.session) if row is not None and row.outcome is None else None
+
+    def under_way(self) -> set[int]:
+        """The ids of trials without a score that have been begun."""
+        query = sa.select(trial_table.c.id).where(trial_table.c.run == self.run, trial_table.c.score.is_(None))
+        with self.engine.connect() as connection:
+            return set(connection.execute(query.where(trial_table.c.attempts > 0)).scalars())
+
+    def spent(self) -> dict[str, tuple[int, int]]:
+        """agent -> (prompt, completion) tokens paid so far, unfinished trials included."""
+        spent: dict[str, list[int]] = {}
+        with self.engine.connect() as connection:
+            for query in (self._spent_on_final(), self._spent_on_open()):
+                for row in connection.execute(query).mappings():
+                    total = spent.setdefault(row["agent"], [0, 0])
+                    total[0] += int(row["prompt"] or 0)
+                    total[1] += int(row["completion"] or 0)
+        return {agent: (prompt, completion) for agent, (prompt, completion) in spent.items()}
+
+    def _spent_on_final(self) -> sa.Select[Any]:
+        sums = _token_sums(trial_table)
+        mine = sa.and_(trial_table.c.run == self.run, trial_table.c.reason.is_not(None))
+        return sa.select(trial_table.c.agent, *sums).where(mine).group_by(trial_table.c.agent)
+
+    def _spent_on_open(self) -> sa.Select[Any]:
+        sums = _token_sums(turn_table)
+        same = sa.and_(turn_table.c.run == trial_table.c.run, turn_table.c.trial == trial_table.c.id)
+        mine = sa.and_(trial_table.c.run == self.run, trial_table.c.reason.is_(None), trial_table.c.attempts > 0)
+        return (
+            sa.select(trial_table.c.agent, *sums)
+            .select_from(trial_table.join(turn_table, same))
+            .where(mine)
+            .group_by(trial_table.c.agent)
+        )
+
+    def standing(self) -> list[PairStanding]:
+        """How far every pair is, in the order the run plays them."""
+        t = trial_table.c
+        sums = (sa.func.sum(t[name]).label(name) for name in _SUMMED)
+        counts = (sa.func.count().label("planned"), sa.func.count(t.score).label("scored"))
+        columns = (t.agent, t.task, t.reason, sa.func.min(t.id).label("first"), *counts, *sums)
+        query = sa.select(*columns).where(t.run == self.run).group_by(t.agent, t.task, t.reason)
+        groups: dict[tuple[str, str], list[sa.RowMapping]] = {}
+        with self.engine.connect() as connection:
+            for row in sorted(connection.execute(query).mappings(), key=lambda row: int(row["first"])):
+                groups.setdefault((row["agent"], row["task"]), []).append(row)
+        return [_standing(agent, task, rows) for (agent, task), rows in groups.items()]
+
+    def finishes(self, agent: str, task: str) -> Iterator[tuple[str, int, Finish]]:
+        """(sample, epoch, finish) of the pair's final rows, faults included, in the run's order."""
+        t = trial_table.c
+        query = sa.select(t.sample, t.epoch, t.finish).where(t.run == self.run, t.agent == agent, t.task == task)
+        with self.engine.connect() as connection:
+            for sample, epoch, finish in connection.execute(query.where(t.finish.is_not(None)).order_by(t.id)):
+                yield sample, epoch, Finish.model_validate_json(finish)
+
+    def causes(self, agent: str, task: str) -> dict[str, int]:
+        """cause -> number of the pair's unscored final rows."""
+        t = trial_table.c
+        mine = sa.and_(t.run == self.run, t.agent == agent, t.task == task, t.cause.is_not(None))
+        with self.engine.connect() as connection:
+            rows = connection.execute(sa.select(t.cause, sa.func.count()).where(mine).group_by(t.cause))
+            return {str(row[0]): int(row[1]) for row in rows}
+
+    def write_summary(self, agent: str, task: str, scored: int, summary: Summary) -> None:
+        """Keep the environment's own metrics of a pair, and over how many scored trials they are."""
+        s = summary_table.c
+        with self.engine.begin() as connection:
+            connection.execute(summary_table.delete().where(s.run == self.run, s.agent == agent, s.task == task))
+            row = {"run": self.run, "agent": agent, "task": task, "scored": scored}
+            connection.execute(summary_table.insert(), {**row, "summary": summary.model_dump_json()})
+
+    def summaries(self) -> dict[tuple[str, str], tuple[int, Summary]]:
+        """(agent, task) -> (scored trials it is over, summary)."""
+        s = summary_table.c
+        with self.engine.connect() as connection:
+            rows = connection.execute(sa.select(s.agent, s.task, s.scored, s.summary).where(s.run == self.run))
+            return {(a, t): (scored, Summary.model_validate_json(text)) for a, t, scored, text in rows}
+
+    def trial_rows(self) -> Iterator[dict[str, JsonValue]]:
+        """All trials as plain data, in the run's order, for exports and comparisons."""
+        query = sa.select(trial_table).where(trial_table.c.run == self.run).order_by(trial_table.c.id)
+        with self.engine.connect() as connection:
+            for row in connection.execution_options(stream_results=True).execute(query):
+                fields = dict(row._mapping)
+                finish = fields.pop("finish")
+                fields["finish"] = None if finish is None else json.loads(finish)
+                yield fields
+
+    def turn_rows(self) -> Iterator[dict[str, JsonValue]]:
+        """All turns of every trial's newest journal as plain data, in the run's order."""
+        t, same = turn_table, sa.and_(turn_table.c.run == trial_table.c.run, turn_table.c.trial == trial_table.c.id)
+        newer = turn_table.alias()
+        newest = (
+            sa.select(sa.func.max(newer.c.journal)).where(newer.c.run == t.c.run, newer.c.trial == t.c.trial)
+        ).scalar_subquery()
+        keys = [trial_table.c[name] for name in ("agent", "task", "sample", "epoch")]
+        query = sa.select(*keys, t).select_from(t.join(trial_table, same)).where(t.c.run == self.run)
+        query = query.where(t.c.journal == newest).order_by(t.c.trial, t.c.turn)
+        with self.engine.connect() as connection:
+            for row in connection.execution_options(stream_results=True).execute(query):
+                fields = dict(row._mapping)
+                reply = json.loads(fields.pop("reply"))
+                fields["observation"] = json.loads(fields["observation"])
+                yield {**fields, "action": reply.get("action"), "stop": reply.get("reason")}
+
+
+def runs(engine: sa.Engine) -> list[tuple[str, str, str]]:
+    """(run, created at, state) of every run in a store, oldest first."""
+    if not sa.inspect(engine).has_table(run_table.name):
+        return []
+    with engine.connect() as connection:
+        query = sa.select(run_table.c.id, run_table.c.created_at, run_table.c.state).order_by(run_table.c.created_at)
+        return [(row.id, row.created_at, row.state) for row in connection.execute(query)]
+
+
+def _token_sums(table: sa.Table) -> tuple[sa.Label[int], sa.Label[int]]:
+    prompt, completion = sa.func.sum(table.c.prompt_tokens), sa.func.sum(table.c.completion_tokens)
+    return prompt.label("prompt"), completion.label("completion")
+
+
+def _turn(row: sa.RowMapping) -> Turn:
+    fields = {name: row[name] for name in Turn.model_fields}
+    fields["reply"] = json.loads(str(fields["reply"]))
+    return Turn.model_validate(fields)
+
+
+_SUMMED = ("score", "turns", "prompt_tokens", "completion_tokens", "seconds")
+
+
+def _standing(agent: str, task: str, rows: Sequence[sa.RowMapping]) -> PairStanding:
+    def total(column: str) -> float:
+        return float(sum(row[column] or 0 for row in rows))
+
+    reasons = {str(row["reason"]): int(row["planned"]) for row in rows if row["reason"] is not None}
+    scored = int(total("scored"))
+    return PairStanding(
+        agent=agent,
+        task=task,
+        planned=int(total("planned")),
+        scored=scored,
+        unscored=sum(count for reason, count in reasons.items() if FinishReason(reason).is_fault),
+        mean=total("score") / scored if scored else None,
+        reasons=reasons,
+        turns=int(total("turns")),
+        prompt_tokens=int(total("prompt_tokens")),
+        completion_tokens=int(total("completion_tokens")),
+        seconds=total("seconds"),
+    )

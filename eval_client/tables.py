@@ -1,0 +1,76 @@
+"""The schema of a store."""
+
+import sqlalchemy as sa
+from sqlalchemy.dialects.mysql import LONGTEXT
+
+SCHEMA_VERSION = 1
+LONG = sa.Text().with_variant(LONGTEXT(), "mysql", "mariadb")
+NAME = sa.String(64)
+
+metadata = sa.MetaData()
+run_table = sa.Table(
+    "proctor_run",
+    metadata,
+    sa.Column("id", NAME, primary_key=True),
+    sa.Column("schema_version", sa.Integer, nullable=False),
+    sa.Column("created_at", sa.String(32), nullable=False),
+    sa.Column("manifest", LONG, nullable=False),
+    sa.Column("fence", sa.Integer, nullable=False),
+    sa.Column("state", sa.String(32), nullable=False),
+)
+trial_table = sa.Table(
+    "proctor_trial",
+    metadata,
+    sa.Column("run", NAME, primary_key=True),
+    sa.Column("id", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("agent", NAME, nullable=False),
+    sa.Column("task", NAME, nullable=False),
+    sa.Column("sample", sa.String(255), nullable=False),
+    sa.Column("epoch", sa.Integer, nullable=False),
+    sa.Column("attempts", sa.Integer, nullable=False),
+    sa.Column("reason", sa.String(32)),
+    sa.Column("score", sa.Float),
+    sa.Column("cause", LONG),
+    sa.Column("finish", LONG),
+    sa.Column("turns", sa.Integer),
+    sa.Column("prompt_tokens", sa.BigInteger),
+    sa.Column("completion_tokens", sa.BigInteger),
+    sa.Column("seconds", sa.Float),
+)
+attempt_table = sa.Table(
+    "proctor_attempt",
+    metadata,
+    sa.Column("run", NAME, primary_key=True),
+    sa.Column("trial", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("number", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("journal", sa.Integer, nullable=False),
+    sa.Column("session", sa.String(32), nullable=False),
+    sa.Column("outcome", sa.String(32)),
+    sa.Column("cause", LONG),
+    sa.Column("worker", sa.String(255)),
+    sa.Column("started_at", sa.String(32), nullable=False),
+)
+turn_table = sa.Table(
+    "proctor_turn",
+    metadata,
+    sa.Column("run", NAME, primary_key=True),
+    sa.Column("trial", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("journal", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("turn", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("digest", sa.String(16), nullable=False),
+    sa.Column("observation", LONG, nullable=False),
+    sa.Column("reply", LONG, nullable=False),
+    sa.Column("prompt_tokens", sa.Integer, nullable=False),
+    sa.Column("completion_tokens", sa.Integer, nullable=False),
+    sa.Column("model_seconds", sa.Float, nullable=False),
+    sa.Column("tries", sa.Integer, nullable=False),
+)
+summary_table = sa.Table(
+    "proctor_summary",
+    metadata,
+    sa.Column("run", NAME, primary_key=True),
+    sa.Column("agent", NAME, primary_key=True),
+    sa.Column("task", NAME, primary_key=True),
+    sa.Column("scored", sa.Integer, nullable=False),
+    sa.Column("summary", LONG, nullable=False),
+)
