@@ -32,6 +32,10 @@ class AgentUnavailable(Exception):
     """The agent's endpoint failed after all retries: a fault, not a score."""
 
 
+class AgentRefused(AgentUnavailable):
+    """The endpoint refuses every request of this configuration (wrong key, unknown model): trying on is no use."""
+
+
 class EnvironmentFault(Exception):
     """A part the environment stands on failed (container, database, judge): a fault, not a score."""
 

@@ -1,0 +1,104 @@
+"""The agents of a run as callables: each endpoint's shared limit, the run's spending, and then the model."""
+
+import asyncio
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+import httpx
+
+from environments.chat import ChatConfig, ChatModel, Completion, EndpointEvent
+from environments.types import Message, Tool
+from eval_client.plan import AgentEntry, Endpoint, Plan
+from eval_client.spend import Spend
+from eval_client.throttle import EndpointLimit
+
+LOCAL_TOKEN_ENV = "PROCTOR_LOCAL_TOKEN"
+"""Holds the token of the servers that a run has started for itself."""
+
+
+class BudgetExhausted(Exception):
+    """The run has spent what its limits allow; it can be resumed with higher ones."""
+
+
+class Endpoints:
+    """Every agent's model, and the limits that agents of one endpoint share. `changed` is called when a limit moves."""
+
+    def __init__(
+        self, plan: Plan, client: httpx.AsyncClient, spend: Spend, builtin: str | None, changed: Callable[[], None]
+    ) -> None:
+        self.spend = spend
+        self.limits = {endpoint.name: EndpointLimit(endpoint.concurrency) for endpoint in _endpoints(plan)}
+        self._changed = changed
+        self._models = {
+            agent.name: _Limited(self._chat(plan, agent, client, builtin), agent.name, self._limit(plan, agent), spend)
+            for agent in plan.agents
+        }
+
+    def model(self, agent: str) -> "_Limited":
+        """What answers for an agent."""
+        return self._models[agent]
+
+    def _limit(self, plan: Plan, agent: AgentEntry) -> EndpointLimit:
+        return self.limits[plan.endpoint_of(agent).name]
+
+    def _chat(self, plan: Plan, agent: AgentEntry, client: httpx.AsyncClient, builtin: str | None) -> ChatModel:
+        limit = self._limit(plan, agent)
+
+        def on_event(event: EndpointEvent) -> None:
+            capacity = limit.capacity
+            if event.kind == "ok":
+                limit.succeeded()
+            elif event.kind == "throttled":
+                limit.throttled(time.monotonic(), event.retry_after_s)
+            else:
+                limit.retried()
+            if limit.capacity != capacity:
+                self._changed()
+
+        return ChatModel(chat_config(plan, agent, builtin), client, on_event=on_event)
+
+
+def chat_config(plan: Plan, agent: AgentEntry, builtin: str | None) -> ChatConfig:
+    """How to reach an agent; `builtin` is the base URL of the run's own agent server."""
+    endpoint = plan.endpoint_of(agent)
+    own = agent.builtin is not None and agent.endpoint is None
+    return ChatConfig(
+        base_url=builtin if own else endpoint.base_url,
+        model=agent.model or agent.name,
+        api_key_env=LOCAL_TOKEN_ENV if own else endpoint.api_key_env,
+        sampling=agent.sampling,
+        metadata=agent.sends_metadata,
+        deadline_s=endpoint.deadline_s,
+        max_tries=endpoint.max_tries,
+        max_retry_s=endpoint.max_retry_s,
+    )
+
+
+class _Limited:
+    """A model that asks nothing while its endpoint cools, or once the run's budget is spent."""
+
+    def __init__(self, model: ChatModel, agent: str, limit: EndpointLimit, spend: Spend) -> None:
+        self._model, self._agent, self._limit, self._spend = model, agent, limit, spend
+
+    async def __call__(
+        self, messages: Sequence[Message], tools: Sequence[Tool], metadata: Mapping[str, str]
+    ) -> Completion:
+        while wait_s := self._limit.cool_for_s(time.monotonic()):
+            await asyncio.sleep(wait_s)
+        if exhausted := self._spend.exhausted():
+            raise BudgetExhausted(exhausted)
+        completion = await self._model.complete(messages, tools, metadata)
+        self._spend.add(self._agent, completion.usage.prompt_tokens, completion.usage.completion_tokens)
+        return completion
+
+
+def _endpoints(plan: Plan) -> list[Endpoint]:
+    return list({endpoint.name: endpoint for endpoint in map(plan.endpoint_of, plan.agents)}.values())
+
+
+def new_local_token() -> str:
+    """A token for the servers of this run, left in the environment for them and for our own requests."""
+    token = os.urandom(16).hex()
+    os.environ[LOCAL_TOKEN_ENV] = token
+    return token

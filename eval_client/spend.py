@@ -1,0 +1,45 @@
+"""Pure: what a run has paid, and whether it may pay more."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from eval_client.plan import Plan, Price, RunLimits
+
+
+@dataclass
+class Spend:
+    """Tokens by agent, and money where a price is known."""
+
+    limits: RunLimits
+    prices: Mapping[str, Price]
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    money: float = 0.0
+    by_agent: dict[str, tuple[int, int]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, plan: Plan) -> "Spend":
+        """Nothing spent yet."""
+        return cls(plan.limits.run, {agent.name: agent.price for agent in plan.agents if agent.price is not None})
+
+    def add(self, agent: str, prompt_tokens: int, completion_tokens: int) -> None:
+        """An answer was paid for."""
+        self.prompt_tokens += prompt_tokens
+        self.completion_tokens += completion_tokens
+        before = self.by_agent.get(agent, (0, 0))
+        self.by_agent[agent] = (before[0] + prompt_tokens, before[1] + completion_tokens)
+        price = self.prices.get(agent)
+        if price is not None:
+            self.money += (prompt_tokens * price.input + completion_tokens * price.output) / 1e6
+
+    def exhausted(self) -> str | None:
+        """Which limit of the run is reached, and how to go on; None while more may be spent."""
+        tokens = self.prompt_tokens + self.completion_tokens
+        if self.limits.tokens is not None and tokens >= self.limits.tokens:
+            return (
+                f"limits.run.tokens: {tokens} of {self.limits.tokens} spent; resume with --set limits.run.tokens=MORE"
+            )
+        if self.limits.money is not None and self.money >= self.limits.money:
+            spent = f"{self.money:.2f} of {self.limits.money:.2f} spent"
+            return f"limits.run.money: {spent}; resume with --set limits.run.money=MORE"
+        return None
