@@ -64,7 +64,7 @@ def http_client(
 async def bounded_request(
     client: httpx.AsyncClient,
     method: str,
-    url: str,
+    url: str | httpx.URL,
     *,
     json: object = None,
     content: bytes | None = None,

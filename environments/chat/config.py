@@ -1,0 +1,63 @@
+"""How to reach a chat model: what a plan or a task file writes about an endpoint."""
+
+from typing import Annotated
+
+import httpx
+from pydantic import AfterValidator, Field, JsonValue
+
+from environments.chat.settings import setting
+from environments.types import Value
+
+OPENAI_BASE_URL = "https://api.openai.com/v1"
+RESERVED = frozenset({"messages", "metadata", "model", "n", "stream", "stream_options", "tools"})
+"""Request fields that Proctor sets itself, or that change the shape of the reply."""
+
+
+def base_url(text: str) -> str:
+    """The URL in its plain form, without a slash at its end. Raises ValueError."""
+    try:
+        url = httpx.URL(text)
+    except httpx.InvalidURL as error:
+        raise ValueError(f"not a URL: {error}") from error
+    if url.scheme not in ("http", "https") or not url.host:
+        raise ValueError("must begin with http:// or https:// and a host, such as http://127.0.0.1:8000/v1")
+    if url.userinfo or url.query or url.fragment:
+        raise ValueError("must hold no user name, password, query or fragment; put the key in `api_key_env`")
+    return text.rstrip("/")
+
+
+def _sampling(sampling: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    refused = sorted(RESERVED & sampling.keys())
+    if refused:
+        raise ValueError(f"{refused[0]!r} is set by Proctor; remove it")
+    return sampling
+
+
+class ChatConfig(Value):
+    """One model at one OpenAI-compatible endpoint, and how long to try it."""
+
+    base_url: Annotated[str, AfterValidator(base_url)] | None = None
+    """Up to and with `/v1`; None is OPENAI_BASE_URL, and where that is unset OpenAI itself."""
+    model: str = Field(min_length=1)
+    api_key_env: str = Field(default="OPENAI_API_KEY", pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")
+    """Name of the variable that holds the key, never the key; where it is unset, no key is sent."""
+    sampling: Annotated[dict[str, JsonValue], AfterValidator(_sampling)] = Field(default_factory=dict)
+    """Further request fields, passed through: temperature, top_p, max_tokens, seed, stop, ..."""
+    metadata: bool = False
+    """True: requests say which task, sample and turn they belong to; the built-in agents need it."""
+    deadline_s: float = Field(default=600.0, gt=0)
+    """For one HTTP request, from connecting to its last byte."""
+    max_tries: int = Field(default=6, ge=1)
+    """HTTP requests for one completion."""
+    max_retry_s: float = Field(default=600.0, ge=0)
+    """No further request starts this long after the first one."""
+    max_reply_bytes: int = Field(default=4 << 20, ge=1024)
+
+    def endpoint(self) -> str:
+        """The base URL in force. Raises ValueError where OPENAI_BASE_URL holds none."""
+        if self.base_url is not None:
+            return self.base_url
+        try:
+            return base_url(setting("OPENAI_BASE_URL") or OPENAI_BASE_URL)
+        except ValueError as error:
+            raise ValueError(f"OPENAI_BASE_URL: {error}") from error
