@@ -12,7 +12,10 @@ def reply(body: bytes, status: str = "200 OK", headers: Sequence[str] = ()) -> S
     head = [f"HTTP/1.1 {status}", f"Content-Length: {len(body)}", "Connection: close", *headers]
 
     async def script(writer: asyncio.StreamWriter) -> None:
-        writer.write("\r\n".join([*head, "", ""]).encode() + body)
+        writer.write("\r\n".join([*head, "", ""]).encode())
+        for start in range(0, len(body), 1 << 16):
+            writer.write(body[start : start + (1 << 16)])
+            await writer.drain()
 
     return script
 

@@ -13,7 +13,7 @@ RESERVED = frozenset({"messages", "metadata", "model", "n", "stream", "stream_op
 """Request fields that Proctor sets itself, or that change the shape of the reply."""
 
 
-def base_url(text: str) -> str:
+def plain_url(text: str) -> str:
     """The URL in its plain form, without a slash at its end. Raises ValueError."""
     try:
         url = httpx.URL(text)
@@ -36,7 +36,7 @@ def _sampling(sampling: dict[str, JsonValue]) -> dict[str, JsonValue]:
 class ChatConfig(Value):
     """One model at one OpenAI-compatible endpoint, and how long to try it."""
 
-    base_url: Annotated[str, AfterValidator(base_url)] | None = None
+    base_url: Annotated[str, AfterValidator(plain_url)] | None = None
     """Up to and with `/v1`; None is OPENAI_BASE_URL, and where that is unset OpenAI itself."""
     model: str = Field(min_length=1)
     api_key_env: str = Field(default="OPENAI_API_KEY", pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")
@@ -58,6 +58,6 @@ class ChatConfig(Value):
         if self.base_url is not None:
             return self.base_url
         try:
-            return base_url(setting("OPENAI_BASE_URL") or OPENAI_BASE_URL)
+            return plain_url(setting("OPENAI_BASE_URL") or OPENAI_BASE_URL)
         except ValueError as error:
             raise ValueError(f"OPENAI_BASE_URL: {error}") from error

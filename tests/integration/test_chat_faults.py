@@ -1,0 +1,61 @@
+"""A chat model outlives what a real, broken endpoint does on the wire, within its time and memory."""
+
+import gzip
+import json
+import tracemalloc
+
+import pytest
+
+from environments.base import AgentUnavailable
+from environments.chat import ChatConfig, ChatModel
+from environments.http import http_client
+from environments.types import Message
+from tests.scripted_server import Script, drip, raw, reply, scripted_server, silence
+
+GOOD = json.dumps({"choices": [{"message": {"content": "hi"}}]}).encode()
+FAULTS: dict[str, Script] = {
+    "throttled": reply(b"{}", "429 Too Many Requests", ["Retry-After: 1"]),
+    "server error": reply(b"oops", "500 Internal Server Error"),
+    "garbage": reply(b'{"choices": [{"mess'),
+    "empty choices": reply(b'{"choices": []}'),
+    "10 MB reply": reply(b"x" * 10_000_000),
+    "gzip bomb": reply(gzip.compress(bytes(200 << 20)), headers=["Content-Encoding: gzip"]),
+    "endless drip": drip,
+    "silence": silence,
+    "cut short": raw(b"HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\n" + GOOD),
+    "closed at once": raw(b""),
+}
+CONFIG = ChatConfig(model="m", deadline_s=0.2, max_tries=3, max_reply_bytes=1 << 20)
+
+
+async def ask(*scripts: Script) -> tuple[str, int, list[float]]:
+    """The answer, the tries it took and the sleeps between them."""
+    slept: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+
+    async with scripted_server(*scripts) as url, http_client() as client:
+        config = CONFIG.model_copy(update={"base_url": url})
+        model = ChatModel(config, client, sleep=sleep, random=lambda: 0.5)
+        completion = await model.complete([Message(role="user", content="hello")])
+    return completion.action.content, completion.tries, slept
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+async def test_one_fault_is_outlived(fault: str) -> None:
+    content, tries, slept = await ask(FAULTS[fault], reply(GOOD))
+    assert (content, tries) == ("hi", 2)
+    assert slept == [1.25 if fault == "throttled" else 0.25]
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+async def test_a_lasting_fault_ends_unavailable_in_bounded_memory(fault: str) -> None:
+    script = FAULTS[fault]
+    tracemalloc.start()
+    try:
+        with pytest.raises(AgentUnavailable, match=r"after 3 tries"):
+            await ask(script)
+        assert tracemalloc.get_traced_memory()[1] < 16 << 20
+    finally:
+        tracemalloc.stop()
