@@ -1,0 +1,11 @@
+#!/usr/bin/env bash
+# ruff, mypy and the import contracts.
+. "$(dirname "$0")/lib.sh"
+ensure_venv dev
+say "ruff"
+"$VENV/bin/ruff" check .
+"$VENV/bin/ruff" format --check .
+say "mypy"
+"$VENV/bin/python" -m mypy
+say "import contracts"
+"$VENV/bin/lint-imports" --no-cache

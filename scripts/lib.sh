@@ -1,0 +1,53 @@
+# What the scripts share: where things are, how to speak, and the virtual environment. Sourced by bash.
+
+set -euo pipefail
+ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+STATE=$ROOT/.proctor-test
+VENV=${VENV:-$ROOT/.venv}
+cd "$ROOT"
+case $VENV in /*) ;; *) VENV=$ROOT/$VENV ;; esac
+export PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_INPUT=1 PIP_ROOT_USER_ACTION=ignore
+
+say() { printf '== %s\n' "$*"; }
+die() { printf '%s: %s\n' "${0##*/}" "$*" >&2; exit 2; }
+
+# Prints a Python of version 3.11 or newer.
+find_python() {
+    local name
+    for name in ${PYTHON:-python3 python3.11 python3.12 python3.13 python3.14 /usr/bin/python3}; do
+        if "$name" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+            command -v "$name"
+            return
+        fi
+    done
+    die "no Python 3.11 or newer found; install it, or name it: PYTHON=/path/to/python make ..."
+}
+
+# Makes an empty virtual environment with pip. Debian's python3 may lack ensurepip; then another pip has to do.
+create_venv() {
+    local python
+    python=$(find_python)
+    say "virtual environment in $VENV ($("$python" --version))"
+    if "$python" -c 'import ensurepip, venv' 2>/dev/null; then
+        "$python" -m venv --clear "$VENV"
+    elif "$python" -m pip --version >/dev/null 2>&1; then
+        "$python" -m venv --clear --without-pip "$VENV"
+        "$python" -m pip --python "$VENV/bin/python" install --quiet pip
+    elif command -v virtualenv >/dev/null; then
+        virtualenv --quiet --clear --python "$python" "$VENV"
+    else
+        die "$python has neither venv nor pip; install them first: apt-get install python3-venv"
+    fi
+}
+
+# ensure_venv NAME: the locked packages of this checkout with the extras NAME (comma separated) in $VENV.
+ensure_venv() {
+    local stamp
+    stamp=$VENV/.proctor-$1-$(cat requirements.lock pyproject.toml <(echo "$ROOT") | sha256sum | cut -c1-16)
+    [[ -f $stamp ]] && "$VENV/bin/python" -c '' 2>/dev/null && return
+    "$VENV/bin/python" -m pip --version >/dev/null 2>&1 || create_venv
+    say "packages of requirements.lock, extras: $1"
+    "$VENV/bin/python" -m pip install --quiet -c requirements.lock hatchling editables
+    "$VENV/bin/python" -m pip install --quiet -c requirements.lock --no-build-isolation -e ".[$1]"
+    touch "$stamp"
+}

@@ -1,0 +1,109 @@
+# What the tests need of the system, as root on Debian: packages, a Docker engine of our own, the base image. Sourced.
+
+SUITE=bookworm
+IMAGE=proctor-os:latest
+IMAGE_PACKAGES=procps,tree,git,python3-minimal,bc,file,gcc,libc6-dev,iproute2,net-tools,cron
+PATH=$PATH:/usr/sbin:/sbin
+engine_folder= engine_pid=
+
+can_install() { [[ $(id -u) == 0 ]] && command -v apt-get >/dev/null; }
+
+# Installs the Debian packages whose programs are missing. Installing starts no service.
+install_packages() {
+    local missing=()
+    find_python >/dev/null
+    "$(find_python)" -c 'import ensurepip, venv' 2>/dev/null || missing+=(python3-venv)
+    command -v mariadbd >/dev/null || missing+=(mariadb-server)
+    command -v debootstrap >/dev/null || missing+=(debootstrap)
+    command -v dockerd >/dev/null || missing+=(docker.io)
+    ((${#missing[@]})) || return 0
+    say "apt-get install ${missing[*]}"
+    (
+        flock 8
+        if [[ ! -e /usr/sbin/policy-rc.d ]]; then
+            printf '#!/bin/sh\nexit 101\n' >/usr/sbin/policy-rc.d
+            chmod +x /usr/sbin/policy-rc.d
+            trap 'rm -f /usr/sbin/policy-rc.d' EXIT
+        fi
+        export DEBIAN_FRONTEND=noninteractive
+        local apt=(apt-get -qq -o DPkg::Lock::Timeout=600 -o Dpkg::Use-Pty=0)
+        "${apt[@]}" update || say "apt-get update failed in part; going on"
+        "${apt[@]}" install -y --no-install-recommends "${missing[@]}" >"$STATE/apt.log" 2>&1 ||
+            { tail -n 5 "$STATE/apt.log"; say "not all could be installed"; }
+    ) 8>/tmp/proctor-apt.lock </dev/null
+}
+
+# Says why tests that need Docker can't run; silent where they can.
+docker_trouble() {
+    "$VENV/bin/python" -c 'from tests.support import missing; print(missing("docker") or "")' 2>&1
+}
+
+engine_answers() {
+    "$VENV/bin/python" -c 'import docker; docker.from_env(timeout=5).ping()' 2>/dev/null
+}
+
+# A Docker engine with the base image: the one there is, or else one of our own until stop_engine.
+ensure_docker() {
+    [[ -z $(docker_trouble) ]] && return
+    command -v dockerd >/dev/null || { say "no dockerd; going on without"; return; }
+    ensure_rootfs || { say "no base image; going on without"; return; }
+    start_engine || { tail -n 5 "$STATE/dockerd.log"; say "dockerd does not start; going on without"; return; }
+    [[ -z $(docker_trouble) ]] && return
+    say "importing the image $IMAGE"
+    "$VENV/bin/python" - "$STATE/rootfs.tar" "$IMAGE" <<'PROGRAM'
+import sys
+
+import docker
+
+repository, _, tag = sys.argv[2].partition(":")
+client = docker.from_env(timeout=600)
+client.api.import_image_from_file(sys.argv[1], repository=repository, tag=tag, changes=['CMD ["/bin/bash"]'])
+PROGRAM
+}
+
+# A Debian root file system in $STATE/rootfs.tar, from the mirror that this machine uses.
+ensure_rootfs() {
+    local tree mirror
+    [[ -f $STATE/rootfs.tar ]] && return
+    command -v debootstrap >/dev/null || return
+    say "debootstrap of the base image (about a minute)"
+    tree=$(mktemp -d "$STATE/rootfs.XXXXXX")
+    # shellcheck disable=SC2016
+    mirror=$(apt-get indextargets --format '$(REPO_URI)' "Codename: $SUITE" "Component: main" 2>/dev/null | head -n 1)
+    if debootstrap --variant=minbase --include="$IMAGE_PACKAGES" "$SUITE" "$tree" ${mirror:+"$mirror"} \
+        >"$STATE/debootstrap.log" 2>&1 </dev/null; then
+        rm -rf "$tree"/var/cache/apt/archives/*.deb "$tree"/var/lib/apt/lists/*
+        tar -C "$tree" --numeric-owner -cf "$STATE/rootfs.part" . && mv "$STATE/rootfs.part" "$STATE/rootfs.tar"
+    else
+        tail -n 5 "$STATE/debootstrap.log"
+    fi
+    rm -rf "$tree"
+    [[ -f $STATE/rootfs.tar ]]
+}
+
+# Our own dockerd. Its sockets lie under /tmp, as a socket's path must be short; it ends when this script does.
+start_engine() {
+    say "starting a Docker engine of our own"
+    engine_folder=$(mktemp -d /tmp/proctor-docker.XXXXXX)
+    setpriv --pdeathsig TERM dockerd --data-root "$STATE/docker" --exec-root "$engine_folder/exec" \
+        --pidfile "$engine_folder/pid" --host "unix://$engine_folder/docker.sock" --iptables=false --ip6tables=false \
+        --ip-forward=false --bridge=none --containerd-namespace "${engine_folder##*/}" \
+        --containerd-plugins-namespace "${engine_folder##*/}-plugins" >"$STATE/dockerd.log" 2>&1 </dev/null &
+    engine_pid=$!
+    export DOCKER_HOST=unix://$engine_folder/docker.sock
+    local tries
+    for ((tries = 0; tries < 120; tries++)); do
+        engine_answers && return
+        kill -0 "$engine_pid" 2>/dev/null || return
+        sleep 0.5
+    done
+    return 1
+}
+
+stop_engine() {
+    [[ -n $engine_pid ]] || return 0
+    say "stopping our Docker engine"
+    kill "$engine_pid" 2>/dev/null || true
+    wait "$engine_pid" 2>/dev/null || true
+    rm -rf "$engine_folder"
+}

@@ -1,0 +1,17 @@
+#!/usr/bin/env bash
+# Sets up what the tests need and runs everything: ruff, mypy, import contracts, pytest. Arguments go to pytest.
+. "$(dirname "$0")/lib.sh"
+. scripts/system.sh
+trap stop_engine EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+exec 9<"$ROOT"
+flock -n 9 || { say "another make test is running here; waiting for it"; flock -w 1800 9 || die "it does not end"; }
+mkdir -p "$STATE"
+if can_install; then install_packages; fi
+ensure_venv dev
+scripts/check.sh
+if can_install; then ensure_docker; fi
+say "pytest"
+"$VENV/bin/python" -m pytest "$@" 9>&-
