@@ -84,7 +84,7 @@ class _Limited:
     async def __call__(
         self, messages: Sequence[Message], tools: Sequence[Tool], metadata: Mapping[str, str]
     ) -> Completion:
-        while wait_s := self._limit.cool_for_s(time.monotonic()):
+        if wait_s := self._limit.cool_for_s(time.monotonic()):
             await asyncio.sleep(wait_s)
         if exhausted := self._spend.exhausted():
             raise BudgetExhausted(exhausted)

@@ -35,8 +35,8 @@ class SessionServer(Protocol):
         """Start the session, or say where it stands if it lives already."""
         ...
 
-    async def turn(self, url: str, session: str, turn: int, reply: Act | Stop) -> Step:
-        """Answer a turn; the next step."""
+    async def turn(self, url: str, session: str, n: int, reply: Act | Stop) -> Step:
+        """Answer turn `n`; the next step."""
         ...
 
 

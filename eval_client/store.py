@@ -117,14 +117,17 @@ class Store:
             rows = connection.execute(query.order_by(trial_table.c.id))
             return [Trial.model_construct(**row._mapping) for row in rows]
 
-    def journal(self, trial: int) -> tuple[int, list[Turn]]:
-        """The number of a trial's newest journal (from 0), and its turns in order."""
+    def journal(self, trial: int) -> tuple[int, list[Turn], tuple[int, int]]:
+        """A trial's newest journal: its number (from 0), its turns, and the tokens paid in the ones before it."""
         mine = sa.and_(attempt_table.c.run == self.run, attempt_table.c.trial == trial)
-        turns = sa.select(turn_table).where(turn_table.c.run == self.run, turn_table.c.trial == trial)
+        of_trial = sa.and_(turn_table.c.run == self.run, turn_table.c.trial == trial)
         with self.engine.connect() as connection:
             newest = connection.execute(sa.select(sa.func.max(attempt_table.c.journal)).where(mine)).scalar() or 0
-            rows = connection.execute(turns.where(turn_table.c.journal == newest).order_by(turn_table.c.turn)).all()
-        return int(newest), [_turn(row._mapping) for row in rows]
+            turns = sa.select(turn_table).where(of_trial, turn_table.c.journal == newest).order_by(turn_table.c.turn)
+            rows = connection.execute(turns).mappings().all()
+            sums = sa.select(*_token_sums(turn_table)).where(of_trial, turn_table.c.journal < newest)
+            paid = connection.execute(sums).mappings().one()
+        return int(newest), [_turn(row) for row in rows], (int(paid["prompt"] or 0), int(paid["completion"] or 0))
 
     def last_session(self, trial: int) -> str | None:
         """The session of a trial's newest attempt, where that attempt was not ended."""

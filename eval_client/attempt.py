@@ -1,0 +1,67 @@
+"""How an attempt ended, as data: the one place where its failures are classified."""
+
+import asyncio
+from enum import Enum
+
+from environments.base import AgentRefused, AgentUnavailable
+from environments.types import Finish, FinishReason, Value
+from eval_client.endpoints import BudgetExhausted
+from eval_client.episode import Diverged, Episode
+from task_server.errors import NoCapacity, SessionLost, TaskServerError
+
+
+class Outcome(Enum):
+    """What becomes of the trial."""
+
+    FINISHED = "finished"
+    """There is a finish; a task's fault may be tried again."""
+    LOST = "lost"
+    """The session lives no more; a new one replays the journal."""
+    FAILED = "failed"
+    """The task server failed."""
+    DIVERGED = "diverged"
+    """The replay was not the same; the journal is of no more use."""
+    PUT_BACK = "put_back"
+    """It never began, or the run ends first; it stays owed as it is."""
+    BUDGET = "budget"
+    """The run may spend no more."""
+    REFUSED = "refused"
+    """The agent's endpoint refuses this configuration."""
+
+
+class AttemptEnd(Value):
+    """An outcome with its finish (a fault's too) or, without one, its cause."""
+
+    outcome: Outcome
+    finish: Finish | None = None
+    cause: str = ""
+
+
+def _fault(outcome: Outcome, reason: FinishReason, error: object) -> AttemptEnd:
+    return AttemptEnd(outcome=outcome, finish=Finish.fault(reason, str(error)), cause=str(error))
+
+
+async def attempt(episode: Episode, seconds: float | None) -> AttemptEnd:
+    """Play an episode to its end, within so many seconds."""
+    try:
+        async with asyncio.timeout(seconds) as limit:
+            return AttemptEnd(outcome=Outcome.FINISHED, finish=await episode.play())
+    except TimeoutError:
+        if not limit.expired():
+            raise
+        cause = f"limits.trial.seconds: not through within {seconds} s"
+        return _fault(Outcome.FINISHED, FinishReason.AGENT_ERROR, cause)
+    except AgentRefused as refused:
+        return AttemptEnd(outcome=Outcome.REFUSED, cause=str(refused))
+    except AgentUnavailable as unavailable:
+        return _fault(Outcome.FINISHED, FinishReason.AGENT_ERROR, unavailable)
+    except BudgetExhausted as exhausted:
+        return AttemptEnd(outcome=Outcome.BUDGET, cause=str(exhausted))
+    except NoCapacity as full:
+        return AttemptEnd(outcome=Outcome.PUT_BACK, cause=str(full))
+    except Diverged as diverged:
+        return _fault(Outcome.DIVERGED, FinishReason.TASK_ERROR, diverged)
+    except SessionLost as lost:
+        return _fault(Outcome.LOST, FinishReason.TASK_ERROR, lost)
+    except TaskServerError as failed:
+        return _fault(Outcome.FAILED, FinishReason.TASK_ERROR, failed)

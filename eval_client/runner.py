@@ -1,0 +1,302 @@
+"""Plays a run's owed trials: the flow says what starts, every event that frees something asks it again."""
+
+import asyncio
+import random
+import secrets
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from environments.types import Finish, FinishReason
+from eval_client.attempt import AttemptEnd, Outcome, attempt
+from eval_client.endpoints import Endpoints
+from eval_client.episode import Episode, Past, SessionServer
+from eval_client.flow import Flow, Pair
+from eval_client.journal import Journal
+from eval_client.plan import Plan, trial_seed
+from eval_client.records import Trial, Turn
+from eval_client.retry import AttemptPolicy
+from eval_client.store import Store
+from task_server.protocol import Started
+
+PUT_BACK_S = 1.0
+"""A trial that found no free slot waits this long; another client has taken it."""
+
+
+@dataclass
+class Progress:
+    """What a run has done since it was started or resumed; the screen reads it."""
+
+    planned: dict[Pair, int]
+    scored: dict[Pair, int]
+    score_sum: dict[Pair, float]
+    unscored: dict[Pair, int] = field(default_factory=dict)
+    running: dict[Pair, int] = field(default_factory=dict)
+    turns: int = 0
+    attempts_lost: int = 0
+    causes: dict[str, int] = field(default_factory=dict)
+    trouble: str | None = None
+    draining: bool = False
+    task_waits: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a run ended. `stopped` says why not everything owed was played, None where it was."""
+
+    stopped: str | None
+    refused: Mapping[str, str]
+    """agent -> why its endpoint refuses it"""
+
+
+@dataclass
+class _Owed:
+    """A trial that waits to be played, and what it has paid for so far."""
+
+    trial: Trial
+    past: Past
+    session: str | None = None
+    """The session of the attempt under way."""
+    recalled: bool = False
+    """The session is an earlier client's: it may live or not."""
+    attempts_made: int = 0
+    """In this run or resume."""
+
+
+class Runner:
+    """One run, from its owed trials to the last final row. Use it once."""
+
+    def __init__(
+        self,
+        *,
+        plan: Plan,
+        store: Store,
+        journal: Journal,
+        server: SessionServer,
+        endpoints: Endpoints,
+        progress: Progress,
+        end_session: Callable[[str, str], None],
+    ) -> None:
+        self.plan, self.progress, self.endpoints = plan, progress, endpoints
+        self._store, self._journal, self._server, self._end_session = store, journal, server, end_session
+        self._policy = AttemptPolicy(plan.limits.attempts)
+        self._owed: dict[Pair, deque[_Owed]] = {}
+        self._playing: dict[int, asyncio.Task[None]] = {}
+        self._sessions: dict[str, str] = {}
+        self._pausing = 0
+        self._idle = asyncio.Event()
+        self._stopped: str | None = None
+        self._refused: dict[str, str] = {}
+        self._error: BaseException | None = None
+        self.flow = Flow({agent.name: plan.endpoint_of(agent).name for agent in plan.agents})
+
+    async def run(self, owed: Sequence[Trial], under_way: set[int]) -> Ended:
+        """Play everything owed. Raises Fenced when another client has taken the run over."""
+        for agent in self.plan.agents:
+            self.flow.limit_agent(agent.name, agent.concurrency)
+        for name in {task.name for task in self.plan.tasks} | {trial.task for trial in owed}:
+            self.flow.limit_task(name, 0)
+        for trial in owed:
+            self._owe(self._recall(trial) if trial.id in under_way else _Owed(trial, Past()))
+        self.endpoint_limits_changed()
+        try:
+            await self._idle.wait()
+        finally:
+            await self._abandon()
+        if self._error is not None:
+            raise self._error
+        return Ended(self._stopped, self._refused)
+
+    def drain(self, why: str) -> None:
+        """Start nothing more; what is under way is played to its end."""
+        self._stopped = self._stopped or why
+        self.progress.draining = True
+        self._pump()
+
+    def abandon(self, why: str) -> None:
+        """Stop at once. What is journalled is resumed from there."""
+        self.drain(why)
+        self._idle.set()
+
+    def limit_task(self, task: str, capacity: int, waiting: str | None) -> None:
+        """The task server can hold this many sessions of a task."""
+        self.flow.limit_task(task, capacity)
+        if waiting is None:
+            self.progress.task_waits.pop(task, None)
+        else:
+            self.progress.task_waits[task] = waiting
+        self._pump()
+
+    def endpoint_limits_changed(self) -> None:
+        """Take over what the endpoints can bear now."""
+        for name, limit in self.endpoints.limits.items():
+            self.flow.limit_endpoint(name, limit.capacity)
+        self._pump()
+
+    def sessions(self) -> dict[str, list[str]]:
+        """worker URL -> the live sessions it holds for us, to be renewed."""
+        by_url: dict[str, list[str]] = {}
+        for session, url in self._sessions.items():
+            by_url.setdefault(url, []).append(session)
+        return by_url
+
+    def busy(self, task: str) -> bool:
+        """Whether any trial of a task is being played."""
+        return any(count for (_, of), count in self.progress.running.items() if of == task)
+
+    def tasks_owing(self) -> set[str]:
+        """The tasks with trials that wait to be started."""
+        return {task for (_, task), waiting in self._owed.items() if waiting}
+
+    async def give_up_task(self, task: str, cause: str) -> None:
+        """Leave all that a task still owes unscored."""
+        for pair, waiting in self._owed.items():
+            if pair[1] != task or not waiting:
+                continue
+            self.flow.drop(pair)
+            given_up, finish = list(waiting), Finish.fault(FinishReason.TASK_ERROR, cause)
+            waiting.clear()
+            await asyncio.gather(*(self._settle(owed, None, finish) for owed in given_up))
+        self._pump()
+
+    def _recall(self, trial: Trial) -> _Owed:
+        journal, turns, paid_before = self._store.journal(trial.id)
+        past = Past(journal, turns, paid_before)
+        session = self._store.last_session(trial.id)
+        return _Owed(trial, past, session, recalled=session is not None)
+
+    def _owe(self, owed: _Owed) -> None:
+        pair = (owed.trial.agent, owed.trial.task)
+        self._owed.setdefault(pair, deque()).append(owed)
+        self.flow.owe(pair)
+
+    def _pump(self) -> None:
+        """Start whatever may start, and notice when nothing is left."""
+        if self._stopped is None:
+            for pair in self.flow.start():
+                self._start(pair, self._owed[pair].popleft())
+        waiting = any(self._owed.values()) or self._pausing
+        if not self._playing and (self._stopped is not None or not waiting):
+            self._idle.set()
+
+    def _start(self, pair: Pair, owed: _Owed) -> None:
+        self.progress.running[pair] = self.progress.running.get(pair, 0) + 1
+        task = asyncio.create_task(self._play(pair, owed), name=f"trial {owed.trial.id}")
+        self._playing[owed.trial.id] = task
+        task.add_done_callback(lambda _: self._ended(pair, owed.trial.id, task))
+
+    def _ended(self, pair: Pair, trial: int, task: asyncio.Task[None]) -> None:
+        del self._playing[trial]
+        self.progress.running[pair] -= 1
+        self.flow.release(pair)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._error = self._error or error
+            self.abandon(str(error))
+        self._pump()
+
+    async def _play(self, pair: Pair, owed: _Owed) -> None:
+        """One attempt, and what follows from how it ended."""
+        await self._begin(owed)
+        session, end = str(owed.session), AttemptEnd(outcome=Outcome.PUT_BACK)
+        try:
+            end = await attempt(self._episode(owed, session), self.plan.limits.trial.seconds)
+        finally:
+            url = self._sessions.pop(session, "")
+            if end.finish is None or end.finish.reason.is_fault:
+                self._end_session(url, session)
+        recalled, owed.recalled = owed.recalled, False
+        match end.outcome:
+            case Outcome.REFUSED:
+                self._refuse(owed.trial.agent, end.cause)
+            case Outcome.BUDGET:
+                self.drain(end.cause)
+            case Outcome.PUT_BACK:
+                self._pause(owed, PUT_BACK_S)
+            case Outcome.LOST if recalled:
+                owed.session = None
+                self._pause(owed, 0.0)
+            case _:
+                await self._conclude(owed, url, end)
+
+    def _episode(self, owed: _Owed, session: str) -> Episode:
+        trial = owed.trial
+
+        def started(reply: Started) -> None:
+            self._sessions[session] = reply.url
+
+        return Episode(
+            trial=trial,
+            seed=trial_seed(self.plan.seed, trial.task, trial.sample, trial.epoch),
+            session=session,
+            past=owed.past,
+            model=self.endpoints.model(trial.agent),
+            server=self._server,
+            limits=self.plan.limits.trial,
+            write_turn=lambda turn: self._turn(owed, turn),
+            on_started=started,
+        )
+
+    async def _begin(self, owed: _Owed) -> None:
+        """Count a new attempt durably before anything is started; one that was put back goes on as it is."""
+        if owed.session is not None:
+            return
+        owed.session = secrets.token_hex(16)
+        owed.trial = owed.trial.model_copy(update={"attempts": owed.trial.attempts + 1})
+        await self._journal.begin(owed.trial, owed.trial.attempts, owed.past.journal, owed.session)
+
+    async def _conclude(self, owed: _Owed, url: str, end: AttemptEnd) -> None:
+        """The final row, or another attempt."""
+        assert end.finish is not None
+        owed.session = None
+        owed.attempts_made += 1
+        if end.outcome is Outcome.DIVERGED:
+            owed.past.start_anew()
+        retry = end.finish.reason is FinishReason.TASK_ERROR and self._stopped is None
+        wait_s = self._policy.wait_s(owed.attempts_made, random.random()) if retry else None
+        if wait_s is None:
+            await self._settle(owed, url, end.finish)
+            return
+        self.progress.attempts_lost += 1
+        cause = str(end.finish.detail.get("cause"))
+        await self._journal.end(owed.trial, owed.trial.attempts, end.outcome.value, cause, url)
+        self._pause(owed, wait_s)
+
+    async def _settle(self, owed: _Owed, url: str | None, finish: Finish) -> None:
+        trial, pair = owed.trial, (owed.trial.agent, owed.trial.task)
+        await self._journal.finish(trial, trial.attempts, url, finish, owed.past.cost())
+        if finish.score is None:
+            cause = str(finish.detail.get("cause"))
+            self.progress.unscored[pair] = self.progress.unscored.get(pair, 0) + 1
+            self.progress.causes[cause] = self.progress.causes.get(cause, 0) + 1
+        else:
+            self.progress.scored[pair] = self.progress.scored.get(pair, 0) + 1
+            self.progress.score_sum[pair] = self.progress.score_sum.get(pair, 0.0) + finish.score
+
+    async def _turn(self, owed: _Owed, turn: Turn) -> None:
+        await self._journal.turn(owed.trial, owed.past.journal, turn)
+        self.progress.turns += 1
+
+    def _pause(self, owed: _Owed, wait_s: float) -> None:
+        """Owe the trial again after a wait; its slots are free meanwhile."""
+        self._pausing += 1
+
+        def again() -> None:
+            self._pausing -= 1
+            self._owe(owed)
+            self._pump()
+
+        asyncio.get_running_loop().call_later(wait_s, again)
+
+    def _refuse(self, agent: str, why: str) -> None:
+        """Start nothing more for an agent whose endpoint refuses it; its trials stay owed."""
+        self._refused.setdefault(agent, why)
+        for pair, waiting in self._owed.items():
+            if pair[0] == agent and waiting:
+                self.flow.drop(pair)
+                waiting.clear()
+
+    async def _abandon(self) -> None:
+        playing = list(self._playing.values())
+        for task in playing:
+            task.cancel()
+        await asyncio.gather(*playing, return_exceptions=True)

@@ -1,0 +1,83 @@
+"""Keeps a run informed of its task server: capacities as they change, leases before they end, parts that stay away."""
+
+import asyncio
+import time
+from collections.abc import Collection
+
+from eval_client.runner import Runner
+from task_server.client import TaskClient
+from task_server.errors import TaskServerError
+from task_server.protocol import LONG_POLL_S, SESSION_LEASE_S, TaskList
+
+CHECK_S = 0.5
+
+
+class Watch:
+    """Three loops beside a runner: `async with Watch(...)`."""
+
+    def __init__(self, runner: Runner, client: TaskClient, tasks: Collection[str], patience_s: float) -> None:
+        self._runner, self._client, self._tasks, self._patience_s = runner, client, tasks, patience_s
+        self._nothing_since: dict[str, float] = {}
+        self._reasons: dict[str, str] = {}
+
+    async def run(self) -> None:
+        """Watch until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._follow_capacities())
+            group.create_task(self._renew_leases())
+            group.create_task(self._lose_patience())
+
+    async def _follow_capacities(self) -> None:
+        version: str | None = None
+        while True:
+            try:
+                listed = await self._client.tasks(after=version, wait_s=LONG_POLL_S / 2)
+            except TaskServerError as error:
+                version = None
+                self._all_wait(f"the task server can't be reached: {error}")
+                await asyncio.sleep(CHECK_S)
+            else:
+                version = listed.version
+                self._take_over(listed)
+
+    def _take_over(self, listed: TaskList) -> None:
+        offered = {task.name: task for task in listed.tasks}
+        for name in self._tasks:
+            task = offered.get(name)
+            if task is None:
+                self._limit(name, 0, "no worker holds this task")
+            else:
+                self._limit(name, task.total if task.waiting is None else 0, task.waiting)
+
+    def _all_wait(self, reason: str) -> None:
+        for name in self._tasks:
+            self._limit(name, 0, reason)
+
+    def _limit(self, task: str, capacity: int, waiting: str | None) -> None:
+        if capacity > 0:
+            self._nothing_since.pop(task, None)
+        else:
+            self._nothing_since.setdefault(task, time.monotonic())
+            self._reasons[task] = waiting or "no slot"
+        self._runner.limit_task(task, capacity, waiting)
+
+    async def _renew_leases(self) -> None:
+        while True:
+            await asyncio.sleep(SESSION_LEASE_S / 4)
+            sessions = self._runner.sessions()
+            await asyncio.gather(*(self._renew(url, held) for url, held in sessions.items()))
+
+    async def _renew(self, url: str, sessions: list[str]) -> None:
+        try:
+            await self._client.renew(url, sessions)
+        except TaskServerError:
+            return  # each session's next turn finds out, and classifies it
+
+    async def _lose_patience(self) -> None:
+        while True:
+            await asyncio.sleep(CHECK_S)
+            now = time.monotonic()
+            for task, since in list(self._nothing_since.items()):
+                if now - since > self._patience_s and not self._runner.busy(task):
+                    reason = f"waited {self._patience_s:g} s for task {task}: {self._reasons[task]}"
+                    await self._runner.give_up_task(task, reason)
