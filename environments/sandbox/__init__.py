@@ -1,0 +1,22 @@
+"""Throw-away Linux machines for environments: fresh processes, one persistent shell, limits, and nothing left behind.
+
+Two engines give the same interface: Docker, and Linux namespaces where Docker is missing.
+"""
+
+from environments.sandbox.base import Engine, Limits, Process, Result, Sandbox
+from environments.sandbox.docker_engine import DockerEngine
+from environments.sandbox.namespace_engine import NamespaceEngine
+from environments.sandbox.shell import CommandResult, Ended, Shell
+
+__all__ = [
+    "CommandResult",
+    "DockerEngine",
+    "Ended",
+    "Engine",
+    "Limits",
+    "NamespaceEngine",
+    "Process",
+    "Result",
+    "Sandbox",
+    "Shell",
+]
