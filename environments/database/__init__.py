@@ -1,0 +1,1 @@
+"""The database environment of AgentBench: questions about, and changes to, one table in a MySQL-like database."""

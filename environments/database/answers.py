@@ -1,0 +1,71 @@
+"""Compares the answer to a SELECT question with its label, in the published and in a strict way."""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from decimal import Decimal
+
+from environments.database import literal
+from environments.database.literal import Literal, NotALiteral
+
+_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)
+_MAX_NUMBER_LENGTH = 400
+Key = tuple[str, str | Decimal]
+
+
+def compat(answer: str, label: Sequence[str]) -> bool:
+    """Whether the published code takes the answer text for the label (AgentBench v0.2, dbbench)."""
+    given = _compat_items(answer)
+    if len(given) == 1 and len(label) == 1:
+        return _equal_singles(given[0], label[0])
+    try:
+        return set(given) == set(label)
+    except TypeError:
+        return False
+
+
+def strict(answer: str, label: Sequence[str]) -> bool:
+    """Whether the answer text holds the label's elements, as a set; numbers compare by value."""
+    return set(map(_key, strict_items(answer))) == set(map(_key, label))
+
+
+def strict_multiset(answer: str, label: Sequence[str]) -> bool:
+    """As `strict`, but each element as often as the label has it."""
+    return Counter(map(_key, strict_items(answer))) == Counter(map(_key, label))
+
+
+def strict_items(answer: str) -> list[str]:
+    """The elements of an answer text, each as text without surrounding blanks."""
+    text = answer.strip()
+    try:
+        value = literal.parse(text)
+    except NotALiteral:
+        return [text]
+    if isinstance(value, (list, tuple)):
+        return [str(item).strip() for item in value]
+    return [value.strip() if isinstance(value, str) else text]
+
+
+def _compat_items(answer: str) -> Sequence[Literal]:
+    try:
+        value = literal.parse(answer)
+    except NotALiteral:
+        return [answer]
+    if isinstance(value, str):
+        return list(value)
+    return value if isinstance(value, (list, tuple)) else [answer]
+
+
+def _equal_singles(given: Literal, label: str) -> bool:
+    try:
+        return float(given) == float(label)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        return str(given) == label
+
+
+def _key(text: str) -> Key:
+    """What two elements share exactly when they count as equal."""
+    text = text.strip()
+    if len(text) <= _MAX_NUMBER_LENGTH and _NUMBER.fullmatch(text):
+        return "number", Decimal(text)
+    return "text", text

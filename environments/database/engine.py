@@ -1,0 +1,37 @@
+"""What a sample needs of a database: a place of its own, statements run in it, and the hash of its table."""
+
+from abc import ABC, abstractmethod
+from contextlib import AbstractAsyncContextManager
+
+from environments.database.dataset import Table
+from environments.database.table_hash import TableHash
+
+MAX_STATEMENT_BYTES = 1 << 20
+TOO_LONG = f"1153 (08S01): Got a packet bigger than 'max_allowed_packet' bytes ({MAX_STATEMENT_BYTES})"
+
+
+class Session(ABC):
+    """One sample's own database with its table in it."""
+
+    setup_error: str | None = None
+    """Why the table could not be created; then the database is empty."""
+
+    @abstractmethod
+    async def run(self, sql: str) -> str:
+        """The observation after one statement; its effect is committed. Raises EnvironmentFault."""
+
+    @abstractmethod
+    async def table_hash(self) -> TableHash:
+        """The hash of the table as it is now; the agent's connection is ended first. Raises EnvironmentFault."""
+
+
+class Engine(ABC):
+    """A database server, or what stands in for one."""
+
+    @abstractmethod
+    def lifespan(self) -> AbstractAsyncContextManager[None]:
+        """What the sessions share, from before the first to after the last. Raises EnvironmentFault."""
+
+    @abstractmethod
+    def session(self, table: Table) -> AbstractAsyncContextManager[Session]:
+        """A database of its own for one sample; dropped at the end. Raises EnvironmentFault."""

@@ -1,0 +1,220 @@
+"""The database environment: SQL about one table, an exact answer in a strict form (arXiv 2308.03688, Appendix C)."""
+
+import hashlib
+import os
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field, JsonValue, PrivateAttr, SecretStr, model_validator
+
+from environments.base import Agent, AgentStopped, Environment, Policy
+from environments.database import answers, dataset, errata, policies, prompt
+from environments.database.actions import Answer, Malformed, Operation, read
+from environments.database.dataset import Entry
+from environments.database.engine import Engine, Session
+from environments.database.server import PASSWORD_VARIABLE, RunningServer, Server, parse_url
+from environments.database.sqlite_engine import SqliteEngine
+from environments.database.summary import summarize
+from environments.database.table_hash import TableHash
+from environments.types import Finish, FinishReason, Summary
+
+SHIPPED_SAMPLES = Path(__file__).with_name("samples")
+_REVISION = "1"
+"""To be changed with any change of behaviour that shapes a trial."""
+_SHOWN_ANSWER = 2_000
+
+
+@dataclass(frozen=True)
+class Talk:
+    """How a conversation ended, and what was said and done in it."""
+
+    reason: FinishReason
+    statements: int
+    answer: str | None = None
+
+
+class Database(Environment):
+    """Questions about, and changes to, one table in a MySQL-like database."""
+
+    data: Path | None = None
+    """A dbbench file (JSON Lines) or a folder of them; None for the samples shipped with Proctor."""
+    profile: Literal["compat", "strict", "errata"] = "compat"
+    """How answers are judged: as the published code does, strictly, or strictly over corrected data."""
+    engine: Literal["mariadb", "sqlite"] = "mariadb"
+    """`sqlite` needs nothing installed; its scores can't be compared."""
+    server: SecretStr | None = None
+    """A running MariaDB or MySQL server as `mysql://user@host:3306/`; None starts a private mariadbd."""
+    statement_limit_s: float = Field(default=30.0, gt=0, le=3600)
+    """A statement that takes longer is killed, and the agent reads the error."""
+    overlay: Path | None = None
+    """Corrections for the errata profile; None for those shipped with Proctor."""
+
+    _engine: Engine | None = PrivateAttr(default=None)
+
+    @model_validator(mode="after")
+    def _fields_fit_together(self) -> "Database":
+        if self.overlay is not None and self.profile != "errata":
+            raise ValueError("overlay: only the profile `errata` has corrections; set profile: errata")
+        if self.server is not None:
+            if self.engine == "sqlite":
+                raise ValueError("server: the engine `sqlite` has no server; remove one of the two")
+            self._running_server(self.server)
+        return self
+
+    def samples(self) -> Sequence[str]:
+        return tuple(self._entries)
+
+    def digest(self) -> str:
+        state = hashlib.blake2b(digest_size=16)
+        settings = (_REVISION, self.profile, self.engine, str(self.statement_limit_s))
+        for part in (*settings, prompt.INSTRUCTION, prompt.CONFIRMATION):
+            state.update(part.encode() + b"\0")
+        for path in (*dataset.files(self._data), *([self._overlay] if self.profile == "errata" else [])):
+            state.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+        return state.hexdigest()
+
+    async def play(self, sample: str, agent: Agent, seed: int = 0) -> Finish:
+        entry = self._entry(sample)
+        if self._engine is None:
+            raise RuntimeError("the database environment plays only inside its lifespan")
+        async with self._engine.session(entry.table) as session:
+            if session.setup_error and self.profile != "compat":
+                return _unplayable(entry, session.setup_error)
+            talk = await _converse(session, agent, entry)
+            changed = await session.table_hash() if entry.table_hash else TableHash()
+            return self._finish(entry, talk, changed, session.setup_error)
+
+    def reference(self, sample: str, seed: int = 0) -> Policy:
+        return policies.reference(self._entry(sample))
+
+    def naive(self, sample: str, seed: int = 0) -> Policy:
+        return policies.naive(self._entry(sample))
+
+    def random(self, sample: str, seed: int = 0) -> Policy:
+        return policies.chance(self._entry(sample), seed)
+
+    def summarize(self, finishes: Sequence[Finish]) -> Summary:
+        return summarize(finishes)
+
+    @asynccontextmanager
+    async def lifespan(self) -> AsyncIterator[None]:
+        engine = self._new_engine()
+        async with engine.lifespan():
+            self._engine = engine
+            try:
+                yield
+            finally:
+                self._engine = None
+
+    def comparable(self) -> str | None:
+        if self.engine == "sqlite":
+            return "the engine is SQLite, whose SQL, functions and error texts differ from MySQL's"
+        if self.data is None:
+            return "the samples are Proctor's own, not the published ones"
+        if self.profile != "compat":
+            return f"the profile {self.profile!r} judges other than the published code; use compat"
+        return None
+
+    @property
+    def _data(self) -> Path:
+        return self.data or SHIPPED_SAMPLES
+
+    @property
+    def _overlay(self) -> Path:
+        return self.overlay or errata.SHIPPED
+
+    @cached_property
+    def _entries(self) -> Mapping[str, Entry]:
+        entries = dataset.load(self._data)
+        if self.profile == "errata":
+            entries = errata.correct(entries, errata.load(self._overlay))
+        return {entry.id: entry for entry in entries}
+
+    def _entry(self, sample: str) -> Entry:
+        if sample not in self._entries:
+            raise ValueError(f"{self._data}: no sample {sample!r}; ids are <file stem>-<5-digit index>")
+        return self._entries[sample]
+
+    def _new_engine(self) -> Engine:
+        if self.engine == "sqlite":
+            return SqliteEngine(self.statement_limit_s)
+        from environments.database.mysql_engine import MySqlEngine
+        from environments.database.private_server import PrivateServer
+
+        server = PrivateServer() if self.server is None else self._running_server(self.server)
+        return MySqlEngine(server, self.statement_limit_s)
+
+    @staticmethod
+    def _running_server(url: SecretStr) -> Server:
+        return RunningServer(parse_url(url.get_secret_value(), os.environ.get(PASSWORD_VARIABLE)))
+
+    def _finish(self, entry: Entry, talk: Talk, changed: TableHash, setup_error: str | None) -> Finish:
+        metrics = _judge(entry, talk, changed)
+        detail: dict[str, JsonValue] = {
+            "type": entry.kind,
+            "category": entry.category,
+            "answer": None if talk.answer is None else talk.answer[:_SHOWN_ANSWER],
+            "statements": talk.statements,
+            "setup_failed": setup_error is not None,
+        }
+        if setup_error is not None:
+            detail["setup_error"] = setup_error
+        if entry.table_hash:
+            detail["table_hash"] = changed.sql
+            detail["hashes_agree"] = changed.sql == changed.python
+        score = metrics["compat" if self.profile == "compat" else "strict"]
+        return Finish(reason=talk.reason, score=score, metrics=metrics, detail=detail)
+
+
+async def _converse(session: Session, agent: Agent, entry: Entry) -> Talk:
+    """The whole conversation: statements and results, until an answer or a reason to stop."""
+    observation = prompt.opening(entry)
+    statements = 0
+    while True:
+        try:
+            action = await agent.act(observation)
+        except AgentStopped as stopped:
+            return Talk(stopped.reason, statements)
+        match read(action.content, may_operate=statements < prompt.STATEMENTS):
+            case Operation(sql):
+                observation = prompt.result(await session.run(sql))
+                statements += 1
+            case Answer(text):
+                return Talk(FinishReason.COMPLETED, statements, text)
+            case Malformed():
+                used_up = statements >= prompt.STATEMENTS
+                return Talk(FinishReason.TURN_LIMIT if used_up else FinishReason.INVALID_FORMAT, statements)
+
+
+def _judge(entry: Entry, talk: Talk, changed: TableHash) -> dict[str, float]:
+    """The marks of a conversation by both profiles, and the extra figures."""
+    completed = talk.reason is FinishReason.COMPLETED
+    if entry.table_hash:
+        same = changed.sql == entry.table_hash
+        marks = {"compat": same, "strict": same and completed}
+    else:
+        answer = talk.answer or ""
+        labels = (entry.label, *entry.accept)
+        marks = {
+            "compat": completed and any(answers.compat(answer, label) for label in labels),
+            "strict": completed and any(answers.strict(answer, label) for label in labels),
+            "strict_multiset": completed and any(answers.strict_multiset(answer, label) for label in labels),
+        }
+    return {name: float(mark) for name, mark in marks.items()} | {"statements": float(talk.statements)}
+
+
+def _unplayable(entry: Entry, setup_error: str) -> Finish:
+    """The fault of a sample whose table can't be created; it bears its type, so that coverage can be told by type."""
+    return Finish(
+        reason=FinishReason.TASK_ERROR,
+        detail={
+            "cause": f"the sample's table can't be created: {setup_error}",
+            "type": entry.kind,
+            "category": entry.category,
+            "setup_failed": True,
+        },
+    )

@@ -1,0 +1,276 @@
+"""Blocking work on a MySQL-like server: administrator connections, and the account of one session."""
+
+import re
+import secrets
+import threading
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import TypeAlias
+
+import pymysql
+from pymysql.cursors import SSCursor
+
+from environments.base import EnvironmentFault
+from environments.database import observation
+from environments.database.dataset import Table
+from environments.database.server import Address
+from environments.database.table_hash import TableHash, of_rows, query, quoted
+
+Connection: TypeAlias = "pymysql.Connection[SSCursor]"
+
+ALIAS = "proctor_session_of_this_agent"
+"""What an agent sees, and may write, for the random name of its database and user; just as long."""
+OWN_NAME = re.compile(r"proctor_([0-9a-f]{8})_[0-9a-f]{12}")
+"""Names of databases and users of ours; the group is the worker's id."""
+MAX_HASHED_ROWS = 100_000
+_RIGHTS = (
+    "SELECT, INSERT, UPDATE, DELETE, CREATE, DROP, INDEX, ALTER, REFERENCES, CREATE TEMPORARY TABLES, LOCK TABLES, "
+    "CREATE VIEW, SHOW VIEW"
+)
+_ON_CONNECT = "SET SESSION group_concat_max_len=4194304, wait_timeout=2147483, lock_wait_timeout={lock_wait_s}"
+_GONE = (2006, 2013, 2014)
+_DRAINED_ROWS = 10_000
+
+
+def connect(address: Address, user: str, password: str, database: str | None, lock_wait_s: int) -> Connection:
+    """A connection in which each statement commits, with the settings every connection of ours has."""
+    return pymysql.connect(
+        host=address.host,
+        port=address.port,
+        unix_socket=address.socket,
+        user=user,
+        password=password,
+        database=database,
+        charset="utf8mb4",
+        sql_mode="",
+        autocommit=True,
+        local_infile=False,
+        connect_timeout=10,
+        init_command=_ON_CONNECT.format(lock_wait_s=lock_wait_s),
+        cursorclass=SSCursor,
+    )
+
+
+def is_alive(connection: Connection) -> bool:
+    """Whether the server still listens to a connection; one that it ended is closed on our side too."""
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("DO 0")
+    except pymysql.MySQLError:
+        _close(connection)
+        return False
+    return True
+
+
+class Admin:
+    """The administrator of one server; keeps its connections for the next use. Any thread may call it."""
+
+    def __init__(self, address: Address) -> None:
+        self.address = address
+        self._idle: list[Connection] = []
+        self._lock = threading.Lock()
+
+    def run(self, *statements: str) -> Sequence[tuple[object, ...]]:
+        """The rows of the last statement. Raises EnvironmentFault."""
+        try:
+            connection = self._take()
+            try:
+                rows = _rows_of_last(connection, statements)
+            except pymysql.MySQLError:
+                _close(connection)
+                raise
+        except (pymysql.MySQLError, OSError) as error:
+            raise EnvironmentFault(f"database server: {error}") from error
+        with self._lock:
+            self._idle.append(connection)
+        return rows
+
+    def dedicated(self) -> Connection:
+        """A connection that the caller keeps and closes."""
+        return connect(self.address, self.address.user, self.address.password, None, lock_wait_s=5)
+
+    def close(self) -> None:
+        while self._idle:
+            _close(self._idle.pop())
+
+    def _take(self) -> Connection:
+        while True:
+            with self._lock:
+                connection = self._idle.pop() if self._idle else None
+            if connection is None:
+                return self.dedicated()
+            if is_alive(connection):
+                return connection
+
+
+class Account:
+    """One session's database and the user that may touch nothing else."""
+
+    def __init__(self, admin: Admin, worker: str) -> None:
+        self.name = f"proctor_{worker}_{secrets.token_hex(6)}"
+        self._admin = admin
+        self._connection: Connection | None = None
+
+    def open(self, table: Table) -> str | None:
+        """Create all three; None, or why the table could not be created. Raises EnvironmentFault."""
+        rights_on = quoted(self.name.replace("_", r"\_"))
+        self._admin.run(
+            f"CREATE DATABASE {quoted(self.name)} CHARACTER SET utf8mb4",
+            f"CREATE USER '{self.name}'@'%' IDENTIFIED BY '{secrets.token_hex(16)}'",
+            f"GRANT {_RIGHTS} ON {rights_on}.* TO '{self.name}'@'%'",
+        )
+        connection = self._connect()
+        try:
+            with connection.cursor() as cursor:
+                cursor.execute(_create(table))
+                if table.rows:
+                    cursor.execute(_insert(table, connection))
+        except pymysql.MySQLError as error:
+            self._fault_if_lost(error)
+            with connection.cursor() as cursor:
+                cursor.execute(f"DROP TABLE IF EXISTS {quoted(table.name)}")
+            return self._error_text(error)
+        return None
+
+    def run(self, sql: str) -> str:
+        """The observation after one statement. Raises EnvironmentFault."""
+        connection = self._live_connection()
+        try:
+            text = self._fetch(connection, sql.replace(ALIAS, self.name))
+        except pymysql.MySQLError as error:
+            self._fault_if_lost(error)
+            text = self._error_text(error)
+        except UnicodeDecodeError:
+            text = observation.of_error(2019, "HY000", "The result is not text in the character set utf8mb4")
+        with suppress(pymysql.MySQLError):
+            connection.commit()
+        return text
+
+    def table_hash(self, table: Table) -> TableHash:
+        """The hash of the table, read over a new connection. Raises EnvironmentFault."""
+        connection = self._connect()
+        names = ",".join(map(quoted, table.columns))
+        try:
+            with connection.cursor() as cursor:
+                cursor.execute(query(table.name, table.columns))
+                row = cursor.fetchone()
+            rows = self._first_rows(connection, f"SELECT {names} FROM {quoted(table.name)}")
+        except pymysql.MySQLError as error:
+            self._fault_if_lost(error)
+            return TableHash()
+        by_sql = row[0] if row else None
+        return TableHash(sql=None if by_sql is None else str(by_sql), python=rows)
+
+    def kill(self, what: str) -> None:
+        """Stop the session's statement (`QUERY`) or its connection (`CONNECTION`), if there is one."""
+        connection = self._connection
+        if connection is not None and connection.open:
+            with suppress(EnvironmentFault):
+                self._admin.run(f"KILL {what} {connection.thread_id()}")  # type: ignore[no-untyped-call]
+
+    def drop(self) -> None:
+        """Remove database and user, whatever the agent left open. Raises EnvironmentFault."""
+        self._disconnect()
+        drop_leftovers(self._admin, self.name)
+
+    def _connect(self) -> Connection:
+        """A new connection in place of the old one; the password is new too, for the agent may change it."""
+        self._disconnect()
+        password = secrets.token_hex(16)
+        self._admin.run(f"ALTER USER '{self.name}'@'%' IDENTIFIED BY '{password}'")
+        try:
+            self._connection = connect(self._admin.address, self.name, password, self.name, lock_wait_s=86_400)
+        except (pymysql.MySQLError, OSError) as error:
+            raise EnvironmentFault(f"database server: {error}") from error
+        return self._connection
+
+    def _live_connection(self) -> Connection:
+        """The session's connection, or a new one where the agent ended it."""
+        if self._connection is not None and is_alive(self._connection):
+            return self._connection
+        return self._connect()
+
+    def _disconnect(self) -> None:
+        if self._connection is not None:
+            _close(self._connection)
+        self._connection = None
+
+    def _fetch(self, connection: Connection, sql: str) -> str:
+        cursor = connection.cursor()
+        try:
+            cursor.execute(sql)
+            if cursor.description is None:
+                return observation.NO_ROWS
+            return observation.of_rows(iter(cursor.fetchone, None), self._mask)
+        finally:
+            self._give_up_rest(cursor)
+
+    def _give_up_rest(self, cursor: SSCursor) -> None:
+        """Leave the connection ready for the next statement; a long result is stopped, not read."""
+        with suppress(pymysql.MySQLError, UnicodeDecodeError):
+            if cursor.description is not None and _longer_than(_DRAINED_ROWS, cursor):
+                self.kill("QUERY")
+        with suppress(pymysql.MySQLError):
+            cursor.close()
+
+    def _first_rows(self, connection: Connection, sql: str) -> str | None:
+        """The Python hash of a result; None where it is too long to be a sample's table."""
+        cursor = connection.cursor()
+        try:
+            cursor.execute(sql)
+            rows = [row for _, row in zip(range(MAX_HASHED_ROWS + 1), iter(cursor.fetchone, None), strict=False)]
+        finally:
+            self._give_up_rest(cursor)
+        return of_rows(rows) if len(rows) <= MAX_HASHED_ROWS else None
+
+    def _fault_if_lost(self, error: pymysql.MySQLError) -> None:
+        number = error.args[0] if error.args else None
+        if not isinstance(number, int) or number in _GONE:
+            raise EnvironmentFault(f"database server: {error}") from error
+
+    def _error_text(self, error: pymysql.MySQLError) -> str:
+        state = getattr(error, "sqlstate", None) or "HY000"
+        return self._mask(observation.of_error(error.args[0], state, str(error.args[1])))
+
+    def _mask(self, text: str) -> str:
+        return text.replace(self.name, ALIAS)
+
+
+def drop_leftovers(admin: Admin, name: str) -> None:
+    """Remove the database and user of this name, and what still runs for that user. Raises EnvironmentFault."""
+    threads = admin.run(
+        f"DROP USER IF EXISTS '{name}'@'%'",
+        f"SELECT ID FROM information_schema.PROCESSLIST WHERE USER = '{name}'",
+    )
+    for (thread,) in threads:
+        with suppress(EnvironmentFault):
+            admin.run(f"KILL CONNECTION {thread}")
+    admin.run(f"DROP DATABASE IF EXISTS {quoted(name)}")
+
+
+def _close(connection: Connection) -> None:
+    if connection.open:
+        connection.close()
+
+
+def _rows_of_last(connection: Connection, statements: Sequence[str]) -> Sequence[tuple[object, ...]]:
+    rows: Sequence[tuple[object, ...]] = ()
+    for statement in statements:
+        with connection.cursor() as cursor:
+            cursor.execute(statement)
+            rows = tuple(cursor.fetchall()) if cursor.description else ()
+    return rows
+
+
+def _create(table: Table) -> str:
+    return f"CREATE TABLE {quoted(table.name)} ({', '.join(f'{quoted(name)} TEXT' for name in table.columns)})"
+
+
+def _insert(table: Table, connection: Connection) -> str:
+    """One statement with all rows; the names may hold `%`, so the values are escaped here and not by a format."""
+    rows = (f"({', '.join(map(connection.escape, row))})" for row in table.rows)
+    return f"INSERT INTO {quoted(table.name)} VALUES {', '.join(rows)}"
+
+
+def _longer_than(count: int, cursor: SSCursor) -> bool:
+    return all(cursor.fetchone() is not None for _ in range(count))

@@ -1,0 +1,171 @@
+"""The real engine: sessions on a MariaDB or MySQL server, with deadlines and clean-up that hold against any SQL."""
+
+import asyncio
+import logging
+import secrets
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from typing import Any, ParamSpec, TypeVar
+
+import pymysql
+
+from environments.base import EnvironmentFault
+from environments.database.dataset import Table
+from environments.database.engine import MAX_STATEMENT_BYTES, TOO_LONG, Engine, Session
+from environments.database.mysql_client import OWN_NAME, Account, Admin, Connection, drop_leftovers, is_alive
+from environments.database.server import Server
+from environments.database.table_hash import TableHash
+
+_log = logging.getLogger(__name__)
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+_GRACE_S = 5.0
+_MAX_THREADS = 256
+
+
+class Threads:
+    """Two pools, so that ending a statement never waits for a thread that runs one."""
+
+    def __init__(self) -> None:
+        self.statements = ThreadPoolExecutor(_MAX_THREADS, "sql")
+        self.admin = ThreadPoolExecutor(4, "sql-admin")
+
+    def close(self) -> None:
+        self.statements.shutdown(wait=False, cancel_futures=True)
+        self.admin.shutdown(wait=False, cancel_futures=True)
+
+
+class MySqlSession(Session):
+    """The account of a session, called from threads and under a deadline."""
+
+    def __init__(self, account: Account, table: Table, threads: Threads, limit_s: float) -> None:
+        self._account = account
+        self._table = table
+        self._threads = threads
+        self._limit_s = limit_s
+        self._work: asyncio.Future[Any] | None = None
+
+    async def open(self) -> None:
+        """Create database, user and table. Raises EnvironmentFault."""
+        self.setup_error = await self._bounded(self._account.open, self._table)
+
+    async def run(self, sql: str) -> str:
+        text = sql.encode(errors="replace").decode()
+        if len(text.encode()) > MAX_STATEMENT_BYTES:
+            return TOO_LONG
+        return await self._bounded(self._account.run, text)
+
+    async def table_hash(self) -> TableHash:
+        return await self._bounded(self._account.table_hash, self._table)
+
+    async def close(self) -> None:
+        """Remove everything; a statement that still runs is ended first."""
+        if self._work is not None and not self._work.done():
+            await self._admin(self._account.kill, "CONNECTION")
+            await asyncio.wait({self._work}, timeout=_GRACE_S)
+        try:
+            await self._admin(self._account.drop)
+        except EnvironmentFault as fault:
+            _log.warning("left behind on the database server: %s: %s", self._account.name, fault)
+
+    async def _bounded(self, function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
+        """The function's result; whatever it runs on the server is killed at the deadline."""
+        loop = asyncio.get_running_loop()
+        work = loop.run_in_executor(self._threads.statements, lambda: function(*args, **kwargs))
+        self._work = work
+        for wait_s, kill in ((self._limit_s, "QUERY"), (_GRACE_S, "CONNECTION"), (_GRACE_S, "CONNECTION")):
+            done, _ = await asyncio.wait({work}, timeout=wait_s)
+            if done:
+                return work.result()
+            await self._admin(self._account.kill, kill)
+        raise EnvironmentFault("the database server does not end a statement that was killed")
+
+    async def _admin(self, function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._threads.admin, lambda: function(*args, **kwargs))
+
+
+class MySqlEngine(Engine):
+    """Sessions on one server; on a shared server also the reaper of what dead workers left."""
+
+    def __init__(self, server: Server, statement_limit_s: float) -> None:
+        self._server = server
+        self._limit_s = statement_limit_s
+        self._worker = secrets.token_hex(4)
+        self._threads = Threads()
+        self._admin: Admin | None = None
+        self._lease: Connection | None = None
+        self._closing: set[asyncio.Task[None]] = set()
+
+    @asynccontextmanager
+    async def lifespan(self) -> AsyncIterator[None]:
+        try:
+            await self._server.start()
+            if not self._server.private:
+                await asyncio.to_thread(self._claim, await self._admin_now())
+            yield
+            await asyncio.gather(*self._closing, return_exceptions=True)
+        finally:
+            await asyncio.to_thread(self._disconnect)
+            await self._server.stop()
+
+    @asynccontextmanager
+    async def session(self, table: Table) -> AsyncIterator[Session]:
+        admin = await self._admin_now()
+        if self._lease is not None:
+            await asyncio.to_thread(self._hold_lease, admin)
+        session = MySqlSession(Account(admin, self._worker), table, self._threads, self._limit_s)
+        try:
+            await session.open()
+            yield session
+        finally:
+            closing = asyncio.create_task(session.close())
+            self._closing.add(closing)
+            closing.add_done_callback(self._closing.discard)
+            await asyncio.shield(closing)
+
+    async def _admin_now(self) -> Admin:
+        address = await self._server.address()
+        if self._admin is None or self._admin.address != address:
+            self._admin = Admin(address)
+        return self._admin
+
+    def _claim(self, admin: Admin) -> None:
+        """Mark this worker as living, then drop what workers left that no longer are."""
+        self._hold_lease(admin)
+        schemas = admin.run("SELECT SCHEMA_NAME FROM information_schema.SCHEMATA")
+        users = admin.run("SELECT User FROM mysql.user")
+        for name in sorted({_text(row[0]) for row in (*schemas, *users)}):
+            owner = OWN_NAME.fullmatch(name)
+            if owner and admin.run(f"SELECT IS_FREE_LOCK('{_lock_of(owner[1])}')") == ((1,),):
+                drop_leftovers(admin, name)
+
+    def _hold_lease(self, admin: Admin) -> None:
+        """Hold this worker's lock: the server frees it when the connection, and so the worker, is gone."""
+        if self._lease is not None and is_alive(self._lease):
+            return
+        try:
+            self._lease = admin.dedicated()
+            with self._lease.cursor() as cursor:
+                cursor.execute(f"SELECT GET_LOCK('{_lock_of(self._worker)}', 5)")
+                held = cursor.fetchone()
+        except (pymysql.MySQLError, OSError) as error:
+            raise EnvironmentFault(f"database server: {error}") from error
+        if held != (1,):
+            raise EnvironmentFault("the database server does not give the lock that marks this worker as living")
+
+    def _disconnect(self) -> None:
+        if self._lease is not None and self._lease.open:
+            self._lease.close()
+        if self._admin is not None:
+            self._admin.close()
+        self._threads.close()
+
+
+def _lock_of(worker: str) -> str:
+    return f"proctor_{worker}"
+
+
+def _text(value: object) -> str:
+    return value.decode() if isinstance(value, bytes) else str(value)

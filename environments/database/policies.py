@@ -1,0 +1,90 @@
+"""Agents without memory: the reference, a weak heuristic and a random one."""
+
+import json
+import random
+import re
+from collections.abc import Sequence
+
+from environments.base import Policy
+from environments.database import literal
+from environments.database.dataset import Entry
+from environments.database.table_hash import quoted
+from environments.types import Action, Message
+
+_PHRASE = re.compile(r"'([^']+)'|\"([^\"]+)\"|((?:[A-Z][\w.-]*)(?: [A-Z][\w.-]*)*)|(\d[\w.,-]*)")
+_MAX_RANDOM_STATEMENTS = 3
+
+
+def reference(entry: Entry) -> Policy:
+    """Answers with the label, or runs the label's statement and then answers."""
+
+    def act(_: str, transcript: Sequence[Message]) -> Action:
+        if entry.category == "SELECT":
+            return answer(entry.label)
+        return answer(["done"]) if statements_run(transcript) else operation(entry.label[0])
+
+    return act
+
+
+def naive(entry: Entry) -> Policy:
+    """Looks one column up by the words of the question and answers with what comes back; changes nothing."""
+
+    def act(_: str, transcript: Sequence[Message]) -> Action:
+        if statements_run(transcript):
+            return answer(_cells(transcript[-1].content))
+        return operation(_lookup(entry))
+
+    return act
+
+
+def chance(entry: Entry, seed: int) -> Policy:
+    """Looks at random cells and answers with a random one of those last seen."""
+
+    def act(_: str, transcript: Sequence[Message]) -> Action:
+        turn = statements_run(transcript)
+        dice = random.Random(f"{entry.id}:{seed}:{turn}")
+        if turn < dice.randint(0, _MAX_RANDOM_STATEMENTS):
+            column = quoted(dice.choice(entry.table.columns))
+            return operation(f"SELECT {column} FROM {quoted(entry.table.name)} LIMIT {dice.randint(1, 10)}")
+        return answer([dice.choice(_cells(transcript[-1].content) or [str(dice.randint(0, 20))])])
+
+    return act
+
+
+def statements_run(transcript: Sequence[Message]) -> int:
+    """How many statements the agent has run: its replies, without the one the prompt puts into its mouth."""
+    return sum(message.role == "assistant" for message in transcript) - 1
+
+
+def operation(sql: str) -> Action:
+    """A reply that runs a statement."""
+    return Action(content=f"Let us see.\nAction: Operation\n```sql\n{sql}\n```")
+
+
+def answer(values: Sequence[str]) -> Action:
+    """A reply that commits an answer."""
+    listed = json.dumps(list(values), ensure_ascii=False)
+    return Action(content=f"This is my answer.\nAction: Answer\nFinal Answer: {listed}")
+
+
+def _lookup(entry: Entry) -> str:
+    """A statement for the column the question names, in rows that hold the question's longest name or number."""
+    question = entry.description.casefold()
+    columns = entry.table.columns
+    wanted = next((name for name in columns if name and name.casefold() in question), columns[0])
+    phrases = ["".join(groups) for groups in _PHRASE.findall(entry.description)][1:]
+    sql = f"SELECT {quoted(wanted)} FROM {quoted(entry.table.name)}"
+    if phrases:
+        pattern = max(phrases, key=len).rstrip(".,").replace("'", "''")
+        sql += " WHERE " + " OR ".join(f"{quoted(name)} LIKE '%{pattern}%'" for name in columns)
+    return sql + " LIMIT 1"
+
+
+def _cells(result: str) -> list[str]:
+    """The cells of a result text, row by row; none where it is an error or was cut."""
+    try:
+        rows = literal.parse(result)
+    except literal.NotALiteral:
+        return []
+    cells = [cell for row in rows if isinstance(row, tuple) for cell in row] if isinstance(rows, list) else []
+    return [str(cell) for cell in cells]
