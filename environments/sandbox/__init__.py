@@ -1,17 +1,15 @@
 """Throw-away Linux machines for environments: fresh processes, one persistent shell, limits, and nothing left behind.
 
-Two engines give the same interface: Docker, and Linux namespaces where Docker is missing.
+Two engines give the same interface: Docker (`environments.sandbox.docker_engine`, which needs the extra `os`), and
+Linux namespaces where Docker is missing.
 """
 
 from environments.sandbox.base import Engine, Limits, Process, Result, Sandbox
-from environments.sandbox.docker_engine import DockerEngine
 from environments.sandbox.namespace_engine import NamespaceEngine
-from environments.sandbox.shell import CommandResult, Ended, Shell
+from environments.sandbox.shell import CommandResult, Shell
 
 __all__ = [
     "CommandResult",
-    "DockerEngine",
-    "Ended",
     "Engine",
     "Limits",
     "NamespaceEngine",

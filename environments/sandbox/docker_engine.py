@@ -8,11 +8,11 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from typing import Any, TypeVar
 
-import docker
 import docker.errors
 import docker.types
 import requests
 
+import docker
 from environments.base import EnvironmentFault
 from environments.sandbox.base import ENVIRONMENT, Engine, Limits, Process, Sandbox, within
 from environments.sandbox.docker_exec import DockerProcess, attach
@@ -63,9 +63,8 @@ class DockerEngine(Engine):
 
     async def create(self, image: str | None = None) -> Sandbox:
         async with within(_CREATE_S, "creating a container"):
-            if image in (None, self._image):
-                return DockerSandbox(self, await self._from_pool() or await self._owned(self._start(self._image)))
-            return DockerSandbox(self, await self._owned(self._start(image)))
+            made = await self._from_pool() if image in (None, self._image) else None
+            return DockerSandbox(self, made or await self._owned(self._start(image or self._image)))
 
     async def call(self, function: Callable[..., T], *arguments: object) -> T:
         """A blocking call of the SDK in a thread. Raises EnvironmentFault naming Docker's reason."""
@@ -90,11 +89,11 @@ class DockerEngine(Engine):
         """Remove a container; goes on in the background when the caller is cancelled."""
         await self._owned(self._remove(container))
 
-    async def _start(self, image: str | None) -> str:
+    async def _start(self, image: str) -> str:
         async with self._creating:
             return await self.call(self._start_blocking, image)
 
-    def _start_blocking(self, image: str | None) -> str:
+    def _start_blocking(self, image: str) -> str:
         container = self._client.containers.create(image, **self._options())
         try:
             container.start()

@@ -13,7 +13,6 @@ from contextlib import suppress
 from urllib.parse import urlsplit
 
 import docker
-
 from environments.base import EnvironmentFault
 from environments.sandbox.base import Process, within
 

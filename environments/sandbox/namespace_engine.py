@@ -13,6 +13,7 @@ from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from environments.base import EnvironmentFault
 from environments.sandbox.base import ENVIRONMENT, Engine, Limits, Process, Sandbox, within
@@ -127,8 +128,9 @@ class NamespaceSandbox(Sandbox):
                 *lines, text = (text + chunk).split(b"\n")
                 for line in lines:
                     self._take(json.loads(line))
-        reason = EnvironmentFault("namespace sandbox: it ended; see the worker's log")
-        for future in (self._ready, *self._started.values(), *self._exits.values()):
+        reason = EnvironmentFault("namespace sandbox: it ended")
+        waiting: list[asyncio.Future[Any]] = [self._ready, *self._started.values(), *self._exits.values()]
+        for future in waiting:
             _fail(future, reason)
 
     def _take(self, answer: dict[str, int | str | bool]) -> None:
@@ -184,7 +186,7 @@ class NamespaceProcess(Process):
         self._input.close()
 
 
-def _fail(future: asyncio.Future[int] | asyncio.Future[None], reason: EnvironmentFault) -> None:
+def _fail(future: asyncio.Future[Any], reason: EnvironmentFault) -> None:
     """Fail a future that nobody may be waiting for."""
     if not future.done():
         future.set_exception(reason)

@@ -29,14 +29,64 @@ _PIVOT_ROOT = {"x86_64": 155, "aarch64": 41, "riscv64": 41}
 _BASE = "/tmp"  # exists everywhere; covered only inside our own mount namespace
 _LINKED = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
 _DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
-_EMPTY = (
-    "boot dev etc home media mnt opt proc root run srv tmp usr var var/cache var/lib var/log var/mail var/spool var/tmp"
-).split()
-_ETC = (
-    "adduser.conf alternatives bash.bashrc debconf.conf debian_version default deluser.conf environment gai.conf group "
-    "host.conf hosts inputrc ld.so.cache ld.so.conf ld.so.conf.d locale.alias localtime login.defs magic mime.types "
-    "nsswitch.conf os-release pam.conf pam.d passwd profile protocols security services shells skel terminfo timezone"
-).split()
+_EMPTY = [
+    "boot",
+    "dev",
+    "etc",
+    "home",
+    "media",
+    "mnt",
+    "opt",
+    "proc",
+    "root",
+    "run",
+    "srv",
+    "tmp",
+    "usr",
+    "var",
+    "var/cache",
+    "var/lib",
+    "var/log",
+    "var/mail",
+    "var/spool",
+    "var/tmp",
+]
+_ETC = [
+    "adduser.conf",
+    "alternatives",
+    "bash.bashrc",
+    "debconf.conf",
+    "debian_version",
+    "default",
+    "deluser.conf",
+    "environment",
+    "gai.conf",
+    "group",
+    "host.conf",
+    "hosts",
+    "inputrc",
+    "ld.so.cache",
+    "ld.so.conf",
+    "ld.so.conf.d",
+    "locale.alias",
+    "localtime",
+    "login.defs",
+    "magic",
+    "mime.types",
+    "nsswitch.conf",
+    "os-release",
+    "pam.conf",
+    "pam.d",
+    "passwd",
+    "profile",
+    "protocols",
+    "security",
+    "services",
+    "shells",
+    "skel",
+    "terminfo",
+    "timezone",
+]
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -197,11 +247,11 @@ def _serve(control: socket.socket) -> None:
     signal.signal(signal.SIGCHLD, lambda *_: None)
     running: dict[int, int] = {}
     while True:
-        ready = select.select([control, wake_read], [], [])[0]
+        ready = select.select([control.fileno(), wake_read], [], [])[0]
         if wake_read in ready:
             os.read(wake_read, 4096)
             _reap(control, running)
-        if control in ready:
+        if control.fileno() in ready:
             request = _receive(control)
             if request is None:
                 return
@@ -215,7 +265,10 @@ def _serve(control: socket.socket) -> None:
 
 
 def _receive(control: socket.socket) -> tuple[int, Callable[[], int]] | None:
-    header, streams, _, _ = socket.recv_fds(control, 4, 2)
+    try:
+        header, streams, _, _ = socket.recv_fds(control, 4, 2)
+    except OSError:
+        return None
     if len(header) < 4 or len(streams) != 2:
         return None
     left, body = int.from_bytes(header, "big"), bytearray()

@@ -2,7 +2,7 @@
 
 import asyncio
 from enum import Enum
-from typing import Protocol
+from typing import Any, Protocol
 
 from environments.sandbox.capture import Capture
 
@@ -59,7 +59,8 @@ async def _next(source: Source, limit_s: float, stop: "asyncio.Future[int] | Non
     """The next chunk, or None when the limit or `stop` came first; no chunk is lost and no read left behind."""
     reading = asyncio.ensure_future(source.read())
     try:
-        await asyncio.wait({reading, stop} if stop else {reading}, timeout=limit_s, return_when=asyncio.FIRST_COMPLETED)
+        waited: list[asyncio.Future[Any]] = [reading] if stop is None else [reading, stop]
+        await asyncio.wait(waited, timeout=limit_s, return_when=asyncio.FIRST_COMPLETED)
     finally:
         reading.cancel()
         await asyncio.wait({reading})
