@@ -4,14 +4,22 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from environments.definition import NAME
 from environments.types import Action, Finish, FinishReason, Observation, Value
 
 SessionId = Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
 """128 random bits in hex, chosen by the client, so that a start can be repeated."""
 
 MAX_REQUEST_BYTES = 8 << 20
+MAX_SUMMARY_BYTES = 64 << 20
+"""Finishes of a whole run are larger than any other request."""
 SESSION_LEASE_S = 60.0
 """A session that no client has asked for or renewed for this long is ended."""
+STEP_WAIT_S = 20.0
+"""A step that takes longer is answered `in_work`; the client asks again and so shows that it still waits."""
+LONG_POLL_S = 60.0
+HEARTBEAT_S = 2.0
+WORKER_LEASE_S = 10.0
 
 
 class StartSession(Value):
@@ -93,12 +101,22 @@ class LeasesRenewed(Value):
 class TaskStanding(Value):
     """What a task can take now, over all workers that hold it."""
 
-    name: str
+    name: str = Field(pattern=NAME)
     environment: str
     total: int = Field(ge=0)
     free: int = Field(ge=0)
     waiting: str | None = None
     """Why nothing can start, where nothing can: starting, draining, or what is broken."""
+    digest: str | None = None
+    """`Environment.digest`, once the data are read; workers that differ in it don't serve one task together."""
+
+
+class TasksQuery(Value):
+    """Query of `GET /tasks`."""
+
+    after: str | None = None
+    """The version the client knows already."""
+    wait_s: float = Field(default=0.0, ge=0.0, le=LONG_POLL_S)
 
 
 class TaskList(Value):
@@ -127,23 +145,17 @@ class SummarizeRequest(Value):
     finishes: tuple[Finish, ...]
 
 
-class HeldSession(Value):
-    """A live session, as a heartbeat lists it."""
-
-    session: SessionId
-    task: str
-
-
 class Heartbeat(Value):
     """`POST /workers`: everything a controller knows of a worker. `sequence` grows within one `boot`."""
 
-    worker: str
-    boot: str
-    url: str
+    worker: str = Field(pattern=NAME)
+    boot: str = Field(min_length=1, max_length=64)
+    url: str = Field(max_length=512)
     sequence: int = Field(ge=0)
     draining: bool = False
-    tasks: tuple[TaskStanding, ...]
-    sessions: tuple[HeldSession, ...]
+    tasks: tuple[TaskStanding, ...] = Field(max_length=1_000)
+    sessions: tuple[SessionId, ...]
+    """The sessions that the worker can still answer for: live ones, and finished ones not yet deleted."""
 
 
 class HeartbeatTaken(Value):
@@ -153,22 +165,33 @@ class HeartbeatTaken(Value):
     """A worker silent for this long is taken for lost; it ends its sessions after 0.7 of it without an answer."""
 
 
+class Alive(Value):
+    """Answer to `GET /healthz`: who listens here, so that a client knows that it reached the worker it meant."""
+
+    role: Literal["worker", "controller"]
+    url: str
+
+
+ProblemType = Literal[
+    "bad_request",
+    "unauthorized",
+    "unknown_task",
+    "unknown_sample",
+    "unknown_session",
+    "turn_conflict",
+    "in_work",
+    "no_capacity",
+    "not_ready",
+    "worker_lost",
+    "too_large",
+    "internal",
+]
+
+
 class Problem(Value):
     """Every error reply (RFC 9457): `type` maps to one exception class, `retryable` says whether a retry can help."""
 
-    type: Literal[
-        "bad_request",
-        "unauthorized",
-        "unknown_task",
-        "unknown_sample",
-        "unknown_session",
-        "turn_conflict",
-        "no_capacity",
-        "not_ready",
-        "worker_lost",
-        "too_large",
-        "internal",
-    ]
+    type: ProblemType
     title: str
     detail: str = ""
     retryable: bool = False

@@ -1,0 +1,182 @@
+"""The HTTP app of a task service: routes, token, size caps, and a problem for every error."""
+
+import asyncio
+import hmac
+import logging
+import math
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+from urllib.parse import parse_qsl
+
+from pydantic import ValidationError
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from environments.types import Value
+from task_server.errors import BadRequest, Internal, NotReady, Refusal, ServerUnreachable, TooLarge, Unauthorized
+from task_server.protocol import MAX_REQUEST_BYTES
+from task_server.service import TaskService
+
+log = logging.getLogger(__name__)
+
+BODY_S = 30.0
+"""A client has this long to send its request's body."""
+OPEN_PATHS = frozenset({"/healthz", "/readyz"})
+"""Paths that need no token."""
+
+Request_ = TypeVar("Request_", bound=Value)
+Service_contra = TypeVar("Service_contra", bound=TaskService, contravariant=True)
+Path = Mapping[str, str]
+
+
+class Nothing(Value):
+    """A request without fields."""
+
+
+@dataclass(frozen=True)
+class Operation(Generic[Service_contra, Request_]):
+    """One route: how it is asked, what it answers, and which refusals it knows besides the general ones."""
+
+    method: str
+    path: str
+    meaning: str
+    request: type[Request_]
+    """Of the JSON body for a POST, else of the query."""
+    reply: type[Value] | type[str] | None
+    handle: Callable[[Service_contra, Path, Request_], Awaitable[Value | str | None]]
+    refusals: tuple[type[Refusal], ...] = ()
+    max_bytes: int = MAX_REQUEST_BYTES
+
+    @property
+    def open(self) -> bool:
+        """True where no token is needed."""
+        return self.path in OPEN_PATHS
+
+
+def build_app(
+    service: Service_contra,
+    operations: Sequence[Operation[Service_contra, Any]],
+    token: str | None,
+    document: Mapping[str, object],
+) -> ASGIApp:
+    """The app that serves the operations, and their OpenAPI document at /openapi.json."""
+    openapi = JSONResponse(document)
+    routes = [
+        Route(operation.path, _Endpoint(operation, service), methods=[operation.method]) for operation in operations
+    ]
+    routes.append(Route("/openapi.json", openapi, methods=["GET"]))
+    app = Starlette(routes=routes, exception_handlers={HTTPException: _no_route})
+    app.router.redirect_slashes = False
+    return app if token is None else _Guard(app, token)
+
+
+class _Endpoint(Generic[Service_contra, Request_]):
+    """The shell around a handler: reads, validates, answers; the one place where failures become problems."""
+
+    def __init__(self, operation: Operation[Service_contra, Request_], service: Service_contra) -> None:
+        self._operation = operation
+        self._service = service
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            request = await self._request(scope, receive)
+            reply = await self._operation.handle(self._service, scope["path_params"], request)
+        except Refusal as refusal:
+            await _refuse(send, refusal)
+        except ServerUnreachable as error:
+            await _refuse(send, NotReady(str(error), retry_after_s=0.5))
+        except Exception:
+            log.exception("%s %s failed", scope["method"], scope["path"])
+            await _refuse(send, Internal("see the server's log"))
+        else:
+            await _answer(send, reply)
+
+    async def _request(self, scope: Scope, receive: Receive) -> Request_:
+        kind = self._operation.request
+        try:
+            if self._operation.method == "POST":
+                return kind.model_validate_json(await _body(receive, self._operation.max_bytes))
+            return kind.model_validate(dict(parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)))
+        except ValidationError as error:
+            raise BadRequest(_explain(error)) from error
+
+
+class _Guard:
+    """Lets requests through that carry the token."""
+
+    def __init__(self, app: ASGIApp, token: str) -> None:
+        self._app = app
+        self._expected = b"Bearer " + token.encode()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["path"] in OPEN_PATHS or self._admits(scope):
+            await self._app(scope, receive, send)
+        else:
+            await _refuse(send, Unauthorized("send `Authorization: Bearer <token>`"))
+
+    def _admits(self, scope: Scope) -> bool:
+        given = next((value for name, value in scope["headers"] if name == b"authorization"), b"")
+        return hmac.compare_digest(given, self._expected)
+
+
+async def _body(receive: Receive, max_bytes: int) -> bytes:
+    """The whole body, counted as it comes. Raises TooLarge, BadRequest."""
+    body = bytearray()
+    try:
+        async with asyncio.timeout(BODY_S):
+            while True:
+                message = await receive()
+                if message["type"] == "http.disconnect":
+                    raise BadRequest("the connection broke within the body")
+                body += message.get("body", b"")
+                if len(body) > max_bytes:
+                    raise TooLarge(f"the body is over {max_bytes} bytes")
+                if not message.get("more_body", False):
+                    return bytes(body)
+    except TimeoutError as error:
+        raise BadRequest(f"the body took over {BODY_S:g} s") from error
+
+
+async def _answer(send: Send, reply: Value | str | None) -> None:
+    if reply is None:
+        await _send(send, 204, b"", [])
+    elif isinstance(reply, str):
+        await _send(send, 200, reply.encode(), [(b"content-type", b"text/plain; version=0.0.4; charset=utf-8")])
+    else:
+        await _send(send, 200, reply.model_dump_json().encode(), [(b"content-type", b"application/json")])
+
+
+async def _refuse(send: Send, refusal: Refusal) -> None:
+    listed = [(b"content-type", b"application/problem+json")]
+    if refusal.retry_after_s is not None:
+        listed.append((b"retry-after", b"%d" % math.ceil(refusal.retry_after_s)))
+    if isinstance(refusal, Unauthorized):
+        listed.append((b"www-authenticate", b"Bearer"))
+    if isinstance(refusal, (Unauthorized, TooLarge)):
+        listed.append((b"connection", b"close"))  # the rest of the body is not read
+    await _send(send, refusal.status, refusal.problem().model_dump_json().encode(), listed)
+
+
+async def _send(send: Send, status: int, body: bytes, headers: list[tuple[bytes, bytes]]) -> None:
+    if status != 204:
+        headers = [*headers, (b"content-length", b"%d" % len(body))]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+
+
+async def _no_route(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    refusal = BadRequest(f"{request.method} {request.url.path}: {error.detail}")
+    return Response(
+        refusal.problem().model_dump_json(), error.status_code, error.headers, media_type="application/problem+json"
+    )
+
+
+def _explain(error: ValidationError) -> str:
+    problems = error.errors(include_url=False, include_input=False, include_context=False)[:3]
+    return "; ".join(f"{'.'.join(map(str, problem['loc'])) or 'the body'}: {problem['msg']}" for problem in problems)

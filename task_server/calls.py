@@ -1,0 +1,66 @@
+"""One call to a task server, without retries: typed values in and out, typed errors."""
+
+from typing import TypeVar
+
+import httpx
+from pydantic import BaseModel, ValidationError
+
+from environments.http import HttpFailure, Reply, ReplyTooLarge, Unreachable, bounded_request
+from task_server.errors import BadReply, ServerUnreachable, TaskServerError, refusal_of
+from task_server.protocol import Problem
+
+MAX_REPLY_BYTES = 64 << 20
+
+Answer = TypeVar("Answer", bound=BaseModel)
+
+
+class Caller:
+    """Calls task servers over one shared client, with one token."""
+
+    def __init__(self, http: httpx.AsyncClient, token: str | None) -> None:
+        self._http = http
+        self._headers = {"Content-Type": "application/json"}
+        if token is not None:
+            self._headers["Authorization"] = f"Bearer {token}"
+
+    async def call(
+        self, method: str, url: str, answer: type[Answer], request: BaseModel | None = None, *, deadline_s: float
+    ) -> Answer:
+        """What the server answers. Raises TaskServerError."""
+        reply = await self._reply(method, url, request, deadline_s)
+        try:
+            return answer.model_validate_json(reply.body)
+        except ValidationError as error:
+            raise BadReply(f"{method} {url}: not a {answer.__name__}: {error.errors()[0]['msg']}") from error
+
+    async def done(self, method: str, url: str, *, deadline_s: float) -> None:
+        """Ask for something that has no answer but that it is done. Raises TaskServerError."""
+        await self._reply(method, url, None, deadline_s)
+
+    async def _reply(self, method: str, url: str, request: BaseModel | None, deadline_s: float) -> Reply:
+        content = request.model_dump_json().encode() if request is not None else None
+        try:
+            reply = await bounded_request(
+                self._http,
+                method,
+                url,
+                content=content,
+                headers=self._headers,
+                deadline_s=deadline_s,
+                max_bytes=MAX_REPLY_BYTES,
+            )
+        except ReplyTooLarge as error:
+            raise BadReply(str(error)) from error
+        except HttpFailure as error:
+            raise ServerUnreachable(str(error), never_sent=isinstance(error, Unreachable)) from error
+        if reply.status >= 300:
+            raise _refusal(f"{method} {url}", reply)
+        return reply
+
+
+def _refusal(call: str, reply: Reply) -> TaskServerError:
+    try:
+        return refusal_of(Problem.model_validate_json(reply.body))
+    except ValidationError:
+        passing = reply.status == 429 or reply.status >= 500
+        return (ServerUnreachable if passing else BadReply)(f"{call}: status {reply.status} from something else")

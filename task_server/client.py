@@ -1,0 +1,186 @@
+"""Talks to a worker or a controller: every call is repeated until it succeeds, is refused, or patience ends."""
+
+import asyncio
+import random
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
+from urllib.parse import quote
+
+import httpx
+
+from environments.types import Finish, Summary
+from task_server.calls import Caller
+from task_server.errors import InWork, ServerUnreachable, TaskServerError
+from task_server.protocol import (
+    SESSION_LEASE_S,
+    STEP_WAIT_S,
+    Alive,
+    LeasesRenewed,
+    RenewLeases,
+    SampleList,
+    Started,
+    StartSession,
+    Step,
+    SummarizeRequest,
+    TaskList,
+    Turned,
+    TurnRequest,
+)
+from task_server.turns import Reply
+
+CALL_S = STEP_WAIT_S + 10.0
+"""A server that has not answered by then hangs: even a step in work is answered after STEP_WAIT_S."""
+PROBE_S = 2.0
+LONGEST_PAUSE_S = 5.0
+
+Answer = TypeVar("Answer")
+
+
+def pause_s(failures: int, retry_after_s: float | None, draw: float) -> float:
+    """Seconds before the next try: full jitter (`draw` in [0, 1)) over a doubling range, after what the server asks."""
+    return (retry_after_s or 0.0) + draw * min(LONGEST_PAUSE_S, 0.1 * 2.0 ** min(failures, 10))
+
+
+class TaskClient:
+    """Calls to one task server, a worker or a controller, and to the workers that its sessions are pinned to.
+
+    All raise TaskServerError: what can't be helped by trying again at once, the rest after `patience_s` of trying.
+    A step may take up to `step_s`, while its server keeps saying that it is in work.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        http: httpx.AsyncClient,
+        token: str | None = None,
+        *,
+        patience_s: float = 60.0,
+        step_s: float = 1800.0,
+    ) -> None:
+        self._url = url.rstrip("/")
+        self._caller = Caller(http, token)
+        self._prober = Caller(http, None)
+        self._patience_s = patience_s
+        self._step_s = step_s
+        self._probes: dict[str, asyncio.Task[bool]] = {}
+
+    async def tasks(self, after: str | None = None, wait_s: float = 0.0) -> TaskList:
+        """The tasks and what they can take. With the version known already: when that changed, or after `wait_s`."""
+        query = str(httpx.QueryParams({"wait_s": wait_s} if after is None else {"after": after, "wait_s": wait_s}))
+        return await self._patiently(
+            lambda: self._caller.call("GET", f"{self._url}/tasks?{query}", TaskList, deadline_s=CALL_S + wait_s)
+        )
+
+    async def samples(self, task: str) -> SampleList:
+        """The samples of a task and the digest of what they come from."""
+        return await self._patiently(
+            lambda: self._caller.call(
+                "GET", f"{self._url}/tasks/{quote(task, safe='')}/samples", SampleList, deadline_s=CALL_S
+            )
+        )
+
+    async def start(
+        self,
+        session: str,
+        task: str,
+        sample: str,
+        seed: int = 0,
+        *,
+        lease_s: float = SESSION_LEASE_S,
+        patience_s: float | None = None,
+    ) -> Started:
+        """The session's first step and where it lives. Raises NoCapacity when no slot came free within the patience."""
+        request = StartSession(session=session, task=task, sample=sample, seed=seed, lease_s=lease_s)
+        return await self._patiently(
+            lambda: self._caller.call("POST", f"{self._url}/sessions", Started, request, deadline_s=CALL_S), patience_s
+        )
+
+    async def turn(self, url: str, session: str, n: int, reply: Reply) -> Step:
+        """What came after turn `n` of a session pinned to the worker at `url`."""
+        request = TurnRequest(turn=n, reply=reply)
+        turned = await self._patiently(
+            lambda: self._routed(
+                url,
+                lambda base: self._caller.call(
+                    "POST", f"{base}/sessions/{session}/turns", Turned, request, deadline_s=CALL_S
+                ),
+            )
+        )
+        return turned.step
+
+    async def end(self, session: str, url: str | None = None) -> None:
+        """End a session: what it held is freed, and the record of its last step too. Repeatable."""
+        await self._patiently(
+            lambda: self._routed(
+                url or self._url,
+                lambda base: self._caller.done("DELETE", f"{base}/sessions/{session}", deadline_s=CALL_S),
+            )
+        )
+
+    async def renew(self, url: str, sessions: Sequence[str]) -> tuple[str, ...]:
+        """Keep the sessions pinned to the worker at `url` alive; those of them that are lost."""
+        request = RenewLeases(sessions=tuple(sessions))
+        renewed = await self._patiently(
+            lambda: self._routed(
+                url,
+                lambda base: self._caller.call("POST", f"{base}/leases", LeasesRenewed, request, deadline_s=CALL_S),
+            )
+        )
+        return renewed.lost
+
+    async def summarize(self, task: str, finishes: Sequence[Finish]) -> Summary:
+        """The environment's own metrics over finishes."""
+        request = SummarizeRequest(finishes=tuple(finishes))
+        return await self._patiently(
+            lambda: self._caller.call(
+                "POST",
+                f"{self._url}/tasks/{quote(task, safe='')}/summary",
+                Summary,
+                request,
+                deadline_s=self._patience_s,
+            )
+        )
+
+    async def _patiently(self, attempt: Callable[[], Awaitable[Answer]], patience_s: float | None = None) -> Answer:
+        """The one retry loop: every request may be repeated."""
+        patience_s = self._patience_s if patience_s is None else patience_s
+        began = trusted = time.monotonic()
+        failures = 0
+        while True:
+            try:
+                return await attempt()
+            except InWork:
+                trusted, failures = time.monotonic(), 0
+                if trusted - began > self._step_s:
+                    raise
+            except TaskServerError as error:
+                wait_s = pause_s(failures, error.retry_after_s, random.random())
+                if not error.retryable or time.monotonic() + wait_s - trusted > patience_s:
+                    raise
+                failures += 1
+                await asyncio.sleep(wait_s)
+
+    async def _routed(self, url: str, call: Callable[[str], Awaitable[Answer]]) -> Answer:
+        """A call to the pinned worker, or through the controller where the worker can't be reached."""
+        url = url.rstrip("/")
+        if url != self._url and await self._reachable(url):
+            try:
+                return await call(url)
+            except ServerUnreachable:
+                pass
+        return await call(self._url)
+
+    async def _reachable(self, url: str) -> bool:
+        """Whether the worker itself answers at its URL from here; asked once per URL."""
+        probe = self._probes.get(url)
+        if probe is None:
+            probe = self._probes[url] = asyncio.create_task(self._probe(url))
+        return probe.result() if probe.done() else await asyncio.shield(probe)
+
+    async def _probe(self, url: str) -> bool:
+        try:
+            alive = await self._prober.call("GET", f"{url}/healthz", Alive, deadline_s=PROBE_S)
+        except TaskServerError:
+            return False
+        return alive.url.rstrip("/") == url

@@ -1,0 +1,301 @@
+"""The controller: one address for many workers. It places sessions and relays; what it knows comes from heartbeats."""
+
+import asyncio
+import ipaddress
+import logging
+import secrets
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import TypeVar
+from urllib.parse import urlsplit
+
+from starlette.types import ASGIApp
+
+from environments.types import Summary
+from task_server.app import build_app
+from task_server.calls import Caller
+from task_server.changes import Changes
+from task_server.errors import (
+    BadRequest,
+    InWork,
+    NoCapacity,
+    NotReady,
+    Refusal,
+    ServerUnreachable,
+    TurnConflict,
+    UnknownSession,
+    WorkerLost,
+)
+from task_server.metrics import Counts, family
+from task_server.openapi import document
+from task_server.operations import CONTROLLER_OPERATIONS
+from task_server.placement import Placement, Seat
+from task_server.protocol import (
+    HEARTBEAT_S,
+    STEP_WAIT_S,
+    WORKER_LEASE_S,
+    Alive,
+    Heartbeat,
+    HeartbeatTaken,
+    LeasesRenewed,
+    RenewLeases,
+    SampleList,
+    Started,
+    StartSession,
+    SummarizeRequest,
+    TaskList,
+    TasksQuery,
+    Turned,
+    TurnRequest,
+)
+from task_server.reporting import BATCH_S
+from task_server.service import PlacementService
+
+log = logging.getLogger(__name__)
+
+TICK_S = 0.5
+RELAY_S = STEP_WAIT_S + 5.0
+"""A worker that has not answered by then hangs."""
+
+_COUNTED = {
+    "proctor_sessions_placed_total": "Sessions that a worker took.",
+    "proctor_relayed_total": "Requests passed on to a worker for a client that can't reach it.",
+    "proctor_workers_lost_total": "Workers that fell silent or refused connections.",
+}
+
+Answer = TypeVar("Answer")
+
+
+def is_loopback(host: str | None) -> bool:
+    """True where a host names this machine only."""
+    if host == "localhost":
+        return True
+    try:
+        return host is not None and ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+class Controller(PlacementService):
+    """The service of a controller. `trusted` says that whoever may report as a worker has shown a token."""
+
+    def __init__(
+        self,
+        url: str,
+        caller: Caller,
+        *,
+        trusted: bool = False,
+        lease_s: float = WORKER_LEASE_S,
+        settle_s: float = HEARTBEAT_S,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._url = url
+        self._caller = caller
+        self._trusted = trusted
+        self._lease_s = lease_s
+        self._now = now
+        self._settled_at = now() + settle_s
+        self._placement = Placement(lease_s)
+        self._changes = Changes()
+        self._boot = secrets.token_hex(8)
+        self._standings = self._placement.standings()
+        self._draining = False
+        self._counts = Counts()
+
+    def app(self, token: str | None = None) -> ASGIApp:
+        """The HTTP app of this controller."""
+        openapi = document("Proctor controller", CONTROLLER_OPERATIONS, token is not None)
+        return build_app(self, CONTROLLER_OPERATIONS, token, openapi)
+
+    async def heartbeat(self, beat: Heartbeat) -> HeartbeatTaken:
+        self._check_address(beat.url)
+        if not self._placement.heartbeat(beat, self._now()):
+            raise TurnConflict(f"another process has taken the name {beat.worker!r}; give each worker its own")
+        self._publish()
+        return HeartbeatTaken(lease_s=self._lease_s)
+
+    async def tasks(self, query: TasksQuery) -> TaskList:
+        if query.after == self._version():
+            await self._changes.wait(self._changes.count, query.wait_s)
+            await asyncio.sleep(min(BATCH_S, query.wait_s))
+        return TaskList(version=self._version(), tasks=self._standings)
+
+    async def samples(self, task: str) -> SampleList:
+        self._check_settled()
+        seat = self._placement.any_holding(task)
+        return await self._ask(
+            seat,
+            self._caller.call("GET", f"{seat.url}/tasks/{task}/samples", SampleList, deadline_s=RELAY_S),
+        )
+
+    async def start(self, request: StartSession) -> Started:
+        self.check_ready()
+        refused: set[str] = set()
+        while True:
+            seat = self._placement.place(request.session, request.task, self._now(), refused)
+            self._publish()
+            try:
+                started = await self._caller.call("POST", f"{seat.url}/sessions", Started, request, deadline_s=RELAY_S)
+            except (InWork, TurnConflict):  # it lives there
+                raise
+            except Refusal as refusal:
+                self._placement.refused(request.session, seat.worker)
+                if not isinstance(refusal, (NoCapacity, NotReady)):
+                    raise
+            except ServerUnreachable as error:
+                if not error.never_sent:  # it may have been started there
+                    raise NotReady(f"worker {seat.worker} does not answer", retry_after_s=0.5) from error
+                self._placement.refused(request.session, seat.worker)
+                if _refuses_connections(error):
+                    self._forget(seat)
+            else:
+                self._counts.add("proctor_sessions_placed_total", task=request.task)
+                return started
+            refused.add(seat.worker)
+
+    async def turn(self, session: str, request: TurnRequest) -> Turned:
+        seat = self._holder(session)
+        return await self._ask(
+            seat,
+            self._caller.call("POST", f"{seat.url}/sessions/{session}/turns", Turned, request, deadline_s=RELAY_S),
+        )
+
+    async def end(self, session: str) -> None:
+        try:
+            seat = self._holder(session)
+            await self._ask(seat, self._caller.done("DELETE", f"{seat.url}/sessions/{session}", deadline_s=RELAY_S))
+        except (UnknownSession, WorkerLost):
+            return
+
+    async def renew(self, request: RenewLeases) -> LeasesRenewed:
+        lost: list[str] = []
+        by_seat: dict[Seat, list[str]] = {}
+        for session in request.sessions:
+            try:
+                by_seat.setdefault(self._holder(session), []).append(session)
+            except (UnknownSession, WorkerLost):
+                lost.append(session)
+        for answer in await asyncio.gather(*(self._renew_at(seat, held) for seat, held in by_seat.items())):
+            lost += answer
+        return LeasesRenewed(lost=tuple(lost))
+
+    async def summarize(self, task: str, request: SummarizeRequest) -> Summary:
+        self._check_settled()
+        seat = self._placement.any_holding(task)
+        return await self._ask(
+            seat,
+            self._caller.call("POST", f"{seat.url}/tasks/{task}/summary", Summary, request, deadline_s=RELAY_S),
+        )
+
+    def alive(self) -> Alive:
+        return Alive(role="controller", url=self._url)
+
+    def check_ready(self) -> None:
+        if self._draining:
+            raise NotReady("this controller is stopping", retry_after_s=1.0)
+        self._check_settled()
+
+    def metrics(self) -> str:
+        workers = self._placement.workers()
+        standings = [(worker.worker, standing) for worker in workers for standing in worker.tasks]
+        slots = [((("worker", name), ("task", task.name)), float(task.total)) for name, task in standings]
+        free = [((("worker", name), ("task", task.name)), float(task.free)) for name, task in standings]
+        held = [((("worker", worker.worker),), float(len(worker.sessions))) for worker in workers]
+        return (
+            family("proctor_workers", "gauge", "Live workers.", [((), len(workers))])
+            + family("proctor_worker_slots", "gauge", "Sessions that a worker can hold.", slots)
+            + family("proctor_worker_slots_free", "gauge", "Sessions that a worker can start now.", free)
+            + family("proctor_worker_sessions", "gauge", "Sessions that a worker answers for.", held)
+            + self._counts.text(_COUNTED)
+        )
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        async with asyncio.TaskGroup() as group:
+            watch = group.create_task(self._watch())
+            try:
+                yield
+            finally:
+                watch.cancel()
+
+    async def drain(self, grace_s: float) -> None:
+        self._draining = True
+        self._changes.close()
+
+    async def _watch(self) -> None:
+        while True:
+            await asyncio.sleep(TICK_S)
+            for worker in self._placement.tick(self._now()):
+                log.warning("worker %s is lost: no heartbeat for %g s", worker, self._lease_s)
+                self._counts.add("proctor_workers_lost_total")
+            self._publish()
+
+    async def _ask(self, seat: Seat, call: Awaitable[Answer]) -> Answer:
+        """What a worker answers; one that refuses connections is gone. Raises what it refuses, WorkerLost, NotReady."""
+        self._counts.add("proctor_relayed_total")
+        try:
+            return await call
+        except ServerUnreachable as error:
+            if _refuses_connections(error):
+                self._forget(seat)
+                raise WorkerLost(f"worker {seat.worker} is gone") from error
+            raise NotReady(f"worker {seat.worker} does not answer: {error}", retry_after_s=0.5) from error
+
+    async def _renew_at(self, seat: Seat, sessions: Sequence[str]) -> tuple[str, ...]:
+        """Those of a worker's sessions that are lost; none while it merely doesn't answer."""
+        request = RenewLeases(sessions=tuple(sessions))
+        try:
+            renewed = await self._ask(
+                seat, self._caller.call("POST", f"{seat.url}/leases", LeasesRenewed, request, deadline_s=RELAY_S)
+            )
+        except WorkerLost:
+            return tuple(sessions)
+        except NotReady:
+            return ()
+        return renewed.lost
+
+    def _holder(self, session: str) -> Seat:
+        try:
+            return self._placement.holder(session)
+        except UnknownSession:
+            self._check_settled()
+            raise
+
+    def _check_settled(self) -> None:
+        """Until every worker had time to report, what is not known may yet exist."""
+        left_s = self._settled_at - self._now()
+        if left_s > 0:
+            raise NotReady("just started, waiting for the workers to report", retry_after_s=left_s)
+
+    def _check_address(self, url: str) -> None:
+        """A worker's address is where tokens and sessions are sent: refuse what can't be one."""
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
+            raise BadRequest("url: must be the base URL of a worker, http or https")
+        if not self._trusted and not is_loopback(parts.hostname):
+            raise BadRequest("url: must be a loopback address, as this controller has no token")
+
+    def _forget(self, seat: Seat) -> None:
+        log.warning("worker %s is lost: nobody listens at %s", seat.worker, seat.url)
+        self._counts.add("proctor_workers_lost_total")
+        self._placement.forget(seat, self._now())
+        self._publish()
+
+    def _publish(self) -> None:
+        standings = self._placement.standings()
+        if standings != self._standings:
+            self._standings = standings
+            self._changes.notify()
+
+    def _version(self) -> str:
+        return f"{self._boot}-{self._changes.count}"
+
+
+def _refuses_connections(error: BaseException | None) -> bool:
+    """True where the machine answered that no process listens there."""
+    while error is not None:
+        if isinstance(error, ConnectionRefusedError):
+            return True
+        error = error.__cause__ or error.__context__
+    return False

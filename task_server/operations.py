@@ -1,0 +1,161 @@
+"""The routes of task servers, as a table; what each does is the service's business."""
+
+import re
+from typing import Any
+
+from environments.types import Summary
+from task_server.app import Nothing, Operation, Path
+from task_server.errors import (
+    BadRequest,
+    InWork,
+    NoCapacity,
+    NotReady,
+    TurnConflict,
+    UnknownSample,
+    UnknownSession,
+    UnknownTask,
+    WorkerLost,
+)
+from task_server.protocol import (
+    MAX_SUMMARY_BYTES,
+    Alive,
+    Heartbeat,
+    HeartbeatTaken,
+    LeasesRenewed,
+    RenewLeases,
+    SampleList,
+    Started,
+    StartSession,
+    SummarizeRequest,
+    TaskList,
+    TasksQuery,
+    Turned,
+    TurnRequest,
+)
+from task_server.service import PlacementService, TaskService
+
+_SESSION = re.compile(r"[0-9a-f]{32}")
+
+
+def _session(path: Path) -> str:
+    if not _SESSION.fullmatch(path["session"]):
+        raise BadRequest("a session's id is 32 lower-case hex digits")
+    return path["session"]
+
+
+async def _tasks(service: TaskService, path: Path, query: TasksQuery) -> TaskList:
+    return await service.tasks(query)
+
+
+async def _samples(service: TaskService, path: Path, query: Nothing) -> SampleList:
+    return await service.samples(path["task"])
+
+
+async def _start(service: TaskService, path: Path, request: StartSession) -> Started:
+    return await service.start(request)
+
+
+async def _turn(service: TaskService, path: Path, request: TurnRequest) -> Turned:
+    return await service.turn(_session(path), request)
+
+
+async def _end(service: TaskService, path: Path, query: Nothing) -> None:
+    await service.end(_session(path))
+
+
+async def _renew(service: TaskService, path: Path, request: RenewLeases) -> LeasesRenewed:
+    return await service.renew(request)
+
+
+async def _summarize(service: TaskService, path: Path, request: SummarizeRequest) -> Summary:
+    return await service.summarize(path["task"], request)
+
+
+async def _healthz(service: TaskService, path: Path, query: Nothing) -> Alive:
+    return service.alive()
+
+
+async def _readyz(service: TaskService, path: Path, query: Nothing) -> Alive:
+    service.check_ready()
+    return service.alive()
+
+
+async def _metrics(service: TaskService, path: Path, query: Nothing) -> str:
+    return service.metrics()
+
+
+async def _heartbeat(service: PlacementService, path: Path, request: Heartbeat) -> HeartbeatTaken:
+    return await service.heartbeat(request)
+
+
+_LOST = (UnknownSession, WorkerLost)
+
+OPERATIONS: tuple[Operation[TaskService, Any], ...] = (
+    Operation("GET", "/tasks", "Tasks and what they can take now; can wait for a change", TasksQuery, TaskList, _tasks),
+    Operation(
+        "GET",
+        "/tasks/{task}/samples",
+        "The samples of a task, and a digest of what they come from",
+        Nothing,
+        SampleList,
+        _samples,
+        (UnknownTask, NotReady),
+    ),
+    Operation(
+        "POST",
+        "/sessions",
+        "Place and start a session; repeatable, the same id gives the same first step",
+        StartSession,
+        Started,
+        _start,
+        (UnknownTask, UnknownSample, TurnConflict, NoCapacity, NotReady, InWork, *_LOST),
+    ),
+    Operation(
+        "POST",
+        "/sessions/{session}/turns",
+        "Answer a turn; repeatable, the same answer gives the same step",
+        TurnRequest,
+        Turned,
+        _turn,
+        (TurnConflict, InWork, NotReady, *_LOST),
+    ),
+    Operation(
+        "DELETE",
+        "/sessions/{session}",
+        "End a session and free what it holds; repeatable",
+        Nothing,
+        None,
+        _end,
+        (NotReady,),
+    ),
+    Operation(
+        "POST", "/leases", "Keep sessions alive; says which are lost", RenewLeases, LeasesRenewed, _renew, (NotReady,)
+    ),
+    Operation(
+        "POST",
+        "/tasks/{task}/summary",
+        "The environment's own metrics over finishes",
+        SummarizeRequest,
+        Summary,
+        _summarize,
+        (UnknownTask, NotReady),
+        max_bytes=MAX_SUMMARY_BYTES,
+    ),
+    Operation("GET", "/healthz", "Who listens here; needs no token", Nothing, Alive, _healthz),
+    Operation(
+        "GET", "/readyz", "Whether sessions can be started; needs no token", Nothing, Alive, _readyz, (NotReady,)
+    ),
+    Operation("GET", "/metrics", "Figures in the Prometheus text format", Nothing, str, _metrics),
+)
+
+CONTROLLER_OPERATIONS: tuple[Operation[PlacementService, Any], ...] = (
+    *OPERATIONS,
+    Operation(
+        "POST",
+        "/workers",
+        "A worker's heartbeat: all that the controller knows of it",
+        Heartbeat,
+        HeartbeatTaken,
+        _heartbeat,
+    ),
+)

@@ -1,0 +1,205 @@
+"""Pure: which workers live, where a session goes, and what was lost.
+
+Everything follows from the latest heartbeats, so nothing can drift; only placements that no heartbeat can know yet are
+remembered beside them. `now` is in seconds on any monotonic clock.
+"""
+
+import itertools
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+
+from task_server.errors import NoCapacity, NotReady, Refusal, UnknownSession, UnknownTask, WorkerLost
+from task_server.protocol import Heartbeat, TaskStanding
+
+REMEMBER_LOST_S = 600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Seat:
+    """A worker chosen for a session, or holding it."""
+
+    worker: str
+    boot: str
+    url: str
+
+
+@dataclass(slots=True)
+class _Worker:
+    beat: Heartbeat
+    heard: float
+    sessions: frozenset[str] = frozenset()
+    placed: dict[str, tuple[str, float]] = field(default_factory=dict)
+    """Sessions sent there that no heartbeat has listed: their task, and when they were sent."""
+
+    @property
+    def seat(self) -> Seat:
+        return Seat(self.beat.worker, self.beat.boot, self.beat.url)
+
+    def standing(self, task: str) -> TaskStanding | None:
+        """As last heard, less what was placed since."""
+        standing = next((standing for standing in self.beat.tasks if standing.name == task), None)
+        if standing is None:
+            return None
+        return standing.model_copy(update={"free": max(0, standing.free - self._placed_since(task))})
+
+    def _placed_since(self, task: str) -> int:
+        """Placements of a task since the worker was heard; they stand last."""
+        since = itertools.takewhile(lambda placed: placed[1] >= self.heard, reversed(self.placed.values()))
+        return sum(name == task for name, _ in since)
+
+
+class Placement:
+    """What the controller knows of its workers."""
+
+    def __init__(self, lease_s: float) -> None:
+        self._lease_s = lease_s
+        self._workers: dict[str, _Worker] = {}
+        self._superseded: dict[str, set[str]] = {}
+        self._lost: dict[str, float] = {}
+        self._environments: dict[str, str] = {}
+        """The environment of every task ever heard of, by the task's name."""
+
+    def heartbeat(self, beat: Heartbeat, now: float) -> bool:
+        """Take what a worker says; a late beat changes nothing. False where another process took its name since."""
+        if beat.boot in self._superseded.get(beat.worker, ()):
+            return False
+        known = self._workers.get(beat.worker)
+        if known is not None and known.beat.boot == beat.boot and beat.sequence <= known.beat.sequence:
+            return True
+        if known is not None and known.beat.boot != beat.boot:
+            self._superseded.setdefault(beat.worker, set()).add(known.beat.boot)
+        for other in [other.seat for other in self._workers.values() if other.beat.boot != beat.boot]:
+            if other.worker == beat.worker or other.url == beat.url:  # its name or its address is another's now
+                self.forget(other, now)
+        self._take(beat, now)
+        return True
+
+    def _take(self, beat: Heartbeat, now: float) -> None:
+        known = self._workers.get(beat.worker)
+        sessions = frozenset(beat.sessions)
+        placed = known.placed if known is not None else {}
+        placed = {
+            session: (task, at)
+            for session, (task, at) in placed.items()
+            if session not in sessions and now - at < self._lease_s
+        }
+        self._workers[beat.worker] = _Worker(beat, now, sessions, placed)
+        self._environments.update({standing.name: standing.environment for standing in beat.tasks})
+        for session in self._lost.keys() & sessions:
+            del self._lost[session]
+
+    def place(self, session: str, task: str, now: float, avoiding: Collection[str] = ()) -> Seat:
+        """Where the session is to be started: where it is already, else at the least loaded worker with a free slot.
+
+        Raises UnknownTask, NotReady, NoCapacity.
+        """
+        holder = self._holder(session)
+        if holder is not None and holder.beat.worker not in avoiding:
+            return holder.seat
+        if task not in self._environments:
+            raise UnknownTask(f"no worker holds a task {task[:100]!r}; known: {', '.join(sorted(self._environments))}")
+        free = [
+            (1 - standing.free / standing.total, worker.beat.worker, worker)
+            for worker, standing in self._holding(task)
+            if standing.free > 0 and worker.beat.worker not in avoiding
+        ]
+        if not free or self._disagree(task):
+            raise self._why_not(task)
+        _, _, chosen = min(free)
+        chosen.placed[session] = (task, now)
+        self._lost.pop(session, None)
+        return chosen.seat
+
+    def refused(self, session: str, worker: str) -> None:
+        """The worker did not take the session after all."""
+        if worker in self._workers:
+            self._workers[worker].placed.pop(session, None)
+
+    def holder(self, session: str) -> Seat:
+        """The worker that holds a session. Raises WorkerLost, UnknownSession."""
+        holder = self._holder(session)
+        if holder is not None:
+            return holder.seat
+        if session in self._lost:
+            raise WorkerLost(f"the worker of session {session} is gone")
+        raise UnknownSession(f"no worker holds session {session}")
+
+    def any_holding(self, task: str) -> Seat:
+        """A worker that can say something about a task. Raises UnknownTask, NotReady."""
+        if task not in self._environments:
+            raise UnknownTask(f"no worker holds a task {task[:100]!r}; known: {', '.join(sorted(self._environments))}")
+        ready = [worker for worker, standing in self._holding(task) if standing.digest is not None]
+        if not ready or self._disagree(task):
+            raise self._why_not(task)
+        return ready[0].seat
+
+    def forget(self, seat: Seat, now: float) -> None:
+        """The worker is gone, and its sessions with it. Should it still live, its next heartbeat says so."""
+        gone = self._workers.get(seat.worker)
+        if gone is not None and gone.seat == seat:
+            del self._workers[seat.worker]
+            self._lost.update(dict.fromkeys([*gone.sessions, *gone.placed], now))
+
+    def tick(self, now: float) -> tuple[str, ...]:
+        """Drop the workers whose lease ran out; their names."""
+        silent = tuple(worker.seat for worker in self._workers.values() if now - worker.heard >= self._lease_s)
+        for seat in silent:
+            self.forget(seat, now)
+        self._lost = {session: at for session, at in self._lost.items() if now - at < REMEMBER_LOST_S}
+        return tuple(seat.worker for seat in silent)
+
+    def workers(self) -> tuple[Heartbeat, ...]:
+        """The latest heartbeat of every live worker."""
+        return tuple(worker.beat for worker in self._workers.values())
+
+    def standings(self) -> tuple[TaskStanding, ...]:
+        """Every task ever heard of, over the workers that hold it now; sorted by name."""
+        return tuple(self._standing(task) for task in sorted(self._environments))
+
+    def _standing(self, task: str) -> TaskStanding:
+        holding = [standing for _, standing in self._holding(task)]
+        waiting = self._waiting(task)
+        return TaskStanding(
+            name=task,
+            environment=self._environments[task],
+            total=sum(standing.total for standing in holding),
+            free=0 if waiting is not None else sum(standing.free for standing in holding),
+            waiting=waiting,
+            digest=next((standing.digest for standing in holding if standing.digest), None) if not waiting else None,
+        )
+
+    def _holding(self, task: str) -> Iterator[tuple[_Worker, TaskStanding]]:
+        for worker in self._workers.values():
+            standing = worker.standing(task)
+            if standing is not None and not worker.beat.draining:
+                yield worker, standing
+
+    def _disagree(self, task: str) -> bool:
+        return len({standing.digest for _, standing in self._holding(task) if standing.digest is not None}) > 1
+
+    def _waiting(self, task: str) -> str | None:
+        """Why no session of the task can start anywhere, None where one could but for free slots."""
+        holding = list(self._holding(task))
+        if not holding:
+            return "no live worker holds it"
+        if self._disagree(task):
+            said = ", ".join(f"{worker.beat.worker}: {standing.digest}" for worker, standing in holding)
+            return f"its workers differ in data or version, give all the same ({said})"
+        reasons = [standing.waiting for _, standing in holding]
+        return None if None in reasons else next(reason for reason in reasons if reason is not None)
+
+    def _why_not(self, task: str) -> Refusal:
+        waiting = self._waiting(task)
+        if waiting is not None:
+            return NotReady(f"task {task!r}: {waiting}", retry_after_s=1.0)
+        return NoCapacity(f"every worker of task {task!r} is full", retry_after_s=1.0)
+
+    def _holder(self, session: str) -> _Worker | None:
+        """Placed beats listed: where both say so, the placement is the newer."""
+        listed = None
+        for worker in self._workers.values():
+            if session in worker.placed:
+                return worker
+            if session in worker.sessions:
+                listed = worker
+        return listed

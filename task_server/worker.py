@@ -1,0 +1,225 @@
+"""A worker: holds tasks and their sessions, and reports to a controller where it has one."""
+
+import asyncio
+import logging
+import secrets
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+
+from starlette.types import ASGIApp
+
+from environments.definition import TaskDefinition
+from environments.types import FinishReason, Summary
+from task_server.app import build_app
+from task_server.calls import Caller
+from task_server.changes import Changes
+from task_server.errors import NotReady, UnknownTask
+from task_server.hosting import HostedTask
+from task_server.metrics import Counts, family
+from task_server.openapi import document
+from task_server.operations import OPERATIONS
+from task_server.protocol import (
+    Alive,
+    Finished,
+    Heartbeat,
+    LeasesRenewed,
+    RenewLeases,
+    SampleList,
+    Started,
+    StartSession,
+    Step,
+    SummarizeRequest,
+    TaskList,
+    TasksQuery,
+    TaskStanding,
+    Turned,
+    TurnRequest,
+)
+from task_server.reporting import BATCH_S, Reporter
+from task_server.service import TaskService
+from task_server.sessions import Sessions
+
+log = logging.getLogger(__name__)
+
+TICK_S = 0.5
+
+_COUNTED = {
+    "proctor_sessions_started_total": "Sessions begun.",
+    "proctor_turns_total": "Turns answered, repeats among them.",
+    "proctor_finishes_total": "Finishes handed out, repeats among them, by reason.",
+    "proctor_sessions_expired_total": "Sessions ended because no client asked for them.",
+}
+
+
+class Worker(TaskService):
+    """The service of a worker."""
+
+    def __init__(
+        self,
+        name: str,
+        url: str,
+        tasks: Sequence[TaskDefinition],
+        *,
+        controller: str = "",
+        caller: Caller | None = None,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.name = name
+        self.url = url
+        self._now = now
+        self._changes = Changes()
+        self._tasks = {task.name: HostedTask(task, self._changes.notify) for task in tasks}
+        self._sessions = Sessions(now, self._changes.notify)
+        self._reporter = Reporter(controller, caller, self._heartbeat, self._changes, now) if caller else None
+        self._draining = False
+        self._boot = secrets.token_hex(8)
+        self._sequence = 0
+        self._counts = Counts()
+
+    def app(self, token: str | None = None) -> ASGIApp:
+        """The HTTP app of this worker."""
+        return build_app(self, OPERATIONS, token, document("Proctor worker", OPERATIONS, token is not None))
+
+    async def tasks(self, query: TasksQuery) -> TaskList:
+        if query.after == self._version():
+            await self._changes.wait(self._changes.count, query.wait_s)
+            await asyncio.sleep(min(BATCH_S, query.wait_s))
+        return TaskList(version=self._version(), tasks=self._standings())
+
+    async def samples(self, task: str) -> SampleList:
+        return self._task(task).samples()
+
+    async def start(self, request: StartSession) -> Started:
+        task = self._task(request.task)
+        session = self._sessions.find_started(request)
+        if session is None:
+            self._check_open()
+            task.admit(request.sample)
+            session = self._sessions.start(request, task.environment, task.capacity)
+            self._counts.add("proctor_sessions_started_total", task=task.name)
+        return Started(worker=self.name, url=self.url, step=self._counted(task.name, await session.first_step()))
+
+    async def turn(self, session: str, request: TurnRequest) -> Turned:
+        found = self._sessions.find(session)
+        step = await found.turn(request)
+        self._counts.add("proctor_turns_total", task=found.request.task)
+        return Turned(step=self._counted(found.request.task, step))
+
+    async def end(self, session: str) -> None:
+        await self._sessions.end(session)
+
+    async def renew(self, request: RenewLeases) -> LeasesRenewed:
+        return LeasesRenewed(lost=self._sessions.renew(request.sessions))
+
+    async def summarize(self, task: str, request: SummarizeRequest) -> Summary:
+        return await asyncio.to_thread(self._task(task).environment.summarize, request.finishes)
+
+    def alive(self) -> Alive:
+        return Alive(role="worker", url=self.url)
+
+    def check_ready(self) -> None:
+        self._check_open()
+        for task in self._tasks.values():
+            if task.waiting is not None:
+                raise NotReady(f"task {task.name!r}: {task.waiting}", retry_after_s=1.0)
+
+    def metrics(self) -> str:
+        standings = self._standings()
+        gauges: dict[str, tuple[str, Callable[[TaskStanding], float]]] = {
+            "proctor_slots": ("Sessions that a task can hold.", lambda task: task.total),
+            "proctor_slots_free": ("Sessions that a task can start now.", lambda task: task.free),
+            "proctor_sessions_live": ("Sessions under way.", lambda task: self._sessions.live(task.name)),
+            "proctor_task_up": ("1 where sessions of the task can start.", lambda task: task.waiting is None),
+        }
+        text = "".join(
+            family(name, "gauge", meaning, [((("task", task.name),), value(task)) for task in standings])
+            for name, (meaning, value) in gauges.items()
+        )
+        return text + self._counts.text(_COUNTED)
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        async with asyncio.TaskGroup() as group:
+            hosting = {task: group.create_task(task.run(), name=task.name) for task in self._tasks.values()}
+            loops = [group.create_task(self._watch())]
+            if self._reporter is not None:
+                loops.append(group.create_task(self._reporter.run()))
+            try:
+                yield
+            finally:
+                await self.drain(0)
+                await asyncio.gather(*(task.stop(running) for task, running in hosting.items()))
+                for loop in loops:
+                    loop.cancel()
+
+    async def drain(self, grace_s: float) -> None:
+        self._draining = True
+        self._changes.notify()
+        ends = self._now() + grace_s
+        while not self._sessions.idle() and not self._changes.closed and (left_s := ends - self._now()) > 0:
+            await self._changes.wait(self._changes.count, left_s)
+        await self._sessions.end_all()
+        self._changes.close()
+
+    async def _watch(self) -> None:
+        """End the sessions that nobody asks for, and all of them where the controller must take them for lost."""
+        while True:
+            await asyncio.sleep(TICK_S)
+            expired = self._sessions.expire()
+            if expired:
+                log.warning("%d sessions ended: no client asked for them within their lease", expired)
+                self._counts.add("proctor_sessions_expired_total", expired)
+            if self._cut_off() and self._sessions.held():
+                log.error("no answer from the controller: all sessions ended")
+                await self._sessions.end_all()
+
+    def _heartbeat(self) -> Heartbeat:
+        self._sequence += 1
+        return Heartbeat(
+            worker=self.name,
+            boot=self._boot,
+            url=self.url,
+            sequence=self._sequence,
+            draining=self._draining,
+            tasks=self._standings(),
+            sessions=self._sessions.held(),
+        )
+
+    def _standings(self) -> tuple[TaskStanding, ...]:
+        return tuple(self._standing(task) for task in self._tasks.values())
+
+    def _standing(self, task: HostedTask) -> TaskStanding:
+        waiting = "draining" if self._draining else task.waiting
+        free = 0 if waiting is not None else max(0, task.capacity - self._sessions.live(task.name))
+        return TaskStanding(
+            name=task.name,
+            environment=task.environment_name,
+            total=task.capacity,
+            free=free,
+            waiting=waiting,
+            digest=task.catalogue.digest if task.catalogue else None,
+        )
+
+    def _task(self, name: str) -> HostedTask:
+        if name not in self._tasks:
+            raise UnknownTask(f"no task {name[:100]!r} here; there are: {', '.join(sorted(self._tasks))}")
+        return self._tasks[name]
+
+    def _check_open(self) -> None:
+        if self._draining:
+            raise NotReady("this worker is draining", retry_after_s=1.0)
+        if self._cut_off():
+            raise NotReady("this worker has lost its controller", retry_after_s=1.0)
+
+    def _cut_off(self) -> bool:
+        return self._reporter is not None and self._reporter.contact.lost(self._now())
+
+    def _counted(self, task: str, step: Step) -> Step:
+        if isinstance(step, Finished):
+            reason: FinishReason = step.finish.reason
+            self._counts.add("proctor_finishes_total", task=task, reason=reason.value)
+        return step
+
+    def _version(self) -> str:
+        return f"{self._boot}-{self._changes.count}"
