@@ -1,0 +1,72 @@
+"""A person at the server's terminal as an agent."""
+
+import asyncio
+import re
+import threading
+from typing import TextIO
+
+from agent_server.agents.base import Answer, Ask, ServedAgent
+from environments.base import AgentUnavailable
+from environments.types import Action, Message
+
+END = "."
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+
+
+class HumanAgent(ServedAgent):
+    """Shows what is new in the transcript and reads lines up to a lone "."; one request at a time, others wait.
+
+    It answers with text only, so tools are shown but can't be called.
+    """
+
+    def __init__(self, stdin: TextIO, stdout: TextIO) -> None:
+        self._stdin, self._stdout = stdin, stdout
+        self._turn = asyncio.Lock()
+
+    async def answer(self, ask: Ask) -> Answer:
+        async with self._turn:
+            self._stdout.write(prompt(ask))
+            self._stdout.flush()
+            return Answer(Action(content=await self._typed()))
+
+    async def _typed(self) -> str:
+        """What the person types. A daemon thread reads, since a thread that waits for a key can't be ended."""
+        loop = asyncio.get_running_loop()
+        typed: asyncio.Future[str | None] = loop.create_future()
+
+        def deliver(text: str | None) -> None:
+            if not typed.done():
+                typed.set_result(text)
+
+        threading.Thread(target=lambda: loop.call_soon_threadsafe(deliver, self._read()), daemon=True).start()
+        text = await typed
+        if text is None:
+            raise AgentUnavailable("the terminal of the human agent was closed")
+        return text
+
+    def _read(self) -> str | None:
+        lines: list[str] = []
+        for line in iter(self._stdin.readline, ""):
+            if line.rstrip("\r\n") == END:
+                return "".join(lines).removesuffix("\n")
+            lines.append(line)
+        return None
+
+
+def prompt(ask: Ask) -> str:
+    """What the person sees: the messages since their last answer, cleaned of control characters, and how to answer."""
+    where = " ".join(f"{name}={value}" for name, value in sorted(ask.metadata.items()))
+    shown = [f"\n===== {where or 'request'} =====", *(_shown(message) for message in _new(ask.messages))]
+    if ask.tools:
+        shown.append("[tools: " + ", ".join(tool.name for tool in ask.tools) + "]")
+    text = "\n".join([*shown, f'----- your answer, then a line with only "{END}":'])
+    return _CONTROL.sub("�", text) + "\n"
+
+
+def _new(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    last = max((index for index, message in enumerate(messages) if message.role == "assistant"), default=-1)
+    return messages[last + 1 :]
+
+
+def _shown(message: Message) -> str:
+    return f"[{message.role}]\n{message.content}"

@@ -1,0 +1,27 @@
+"""Reads the metadata of requests; its values are strings, as OpenAI wants them."""
+
+from collections.abc import Mapping
+
+from agent_server.errors import Refused
+
+
+def required(metadata: Mapping[str, str], *names: str) -> tuple[str, ...]:
+    """The values under these names. Raises Refused (400) naming what is missing and how to have it sent."""
+    missing = [name for name in names if name not in metadata]
+    if missing:
+        raise Refused(
+            400,
+            f"metadata: this agent needs {', '.join(names)}, and {', '.join(missing)} is missing; "
+            "set `metadata: true` at the agent in the plan, or send `metadata` with the request",
+            param="metadata",
+        )
+    return tuple(metadata[name] for name in names)
+
+
+def number(metadata: Mapping[str, str], name: str, default: int | None = None) -> int:
+    """The whole number under a name. Raises Refused (400)."""
+    text = metadata.get(name, str(default)) if default is not None else required(metadata, name)[0]
+    try:
+        return int(text)
+    except ValueError:
+        raise Refused(400, f"metadata.{name}: {text!r} is not a whole number", param="metadata") from None

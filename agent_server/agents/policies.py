@@ -1,0 +1,52 @@
+"""Agents that an environment brings along: its reference solution, a weak heuristic, chance."""
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Literal
+
+from agent_server.agents.base import Answer, Ask, ServedAgent
+from agent_server.agents.metadata import number, required
+from agent_server.errors import Refused
+from environments.base import Environment, Policy
+from environments.definition import TaskDefinition
+
+POLICIES_KEPT = 4096
+
+
+class TaskPolicies:
+    """The environments of some tasks, each built once, and which samples they have."""
+
+    def __init__(self, tasks: Sequence[TaskDefinition]) -> None:
+        """Raises FileError, or ValueError on broken data."""
+        self._environments: Mapping[str, Environment] = {task.name: task.build() for task in tasks}
+        self._samples = {name: frozenset(world.samples()) for name, world in self._environments.items()}
+
+    def environment(self, task: str, sample: str) -> Environment:
+        """The environment of a task that has this sample. Raises Refused."""
+        if task not in self._environments:
+            known = ", ".join(sorted(self._environments))
+            raise Refused(404, f"metadata.task: no task {task!r} here; known are: {known}", code="task_not_found")
+        if sample not in self._samples[task]:
+            raise Refused(404, f"metadata.sample: task {task!r} has no sample {sample!r}", code="sample_not_found")
+        return self._environments[task]
+
+
+class PolicyAgent(ServedAgent):
+    """Answers by a policy of the environment, from the request's messages alone.
+
+    Needs the metadata `task` and `sample`; `conversation` and `seed` are "main" and 0 unless given.
+    """
+
+    def __init__(self, kind: Literal["reference", "naive", "random"], tasks: TaskPolicies) -> None:
+        @lru_cache(maxsize=POLICIES_KEPT)
+        def policy(task: str, sample: str, seed: int) -> Policy:
+            environment = tasks.environment(task, sample)
+            made = {"reference": environment.reference, "naive": environment.naive, "random": environment.random}
+            return made[kind](sample, seed)
+
+        self._policy = policy
+
+    async def answer(self, ask: Ask) -> Answer:
+        task, sample = required(ask.metadata, "task", "sample")
+        policy = self._policy(task, sample, number(ask.metadata, "seed", 0))
+        return Answer(policy(ask.metadata.get("conversation", "main"), ask.messages))

@@ -1,0 +1,88 @@
+"""An agent that repeats what was recorded: for free re-runs, and for asking whether a change moved a score."""
+
+import os
+from pathlib import Path
+from typing import NamedTuple
+
+from pydantic import BaseModel, ValidationError
+
+from agent_server.agents.base import Answer, Ask, ServedAgent
+from agent_server.agents.metadata import number, required
+from agent_server.errors import Refused
+from environments.types import Action
+from environments.yaml_file import FileError
+
+
+class RecordedTurn(BaseModel):
+    """A line of the recording; further fields are ignored."""
+
+    agent: str | None = None
+    task: str
+    sample: str
+    epoch: int = 1
+    turn: int
+    action: Action
+
+
+class _Turn(NamedTuple):
+    task: str
+    sample: str
+    epoch: int
+    turn: int
+
+
+class RecordedAgent(ServedAgent):
+    """Answers by the line of a JSONL file with the request's task, sample, epoch and turn; the last such line counts.
+
+    Only where the lines lie is held in memory: 100,000 turns are some 30 MB, however long they are.
+    """
+
+    def __init__(self, path: Path, agent: str | None = None) -> None:
+        """`agent` selects among the agents of a recording. Raises FileError naming the line."""
+        self._path = path
+        self._lines = _index(path, agent)
+        self._file = os.open(path, os.O_RDONLY)
+
+    async def answer(self, ask: Ask) -> Answer:
+        task, sample = required(ask.metadata, "task", "sample", "turn")[:2]
+        turn = _Turn(task, sample, number(ask.metadata, "epoch", 1), number(ask.metadata, "turn"))
+        if turn not in self._lines:
+            raise Refused(
+                404,
+                f"nothing is recorded for task {task!r}, sample {sample!r}, epoch {turn.epoch}, turn {turn.turn}",
+                code="recording_not_found",
+            )
+        offset, length = self._lines[turn]
+        return Answer(RecordedTurn.model_validate_json(os.pread(self._file, length, offset)).action)
+
+
+def _index(path: Path, agent: str | None) -> dict[_Turn, tuple[int, int]]:
+    lines: dict[_Turn, tuple[int, int]] = {}
+    agents: set[str] = set()
+    offset = 0
+    try:
+        with path.open("rb") as file:
+            for line_number, line in enumerate(file, 1):
+                recorded = _parse(path, line_number, line)
+                if recorded.agent is not None:
+                    agents.add(recorded.agent)
+                if agent is None or recorded.agent in (None, agent):
+                    key = _Turn(recorded.task, recorded.sample, recorded.epoch, recorded.turn)
+                    lines[key] = (offset, len(line))
+                offset += len(line)
+    except OSError as error:
+        raise FileError(f"{path}: can't be read: {error}; check the path") from error
+    if agent is None and len(agents) > 1:
+        raise FileError(f"{path}: holds turns of {', '.join(sorted(agents))}; say whose with the field `agent`")
+    if not lines:
+        raise FileError(f"{path}: holds no turn{f' of {agent!r}' if agent else ''}; check the file")
+    return lines
+
+
+def _parse(path: Path, line_number: int, line: bytes) -> RecordedTurn:
+    try:
+        return RecordedTurn.model_validate_json(line)
+    except ValidationError as error:
+        problem = error.errors(include_input=False)[0]
+        field = ".".join(str(part) for part in problem["loc"]) or "the line"
+        raise FileError(f"{path}:{line_number}: {field}: {problem['msg']}; export the turns again") from error

@@ -1,0 +1,107 @@
+"""What an agent server serves, where, and to whom."""
+
+import ipaddress
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field, SecretStr, model_validator
+
+from environments.chat import ChatConfig, setting
+from environments.definition import NAME, TaskDefinition
+from environments.types import Value
+from environments.yaml_file import FileError
+
+
+class _Agent(Value):
+    name: str = Field(pattern=NAME)
+    """What requests give as `model`."""
+    concurrency: int | None = Field(default=None, ge=1)
+    """Requests answered at once; one more gets 429."""
+    context_chars: int | None = Field(default=None, ge=1)
+    """Characters of transcript; one more gets `context_length_exceeded`."""
+    latency_s: float = Field(default=0.0, ge=0)
+    """Wait before each answer, for load tests."""
+
+
+class PolicyConfig(_Agent):
+    """A policy of the tasks' own environments: their solution, a weak heuristic, or chance."""
+
+    kind: Literal["reference", "naive", "random"]
+
+
+class RecordedConfig(_Agent):
+    """The actions of an earlier run."""
+
+    kind: Literal["recorded"]
+    path: Path
+    """JSONL lines with task, sample, epoch, turn and action."""
+    agent: str | None = None
+    """Whose turns, where the file holds several agents'."""
+
+
+class HumanConfig(_Agent):
+    """The person at the server's terminal."""
+
+    kind: Literal["human"]
+
+
+class ProxiedConfig(_Agent):
+    """A model of another endpoint, within limits of its own."""
+
+    kind: Literal["proxied"]
+    chat: ChatConfig
+    max_in_flight: int | None = Field(default=None, ge=1)
+    """Requests at the endpoint at once; further ones queue."""
+    requests_per_minute: float | None = Field(default=None, gt=0)
+    """Further ones queue, for 30 s at most; then they get 429."""
+
+
+AgentConfig = Annotated[PolicyConfig | RecordedConfig | HumanConfig | ProxiedConfig, Field(discriminator="kind")]
+
+
+class AgentServerConfig(Value):
+    """An agent server."""
+
+    host: str = "127.0.0.1"
+    """Any address but a loopback one needs a token."""
+    port: int = Field(default=0, ge=0, le=65535)
+    """0 takes a free one."""
+    tasks: tuple[TaskDefinition, ...] = ()
+    """What the agents reference, naive and random know to play."""
+    agents: tuple[AgentConfig, ...] = Field(min_length=1)
+    token_env: str | None = None
+    """Name of the variable with the bearer token that every request must show."""
+    max_request_bytes: int = Field(default=16 << 20, ge=1024)
+
+    @model_validator(mode="after")
+    def _consistent(self) -> "AgentServerConfig":
+        names = [agent.name for agent in self.agents]
+        for name in names:
+            if names.count(name) > 1:
+                raise ValueError(f"agents: the name {name!r} stands twice; give each agent its own name")
+        if sum(agent.kind == "human" for agent in self.agents) > 1:
+            raise ValueError("agents: there is one terminal; keep one agent of kind human")
+        for agent in self.agents:
+            if isinstance(agent, PolicyConfig) and not self.tasks:
+                raise ValueError(f"tasks: agent {agent.name!r} of kind {agent.kind} needs some; name a task file")
+        return self
+
+    def token(self) -> SecretStr | None:
+        """The token that requests must show. Raises FileError where one is needed and missing."""
+        token = setting(self.token_env) if self.token_env is not None else None
+        if self.token_env is not None and not token:
+            raise FileError(f"token_env: the variable {self.token_env} is unset; set it to a long random text")
+        if token is None and not is_loopback(self.host):
+            raise FileError(
+                f"host: {self.host} can be reached by others, so a token is needed; "
+                "name its variable in `token_env`, or bind 127.0.0.1"
+            )
+        return SecretStr(token) if token is not None else None
+
+
+def is_loopback(host: str) -> bool:
+    """True where only this machine can connect."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
