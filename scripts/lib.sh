@@ -27,6 +27,9 @@ find_python() {
 create_venv() {
     local python
     python=$(find_python)
+    if [[ -n $(ls -A "$VENV" 2>/dev/null) && ! -f $VENV/pyvenv.cfg ]]; then
+        die "$VENV holds something else; name another folder: VENV=folder make ..."
+    fi
     say "virtual environment in $VENV ($("$python" --version))"
     if "$python" -c 'import ensurepip, venv' 2>/dev/null; then
         "$python" -m venv --clear "$VENV"

@@ -4,7 +4,7 @@ SUITE=bookworm
 IMAGE=proctor-os:latest
 IMAGE_PACKAGES=procps,tree,git,python3-minimal,bc,file,gcc,libc6-dev,iproute2,net-tools,cron
 PATH=$PATH:/usr/sbin:/sbin
-engine_folder= engine_pid=
+engine_folder= engine_pid= rootfs_tree=
 
 can_install() { [[ $(id -u) == 0 ]] && command -v apt-get >/dev/null; }
 
@@ -42,7 +42,7 @@ engine_answers() {
     "$VENV/bin/python" -c 'import docker; docker.from_env(timeout=5).ping()' 2>/dev/null
 }
 
-# A Docker engine with the base image: the one there is, or else one of our own until stop_engine.
+# A Docker engine with the base image: the one there is, or else one of our own until put_away.
 ensure_docker() {
     [[ -z $(docker_trouble) ]] && return
     command -v dockerd >/dev/null || { say "no dockerd; going on without"; return; }
@@ -63,31 +63,31 @@ PROGRAM
 
 # A Debian root file system in $STATE/rootfs.tar, from the mirror that this machine uses.
 ensure_rootfs() {
-    local tree mirror
+    local mirror
     [[ -f $STATE/rootfs.tar ]] && return
     command -v debootstrap >/dev/null || return
     say "debootstrap of the base image (about a minute)"
-    tree=$(mktemp -d "$STATE/rootfs.XXXXXX")
+    rootfs_tree=$(mktemp -d /tmp/proctor-rootfs.XXXXXX) # debootstrap takes no path with a space
     # shellcheck disable=SC2016
     mirror=$(apt-get indextargets --format '$(REPO_URI)' "Codename: $SUITE" "Component: main" 2>/dev/null | head -n 1)
-    if debootstrap --variant=minbase --include="$IMAGE_PACKAGES" "$SUITE" "$tree" ${mirror:+"$mirror"} \
+    if debootstrap --variant=minbase --include="$IMAGE_PACKAGES" "$SUITE" "$rootfs_tree" ${mirror:+"$mirror"} \
         >"$STATE/debootstrap.log" 2>&1 </dev/null; then
-        rm -rf "$tree"/var/cache/apt/archives/*.deb "$tree"/var/lib/apt/lists/*
-        tar -C "$tree" --numeric-owner -cf "$STATE/rootfs.part" . && mv "$STATE/rootfs.part" "$STATE/rootfs.tar"
+        rm -rf "$rootfs_tree"/var/cache/apt/archives/*.deb "$rootfs_tree"/var/lib/apt/lists/*
+        tar -C "$rootfs_tree" --numeric-owner -cf "$STATE/rootfs.part" . && mv "$STATE/rootfs.part" "$STATE/rootfs.tar"
     else
         tail -n 5 "$STATE/debootstrap.log"
     fi
-    rm -rf "$tree"
+    remove_rootfs_tree
     [[ -f $STATE/rootfs.tar ]]
 }
 
-# Our own dockerd. Its sockets lie under /tmp, as a socket's path must be short; it ends when this script does.
+# Our own dockerd. Its sockets lie under /tmp, as a socket's path must be short; it ends when this script does, even by SIGKILL.
 start_engine() {
     say "starting a Docker engine of our own"
     engine_folder=$(mktemp -d /tmp/proctor-docker.XXXXXX)
     setpriv --pdeathsig TERM dockerd --data-root "$STATE/docker" --exec-root "$engine_folder/exec" \
         --pidfile "$engine_folder/pid" --host "unix://$engine_folder/docker.sock" --iptables=false --ip6tables=false \
-        --ip-forward=false --bridge=none --containerd-namespace "${engine_folder##*/}" \
+        --ip-forward=false --bridge=none --shutdown-timeout 1 --containerd-namespace "${engine_folder##*/}" \
         --containerd-plugins-namespace "${engine_folder##*/}-plugins" >"$STATE/dockerd.log" 2>&1 </dev/null &
     engine_pid=$!
     export DOCKER_HOST=unix://$engine_folder/docker.sock
@@ -100,7 +100,13 @@ start_engine() {
     return 1
 }
 
-stop_engine() {
+remove_rootfs_tree() {
+    [[ -z $rootfs_tree ]] || rm -rf --one-file-system "$rootfs_tree"
+}
+
+# Stops and removes what was started and made here, nothing else.
+put_away() {
+    remove_rootfs_tree
     [[ -n $engine_pid ]] || return 0
     say "stopping our Docker engine"
     kill "$engine_pid" 2>/dev/null || true

@@ -2,7 +2,7 @@
 # Sets up what the tests need and runs everything: ruff, mypy, import contracts, pytest. Arguments go to pytest.
 . "$(dirname "$0")/lib.sh"
 . scripts/system.sh
-trap stop_engine EXIT
+trap put_away EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
