@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import ClassVar
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, JsonValue
 
 from environments.types import Action, Finish, FinishReason, Message, Observation, Summary
 
@@ -62,6 +62,9 @@ class Environment(BaseModel, ABC):
     capacity: ClassVar[int] = 8
     """Sessions a worker holds at once unless its task definition says otherwise."""
 
+    max_turns: ClassVar[int | None] = None
+    """The most turns a session can have, where that is known."""
+
     @abstractmethod
     def samples(self) -> Sequence[str]:
         """The ids of all samples, in a stable order. Raises ValueError on broken data, naming file and field."""
@@ -98,6 +101,14 @@ class Environment(BaseModel, ABC):
     async def lifespan(self) -> AsyncIterator[None]:
         """What all sessions of a worker share (a server, a pool), from before the first to after the last."""
         yield
+
+    @classmethod
+    def suited_parameters(cls) -> dict[str, JsonValue]:
+        """The fields that make the best of this machine's parts, for the demo.
+
+        Raises EnvironmentFault, saying why, where it can't be played here at all.
+        """
+        return {}
 
     def comparable(self) -> str | None:
         """None where scores may be compared with published ones, else the reason why they may not."""

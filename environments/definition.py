@@ -1,8 +1,11 @@
 """Task definitions: an environment configured and named, as plans and task files write them."""
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import get_args
 
-from pydantic import Field, JsonValue, ValidationError
+import yaml
+from pydantic import ConfigDict, Field, JsonValue, ValidationError
 
 from environments import registry
 from environments.base import Environment
@@ -26,8 +29,27 @@ class TaskDefinition(Value):
     """Sessions a worker holds at once; the environment's own default if absent."""
 
     def relative_to(self, folder: Path) -> "TaskDefinition":
-        """The same definition with `data` taken relative to a folder, normally the file's own."""
-        return self if self.data is None else self.model_copy(update={"data": folder / self.data})
+        """The same definition with `data` and all parameters that are paths taken relative to a folder.
+
+        Normally the file's own folder. Raises FileError where the environment is unknown.
+        """
+        paths = {name for name, field in self._class().model_fields.items() if _is_path(field.annotation)}
+        parameters = {
+            name: str(folder / value) if name in paths and isinstance(value, str) else value
+            for name, value in self.parameters.items()
+        }
+        data = None if self.data is None else folder / self.data
+        return self.model_copy(update={"data": data, "parameters": parameters})
+
+    def with_parameters(self, texts: Sequence[str]) -> "TaskDefinition":
+        """The same definition with parameters set by `field=value` texts, values in YAML. Raises FileError."""
+        parameters = dict(self.parameters)
+        for text in texts:
+            name, equals, value = text.partition("=")
+            if not equals:
+                raise FileError(f"parameter {text!r}: write it as field=value")
+            parameters[name] = yaml.safe_load(value)
+        return self.model_copy(update={"parameters": parameters})
 
     def sessions(self) -> int:
         """How many sessions of this task a worker holds at once."""
@@ -35,10 +57,7 @@ class TaskDefinition(Value):
 
     def build(self) -> Environment:
         """The environment, ready to play. Raises FileError naming task, field and fix."""
-        try:
-            environment = registry.load(self.environment)
-        except (registry.UnknownEnvironment, ImportError) as error:
-            raise FileError(f"task {self.name!r}: environment: {error}") from error
+        environment = self._class()
         fields: dict[str, object] = dict(self.parameters)
         if self.data is not None:
             fields["data"] = self.data
@@ -49,14 +68,33 @@ class TaskDefinition(Value):
                 "\n".join(self._explain(problem["loc"], problem["msg"]) for problem in error.errors())
             ) from error
 
+    def samples(self) -> Sequence[str]:
+        """The ids of the task's samples. Raises FileError where its data are broken."""
+        try:
+            return self.build().samples()
+        except (OSError, ValueError) as error:
+            raise FileError(f"task {self.name!r}: {error}") from error
+
+    def _class(self) -> type[Environment]:
+        try:
+            return registry.load(self.environment)
+        except (registry.UnknownEnvironment, ImportError) as error:
+            raise FileError(f"task {self.name!r}: environment: {error}") from error
+
     def _explain(self, location: tuple[int | str, ...], message: str) -> str:
         field = ".".join(str(part) for part in location)
         known = ", ".join(sorted(registry.load(self.environment).model_fields))
         return f"task {self.name!r}: parameters.{field}: {message}; fields of {self.environment} are: {known}"
 
 
+def _is_path(annotation: object) -> bool:
+    return annotation is Path or Path in get_args(annotation)
+
+
 class TaskFile(Value):
     """A YAML file with the tasks that a worker or an agent server holds; a plan is one too."""
+
+    model_config = ConfigDict(extra="ignore")
 
     tasks: tuple[TaskDefinition, ...] = Field(min_length=1)
 

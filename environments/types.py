@@ -115,6 +115,8 @@ class Summary(Value):
     primary: str
     """Which of `metrics` is the one to compare agents by."""
     metrics: dict[str, float]
+    standard_error: float | None = None
+    """Of the primary metric; None where too few trials are scored. Environments leave it to `environments.summary`."""
     notes: tuple[str, ...] = ()
     """What a reader must know beside the numbers, one sentence each."""
 

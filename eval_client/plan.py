@@ -1,6 +1,7 @@
 """The plan: which agents play which tasks, within which limits."""
 
 import hashlib
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal, Self
@@ -9,7 +10,7 @@ from pydantic import Field, JsonValue, model_validator
 
 from environments.definition import NAME, TaskDefinition
 from environments.types import Value
-from environments.yaml_file import FileError, load
+from environments.yaml_file import FileError, load, parse
 
 Name = Annotated[str, Field(pattern=NAME)]
 BUILTIN_ENDPOINT = "built-in"
@@ -218,14 +219,20 @@ def load_plan(path: Path, overrides: Sequence[str] = ()) -> Plan:
     """The plan of a YAML file, data paths taken relative to it. Raises FileError."""
     plan = load(path, Plan, overrides)
     folder = path.resolve().parent
-    tasks = tuple(task.relative_to(folder) if isinstance(task, TaskDefinition) else task for task in plan.tasks)
-    for task in tasks:
-        if isinstance(task, TaskDefinition) and plan.controller == "local":
-            try:
-                task.build()
-            except FileError as error:
-                raise FileError(f"{path}: {error}") from error
+    try:
+        tasks = tuple(task.relative_to(folder) if isinstance(task, TaskDefinition) else task for task in plan.tasks)
+        if plan.controller == "local":
+            for task in tasks:
+                if isinstance(task, TaskDefinition):
+                    task.samples()
+    except FileError as error:
+        raise FileError(f"{path}: {error}") from error
     return plan.model_copy(update={"tasks": tasks})
+
+
+def with_overrides(plan: Plan, overrides: Sequence[str]) -> Plan:
+    """A recorded plan with `a.b.c=value` overrides. Raises FileError."""
+    return parse(json.dumps(plan.model_dump(mode="json", exclude_none=True)), "the recorded plan", Plan, overrides)
 
 
 def differences(before: JsonValue, after: JsonValue, path: str = "") -> list[str]:

@@ -1,0 +1,37 @@
+"""An environment's summary with the standard error of its primary metric."""
+
+import math
+from collections.abc import Sequence
+
+from environments.base import Environment
+from environments.types import Finish, Summary
+
+MAX_GROUPS = 100
+
+
+def summarize(environment: Environment, finishes: Sequence[Finish], clusters: Sequence[int] = ()) -> Summary:
+    """The environment's metrics over finishes, with a standard error.
+
+    `clusters` says, finish by finish, which of them belong together (epochs of one sample); without it each stands for
+    itself. The error is the delete-a-group jackknife (Efron and Stein 1981) over at most 100 groups of whole clusters:
+    for a plain mean it is the usual standard error of the mean. None where fewer than two clusters are scored.
+    """
+    summary = environment.summarize(finishes)
+    scored = [
+        (cluster, finish)
+        for cluster, finish in zip(clusters or range(len(finishes)), finishes, strict=True)
+        if finish.score is not None
+    ]
+    names = sorted({cluster for cluster, _ in scored})
+    groups = min(MAX_GROUPS, len(names))
+    if groups < 2:
+        return summary
+    group_of = {name: index % groups for index, name in enumerate(names)}
+    left_out = [
+        environment.summarize([finish for cluster, finish in scored if group_of[cluster] != group])
+        for group in range(groups)
+    ]
+    values = [each.metrics[each.primary] for each in left_out]
+    mean = math.fsum(values) / groups
+    variance = math.fsum((value - mean) ** 2 for value in values) * (groups - 1) / groups
+    return summary.model_copy(update={"standard_error": math.sqrt(variance)})

@@ -1,0 +1,94 @@
+"""What the commands share: where runs lie, and how mistakes are told."""
+
+import contextlib
+import datetime
+import os
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+from environments.yaml_file import FileError
+from eval_client.store import Store, StoreError, connect, runs, sqlite_url
+
+store_option = click.option(
+    "--store",
+    envvar="PROCTOR_STORE",
+    metavar="URL",
+    help="Database server for runs (postgresql+psycopg://, mysql+pymysql://), better given as PROCTOR_STORE, since it "
+    "may hold a password. Default: SQLite in the run's folder.",
+)
+output_option = click.option(
+    "-o",
+    "--output",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path("runs"),
+    show_default=True,
+    help="Folder of the runs.",
+)
+
+
+class UsageProblem(click.ClickException):
+    """A mistake the user can mend: one message, exit code 2."""
+
+    exit_code = 2
+
+
+@contextlib.contextmanager
+def told() -> Iterator[None]:
+    """Turn mistakes the user can mend into one message."""
+    try:
+        yield
+    except (FileError, StoreError) as error:
+        raise UsageProblem(str(error)) from error
+
+
+def new_name(plan: str) -> str:
+    """A name for a new run: the plan's, the time, and four hex digits."""
+    now = datetime.datetime.now(datetime.UTC)
+    return f"{plan[:40]}-{now:%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
+
+
+def open_store(store: str | None, folder: Path) -> Store:
+    """The store of a run; its name is the folder's."""
+    url = store
+    if url is None:
+        folder.mkdir(parents=True, exist_ok=True)
+        url = sqlite_url(folder)
+    return Store(connect(url), folder.name)
+
+
+def find_run(run: str, store: str | None, output: Path) -> tuple[Store, Path]:
+    """An existing run and its folder: by path, by name, or `latest`. Raises StoreError."""
+    if store is not None:
+        engine = connect(store)
+        names = [name for name, _, _ in runs(engine)]
+        name = names[-1] if run == "latest" and names else run
+        return Store(engine, name), output / name
+    folder = latest(output) if run == "latest" else next((f for f in (Path(run), output / run) if _is_run(f)), None)
+    if folder is None:
+        raise StoreError(f"no run {run!r}: neither a run's folder nor a name in {output}; `proctor ls` lists the runs")
+    return Store(connect(sqlite_url(folder)), folder.resolve().name), folder
+
+
+def run_folders(output: Path) -> list[Path]:
+    """The folders of all runs, oldest first."""
+    if not output.is_dir():
+        return []
+    return sorted((f for f in output.iterdir() if _is_run(f)), key=lambda f: (f / "run.sqlite").stat().st_ctime)
+
+
+def latest(output: Path) -> Path | None:
+    """The run begun last, or None."""
+    folders = run_folders(output)
+    return folders[-1] if folders else None
+
+
+def _is_run(folder: Path) -> bool:
+    return (folder / "run.sqlite").is_file()
+
+
+def token() -> str | None:
+    """The bearer token of the servers, from PROCTOR_TOKEN."""
+    return os.environ.get("PROCTOR_TOKEN") or None

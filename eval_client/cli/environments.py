@@ -1,0 +1,58 @@
+"""`proctor envs` and `proctor check`."""
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+
+import click
+
+from environments import registry
+from environments.definition import TaskDefinition
+from eval_client.cli.common import told
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
+def envs(as_json: bool) -> None:
+    """The environments that are installed, ours and third parties'."""
+    for name in registry.names():
+        row = _describe(name)
+        if as_json:
+            click.echo(json.dumps(row))
+        else:
+            click.echo(f"{name:<16} {row['about']}")
+
+
+def _describe(name: str) -> dict[str, object]:
+    try:
+        environment = registry.load(name)
+    except ImportError as error:
+        return {"name": name, "about": f"not usable here: {error}", "fields": []}
+    about = (environment.__doc__ or "").strip().splitlines()
+    return {"name": name, "about": about[0] if about else "", "fields": sorted(environment.model_fields)}
+
+
+@click.command()
+@click.argument("name", metavar="ENVIRONMENT")
+@click.option("--data", type=click.Path(path_type=Path), help="The environment's data; its own samples if absent.")
+@click.option(
+    "-p", "--parameter", "parameters", multiple=True, metavar="FIELD=VALUE", help="A field of it, YAML value."
+)
+@click.option("--samples", default=3, show_default=True, type=click.IntRange(min=1), help="How many samples to play.")
+@click.option("--seed", default=0, show_default=True)
+def check(name: str, data: Path | None, parameters: tuple[str, ...], samples: int, seed: int) -> None:
+    """Hold ENVIRONMENT against what every environment promises. Exit code 1 where one is broken."""
+    with told():
+        definition = TaskDefinition(name=name, environment=name, data=data).with_parameters(parameters)
+        environment = definition.build()
+    from environments.check import check as run_check
+
+    async def all_kept() -> bool:
+        kept = True
+        async for result in run_check(environment, samples=samples, seed=seed):
+            click.echo(f"{'ok  ' if result.ok else 'FAIL'} {result.name}{': ' if result.detail else ''}{result.detail}")
+            kept = kept and result.ok
+        return kept
+
+    sys.exit(0 if asyncio.run(all_kept()) else 1)

@@ -1,0 +1,106 @@
+"""`proctor status`, `report`, `ls` and `export`: what a run has come to."""
+
+import json
+from pathlib import Path
+
+import click
+from rich.console import Console
+
+from eval_client.cli.common import find_run, output_option, run_folders, store_option, told
+from eval_client.export import FORMATS, export_rows
+from eval_client.records import PairStanding
+from eval_client.render import show
+from eval_client.report import report as make_report
+from eval_client.store import Store, connect, runs, sqlite_url
+
+run_argument = click.argument("run", metavar="RUN", default="latest")
+json_option = click.option("--json", "as_json", is_flag=True, help="One JSON object instead.")
+
+
+@click.command()
+@run_argument
+@output_option
+@store_option
+@json_option
+def status(run: str, output: Path, store: str | None, as_json: bool) -> None:
+    """How far RUN (a folder, a name, or `latest`) is."""
+    with told():
+        found, folder = find_run(run, store, output)
+        found.manifest()
+        pairs, state = found.standing(), found.state()
+    if as_json:
+        body = {"run": found.run, "folder": str(folder), "state": state, "pairs": [p.model_dump() for p in pairs]}
+        click.echo(json.dumps(body))
+        return
+    click.echo(f"{found.run}: {state}, {_share(pairs)}")
+    for pair in pairs:
+        mean = "-" if pair.mean is None else f"{pair.mean:.3f}"
+        unscored = f", {pair.unscored} unscored" if pair.unscored else ""
+        click.echo(f"  {pair.agent} x {pair.task}: {pair.scored}/{pair.planned} scored{unscored}, mean {mean}")
+    if state != "finished":
+        click.echo(f"resume with: proctor resume {folder}")
+
+
+@click.command()
+@run_argument
+@output_option
+@store_option
+@json_option
+def report(run: str, output: Path, store: str | None, as_json: bool) -> None:
+    """Scores with their errors, coverage, validity, faults and costs of RUN (a folder, a name, or `latest`)."""
+    with told():
+        found, _ = find_run(run, store, output)
+        result = make_report(found)
+    if as_json:
+        click.echo(result.model_dump_json())
+    else:
+        show(result, Console())
+
+
+@click.command()
+@output_option
+@store_option
+@json_option
+def ls(output: Path, store: str | None, as_json: bool) -> None:
+    """The runs there are, the oldest first."""
+    with told():
+        stores = [Store(connect(sqlite_url(folder)), folder.name) for folder in run_folders(output)]
+        if store is not None:
+            engine = connect(store)
+            stores = [Store(engine, name) for name, _, _ in runs(engine)]
+        rows = [{"run": s.run, "state": s.state(), "trials": _share(s.standing())} for s in stores]
+    if as_json:
+        click.echo(json.dumps(rows))
+    else:
+        for row in rows:
+            click.echo(f"{row['run']}: {row['state']}, {row['trials']}")
+        if not rows:
+            click.echo("no runs yet; `proctor run PLAN` begins one", err=True)
+
+
+@click.command()
+@run_argument
+@output_option
+@store_option
+@click.option("--format", "form", type=click.Choice(FORMATS), default="jsonl", show_default=True)
+@click.option("--what", type=click.Choice(["trials", "turns"]), default="trials", show_default=True)
+@click.option(
+    "--to", type=click.Path(dir_okay=False, path_type=Path), help="File to write; in the run's folder if absent."
+)
+def export(run: str, output: Path, store: str | None, form: str, what: str, to: Path | None) -> None:
+    """The trials or turns of RUN as a file, written whole or not at all.
+
+    Turns as JSONL are what the agent `recorded` replays.
+    """
+    with told():
+        found, folder = find_run(run, store, output)
+        found.manifest()
+        path = to or folder / f"{what}.{form}"
+        count = export_rows(found.trial_rows() if what == "trials" else found.turn_rows(), form, path)
+    click.echo(f"{count} {what}: {path}")
+
+
+def _share(pairs: list[PairStanding]) -> str:
+    planned, scored = sum(pair.planned for pair in pairs), sum(pair.scored for pair in pairs)
+    unscored = sum(pair.unscored for pair in pairs)
+    return f"{scored}/{planned} trials scored" + (f", {unscored} unscored" if unscored else "")

@@ -1,0 +1,69 @@
+"""The command `proctor`: a list of subcommands, each loaded only when it is called."""
+
+import importlib
+from importlib.metadata import version
+
+import click
+
+COMMANDS = {
+    "demo": ("demo", "Play every environment on its own samples with built-in agents: no key, no network."),
+    "run": ("run", "Play a plan: agents by tasks, recorded turn by turn."),
+    "resume": ("run", "Go on with a run where it stopped, paying for nothing twice."),
+    "status": ("inspect", "How far a run is."),
+    "report": ("inspect", "Scores with their errors, coverage, validity, faults and costs of a run."),
+    "ls": ("inspect", "The runs there are."),
+    "export": ("inspect", "A run's trials or turns as JSONL, CSV or Parquet."),
+    "plan": ("plan", "Check a plan, print it resolved, or its JSON Schema."),
+    "envs": ("environments", "The environments that are installed."),
+    "check": ("environments", "Hold an environment against what every environment promises."),
+    "worker": ("servers", "Serve tasks: hold the sessions of environments."),
+    "controller": ("servers", "Place sessions on workers."),
+    "agents": ("servers", "Serve built-in agents through the OpenAI Chat Completions protocol."),
+}
+
+
+class Commands(click.Group):
+    """Subcommands by name; their modules are imported one at a time."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """All names, in the order a newcomer needs them."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of this name, or None."""
+        if cmd_name not in COMMANDS:
+            return None
+        module = importlib.import_module(f"eval_client.cli.{COMMANDS[cmd_name][0]}")
+        command: click.Command = getattr(module, cmd_name)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The list of commands, without importing any."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+
+
+def _print_version(ctx: click.Context, _option: click.Parameter, wanted: bool) -> None:
+    if wanted and not ctx.resilient_parsing:
+        click.echo(f"proctor {version('proctor')}")
+        ctx.exit()
+
+
+@click.command(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]}, no_args_is_help=True)
+@click.option(
+    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version, help="Print the version."
+)
+def proctor() -> None:
+    """Evaluate language-model agents on interactive tasks.
+
+    Exit codes: 0 all scored, 1 finished with unscored trials, 2 usage, 130 interrupted.
+    """
+
+
+def main() -> None:
+    """Entry point. Whatever the user can mend ends in one message and exit code 2."""
+    proctor(prog_name="proctor", max_content_width=120)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,157 @@
+"""`proctor worker`, `proctor controller` and `proctor agents`."""
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+from pydantic import ValidationError
+
+from environments.definition import load_tasks
+from eval_client.cli.common import UsageProblem, token, told
+
+host_option = click.option(
+    "--host", default="127.0.0.1", show_default=True, help="Address to listen at; any but loopback needs PROCTOR_TOKEN."
+)
+port_option = click.option("--port", default=0, show_default="a free one", help="Port to listen at.")
+advertise_option = click.option("--advertise", default="", metavar="URL", help="Base URL under which others reach it.")
+stdin_option = click.option(
+    "--stop-with-stdin", is_flag=True, help="Stop when standard input closes; standard output is the base URL alone."
+)
+
+
+@click.command()
+@click.option("--tasks", required=True, type=click.Path(dir_okay=False, path_type=Path), help="Task file, or a plan.")
+@click.option("--controller", default="", metavar="URL", help="Controller to report to; without it a lone worker.")
+@click.option("--name", default="", help="Unique among the controller's workers; host name and port if absent.")
+@click.option("--grace", default=30.0, show_default=True, help="Seconds that live sessions may go on after SIGTERM.")
+@host_option
+@port_option
+@advertise_option
+@stdin_option
+def worker(
+    tasks: Path, controller: str, name: str, grace: float, host: str, port: int, advertise: str, stop_with_stdin: bool
+) -> None:
+    """Serve the tasks of a task file: hold the sessions of their environments.
+
+    PROCTOR_TOKEN is asked of every request, and sent to the controller.
+    """
+    from task_server.serve import ConfigError, WorkerConfig, serve_worker
+
+    with told():
+        try:
+            config = WorkerConfig(
+                tasks=load_tasks(tasks),
+                controller=controller,
+                name=name,
+                grace_s=grace,
+                host=host,
+                port=port,
+                advertise=advertise,
+                stop_with_stdin=stop_with_stdin,
+                token=token(),
+            )
+            serve_worker(config, _announce("worker", stop_with_stdin))
+        except (ConfigError, ValidationError) as error:
+            raise UsageProblem(str(error)) from error
+
+
+@click.command()
+@click.option("--lease", default=10.0, show_default=True, help="Seconds after which a silent worker is taken for lost.")
+@host_option
+@port_option
+@advertise_option
+@stdin_option
+def controller(lease: float, host: str, port: int, advertise: str, stop_with_stdin: bool) -> None:
+    """Place sessions on the workers that report here.
+
+    PROCTOR_TOKEN is asked of every request, and sent to the workers.
+    """
+    from task_server.serve import ConfigError, ControllerConfig, serve_controller
+
+    try:
+        config = ControllerConfig(
+            lease_s=lease, host=host, port=port, advertise=advertise, stop_with_stdin=stop_with_stdin, token=token()
+        )
+        serve_controller(config, _announce("controller", stop_with_stdin))
+    except (ConfigError, ValidationError) as error:
+        raise UsageProblem(str(error)) from error
+
+
+@click.command()
+@click.option(
+    "--tasks", type=click.Path(dir_okay=False, path_type=Path), help="Task file or plan of the agents' tasks."
+)
+@click.option(
+    "--agent",
+    "agents",
+    multiple=True,
+    metavar="NAME=KIND",
+    help="An agent: reference, naive, random, human, or recorded:PATH. Default: reference, naive and random.",
+)
+@click.option("--config", type=click.Path(dir_okay=False, path_type=Path), help="YAML file with all settings instead.")
+@host_option
+@port_option
+@stdin_option
+def agents(
+    tasks: Path | None, agents: tuple[str, ...], config: Path | None, host: str, port: int, stop_with_stdin: bool
+) -> None:
+    """Serve agents through the OpenAI Chat Completions protocol, to Proctor or to any other client.
+
+    PROCTOR_TOKEN is asked of every request, as the API key.
+    """
+    from agent_server.config import AgentServerConfig
+    from agent_server.serve import serve
+    from environments.yaml_file import load
+
+    with told():
+        try:
+            if config is not None:
+                loaded = load(config, AgentServerConfig)
+            else:
+                chosen = agents or ("reference=reference", "naive=naive", "random=random")
+                loaded = AgentServerConfig(
+                    host=host,
+                    port=port,
+                    tasks=load_tasks(tasks) if tasks is not None else (),
+                    agents=tuple(map(_agent, chosen)),
+                    token_env="PROCTOR_TOKEN",
+                )
+            if stop_with_stdin:
+                _stop_with_stdin()
+            serve(loaded, _announce("agent server", stop_with_stdin))
+        except ValueError as error:
+            raise UsageProblem(str(error)) from error
+
+
+def _agent(text: str) -> dict[str, str]:
+    """NAME=KIND as the fields of an agent's configuration."""
+    name, equals, kind = text.partition("=")
+    if not equals:
+        name, kind = text, text
+    kind, colon, path = kind.partition(":")
+    return {"name": name, "kind": kind, **({"path": path} if colon else {})}
+
+
+def _announce(what: str, url_alone: bool) -> Callable[[str], None]:
+    """Say where a server listens."""
+
+    def say(url: str) -> None:
+        click.echo(url if url_alone else f"{what} listens at {url}")
+        sys.stdout.flush()
+
+    return say
+
+
+def _stop_with_stdin() -> None:
+    """End this process when its parent has closed our standard input, or is gone."""
+
+    def wait() -> None:
+        while os.read(0, 1024):
+            pass
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=wait, daemon=True).start()

@@ -1,0 +1,94 @@
+"""Writes rows to a file, whole or not at all."""
+
+import csv
+import json
+import os
+from collections.abc import Callable, Iterator
+from itertools import islice
+from pathlib import Path
+from typing import TextIO
+
+from pydantic import JsonValue
+
+from eval_client.store import StoreError
+
+Row = dict[str, JsonValue]
+FORMATS = ("jsonl", "csv", "parquet")
+BATCH = 1000
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+
+
+def export_rows(rows: Iterator[Row], form: str, path: Path) -> int:
+    """Write rows in one of FORMATS; the number written. Raises StoreError when the path can't be written."""
+    writers: dict[str, Callable[[Iterator[Row], Path], int]] = {"jsonl": _jsonl, "csv": _csv, "parquet": _parquet}
+    partial = path.with_name(path.name + ".partial")
+    try:
+        count = writers[form](rows, partial)
+        with partial.open("rb") as file:
+            os.fsync(file.fileno())
+        partial.replace(path)
+    except OSError as error:
+        raise StoreError(f"{path}: can't be written: {error.strerror}; choose another place with --to") from error
+    return count
+
+
+def _jsonl(rows: Iterator[Row], path: Path) -> int:
+    with path.open("w", encoding="utf-8") as file:
+        return _write_lines(rows, file)
+
+
+def _write_lines(rows: Iterator[Row], file: TextIO) -> int:
+    count = 0
+    for row in rows:
+        file.write(json.dumps(row, ensure_ascii=False) + "\n")
+        count += 1
+    return count
+
+
+def _csv(rows: Iterator[Row], path: Path) -> int:
+    count = 0
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer: csv.DictWriter[str] | None = None
+        for row in rows:
+            if writer is None:
+                writer = csv.DictWriter(file, list(row))
+                writer.writeheader()
+            writer.writerow({name: _cell(value) for name, value in row.items()})
+            count += 1
+    return count
+
+
+def _cell(value: JsonValue) -> str | float | int | None:
+    """A value as a spreadsheet may open it: nested data as JSON, nothing that it would run as a formula."""
+    if value is None or isinstance(value, int | float):
+        return value
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return "'" + text if text.startswith(FORMULA_STARTS) else text
+
+
+def _parquet(rows: Iterator[Row], path: Path) -> int:
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError as error:
+        raise StoreError("parquet needs the extra: pip install 'proctor[parquet]'") from error
+    count = 0
+    writer = None
+    while batch := list(islice(rows, BATCH)):
+        flat = [{name: _flat(value) for name, value in row.items()} for row in batch]
+        table = pa.Table.from_pylist(flat, schema=None if writer is None else writer.schema)
+        if writer is None:
+            schema = pa.schema([(f.name, pa.string() if f.type == pa.null() else f.type) for f in table.schema])
+            writer = pq.ParquetWriter(path, schema)
+            table = table.cast(schema)
+        writer.write_table(table)
+        count += len(batch)
+    if writer is None:
+        pq.write_table(pa.table({}), path)
+    else:
+        writer.close()
+    return count
+
+
+def _flat(value: JsonValue) -> JsonValue:
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, dict | list) else value

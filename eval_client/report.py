@@ -1,0 +1,108 @@
+"""What a run found out, as values: scores with their errors, coverage, validity, faults, costs."""
+
+from environments.types import FinishReason, Summary, Value
+from eval_client.plan import Plan, Price
+from eval_client.records import Manifest, PairStanding
+from eval_client.stats import clustered_mean
+from eval_client.store import Store
+
+VALIDITY = tuple(reason.value for reason in FinishReason if not reason.is_fault)
+"""AgentBench's classes, over the scored trials."""
+
+
+class PairReport(Value):
+    """One agent on one task."""
+
+    agent: str
+    task: str
+    environment: str
+    planned: int
+    scored: int
+    primary: str
+    value: float | None
+    """Over the scored trials only; None where there are none."""
+    standard_error: float | None
+    metrics: dict[str, float]
+    notes: tuple[str, ...]
+    comparable: str | None
+    """Why the score may not be compared with published ones."""
+    validity: dict[str, float]
+    """finish reason -> share of the scored trials; sums to 1."""
+    faults: dict[str, int]
+    """cause -> unscored trials"""
+    turns: int
+    prompt_tokens: int
+    completion_tokens: int
+    money: float | None
+    seconds: float
+
+    @property
+    def coverage(self) -> float:
+        """Scored of planned."""
+        return self.scored / self.planned if self.planned else 0.0
+
+
+class RunReport(Value):
+    """A whole run; pairs by task, the best first."""
+
+    run: str
+    state: str
+    version: str
+    pairs: tuple[PairReport, ...]
+
+
+def report(store: Store) -> RunReport:
+    """The report of a run, finished or not."""
+    manifest = store.manifest()
+    summaries = store.summaries()
+    prices = {agent.name: agent.price for agent in Plan.model_validate(manifest.plan).agents}
+    pairs = [
+        _pair(store, standing, manifest, summaries.get((standing.agent, standing.task)), prices.get(standing.agent))
+        for standing in store.standing()
+    ]
+    order = list(manifest.tasks)
+    pairs.sort(key=lambda pair: (order.index(pair.task), pair.value is None, -(pair.value or 0.0)))
+    return RunReport(run=store.run, state=store.state(), version=manifest.version, pairs=tuple(pairs))
+
+
+def _pair(
+    store: Store, standing: PairStanding, manifest: Manifest, kept: tuple[int, Summary] | None, price: Price | None
+) -> PairReport:
+    task = manifest.tasks[standing.task]
+    summary = kept[1] if kept is not None and kept[0] == standing.scored else _mean_score(store, standing)
+    scored = standing.scored
+    return PairReport(
+        agent=standing.agent,
+        task=standing.task,
+        environment=task.environment,
+        planned=standing.planned,
+        scored=scored,
+        primary=summary.primary,
+        value=summary.metrics[summary.primary] if scored else None,
+        standard_error=summary.standard_error if scored else None,
+        metrics=summary.metrics,
+        notes=summary.notes,
+        comparable=task.comparable,
+        validity={reason: standing.reasons.get(reason, 0) / scored for reason in VALIDITY} if scored else {},
+        faults=store.causes(standing.agent, standing.task) if standing.unscored else {},
+        turns=standing.turns,
+        prompt_tokens=standing.prompt_tokens,
+        completion_tokens=standing.completion_tokens,
+        money=None if price is None else _money(standing, price),
+        seconds=standing.seconds,
+    )
+
+
+def _mean_score(store: Store, standing: PairStanding) -> Summary:
+    """What can be said before the environment's own metrics are in: at the end of each run or resume."""
+    scores: dict[str, list[float]] = {}
+    for sample, _, finish in store.finishes(standing.agent, standing.task):
+        if finish.score is not None:
+            scores.setdefault(sample, []).append(finish.score)
+    mean, error = clustered_mean(list(scores.values()))
+    note = ("The environment's own metrics are not in yet: this is the plain mean of scores.",) if scores else ()
+    return Summary(primary="mean_score", metrics={"mean_score": mean}, standard_error=error, notes=note)
+
+
+def _money(standing: PairStanding, price: Price) -> float:
+    return (standing.prompt_tokens * price.input + standing.completion_tokens * price.output) / 1e6
