@@ -50,6 +50,10 @@ ensure_docker() {
     start_engine || { tail -n 5 "$STATE/dockerd.log"; say "dockerd does not start; going on without"; return; }
     [[ -z $(docker_trouble) ]] && return
     say "importing the image $IMAGE"
+    import_image || say "the image can't be imported; going on without"
+}
+
+import_image() {
     "$VENV/bin/python" - "$STATE/rootfs.tar" "$IMAGE" <<'PROGRAM'
 import sys
 
