@@ -24,8 +24,8 @@ def serve(config: AgentServerConfig, on_ready: Callable[[str], None] = lambda ba
     `on_ready` gets the base URL (up to and with /v1) once requests are accepted. Raises FileError or ValueError where
     the configuration can't be served.
     """
-    client = http_client()
-    app = build_app(build_agents(config, client), config.token(), config.max_request_bytes)
+    token, client = config.token(), http_client()
+    app = build_app(build_agents(config, client), token, config.max_request_bytes)
     listener = _listen(config.host, config.port)
     server = _Server(
         uvicorn.Config(

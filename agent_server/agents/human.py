@@ -47,9 +47,10 @@ class HumanAgent(ServedAgent):
     def _read(self) -> str | None:
         lines: list[str] = []
         for line in iter(self._stdin.readline, ""):
-            if line.rstrip("\r\n") == END:
-                return "".join(lines).removesuffix("\n")
-            lines.append(line)
+            text = line.rstrip("\r\n")
+            if text == END:
+                return "\n".join(lines)
+            lines.append(text)
         return None
 
 
