@@ -63,8 +63,11 @@ class DockerEngine(Engine):
 
     async def create(self, image: str | None = None) -> Sandbox:
         async with within(_CREATE_S, "creating a container"):
-            made = await self._from_pool() if image in (None, self._image) else None
-            return DockerSandbox(self, made or await self._owned(self._start(image or self._image)))
+            name = image or self._image
+            container = await self._owned(self._from_pool()) if name == self._image else None
+            if container is None:
+                container = await self._owned(self._start(name))
+            return DockerSandbox(self, container)
 
     async def call(self, function: Callable[..., T], *arguments: object) -> T:
         """A blocking call of the SDK in a thread. Raises EnvironmentFault naming Docker's reason."""

@@ -1,0 +1,68 @@
+"""The three actions an agent may take, read from its reply."""
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+MAX_ANSWER_BYTES = 64 << 10
+"""A longer answer can't be passed to a checker as an argument, and is none."""
+
+_ACT = re.compile(r"Act:\s*(.+)")
+
+
+@dataclass(frozen=True)
+class Bash:
+    """Run this; it may be empty, where the reply held no block."""
+
+    code: str
+
+
+@dataclass(frozen=True)
+class Commit:
+    """Have the sample checked: with an answer, or with None after `finish`."""
+
+    answer: str | None
+
+
+@dataclass(frozen=True)
+class Invalid:
+    """No action."""
+
+    reason: Literal["invalid_format", "invalid_action"]
+
+
+def parse(reply: str) -> Bash | Commit | Invalid:
+    """The action a reply asks for: its last usable `Act:`. Grammar of AgentBench's os_interaction, v0.2."""
+    acts = _ACT.findall(reply)
+    for act in reversed(acts):
+        word = act.lower()
+        if word.startswith("bash"):
+            return Bash(_code(reply))
+        if word.startswith("finish"):
+            return Commit(None)
+        if word.startswith("answer"):
+            start, end = act.find("("), act.rfind(")")
+            if start >= 0 and end > start:
+                return _answer(act[start + 1 : end])
+    return Invalid("invalid_action" if acts else "invalid_format")
+
+
+def _answer(text: str) -> Commit | Invalid:
+    usable = "\0" not in text and len(text.encode("utf-8", "replace")) <= MAX_ANSWER_BYTES
+    return Commit(text) if usable else Invalid("invalid_action")
+
+
+def _code(reply: str) -> str:
+    """The blocks fenced as exactly `bash`, with one blank line between; one without a closing line is none."""
+    blocks: list[str] = []
+    block: list[str] | None = None
+    for line in reply.split("\n"):
+        fence = line.strip()
+        if block is None:
+            block = [] if fence == "```bash" else None
+        elif fence == "```":
+            blocks.append("\n".join(block))
+            block = None
+        else:
+            block.append(line)
+    return "\n\n".join(blocks)

@@ -1,0 +1,234 @@
+"""Reads os_interaction data in its published format (AgentBench v0.2), whatever form each field takes."""
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, get_args
+
+from pydantic import JsonValue
+
+from environments.types import Value
+
+Language = Literal["bash", "python", "c", "c++"]
+Raw = dict[str, JsonValue]
+
+
+class Script(Value):
+    """A program text, unchanged from where it stood."""
+
+    language: Language = "bash"
+    code: str
+    name: str = ""
+    """Stem of the file it came from, empty where it stood in the record; the published checkers are known by it."""
+
+
+class Match(Value):
+    """The answer that is expected: this very text, or one in which the regular expression is found."""
+
+    answer: str | None = None
+    regex: str | None = None
+    strip: bool = True
+
+
+class Record(Value):
+    """One sample. `match` decides it where there is one, else `checks`; None among them stands for `example`."""
+
+    id: str
+    description: str
+    image: str | None = None
+    """The image the record asks for, None for the configured one; `create.local` is ignored as in v0.2."""
+    init: tuple[Script, ...] = ()
+    start: Script | None = None
+    match: Match | None = None
+    checks: tuple[Script | None, ...] = ()
+    example: Script | None = None
+    labels: tuple[str, ...] = ()
+
+    @property
+    def kind(self) -> Literal["match", "check"]:
+        """Which of the two decides the sample."""
+        return "match" if self.match else "check"
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """The records by id, in order of file and position, and what was odd about them."""
+
+    records: dict[str, Record]
+    raw: dict[str, tuple[Raw, "Scripts"]]
+    warnings: tuple[str, ...]
+
+
+class DataError(ValueError):
+    """The data can't be used; the message names file, record, field and fix."""
+
+
+@dataclass(frozen=True)
+class Scripts:
+    """Where the script files of a split lie."""
+
+    folder: Path
+
+    def read(self, name: str, sample: str) -> str:
+        """The text of a script file, unchanged. Raises DataError naming sample and path."""
+        path = self.folder / name
+        if not path.resolve().is_relative_to(self.folder.resolve()):
+            raise DataError(f"{sample}: file: {name!r} leaves the script folder {self.folder}; name one inside it")
+        try:
+            return path.read_bytes().decode("utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise DataError(
+                f"{sample}: file: script {path} can't be read: {error}; set `scripts` to the split's script folder"
+            ) from error
+
+
+def load(data: Path, scripts: Path | None = None, split: str | None = None) -> Dataset:
+    """The samples of a file, or of all JSON files below a folder. Raises DataError.
+
+    An id is `<split>-<file stem>-<5-digit index>`. The split is the given one, else the name of the file's folder where
+    that is a number (the groups of the standard split), else the file's stem up to the first underscore.
+    """
+    records: dict[str, Record] = {}
+    raw: dict[str, tuple[Raw, Scripts]] = {}
+    warnings: list[str] = []
+    for file in _files(data):
+        name = split or (file.parent.name if file.parent.name.isdigit() else file.stem.split("_")[0])
+        folder = Scripts(_script_folder(file, scripts, name))
+        for index, item in enumerate(_items(file)):
+            sample = f"{name}-{file.stem}-{index:05d}"
+            if sample in records:
+                raise DataError(f"{file}: record {index}: id {sample} stands twice; give the files different names")
+            try:
+                records[sample] = record(sample, item, folder, warnings)
+            except DataError as error:
+                raise DataError(f"{file}: record {index}: {error}") from error
+            raw[sample] = (item, folder)
+    return Dataset(records, raw, tuple(warnings))
+
+
+def record(sample: str, raw: Raw, scripts: Scripts, warnings: list[str]) -> Record:
+    """One sample from its JSON object; oddities that do no harm are added to the warnings. Raises DataError."""
+    create = raw.get("create")
+    if create is not None and not isinstance(create, dict):
+        warnings.append(f"{sample}: create: not an object, so it is ignored")
+        create = None
+    create = create or {}
+    evaluation = raw.get("evaluation")
+    if not isinstance(evaluation, dict):
+        raise DataError(f"{sample}: evaluation: missing or not an object; add one with `match` or `check`")
+    match = _match(sample, evaluation.get("match"))
+    checks = () if match else _checks(sample, evaluation.get("check"), scripts)
+    example = _optional(sample, "example", evaluation.get("example", raw.get("example")), scripts)
+    if match is None and not checks:
+        raise DataError(f"{sample}: evaluation: neither match nor check; add one of them")
+    if None in checks and example is None:
+        raise DataError(f"{sample}: evaluation.check: null stands for the example, which is missing; add `example`")
+    return Record(
+        id=sample,
+        description=_text(sample, "description", raw.get("description")),
+        image=_optional_text(sample, "create.image", create.get("image")),
+        init=tuple(_scripts(sample, "create.init", create.get("init"), scripts)),
+        start=_optional(sample, "start", raw.get("start"), scripts),
+        match=match,
+        checks=checks,
+        example=example,
+        labels=_labels(sample, raw.get("labels")),
+    )
+
+
+def _files(data: Path) -> Sequence[Path]:
+    if data.is_file():
+        return [data]
+    files = sorted(path for path in data.rglob("*.json") if "scripts" not in path.relative_to(data).parts)
+    if not files:
+        raise DataError(f"{data}: data: no such file, nor a folder with JSON files; give the path of the data")
+    return files
+
+
+def _items(file: Path) -> Sequence[Raw]:
+    try:
+        items = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise DataError(f"{file}: not readable as JSON: {error}; correct or replace the file") from error
+    if not isinstance(items, list) or not items:
+        raise DataError(f"{file}: holds no list of records; its top level must be a JSON list of objects")
+    for index, item in enumerate(items):
+        if not isinstance(item, dict):
+            raise DataError(f"{file}: record {index}: not an object; write one sample as a JSON object")
+    return items
+
+
+def _script_folder(file: Path, scripts: Path | None, split: str) -> Path:
+    """The split's own folder below `scripts`, by default the `scripts` nearest to the file; else that folder itself."""
+    root = scripts or next((up / "scripts" for up in list(file.parents)[:3] if (up / "scripts").is_dir()), file.parent)
+    return root / split if (root / split).is_dir() else root
+
+
+def _match(sample: str, raw: JsonValue) -> Match | None:
+    if raw is None:
+        return None
+    if isinstance(raw, str):
+        return Match(answer=raw)
+    if not isinstance(raw, dict) or ("answer" in raw) == ("regex" in raw):
+        raise DataError(f"{sample}: evaluation.match: give a text, or an object with one of `answer` and `regex`")
+    strip = raw.get("strip", True)
+    try:
+        re.compile(str(raw.get("regex", "")))
+    except re.error as error:
+        raise DataError(f"{sample}: evaluation.match.regex: {error}; correct the regular expression") from error
+    if not isinstance(strip, bool):
+        raise DataError(f"{sample}: evaluation.match.strip: not a truth value; write true or false")
+    return Match(
+        answer=_optional_text(sample, "evaluation.match.answer", raw.get("answer")),
+        regex=_optional_text(sample, "evaluation.match.regex", raw.get("regex")),
+        strip=strip,
+    )
+
+
+def _checks(sample: str, raw: JsonValue, scripts: Scripts) -> tuple[Script | None, ...]:
+    items = raw if isinstance(raw, list) else [raw] if raw is not None else []
+    return tuple(None if item is None else _script(sample, "evaluation.check", item, scripts) for item in items)
+
+
+def _scripts(sample: str, field: str, raw: JsonValue, scripts: Scripts) -> Iterator[Script]:
+    for item in raw if isinstance(raw, list) else [raw] if raw is not None else []:
+        yield _script(sample, field, item, scripts)
+
+
+def _optional(sample: str, field: str, raw: JsonValue, scripts: Scripts) -> Script | None:
+    return None if raw is None else _script(sample, field, raw, scripts)
+
+
+def _script(sample: str, field: str, raw: JsonValue, scripts: Scripts) -> Script:
+    if isinstance(raw, str):
+        raw = {"code": raw}
+    if not isinstance(raw, dict):
+        raise DataError(f"{sample}: {field}: neither a text nor an object; give `code` or `file`")
+    language = next((known for known in get_args(Language) if known == raw.get("language", "bash")), None)
+    if language is None:
+        raise DataError(f"{sample}: {field}.language: {raw['language']!r}; use one of {', '.join(get_args(Language))}")
+    code, file = raw.get("code"), raw.get("file")
+    if isinstance(code, str) and "\0" not in code:
+        return Script(language=language, code=code)
+    if isinstance(file, str):
+        return Script(language=language, code=scripts.read(file, sample), name=Path(file).stem)
+    raise DataError(f"{sample}: {field}: neither `code` nor `file` holds a text; give one of them")
+
+
+def _labels(sample: str, raw: JsonValue) -> tuple[str, ...]:
+    items = raw or []
+    if not isinstance(items, list):
+        raise DataError(f"{sample}: labels: not a list; write a list of texts")
+    return tuple(_text(sample, "labels", item) for item in items)
+
+
+def _optional_text(sample: str, field: str, raw: JsonValue) -> str | None:
+    return None if raw is None else _text(sample, field, raw)
+
+
+def _text(sample: str, field: str, raw: JsonValue) -> str:
+    if not isinstance(raw, str) or not raw:
+        raise DataError(f"{sample}: {field}: missing or not a text; give a text")
+    return raw

@@ -1,0 +1,147 @@
+"""The OS interaction environment of AgentBench (arXiv 2308.03688, section 3 and appendix B)."""
+
+import hashlib
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from functools import cached_property
+from pathlib import Path
+from typing import Literal
+
+import pydantic_core
+from pydantic import Field, PrivateAttr
+
+from environments.base import Agent, Environment, Policy
+from environments.operating_system import policies
+from environments.operating_system.checks import StrictCheck
+from environments.operating_system.dataset import Dataset, Record, load
+from environments.operating_system.overlay import Errata
+from environments.operating_system.prompt import opening
+from environments.operating_system.session import OnInitError, Profile, Rules, Session
+from environments.operating_system.summary import summarize
+from environments.sandbox import Engine, Limits, NamespaceEngine
+from environments.types import Finish, Summary
+
+SAMPLES = Path(__file__).with_name("samples")
+
+
+class OperatingSystem(Environment):
+    """An agent works in a Linux shell; small scripts decide whether it succeeded."""
+
+    data: Path | None = None
+    """A published data file, or a folder of them; None for the samples shipped with Proctor."""
+    scripts: Path | None = None
+    """The script folder of the split, or one with a folder per split; None for a folder `scripts` near the data."""
+    split: str | None = None
+    """First part of the sample ids; None to take it from the path."""
+    profile: Profile = "compat"
+    """Which verdict is the score: on the data as published, or as corrected by the overlay."""
+    overlay: Path | None = None
+    """Errata of your own; None for the shipped ones."""
+    engine: Literal["docker", "namespace"] = "docker"
+    image: str = "proctor-os:latest"
+    """The Docker image for samples that name none."""
+    runtime: str | None = None
+    """Docker runtime, such as runsc; None for the engine's default."""
+    limits: Limits = Limits()
+    pool: int = Field(default=2, ge=0, le=64)
+    """Containers made ahead of need."""
+    command_limit_s: float = Field(default=30.0, gt=0, le=3600)
+    check_limit_s: float = Field(default=60.0, gt=0, le=3600)
+    """For each init and check script."""
+    on_init_error: OnInitError = "fail"
+    """Whether a non-zero exit of an init or start script is a fault, or only noted."""
+    strict_check: StrictCheck = "inside"
+    """Where the published answer-only checkers run; `outside` keeps them from tools the agent may have replaced."""
+
+    _engine: Engine | None = PrivateAttr(default=None)
+
+    @cached_property
+    def dataset(self) -> Dataset:
+        """The samples. Raises ValueError naming file, record, field and fix."""
+        return load(self.data or SAMPLES, self.scripts, self.split or (None if self.data else "own"))
+
+    @cached_property
+    def errata(self) -> Errata:
+        """The samples as the overlay corrects them."""
+        return Errata(self.dataset, self.overlay)
+
+    def samples(self) -> Sequence[str]:
+        return tuple(self.dataset.records)
+
+    def digest(self) -> str:
+        shape = self.model_dump(mode="json", exclude={"data", "scripts", "overlay", "pool"})
+        records = [(self._played(sample), self._judged(sample)) for sample in self.dataset.records]
+        content = pydantic_core.to_json([shape, records, opening("")], serialize_unknown=True)
+        return hashlib.blake2b(content, digest_size=16).hexdigest()
+
+    @asynccontextmanager
+    async def lifespan(self) -> AsyncIterator[None]:
+        engine = self._make_engine()
+        async with engine.lifespan():
+            self._engine = engine
+            try:
+                yield
+            finally:
+                self._engine = None
+
+    async def play(self, sample: str, agent: Agent, seed: int = 0) -> Finish:
+        if self._engine is None:
+            raise RuntimeError("enter the environment's lifespan before playing")
+        record = self._played(sample)
+        async with self._engine.sandbox(record.image) as sandbox:
+            return await Session(sandbox, record, self._judged(sample), self._rules()).play(agent)
+
+    def reference(self, sample: str, seed: int = 0) -> Policy:
+        return policies.gold(self._played(sample))
+
+    def naive(self, sample: str, seed: int = 0) -> Policy:
+        return policies.naive
+
+    def random(self, sample: str, seed: int = 0) -> Policy:
+        return policies.random(sample, seed)
+
+    def summarize(self, finishes: Sequence[Finish]) -> Summary:
+        return summarize(finishes)
+
+    def comparable(self) -> str | None:
+        if self.engine == "namespace":
+            return "the namespace engine shows the programs of the host instead of the benchmark's image"
+        if self.data is None:
+            return "the samples shipped with Proctor are not the published ones"
+        return "the errata profile corrects published samples" if self.profile == "errata" else None
+
+    def trusted_agents_only(self) -> bool:
+        return self.engine == "namespace"
+
+    def _record(self, sample: str) -> Record:
+        try:
+            return self.dataset.records[sample]
+        except KeyError:
+            raise ValueError(f"no sample {sample!r}; ids look like {next(iter(self.dataset.records))}") from None
+
+    def _played(self, sample: str) -> Record:
+        """The sample as this profile sees it."""
+        published = self._record(sample)
+        return self.errata.corrected(published) if self.profile == "errata" else published
+
+    def _judged(self, sample: str) -> dict[Profile, Record]:
+        """The sample as each profile judges it, where one play serves for both."""
+        published = self._record(sample)
+        both: dict[Profile, Record] = {"compat": published, "errata": self.errata.corrected(published)}
+        return both if self.errata.same_play(published) else {self.profile: both[self.profile]}
+
+    def _rules(self) -> Rules:
+        return Rules(
+            profile=self.profile,
+            command_limit_s=self.command_limit_s,
+            check_limit_s=self.check_limit_s,
+            on_init_error=self.on_init_error,
+            strict_check=self.strict_check,
+        )
+
+    def _make_engine(self) -> Engine:
+        if self.engine == "namespace":
+            return NamespaceEngine(self.limits)
+        from environments.sandbox.docker_engine import DockerEngine  # needs the extra `os`
+
+        return DockerEngine(self.image, self.limits, pool=self.pool, runtime=self.runtime)

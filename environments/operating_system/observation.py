@@ -1,0 +1,45 @@
+"""What the agent is told of a command's output."""
+
+import re
+
+from environments.sandbox import CommandResult
+
+MAX_CHARACTERS = 800
+KEPT_CHARACTERS = 780
+EMPTY = "The output of the OS is empty."
+HEAD = "The output of the OS:\n\n"
+TRUNCATED = "[truncated because the output is too long]"
+
+_ESCAPES = re.compile(
+    r"\x1b(?:\[[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor movements
+    r"|[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)?"  # OSC and the other strings: window titles, links
+    r"|[ -/]+[0-~]|[0-~])"  # two and three character sequences: character sets, resets
+)
+
+
+def text(output: bytes) -> str:
+    """Output as the agent and the checks see it: decoded, without escape sequences and without newlines at its end."""
+    return _ESCAPES.sub("", output.decode("utf-8", "replace")).rstrip("\r\n")
+
+
+def render(result: CommandResult, limit_s: float) -> str:
+    """The message after a command: its output, cut to 780 characters where it has more than 800, then any notice."""
+    return "\n".join([body(text(result.output)), *_notices(result, limit_s)])
+
+
+def body(output: str) -> str:
+    """The message for an output without notice."""
+    if not output:
+        return EMPTY
+    if len(output) > MAX_CHARACTERS:
+        output = f"{output[:KEPT_CHARACTERS]}\n{TRUNCATED}"
+    return HEAD + output
+
+
+def _notices(result: CommandResult, limit_s: float) -> list[str]:
+    notices = []
+    if result.timed_out:
+        notices.append(f"[the command was interrupted after the time limit of {limit_s:g} s]")
+    if result.restarted:
+        notices.append("[the shell has ended; a new one was started in /]")
+    return notices

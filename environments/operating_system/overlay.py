@@ -1,0 +1,68 @@
+"""Errata: replaced fields of named samples, each with its reason."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+from pydantic import JsonValue
+
+from environments.operating_system.dataset import DataError, Dataset, Raw, Record, record
+
+SHIPPED = Path(__file__).with_name("overlays")
+_CHECKS_ONLY = {"evaluation", "example", "reason"}
+_FIELDS = _CHECKS_ONLY | {"description", "create", "start", "labels"}
+
+
+class Errata:
+    """The samples as an overlay corrects them."""
+
+    def __init__(self, dataset: Dataset, overlay: Path | None) -> None:
+        self._corrected: dict[str, Record] = {}
+        self._replay: set[str] = set()
+        for sample, fields in self._entries(dataset, overlay).items():
+            raw, scripts = dataset.raw[sample]
+            replaced: Raw = {**raw, **{field: value for field, value in fields.items() if field != "reason"}}
+            self._corrected[sample] = record(sample, replaced, scripts, [])
+            if not set(fields) <= _CHECKS_ONLY:
+                self._replay.add(sample)
+
+    def corrected(self, published: Record) -> Record:
+        """The sample as it should be: the published one where nothing is wrong with it."""
+        return self._corrected.get(published.id, published)
+
+    def same_play(self, published: Record) -> bool:
+        """True where only checks differ, so one session can be scored both ways."""
+        return published.id not in self._replay
+
+    @staticmethod
+    def _entries(dataset: Dataset, overlay: Path | None) -> Mapping[str, Raw]:
+        """The entries for these samples; one of the user's own overlay that fits no sample is an error."""
+        if overlay is not None:
+            entries = _read(overlay)
+            unknown = sorted(set(entries) - set(dataset.records))
+            if unknown:
+                raise DataError(f"{overlay}: {unknown[0]}: no such sample in the data; correct the id or remove it")
+            return entries
+        found: dict[str, Raw] = {}
+        for file in sorted(SHIPPED.glob("*.json")):
+            found |= {sample: fields for sample, fields in _read(file).items() if sample in dataset.records}
+        return found
+
+
+def _read(file: Path) -> dict[str, Raw]:
+    try:
+        entries: JsonValue = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise DataError(f"{file}: not readable as JSON: {error}; correct or replace the file") from error
+    if not isinstance(entries, dict):
+        raise DataError(f"{file}: not an object; write an object from sample id to replaced fields")
+    return {sample: _entry(file, sample, fields) for sample, fields in entries.items()}
+
+
+def _entry(file: Path, sample: str, fields: JsonValue) -> Raw:
+    if not isinstance(fields, dict) or not isinstance(fields.get("reason"), str):
+        raise DataError(f"{file}: {sample}: reason: missing; say in a text what is wrong with the published sample")
+    unknown = sorted(set(fields) - _FIELDS)
+    if unknown:
+        raise DataError(f"{file}: {sample}: {unknown[0]}: unknown field; use {', '.join(sorted(_FIELDS))}")
+    return fields

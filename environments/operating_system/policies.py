@@ -1,0 +1,84 @@
+"""The built-in agents of this environment, each a function of the transcript alone."""
+
+import random as random_module
+import re
+import shlex
+from collections.abc import Sequence
+
+from environments.base import Policy
+from environments.operating_system.dataset import Record, Script
+from environments.operating_system.observation import HEAD
+from environments.operating_system.prompt import EXAMPLE
+from environments.types import Action, Message
+
+_OPENING = len(EXAMPLE) + 1
+_RANDOM_COMMANDS = ("ls /", "pwd", "ls -a ~ | wc -l", "cat /etc/hostname", "ps aux | wc -l", "df -h", "touch /tmp/x")
+
+
+def gold(record: Record) -> Policy:
+    """Knows the sample: gives the expected text, or runs the example and answers with its output where one is asked."""
+
+    def policy(_: str, transcript: Sequence[Message]) -> Action:
+        if record.match is not None and record.match.answer is not None:
+            return answer(record.match.answer)
+        if record.example is None:
+            return finish()
+        if len(transcript) <= _OPENING:
+            return bash(as_bash(record.example))
+        asked = record.match is not None or None in record.checks
+        return answer(" ".join(last_output(transcript).split("\n")).strip()) if asked else finish()
+
+    return policy
+
+
+def naive(_: str, transcript: Sequence[Message]) -> Action:
+    """Lists the first path of the problem, or the home directory, and answers with the number of lines."""
+    if len(transcript) <= _OPENING:
+        path = re.search(r"(?:/[\w.-]*\w)+|~(?:/[\w.-]*\w)*", transcript[-1].content)
+        return bash(f"ls {path[0] if path else '~'} | wc -l")
+    number = re.search(r"\d+", last_output(transcript))
+    return answer(number[0]) if number else finish()
+
+
+def random(sample: str, seed: int) -> Policy:
+    """Well-formed actions by chance: a command, a small number as the answer, or the end."""
+
+    def policy(_: str, transcript: Sequence[Message]) -> Action:
+        chance = random_module.Random(f"{seed}/{sample}/{len(transcript)}")
+        kind = chance.choice(("bash", "bash", "answer", "finish"))
+        if kind == "bash":
+            return bash(chance.choice(_RANDOM_COMMANDS))
+        return finish() if kind == "finish" else answer(str(chance.randrange(10)))
+
+    return policy
+
+
+def bash(code: str) -> Action:
+    """The reply that runs code."""
+    return Action(content=f"Think: I run a command.\n\nAct: bash\n\n```bash\n{code}\n```")
+
+
+def answer(text: str) -> Action:
+    """The reply that answers."""
+    return Action(content=f"Think: I know the answer.\n\nAct: answer({text})")
+
+
+def finish() -> Action:
+    """The reply that says the operation is done."""
+    return Action(content="Think: It is done.\n\nAct: finish")
+
+
+def last_output(transcript: Sequence[Message]) -> str:
+    """What the last command printed, as far as it was shown."""
+    content = transcript[-1].content
+    return content.removeprefix(HEAD) if content.startswith(HEAD) else ""
+
+
+def as_bash(script: Script) -> str:
+    """A script as text for a shell."""
+    if script.language == "bash":
+        return script.code
+    if script.language == "python":
+        return f"/usr/bin/python3 -c {shlex.quote(script.code)}"
+    compiler = "gcc -x c" if script.language == "c" else "g++ -x c++"
+    return f"printf %s {shlex.quote(script.code)} | {compiler} -o /tmp/example - && /tmp/example"

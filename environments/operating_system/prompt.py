@@ -1,0 +1,78 @@
+"""What the agent reads before its first turn.
+
+The parts and their order follow AgentBench, arXiv 2308.03688, appendix B.3, and so do the three output forms; the
+sentences are our own.
+"""
+
+from environments.operating_system.observation import body
+from environments.types import Message
+
+_INSTRUCTION = """\
+You act as a person at a computer, and I am its operating system, a Linux (Ubuntu). You are to carry out the operation \
+I ask for, or to answer the question I ask about the system. In each turn first think about what to do, then take \
+exactly one of three actions: "bash", "finish" or "answer".
+
+1. To run bash code, take the action bash. Print it like this:
+
+Think: what you are thinking.
+
+Act: bash
+
+```bash
+# the bash code to run
+```
+
+2. When the operation is done, take the action finish. Print it like this:
+
+Think: what you are thinking.
+
+Act: finish
+
+3. When you know the answer to the question, take the action answer. Print it like this:
+
+Think: what you are thinking.
+
+Act: answer(the answer, inside this pair of parentheses)
+
+An output that is too long is truncated: what you then see is incomplete, and you have to cope with that yourself. \
+Note that your bash code must never wait for input. Remember to take exactly one of the three actions in each turn.
+
+Here is my first problem:
+
+How many files are in the directory "/etc"?"""
+
+_LISTING = (
+    "adduser.conf alternatives apparmor.d apt bash.bashrc bindresvport.blacklist binfmt.d ca-certificates "
+    "ca-certificates.conf cron.d cron.daily cron.hourly cron.monthly cron.weekly crontab dbus-1 "
+    "debconf.conf debian_version default deluser.conf depmod.d dhcp dpkg e2scrub.conf emacs environment "
+    "ethertypes fonts fstab gai.conf group group- gshadow gshadow- gss host.conf hostname hosts "
+    "hosts.allow hosts.deny init.d inputrc iproute2 issue issue.net kernel ld.so.cache ld.so.conf "
+    "ld.so.conf.d ldap legal libaudit.conf libnl-3 locale.alias locale.gen localtime logcheck login.defs "
+    "logrotate.d lsb-release machine-id magic magic.mime mailcap mime.types mke2fs.conf modprobe.d "
+    "modules modules-load.d mtab nanorc netconfig network networkd-dispatcher networks nsswitch.conf opt "
+    "os-release pam.conf pam.d passwd passwd- perl profile profile.d protocols python3 rc0.d rc1.d "
+    "resolv.conf rmt rpc security selinux services shadow shells skel ssh ssl subgid subuid sudoers "
+    "sysctl.conf sysctl.d systemd terminfo timezone tmpfiles.d udev "
+)
+
+EXAMPLE: tuple[Message, ...] = (
+    Message(role="user", content=_INSTRUCTION),
+    Message(
+        role="assistant",
+        content="Think: To count the files I first look at what is there.\n\nAct: bash\n\n```bash\nls /etc\n```",
+    ),
+    Message(role="user", content=body("\n".join(_LISTING.split()))),
+    Message(
+        role="assistant",
+        content="Think: The listing is truncated, so I must not count it by hand; a pipe can count.\n\nAct: bash\n\n"
+        "```bash\nls -1 /etc | wc -l\n```",
+    ),
+    Message(role="user", content=body("220")),
+    Message(role="assistant", content="Think: The count is 220.\n\nAct: answer(220)"),
+)
+"""The instruction and the worked example, which count as no rounds."""
+
+
+def opening(description: str) -> tuple[Message, ...]:
+    """All messages before the first turn."""
+    return (*EXAMPLE, Message(role="user", content=f"Now a new problem begins, in a new OS:\n\n{description}"))

@@ -1,0 +1,123 @@
+"""One sample played: set-up, rounds, verdict."""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from pydantic import JsonValue
+
+from environments.base import Agent, AgentStopped, EnvironmentFault
+from environments.operating_system.actions import Bash, Invalid, parse
+from environments.operating_system.checks import StrictCheck, Verdict, judge, run
+from environments.operating_system.dataset import Record
+from environments.operating_system.observation import render, text
+from environments.operating_system.policies import as_bash
+from environments.operating_system.prompt import opening
+from environments.sandbox import Sandbox, Shell
+from environments.types import Finish, FinishReason, Message, Observation
+
+ROUNDS = 8
+Profile = Literal["compat", "errata"]
+OnInitError = Literal["fail", "continue"]
+
+UPSTREAM_STATUS = {
+    FinishReason.COMPLETED: "completed",
+    FinishReason.TURN_LIMIT: "task limit reached",
+    FinishReason.INVALID_FORMAT: "agent invalid action",
+    FinishReason.INVALID_ACTION: "agent invalid action",
+    FinishReason.CONTEXT_LIMIT: "agent context limit",
+}
+"""What AgentBench v0.2 calls an ending; it does not tell the two invalid ones apart."""
+
+
+@dataclass(frozen=True)
+class Rules:
+    """How a sample is played and judged."""
+
+    profile: Profile
+    command_limit_s: float
+    check_limit_s: float
+    on_init_error: OnInitError
+    strict_check: StrictCheck
+
+
+@dataclass
+class Session:
+    """A sample in its sandbox, played once. `judged` holds the sample as each profile sees it."""
+
+    sandbox: Sandbox
+    record: Record
+    judged: dict[Profile, Record]
+    rules: Rules
+    warnings: list[str] = field(default_factory=list)
+    rounds: int = 0
+
+    async def play(self, agent: Agent) -> Finish:
+        """The finish. Raises AgentUnavailable, and EnvironmentFault where set-up or sandbox fails."""
+        shell = await self._set_up()
+        answer: str | None = None
+        try:
+            reason, answer = await self._converse(agent, shell)
+        except AgentStopped as stopped:
+            reason = stopped.reason
+        verdicts = await self._verdicts(answer) if reason is FinishReason.COMPLETED else {}
+        return self._finish(reason, answer, verdicts)
+
+    async def _set_up(self) -> Shell:
+        for number, script in enumerate(self.record.init, 1):
+            result = await run(self.sandbox, script, [], self.rules.check_limit_s)
+            self._require(f"init script {number}", result.status, result.output)
+        shell = Shell(self.sandbox)
+        if self.record.start is not None:
+            typed = await shell.execute(as_bash(self.record.start), limit_s=self.rules.command_limit_s)
+            self._require("start script", None if typed.timed_out else typed.status, typed.output)
+        return shell
+
+    def _require(self, what: str, status: int | None, output: bytes) -> None:
+        if status == 0:
+            return
+        problem = f"{what} ended with status {status}: {text(output)[-300:]}"
+        if self.rules.on_init_error == "fail":
+            raise EnvironmentFault(f"{self.record.id}: {problem}")
+        self.warnings.append(problem)
+
+    async def _converse(self, agent: Agent, shell: Shell) -> tuple[FinishReason, str | None]:
+        messages = opening(self.record.description)
+        while self.rounds < ROUNDS:
+            reply = await agent.act(Observation(messages=messages))
+            self.rounds += 1
+            action = parse(reply.content)
+            if isinstance(action, Invalid):
+                return FinishReason(action.reason), None
+            if not isinstance(action, Bash):
+                return FinishReason.COMPLETED, action.answer
+            if self.rounds < ROUNDS:
+                result = await shell.execute(action.code, limit_s=self.rules.command_limit_s)
+                messages = (Message(role="user", content=render(result, self.rules.command_limit_s)),)
+        return FinishReason.TURN_LIMIT, None
+
+    async def _verdicts(self, answer: str | None) -> dict[Profile, Verdict]:
+        verdicts: dict[Profile, Verdict] = {}
+        for profile, record in self.judged.items():
+            same = next((verdicts[done] for done in verdicts if self.judged[done] == record), None)
+            verdicts[profile] = same or await judge(
+                self.sandbox, record, answer, self.rules.strict_check, self.rules.check_limit_s
+            )
+        return verdicts
+
+    def _finish(self, reason: FinishReason, answer: str | None, verdicts: dict[Profile, Verdict]) -> Finish:
+        passed = {profile: profile in verdicts and verdicts[profile].passed for profile in self.judged}
+        statuses: dict[str, JsonValue] = {profile: list(verdict.statuses) for profile, verdict in verdicts.items()}
+        return Finish(
+            reason=reason,
+            score=float(passed[self.rules.profile]),
+            metrics={"rounds": float(self.rounds), **{f"passed_{name}": float(ok) for name, ok in passed.items()}},
+            detail={
+                "sample": self.record.id,
+                "kind": self.record.kind,
+                "labels": list(self.record.labels),
+                "answer": answer,
+                "upstream_status": UPSTREAM_STATUS[reason],
+                "check_statuses": statuses,
+                "warnings": list(self.warnings),
+            },
+        )

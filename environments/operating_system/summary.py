@@ -1,0 +1,50 @@
+"""The metrics of many finishes."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from environments.types import Finish, FinishReason, Summary
+
+
+def summarize(finishes: Sequence[Finish]) -> Summary:
+    """Success rate over the scored samples; pass counts by kind and label; faults stand beside, never as zero."""
+    scored = [finish for finish in finishes if finish.score is not None]
+    counts: Counter[str] = Counter()
+    for finish in scored:
+        for group in _groups(finish):
+            counts[f"{group}.total"] += 1
+            counts[f"{group}.passed"] += int(finish.score == 1.0)
+    metrics = {"acc": _share(sum(finish.score == 1.0 for finish in scored), len(scored))}
+    for profile in ("compat", "errata"):
+        known = [value for finish in scored if (value := finish.metrics.get(f"passed_{profile}")) is not None]
+        metrics[f"acc_{profile}"] = _share(sum(known), len(known))
+    metrics |= {"scored": len(scored), "coverage": _share(len(scored), len(finishes))}
+    metrics |= {name: counts[name] for name in sorted(counts)}
+    for reason in FinishReason:
+        metrics[reason.value] = sum(finish.reason is reason for finish in finishes)
+    return Summary(
+        primary="acc", metrics={name: float(value) for name, value in metrics.items()}, notes=_notes(finishes)
+    )
+
+
+def _groups(finish: Finish) -> list[str]:
+    labels = finish.detail.get("labels", [])
+    return [
+        f"kind.{finish.detail.get('kind')}",
+        *(f"label.{label}" for label in (labels if isinstance(labels, list) else [])),
+    ]
+
+
+def _share(part: float, whole: int) -> float:
+    return part / whole if whole else 0.0
+
+
+def _notes(finishes: Sequence[Finish]) -> tuple[str, ...]:
+    notes = []
+    faults = sum(finish.reason.is_fault for finish in finishes)
+    if faults:
+        notes.append(f"{faults} of {len(finishes)} finishes are faults and left out of acc.")
+    if faults == len(finishes):
+        notes.append("No sample was scored, so acc says nothing.")
+    notes.append("An agent that always answers 0 passes 1 of 26 dev samples and 11 of 60 of the train extract.")
+    return tuple(notes)
