@@ -32,6 +32,7 @@ from task_server.turns import Reply
 CALL_S = STEP_WAIT_S + 10.0
 """A server that has not answered by then hangs: even a step in work is answered after STEP_WAIT_S."""
 PROBE_S = 2.0
+SUMMARY_S = 300.0
 LONGEST_PAUSE_S = 5.0
 
 Answer = TypeVar("Answer")
@@ -138,7 +139,7 @@ class TaskClient:
                 f"{self._url}/tasks/{quote(task, safe='')}/summary",
                 Summary,
                 request,
-                deadline_s=self._patience_s,
+                deadline_s=SUMMARY_S,
             )
         )
 

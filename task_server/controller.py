@@ -64,6 +64,8 @@ _COUNTED = {
     "proctor_workers_lost_total": "Workers that fell silent or refused connections.",
 }
 
+SUMMARY_S = 290.0
+
 Answer = TypeVar("Answer")
 
 
@@ -185,7 +187,7 @@ class Controller(PlacementService):
         seat = self._placement.any_holding(task)
         return await self._ask(
             seat,
-            self._caller.call("POST", f"{seat.url}/tasks/{task}/summary", Summary, request, deadline_s=RELAY_S),
+            self._caller.call("POST", f"{seat.url}/tasks/{task}/summary", Summary, request, deadline_s=SUMMARY_S),
         )
 
     def alive(self) -> Alive:

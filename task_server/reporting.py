@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from task_server.calls import Caller
@@ -39,11 +39,14 @@ class Reporter:
         self,
         controller: str,
         caller: Caller,
-        compose: Callable[[], Heartbeat],
         changes: Changes,
+        *,
+        compose: Callable[[], Heartbeat],
+        on_lost: Callable[[], Awaitable[None]],
         now: Callable[[], float],
     ) -> None:
         self.contact = Contact()
+        self._on_lost = on_lost
         self._url = f"{controller.rstrip('/')}/workers"
         self._caller = caller
         self._compose = compose
@@ -54,6 +57,8 @@ class Reporter:
         """Heartbeats for ever: on each change, batched, and every HEARTBEAT_S; at most a twentieth of the time."""
         silent = False
         while True:
+            if self.contact.lost(self._now()):  # before the next answer makes it seem that nothing was
+                await self._on_lost()
             seen, sent_at = self._changes.count, self._now()
             try:
                 await self.report()

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 import socket
 import sys
 import threading
@@ -9,7 +10,7 @@ from collections.abc import Callable, Coroutine
 from types import FrameType
 
 import uvicorn
-from pydantic import Field, SecretStr
+from pydantic import Field, SecretStr, field_validator
 from starlette.types import ASGIApp
 
 from environments.definition import NAME, TaskDefinition
@@ -40,11 +41,18 @@ class ServeConfig(Value):
     port: int = Field(default=0, ge=0, le=65535)
     """0 chooses a free one."""
     token: SecretStr | None = None
-    """Asked of every request, and sent to the controller and the workers."""
+    """Asked of every request, and sent to the controller and the workers; printable ASCII without spaces."""
     advertise: str = ""
     """Base URL under which others reach this process; the address it listens at if empty."""
     stop_with_stdin: bool = False
     """End at once when standard input closes: whoever started this process is gone."""
+
+    @field_validator("token")
+    @classmethod
+    def _fits_a_header(cls, token: SecretStr | None) -> SecretStr | None:
+        if token is not None and not re.fullmatch(r"[!-~]+", token.get_secret_value()):
+            raise ValueError("must be printable ASCII without spaces, and not empty")
+        return token
 
 
 class WorkerConfig(ServeConfig):

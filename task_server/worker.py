@@ -71,7 +71,11 @@ class Worker(TaskService):
         self._changes = Changes()
         self._tasks = {task.name: HostedTask(task, self._changes.notify) for task in tasks}
         self._sessions = Sessions(now, self._changes.notify)
-        self._reporter = Reporter(controller, caller, self._heartbeat, self._changes, now) if caller else None
+        self._reporter = (
+            Reporter(controller, caller, self._changes, compose=self._heartbeat, on_lost=self._cut_off, now=now)
+            if caller
+            else None
+        )
         self._draining = False
         self._boot = secrets.token_hex(8)
         self._sequence = 0
@@ -170,9 +174,8 @@ class Worker(TaskService):
             if expired:
                 log.warning("%d sessions ended: no client asked for them within their lease", expired)
                 self._counts.add("proctor_sessions_expired_total", expired)
-            if self._cut_off() and self._sessions.held():
-                log.error("no answer from the controller: all sessions ended")
-                await self._sessions.end_all()
+            if self._is_cut_off():
+                await self._cut_off()
 
     def _heartbeat(self) -> Heartbeat:
         self._sequence += 1
@@ -209,10 +212,16 @@ class Worker(TaskService):
     def _check_open(self) -> None:
         if self._draining:
             raise NotReady("this worker is draining", retry_after_s=1.0)
-        if self._cut_off():
+        if self._is_cut_off():
             raise NotReady("this worker has lost its controller", retry_after_s=1.0)
 
-    def _cut_off(self) -> bool:
+    async def _cut_off(self) -> None:
+        """The controller must take the sessions for lost: end them."""
+        if self._sessions.held():
+            log.error("no answer from the controller for 0.7 of its lease: all sessions end")
+            await self._sessions.end_all()
+
+    def _is_cut_off(self) -> bool:
         return self._reporter is not None and self._reporter.contact.lost(self._now())
 
     def _counted(self, task: str, step: Step) -> Step:

@@ -1,0 +1,457 @@
+"""A worker and a controller in one process, over httpx.ASGITransport."""
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import httpx
+import pytest
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from environments.base import Agent, PolicyAgent
+from environments.definition import TaskDefinition
+from environments.types import Action, Finish, FinishReason, Message, Observation
+from task_server import sessions as sessions_module
+from task_server.calls import Caller
+from task_server.client import TaskClient
+from task_server.controller import Controller
+from task_server.errors import (
+    BadReply,
+    BadRequest,
+    InWork,
+    NoCapacity,
+    NotReady,
+    ServerUnreachable,
+    TurnConflict,
+    Unauthorized,
+    UnknownSample,
+    UnknownSession,
+    UnknownTask,
+    WorkerLost,
+)
+from task_server.protocol import Act, Finished, Heartbeat, Observed, RenewLeases, Started, TaskList
+from task_server.remote import RemoteSession
+from task_server.worker import Worker
+from tests.task_server_world import Counting, count
+
+ONE, TWO, THREE = "1" * 32, "2" * 32, "3" * 32
+
+
+class Network:
+    """Hosts by name, each an app or nothing; what an `httpx.AsyncClient` sees of the world."""
+
+    def __init__(self) -> None:
+        self.hosts: dict[str, ASGIApp] = {}
+        self.calls: list[tuple[str, str]] = []
+        self.http = httpx.AsyncClient(transport=httpx.ASGITransport(self._app))
+
+    async def _app(self, scope: Scope, receive: Receive, send: Send) -> None:
+        host = scope["server"][0]
+        self.calls.append((host, f"{scope['method']} {scope['path']}"))
+        if host not in self.hosts:
+            raise httpx.ConnectError("refused") from ConnectionRefusedError()
+        await self.hosts[host](scope, receive, send)
+
+    def client(self, host: str = "w1", token: str | None = None, patience_s: float = 0.0) -> TaskClient:
+        return TaskClient(f"http://{host}", self.http, token, patience_s=patience_s)
+
+
+@pytest.fixture
+async def network(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Network]:
+    monkeypatch.setattr("environments.registry.load", lambda name: Counting)
+    network = Network()
+    async with network.http:
+        yield network
+
+
+@contextlib.asynccontextmanager
+async def worker(
+    network: Network,
+    name: str = "w1",
+    *,
+    capacity: int = 2,
+    controller: bool = False,
+    token: str | None = None,
+    **parameters: str | int,
+) -> AsyncIterator[Worker]:
+    """A running worker whose task "count" can take sessions."""
+    task = TaskDefinition(name="count", environment="counting", capacity=capacity, parameters=dict(parameters))
+    caller = Caller(network.http, token) if controller else None
+    worker = Worker(name, f"http://{name}", [task], controller="http://c", caller=caller)
+    network.hosts[name] = worker.app(token)
+    async with worker.running():
+        await settled(network.client(name, token, patience_s=5.0))
+        yield worker
+    network.hosts.pop(name, None)
+
+
+@contextlib.asynccontextmanager
+async def controller(network: Network, settle_s: float = 0.0, token: str | None = None) -> AsyncIterator[Controller]:
+    controller = Controller("http://c", Caller(network.http, token), trusted=True, settle_s=settle_s)
+    network.hosts["c"] = controller.app(token)
+    async with controller.running():
+        yield controller
+
+
+async def settled(client: TaskClient, task: str = "count", free: int = 1) -> TaskList:
+    """The task list once the task has that many free slots."""
+    tasks = await client.tasks()
+    while not any(standing.name == task and standing.free >= free for standing in tasks.tasks):
+        tasks = await client.tasks(after=tasks.version, wait_s=2.0)
+    return tasks
+
+
+def say(content: object) -> Act:
+    return Act(action=Action(content=str(content)))
+
+
+async def test_an_agent_plays_a_remote_session_as_it_would_a_local_one(network: Network) -> None:
+    local = await Counting().play("plain", PolicyAgent(count), seed=7)
+    async with worker(network), await RemoteSession.start(network.client(), "count", "plain", seed=7) as session:
+        assert await session.play(PolicyAgent(count)) == local
+        with pytest.raises(ValueError, match="finished"):
+            await session.reply(say(1))
+
+
+async def test_every_request_may_be_repeated(network: Network) -> None:
+    client = network.client()
+    async with worker(network):
+        started = await client.start(ONE, "count", "plain")
+        assert await client.start(ONE, "count", "plain") == started
+        second = await client.turn(started.url, ONE, 1, say(1))
+        assert await client.turn(started.url, ONE, 1, say(1)) == second
+        with pytest.raises(TurnConflict, match="turn 2 is current"):
+            await client.start(ONE, "count", "plain")
+        with pytest.raises(TurnConflict, match="answered otherwise"):
+            await client.turn(started.url, ONE, 1, say(2))
+        with pytest.raises(TurnConflict, match="turn 2 is current"):
+            await client.turn(started.url, ONE, 3, say(2))
+        await client.end(ONE)
+        await client.end(ONE)
+        with pytest.raises(UnknownSession):
+            await client.turn(started.url, ONE, 1, say(1))
+
+
+async def test_a_worker_refuses_what_it_can_not_start(network: Network) -> None:
+    client = network.client()
+    async with worker(network, capacity=1):
+        with pytest.raises(UnknownTask, match="there are: count"):
+            await client.start(ONE, "nothing", "plain")
+        with pytest.raises(UnknownTask):
+            await client.samples("nothing")
+        with pytest.raises(UnknownSample):
+            await client.start(ONE, "count", "nothing")
+        await client.start(ONE, "count", "plain")
+        with pytest.raises(NoCapacity):
+            await client.start(TWO, "count", "plain")
+
+
+async def test_a_full_worker_takes_a_patient_client_when_a_slot_comes_free(network: Network) -> None:
+    client = network.client(patience_s=10.0)
+    async with worker(network, capacity=1):
+        await client.start(ONE, "count", "plain")
+        waiting = asyncio.create_task(client.start(TWO, "count", "plain"))
+        await asyncio.sleep(0)
+        await client.end(ONE)
+        assert isinstance((await waiting).step, Observed)
+
+
+async def test_samples_and_summary_come_from_the_environment(network: Network) -> None:
+    client = network.client()
+    async with worker(network):
+        samples = await client.samples("count")
+        assert (samples.samples, samples.digest) == (("plain", "other", "fault"), "1")
+        scored = Finish(reason=FinishReason.COMPLETED, score=0.5)
+        summary = await client.summarize("count", [scored, Finish.fault(FinishReason.TASK_ERROR, "x")])
+        assert summary.metrics == {"mean": 0.5, "n": 1}
+
+
+async def test_a_fault_of_the_environment_is_a_finish_without_a_score(network: Network) -> None:
+    client = network.client()
+    async with worker(network):
+        started = await client.start(ONE, "count", "fault")
+        step = await client.turn(started.url, ONE, 1, say(1))
+        assert isinstance(step, Finished)
+        assert (step.finish.reason, step.finish.score) == (FinishReason.TASK_ERROR, None)
+
+
+async def test_a_task_that_can_not_start_says_why_and_takes_nothing(network: Network) -> None:
+    task = TaskDefinition(name="count", environment="counting", parameters={"broken": "no Docker"})
+    broken = Worker("w1", "http://w1", [task])
+    network.hosts["w1"] = broken.app()
+    async with broken.running():
+        client = network.client()
+        tasks = await client.tasks()
+        while "no Docker" not in (tasks.tasks[0].waiting or ""):
+            tasks = await client.tasks(after=tasks.version, wait_s=2.0)
+        assert tasks.tasks[0].free == 0
+        with pytest.raises(NotReady, match="no Docker"):
+            await client.start(ONE, "count", "plain")
+        assert (await network.http.get("http://w1/readyz")).status_code == 503
+        assert (await client.samples("count")).samples
+
+
+async def test_sessions_and_what_they_share_are_freed_when_a_worker_stops(network: Network, tmp_path: Path) -> None:
+    async with worker(network, folder=str(tmp_path)):
+        await network.client().start(ONE, "count", "plain")
+        assert len(list(tmp_path.iterdir())) == 2
+    assert list(tmp_path.iterdir()) == []
+
+
+async def test_a_step_in_work_is_said_to_be_so_and_the_client_asks_again(
+    network: Network, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go = asyncio.Event()
+
+    class Waiting(Counting):
+        async def play(self, sample: str, agent: Agent, seed: int = 0) -> Finish:
+            await agent.act(Observation(messages=(Message(role="user", content="?"),)))
+            await go.wait()
+            return Finish(reason=FinishReason.COMPLETED, score=1.0)
+
+    monkeypatch.setattr("environments.registry.load", lambda name: Waiting)
+    monkeypatch.setattr(sessions_module, "STEP_WAIT_S", 0.001)
+    async with worker(network):
+        started = await network.client().start(ONE, "count", "plain")
+        hurried = TaskClient("http://w1", network.http, step_s=0.0)
+        with pytest.raises(InWork):
+            await hurried.turn(started.url, ONE, 1, say(1))
+        waiting = asyncio.create_task(network.client().turn(started.url, ONE, 1, say(1)))
+        go.set()
+        assert isinstance(await waiting, Finished)
+
+
+async def test_a_draining_worker_takes_nothing_new_and_lets_live_sessions_finish(network: Network) -> None:
+    client = network.client()
+    async with worker(network, turns=1) as draining:
+        started = await client.start(ONE, "count", "plain")
+        drained = asyncio.create_task(draining.drain(60.0))
+        await asyncio.sleep(0)
+        with pytest.raises(NotReady, match="draining"):
+            await client.start(TWO, "count", "plain")
+        assert (await client.tasks()).tasks[0].waiting == "draining"
+        assert isinstance(await client.turn(started.url, ONE, 1, say(1)), Finished)
+        await drained
+
+
+async def test_a_second_drain_ends_the_first_at_once(network: Network) -> None:
+    async with worker(network) as draining:
+        await network.client().start(ONE, "count", "plain")
+        patient = asyncio.create_task(draining.drain(3600.0))
+        await asyncio.sleep(0)
+        await draining.drain(0.0)
+        await patient
+
+
+async def test_a_controller_places_and_relays_as_a_worker_would(network: Network) -> None:
+    async with controller(network), worker(network, "w1", controller=True), worker(network, "w2", controller=True):
+        client = network.client("c")
+        assert (await settled(client, free=4)).tasks[0].total == 4
+        workers = set()
+        for session in (ONE, TWO):
+            started = await client.start(session, "count", "plain")
+            assert await client.start(session, "count", "plain") == started
+            workers.add(started.worker)
+        assert workers == {"w1", "w2"}
+        relayed = await client.turn("http://c", TWO, 1, say(1))
+        assert relayed == await client.turn(started.url, TWO, 1, say(1))
+        assert await client.renew("http://c", [ONE, TWO, THREE]) == (THREE,)
+        assert (await client.samples("count")).digest == "1"
+        assert (await client.summarize("count", [])).primary == "mean"
+        await client.end(ONE, "http://c")
+        await client.end(THREE, "http://c")
+        assert await client.renew("http://c", [ONE, TWO]) == (ONE,)
+
+
+async def test_turns_go_straight_to_the_worker_and_through_the_controller_where_it_can_not_be_reached(
+    network: Network,
+) -> None:
+    async with controller(network), worker(network, "w1", controller=True):
+        client = network.client("c")
+        await settled(client)
+        started = await client.start(ONE, "count", "plain")
+        network.calls.clear()
+        await client.turn(started.url, ONE, 1, say(1))
+        turn = f"POST /sessions/{ONE}/turns"
+        assert [call for call in network.calls if "workers" not in call[1]] == [("w1", "GET /healthz"), ("w1", turn)]
+        network.calls.clear()
+        await client.turn("http://elsewhere", ONE, 2, say(2))
+        assert [call for call in network.calls if "workers" not in call[1]] == [
+            ("elsewhere", "GET /healthz"),
+            ("c", turn),
+            ("w1", turn),
+        ]
+
+
+async def test_a_full_worker_that_looked_free_is_passed_over(network: Network) -> None:
+    async with controller(network) as placing, worker(network, "w1", capacity=1), worker(network, "w2", capacity=1):
+        for name in ("w1", "w2"):
+            standing = (await network.client(name).tasks()).tasks
+            beat = Heartbeat(worker=name, boot="b", url=f"http://{name}", sequence=1, tasks=standing, sessions=())
+            await placing.heartbeat(beat)
+        await network.client("w1").start(ONE, "count", "plain")
+        client = network.client("c")
+        assert (await client.start(TWO, "count", "plain")).worker == "w2"
+        with pytest.raises(NoCapacity):
+            await client.start(THREE, "count", "plain")
+
+
+async def test_a_worker_that_refuses_connections_is_lost_at_once(network: Network) -> None:
+    async with controller(network), worker(network, "w1", controller=True):
+        client = network.client("c")
+        await settled(client)
+        started = await client.start(ONE, "count", "plain")
+        app = network.hosts.pop("w1")
+        with pytest.raises(WorkerLost):
+            await client.turn(started.url, ONE, 1, say(1))
+        assert (await client.tasks()).tasks[0].waiting == "no live worker holds it"
+        network.hosts["w1"] = app
+
+
+async def test_a_controller_that_just_started_says_so_instead_of_guessing(network: Network) -> None:
+    async with controller(network, settle_s=3600.0):
+        client = network.client("c")
+        with pytest.raises(NotReady) as refusal:
+            await client.start(ONE, "count", "plain")
+        assert refusal.value.retry_after_s is not None
+        with pytest.raises(NotReady):
+            await client.turn("http://c", ONE, 1, say(1))
+        assert (await network.http.get("http://c/readyz")).status_code == 503
+        assert (await network.http.get("http://c/healthz")).json() == {"role": "controller", "url": "http://c"}
+
+
+async def test_a_controller_without_a_token_takes_only_loopback_workers(network: Network) -> None:
+    controller = Controller("http://c", Caller(network.http, None))
+    for url in ("http://192.0.2.1:80", "ftp://127.0.0.1", "http://", "nonsense", "http://127.0.0.1?x=1"):
+        with pytest.raises(BadRequest, match="url"):
+            await controller.heartbeat(Heartbeat(worker="w", boot="b", url=url, sequence=1, tasks=(), sessions=()))
+    fine = Heartbeat(worker="w", boot="b", url="http://127.0.0.1:1", sequence=1, tasks=(), sessions=())
+    assert (await controller.heartbeat(fine)).lease_s == 10.0
+
+
+async def test_everything_but_health_needs_the_token(network: Network) -> None:
+    async with worker(network, token="secret"):
+        assert (await network.client(token="secret").tasks()).tasks
+        for token in (None, "wrong", "secre", "secret2"):
+            with pytest.raises(Unauthorized):
+                await network.client(token=token).tasks()
+        odd = await network.http.get("http://w1/tasks", headers={b"authorization": b"Bearer \xff"})
+        assert odd.status_code == 401
+        for path, status in [
+            ("healthz", 200),
+            ("readyz", 200),
+            ("metrics", 401),
+            ("nothing", 401),
+            ("openapi.json", 401),
+        ]:
+            assert (await network.http.get(f"http://w1/{path}")).status_code == status
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "expected"),
+    [
+        ("GET", "/nothing", b"", (404, "bad_request")),
+        ("PUT", "/tasks", b"", (405, "bad_request")),
+        ("GET", "/tasks?wait_s=1e9", b"", (400, "bad_request")),
+        ("GET", "/tasks?unknown=1", b"", (400, "bad_request")),
+        ("POST", "/sessions", b"{", (400, "bad_request")),
+        ("POST", "/sessions", b"\xff", (400, "bad_request")),
+        ("POST", "/sessions", b'{"session":"x","task":"count","sample":"plain"}', (400, "bad_request")),
+        (
+            "POST",
+            "/sessions/abc/turns",
+            b'{"turn":1,"reply":{"kind":"stop","reason":"turn_limit"}}',
+            (400, "bad_request"),
+        ),
+        ("POST", f"/sessions/{ONE}/turns", b"[" * 100_000, (400, "bad_request")),
+        ("POST", "/leases", b" " * (8 << 20) + b"1", (413, "too_large")),
+        ("DELETE", "/sessions/abc", b"", (400, "bad_request")),
+    ],
+)
+async def test_every_error_is_a_problem(
+    network: Network, method: str, path: str, body: bytes, expected: tuple[int, str]
+) -> None:
+    async with worker(network):
+        reply = await network.http.request(method, f"http://w1{path}", content=body)
+    assert (reply.status_code, reply.json()["type"]) == expected
+    assert reply.headers["content-type"] == "application/problem+json"
+
+
+async def test_a_server_that_breaks_answers_a_problem_without_a_traceback(
+    network: Network, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Broken(Counting):
+        def summarize(self, finishes: object) -> object:  # type: ignore[override]
+            raise RuntimeError("a secret of the server")
+
+    monkeypatch.setattr("environments.registry.load", lambda name: Broken)
+    async with worker(network):
+        reply = await network.http.post("http://w1/tasks/count/summary", content=b'{"finishes":[]}')
+    assert (reply.status_code, reply.json()["type"]) == (500, "internal")
+    assert "secret" not in reply.text
+    assert "a secret of the server" in caplog.text
+
+
+async def test_what_is_not_a_task_server_is_told_apart_from_one_that_is_down(network: Network) -> None:
+    async def page(scope: Scope, receive: Receive, send: Send) -> None:
+        status = 502 if scope["path"] == "/tasks" else 200
+        await send({"type": "http.response.start", "status": status, "headers": []})
+        await send({"type": "http.response.body", "body": b"<html>"})
+
+    network.hosts["page"] = page
+    with pytest.raises(BadReply, match="not a Started"):
+        await network.client("page").start(ONE, "count", "plain")
+    with pytest.raises(ServerUnreachable, match="502"):
+        await network.client("page").tasks()
+    with pytest.raises(ServerUnreachable):
+        await network.client("nobody").tasks()
+
+
+async def test_a_session_that_nobody_asks_for_is_ended(network: Network, tmp_path: Path) -> None:
+    async with worker(network, capacity=1, folder=str(tmp_path)):
+        client = network.client(patience_s=10.0)
+        await client.start(ONE, "count", "plain", lease_s=0.01)
+        await settled(client)
+        assert await client.renew("http://w1", [ONE]) == (ONE,)
+        assert [file.name for file in tmp_path.iterdir()] == ["shared"]
+
+
+async def test_the_metrics_count_what_happened(network: Network) -> None:
+    async with controller(network), worker(network, "w1", controller=True, turns=1):
+        client = network.client("c")
+        await settled(client)
+        started = await client.start(ONE, "count", "plain")
+        await client.turn(started.url, ONE, 1, say(1))
+        text = (await network.http.get("http://w1/metrics")).text
+        assert 'proctor_slots{task="count"} 2' in text
+        assert 'proctor_sessions_started_total{task="count"} 1' in text
+        assert 'proctor_finishes_total{task="count",reason="completed"} 1' in text
+        assert 'proctor_sessions_placed_total{task="count"} 1' in (await network.http.get("http://c/metrics")).text
+
+
+async def test_the_openapi_document_describes_every_route(network: Network) -> None:
+    async with controller(network):
+        document = (await network.http.get("http://c/openapi.json")).json()
+    operations = {(method, path) for path, methods in document["paths"].items() for method in methods}
+    assert ("post", "/workers") in operations
+    assert ("post", "/sessions/{session}/turns") in operations
+    assert len(operations) == 11
+    names = json.dumps(document).split('"#/components/schemas/')[1:]
+    assert {name.split('"')[0] for name in names} <= document["components"]["schemas"].keys()
+
+
+async def test_a_start_repeats_are_safe_when_many_come_at_once(network: Network) -> None:
+    async with worker(network, capacity=1):
+        client = network.client()
+        answers = await asyncio.gather(*(client.start(ONE, "count", "plain") for _ in range(20)))
+        assert len({answer.model_dump_json() for answer in answers}) == 1
+        assert isinstance(answers[0], Started)
+
+
+async def test_leases_are_limited_in_number(network: Network) -> None:
+    async with worker(network):
+        many = RenewLeases.model_construct(sessions=(ONE,) * 10_001)
+        reply = await network.http.post("http://w1/leases", content=many.model_dump_json().encode())
+        assert reply.status_code == 400

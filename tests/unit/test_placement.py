@@ -1,0 +1,183 @@
+"""Where sessions go, what is lost, and that the controller's view follows from the latest heartbeats alone."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from task_server.errors import NoCapacity, NotReady, UnknownSession, UnknownTask, WorkerLost
+from task_server.placement import Placement
+from task_server.protocol import Heartbeat, TaskStanding
+
+A, B, C = ("a" * 32, "b" * 32, "c" * 32)
+
+
+def beat(
+    worker: str = "w1",
+    *,
+    free: int = 4,
+    total: int = 4,
+    sessions: tuple[str, ...] = (),
+    sequence: int = 1,
+    boot: str = "boot1",
+    draining: bool = False,
+    waiting: str | None = None,
+    digest: str | None = "d",
+    url: str = "",
+) -> Heartbeat:
+    standing = TaskStanding(name="os", environment="os", total=total, free=free, waiting=waiting, digest=digest)
+    return Heartbeat(
+        worker=worker,
+        boot=boot,
+        url=url or f"http://{worker}",
+        sequence=sequence,
+        draining=draining,
+        tasks=(standing,),
+        sessions=sessions,
+    )
+
+
+def placement(*beats: Heartbeat, now: float = 0.0) -> Placement:
+    placement = Placement(lease_s=10.0)
+    for heard in beats:
+        placement.heartbeat(heard, now)
+    return placement
+
+
+def test_a_session_goes_to_the_least_loaded_share() -> None:
+    view = placement(beat("w1", free=2, total=4), beat("w2", free=8, total=20), beat("w3", free=3, total=4))
+    assert view.place(A, "os", now=1.0).worker == "w3"
+
+
+def test_placements_since_the_last_heartbeat_count_and_later_ones_do_not() -> None:
+    view = placement(beat(free=2, total=2))
+    view.place(A, "os", now=1.0)
+    view.place(B, "os", now=1.0)
+    with pytest.raises(NoCapacity):
+        view.place(C, "os", now=1.0)
+    view.heartbeat(beat(free=2, total=2, sequence=2), now=2.0)  # both are over already
+    assert view.place(C, "os", now=2.0).worker == "w1"
+
+
+def test_a_repeated_start_goes_to_the_same_worker_before_any_heartbeat_lists_it() -> None:
+    view = placement(beat("w1"), beat("w2"))
+    first = view.place(A, "os", now=1.0)
+    view.place(B, "os", now=1.0)
+    assert view.place(A, "os", now=1.1) == first
+    assert view.holder(A) == first
+    view.heartbeat(beat(first.worker, sequence=2), now=1.2)  # sent before the start arrived
+    assert view.holder(A) == first
+
+
+def test_a_repeated_start_goes_to_the_worker_that_lists_it_even_while_that_drains() -> None:
+    view = placement(beat("w1", free=0, sessions=(A,), draining=True), beat("w2"))
+    assert view.place(A, "os", now=1.0).worker == "w1"
+    assert view.place(B, "os", now=1.0).worker == "w2"
+
+
+def test_a_refused_session_goes_elsewhere_and_takes_no_room() -> None:
+    view = placement(beat("w1"), beat("w2"))
+    first = view.place(A, "os", now=1.0)
+    view.refused(A, first.worker)
+    assert free_now(view) == 8
+    second = view.place(A, "os", now=1.0, avoiding={first.worker})
+    assert second.worker != first.worker
+    with pytest.raises(NoCapacity):
+        view.place(B, "os", now=1.0, avoiding={"w1", "w2"})
+
+
+def test_a_silent_worker_is_lost_after_its_lease_with_its_sessions() -> None:
+    view = placement(beat("w1", sessions=(A,)))
+    view.place(B, "os", now=1.0)
+    assert view.tick(now=9.9) == ()
+    assert view.tick(now=10.0) == ("w1",)
+    for session in (A, B):
+        with pytest.raises(WorkerLost):
+            view.holder(session)
+    with pytest.raises(UnknownSession):
+        view.holder(C)
+    with pytest.raises(NotReady, match="no live worker"):
+        view.place(C, "os", now=11.0)
+    view.tick(now=700.0)
+    with pytest.raises(UnknownSession):
+        view.holder(A)
+
+
+def test_a_lost_worker_that_speaks_again_has_its_sessions_again() -> None:
+    view = placement(beat("w1", sessions=(A,)))
+    view.tick(now=20.0)
+    view.heartbeat(beat("w1", sessions=(A,), sequence=9), now=21.0)
+    assert view.holder(A).worker == "w1"
+
+
+def test_a_start_repeated_after_its_worker_was_lost_begins_at_another() -> None:
+    view = placement(beat("w1", sessions=(A,)))
+    view.tick(now=20.0)
+    view.heartbeat(beat("w2"), now=20.0)
+    assert view.place(A, "os", now=20.0).worker == "w2"
+    view.heartbeat(beat("w1", sessions=(A,), sequence=9), now=21.0)  # a zombie lists it too
+    assert view.holder(A).worker == "w2"
+
+
+def test_late_heartbeats_and_those_of_an_old_boot_change_nothing() -> None:
+    view = placement(beat(sequence=5, sessions=(A,)))
+    assert view.heartbeat(beat(sequence=4), now=1.0)
+    assert view.holder(A).worker == "w1"
+    assert view.heartbeat(beat(boot="boot2", sequence=1), now=2.0)
+    with pytest.raises(WorkerLost):
+        view.holder(A)
+    assert not view.heartbeat(beat(boot="boot1", sequence=6, sessions=(A,)), now=3.0)
+    with pytest.raises(WorkerLost):
+        view.holder(A)
+
+
+def test_a_new_worker_at_an_old_address_replaces_the_old_one_at_once() -> None:
+    view = placement(beat("w1", url="http://h:1", sessions=(A,)))
+    view.heartbeat(beat("w2", url="http://h:1", boot="other"), now=1.0)
+    assert [worker.worker for worker in view.workers()] == ["w2"]
+    with pytest.raises(WorkerLost):
+        view.holder(A)
+
+
+def test_forgetting_spares_a_worker_that_came_back_meanwhile() -> None:
+    view = placement(beat("w1"))
+    seat = view.place(A, "os", now=0.0)
+    view.heartbeat(beat("w1", boot="boot2"), now=1.0)
+    view.forget(seat, now=2.0)
+    assert len(view.workers()) == 1
+
+
+def test_a_task_says_why_nothing_can_start() -> None:
+    with pytest.raises(UnknownTask, match="known: os"):
+        placement(beat()).place(A, "db", now=0.0)
+    with pytest.raises(NotReady, match="no Docker"):
+        placement(beat(free=0, waiting="no Docker")).place(A, "os", now=0.0)
+    with pytest.raises(NotReady, match="no live worker"):
+        placement(beat(draining=True)).place(A, "os", now=0.0)
+    with pytest.raises(NoCapacity):
+        placement(beat("w1", free=0), beat("w2", free=0, waiting="no Docker")).place(A, "os", now=0.0)
+
+
+def test_workers_that_differ_in_data_serve_no_task_together() -> None:
+    view = placement(beat("w1", digest="d1"), beat("w2", digest="d2"))
+    with pytest.raises(NotReady, match="differ in data"):
+        view.place(A, "os", now=0.0)
+    view.heartbeat(beat("w1", digest="d1", draining=True, sequence=2), now=1.0)
+    assert view.place(A, "os", now=1.0).worker == "w2"
+    assert view.any_holding("os").worker == "w2"
+
+
+@given(st.lists(st.tuples(st.sampled_from(["w1", "w2", "w3"]), st.integers(0, 4), st.booleans()), max_size=30))
+def test_the_standing_is_a_function_of_the_latest_heartbeats(heard: list[tuple[str, int, bool]]) -> None:
+    view, latest = Placement(lease_s=10.0), {}
+    for sequence, (worker, slots, places) in enumerate(heard, start=1):
+        latest[worker] = beat(worker, free=slots, sequence=sequence)
+        if places and free_now(view) > 0:
+            view.place(f"{sequence:032x}", "os", now=float(sequence) / 100)
+        view.heartbeat(latest[worker], now=float(sequence) / 100 + 0.005)
+    for last in latest.values():
+        view.heartbeat(last.model_copy(update={"sequence": 1000}), now=5.0)
+    assert free_now(view) == sum(last.tasks[0].free for last in latest.values())
+
+
+def free_now(view: Placement) -> int:
+    return sum(standing.free for standing in view.standings())
