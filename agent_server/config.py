@@ -69,8 +69,8 @@ class AgentServerConfig(Value):
     tasks: tuple[TaskDefinition, ...] = ()
     """What the agents reference, naive and random know to play."""
     agents: tuple[AgentConfig, ...] = Field(min_length=1)
-    token_env: str | None = None
-    """Name of the variable with the bearer token that every request must show."""
+    token_env: str = Field(default="PROCTOR_TOKEN", pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")
+    """Name of the variable with the bearer token that every request must show; unset on loopback, none is asked for."""
     max_request_bytes: int = Field(default=16 << 20, ge=1024)
 
     @model_validator(mode="after")
@@ -88,15 +88,13 @@ class AgentServerConfig(Value):
 
     def token(self) -> SecretStr | None:
         """The token that requests must show. Raises FileError where one is needed and missing."""
-        token = setting(self.token_env) if self.token_env is not None else None
-        if self.token_env is not None and not token:
-            raise FileError(f"token_env: the variable {self.token_env} is unset; set it to a long random text")
-        if token is None and not is_loopback(self.host):
+        token = setting(self.token_env)
+        if not token and not is_loopback(self.host):
             raise FileError(
                 f"host: {self.host} can be reached by others, so a token is needed; "
-                "name its variable in `token_env`, or bind 127.0.0.1"
+                f"set the variable {self.token_env} to a long random text, or bind 127.0.0.1"
             )
-        return SecretStr(token) if token is not None else None
+        return SecretStr(token) if token else None
 
 
 def is_loopback(host: str) -> bool:

@@ -9,7 +9,8 @@ from pydantic import BaseModel, ValidationError
 from agent_server.agents.base import Answer, Ask, ServedAgent
 from agent_server.agents.metadata import number, required
 from agent_server.errors import Refused
-from environments.types import Action
+from environments.base import ContextLimitExceeded
+from environments.types import Action, FinishReason
 from environments.yaml_file import FileError
 
 
@@ -19,9 +20,11 @@ class RecordedTurn(BaseModel):
     agent: str | None = None
     task: str
     sample: str
-    epoch: int = 1
+    epoch: int = 0
     turn: int
-    action: Action
+    action: Action | None = None
+    stop: str | None = None
+    """Why there is no action; `context_limit` is repeated too."""
 
 
 class _Turn(NamedTuple):
@@ -45,7 +48,7 @@ class RecordedAgent(ServedAgent):
 
     async def answer(self, ask: Ask) -> Answer:
         task, sample = required(ask.metadata, "task", "sample", "turn")[:2]
-        turn = _Turn(task, sample, number(ask.metadata, "epoch", 1), number(ask.metadata, "turn"))
+        turn = _Turn(task, sample, number(ask.metadata, "epoch", 0), number(ask.metadata, "turn"))
         if turn not in self._lines:
             raise Refused(
                 404,
@@ -53,7 +56,10 @@ class RecordedAgent(ServedAgent):
                 code="recording_not_found",
             )
         offset, length = self._lines[turn]
-        return Answer(RecordedTurn.model_validate_json(os.pread(self._file, length, offset)).action)
+        recorded = RecordedTurn.model_validate_json(os.pread(self._file, length, offset))
+        if recorded.action is None:
+            raise ContextLimitExceeded
+        return Answer(recorded.action)
 
 
 def _index(path: Path, agent: str | None) -> dict[_Turn, tuple[int, int]]:
@@ -66,7 +72,8 @@ def _index(path: Path, agent: str | None) -> dict[_Turn, tuple[int, int]]:
                 recorded = _parse(path, line_number, line)
                 if recorded.agent is not None:
                     agents.add(recorded.agent)
-                if agent is None or recorded.agent in (None, agent):
+                answered = recorded.action is not None or recorded.stop == FinishReason.CONTEXT_LIMIT
+                if answered and (agent is None or recorded.agent in (None, agent)):
                     key = _Turn(recorded.task, recorded.sample, recorded.epoch, recorded.turn)
                     lines[key] = (offset, len(line))
                 offset += len(line)

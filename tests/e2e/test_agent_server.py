@@ -44,7 +44,7 @@ def running(config: Mapping[str, object], folder: Path, terminal: int | None = N
     write_distribution(packages)
     process = subprocess.Popen(
         [sys.executable, "-W", "error", "-c", SCRIPT, json.dumps(config)],
-        env={**os.environ, "PYTHONPATH": f"{packages}:{ROOT}", "PROCTOR_TEST_TOKEN": TOKEN},
+        env={**os.environ, "PYTHONPATH": f"{packages}:{ROOT}", "PROCTOR_TOKEN": "", "PROCTOR_TEST_TOKEN": TOKEN},
         stdin=subprocess.DEVNULL if terminal is None else terminal,
         stdout=subprocess.DEVNULL if terminal is None else terminal,
         stderr=subprocess.PIPE,
@@ -151,7 +151,7 @@ def test_sigterm_lets_the_request_under_way_finish(tmp_path: Path) -> None:
 
 
 def test_an_address_that_others_reach_is_refused_without_a_token(tmp_path: Path) -> None:
-    config = {"host": "0.0.0.0", "agents": [{"kind": "human", "name": "me"}]}
+    config = {"host": "0.0.0.0", "token_env": "PROCTOR_TEST_UNSET", "agents": [{"kind": "human", "name": "me"}]}
     with running(config, tmp_path) as server:
         assert server.process.stderr is not None
         assert "host: 0.0.0.0 can be reached by others" in server.url + server.process.stderr.read()

@@ -8,6 +8,7 @@ import pytest
 from agent_server.agents.base import Ask
 from agent_server.agents.recorded import RecordedAgent
 from agent_server.errors import Refused
+from environments.base import ContextLimitExceeded
 from environments.types import Message, ToolCall
 from environments.yaml_file import FileError
 
@@ -15,7 +16,7 @@ from environments.yaml_file import FileError
 def line(content: str, turn: int = 1, **fields: object) -> str:
     call = {"id": "c", "name": "f", "arguments": "{}"}
     action = {"content": content, "tool_calls": [call] if content == "call" else []}
-    return json.dumps({"task": "t", "sample": "s", "epoch": 1, "turn": turn, "action": action, **fields}) + "\n"
+    return json.dumps({"task": "t", "sample": "s", "epoch": 0, "turn": turn, "action": action, **fields}) + "\n"
 
 
 def write(folder: Path, *lines: str) -> Path:
@@ -42,11 +43,20 @@ async def test_the_last_line_of_a_turn_counts(tmp_path: Path) -> None:
 
 async def test_what_is_not_recorded_is_refused(tmp_path: Path) -> None:
     agent = RecordedAgent(write(tmp_path, line("a")))
-    with pytest.raises(Refused, match="nothing is recorded for task 't', sample 's', epoch 1, turn 2") as caught:
+    with pytest.raises(Refused, match="nothing is recorded for task 't', sample 's', epoch 0, turn 2") as caught:
         await agent.answer(ask(turn="2"))
     assert (caught.value.status, caught.value.code) == (404, "recording_not_found")
     with pytest.raises(Refused, match="turn is missing"):
         await agent.answer(ask())
+
+
+async def test_a_recorded_context_limit_is_repeated_and_a_turn_limit_is_the_clients_own(tmp_path: Path) -> None:
+    path = write(tmp_path, line("", action=None, stop="context_limit"), line("", 2, action=None, stop="turn_limit"))
+    agent = RecordedAgent(path)
+    with pytest.raises(ContextLimitExceeded):
+        await agent.answer(ask(turn="1"))
+    with pytest.raises(Refused, match="turn 2"):
+        await agent.answer(ask(turn="2"))
 
 
 async def test_a_file_of_several_agents_needs_a_choice(tmp_path: Path) -> None:
@@ -61,7 +71,7 @@ async def test_a_file_of_several_agents_needs_a_choice(tmp_path: Path) -> None:
     [
         ([], "holds no turn; check the file"),
         ([line("a"), '{"task": "t"\n'], r"turns.jsonl:2: the line: Invalid JSON"),
-        (['{"task": "t", "sample": "s", "turn": 1}\n'], r"turns.jsonl:1: action: Field required"),
+        (['{"task": "t", "sample": "s", "action": null}\n'], r"turns.jsonl:1: turn: Field required"),
     ],
 )
 def test_a_broken_recording_is_refused_naming_the_line(tmp_path: Path, lines: list[str], says: str) -> None:
