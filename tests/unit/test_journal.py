@@ -1,0 +1,188 @@
+"""The store and its writer: durable before acknowledged, fenced, held up by trouble but never losing anything."""
+
+import asyncio
+import sqlite3
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from environments.types import Action, Finish, FinishReason, Message, Observation
+from eval_client import journal as journal_module
+from eval_client.journal import Cost, Fenced, Journal, JournalClosed
+from eval_client.lock import sole_client
+from eval_client.records import Manifest, TaskRecord, Trial, Turn
+from eval_client.store import Store, StoreError, connect, runs, sqlite_url
+from task_server.protocol import Act
+
+OBSERVATION = Observation(messages=(Message(role="user", content="2 + 2?"),))
+
+
+def turn(number: int, tokens: int = 10) -> Turn:
+    return Turn(
+        turn=number,
+        digest=OBSERVATION.digest(),
+        observation=OBSERVATION.model_dump_json(),
+        reply=Act(action=Action(content=f"answer {number}")),
+        prompt_tokens=tokens,
+        completion_tokens=1,
+        tries=1,
+    )
+
+
+def trials(count: int) -> list[Trial]:
+    return [Trial(id=n, agent="a" if n % 2 else "b", task="t", sample=f"s{n}", epoch=0) for n in range(count)]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    made = Store(connect(sqlite_url(tmp_path)), "run-1")
+    record = TaskRecord(environment="e", digest="d", samples=4)
+    made.create(Manifest(version="1", plan_path="p", plan={}, identity={}, tasks={"t": record}), trials(4))
+    return made
+
+
+@pytest.fixture
+async def journal(store: Store) -> AsyncIterator[Journal]:
+    made = Journal(store, store.take_over())
+    yield made
+    await made.close()
+
+
+def scored(score: float) -> Finish:
+    return Finish(reason=FinishReason.COMPLETED, score=score)
+
+
+async def test_what_is_acknowledged_can_be_read_from_another_connection(store: Store, journal: Journal) -> None:
+    trial = store.owed()[0]
+    await journal.begin(trial, 1, 0, "f" * 32)
+    await journal.turn(trial, 0, turn(1))
+    elsewhere = Store(connect(str(store.engine.url)), store.run)
+    assert elsewhere.journal(trial.id) == (0, [turn(1)], (0, 0))
+    assert elsewhere.last_session(trial.id) == "f" * 32
+    assert elsewhere.under_way() == {trial.id}
+
+
+async def test_a_scored_trial_is_settled_and_an_unscored_one_is_owed_again(store: Store, journal: Journal) -> None:
+    first, second, *_ = store.owed()
+    for trial, finish in ((first, scored(1.0)), (second, Finish.fault(FinishReason.TASK_ERROR, "gone"))):
+        await journal.begin(trial, 1, 0, "0" * 32)
+        await journal.finish(trial, 1, "w", finish, Cost(2, 20, 2, 0.5))
+    assert [trial.id for trial in store.owed()] == [1, 2, 3]
+    assert store.last_session(first.id) is None
+    assert store.causes(second.agent, "t") == {"gone": 1}
+
+
+async def test_a_final_row_is_never_overwritten(store: Store, journal: Journal) -> None:
+    trial = store.owed()[0]
+    await journal.begin(trial, 1, 0, "0" * 32)
+    await journal.finish(trial, 1, "w", scored(1.0), Cost(1, 1, 1, 1.0))
+    await journal.finish(trial, 1, "w", scored(0.0), Cost(9, 9, 9, 9.0))
+    assert [row["score"] for row in store.trial_rows() if row["id"] == trial.id] == [1.0]
+
+
+async def test_a_journal_begun_anew_counts_what_the_old_one_paid(store: Store, journal: Journal) -> None:
+    trial = store.owed()[0]
+    await journal.begin(trial, 1, 0, "0" * 32)
+    await journal.turn(trial, 0, turn(1))
+    await journal.turn(trial, 0, turn(2))
+    await journal.end(trial, 1, "diverged", "why", "w")
+    await journal.begin(trial, 2, 1, "1" * 32)
+    await journal.turn(trial, 1, turn(1))
+    assert store.journal(trial.id) == (1, [turn(1)], (20, 2))
+    assert store.spent() == {trial.agent: (30, 3)}
+
+
+async def test_the_same_turn_is_journalled_once(store: Store, journal: Journal) -> None:
+    trial = store.owed()[0]
+    await journal.begin(trial, 1, 0, "0" * 32)
+    await journal.turn(trial, 0, turn(1))
+    with pytest.raises(Exception, match="UNIQUE"):
+        await journal.turn(trial, 0, turn(1))
+
+
+async def test_one_bad_write_does_not_take_its_group_down(store: Store, journal: Journal) -> None:
+    first, second, *_ = store.owed()
+    await journal.begin(first, 1, 0, "0" * 32)
+    await journal.turn(first, 0, turn(1))
+    outcomes = await asyncio.gather(
+        journal.turn(first, 0, turn(1)), journal.turn(second, 0, turn(1)), return_exceptions=True
+    )
+    assert isinstance(outcomes[0], Exception)
+    assert outcomes[1] is None
+    assert len(store.journal(second.id)[1]) == 1
+
+
+async def test_a_client_that_was_taken_over_writes_nothing_more(store: Store, journal: Journal) -> None:
+    trial = store.owed()[0]
+    store.take_over()
+    with pytest.raises(Fenced):
+        await journal.begin(trial, 1, 0, "0" * 32)
+    assert store.under_way() == set()
+
+
+async def test_a_locked_store_holds_writers_up_and_loses_nothing(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(journal_module, "RETRY_S", 0.01)
+    troubles: list[str | None] = []
+    told = asyncio.Event()
+
+    def trouble(what: str | None) -> None:
+        troubles.append(what)
+        told.set()
+
+    blocker = sqlite3.connect(tmp_path / "run.sqlite", isolation_level=None)
+    store.engine.dispose()
+    impatient = Store(connect(str(store.engine.url) + "?timeout=0.01"), store.run)
+    with impatient.engine.connect() as connection:
+        connection.exec_driver_sql("PRAGMA busy_timeout=10")
+    journal = Journal(impatient, impatient.take_over(), trouble)
+    blocker.execute("BEGIN IMMEDIATE")
+    writing = asyncio.create_task(journal.begin(store.owed()[0], 1, 0, "0" * 32))
+    await asyncio.wait_for(told.wait(), 10)
+    assert not writing.done()
+    blocker.execute("ROLLBACK")
+    blocker.close()
+    await asyncio.wait_for(writing, 10)
+    await journal.close()
+    assert "locked" in str(troubles[0])
+    assert troubles[-1] is None
+    assert store.under_way() == {0}
+
+
+async def test_a_closed_journal_refuses_writes(store: Store) -> None:
+    journal = Journal(store, store.take_over())
+    await journal.close()
+    with pytest.raises(JournalClosed):
+        await journal.begin(store.owed()[0], 1, 0, "0" * 32)
+
+
+async def test_standing_and_summaries_come_from_rows_not_transcripts(store: Store, journal: Journal) -> None:
+    for trial, score in zip(store.owed(), (1.0, 0.0, 0.5, None), strict=True):
+        await journal.begin(trial, 1, 0, "0" * 32)
+        finish = Finish.fault(FinishReason.AGENT_ERROR, "away") if score is None else scored(score)
+        await journal.finish(trial, 1, "w", finish, Cost(3, 30, 3, 1.5))
+    b, a = store.standing()
+    assert (b.agent, b.planned, b.scored, b.unscored, b.mean) == ("b", 2, 2, 0, 0.75)
+    assert (a.agent, a.scored, a.unscored, a.mean, a.turns) == ("a", 1, 1, 0.0, 6)
+    assert a.reasons == {"completed": 1, "agent_error": 1}
+
+
+def test_a_run_is_created_once(store: Store) -> None:
+    with pytest.raises(StoreError, match="exists already"):
+        store.create(store.manifest(), [])
+    assert [name for name, _, _ in runs(store.engine)] == ["run-1"]
+
+
+def test_a_second_client_is_refused_while_the_first_works(store: Store) -> None:
+    with sole_client(store), pytest.raises(StoreError, match="another client"), sole_client(store):
+        pass
+    with sole_client(store):
+        pass
+
+
+def test_a_file_that_is_no_store_is_told(tmp_path: Path) -> None:
+    (tmp_path / "run.sqlite").write_bytes(b"this is not a database at all, not even a little" * 100)
+    with pytest.raises(StoreError, match="can't be read"):
+        Store(connect(sqlite_url(tmp_path)), "run").manifest()

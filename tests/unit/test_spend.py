@@ -1,0 +1,29 @@
+"""What a run has paid, and whether it may pay more."""
+
+from eval_client.plan import Price, RunLimits
+from eval_client.spend import Spend
+
+
+def test_money_is_counted_where_a_price_is_known() -> None:
+    spend = Spend(RunLimits(), {"dear": Price(input=2.0, output=10.0)})
+    spend.add("dear", 1_000_000, 100_000)
+    spend.add("free", 5_000, 5_000)
+    assert spend.money == 3.0
+    assert spend.by_agent == {"dear": (1_000_000, 100_000), "free": (5_000, 5_000)}
+
+
+def test_nothing_is_exhausted_without_limits() -> None:
+    spend = Spend(RunLimits(), {})
+    spend.add("a", 10**12, 10**12)
+    assert spend.exhausted() is None
+
+
+def test_a_limit_reached_says_which_and_how_to_go_on() -> None:
+    tokens = Spend(RunLimits(tokens=100), {})
+    tokens.add("a", 60, 39)
+    assert tokens.exhausted() is None
+    tokens.add("a", 1, 0)
+    assert "limits.run.tokens" in str(tokens.exhausted())
+    money = Spend(RunLimits(money=1.0), {"a": Price(input=1.0, output=1.0)})
+    money.add("a", 1_000_000, 0)
+    assert "--set limits.run.money" in str(money.exhausted())

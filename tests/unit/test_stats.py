@@ -1,0 +1,79 @@
+"""Standard errors, held against numpy and scipy."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats as scipy_stats
+
+from environments.base import Agent, Environment, Policy
+from environments.summary import summarize
+from environments.types import Finish, FinishReason, Summary
+from eval_client.stats import clustered_mean
+
+SCORES = st.lists(st.floats(0, 1), min_size=2, max_size=60)
+
+
+@given(SCORES)
+def test_singleton_clusters_give_the_standard_error_of_the_mean(scores: list[float]) -> None:
+    mean, error = clustered_mean([[score] for score in scores])
+    assert mean == pytest.approx(float(np.mean(scores)))
+    assert error == pytest.approx(float(scipy_stats.sem(scores)), abs=1e-12)
+
+
+def test_repeating_every_score_adds_no_certainty() -> None:
+    once = clustered_mean([[0.0], [1.0], [1.0], [0.0], [1.0]])
+    thrice = clustered_mean([[0.0] * 3, [1.0] * 3, [1.0] * 3, [0.0] * 3, [1.0] * 3])
+    assert thrice == pytest.approx(once)
+
+
+def test_too_few_clusters_have_no_error() -> None:
+    assert clustered_mean([]) == (0.0, None)
+    assert clustered_mean([[1.0, 0.0]]) == (0.5, None)
+
+
+class Mean(Environment):
+    """Only its summary is of use."""
+
+    def samples(self) -> tuple[str, ...]:
+        return ("a",)
+
+    def digest(self) -> str:
+        return "0"
+
+    async def play(self, sample: str, agent: Agent, seed: int = 0) -> Finish:
+        raise AssertionError
+
+    def reference(self, sample: str, seed: int = 0) -> Policy:
+        raise AssertionError
+
+    naive = random = reference
+
+    def summarize(self, finishes: "list[Finish] | tuple[Finish, ...]") -> Summary:  # type: ignore[override]
+        scores = [finish.score for finish in finishes if finish.score is not None]
+        return Summary(primary="mean", metrics={"mean": math.fsum(scores) / max(1, len(scores))})
+
+
+def finish(score: float) -> Finish:
+    return Finish(reason=FinishReason.COMPLETED, score=score)
+
+
+@given(SCORES)
+def test_the_jackknife_of_a_mean_is_its_standard_error(scores: list[float]) -> None:
+    summary = summarize(Mean(), [finish(score) for score in scores])
+    assert summary.standard_error == pytest.approx(float(scipy_stats.sem(scores)), abs=1e-9)
+
+
+def test_the_jackknife_takes_clusters_as_its_unit_and_leaves_faults_out() -> None:
+    scores = [0.0, 1.0, 1.0, 0.0]
+    finishes = [finish(score) for score in scores for _ in range(3)]
+    clusters = [number for number in range(4) for _ in range(3)]
+    faults = [Finish.fault(FinishReason.TASK_ERROR, "gone")] * 5
+    summary = summarize(Mean(), finishes + faults, clusters + [9] * 5)
+    assert summary.standard_error == pytest.approx(float(scipy_stats.sem(scores)))
+
+
+def test_one_scored_cluster_has_no_error() -> None:
+    assert summarize(Mean(), [finish(1.0), finish(0.0)], [7, 7]).standard_error is None
