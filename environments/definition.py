@@ -4,13 +4,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import get_args
 
-import yaml
 from pydantic import ConfigDict, Field, JsonValue, ValidationError
 
 from environments import registry
 from environments.base import Environment
 from environments.types import Value
-from environments.yaml_file import FileError, load
+from environments.yaml_file import FileError, load, parse_value
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 
@@ -43,12 +42,12 @@ class TaskDefinition(Value):
 
     def with_parameters(self, texts: Sequence[str]) -> "TaskDefinition":
         """The same definition with parameters set by `field=value` texts, values in YAML. Raises FileError."""
-        parameters = dict(self.parameters)
+        parameters: dict[str, object] = dict(self.parameters)
         for text in texts:
             name, equals, value = text.partition("=")
             if not equals:
                 raise FileError(f"parameter {text!r}: write it as field=value")
-            parameters[name] = yaml.safe_load(value)
+            parameters[name] = parse_value(value, f"parameter {text!r}")
         return self.model_copy(update={"parameters": parameters})
 
     def sessions(self) -> int:
@@ -70,8 +69,9 @@ class TaskDefinition(Value):
 
     def samples(self) -> Sequence[str]:
         """The ids of the task's samples. Raises FileError where its data are broken."""
+        environment = self.build()
         try:
-            return self.build().samples()
+            return environment.samples()
         except (OSError, ValueError) as error:
             raise FileError(f"task {self.name!r}: {error}") from error
 
@@ -82,9 +82,10 @@ class TaskDefinition(Value):
             raise FileError(f"task {self.name!r}: environment: {error}") from error
 
     def _explain(self, location: tuple[int | str, ...], message: str) -> str:
-        field = ".".join(str(part) for part in location)
         known = ", ".join(sorted(registry.load(self.environment).model_fields))
-        return f"task {self.name!r}: parameters.{field}: {message}; fields of {self.environment} are: {known}"
+        path = ("data",) if location[:1] == ("data",) and self.data is not None else ("parameters", *location)
+        field = ".".join(str(part) for part in path)
+        return f"task {self.name!r}: {field}: {message}; fields of {self.environment} are: {known or 'none'}"
 
 
 def _is_path(annotation: object) -> bool:
@@ -105,4 +106,7 @@ def load_tasks(path: Path) -> tuple[TaskDefinition, ...]:
     duplicates = {task.name for task in tasks if sum(other.name == task.name for other in tasks) > 1}
     if duplicates:
         raise FileError(f"{path}: tasks: the name {sorted(duplicates)[0]!r} stands twice; give each task its own name")
-    return tuple(task.relative_to(path.parent) for task in tasks)
+    try:
+        return tuple(task.relative_to(path.parent) for task in tasks)
+    except FileError as error:
+        raise FileError(f"{path}: {error}") from error

@@ -17,11 +17,36 @@ def names() -> list[str]:
 
 
 def load(name: str) -> type[Environment]:
-    """The environment class of this name. Raises UnknownEnvironment, or ImportError where its extra is missing."""
-    found: tuple[EntryPoint, ...] = tuple(entry_points(group=GROUP, name=name))
+    """The environment class of this name.
+
+    Raises UnknownEnvironment, or ImportError, with the fix, where its extra is missing or its package is broken.
+    """
+    found = {entry.value: entry for entry in entry_points(group=GROUP, name=name)}
     if not found:
         raise UnknownEnvironment(f"unknown environment {name!r}; installed are: {', '.join(names()) or 'none'}")
-    loaded = found[0].load()
+    if len(found) > 1:
+        offers = " and ".join(sorted(f"{entry.value} of {_package(entry)}" for entry in found.values()))
+        raise ImportError(f"environment {name!r} is offered twice, by {offers}; uninstall one of them")
+    return _import(next(iter(found.values())))
+
+
+def _import(entry: EntryPoint) -> type[Environment]:
+    try:
+        loaded = entry.load()
+    except ModuleNotFoundError as error:
+        raise ImportError(f"{error}; install what it needs: pip install '{_package_with_extra(entry)}'") from error
+    except AttributeError as error:
+        raise ImportError(f"entry point {entry.value!r} of {_package(entry)} leads nowhere: {error}") from error
     if not (isinstance(loaded, type) and issubclass(loaded, Environment)):
-        raise TypeError(f"entry point {found[0].value!r} of environment {name!r} is not an Environment class")
+        raise ImportError(f"entry point {entry.value!r} of {_package(entry)} is not an Environment class")
     return loaded
+
+
+def _package(entry: EntryPoint) -> str:
+    return entry.dist.name if entry.dist is not None else "an unnamed package"
+
+
+def _package_with_extra(entry: EntryPoint) -> str:
+    """The package to install for an environment; with the extra of the environment's name where there is one."""
+    extras = (entry.dist.metadata.get_all("Provides-Extra") if entry.dist is not None else None) or []
+    return f"{_package(entry)}[{entry.name}]" if entry.name in extras else _package(entry)

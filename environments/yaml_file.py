@@ -35,6 +35,11 @@ def parse(text: str, name: str, model: type[Model], overrides: Sequence[str] = (
         raise FileError("\n".join(problems)) from error
 
 
+def parse_value(text: str, name: str) -> object:
+    """The plain value a YAML text describes. Raises FileError, which says `name`."""
+    return _read(text, name)[1]
+
+
 def load(path: Path, model: type[Model], overrides: Sequence[str] = ()) -> Model:
     """The model a YAML file describes. Raises FileError."""
     return parse(read_text(path), str(path), model, overrides)
@@ -132,7 +137,7 @@ def _override(data: dict[str, object], override: str) -> Location:
         location = (*location, key)
     if not isinstance(target, dict):
         raise FileError(f"--set {override}: {'.'.join(parents)} holds no fields; name a field that does")
-    target[last] = _read(value, f"--set {override}")[1]
+    target[last] = parse_value(value, f"--set {override}")
     return (*location, last)
 
 
