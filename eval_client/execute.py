@@ -242,7 +242,7 @@ async def _summarize(store: Store, client: TaskClient) -> None:
         samples = {sample: number for number, sample in enumerate(dict.fromkeys(row[0] for row in finishes))}
         clusters = [samples[sample] for sample, _, _ in finishes]
         with contextlib.suppress(TaskServerError):
-            summary = await client.summarize(pair.task, [finish for _, _, finish in finishes], clusters)
+            summary = await client.summarize(pair.task, [finish for _, _, finish in finishes])
             store.write_summary(pair.agent, pair.task, pair.scored, summary)
 
 

@@ -1,5 +1,6 @@
 """Shows a report: tables on a terminal."""
 
+from rich import box
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -7,50 +8,55 @@ from rich.table import Table
 from eval_client.report import VALIDITY, PairReport, RunReport
 
 
-def show(report: RunReport, console: Console) -> None:
-    """Print the leaderboards, then validity and costs, then what went wrong."""
+def show(report: RunReport, console: Console, *, full: bool) -> None:
+    """Print, task by task, the leaderboard and, in full, the environment's metrics; then validity, costs, faults."""
     for task in dict.fromkeys(pair.task for pair in report.pairs):
         pairs = [pair for pair in report.pairs if pair.task == task]
         console.print(_leaderboard(task, pairs))
         _print_notes(pairs, console)
+        if full:
+            console.print(_metrics(pairs))
     console.print(_validity(report))
     console.print(_costs(report))
     _print_faults(report, console)
 
 
+def _table(title: str, left: tuple[str, ...], right: tuple[str, ...]) -> Table:
+    """An empty table with left- and right-aligned columns."""
+    table = Table(title=escape(title), title_justify="left", title_style="bold", box=box.SIMPLE_HEAD)
+    for name in left:
+        table.add_column(escape(name), no_wrap=True)
+    for name in right:
+        table.add_column(escape(name), justify="right")
+    return table
+
+
 def _leaderboard(task: str, pairs: list[PairReport]) -> Table:
-    title = f"{task} ({pairs[0].environment})"
-    table = Table(title=escape(title), title_justify="left", title_style="bold")
-    table.add_column("agent")
-    for name in (pairs[0].primary, "± s.e.", "scored", "coverage"):
-        table.add_column(name, justify="right")
-    extra = [name for name in pairs[0].metrics if name != pairs[0].primary]
-    table.add_column("further metrics", overflow="fold")
+    right = (pairs[0].primary, "± s.e.", "scored", "coverage")
+    table = _table(f"{task} ({pairs[0].environment})", ("agent",), right)
     for pair in pairs:
-        table.add_row(
-            escape(pair.agent),
-            _figure(pair.value),
-            _figure(pair.standard_error),
-            f"{pair.scored}/{pair.planned}",
-            f"{pair.coverage:.0%}",
-            escape("  ".join(f"{name} {pair.metrics[name]:.3f}" for name in extra if name in pair.metrics)),
-        )
+        scored = f"{pair.scored}/{pair.planned}"
+        figures = (_figure(pair.value), _figure(pair.standard_error), scored, f"{pair.coverage:.0%}")
+        table.add_row(escape(pair.agent), *figures)
+    return table
+
+
+def _metrics(pairs: list[PairReport]) -> Table:
+    table = _table("", ("metric",), tuple(pair.agent for pair in pairs))
+    for name in dict.fromkeys(name for pair in pairs for name in pair.metrics):
+        table.add_row(escape(name), *(_figure(pair.metrics.get(name) if pair.scored else None) for pair in pairs))
     return table
 
 
 def _print_notes(pairs: list[PairReport], console: Console) -> None:
     comparable = [f"Not comparable with published scores: {pair.comparable}" for pair in pairs if pair.comparable]
     for note in dict.fromkeys(comparable + [note for pair in pairs for note in pair.notes]):
-        console.print(f"  note: {escape(note)}", style="dim")
+        console.print(f"  note: {escape(note)}", style="dim", soft_wrap=True)
 
 
 def _validity(report: RunReport) -> Table:
-    table = Table(title="validity: shares of the scored trials", title_justify="left", title_style="bold")
-    for name in ("agent", "task"):
-        table.add_column(name)
-    for reason in VALIDITY:
-        table.add_column(reason.replace("_", " "), justify="right")
-    table.add_column("faults", justify="right")
+    right = (*(reason.replace("_", " ") for reason in VALIDITY), "faults")
+    table = _table("validity: shares of the scored trials", ("agent", "task"), right)
     for pair in report.pairs:
         shares = (f"{pair.validity[reason]:.0%}" if pair.validity else "-" for reason in VALIDITY)
         table.add_row(escape(pair.agent), escape(pair.task), *shares, str(sum(pair.faults.values())))
@@ -58,11 +64,8 @@ def _validity(report: RunReport) -> Table:
 
 
 def _costs(report: RunReport) -> Table:
-    table = Table(title="costs of the finished trials", title_justify="left", title_style="bold")
-    for name in ("agent", "task"):
-        table.add_column(name)
-    for name in ("turns", "tokens in", "tokens out", "money", "seconds per trial"):
-        table.add_column(name, justify="right")
+    right = ("turns", "tokens in", "tokens out", "money", "s per trial")
+    table = _table("costs of the finished trials", ("agent", "task"), right)
     for pair in report.pairs:
         ended = pair.scored + sum(pair.faults.values())
         table.add_row(
@@ -80,8 +83,12 @@ def _costs(report: RunReport) -> Table:
 def _print_faults(report: RunReport, console: Console) -> None:
     for pair in report.pairs:
         for cause, count in sorted(pair.faults.items(), key=lambda item: -item[1]):
-            console.print(f"unscored: {count} of {escape(pair.agent)} on {escape(pair.task)}: {escape(cause)}")
+            console.print(
+                f"unscored: {count} of {escape(pair.agent)} on {escape(pair.task)}: {escape(cause)}", soft_wrap=True
+            )
 
 
 def _figure(value: float | None) -> str:
-    return "-" if value is None else f"{value:.3f}"
+    if value is None:
+        return "-"
+    return f"{value:.0f}" if value > 1 and value == int(value) else f"{value:.3f}"

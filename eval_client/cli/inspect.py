@@ -54,7 +54,7 @@ def report(run: str, output: Path, store: str | None, as_json: bool) -> None:
     if as_json:
         click.echo(result.model_dump_json())
     else:
-        show(result, Console())
+        show(result, Console(highlight=False), full=True)
 
 
 @click.command()

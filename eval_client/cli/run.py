@@ -115,9 +115,9 @@ def play(order: Order, *, quiet: bool) -> None:
             ended = asyncio.run(execute(order, functools.partial(_watched, errors=errors, quiet=quiet)))
     except (Refused, LocalServerError, TaskServerError, Fenced) as error:
         raise UsageProblem(str(error)) from error
-    console = Console()
+    console = Console(highlight=False)
     result = report(order.store)
-    show(result, console)
+    show(result, console, full=False)
     sys.exit(_exit_code(order, ended, errors, all(pair.scored == pair.planned for pair in result.pairs)))
 
 

@@ -1,0 +1,101 @@
+"""Runs `proctor` and its servers as a user would: real processes, real sockets, real files."""
+
+import contextlib
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+TOKEN = "token-of-the-tests"
+COMMAND = [sys.executable, "-m", "eval_client.cli.main"]
+
+
+def environment(**extra: str) -> dict[str, str]:
+    """The environment for a subprocess: ours without colours, with a wide terminal."""
+    return {**os.environ, "NO_COLOR": "1", "COLUMNS": "200", "PROCTOR_TOKEN": TOKEN, **extra}
+
+
+def proctor(*arguments: str, cwd: Path, **extra: str) -> subprocess.CompletedProcess[str]:
+    """`proctor ...` to its end."""
+    return subprocess.run(
+        [*COMMAND, *arguments],
+        cwd=cwd,
+        env=environment(**extra),
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+
+def begin(*arguments: str, cwd: Path, **extra: str) -> subprocess.Popen[str]:
+    """`proctor ...` under way."""
+    pipe = subprocess.PIPE
+    return subprocess.Popen(
+        [*COMMAND, *arguments], cwd=cwd, env=environment(**extra), stdout=pipe, stderr=pipe, text=True
+    )
+
+
+@dataclass(frozen=True)
+class Server:
+    """A server of ours under way."""
+
+    url: str
+    process: subprocess.Popen[str]
+
+    def metric(self, name: str) -> float:
+        """The sum over all series of a Prometheus metric."""
+        request = urllib.request.Request(self.url.removesuffix("/v1") + "/metrics")
+        request.add_header("Authorization", f"Bearer {TOKEN}")
+        with urllib.request.urlopen(request, timeout=10) as reply:
+            text = reply.read().decode()
+        return sum(float(line.rsplit(" ", 1)[1]) for line in text.splitlines() if re.match(rf"{name}[ {{]", line))
+
+    def kill(self) -> None:
+        """kill -9"""
+        self.process.kill()
+        self.process.wait()
+
+
+@contextlib.contextmanager
+def server(*arguments: str, cwd: Path, **extra: str) -> Iterator[Server]:
+    """`proctor worker|controller|agents ...`, ended afterwards by closing its standard input."""
+    log = (cwd / f"{arguments[0]}.log").open("a")
+    process = subprocess.Popen(
+        [*COMMAND, *arguments, "--stop-with-stdin"],
+        cwd=cwd,
+        env=environment(**extra),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=log,
+        text=True,
+    )
+    with log, process:
+        assert process.stdout is not None
+        assert process.stdin is not None
+        try:
+            url = process.stdout.readline().strip()
+            assert url.startswith("http"), (cwd / f"{arguments[0]}.log").read_text()
+            yield Server(url, process)
+        finally:
+            process.stdin.close()
+            try:
+                process.wait(timeout=40)
+            except subprocess.TimeoutExpired:
+                process.send_signal(signal.SIGKILL)
+                raise
+
+
+def rows(run: str, cwd: Path) -> list[dict[str, object]]:
+    """A run's trials, without what differs between equal runs (times, attempts)."""
+    exported = proctor("export", run, "--to", "rows.jsonl", cwd=cwd)
+    assert exported.returncode == 0, exported.stderr
+    varying = {"run", "seconds", "attempts"}
+    lines = (cwd / "rows.jsonl").read_text().splitlines()
+    return [{key: value for key, value in json.loads(line).items() if key not in varying} for line in lines]

@@ -1,0 +1,69 @@
+"""Pull the plug, resume: the same scores, and no answer paid for twice."""
+
+import random
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.proctor import Server, begin, proctor, rows, server
+
+PLAN = """\
+name: plug
+agents:
+  - {{name: reference, builtin: reference, endpoint: "{agents}", concurrency: 2}}
+  - {{name: naive, builtin: naive, endpoint: "{agents}", concurrency: 2}}
+tasks:
+  - name: db-own
+    environment: db
+    parameters: {{engine: sqlite}}
+"""
+CALLS = "proctor_agent_requests_total"
+IN_FLIGHT = 4
+
+
+@pytest.fixture
+def agents(tmp_path: Path) -> Iterator[Server]:
+    """Built-in agents that take 50 ms to answer, as a process of their own."""
+    (tmp_path / "tasks.yaml").write_text(PLAN.format(agents="http://127.0.0.1:9"))
+    (tmp_path / "agents.yaml").write_text(
+        "token_env: PROCTOR_TOKEN\n"
+        "tasks: [{name: db-own, environment: db, parameters: {engine: sqlite}}]\n"
+        "agents:\n"
+        "  - {name: reference, kind: reference, latency_s: 0.3}\n"
+        "  - {name: naive, kind: naive, latency_s: 0.3}\n"
+    )
+    with server("agents", "--config", "agents.yaml", cwd=tmp_path) as running:
+        (tmp_path / "plan.yaml").write_text(PLAN.format(agents=running.url))
+        yield running
+
+
+def calls(agents: Server) -> int:
+    return int(agents.metric(CALLS))
+
+
+def test_a_run_killed_again_and_again_equals_an_uninterrupted_one(tmp_path: Path, agents: Server) -> None:
+    key = {"OPENAI_API_KEY": "token-of-the-tests"}
+    whole = proctor("run", "plan.yaml", "--name", "whole", "-q", cwd=tmp_path, **key)
+    assert whole.returncode == 0, whole.stderr
+    uninterrupted = calls(agents)
+    assert uninterrupted == 68
+
+    chance, kills = random.Random(1), 0
+    client = begin("run", "plan.yaml", "--name", "killed", cwd=tmp_path, **key)
+    while client.poll() is None and kills < 6:
+        target = calls(agents) + chance.randrange(4, 10)
+        while client.poll() is None and calls(agents) < target:
+            time.sleep(0.01)
+        if client.poll() is None:
+            client.send_signal(signal.SIGKILL)
+            client.communicate()
+            kills += 1
+            client = begin("resume", "killed", cwd=tmp_path, **key)
+    _, errors = client.communicate(timeout=120)
+    assert client.returncode == 0, errors
+    assert kills >= 5
+    assert rows("killed", tmp_path) == rows("whole", tmp_path)
+    assert calls(agents) - uninterrupted <= uninterrupted + kills * IN_FLIGHT
