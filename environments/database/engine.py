@@ -7,6 +7,8 @@ from environments.database.dataset import Table
 from environments.database.table_hash import TableHash
 
 MAX_STATEMENT_BYTES = 1 << 20
+INTERRUPTED = "1317 (70100): Query execution was interrupted"
+"""What the agent reads of a statement that was killed at its deadline."""
 TOO_LONG = f"1153 (08S01): Got a packet bigger than 'max_allowed_packet' bytes ({MAX_STATEMENT_BYTES})"
 
 

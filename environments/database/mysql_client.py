@@ -27,12 +27,17 @@ _RIGHTS = (
     "SELECT, INSERT, UPDATE, DELETE, CREATE, DROP, INDEX, ALTER, REFERENCES, CREATE TEMPORARY TABLES, LOCK TABLES, "
     "CREATE VIEW, SHOW VIEW"
 )
-_ON_CONNECT = "SET SESSION group_concat_max_len=4194304, wait_timeout=2147483, lock_wait_timeout={lock_wait_s}"
+_ON_CONNECT = (
+    "SET SESSION group_concat_max_len=4194304, wait_timeout=2147483, "
+    "lock_wait_timeout={lock_wait_s}, innodb_lock_wait_timeout={lock_wait_s}"
+)
+_NO_DATABASE = (1044, 1049)
+"""The agent dropped its database, and goes on without one."""
 _GONE = (2006, 2013, 2014)
 _DRAINED_ROWS = 10_000
 
 
-def connect(address: Address, user: str, password: str, database: str | None, lock_wait_s: int) -> Connection:
+def connect(address: Address, user: str, password: str, lock_wait_s: int) -> Connection:
     """A connection in which each statement commits, with the settings every connection of ours has."""
     return pymysql.connect(
         host=address.host,
@@ -40,11 +45,11 @@ def connect(address: Address, user: str, password: str, database: str | None, lo
         unix_socket=address.socket,
         user=user,
         password=password,
-        database=database,
         charset="utf8mb4",
         sql_mode="",
         autocommit=True,
         local_infile=False,
+        ssl_disabled=True if address.socket else None,
         connect_timeout=10,
         init_command=_ON_CONNECT.format(lock_wait_s=lock_wait_s),
         cursorclass=SSCursor,
@@ -87,7 +92,7 @@ class Admin:
 
     def dedicated(self) -> Connection:
         """A connection that the caller keeps and closes."""
-        return connect(self.address, self.address.user, self.address.password, None, lock_wait_s=5)
+        return connect(self.address, self.address.user, self.address.password, lock_wait_s=5)
 
     def close(self) -> None:
         while self._idle:
@@ -142,8 +147,7 @@ class Account:
             text = self._error_text(error)
         except UnicodeDecodeError:
             text = observation.of_error(2019, "HY000", "The result is not text in the character set utf8mb4")
-        with suppress(pymysql.MySQLError):
-            connection.commit()
+        self._commit(connection)
         return text
 
     def table_hash(self, table: Table) -> TableHash:
@@ -168,6 +172,10 @@ class Account:
             with suppress(EnvironmentFault):
                 self._admin.run(f"KILL {what} {connection.thread_id()}")  # type: ignore[no-untyped-call]
 
+    def check_server(self) -> None:
+        """Raises EnvironmentFault where the server is gone."""
+        self._admin.run("DO 0")
+
     def drop(self) -> None:
         """Remove database and user, whatever the agent left open. Raises EnvironmentFault."""
         self._disconnect()
@@ -179,9 +187,11 @@ class Account:
         password = secrets.token_hex(16)
         self._admin.run(f"ALTER USER '{self.name}'@'%' IDENTIFIED BY '{password}'")
         try:
-            self._connection = connect(self._admin.address, self.name, password, self.name, lock_wait_s=86_400)
+            self._connection = connect(self._admin.address, self.name, password, lock_wait_s=86_400)
+            self._connection.select_db(self.name)
         except (pymysql.MySQLError, OSError) as error:
-            raise EnvironmentFault(f"database server: {error}") from error
+            if self._connection is None or error.args[0] not in _NO_DATABASE:
+                raise EnvironmentFault(f"database server: {error}") from error
         return self._connection
 
     def _live_connection(self) -> Connection:
@@ -195,6 +205,17 @@ class Account:
             _close(self._connection)
         self._connection = None
 
+    def _commit(self, connection: Connection) -> None:
+        """End the transaction, as the published code does after each statement.
+
+        Where the server refuses, an XA transaction is under way; it ends with the connection, and never gets as far as
+        its second phase, in which it would outlive the session and lock the table.
+        """
+        try:
+            connection.commit()
+        except pymysql.MySQLError:
+            self._disconnect()
+
     def _fetch(self, connection: Connection, sql: str) -> str:
         cursor = connection.cursor()
         try:
@@ -206,10 +227,16 @@ class Account:
             self._give_up_rest(cursor)
 
     def _give_up_rest(self, cursor: SSCursor) -> None:
-        """Leave the connection ready for the next statement; a long result is stopped, not read."""
+        """Leave the connection ready for the next statement: read all results to their end, or stop them if long."""
         with suppress(pymysql.MySQLError, UnicodeDecodeError):
-            if cursor.description is not None and _longer_than(_DRAINED_ROWS, cursor):
-                self.kill("QUERY")
+            read = 0
+            while True:
+                while cursor.description is not None and cursor.fetchone() is not None:
+                    read += 1
+                    if read == _DRAINED_ROWS:
+                        self.kill("QUERY")
+                if not cursor.nextset():
+                    break
         with suppress(pymysql.MySQLError):
             cursor.close()
 
@@ -270,7 +297,3 @@ def _insert(table: Table, connection: Connection) -> str:
     """One statement with all rows; the names may hold `%`, so the values are escaped here and not by a format."""
     rows = (f"({', '.join(map(connection.escape, row))})" for row in table.rows)
     return f"INSERT INTO {quoted(table.name)} VALUES {', '.join(rows)}"
-
-
-def _longer_than(count: int, cursor: SSCursor) -> bool:
-    return all(cursor.fetchone() is not None for _ in range(count))

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import secrets
+import threading
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
@@ -12,7 +13,7 @@ import pymysql
 
 from environments.base import EnvironmentFault
 from environments.database.dataset import Table
-from environments.database.engine import MAX_STATEMENT_BYTES, TOO_LONG, Engine, Session
+from environments.database.engine import INTERRUPTED, MAX_STATEMENT_BYTES, TOO_LONG, Engine, Session
 from environments.database.mysql_client import OWN_NAME, Account, Admin, Connection, drop_leftovers, is_alive
 from environments.database.server import Server
 from environments.database.table_hash import TableHash
@@ -22,6 +23,13 @@ _P = ParamSpec("_P")
 _T = TypeVar("_T")
 _GRACE_S = 5.0
 _MAX_THREADS = 256
+
+
+class _Late(EnvironmentFault):
+    """The time for a statement is over."""
+
+    def __init__(self) -> None:
+        super().__init__("the database server was not done in time")
 
 
 class Threads:
@@ -48,16 +56,24 @@ class MySqlSession(Session):
 
     async def open(self) -> None:
         """Create database, user and table. Raises EnvironmentFault."""
-        self.setup_error = await self._bounded(self._account.open, self._table)
+        self.setup_error = await self._in_time(self._account.open, self._table)
 
     async def run(self, sql: str) -> str:
         text = sql.encode(errors="replace").decode()
         if len(text.encode()) > MAX_STATEMENT_BYTES:
             return TOO_LONG
-        return await self._bounded(self._account.run, text)
+        try:
+            return await self._in_time(self._account.run, text)
+        except _Late:
+            await self._admin(self._account.check_server)
+            return INTERRUPTED
 
     async def table_hash(self) -> TableHash:
-        return await self._bounded(self._account.table_hash, self._table)
+        try:
+            return await self._in_time(self._account.table_hash, self._table)
+        except _Late:
+            await self._admin(self._account.check_server)
+            return TableHash()
 
     async def close(self) -> None:
         """Remove everything; a statement that still runs is ended first."""
@@ -69,16 +85,20 @@ class MySqlSession(Session):
         except EnvironmentFault as fault:
             _log.warning("left behind on the database server: %s: %s", self._account.name, fault)
 
-    async def _bounded(self, function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
-        """The function's result; whatever it runs on the server is killed at the deadline."""
+    async def _in_time(self, function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
+        """The function's result. Raises _Late where the deadline came first; what ran on the server is ended then."""
         loop = asyncio.get_running_loop()
         work = loop.run_in_executor(self._threads.statements, lambda: function(*args, **kwargs))
         self._work = work
-        for wait_s, kill in ((self._limit_s, "QUERY"), (_GRACE_S, "CONNECTION"), (_GRACE_S, "CONNECTION")):
-            done, _ = await asyncio.wait({work}, timeout=wait_s)
+        done, _ = await asyncio.wait({work}, timeout=self._limit_s)
+        if done:
+            return work.result()
+        for what in ("QUERY", "CONNECTION"):
+            await self._admin(self._account.kill, what)
+            done, _ = await asyncio.wait({work}, timeout=_GRACE_S)
             if done:
-                return work.result()
-            await self._admin(self._account.kill, kill)
+                work.exception()
+                raise _Late
         raise EnvironmentFault("the database server does not end a statement that was killed")
 
     async def _admin(self, function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
@@ -96,6 +116,7 @@ class MySqlEngine(Engine):
         self._threads = Threads()
         self._admin: Admin | None = None
         self._lease: Connection | None = None
+        self._lease_lock = threading.Lock()
         self._closing: set[asyncio.Task[None]] = set()
 
     @asynccontextmanager
@@ -143,17 +164,21 @@ class MySqlEngine(Engine):
 
     def _hold_lease(self, admin: Admin) -> None:
         """Hold this worker's lock: the server frees it when the connection, and so the worker, is gone."""
-        if self._lease is not None and is_alive(self._lease):
-            return
+        with self._lease_lock:
+            if self._lease is None or not is_alive(self._lease):
+                self._lease = self._leased(admin)
+
+    def _leased(self, admin: Admin) -> Connection:
         try:
-            self._lease = admin.dedicated()
-            with self._lease.cursor() as cursor:
+            lease = admin.dedicated()
+            with lease.cursor() as cursor:
                 cursor.execute(f"SELECT GET_LOCK('{_lock_of(self._worker)}', 5)")
                 held = cursor.fetchone()
         except (pymysql.MySQLError, OSError) as error:
             raise EnvironmentFault(f"database server: {error}") from error
         if held != (1,):
             raise EnvironmentFault("the database server does not give the lock that marks this worker as living")
+        return lease
 
     def _disconnect(self) -> None:
         if self._lease is not None and self._lease.open:

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from environments.database import observation
 from environments.database.dataset import Table
-from environments.database.engine import MAX_STATEMENT_BYTES, TOO_LONG, Engine, Session
+from environments.database.engine import INTERRUPTED, MAX_STATEMENT_BYTES, TOO_LONG, Engine, Session
 from environments.database.table_hash import TableHash, of_rows, quoted
 
 _T = TypeVar("_T")
@@ -75,7 +75,7 @@ class SqliteSession(Session):
             text = observation.NO_ROWS if cursor.description is None else observation.of_rows(cursor)
             cursor.close()
         except (sqlite3.Error, sqlite3.Warning) as error:
-            text = _error_text(error)
+            text = INTERRUPTED if self._is_late() else _error_text(error)
         self._connection.commit()
         return text
 
