@@ -12,6 +12,7 @@ from pydantic_core import to_json
 
 CONNECT_S = 10.0
 KEEP_ALIVE_S = 30.0
+CHUNK_BYTES = 1 << 20
 
 
 class Reply(NamedTuple):
@@ -80,8 +81,12 @@ async def bounded_request(
     if json is not None:
         content = to_json(json)
         sent["Content-Type"] = "application/json"
+    body: bytes | AsyncIterator[bytes] | None = content
+    if content is not None and len(content) > CHUNK_BYTES:
+        sent["Content-Length"] = str(len(content))
+        body = _chunks(content)
     request = client.build_request(
-        method, url, content=content, headers=sent, timeout=httpx.Timeout(None, connect=CONNECT_S)
+        method, url, content=body, headers=sent, timeout=httpx.Timeout(None, connect=CONNECT_S)
     )
     try:
         async with asyncio.timeout(deadline_s):
@@ -108,6 +113,12 @@ class _Cookieless(httpx.AsyncClient):
     @cookies.setter
     def cookies(self, cookies: object) -> None:
         raise NotImplementedError("this client keeps no cookies")
+
+
+async def _chunks(content: bytes) -> AsyncIterator[bytes]:
+    """A large body in pieces, since sending one at once would hold up the event loop."""
+    for start in range(0, len(content), CHUNK_BYTES):
+        yield content[start : start + CHUNK_BYTES]
 
 
 class _TooLarge(Exception):

@@ -49,6 +49,15 @@ async def test_a_model_is_sent_as_json_and_no_compression_is_asked_for(client: h
     assert ToolCall.model_validate_json(requests[0]) == call
 
 
+async def test_a_large_request_arrives_whole(client: httpx.AsyncClient) -> None:
+    requests: list[bytes] = []
+    content = bytes(range(256)) * 20_000
+    async with scripted_server(reply(b"ok"), requests=requests) as url:
+        got = await bounded_request(client, "POST", url, content=content, deadline_s=10, max_bytes=CAP)
+    assert got.body == b"ok"
+    assert requests == [content]
+
+
 async def test_a_server_that_never_answers_runs_into_the_deadline(client: httpx.AsyncClient) -> None:
     with pytest.raises(DeadlineExceeded, match=r"POST http://127\.0\.0\.1:\d+.*within 0\.2 s"):
         await ask(client, silence, deadline_s=0.2)
@@ -57,6 +66,21 @@ async def test_a_server_that_never_answers_runs_into_the_deadline(client: httpx.
 async def test_a_drip_of_single_bytes_does_not_stretch_the_deadline(client: httpx.AsyncClient) -> None:
     with pytest.raises(DeadlineExceeded):
         await ask(client, drip, deadline_s=0.2)
+
+
+async def test_a_server_that_does_not_read_the_request_runs_into_the_deadline(client: httpx.AsyncClient) -> None:
+    stop = asyncio.Event()
+
+    async def deaf(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.transport.pause_reading()  # type: ignore[attr-defined]
+        await stop.wait()
+        writer.close()
+
+    async with await asyncio.start_server(deaf, "127.0.0.1", 0) as server:
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        with pytest.raises(DeadlineExceeded):
+            await bounded_request(client, "POST", url, content=bytes(20 << 20), deadline_s=0.2, max_bytes=CAP)
+        stop.set()
 
 
 async def test_a_reply_at_the_cap_passes_and_one_byte_more_does_not(client: httpx.AsyncClient) -> None:
