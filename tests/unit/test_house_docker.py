@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from environments.definition import load_tasks
-from eval_client.cli.main import main
+from eval_client.cli.main import proctor
 from eval_client.plan import load_plan
 from tests.support import ROOT
 
@@ -19,7 +19,7 @@ SOCKET_WORKER = yaml.safe_load((FOLDER / "compose.os.yaml").read_text(encoding="
 @pytest.mark.parametrize("service", SERVICES)
 def test_every_command_is_one_that_proctor_has(service: str) -> None:
     name, *arguments = SERVICES[service]["command"]
-    command = main.get_command(click.Context(main), name)
+    command = proctor.get_command(click.Context(proctor), name)
     assert command is not None
     command.make_context(name, arguments)
 
