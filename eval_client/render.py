@@ -27,7 +27,7 @@ def _table(title: str, left: tuple[str, ...], right: tuple[str, ...]) -> Table:
     for name in left:
         table.add_column(escape(name), no_wrap=True)
     for name in right:
-        table.add_column(escape(name), justify="right")
+        table.add_column(escape(name), justify="right", min_width=min(len(name), 10))
     return table
 
 
@@ -44,7 +44,8 @@ def _leaderboard(task: str, pairs: list[PairReport]) -> Table:
 def _metrics(pairs: list[PairReport]) -> Table:
     table = _table("", ("metric",), tuple(pair.agent for pair in pairs))
     for name in dict.fromkeys(name for pair in pairs for name in pair.metrics):
-        table.add_row(escape(name), *(_figure(pair.metrics.get(name) if pair.scored else None) for pair in pairs))
+        values = [pair.metrics.get(name) if pair.scored else None for pair in pairs]
+        table.add_row(escape(name), *_alike(values))
     return table
 
 
@@ -88,7 +89,11 @@ def _print_faults(report: RunReport, console: Console) -> None:
             )
 
 
+def _alike(values: list[float | None]) -> list[str]:
+    """Figures of one row: counts as whole numbers, everything else to three places."""
+    counts = all(value is None or value == int(value) for value in values) and max(v or 0.0 for v in values) > 1
+    return ["-" if value is None else f"{value:.0f}" if counts else f"{value:.3f}" for value in values]
+
+
 def _figure(value: float | None) -> str:
-    if value is None:
-        return "-"
-    return f"{value:.0f}" if value > 1 and value == int(value) else f"{value:.3f}"
+    return "-" if value is None else f"{value:.3f}"
