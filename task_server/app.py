@@ -100,7 +100,7 @@ class _Endpoint(Generic[Service_contra, Request_]):
         kind = self._operation.request
         try:
             if self._operation.method == "POST":
-                return kind.model_validate_json(await _body(receive, self._operation.max_bytes))
+                return kind.model_validate_json(await _body(receive, self._operation.max_bytes), strict=True)
             return kind.model_validate(dict(parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)))
         except ValidationError as error:
             raise BadRequest(_explain(error)) from error

@@ -24,6 +24,7 @@ from task_server.errors import (
     Refusal,
     ServerUnreachable,
     TurnConflict,
+    Unauthorized,
     UnknownSession,
     WorkerLost,
 )
@@ -271,12 +272,13 @@ class Controller(PlacementService):
             raise NotReady("just started, waiting for the workers to report", retry_after_s=left_s)
 
     def _check_address(self, url: str) -> None:
-        """A worker's address is where tokens and sessions are sent: refuse what can't be one."""
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
-            raise BadRequest("url: must be the base URL of a worker, http or https")
-        if not self._trusted and not is_loopback(parts.hostname):
-            raise BadRequest("url: must be a loopback address, as this controller has no token")
+        """A worker's address is where sessions are sent: without a token anybody could name one."""
+        try:
+            local = is_loopback(urlsplit(url).hostname)
+        except ValueError as error:
+            raise BadRequest(f"url: {error}") from error
+        if not (self._trusted or local):
+            raise Unauthorized("url: a controller without a token takes workers at loopback addresses only")
 
     def _forget(self, seat: Seat) -> None:
         log.warning("worker %s is lost: nobody listens at %s", seat.worker, seat.url)

@@ -26,6 +26,8 @@ def document(title: str, operations: Sequence[Operation[Any, Any]], token: bool)
         [(model, "validation") for model in dict.fromkeys(models)], ref_template="#/components/schemas/{model}"
     )
     schemas: dict[str, JsonValue] = definitions["$defs"]
+    for schema in schemas.values():
+        _require_tags(schema)
     paths: dict[str, dict[str, JsonValue]] = {}
     for operation in operations:
         paths.setdefault(operation.path, {})[operation.method.lower()] = _operation(operation, schemas, token)
@@ -55,6 +57,15 @@ def _operation(operation: Operation[Any, Any], schemas: dict[str, JsonValue], to
     if token and not operation.open:
         answer["security"] = [{"token": []}]
     return answer
+
+
+def _require_tags(schema: JsonValue) -> None:
+    """A union's tag has a default in Python; on the wire it must be there."""
+    assert isinstance(schema, dict)
+    properties, required = schema.get("properties"), schema.get("required", [])
+    if isinstance(properties, dict) and isinstance(required, list):
+        tags = [name for name, value in properties.items() if isinstance(value, dict) and "const" in value]
+        schema["required"] = [*tags, *required]
 
 
 def _responses(operation: Operation[Any, Any], token: bool) -> dict[str, JsonValue]:

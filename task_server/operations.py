@@ -11,6 +11,7 @@ from task_server.errors import (
     NoCapacity,
     NotReady,
     TurnConflict,
+    Unauthorized,
     UnknownSample,
     UnknownSession,
     UnknownTask,
@@ -157,5 +158,6 @@ CONTROLLER_OPERATIONS: tuple[Operation[PlacementService, Any], ...] = (
         Heartbeat,
         HeartbeatTaken,
         _heartbeat,
+        (TurnConflict, Unauthorized),
     ),
 )

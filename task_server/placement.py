@@ -99,7 +99,7 @@ class Placement:
         if task not in self._environments:
             raise UnknownTask(f"no worker holds a task {task[:100]!r}; known: {', '.join(sorted(self._environments))}")
         free = [
-            (1 - standing.free / standing.total, worker.beat.worker, worker)
+            (1 - standing.free / max(standing.total, standing.free), worker.beat.worker, worker)
             for worker, standing in self._holding(task)
             if standing.free > 0 and worker.beat.worker not in avoiding
         ]
@@ -130,7 +130,7 @@ class Placement:
             raise UnknownTask(f"no worker holds a task {task[:100]!r}; known: {', '.join(sorted(self._environments))}")
         ready = [worker for worker, standing in self._holding(task) if standing.digest is not None]
         if not ready or self._disagree(task):
-            raise self._why_not(task)
+            raise NotReady(f"task {task!r}: {self._waiting(task) or 'its data are not read yet'}", retry_after_s=1.0)
         return ready[0].seat
 
     def forget(self, seat: Seat, now: float) -> None:

@@ -10,6 +10,7 @@ from environments.types import Action, Finish, FinishReason, Observation, Value
 SessionId = Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
 """128 random bits in hex, chosen by the client, so that a start can be repeated."""
 
+BASE_URL = r"^https?://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?(/[A-Za-z0-9._~/-]*)?$"
 MAX_REQUEST_BYTES = 8 << 20
 MAX_SUMMARY_BYTES = 64 << 20
 """Finishes of a whole run are larger than any other request."""
@@ -150,7 +151,7 @@ class Heartbeat(Value):
 
     worker: str = Field(pattern=NAME)
     boot: str = Field(min_length=1, max_length=64)
-    url: str = Field(max_length=512)
+    url: str = Field(max_length=512, pattern=BASE_URL)
     sequence: int = Field(ge=0)
     draining: bool = False
     tasks: tuple[TaskStanding, ...] = Field(max_length=1_000)

@@ -19,7 +19,6 @@ from task_server.client import TaskClient
 from task_server.controller import Controller
 from task_server.errors import (
     BadReply,
-    BadRequest,
     InWork,
     NoCapacity,
     NotReady,
@@ -322,13 +321,26 @@ async def test_a_controller_that_just_started_says_so_instead_of_guessing(networ
         assert (await network.http.get("http://c/healthz")).json() == {"role": "controller", "url": "http://c"}
 
 
-async def test_a_controller_without_a_token_takes_only_loopback_workers(network: Network) -> None:
-    controller = Controller("http://c", Caller(network.http, None))
-    for url in ("http://192.0.2.1:80", "ftp://127.0.0.1", "http://", "nonsense", "http://127.0.0.1?x=1"):
-        with pytest.raises(BadRequest, match="url"):
-            await controller.heartbeat(Heartbeat(worker="w", boot="b", url=url, sequence=1, tasks=(), sessions=()))
-    fine = Heartbeat(worker="w", boot="b", url="http://127.0.0.1:1", sequence=1, tasks=(), sessions=())
-    assert (await controller.heartbeat(fine)).lease_s == 10.0
+@pytest.mark.parametrize(
+    ("url", "status"),
+    [
+        ("http://127.0.0.1:1", 200),
+        ("http://[::1]:1/base", 200),
+        ("http://192.0.2.1:80", 401),
+        ("http://worker", 401),
+        ("http://[:::]", 400),
+        ("ftp://127.0.0.1", 400),
+        ("http://user@127.0.0.1", 400),
+        ("http://127.0.0.1?x=1", 400),
+        ("", 400),
+    ],
+)
+async def test_a_controller_without_a_token_takes_only_loopback_workers(
+    network: Network, url: str, status: int
+) -> None:
+    network.hosts["c"] = Controller("http://c", Caller(network.http, None)).app()
+    beat = {"worker": "w", "boot": "b", "url": url, "sequence": 1, "tasks": [], "sessions": []}
+    assert (await network.http.post("http://c/workers", json=beat)).status_code == status
 
 
 async def test_everything_but_health_needs_the_token(network: Network) -> None:

@@ -181,3 +181,12 @@ def test_the_standing_is_a_function_of_the_latest_heartbeats(heard: list[tuple[s
 
 def free_now(view: Placement) -> int:
     return sum(standing.free for standing in view.standings())
+
+
+def test_a_worker_that_has_not_read_its_data_can_say_nothing_about_a_task() -> None:
+    with pytest.raises(NotReady, match="not read yet"):
+        placement(beat(digest=None)).any_holding("os")
+
+
+def test_a_worker_that_claims_more_free_slots_than_it_has_breaks_nothing() -> None:
+    assert placement(beat(free=3, total=0)).place(A, "os", now=0.0).worker == "w1"
