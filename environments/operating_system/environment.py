@@ -3,7 +3,6 @@
 import hashlib
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
@@ -53,17 +52,23 @@ class OperatingSystem(Environment):
     strict_check: StrictCheck = "inside"
     """Where the published answer-only checkers run; `outside` keeps them from tools the agent may have replaced."""
 
+    _dataset: Dataset | None = PrivateAttr(default=None)
+    _errata: Errata | None = PrivateAttr(default=None)
     _engine: Engine | None = PrivateAttr(default=None)
 
-    @cached_property
+    @property
     def dataset(self) -> Dataset:
         """The samples. Raises ValueError naming file, record, field and fix."""
-        return load(self.data or SAMPLES, self.scripts, self.split or (None if self.data else "own"))
+        if self._dataset is None:
+            self._dataset = load(self.data or SAMPLES, self.scripts, self.split or (None if self.data else "own"))
+        return self._dataset
 
-    @cached_property
+    @property
     def errata(self) -> Errata:
-        """The samples as the overlay corrects them."""
-        return Errata(self.dataset, self.overlay)
+        """The samples as the overlay corrects them. Raises ValueError naming file, sample, field and fix."""
+        if self._errata is None:
+            self._errata = Errata(self.dataset, self.overlay)
+        return self._errata
 
     def samples(self) -> Sequence[str]:
         return tuple(self.dataset.records)

@@ -8,11 +8,11 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from typing import Any, TypeVar
 
+import docker
 import docker.errors
 import docker.types
 import requests
 
-import docker
 from environments.base import EnvironmentFault
 from environments.sandbox.base import ENVIRONMENT, Engine, Limits, Process, Sandbox, within
 from environments.sandbox.docker_exec import DockerProcess, attach
@@ -22,7 +22,6 @@ T = TypeVar("T")
 OWNER_LABEL = "proctor.sandbox.owner"
 _CAPABILITIES = ["CHOWN", "DAC_OVERRIDE", "FOWNER", "SETUID", "SETGID", "KILL"]
 """What root needs inside to manage users and files; everything else is dropped."""
-_CALL_S = 20.0
 _CREATE_S = 60.0
 _CLOSE_S = 30.0
 _MEGABYTE = 1 << 20
@@ -34,7 +33,10 @@ _INIT = 'sleep "$0" & wait'
 class DockerEngine(Engine):
     """Containers on the engine that DOCKER_HOST names, with a pool made ahead for the default image."""
 
-    def __init__(self, image: str, limits: Limits, *, pool: int = 2, runtime: str | None = None) -> None:
+    def __init__(
+        self, image: str, limits: Limits, *, pool: int = 2, runtime: str | None = None, call_limit_s: float = 20.0
+    ) -> None:
+        self._call_limit_s = call_limit_s
         self._image, self._limits, self._pool_size, self._runtime = image, limits, pool, runtime
         self._owner = Owner.current().label()
         self._creating = asyncio.Semaphore(os.cpu_count() or 1)
@@ -47,8 +49,8 @@ class DockerEngine(Engine):
     async def lifespan(self) -> AsyncIterator[None]:
         self._threads = ThreadPoolExecutor(max_workers=8, thread_name_prefix="docker")
         try:
-            async with within(_CALL_S, "connecting to Docker"):
-                self._client = await self.call(_connect)
+            async with within(self._call_limit_s, "connecting to Docker"):
+                self._client = await self.call(_connect, self._call_limit_s)
             try:
                 await self.call(self._require_image)
                 await self.call(self._reap)
@@ -257,8 +259,8 @@ class DockerSandbox(Sandbox):
             await self._engine.remove(self.container)
 
 
-def _connect() -> docker.DockerClient:
-    client = docker.from_env(timeout=int(_CALL_S))
+def _connect(timeout_s: float) -> docker.DockerClient:
+    client = docker.from_env(timeout=max(1, int(timeout_s)))
     client.ping()
     return client
 

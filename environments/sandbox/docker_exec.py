@@ -13,6 +13,7 @@ from contextlib import suppress
 from urllib.parse import urlsplit
 
 import docker
+
 from environments.base import EnvironmentFault
 from environments.sandbox.base import Process, within
 

@@ -1,0 +1,73 @@
+"""The action grammar, row by row (specification sections 3.2 and 8)."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from environments.operating_system.actions import MAX_ANSWER_BYTES, Bash, Commit, Invalid, parse
+
+FORMAT, ACTION = Invalid("invalid_format"), Invalid("invalid_action")
+
+REPLIES: list[tuple[str, Bash | Commit | Invalid]] = [
+    ("Think: go\n\nAct: bash\n\n```bash\nls /\n```", Bash("ls /")),
+    ("Act: bash\n```bash\nls\n```\ntext\n```bash\npwd\n```", Bash("ls\n\npwd")),
+    ("Act: bash\n```bash\nls\n\ncd /\n```", Bash("ls\n\ncd /")),
+    ("Act: bash\n```bash\n  indented\n```", Bash("  indented")),
+    ("```bash\nls\n```\nAct: bash", Bash("ls")),
+    ("Act: bash\n```sh\nls\n```", Bash("")),
+    ("Act: bash\n```\nls\n```", Bash("")),
+    ("Act: bash\n```bash -x\nls\n```", Bash("")),
+    ("Act: bash\n```Bash\nls\n```", Bash("")),
+    ("Act: bash", Bash("")),
+    ("Act: bash\n```bash\nls", Bash("")),
+    ("Act: bash\n```bash\nls ```", Bash("")),
+    ("Act: bash\n```bash\n```", Bash("")),
+    ("Act: BASH\n```bash\nls\n```", Bash("ls")),
+    ("Act:bash\n```bash\nls\n```", Bash("ls")),
+    ("Act:\n\nbash\n```bash\nls\n```", Bash("ls")),
+    ("Act: bash please\n```bash\nls\n```", Bash("ls")),
+    ("Act: finish", Commit(None)),
+    ("Act: Finish.", Commit(None)),
+    ("Think: done\nAct: finish\n", Commit(None)),
+    ("Act: answer(220)", Commit("220")),
+    ("Act: Answer (a b)", Commit("a b")),
+    ("Act: answer()", Commit("")),
+    ("Act: answer(f(x) = (1))", Commit("f(x) = (1)")),
+    ("Act: answer( x ) trailing", Commit(" x ")),
+    ("Act: answer(1)\nAct: answer(2)", Commit("2")),
+    ("Act: finish\nAct: answer(2)", Commit("2")),
+    ("Act: answer(3)\nAct: answer 5", Commit("3")),
+    ("Act: answer(3)\nAct: dance", Commit("3")),
+    ("Act: bash\n```bash\nls\n```\nAct: answer(x", Bash("ls")),
+    ("Act: answer 5", ACTION),
+    ("Act: answer(5", ACTION),
+    ("Act: answer 5)", ACTION),
+    ("Act: answer)5(", ACTION),
+    ("Act: dance", ACTION),
+    ("Act: answer(a\0b)", ACTION),
+    (f"Act: answer({'x' * (1 << 20)})", ACTION),
+    ("", FORMAT),
+    ("I think it is 5.", FORMAT),
+    ("Act:", FORMAT),
+    ("act: answer(5)", FORMAT),
+    ("```bash\nls\n```", FORMAT),
+]
+
+
+@pytest.mark.parametrize(("reply", "action"), REPLIES, ids=[repr(reply[:40]) for reply, _ in REPLIES])
+def test_a_reply_means(reply: str, action: Bash | Commit | Invalid) -> None:
+    assert parse(reply) == action
+
+
+def test_the_longest_answer_is_still_one() -> None:
+    assert parse(f"Act: answer({'x' * MAX_ANSWER_BYTES})") == Commit("x" * MAX_ANSWER_BYTES)
+
+
+@given(st.text())
+def test_no_reply_breaks_the_parser(reply: str) -> None:
+    assert isinstance(parse(f"Act: {reply}"), Bash | Commit | Invalid)
+    assert parse(reply + "\nAct: finish") == Commit(None)
+
+
+def test_an_answer_of_lone_surrogates_is_taken() -> None:
+    assert parse("Act: answer(\ud800)") == Commit("\ud800")

@@ -1,0 +1,34 @@
+"""Success rates over many finishes."""
+
+from environments.operating_system.summary import summarize
+from environments.types import Finish, FinishReason
+
+
+def scored(score: float, kind: str = "check", errata: float = 0.0, *labels: str) -> Finish:
+    return Finish(
+        reason=FinishReason.COMPLETED,
+        score=score,
+        metrics={"passed_compat": score, "passed_errata": errata},
+        detail={"kind": kind, "labels": list(labels)},
+    )
+
+
+FAULT = Finish.fault(FinishReason.TASK_ERROR, "the container died")
+
+
+def test_acc_is_over_the_scored_and_faults_stand_beside() -> None:
+    metrics = summarize([scored(1), scored(0), FAULT, FAULT]).metrics
+    assert (metrics["acc"], metrics["scored"], metrics["task_error"], metrics["coverage"]) == (0.5, 2, 2, 0.5)
+
+
+def test_kinds_and_labels_are_counted() -> None:
+    metrics = summarize([scored(1, "match", 1, "file"), scored(0, "check", 1, "file", "user")]).metrics
+    assert (metrics["kind.match.passed"], metrics["kind.check.passed"], metrics["kind.check.total"]) == (1, 0, 1)
+    assert (metrics["label.file.passed"], metrics["label.file.total"], metrics["label.user.total"]) == (1, 2, 1)
+    assert (metrics["acc_compat"], metrics["acc_errata"]) == (0.5, 1.0)
+
+
+def test_nothing_scored_is_said() -> None:
+    summary = summarize([FAULT])
+    assert summary.metrics["acc"] == 0.0
+    assert any("No sample was scored" in note for note in summary.notes)
