@@ -7,6 +7,19 @@ from rich.table import Table
 
 from eval_client.report import VALIDITY, PairReport, RunReport
 
+SHORT = {
+    "turn_limit": "turn limit",
+    "invalid_format": "bad format",
+    "invalid_action": "bad action",
+    "context_limit": "context",
+}
+
+
+def report_console() -> Console:
+    """Where reports go: the terminal, or 120 columns without one."""
+    console = Console(highlight=False)
+    return console if console.is_terminal else Console(highlight=False, width=120)
+
 
 def show(report: RunReport, console: Console, *, full: bool) -> None:
     """Print, task by task, the leaderboard and, in full, the environment's metrics; then validity, costs, faults."""
@@ -23,11 +36,11 @@ def show(report: RunReport, console: Console, *, full: bool) -> None:
 
 def _table(title: str, left: tuple[str, ...], right: tuple[str, ...]) -> Table:
     """An empty table with left- and right-aligned columns."""
-    table = Table(title=escape(title), title_justify="left", title_style="bold", box=box.SIMPLE_HEAD)
+    table = Table(title=escape(title), title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
     for name in left:
         table.add_column(escape(name), no_wrap=True)
     for name in right:
-        table.add_column(escape(name), justify="right", min_width=min(len(name), 10))
+        table.add_column(escape(name), justify="right")
     return table
 
 
@@ -56,8 +69,8 @@ def _print_notes(pairs: list[PairReport], console: Console) -> None:
 
 
 def _validity(report: RunReport) -> Table:
-    right = (*(reason.replace("_", " ") for reason in VALIDITY), "faults")
-    table = _table("validity: shares of the scored trials", ("agent", "task"), right)
+    title = "validity: shares of the scored trials, and the number of unscored ones"
+    table = _table(title, ("agent", "task"), (*(SHORT.get(reason, reason) for reason in VALIDITY), "faults"))
     for pair in report.pairs:
         shares = (f"{pair.validity[reason]:.0%}" if pair.validity else "-" for reason in VALIDITY)
         table.add_row(escape(pair.agent), escape(pair.task), *shares, str(sum(pair.faults.values())))

@@ -4,12 +4,11 @@ import json
 from pathlib import Path
 
 import click
-from rich.console import Console
 
 from eval_client.cli.common import find_run, output_option, run_folders, store_option, told
 from eval_client.export import FORMATS, export_rows
 from eval_client.records import PairStanding
-from eval_client.render import show
+from eval_client.render import report_console, show
 from eval_client.report import report as make_report
 from eval_client.store import Store, connect, runs, sqlite_url
 
@@ -54,7 +53,7 @@ def report(run: str, output: Path, store: str | None, as_json: bool) -> None:
     if as_json:
         click.echo(result.model_dump_json())
     else:
-        show(result, Console(highlight=False), full=True)
+        show(result, report_console(), full=True)
 
 
 @click.command()

@@ -25,7 +25,7 @@ from eval_client.journal import Fenced
 from eval_client.local import LocalServerError
 from eval_client.plan import Plan, load_plan, with_overrides
 from eval_client.preview import preview
-from eval_client.render import show
+from eval_client.render import report_console, show
 from eval_client.report import report
 from eval_client.runner import Ended
 from eval_client.screen import screen
@@ -115,7 +115,7 @@ def play(order: Order, *, quiet: bool) -> None:
             ended = asyncio.run(execute(order, functools.partial(_watched, errors=errors, quiet=quiet)))
     except (Refused, LocalServerError, TaskServerError, Fenced) as error:
         raise UsageProblem(str(error)) from error
-    console = Console(highlight=False)
+    console = report_console()
     result = report(order.store)
     show(result, console, full=False)
     sys.exit(_exit_code(order, ended, errors, all(pair.scored == pair.planned for pair in result.pairs)))
