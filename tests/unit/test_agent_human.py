@@ -2,6 +2,7 @@
 
 import asyncio
 import io
+import threading
 
 import pytest
 
@@ -13,6 +14,18 @@ from environments.types import Message, Tool
 
 def ask(*contents: str) -> Ask:
     return Ask(tuple(Message(role="user", content=content) for content in contents))
+
+
+class Keyboard(io.StringIO):
+    """Gives nothing until it is touched."""
+
+    def __init__(self, typed: str) -> None:
+        super().__init__(typed)
+        self.touched = threading.Event()
+
+    def readline(self, size: int = -1, /) -> str:  # type: ignore[override]  # as typeshed's own
+        self.touched.wait()
+        return super().readline(size)
 
 
 async def test_lines_up_to_a_lone_dot_are_the_answer() -> None:
@@ -27,11 +40,15 @@ async def test_a_closed_terminal_is_unavailable() -> None:
 
 
 async def test_requests_are_shown_one_at_a_time() -> None:
-    shown = io.StringIO()
-    agent = HumanAgent(io.StringIO("1\n.\n2\n.\n"), shown)
-    answers = await asyncio.gather(agent.answer(ask("first")), agent.answer(ask("second")))
-    assert [answer.action.content for answer in answers] == ["1", "2"]
-    assert shown.getvalue().index("first") < shown.getvalue().index("second")
+    shown, keyboard = io.StringIO(), Keyboard("1\n.\n2\n.\n")
+    agent = HumanAgent(keyboard, shown)
+    asked = [asyncio.create_task(agent.answer(ask(content))) for content in ("first", "second")]
+    await asyncio.sleep(0)
+    assert "first" in shown.getvalue()
+    assert "second" not in shown.getvalue()
+    keyboard.touched.set()
+    assert [(await answer).action.content for answer in asked] == ["1", "2"]
+    assert "second" in shown.getvalue()
 
 
 def test_only_what_is_new_is_shown() -> None:

@@ -13,7 +13,7 @@ from environments.chat import ChatConfig, ChatModel, EndpointEvent, Usage
 from environments.types import Message, Tool
 
 MESSAGES = (Message(role="user", content="hello"),)
-CANARY = "sk-canary-0123456789abcdef"
+CANARY = "canary-0123456789abcdef"
 
 
 def answer(content: str | None = "hi", **fields: object) -> httpx.Response:
@@ -200,7 +200,8 @@ async def test_an_excerpt_of_the_reply_is_capped() -> None:
         lambda: error(401, f"bad key {CANARY}"),
         lambda: httpx.Response(200, text=CANARY * 1000),
         lambda: httpx.ConnectError(f"proxy said Bearer {CANARY}"),
-        lambda: error(400, "x" * 290 + CANARY),
+        lambda: error(400, "x" * 260 + CANARY),
+        lambda: error(400, "another's key sk-canary-0123456789"),
     ],
 )
 async def test_the_key_is_in_no_message_log_event_or_repr(
@@ -217,7 +218,7 @@ async def test_the_key_is_in_no_message_log_event_or_repr(
         repr(rigged.events),
         repr(vars(rigged.model)),
     ]
-    assert not [text for text in seen if CANARY[:12] in text]
+    assert not [text for text in seen if CANARY[:10] in text]
 
 
 @pytest.mark.parametrize("key", ["sk-ünïcode-key", "sk-two words", "sk-line\nbreak"])
