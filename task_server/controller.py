@@ -229,9 +229,10 @@ class Controller(PlacementService):
     async def _watch(self) -> None:
         while True:
             await asyncio.sleep(TICK_S)
-            for worker in self._placement.tick(self._now()):
-                log.warning("worker %s is lost: no heartbeat for %g s", worker, self._lease_s)
-                self._counts.add("proctor_workers_lost_total")
+            for last in self._placement.tick(self._now()):
+                if not (last.draining and not last.sessions):  # else it has left as it should
+                    log.warning("worker %s is lost: no heartbeat for %g s", last.worker, self._lease_s)
+                    self._counts.add("proctor_workers_lost_total")
             self._publish()
 
     async def _ask(self, seat: Seat, call: Awaitable[Answer]) -> Answer:

@@ -140,13 +140,13 @@ class Placement:
             del self._workers[seat.worker]
             self._lost.update(dict.fromkeys([*gone.sessions, *gone.placed], now))
 
-    def tick(self, now: float) -> tuple[str, ...]:
-        """Drop the workers whose lease ran out; their names."""
-        silent = tuple(worker.seat for worker in self._workers.values() if now - worker.heard >= self._lease_s)
-        for seat in silent:
-            self.forget(seat, now)
+    def tick(self, now: float) -> tuple[Heartbeat, ...]:
+        """Drop the workers whose lease ran out; what each of them said last."""
+        silent = [worker for worker in self._workers.values() if now - worker.heard >= self._lease_s]
+        for worker in silent:
+            self.forget(worker.seat, now)
         self._lost = {session: at for session, at in self._lost.items() if now - at < REMEMBER_LOST_S}
-        return tuple(seat.worker for seat in silent)
+        return tuple(worker.beat for worker in silent)
 
     def workers(self) -> tuple[Heartbeat, ...]:
         """The latest heartbeat of every live worker."""

@@ -60,7 +60,7 @@ class Counting(Environment):
             (self.folder / "shared").touch()
         yield
         if self.folder is not None:
-            (self.folder / "shared").unlink()
+            (self.folder / "shared").unlink(missing_ok=True)  # several workers may share the folder
 
     def reference(self, sample: str, seed: int = 0) -> Policy:
         return count

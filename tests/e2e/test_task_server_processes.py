@@ -264,3 +264,36 @@ async def test_a_client_that_can_not_reach_the_worker_is_relayed(servers: Server
     with socket.create_server(("127.0.0.1", 0)) as silent:  # takes connections and never answers
         step = await client.turn(f"http://127.0.0.1:{silent.getsockname()[1]}", ONE, 1, say(1))
     assert step.kind == "observation"
+
+
+async def test_kills_and_restarts_under_load_lose_sessions_but_never_a_score_or_a_slot(
+    servers: Servers, http: httpx.AsyncClient
+) -> None:
+    controller = servers.controller()
+    port = int(controller.url.rsplit(":", 1)[1])
+    workers = [servers.worker(controller, capacity=10) for _ in range(2)]
+    client = TaskClient(controller.url, http)
+    await free(client, 20)
+    stop = asyncio.Event()
+
+    async def plays() -> list[float | None]:
+        scores: list[float | None] = []
+        while not stop.is_set():
+            with contextlib.suppress(SessionLost):  # a new attempt
+                scores.append(await play(client))
+        return scores
+
+    async with asyncio.TaskGroup() as group:
+        playing = [group.create_task(plays()) for _ in range(20)]
+        await asyncio.to_thread(workers[0].end, signal.SIGKILL)
+        await asyncio.to_thread(servers.worker, controller, 10)
+        await asyncio.to_thread(controller.end, signal.SIGKILL)
+        await asyncio.to_thread(servers.controller, port=port, settle_s=2.0)
+        assert await asyncio.to_thread(workers[1].end, signal.SIGTERM) == 0
+        await asyncio.to_thread(servers.worker, controller, 10)
+        assert await play(client) == 1.0
+        stop.set()
+    scores = [score for scored in playing for score in scored.result()]
+    assert len(scores) >= 20
+    assert set(scores) == {1.0}
+    await free(client, 20)

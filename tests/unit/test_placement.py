@@ -1,7 +1,7 @@
 """Where sessions go, what is lost, and that the controller's view follows from the latest heartbeats alone."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from task_server.errors import NoCapacity, NotReady, UnknownSession, UnknownTask, WorkerLost
@@ -89,7 +89,7 @@ def test_a_silent_worker_is_lost_after_its_lease_with_its_sessions() -> None:
     view = placement(beat("w1", sessions=(A,)))
     view.place(B, "os", now=1.0)
     assert view.tick(now=9.9) == ()
-    assert view.tick(now=10.0) == ("w1",)
+    assert [last.worker for last in view.tick(now=10.0)] == ["w1"]
     for session in (A, B):
         with pytest.raises(WorkerLost):
             view.holder(session)
@@ -166,6 +166,7 @@ def test_workers_that_differ_in_data_serve_no_task_together() -> None:
     assert view.any_holding("os").worker == "w2"
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(["w1", "w2", "w3"]), st.integers(0, 4), st.booleans()), max_size=30))
 def test_the_standing_is_a_function_of_the_latest_heartbeats(heard: list[tuple[str, int, bool]]) -> None:
     view, latest = Placement(lease_s=10.0), {}
