@@ -2,6 +2,7 @@
 
 import re
 import secrets
+import socket
 import threading
 from collections.abc import Sequence
 from contextlib import suppress
@@ -35,14 +36,15 @@ _NO_DATABASE = (1044, 1049)
 """The agent dropped its database, and goes on without one."""
 _GONE = (2006, 2013, 2014)
 _DRAINED_ROWS = 10_000
+_CONNECT_S = 10
 
 
 def connect(address: Address, user: str, password: str, lock_wait_s: int) -> Connection:
     """A connection in which each statement commits, with the settings every connection of ours has."""
-    return pymysql.connect(
+    connection = pymysql.connect(
+        defer_connect=True,
         host=address.host,
         port=address.port,
-        unix_socket=address.socket,
         user=user,
         password=password,
         charset="utf8mb4",
@@ -50,10 +52,12 @@ def connect(address: Address, user: str, password: str, lock_wait_s: int) -> Con
         autocommit=True,
         local_infile=False,
         ssl_disabled=True if address.socket else None,
-        connect_timeout=10,
+        connect_timeout=_CONNECT_S,
         init_command=_ON_CONNECT.format(lock_wait_s=lock_wait_s),
         cursorclass=SSCursor,
     )
+    connection.connect(None if address.socket is None else _open(address.socket))
+    return connection
 
 
 def is_alive(connection: Connection) -> bool:
@@ -113,13 +117,13 @@ class Account:
 
     def __init__(self, admin: Admin, worker: str) -> None:
         self.name = f"proctor_{worker}_{secrets.token_hex(6)}"
-        self._admin = admin
+        self.admin = admin
         self._connection: Connection | None = None
 
     def open(self, table: Table) -> str | None:
         """Create all three; None, or why the table could not be created. Raises EnvironmentFault."""
         rights_on = quoted(self.name.replace("_", r"\_"))
-        self._admin.run(
+        self.admin.run(
             f"CREATE DATABASE {quoted(self.name)} CHARACTER SET utf8mb4",
             f"CREATE USER '{self.name}'@'%' IDENTIFIED BY '{secrets.token_hex(16)}'",
             f"GRANT {_RIGHTS} ON {rights_on}.* TO '{self.name}'@'%'",
@@ -170,24 +174,25 @@ class Account:
         connection = self._connection
         if connection is not None and connection.open:
             with suppress(EnvironmentFault):
-                self._admin.run(f"KILL {what} {connection.thread_id()}")  # type: ignore[no-untyped-call]
+                self.admin.run(f"KILL {what} {connection.thread_id()}")  # type: ignore[no-untyped-call]
 
     def check_server(self) -> None:
         """Raises EnvironmentFault where the server is gone."""
-        self._admin.run("DO 0")
+        self.admin.run("DO 0")
 
-    def drop(self) -> None:
-        """Remove database and user, whatever the agent left open. Raises EnvironmentFault."""
-        self._disconnect()
-        drop_leftovers(self._admin, self.name)
+    def disconnect(self) -> None:
+        """End the connection; `run` opens another."""
+        if self._connection is not None:
+            _close(self._connection)
+        self._connection = None
 
     def _connect(self) -> Connection:
         """A new connection in place of the old one; the password is new too, for the agent may change it."""
-        self._disconnect()
+        self.disconnect()
         password = secrets.token_hex(16)
-        self._admin.run(f"ALTER USER '{self.name}'@'%' IDENTIFIED BY '{password}'")
+        self.admin.run(f"ALTER USER '{self.name}'@'%' IDENTIFIED BY '{password}'")
         try:
-            self._connection = connect(self._admin.address, self.name, password, lock_wait_s=86_400)
+            self._connection = connect(self.admin.address, self.name, password, lock_wait_s=86_400)
             self._connection.select_db(self.name)
         except (pymysql.MySQLError, OSError) as error:
             if self._connection is None or error.args[0] not in _NO_DATABASE:
@@ -200,11 +205,6 @@ class Account:
             return self._connection
         return self._connect()
 
-    def _disconnect(self) -> None:
-        if self._connection is not None:
-            _close(self._connection)
-        self._connection = None
-
     def _commit(self, connection: Connection) -> None:
         """End the transaction, as the published code does after each statement.
 
@@ -214,7 +214,7 @@ class Account:
         try:
             connection.commit()
         except pymysql.MySQLError:
-            self._disconnect()
+            self.disconnect()
 
     def _fetch(self, connection: Connection, sql: str) -> str:
         cursor = connection.cursor()
@@ -273,6 +273,18 @@ def drop_leftovers(admin: Admin, name: str) -> None:
         with suppress(EnvironmentFault):
             admin.run(f"KILL CONNECTION {thread}")
     admin.run(f"DROP DATABASE IF EXISTS {quoted(name)}")
+
+
+def _open(path: str) -> socket.socket:
+    """A connected socket; PyMySQL itself would leave one that is refused to the garbage collector."""
+    opened = socket.socket(socket.AF_UNIX)
+    try:
+        opened.settimeout(_CONNECT_S)
+        opened.connect(path)
+    except OSError:
+        opened.close()
+        raise
+    return opened
 
 
 def _close(connection: Connection) -> None:

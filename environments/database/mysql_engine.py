@@ -80,10 +80,8 @@ class MySqlSession(Session):
         if self._work is not None and not self._work.done():
             await self._admin(self._account.kill, "CONNECTION")
             await asyncio.wait({self._work}, timeout=_GRACE_S)
-        try:
-            await self._admin(self._account.drop)
-        except EnvironmentFault as fault:
-            _log.warning("left behind on the database server: %s: %s", self._account.name, fault)
+        await self._admin(self._account.disconnect)
+        await self._admin(_drop, self._account.admin, self._account.name)
 
     async def _in_time(self, function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
         """The function's result. Raises _Late where the deadline came first; what ran on the server is ended then."""
@@ -149,6 +147,8 @@ class MySqlEngine(Engine):
     async def _admin_now(self) -> Admin:
         address = await self._server.address()
         if self._admin is None or self._admin.address != address:
+            if self._admin is not None:
+                self._admin.close()
             self._admin = Admin(address)
         return self._admin
 
@@ -160,7 +160,7 @@ class MySqlEngine(Engine):
         for name in sorted({_text(row[0]) for row in (*schemas, *users)}):
             owner = OWN_NAME.fullmatch(name)
             if owner and admin.run(f"SELECT IS_FREE_LOCK('{_lock_of(owner[1])}')") == ((1,),):
-                drop_leftovers(admin, name)
+                _drop(admin, name)
 
     def _hold_lease(self, admin: Admin) -> None:
         """Hold this worker's lock: the server frees it when the connection, and so the worker, is gone."""
@@ -186,6 +186,13 @@ class MySqlEngine(Engine):
         if self._admin is not None:
             self._admin.close()
         self._threads.close()
+
+
+def _drop(admin: Admin, name: str) -> None:
+    try:
+        drop_leftovers(admin, name)
+    except EnvironmentFault as fault:
+        _log.warning("left behind on the database server: %s: %s", name, fault)
 
 
 def _lock_of(worker: str) -> str:

@@ -5,6 +5,7 @@ import ctypes
 import fcntl
 import os
 import pwd
+import resource
 import shutil
 import signal
 import socket
@@ -24,6 +25,7 @@ _SEARCH = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/us
 _START_S = 60.0
 _POLL_S = 0.02
 _PR_SET_PDEATHSIG = 1
+_MAX_FILE_BYTES = 1 << 30
 _COMMON = ("--no-defaults", "--innodb-log-file-size=8M", "--innodb-buffer-pool-size=32M")
 _FLAGS = (
     "--skip-networking",
@@ -39,6 +41,8 @@ _FLAGS = (
     "--local-infile=OFF",
     "--innodb-flush-log-at-trx-commit=0",
     "--innodb-doublewrite=OFF",
+    "--innodb-temp-data-file-path=ibtmp1:12M:autoextend:max:512M",
+    "--aria-log-file-size=64M",
 )
 
 
@@ -117,8 +121,8 @@ class PrivateServer(Server):
         await self._wait_until_ready()
 
     def _spawn(self) -> subprocess.Popen[bytes]:
-        # From this thread, and with its rights dropped before exec: the kernel sends the signal of _die_with_parent
-        # when the thread that forked ends, and forgets it when the process changes its user.
+        # In the thread of the event loop, and with its rights dropped before exec: the signal of _before_exec is sent
+        # when the thread that forked ends, and forgotten when the process changes its user.
         return subprocess.Popen(
             [self._server_program, *_COMMON, *_FLAGS, *self._paths(), *self._as_root()],
             user=self._account,
@@ -129,7 +133,8 @@ class PrivateServer(Server):
             stderr=subprocess.DEVNULL,
             cwd=self._folder,
             start_new_session=True,
-            preexec_fn=_die_with_parent(os.getpid()),  # noqa: PLW1509 - calls nothing that takes a lock
+            restore_signals=False,  # a file too large is then an error of the statement, and not the server's end
+            preexec_fn=_before_exec(os.getpid()),  # noqa: PLW1509 - calls nothing that takes a lock
         )
 
     def _copy_template(self) -> None:
@@ -188,18 +193,18 @@ def _account() -> str | None:
         return "root"
 
 
-def _die_with_parent(parent: int) -> Callable[[], None] | None:
-    """To run between fork and exec: the kernel kills the process when its parent ends, however that ends."""
-    if sys.platform != "linux":
-        return None
-    prctl = ctypes.CDLL(None).prctl
+def _before_exec(parent: int) -> Callable[[], None]:
+    """To run between fork and exec: bounds every file, and has the kernel kill the process when its parent ends."""
+    prctl = ctypes.CDLL(None).prctl if sys.platform == "linux" else None
 
-    def ask_kernel() -> None:
-        prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent:
-            os._exit(1)
+    def prepare() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (_MAX_FILE_BYTES, _MAX_FILE_BYTES))
+        if prctl is not None:
+            prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+            if os.getppid() != parent:
+                os._exit(1)
 
-    return ask_kernel
+    return prepare
 
 
 def _listens(path: Path) -> bool:
