@@ -124,8 +124,8 @@ class MySqlEngine(Engine):
             if not self._server.private:
                 await asyncio.to_thread(self._claim, await self._admin_now())
             yield
-            await asyncio.gather(*self._closing, return_exceptions=True)
         finally:
+            await asyncio.gather(*self._closing, return_exceptions=True)
             await asyncio.to_thread(self._disconnect)
             await self._server.stop()
 

@@ -11,6 +11,7 @@ NOISE = (
     "aggregate; perfect SQL does not reach 1.0 on them."
 )
 COVERAGE = "Accuracies are over scored samples; `requested` and `scored` of each category stand beside them."
+WORDING = "The instruction says in our own words what the published one says; the forms it asks for are the same."
 
 
 def summarize(finishes: Sequence[Finish]) -> Summary:
@@ -29,7 +30,7 @@ def summarize(finishes: Sequence[Finish]) -> Summary:
         counts[f"{name}_requested"] = float(sum(_bears(finish, name) for finish in finishes))
         counts[f"{name}_scored"] = float(sum(_bears(finish, name) for finish in scored))
     counts["setup_failed"] = float(sum(finish.detail.get("setup_failed") is True for finish in finishes))
-    return Summary(primary="overall_cat_accuracy", metrics=overall | metrics | counts, notes=(NOISE, COVERAGE))
+    return Summary(primary="overall_cat_accuracy", metrics=overall | metrics | counts, notes=(NOISE, COVERAGE, WORDING))
 
 
 def _bears(finish: Finish, name: str) -> bool:

@@ -1,0 +1,46 @@
+"""Metrics over finishes."""
+
+import pytest
+
+from environments.database.summary import summarize
+from environments.types import Finish, FinishReason
+
+
+def finish(kind: str, score: float, **metrics: float) -> Finish:
+    category = kind if kind in ("INSERT", "UPDATE") else "SELECT"
+    detail = {"type": kind, "category": category}
+    return Finish(reason=FinishReason.COMPLETED, score=score, metrics=metrics, detail=dict(detail))
+
+
+def test_the_primary_metric_is_the_mean_of_three_categories() -> None:
+    finishes = [finish("other", 1), finish("counting", 0), finish("counting", 0), finish("INSERT", 1)]
+    summary = summarize([*finishes, finish("UPDATE", 1), finish("UPDATE", 0)])
+    assert summary.primary == "overall_cat_accuracy"
+    assert summary.metrics["SELECT_accuracy"] == pytest.approx(1 / 3)
+    assert summary.metrics["counting_accuracy"] == 0
+    assert summary.metrics["overall_cat_accuracy"] == pytest.approx((1 / 3 + 1 + 0.5) / 3)
+
+
+def test_there_are_eleven_accuracies_and_absent_types_have_0() -> None:
+    metrics = summarize([]).metrics
+    assert len([name for name in metrics if name.endswith("_accuracy") and not name.startswith("overall")]) == 11
+    assert set(metrics.values()) == {0.0}
+
+
+def test_faults_are_requested_and_enter_no_accuracy() -> None:
+    fault = Finish(reason=FinishReason.TASK_ERROR, detail={"type": "INSERT", "category": "INSERT", "cause": "x"})
+    unknown = Finish.fault(FinishReason.AGENT_ERROR, "gone")
+    metrics = summarize([finish("INSERT", 1), fault, unknown]).metrics
+    assert metrics["INSERT_accuracy"] == 1.0
+    assert (metrics["requested"], metrics["scored"]) == (3, 1)
+    assert (metrics["INSERT_requested"], metrics["INSERT_scored"]) == (2, 1)
+
+
+def test_both_profiles_stand_beside_the_score() -> None:
+    finishes = [finish(kind, 1, compat=1, strict=0) for kind in ("other", "INSERT", "UPDATE")]
+    metrics = summarize(finishes).metrics
+    assert (metrics["overall_cat_accuracy_compat"], metrics["overall_cat_accuracy_strict"]) == (1.0, 0.0)
+
+
+def test_the_notes_say_that_labels_are_noisy() -> None:
+    assert any("noisy" in note for note in summarize([]).notes)
