@@ -14,7 +14,8 @@ import pymysql
 from environments.base import EnvironmentFault
 from environments.database.dataset import Table
 from environments.database.engine import INTERRUPTED, MAX_STATEMENT_BYTES, TOO_LONG, Engine, Session
-from environments.database.mysql_client import OWN_NAME, Account, Admin, Connection, drop_leftovers, is_alive
+from environments.database.mysql_client import OWN_NAME, Account, drop_leftovers
+from environments.database.mysql_connection import Admin, Connection, is_alive
 from environments.database.server import Server
 from environments.database.table_hash import TableHash
 

@@ -18,11 +18,11 @@ import pytest
 import pytest_asyncio
 
 from environments.base import Agent, ContextLimitExceeded, PolicyAgent, play_to_finish
-from environments.database import answers, dataset
+from environments.database import answers, dataset, errata
 from environments.database.dataset import Entry, Table
 from environments.database.engine import INTERRUPTED, Session
 from environments.database.environment import Database
-from environments.database.mysql_client import Admin
+from environments.database.mysql_connection import Admin
 from environments.database.mysql_engine import MySqlEngine
 from environments.database.policies import answer, operation
 from environments.database.private_server import PrivateServer
@@ -220,6 +220,27 @@ def _run_then_repeat(query: str, transcript: Sequence[Message]) -> Action:
         return operation(query)
     rows = answers.strict_items(transcript[-1].content)
     return answer([row.strip("(),'") for row in rows])
+
+
+PROOFS = {
+    "dev-00011": "SELECT Name FROM `table` ORDER BY REPLACE(`Area (km²)`, ',', '') + 0 DESC LIMIT 1",
+    "dev-00013": "SELECT Crowd FROM `Australian Rules Football Matches` WHERE `Home team score` = '13.17 (95)'",
+    "dev-00015": "SELECT FORMAT(SUM(`Try bonus`), 0) FROM `Rugby Club Standings` WHERE Points = '51'",
+    "dev-00016": "SELECT MIN(Round) FROM `Race Results` WHERE `Fastest Lap` = 'Takashi Kogure'",
+    "dev-00018": "SELECT MAX(Attendance) FROM `Baseball Team Record` WHERE Record = '15-28'",
+}
+
+
+async def test_05_what_the_errata_correct_is_wrong_without_and_right_with_them(server: PrivateServer) -> None:
+    assert PROOFS.keys() == errata.load(errata.SHIPPED).keys()
+    for profile, score in (("compat", 0.0), ("errata", 1.0)):
+        async with configured(server, profile=profile) as database:
+            finishes = await play_all(
+                database,
+                lambda sample: PolicyAgent(lambda _, transcript: _run_then_repeat(PROOFS[sample], transcript)),
+                list(PROOFS),
+            )
+        assert {finish.score for finish in finishes} == {score}
 
 
 ANSWERS: list[tuple[str, list[str], bool, bool]] = [
