@@ -26,6 +26,7 @@ from task_server.errors import TaskServerError
 from task_server.protocol import SampleList
 
 END_S = 15.0
+POLL_S = 5.0
 
 
 class Refused(Exception):
@@ -77,6 +78,8 @@ async def execute(order: Order, watch: Callable[[Scene], contextlib.AbstractCont
     async with http_client() as http, _servers(order) as local:
         token = local.token if local.controller else os.environ.get(plan.token_env)
         client = TaskClient(local.controller or plan.controller, http, token, patience_s=plan.limits.patience_s)
+        if local.controller:
+            await _await_tasks(plan, client)
         listed = await _list_samples(plan, client)
         _check_trust(plan, listed)
         if order.resume:
@@ -168,6 +171,15 @@ async def _end(client: TaskClient, url: str, session: str) -> None:
             await client.end(session, url or None)
 
 
+async def _await_tasks(plan: Plan, client: TaskClient) -> None:
+    """Until our own workers have reported to our own controller."""
+    names = {task.name for task in plan.tasks}
+    listed = await client.tasks()
+    async with asyncio.timeout(plan.limits.patience_s):
+        while not names <= {task.name for task in listed.tasks}:
+            listed = await client.tasks(after=listed.version, wait_s=POLL_S)
+
+
 async def _list_samples(plan: Plan, client: TaskClient) -> dict[str, SampleList]:
     names = [task.name for task in plan.tasks]
     try:
@@ -242,7 +254,7 @@ async def _summarize(store: Store, client: TaskClient) -> None:
         samples = {sample: number for number, sample in enumerate(dict.fromkeys(row[0] for row in finishes))}
         clusters = [samples[sample] for sample, _, _ in finishes]
         with contextlib.suppress(TaskServerError):
-            summary = await client.summarize(pair.task, [finish for _, _, finish in finishes])
+            summary = await client.summarize(pair.task, [finish for _, _, finish in finishes], clusters)
             store.write_summary(pair.agent, pair.task, pair.scored, summary)
 
 

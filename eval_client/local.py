@@ -44,9 +44,10 @@ class _Server:
         self._environment = {**os.environ, "PROCTOR_TOKEN": token}
         self._process: Process | None = None
 
-    async def start(self) -> str:
-        """The base URL, once it listens. Raises LocalServerError."""
-        command = [sys.executable, "-m", "eval_client.cli.main", *self._arguments, "--stop-with-stdin"]
+    async def start(self, *first_only: str) -> str:
+        """The base URL, once it listens; `first_only` are arguments for this start alone. Raises LocalServerError."""
+        arguments = [*self._arguments, *first_only, "--stop-with-stdin"]
+        command = [sys.executable, "-m", "eval_client.cli.main", *arguments]
         with self._log.open("ab") as log:
             self._process = await asyncio.create_subprocess_exec(
                 *command, stdin=PIPE, stdout=PIPE, stderr=log, env=self._environment, start_new_session=True
@@ -105,10 +106,10 @@ async def local_servers(
     task_file.write_text(json.dumps({"tasks": [task.model_dump(mode="json") for task in tasks]}, indent=1))
     async with contextlib.AsyncExitStack() as stack:
 
-        async def up(name: str, arguments: Sequence[str], keep_port: bool) -> str:
+        async def up(name: str, arguments: Sequence[str], *first_only: str, keep_port: bool = False) -> str:
             server = _Server(name, arguments, folder, token)
             stack.push_async_callback(server.stop)
-            url = await server.start()
+            url = await server.start(*first_only)
             if keep_port:
                 server.pin(url)
             supervisor = asyncio.create_task(server.supervise(keep_port))
@@ -118,12 +119,14 @@ async def local_servers(
         starting_agents = None
         if builtin_agents:
             chosen = [f"--agent={name}={kind}" for name, kind in builtin_agents]
-            starting_agents = asyncio.create_task(up("agents", ["agents", f"--tasks={task_file}", *chosen], True))
+            starting_agents = asyncio.create_task(
+                up("agents", ["agents", f"--tasks={task_file}", *chosen], keep_port=True)
+            )
         controller = None
         if workers:
-            controller = await up("controller", ["controller"], True)
+            controller = await up("controller", ["controller"], "--settle=0", keep_port=True)
             held = ["worker", f"--tasks={task_file}", f"--controller={controller}"]
-            await asyncio.gather(*(up(f"worker-{n + 1}", held, False) for n in range(workers)))
+            await asyncio.gather(*(up(f"worker-{n + 1}", held) for n in range(workers)))
         yield LocalServers(token, controller, None if starting_agents is None else await starting_agents)
 
 

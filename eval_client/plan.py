@@ -150,6 +150,14 @@ class Plan(Value):
                 _known(
                     f"agents.{agent.name}.endpoint", (agent.endpoint,), {endpoint.name for endpoint in self.endpoints}
                 )
+        remote = {task.name for task in self.tasks if isinstance(task, RemoteTask)}
+        for name, played in self.pairs():
+            agent = self.agent(name)
+            if played in remote and agent.builtin is not None and agent.endpoint is None:
+                raise ValueError(
+                    f"agents.{name}: a built-in agent must know task {played!r}; add the task's `environment` and data, "
+                    "or the agent's `endpoint`"
+                )
         if self.controller == "local":
             for task in self.tasks:
                 if isinstance(task, RemoteTask):

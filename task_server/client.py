@@ -130,9 +130,9 @@ class TaskClient:
         )
         return renewed.lost
 
-    async def summarize(self, task: str, finishes: Sequence[Finish]) -> Summary:
-        """The environment's own metrics over finishes."""
-        request = SummarizeRequest(finishes=tuple(finishes))
+    async def summarize(self, task: str, finishes: Sequence[Finish], clusters: Sequence[int] = ()) -> Summary:
+        """The environment's own metrics over finishes; `clusters` says which of them belong together."""
+        request = SummarizeRequest(finishes=tuple(finishes), clusters=tuple(clusters))
         return await self._patiently(
             lambda: self._caller.call(
                 "POST",

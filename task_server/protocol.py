@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from environments.definition import NAME
 from environments.types import Action, Finish, FinishReason, Observation, Value
@@ -24,7 +24,7 @@ WORKER_LEASE_S = 10.0
 
 
 class StartSession(Value):
-    """`POST /sessions`: place and start a session. Repeatable: the same id gives the same first step."""
+    """`POST /sessions`: place and start a session. Repeatable: the same id gives the step the session stands at."""
 
     session: SessionId
     task: str
@@ -141,9 +141,17 @@ class SampleList(Value):
 
 
 class SummarizeRequest(Value):
-    """`POST /tasks/{task}/summary`; the answer is a `Summary`."""
+    """`POST /tasks/{task}/summary`; the answer is a `Summary` with the standard error of its primary metric."""
 
     finishes: tuple[Finish, ...]
+    clusters: tuple[int, ...] = ()
+    """Finish by finish, which belong together (epochs of one sample); empty: each stands for itself."""
+
+    @model_validator(mode="after")
+    def _a_cluster_each(self) -> "SummarizeRequest":
+        if self.clusters and len(self.clusters) != len(self.finishes):
+            raise ValueError("clusters: as many as finishes, or none")
+        return self
 
 
 class Heartbeat(Value):

@@ -9,6 +9,8 @@ from task_server.errors import BadRequest, InWork, NoCapacity, UnknownSession
 from task_server.protocol import STEP_WAIT_S, Act, StartSession, Step, TurnRequest
 from task_server.turns import Lease, Reply, Turns
 
+FINISHED_S = 15.0
+"""The last step of a finished session is kept this long for repeats, unless it is asked for or renewed."""
 END_S = 10.0
 """Ending a session waits this long for its clean-up; the clean-up goes on, and holds the slot, if it takes longer."""
 
@@ -42,9 +44,8 @@ class Session(Agent):
             self._arrived(self._turns.finished(finish))
         return finish
 
-    async def first_step(self) -> Step:
-        """What the session began with. Raises TurnConflict once turn 1 is answered, InWork, UnknownSession."""
-        self._turns.started_again()
+    async def current_step(self) -> Step:
+        """Where the session stands: at its first step, or where a client left it. Raises InWork, UnknownSession."""
         return await self._step()
 
     async def turn(self, request: TurnRequest) -> Step:
@@ -176,6 +177,8 @@ class Sessions:
             play.cancel()
 
     def _freed(self, request: StartSession) -> None:
+        if session := self._sessions.get(request.session):
+            session.lease = Lease.granted(min(FINISHED_S, request.lease_s), self._now())
         del self._plays[request.session]
         self._live[request.task] -= 1
         self._changed()

@@ -26,11 +26,6 @@ class Turns:
         """The environment is through."""
         return replace(self, step=Finished(finish=finish))
 
-    def started_again(self) -> None:
-        """Let a repeated start have the first step. Raises TurnConflict once turn 1 is answered."""
-        if self.answered > 0:
-            raise TurnConflict(f"the session has moved on: {self._current()}")
-
     def replied(self, turn: int, reply: Reply) -> tuple["Turns", bool]:
         """The state after an answer, and whether it is new and must be applied. Raises TurnConflict."""
         if turn == self.answered and reply == self.reply:

@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from starlette.types import ASGIApp
 
 from environments.definition import TaskDefinition
+from environments.summary import summarize
 from environments.types import FinishReason, Summary
 from task_server.app import build_app
 from task_server.calls import Caller
@@ -102,7 +103,7 @@ class Worker(TaskService):
             task.admit(request.sample)
             session = self._sessions.start(request, task.environment, task.capacity)
             self._counts.add("proctor_sessions_started_total", task=task.name)
-        return Started(worker=self.name, url=self.url, step=self._counted(task.name, await session.first_step()))
+        return Started(worker=self.name, url=self.url, step=self._counted(task.name, await session.current_step()))
 
     async def turn(self, session: str, request: TurnRequest) -> Turned:
         found = self._sessions.find(session)
@@ -117,7 +118,8 @@ class Worker(TaskService):
         return LeasesRenewed(lost=self._sessions.renew(request.sessions))
 
     async def summarize(self, task: str, request: SummarizeRequest) -> Summary:
-        return await asyncio.to_thread(self._task(task).environment.summarize, request.finishes)
+        environment = self._task(task).environment
+        return await asyncio.to_thread(summarize, environment, request.finishes, request.clusters)
 
     def alive(self) -> Alive:
         return Alive(role="worker", url=self.url)

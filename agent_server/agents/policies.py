@@ -25,9 +25,9 @@ class TaskPolicies:
         """The environment of a task that has this sample. Raises Refused."""
         if task not in self._environments:
             known = ", ".join(sorted(self._environments))
-            raise Refused(404, f"metadata.task: no task {task!r} here; known are: {known}", code="task_not_found")
+            raise Refused(422, f"metadata.task: no task {task!r} here; known are: {known}", code="task_not_found")
         if sample not in self._samples[task]:
-            raise Refused(404, f"metadata.sample: task {task!r} has no sample {sample!r}", code="sample_not_found")
+            raise Refused(422, f"metadata.sample: task {task!r} has no sample {sample!r}", code="sample_not_found")
         return self._environments[task]
 
 

@@ -51,7 +51,7 @@ class RecordedAgent(ServedAgent):
         turn = _Turn(task, sample, number(ask.metadata, "epoch", 0), number(ask.metadata, "turn"))
         if turn not in self._lines:
             raise Refused(
-                404,
+                422,
                 f"nothing is recorded for task {task!r}, sample {sample!r}, epoch {turn.epoch}, turn {turn.turn}",
                 code="recording_not_found",
             )

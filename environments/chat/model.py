@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 import httpx
 from pydantic import JsonValue, SecretStr, ValidationError
 
-from environments.base import AgentUnavailable, ContextLimitExceeded
+from environments.base import AgentRefused, AgentUnavailable, ContextLimitExceeded
 from environments.chat.config import ChatConfig
 from environments.chat.failures import is_context_limit, read_error
 from environments.chat.retry import RetryPolicy, retry_after_s, retryable
@@ -20,6 +20,8 @@ from environments.http import HttpFailure, Reply, bounded_request
 from environments.types import Action, Message, Tool, Value
 
 EXCERPT_CHARS = 300
+REFUSALS = frozenset({401, 403, 404})
+"""A wrong key, a forbidden model, an unknown model or a wrong base URL: no request of the kind will succeed."""
 _KEY_LIKE = re.compile(r"\b(?:sk-|Bearer )[A-Za-z0-9._~+/=*-]{6,}")
 
 
@@ -53,6 +55,8 @@ class _Failed(NamedTuple):
     retryable: bool = True
     throttled: bool = False
     retry_after_s: float | None = None
+    refused: bool = False
+    """The endpoint will refuse every request of this configuration."""
 
 
 class ChatModel:
@@ -89,8 +93,9 @@ class ChatModel:
     ) -> Completion:
         """The model's answer to a whole transcript. `sampling` stands above the configured one.
 
-        Metadata is sent only where the configuration asks for it. Raises ContextLimitExceeded; AgentUnavailable after
-        all retries, naming the last cause and an excerpt of the last reply, without the key.
+        Metadata is sent only where the configuration asks for it. Raises ContextLimitExceeded; AgentRefused where no
+        request can succeed; AgentUnavailable after all retries, naming the last cause and an excerpt of the last reply,
+        without the key.
         """
         config = self._config
         body = request_body(
@@ -112,7 +117,8 @@ class ChatModel:
                 kind: Literal["throttled", "retry"] = "throttled" if outcome.throttled else "retry"
                 self._on_event(EndpointEvent(kind=kind, retry_after_s=outcome.retry_after_s, cause=outcome.cause))
             if wait_s is None:
-                raise AgentUnavailable(f"{outcome.cause} (after {tries} {'try' if tries == 1 else 'tries'})")
+                failure = AgentRefused if outcome.refused else AgentUnavailable
+                raise failure(f"{outcome.cause} (after {tries} {'try' if tries == 1 else 'tries'})")
             await self._sleep(wait_s)
 
     def _wait_s(self, failed: _Failed, tries: int, elapsed_s: float) -> float | None:
@@ -175,6 +181,7 @@ class ChatModel:
             cause=f"{self._where()}: status {reply.status}{hint}: {self._excerpt(reply)}",
             retryable=retryable(reply.status, error.code) and reply.headers.get("x-should-retry") != "false",
             throttled=reply.status == 429,
+            refused=reply.status in REFUSALS,
             retry_after_s=retry_after_s(reply.headers, self._wall_clock()),
         )
 

@@ -61,11 +61,17 @@ def worker(
 
 @click.command()
 @click.option("--lease", default=10.0, show_default=True, help="Seconds after which a silent worker is taken for lost.")
+@click.option(
+    "--settle",
+    default=2.0,
+    show_default=True,
+    help="Seconds after the start in which sessions wait, until every worker that lives has reported.",
+)
 @host_option
 @port_option
 @advertise_option
 @stdin_option
-def controller(lease: float, host: str, port: int, advertise: str, stop_with_stdin: bool) -> None:
+def controller(lease: float, settle: float, host: str, port: int, advertise: str, stop_with_stdin: bool) -> None:
     """Place sessions on the workers that report here.
 
     PROCTOR_TOKEN is asked of every request, and sent to the workers.
@@ -74,7 +80,13 @@ def controller(lease: float, host: str, port: int, advertise: str, stop_with_std
 
     try:
         config = ControllerConfig(
-            lease_s=lease, host=host, port=port, advertise=advertise, stop_with_stdin=stop_with_stdin, token=token()
+            lease_s=lease,
+            settle_s=settle,
+            host=host,
+            port=port,
+            advertise=advertise,
+            stop_with_stdin=stop_with_stdin,
+            token=token(),
         )
         serve_controller(config, _announce("controller", stop_with_stdin))
     except (ConfigError, ValidationError) as error:

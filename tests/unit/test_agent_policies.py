@@ -45,8 +45,8 @@ async def test_the_conversation_is_passed_on_and_the_seed_is_zero_unless_given(t
         ({}, 400, "needs task, sample, and task, sample is missing; set `metadata: true`"),
         ({"task": "toy"}, 400, "and sample is missing"),
         ({"task": "toy", "sample": "x", "seed": "a"}, 400, "metadata.seed: 'a' is not a whole number"),
-        ({"task": "other", "sample": "x"}, 404, "no task 'other' here; known are: toy"),
-        ({"task": "toy", "sample": "a"}, 404, "task 'toy' has no sample 'a'"),
+        ({"task": "other", "sample": "x"}, 422, "no task 'other' here; known are: toy"),
+        ({"task": "toy", "sample": "a"}, 422, "task 'toy' has no sample 'a'"),
     ],
 )
 async def test_metadata_that_name_no_sample_are_refused_saying_which(

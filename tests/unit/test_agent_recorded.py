@@ -45,7 +45,7 @@ async def test_what_is_not_recorded_is_refused(tmp_path: Path) -> None:
     agent = RecordedAgent(write(tmp_path, line("a")))
     with pytest.raises(Refused, match="nothing is recorded for task 't', sample 's', epoch 0, turn 2") as caught:
         await agent.answer(ask(turn="2"))
-    assert (caught.value.status, caught.value.code) == (404, "recording_not_found")
+    assert (caught.value.status, caught.value.code) == (422, "recording_not_found")
     with pytest.raises(Refused, match="turn is missing"):
         await agent.answer(ask())
 

@@ -70,7 +70,7 @@ def test_two_agents_of_one_name_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_task_without_environment_needs_a_controller(tmp_path: Path) -> None:
-    text = SMALL.replace("    environment: db\n", "")
+    text = SMALL.replace("    environment: db\n", "").replace("  - name: reference\n    builtin: reference\n", "")
     with pytest.raises(FileError, match="set `controller` to a URL"):
         load_plan(written(tmp_path, text))
     remote = load_plan(written(tmp_path, text + "controller: http://127.0.0.1:5000\n"))

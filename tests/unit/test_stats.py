@@ -49,7 +49,11 @@ class Mean(Environment):
     def reference(self, sample: str, seed: int = 0) -> Policy:
         raise AssertionError
 
-    naive = random = reference
+    def naive(self, sample: str, seed: int = 0) -> Policy:
+        raise AssertionError
+
+    def random(self, sample: str, seed: int = 0) -> Policy:
+        raise AssertionError
 
     def summarize(self, finishes: "list[Finish] | tuple[Finish, ...]") -> Summary:  # type: ignore[override]
         scores = [finish.score for finish in finishes if finish.score is not None]

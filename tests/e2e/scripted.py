@@ -1,0 +1,76 @@
+"""An HTTP endpoint that misbehaves on purpose."""
+
+import asyncio
+import contextlib
+import json
+
+ANSWER = "Action: Answer\nFinal Answer: []"
+GOOD = json.dumps(
+    {
+        "id": "1",
+        "object": "chat.completion",
+        "model": "scripted",
+        "choices": [
+            {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": f"Thinking.\n{ANSWER}"}}
+        ],
+        "usage": {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110},
+    }
+).encode()
+
+
+def reply(status: int, body: bytes, *headers: str) -> bytes:
+    """A whole HTTP reply."""
+    lines = [f"HTTP/1.1 {status} X", "Content-Type: application/json", f"Content-Length: {len(body)}", *headers]
+    return "\r\n".join([*lines, "", ""]).encode() + body
+
+
+class ScriptedEndpoint:
+    """Answers each request with `bad` while any is left, then with a good completion; None never answers."""
+
+    def __init__(self) -> None:
+        self.bad: list[bytes | None] = []
+        self.always: bytes | bool = False
+        """What every request gets; True: no answer ever; False: a good one once `bad` is used up."""
+        self.requests: list[dict[str, object]] = []
+        self.headers: list[str] = []
+        self._server: asyncio.Server | None = None
+        self._connections: set[asyncio.Task[None]] = set()
+        self.url = ""
+
+    async def open(self) -> None:
+        self._server = await asyncio.start_server(self._connected, "127.0.0.1", 0)
+        self.url = f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}/v1"
+
+    async def close(self) -> None:
+        assert self._server is not None
+        self._server.close()
+        for connection in list(self._connections):
+            connection.cancel()
+        await asyncio.gather(*self._connections, return_exceptions=True)
+        await self._server.wait_closed()
+
+    def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.create_task(self._serve(reader, writer))
+        self._connections.add(task)
+        task.add_done_callback(self._connections.discard)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.closing(writer), contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
+            while True:
+                head = (await reader.readuntil(b"\r\n\r\n")).decode()
+                length = next(
+                    int(line[15:]) for line in head.split("\r\n") if line.lower().startswith("content-length:")
+                )
+                self.headers.append(head)
+                self.requests.append(json.loads(await reader.readexactly(length)))
+                answer = self._answer()
+                if answer is None:
+                    await asyncio.Event().wait()
+                    return
+                writer.write(answer)
+                await writer.drain()
+
+    def _answer(self) -> bytes | None:
+        if self.always is not False:
+            return None if self.always is True else self.always
+        return self.bad.pop(0) if self.bad else reply(200, GOOD)

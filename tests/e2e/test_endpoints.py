@@ -1,0 +1,86 @@
+"""Agent endpoints that misbehave: faults are retried within bounds, then recorded; never a score."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.proctor import Server, proctor, rows
+from tests.e2e.scripted import ScriptedEndpoint, reply
+
+PLAN = """\
+name: bad
+controller: {worker}
+endpoints:
+  - {{name: scripted, base_url: "{endpoint}", api_key_env: SCRIPTED_KEY, deadline_s: 1, max_tries: 2, max_retry_s: 2}}
+agents:
+  - {{name: model, endpoint: scripted, concurrency: 2}}
+tasks:
+  - {{name: db-own}}
+limits: {{patience_s: 10}}
+"""
+KEY = "sk-canary-7f3a9c"
+TOO_LARGE = reply(200, b'{"choices": "' + b"x" * 10_000_000 + b'"}')
+MISBEHAVIOURS: dict[str, tuple[bytes | bool, str]] = {
+    "429": (reply(429, b'{"error": {"message": "slow down"}}', "Retry-After: 0"), "429"),
+    "500": (reply(500, b'{"error": {"message": "oops"}}'), "500"),
+    "garbage JSON": (reply(200, b"{{{{ not json"), "not a chat completion"),
+    "an empty choice": (reply(200, b'{"choices": []}'), "not a chat completion"),
+    "ten megabytes": (TOO_LARGE, "larger than"),
+    "never": (True, "no whole reply within"),
+}
+
+
+def plan(folder: Path, worker: Server, endpoint: ScriptedEndpoint) -> None:
+    (folder / "plan.yaml").write_text(PLAN.format(worker=worker.url, endpoint=endpoint.url))
+
+
+@pytest.mark.parametrize("name", MISBEHAVIOURS)
+def test_an_endpoint_that_always_fails_leaves_trials_unscored_with_the_cause(
+    name: str, tmp_path: Path, worker: Server, endpoint: ScriptedEndpoint
+) -> None:
+    endpoint.always, cause = MISBEHAVIOURS[name]
+    plan(tmp_path, worker, endpoint)
+    ended = proctor("run", "plan.yaml", "--name", "r", "--limit", "2", cwd=tmp_path, SCRIPTED_KEY=KEY)
+    assert ended.returncode == 1, ended.stderr
+    assert [(row["score"], row["reason"]) for row in rows("r", tmp_path)] == [(None, "agent_error")] * 2
+    assert cause in str(rows("r", tmp_path)[0]["cause"])
+    assert "unscored: " in ended.stdout
+    assert "proctor resume" in ended.stderr
+    assert len(endpoint.requests) == 4
+    assert all(KEY in head for head in endpoint.headers)
+
+    endpoint.always = False
+    resumed = proctor("resume", "r", cwd=tmp_path, SCRIPTED_KEY=KEY)
+    assert resumed.returncode == 0, resumed.stderr
+    assert [row["reason"] for row in rows("r", tmp_path)] == ["completed"] * 2
+    everything = b"".join(path.read_bytes() for path in (tmp_path / "runs" / "r").rglob("*") if path.is_file())
+    assert KEY.encode() not in everything
+    assert KEY not in ended.stdout + ended.stderr + resumed.stdout + resumed.stderr
+
+
+@pytest.mark.parametrize("name", MISBEHAVIOURS)
+def test_an_endpoint_that_fails_once_costs_a_retry_and_no_score(
+    name: str, tmp_path: Path, worker: Server, endpoint: ScriptedEndpoint
+) -> None:
+    bad = MISBEHAVIOURS[name][0]
+    endpoint.bad = [None if bad is True else bad]  # type: ignore[list-item]
+    plan(tmp_path, worker, endpoint)
+    ended = proctor("run", "plan.yaml", "--name", "r", "--limit", "2", cwd=tmp_path, SCRIPTED_KEY=KEY)
+    assert ended.returncode == 0, ended.stderr
+    assert len(endpoint.requests) == 3
+
+
+def test_a_budget_stops_the_run_and_a_higher_one_lets_it_go_on(
+    tmp_path: Path, worker: Server, endpoint: ScriptedEndpoint
+) -> None:
+    plan(tmp_path, worker, endpoint)
+    stopped = proctor("run", "plan.yaml", "--name", "r", "--set", "limits.run.tokens=440", cwd=tmp_path)
+    assert stopped.returncode == 1
+    assert "limits.run.tokens" in stopped.stderr
+    assert 4 <= len(endpoint.requests) <= 5
+    status = json.loads(proctor("status", "r", "--json", cwd=tmp_path).stdout)
+    assert (status["state"], status["pairs"][0]["unscored"]) == ("interrupted", 0)
+    resumed = proctor("resume", "r", "--set", "limits.run.tokens=1000000", cwd=tmp_path)
+    assert resumed.returncode == 0, resumed.stderr
+    assert len(endpoint.requests) == 20

@@ -1,0 +1,115 @@
+"""What a user can mend: one clear message, exit code 2, nothing begun."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.proctor import Server, proctor
+from tests.e2e.scripted import ScriptedEndpoint, reply
+
+LOCAL = """\
+agents: [{name: reference, builtin: reference}]
+tasks: [{name: own, environment: db, parameters: {engine: sqlite}}]
+"""
+
+
+def refused(folder: Path, plan: str, *says: str, **extra: str) -> None:
+    (folder / "plan.yaml").write_text(plan)
+    ended = proctor("run", "plan.yaml", "--name", "r", cwd=folder, **extra)
+    assert ended.returncode == 2, ended.stdout + ended.stderr
+    assert "Traceback" not in ended.stderr
+    for text in says:
+        assert text in ended.stderr
+    assert ended.stderr.count("Error:") == 1
+
+
+def test_a_malformed_plan(tmp_path: Path) -> None:
+    refused(tmp_path, LOCAL + "agents: [", "plan.yaml:3", "not YAML")
+    refused(tmp_path, LOCAL + "epochs: many\n", "plan.yaml:3: epochs", "correct this value")
+
+
+def test_an_unknown_task(tmp_path: Path, worker: Server) -> None:
+    refused(
+        tmp_path,
+        f"controller: {worker.url}\nagents: [{{name: reference, builtin: reference, endpoint: 'http://127.0.0.1:9/v1'}}]\n"
+        "tasks: [{name: os-dve}]\n",
+        "os-dve",
+        "db-own",
+    )
+    refused(tmp_path, LOCAL + "assignments: [{agents: [reference], tasks: [onw]}]\n", "unknown name 'onw'", "own")
+
+
+def test_a_wrong_key(tmp_path: Path, worker: Server, endpoint: ScriptedEndpoint) -> None:
+    endpoint.always = reply(401, b'{"error": {"message": "Incorrect API key", "code": "invalid_api_key"}}')
+    plan = f"controller: {worker.url}\nagents: [{{name: m, endpoint: '{endpoint.url}'}}]\ntasks: [{{name: db-own}}]\n"
+    (tmp_path / "plan.yaml").write_text(plan)
+    ended = proctor("run", "plan.yaml", "--name", "r", cwd=tmp_path, OPENAI_API_KEY="sk-wrong-123456")
+    assert ended.returncode == 2
+    assert "agent m" in ended.stderr
+    assert "401" in ended.stderr
+    assert "OPENAI_API_KEY" in ended.stderr
+    assert "sk-wrong" not in ended.stderr + ended.stdout
+    assert len(endpoint.requests) <= 16
+    endpoint.always = False
+    resumed = proctor("resume", "r", cwd=tmp_path, OPENAI_API_KEY="sk-right-123456")
+    assert resumed.returncode == 0, resumed.stderr
+
+
+def test_an_unreachable_controller(tmp_path: Path) -> None:
+    refused(
+        tmp_path,
+        "controller: http://127.0.0.1:9\nlimits: {patience_s: 1}\nagents: [{name: m}]\ntasks: [{name: own}]\n",
+        "controller http://127.0.0.1:9",
+    )
+
+
+def test_a_wrong_token_for_the_controller(tmp_path: Path, worker: Server) -> None:
+    plan = f"controller: {worker.url}\nagents: [{{name: m}}]\ntasks: [{{name: db-own}}]\n"
+    refused(tmp_path, plan, "token", PROCTOR_TOKEN="wrong")
+
+
+def test_a_built_in_agent_without_its_tasks_data(tmp_path: Path, worker: Server) -> None:
+    plan = f"controller: {worker.url}\nagents: [{{name: naive, builtin: naive}}]\ntasks: [{{name: db-own}}]\n"
+    refused(tmp_path, plan, "agents.naive", "environment", "endpoint")
+
+
+def test_a_data_set_with_a_broken_record(tmp_path: Path) -> None:
+    (tmp_path / "broken.jsonl").write_text('{"description": "half a rec\n')
+    refused(
+        tmp_path,
+        "agents: [{name: reference, builtin: reference}]\ntasks: [{name: own, environment: db, data: broken.jsonl}]\n",
+        "broken.jsonl",
+        "own",
+    )
+
+
+def test_a_changed_plan_is_refused_on_resume_with_what_changed(tmp_path: Path) -> None:
+    (tmp_path / "plan.yaml").write_text(LOCAL)
+    assert proctor("run", "plan.yaml", "--name", "r", "--limit", "1", cwd=tmp_path).returncode == 0
+    (tmp_path / "plan.yaml").write_text(LOCAL + "epochs: 2\n")
+    ended = proctor("resume", "r", cwd=tmp_path)
+    assert ended.returncode == 2
+    assert "epochs: 1 -> 2" in ended.stderr
+
+
+def test_changed_data_are_refused_on_resume(tmp_path: Path) -> None:
+    import environments.database
+
+    shipped = Path(str(environments.database.__file__)).parent / "samples" / "select.jsonl"
+    data = tmp_path / "data.jsonl"
+    data.write_text(shipped.read_text())
+    plan = LOCAL.replace("environment: db,", "environment: db, data: data.jsonl,")
+    (tmp_path / "plan.yaml").write_text(plan)
+    assert proctor("run", "plan.yaml", "--name", "r", "--limit", "1", cwd=tmp_path).returncode == 0
+    first, rest = data.read_text().split("\n", 1)
+    data.write_text(first.replace("?", "!", 1) + "\n" + rest)
+    ended = proctor("resume", "r", cwd=tmp_path)
+    assert ended.returncode == 2
+    assert "task own: its data, prompts or settings changed" in ended.stderr
+
+
+@pytest.mark.parametrize("command", ["status", "report", "resume", "export"])
+def test_an_unknown_run(command: str, tmp_path: Path) -> None:
+    ended = proctor(command, "nothing", cwd=tmp_path)
+    assert ended.returncode == 2
+    assert "no run 'nothing'" in ended.stderr
