@@ -52,7 +52,7 @@ class Account:
                     cursor.execute(_insert(table, connection))
         except pymysql.MySQLError as error:
             self._fault_if_lost(error)
-            with connection.cursor() as cursor:
+            with suppress(pymysql.MySQLError), connection.cursor() as cursor:
                 cursor.execute(f"DROP TABLE IF EXISTS {quoted(table.name)}")
             return self._error_text(error)
         return None
@@ -124,8 +124,8 @@ class Account:
     def _commit(self, connection: Connection) -> None:
         """End the transaction, as the published code does after each statement.
 
-        Where the server refuses, an XA transaction is under way; it ends with the connection, and never gets as far as
-        its second phase, in which it would outlive the session and lock the table.
+        Where the server refuses, an XA transaction is under way; it ends with the connection, before another statement
+        can prepare it: then it would outlive the session and lock the table.
         """
         try:
             connection.commit()

@@ -393,6 +393,23 @@ async def test_11_a_user_sees_no_other_sample(engine: MySqlEngine, admin: Admin)
         )
 
 
+@pytest.mark.parametrize(
+    "table",
+    [
+        Table(name="t", columns=("a", "A"), rows=(("1", "2"),)),
+        Table(name="t", columns=("a", "b"), rows=(("1", "2"), ("3",))),
+        Table(name="t", columns=("a",), rows=(("1", "2"),)),
+        Table(name="t" * 70, columns=("a",), rows=(("1",),)),
+    ],
+)
+async def test_a_table_mysql_refuses_is_not_there_and_the_session_goes_on(engine: MySqlEngine, table: Table) -> None:
+    async with engine.session(table) as session:
+        assert session.setup_error
+        assert session.setup_error[:4].isdigit()
+        assert await session.run("SHOW TABLES") == "[]"
+        assert (await session.table_hash()).sql is None
+
+
 async def test_two_statements_in_a_block_are_one_error(engine: MySqlEngine) -> None:
     async with engine.session(PEOPLE) as session:
         assert (await session.run("SELECT 1; SELECT 2")).startswith("1064 (42000)")
