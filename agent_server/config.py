@@ -86,6 +86,15 @@ class AgentServerConfig(Value):
                 raise ValueError(f"tasks: agent {agent.name!r} of kind {agent.kind} needs some; name a task file")
         return self
 
+    def relative_to(self, folder: Path) -> "AgentServerConfig":
+        """The same configuration with all paths taken relative to a folder, normally its file's own."""
+        tasks = tuple(task.relative_to(folder) for task in self.tasks)
+        agents = tuple(
+            agent.model_copy(update={"path": folder / agent.path}) if isinstance(agent, RecordedConfig) else agent
+            for agent in self.agents
+        )
+        return self.model_copy(update={"tasks": tasks, "agents": agents})
+
     def token(self) -> SecretStr | None:
         """The token that requests must show. Raises FileError where one is needed and missing."""
         token = setting(self.token_env)

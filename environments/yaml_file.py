@@ -13,6 +13,8 @@ from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 Model = TypeVar("Model", bound=BaseModel)
 Location = tuple[int | str, ...]
 MAX_BYTES = 1 << 20
+SECRET_FIELDS = ("api_key_env", "token_env")
+"""A key pasted here by mistake must not be shown."""
 MAX_DEPTH = 50
 MAX_VALUES = 200_000
 """Values a file may hold once its aliases are replaced by what they stand for."""
@@ -160,7 +162,9 @@ def _explain(name: str, root: Node | None, overridden: dict[Location, str], prob
     fix = "remove it or correct its spelling" if problem["type"] == "extra_forbidden" else "correct this value"
     if problem["type"] == "missing":
         fix = "add this field"
-    given = "" if problem["type"] in ("missing", "extra_forbidden") else f" (got {_short(problem.get('input'))})"
+    secret = bool(location) and location[-1] in SECRET_FIELDS
+    unsaid = secret or problem["type"] in ("missing", "extra_forbidden")
+    given = "" if unsaid else f" (got {_short(problem.get('input'))})"
     place = next(
         (f"--set {override}" for path, override in overridden.items() if location[: len(path)] == path),
         f"{name}:{_line(root, location)}",

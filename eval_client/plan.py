@@ -15,6 +15,7 @@ from environments.yaml_file import FileError, load, parse
 Name = Annotated[str, Field(pattern=NAME)]
 BUILTIN_ENDPOINT = "built-in"
 DEFAULT_ENDPOINT = "default"
+VARIABLE = r"^[A-Za-z_][A-Za-z0-9_]*$"
 
 
 class Endpoint(Value):
@@ -23,7 +24,7 @@ class Endpoint(Value):
     name: Name
     base_url: str | None = Field(default=None, pattern=r"^https?://")
     """Up to and including `/v1`; `OPENAI_BASE_URL` if absent."""
-    api_key_env: str = "OPENAI_API_KEY"
+    api_key_env: str = Field(default="OPENAI_API_KEY", pattern=VARIABLE)
     """The NAME of the environment variable that holds the key. Keys never stand in a plan."""
     concurrency: int = Field(default=16, ge=1, le=10_000)
     """Trials in flight at once over all agents of this endpoint; shrinks on 429 and recovers."""
@@ -119,7 +120,7 @@ class Plan(Value):
     """How often each agent plays each sample."""
     controller: str = Field(default="local", pattern=r"^(local|https?://.*)$")
     """`local`: workers are started for this run and stopped after it. Else a controller's or a lone worker's URL."""
-    token_env: str = "PROCTOR_TOKEN"
+    token_env: str = Field(default="PROCTOR_TOKEN", pattern=VARIABLE)
     """The NAME of the environment variable with the controller's bearer token."""
     route: Literal["auto", "direct", "relayed"] = "auto"
     """Whether turns go straight to the worker that holds the session, or through the controller."""
@@ -155,8 +156,8 @@ class Plan(Value):
             agent = self.agent(name)
             if played in remote and agent.builtin is not None and agent.endpoint is None:
                 raise ValueError(
-                    f"agents.{name}: a built-in agent must know task {played!r}; add the task's `environment` and data, "
-                    "or the agent's `endpoint`"
+                    f"agents.{name}: a built-in agent must know task {played!r}; add the task's `environment` and "
+                    "data, or the agent's `endpoint`"
                 )
         if self.controller == "local":
             for task in self.tasks:

@@ -4,9 +4,9 @@ import asyncio
 import os
 import re
 import socket
-import sys
 import threading
 from collections.abc import Callable, Coroutine
+from importlib.util import find_spec
 from types import FrameType
 
 import uvicorn
@@ -199,7 +199,8 @@ def _run(run: Callable[[], Coroutine[None, None, None]], listener: socket.socket
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    if sys.platform == "win32":
+    """uvloop's where the extra `fast` is installed, else asyncio's own."""
+    if find_spec("uvloop") is None:
         return None
     import uvloop
 

@@ -122,7 +122,7 @@ def agents(
     with told():
         try:
             if config is not None:
-                loaded = load(config, AgentServerConfig)
+                loaded = load(config, AgentServerConfig).relative_to(config.parent)
             else:
                 chosen = agents or ("reference=reference", "naive=naive", "random=random")
                 loaded = AgentServerConfig(

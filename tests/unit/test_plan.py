@@ -49,6 +49,7 @@ def test_a_small_plan_loads_with_every_agent_on_every_task(tmp_path: Path) -> No
         (("endpoint: shared", "endpoint: other"), None, "unknown name 'other'"),
         (("model: gpt-9", "model: [1]"), 5, "agents.0.model"),
         (("name: small", "name: ../up"), 1, "name"),
+        (("concurrency: 4", "api_key_env: sk-canary-1234"), 11, "endpoints.0.api_key_env"),
         (("concurrency: 4", "concurrency: 0"), 11, "endpoints.0.concurrency"),
     ],
 )
@@ -60,6 +61,7 @@ def test_a_mistake_names_file_line_field_and_fix(
         load_plan(path)
     message = str(refused.value)
     assert says in message
+    assert "canary" not in message
     assert message.startswith(f"{path}:{line}:" if line else f"{path}")
 
 
