@@ -1,0 +1,77 @@
+"""A Docker engine of a test's own, to be stopped and started again."""
+
+import contextlib
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import docker
+
+IMAGE = "proctor-os:latest"
+START_S = 60.0
+
+
+class OwnEngine:
+    """dockerd with its own data, sockets and containers."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._process: subprocess.Popen[bytes] | None = None
+        self.host = f"unix://{folder / 'docker.sock'}"
+
+    def start(self) -> None:
+        """Start it, and wait until it answers."""
+        name = self._folder.name
+        command = [
+            *("dockerd", "--data-root", str(self._folder / "data"), "--exec-root", str(self._folder / "exec")),
+            *("--pidfile", str(self._folder / "pid"), "--host", self.host, "--bridge=none", "--iptables=false"),
+            *("--ip6tables=false", "--ip-forward=false", "--shutdown-timeout=1", f"--containerd-namespace={name}"),
+            f"--containerd-plugins-namespace={name}-plugins",
+        ]
+        with (self._folder / "log").open("ab") as log:
+            self._process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+        give_up = time.monotonic() + START_S
+        while not self._accepts():
+            assert time.monotonic() < give_up, (self._folder / "log").read_text()[-2000:]
+            time.sleep(0.05)
+        with contextlib.closing(self.client()) as client:
+            client.ping()
+
+    def _accepts(self) -> bool:
+        with socket.socket(socket.AF_UNIX) as probe:
+            return probe.connect_ex(str(self._folder / "docker.sock")) == 0
+
+    def client(self) -> docker.DockerClient:
+        """A client of this engine; to be closed."""
+        return docker.DockerClient(base_url=self.host, timeout=120)
+
+    def stop(self) -> None:
+        """SIGTERM, as a system does; its containers end with it."""
+        assert self._process is not None
+        self._process.terminate()
+        self._process.wait(timeout=60)
+
+    def containers(self) -> int:
+        """How many containers there are, stopped ones too."""
+        with contextlib.closing(self.client()) as client:
+            return len(client.api.containers(all=True))
+
+
+@contextlib.contextmanager
+def own_engine() -> Iterator[OwnEngine]:
+    """An engine with the base image, copied from the one that DOCKER_HOST names."""
+    folder = Path(tempfile.mkdtemp(prefix="proctor-e2e-", dir="/tmp"))
+    engine = OwnEngine(folder)
+    engine.start()
+    try:
+        with contextlib.closing(docker.from_env(timeout=120)) as source, contextlib.closing(engine.client()) as target:
+            target.images.load(b"".join(source.images.get(IMAGE).save(named=True)))
+        yield engine
+    finally:
+        with contextlib.suppress(AssertionError):
+            engine.stop()
+        shutil.rmtree(folder, ignore_errors=True)

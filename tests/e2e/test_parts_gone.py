@@ -1,0 +1,109 @@
+"""Parts that go away in mid-run: no score changes, the cause is recorded, and resume completes the run."""
+
+import json
+import os
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.docker_engine import own_engine
+from tests.e2e.proctor import Server, begin, proctor, rows, server
+
+PLAN = """\
+name: gone
+controller: {worker}
+agents:
+  - {{name: reference, builtin: reference, endpoint: "{agents}", concurrency: 3}}
+  - {{name: naive, builtin: naive, endpoint: "{agents}", concurrency: 3}}
+tasks:
+  - {task}
+limits: {{attempts: 1, patience_s: 20}}
+"""
+AGENTS = """\
+token_env: PROCTOR_TOKEN
+tasks: [{task}]
+agents:
+  - {{name: reference, kind: reference, latency_s: 0.2}}
+  - {{name: naive, kind: naive, latency_s: 0.2}}
+"""
+KEY = {"OPENAI_API_KEY": "token-of-the-tests"}
+
+
+def run_through(folder: Path, task: str, break_it: Callable[[Server], None], mend_it: Callable[[], None]) -> None:
+    """A whole run; then one in which a part goes away after the first turns and comes back before the resume."""
+    (folder / "tasks.yaml").write_text(f"tasks: [{task}]\n")
+    (folder / "agents.yaml").write_text(AGENTS.format(task=task))
+    with (
+        server("agents", "--config", "agents.yaml", cwd=folder) as agents,
+        server("worker", "--tasks", "tasks.yaml", cwd=folder) as worker,
+    ):
+        (folder / "plan.yaml").write_text(PLAN.format(worker=worker.url, agents=agents.url, task=task))
+        whole = proctor("run", "plan.yaml", "--name", "whole", cwd=folder, **KEY)
+        assert whole.returncode == 0, whole.stdout + whole.stderr
+        calls = agents.metric("proctor_agent_requests_total")
+
+        client = begin("run", "plan.yaml", "--name", "broken", cwd=folder, **KEY)
+        while agents.metric("proctor_agent_requests_total") < calls + 12:
+            assert client.poll() is None, client.communicate()
+            time.sleep(0.02)
+        break_it(worker)
+        output, errors = client.communicate(timeout=200)
+        assert client.returncode == 1, output + errors
+        assert "resume with" in errors
+        before = {row["id"]: row for row in rows("broken", folder)}
+        unscored = [row for row in before.values() if row["score"] is None]
+        assert unscored
+        assert {row["reason"] for row in unscored} == {"task_error"}
+        assert all(row["cause"] for row in unscored)
+        expected = {row["id"]: row for row in rows("whole", folder)}
+        assert all(
+            row["score"] == expected[number]["score"] for number, row in before.items() if row["score"] is not None
+        )
+
+        mend_it()
+        resumed = proctor("resume", "broken", cwd=folder, **KEY)
+        assert resumed.returncode == 0, resumed.stdout + resumed.stderr
+        assert scores(rows("broken", folder)) == scores(list(expected.values()))
+        assert json.loads(proctor("status", "broken", "--json", cwd=folder).stdout)["state"] == "finished"
+
+
+def scores(of: list[dict[str, object]]) -> list[tuple[object, ...]]:
+    return [tuple(row[name] for name in ("agent", "sample", "epoch", "reason", "score", "turns")) for row in of]
+
+
+def mariadbd_of(ancestor: int) -> int:
+    """The pid of the database server that a process has started."""
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and (entry / "comm").read_text().strip() == "mariadbd" and ancestor in parents(entry):
+            return int(entry.name)
+    raise AssertionError("no mariadbd below this worker")
+
+
+def parents(entry: Path) -> list[int]:
+    found = []
+    while (parent := int((entry / "stat").read_text().rsplit(")", 1)[1].split()[1])) > 1:
+        found.append(parent)
+        entry = Path("/proc") / str(parent)
+    return found
+
+
+@pytest.mark.mariadb
+def test_a_killed_database_server_costs_no_score_and_the_run_is_completed(tmp_path: Path) -> None:
+    def kill(worker: Server) -> None:
+        os.kill(mariadbd_of(worker.process.pid), signal.SIGKILL)
+
+    run_through(tmp_path, "{name: db-own, environment: db, capacity: 6}", kill, lambda: None)
+
+
+@pytest.mark.docker
+def test_a_stopped_docker_daemon_costs_no_score_and_the_run_is_completed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with own_engine() as engine:
+        monkeypatch.setenv("DOCKER_HOST", engine.host)
+        task = "{name: os-own, environment: os, capacity: 6, parameters: {pool: 2}}"
+        run_through(tmp_path, task, lambda _: engine.stop(), engine.start)
+        assert engine.containers() == 0
