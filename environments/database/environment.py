@@ -6,8 +6,9 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field, JsonValue, PrivateAttr, SecretStr, model_validator
 
@@ -16,6 +17,7 @@ from environments.database import answers, dataset, errata, policies, prompt
 from environments.database.actions import Answer, Malformed, Operation, read
 from environments.database.dataset import Entry
 from environments.database.engine import Engine, Session
+from environments.database.private_server import installed
 from environments.database.server import PASSWORD_VARIABLE, RunningServer, Server, parse_url
 from environments.database.sqlite_engine import SqliteEngine
 from environments.database.summary import summarize
@@ -52,6 +54,8 @@ class Database(Environment):
     """A statement that takes longer is killed, and the agent reads the error."""
     overlay: Path | None = None
     """Corrections for the errata profile; None for those shipped with Proctor."""
+
+    max_turns: ClassVar[int | None] = prompt.STATEMENTS + 1
 
     _engine: Engine | None = PrivateAttr(default=None)
 
@@ -109,6 +113,10 @@ class Database(Environment):
                 yield
             finally:
                 self._engine = None
+
+    @classmethod
+    def suited_parameters(cls) -> dict[str, JsonValue]:
+        return {} if installed() and find_spec("pymysql") else {"engine": "sqlite"}
 
     def comparable(self) -> str | None:
         if self.engine == "sqlite":

@@ -174,6 +174,11 @@ class PrivateServer(Server):
         raise EnvironmentFault("\n".join([f"mariadbd {what}; the end of its log:", *lines]))
 
 
+def installed() -> bool:
+    """Whether a private server can be started on this machine."""
+    return all(shutil.which(name, path=_SEARCH) for name in ("mariadbd", "mariadb-install-db"))
+
+
 def _program(name: str) -> str:
     path = shutil.which(name, path=_SEARCH)
     if path is None:
