@@ -1,0 +1,76 @@
+"""The whole public dev data of OS and DB, through controller, worker and agent server as processes of their own."""
+
+import json
+import random
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.proctor import Server, begin, proctor, rows, server
+from tests.support import ROOT
+
+pytestmark = [pytest.mark.shared, pytest.mark.docker, pytest.mark.mariadb]
+PLAN = str(ROOT / "examples" / "agentbench-dev.yaml")
+CALLS = "proctor_agent_requests_total"
+KEY = {"OPENAI_API_KEY": "token-of-the-tests"}
+CONCURRENCY = 2
+AGENTS = ("reference", "naive", "random")
+
+
+@pytest.fixture(scope="module")
+def farm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Server, list[str]]]:
+    """A folder, the agent server, and the options that point the plan at the running servers."""
+    folder = tmp_path_factory.mktemp("farm")
+    with (
+        server("agents", f"--tasks={PLAN}", cwd=folder) as agents,
+        server("controller", cwd=folder) as controller,
+        server("worker", f"--tasks={PLAN}", f"--controller={controller.url}", cwd=folder),
+    ):
+        options = [f"--set=controller={controller.url}"]
+        for name in AGENTS:
+            options += [f"--set=agents.{name}.endpoint={agents.url}", f"--set=agents.{name}.concurrency={CONCURRENCY}"]
+        yield folder, agents, options
+
+
+def scores(run: str, folder: Path) -> list[tuple[object, ...]]:
+    return [
+        tuple(row[key] for key in ("agent", "task", "sample", "reason", "score", "turns")) for row in rows(run, folder)
+    ]
+
+
+def test_reference_reaches_the_published_figures_and_kills_change_nothing(
+    farm: tuple[Path, Server, list[str]],
+) -> None:
+    folder, agents, options = farm
+    whole = proctor("run", PLAN, "--name", "whole", "-q", *options, cwd=folder, **KEY)
+    assert whole.returncode == 0, whole.stdout + whole.stderr
+    report = json.loads(proctor("report", "whole", "--json", cwd=folder).stdout)
+    pairs = {(pair["agent"], pair["task"]): pair for pair in report["pairs"]}
+    assert {key: (pair["planned"], pair["scored"]) for key, pair in pairs.items()} == {
+        (agent, task): (count, count) for agent in AGENTS for task, count in (("os-dev", 26), ("db-dev", 60))
+    }
+    assert pairs["reference", "os-dev"]["value"] == pytest.approx(25 / 26)
+    assert pairs["reference", "db-dev"]["value"] == 1.0
+    assert all(pairs[agent, task]["value"] < 0.3 for agent in ("naive", "random") for task in ("os-dev", "db-dev"))
+    uninterrupted = int(agents.metric(CALLS))
+
+    chance, kills = random.Random(5), 0
+    client = begin("run", PLAN, "--name", "killed", *options, cwd=folder, **KEY)
+    while client.poll() is None:
+        target = agents.metric(CALLS) + chance.randrange(20, 70)
+        while client.poll() is None and agents.metric(CALLS) < target:
+            time.sleep(0.01)
+        if client.poll() is None and kills < 6:
+            client.send_signal(signal.SIGKILL)
+            client.communicate()
+            kills += 1
+            client = begin("resume", "killed", *options, cwd=folder, **KEY)
+    _, errors = client.communicate()
+    assert client.returncode == 0, errors
+    assert kills >= 5
+    assert scores("killed", folder) == scores("whole", folder)
+    in_flight = CONCURRENCY * len(AGENTS)
+    assert agents.metric(CALLS) - uninterrupted <= uninterrupted + kills * in_flight
