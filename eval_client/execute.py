@@ -77,7 +77,13 @@ async def execute(order: Order, watch: Callable[[Scene], contextlib.AbstractCont
     plan = order.plan
     async with http_client() as http, _servers(order) as local:
         token = local.token if local.controller else os.environ.get(plan.token_env)
-        client = TaskClient(local.controller or plan.controller, http, token, patience_s=plan.limits.patience_s)
+        client = TaskClient(
+            local.controller or plan.controller,
+            http,
+            token,
+            patience_s=plan.limits.patience_s,
+            relayed=plan.route == "relayed",
+        )
         if local.controller:
             await _await_tasks(plan, client)
         listed = await _list_samples(plan, client)

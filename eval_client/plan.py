@@ -122,8 +122,9 @@ class Plan(Value):
     """`local`: workers are started for this run and stopped after it. Else a controller's or a lone worker's URL."""
     token_env: str = Field(default="PROCTOR_TOKEN", pattern=VARIABLE)
     """The NAME of the environment variable with the controller's bearer token."""
-    route: Literal["auto", "direct", "relayed"] = "auto"
-    """Whether turns go straight to the worker that holds the session, or through the controller."""
+    route: Literal["auto", "relayed"] = "auto"
+    """`auto`: turns go straight to the worker that holds the session where it can be reached, else through the
+    controller; `relayed`: always through the controller."""
     local: Local = Local()
     endpoints: tuple[Endpoint, ...] = ()
     agents: tuple[AgentEntry, ...] = Field(min_length=1)

@@ -89,16 +89,20 @@ class Runner:
         self._refused: dict[str, str] = {}
         self._error: BaseException | None = None
         self.flow = Flow({agent.name: plan.endpoint_of(agent).name for agent in plan.agents})
+        for name, limit in endpoints.limits.items():
+            self.flow.limit_endpoint(name, limit.capacity)
+        for agent in plan.agents:
+            self.flow.limit_agent(agent.name, agent.concurrency)
+        for task in plan.tasks:
+            self.flow.limit_task(task.name, 0)
+        for pair in plan.pairs():
+            self.flow.owe(pair, 0)
 
     async def run(self, owed: Sequence[Trial], under_way: set[int]) -> Ended:
         """Play everything owed. Raises Fenced when another client has taken the run over."""
-        for agent in self.plan.agents:
-            self.flow.limit_agent(agent.name, agent.concurrency)
-        for name in {task.name for task in self.plan.tasks} | {trial.task for trial in owed}:
-            self.flow.limit_task(name, 0)
         for trial in owed:
             self._owe(self._recall(trial) if trial.id in under_way else _Owed(trial, Past()))
-        self.endpoint_limits_changed()
+        self._pump()
         try:
             await self._idle.wait()
         finally:

@@ -1,7 +1,7 @@
 """Shows a run under way: a live screen on a terminal, plain lines elsewhere, the same facts on both."""
 
+import asyncio
 import contextlib
-import threading
 import time
 from collections.abc import Callable, Iterator
 
@@ -15,7 +15,7 @@ from rich.table import Table
 from environments.types import Value
 from eval_client.execute import Scene
 
-LIVE_PER_S = 4
+LIVE_EVERY_S = 0.25
 PLAIN_EVERY_S = 5.0
 
 
@@ -155,10 +155,9 @@ def table(run: RunView) -> Group:
 
 @contextlib.contextmanager
 def screen(scene: Scene, console: Console, quiet: bool) -> Iterator[None]:
-    """Show the run while inside. Nothing when quiet; lines when the console is no terminal."""
+    """Show the run while inside. Nothing when quiet; lines when the console is no terminal. Needs a running loop."""
     begun = time.monotonic()
-    progress = scene.runner.progress
-    done = sum(progress.scored.values())
+    done = sum(scene.runner.progress.scored.values())
 
     def now() -> RunView:
         return view(scene, begun, done, time.monotonic())
@@ -166,29 +165,34 @@ def screen(scene: Scene, console: Console, quiet: bool) -> Iterator[None]:
     if quiet:
         yield
     elif console.is_terminal:
-        with Live(get_renderable=lambda: table(now()), console=console, refresh_per_second=LIVE_PER_S):
-            yield
+        with Live(table(now()), console=console, auto_refresh=False) as live:
+            with _every(LIVE_EVERY_S, lambda: live.update(table(now()), refresh=True)):
+                yield
+            live.update(table(now()), refresh=True)
     else:
-        with _lines(console, lambda: line(now())):
+
+        def print_line() -> None:
+            console.print(line(now()), soft_wrap=True, markup=False, highlight=False)
+
+        with _every(PLAIN_EVERY_S, print_line):
             yield
+        print_line()
 
 
 @contextlib.contextmanager
-def _lines(console: Console, text: Callable[[], str]) -> Iterator[None]:
-    ended = threading.Event()
+def _every(seconds: float, show: Callable[[], None]) -> Iterator[None]:
+    """Show again and again while inside, in the running loop, where nothing changes meanwhile."""
 
-    def print_lines() -> None:
-        while not ended.wait(PLAIN_EVERY_S):
-            console.print(text(), soft_wrap=True, markup=False, highlight=False)
+    async def repeat() -> None:
+        while True:
+            await asyncio.sleep(seconds)
+            show()
 
-    printer = threading.Thread(target=print_lines, daemon=True)
-    printer.start()
+    showing = asyncio.create_task(repeat())
     try:
         yield
     finally:
-        ended.set()
-        printer.join()
-        console.print(text(), soft_wrap=True, markup=False, highlight=False)
+        showing.cancel()
 
 
 def _clock(seconds: float | None) -> str:

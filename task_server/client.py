@@ -47,7 +47,8 @@ class TaskClient:
     """Calls to one task server, a worker or a controller, and to the workers that its sessions are pinned to.
 
     All raise TaskServerError: what can't be helped by trying again at once, the rest after `patience_s` of trying.
-    A step may take up to `step_s`, while its server keeps saying that it is in work.
+    A step may take up to `step_s`, while its server keeps saying that it is in work. With `relayed`, nothing goes
+    straight to a worker.
     """
 
     def __init__(
@@ -58,12 +59,14 @@ class TaskClient:
         *,
         patience_s: float = 60.0,
         step_s: float = 1800.0,
+        relayed: bool = False,
     ) -> None:
         self._url = url.rstrip("/")
         self._caller = Caller(http, token)
         self._prober = Caller(http, None)
         self._patience_s = patience_s
         self._step_s = step_s
+        self._relayed = relayed
         self._probes: dict[str, asyncio.Task[bool]] = {}
 
     async def tasks(self, after: str | None = None, wait_s: float = 0.0) -> TaskList:
@@ -165,7 +168,7 @@ class TaskClient:
     async def _routed(self, url: str, call: Callable[[str], Awaitable[Answer]]) -> Answer:
         """A call to the pinned worker, or through the controller where the worker can't be reached."""
         url = url.rstrip("/")
-        if url != self._url and await self._reachable(url):
+        if url != self._url and not self._relayed and await self._reachable(url):
             try:
                 return await call(url)
             except ServerUnreachable:

@@ -35,7 +35,7 @@ def proctor(*arguments: str, cwd: Path, **extra: str) -> subprocess.CompletedPro
 
 
 def begin(*arguments: str, cwd: Path, **extra: str) -> subprocess.Popen[str]:
-    """`proctor ...` under way."""
+    """`proctor ...` under way; to be waited for."""
     pipe = subprocess.PIPE
     return subprocess.Popen(
         [*COMMAND, *arguments], cwd=cwd, env=environment(**extra), stdout=pipe, stderr=pipe, text=True

@@ -1,0 +1,106 @@
+"""Ctrl-C once drains, twice stops at once; both leave a run that resumes. One client at a time. Replays."""
+
+import json
+import os
+import pty
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.proctor import COMMAND, Server, begin, environment, proctor, rows, server
+
+TASK = "{name: db-own, environment: db, parameters: {engine: sqlite}}"
+AGENTS = f"""\
+tasks: [{TASK}]
+agents:
+  - {{name: reference, kind: reference, latency_s: 0.5}}
+"""
+CALLS = "proctor_agent_requests_total"
+KEY = {"OPENAI_API_KEY": "token-of-the-tests"}
+
+
+@pytest.fixture
+def agents(tmp_path: Path) -> Iterator[Server]:
+    (tmp_path / "agents.yaml").write_text(AGENTS)
+    with server("agents", "--config", "agents.yaml", cwd=tmp_path) as running:
+        agent = f'{{name: reference, builtin: reference, endpoint: "{running.url}", concurrency: 4}}'
+        (tmp_path / "plan.yaml").write_text(f"name: stop\nagents: [{agent}]\ntasks: [{TASK}]\n")
+        yield running
+
+
+def wait_for_calls(agents: Server, calls: int) -> None:
+    while agents.metric(CALLS) < calls:
+        time.sleep(0.01)
+
+
+def test_ctrl_c_once_plays_what_is_under_way_to_its_end(tmp_path: Path, agents: Server) -> None:
+    client = begin("run", "plan.yaml", "--name", "r", cwd=tmp_path, **KEY)
+    wait_for_calls(agents, 6)
+    client.send_signal(signal.SIGINT)
+    _, errors = client.communicate(timeout=60)
+    assert client.returncode == 130
+    assert "resume with: proctor resume runs/r" in errors
+    pair = json.loads(proctor("status", "r", "--json", cwd=tmp_path).stdout)["pairs"][0]
+    assert 4 <= pair["scored"] < pair["planned"]
+    assert pair["unscored"] == 0
+    turns = sum(int(str(row["turns"])) for row in rows("r", tmp_path) if row["score"] is not None)
+    assert agents.metric(CALLS) == turns
+
+
+def test_ctrl_c_twice_stops_at_once_and_resume_pays_only_for_what_was_in_flight(tmp_path: Path, agents: Server) -> None:
+    client = begin("run", "plan.yaml", "--name", "r", cwd=tmp_path, **KEY)
+    wait_for_calls(agents, 6)
+    client.send_signal(signal.SIGINT)
+    client.send_signal(signal.SIGINT)
+    _, errors = client.communicate(timeout=60)
+    assert client.returncode == 130
+    assert "proctor resume" in errors
+    resumed = proctor("resume", "r", cwd=tmp_path, **KEY)
+    assert resumed.returncode == 0, resumed.stderr
+    turns = sum(int(str(row["turns"])) for row in rows("r", tmp_path))
+    assert turns <= agents.metric(CALLS) <= turns + 4
+
+
+def test_a_second_client_is_refused_and_status_works_beside_a_run(tmp_path: Path, agents: Server) -> None:
+    client = begin("run", "plan.yaml", "--name", "r", cwd=tmp_path, **KEY)
+    wait_for_calls(agents, 4)
+    second = proctor("resume", "r", cwd=tmp_path, **KEY)
+    assert second.returncode == 2
+    assert "another client" in second.stderr
+    assert json.loads(proctor("status", "r", "--json", cwd=tmp_path).stdout)["state"] == "running"
+    assert proctor("report", "r", cwd=tmp_path).returncode == 0
+    _, errors = client.communicate(timeout=60)
+    assert client.returncode == 0, errors
+
+
+def test_a_recorded_run_replays_to_the_same_table(tmp_path: Path, agents: Server) -> None:
+    assert proctor("run", "plan.yaml", "--name", "r", "-q", cwd=tmp_path, **KEY).returncode == 0
+    assert proctor("export", "r", "--what", "turns", "--to", "turns.jsonl", cwd=tmp_path).returncode == 0
+    with server("agents", "--agent=reference=recorded:turns.jsonl", cwd=tmp_path) as recorded:
+        options = ("--set", f"agents.reference.endpoint={recorded.url}")
+        again = proctor("run", "plan.yaml", "--name", "again", *options, cwd=tmp_path, **KEY)
+        assert again.returncode == 0, again.stderr
+    assert rows("again", tmp_path) == rows("r", tmp_path)
+
+
+def test_the_live_screen_shows_every_pair_on_a_terminal(tmp_path: Path, agents: Server) -> None:
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.chdir(tmp_path)
+        command = [*COMMAND, "run", "plan.yaml", "--name", "r", "--limit", "4"]
+        os.execvpe(command[0], command, {**environment(**KEY), "TERM": "xterm", "COLUMNS": "100", "LINES": "40"})
+    seen = b""
+    try:
+        while chunk := os.read(terminal, 4096):
+            seen += chunk
+    except OSError:
+        pass  # the terminal's other end is closed
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0, seen.decode()
+    text = seen.decode()
+    assert "waits for" in text
+    assert "task db-own" in text
+    assert "4/4" in text
+    assert "\x1b[31m" not in text  # NO_COLOR is set
