@@ -14,6 +14,7 @@ install_packages() {
     find_python >/dev/null
     "$(find_python)" -c 'import ensurepip, venv' 2>/dev/null || missing+=(python3-venv)
     command -v mariadbd >/dev/null || missing+=(mariadb-server)
+    compgen -G '/usr/lib/postgresql/*/bin/postgres' >/dev/null || missing+=(postgresql)
     command -v debootstrap >/dev/null || missing+=(debootstrap)
     command -v dockerd >/dev/null || missing+=(docker.io)
     ((${#missing[@]})) || return 0
@@ -69,6 +70,7 @@ PROGRAM
 ensure_rootfs() {
     local mirror
     [[ -f $STATE/rootfs.tar ]] && return
+    compgen -G '/usr/lib/postgresql/*/bin/postgres' >/dev/null || missing+=(postgresql)
     command -v debootstrap >/dev/null || return
     say "debootstrap of the base image (about a minute)"
     rootfs_tree=$(mktemp -d /tmp/proctor-rootfs.XXXXXX) # debootstrap takes no path with a space

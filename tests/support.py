@@ -1,8 +1,9 @@
 """What tests share: where the public data lies, and which real parts this machine has."""
 
 import os
-import shutil
 from pathlib import Path
+
+from tests.database_servers import program
 
 SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 """The public data beside the checkout; tests marked `shared` run only where it is."""
@@ -12,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 def missing(part: str) -> str | None:
     """Why tests marked with a part can't run here, or None where they can."""
-    return {"docker": _docker, "mariadb": _mariadb, "shared": _shared}[part]()
+    return {"docker": _docker, "mariadb": _mariadb, "postgresql": _postgresql, "shared": _shared}[part]()
 
 
 def _docker() -> str | None:
@@ -29,9 +30,15 @@ def _docker() -> str | None:
 
 
 def _mariadb() -> str | None:
-    if shutil.which("mariadbd", path=os.environ.get("PATH", "") + ":/usr/sbin"):
+    if program("mariadbd"):
         return None
     return "no mariadbd; install mariadb-server, or run `make test` as root, which does"
+
+
+def _postgresql() -> str | None:
+    if program("postgres") and program("initdb"):
+        return None
+    return "no PostgreSQL server; install postgresql, or run `make test` as root, which does"
 
 
 def _shared() -> str | None:

@@ -1,0 +1,114 @@
+"""Real database servers for tests: private, on a Unix socket, in a temporary folder."""
+
+import contextlib
+import os
+import pwd
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+START_S = 60.0
+
+
+def program(name: str) -> str | None:
+    """Where a server's program lies, Debian's own folders included."""
+    folders = [*map(str, sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)), "/usr/sbin"]
+    return shutil.which(name, path=os.pathsep.join([os.environ.get("PATH", ""), *folders]))
+
+
+def _account(name: str) -> str | None:
+    """The account a server runs under: its own where we are root, else ours."""
+    return name if os.geteuid() == 0 and name in {entry.pw_name for entry in pwd.getpwall()} else None
+
+
+class DatabaseServer:
+    """A server that can be stopped, killed and started again."""
+
+    def __init__(
+        self, folder: Path, account: str | None, command: Sequence[str], url: str, ready: Sequence[str]
+    ) -> None:
+        self._folder, self._account, self._command, self._ready = folder, account, command, ready
+        self._process: subprocess.Popen[bytes] | None = None
+        self.url = url
+
+    def start(self) -> None:
+        """Start it, and wait until it answers."""
+        with (self._folder / "log").open("ab") as log:
+            self._process = subprocess.Popen(
+                self._command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, user=self._account, cwd=self._folder
+            )
+        give_up = time.monotonic() + START_S
+        while subprocess.run(self._ready, capture_output=True, check=False).returncode != 0:
+            assert time.monotonic() < give_up, (self._folder / "log").read_text()[-2000:]
+            time.sleep(0.05)
+
+    def kill(self) -> None:
+        """kill -9"""
+        assert self._process is not None
+        self._process.kill()
+        self._process.wait()
+
+    def stop(self) -> None:
+        """SIGINT to PostgreSQL is a fast stop; MariaDB takes SIGTERM."""
+        assert self._process is not None
+        if self._process.poll() is None:
+            self._process.send_signal(2 if "postgres" in self._command[0] else 15)
+            self._process.wait(timeout=60)
+
+
+@contextlib.contextmanager
+def postgresql() -> Iterator[DatabaseServer]:
+    """PostgreSQL with the database `proctor`."""
+    account = _account("postgres")
+    with _folder("pg", account) as folder:
+        data = folder / "data"
+        initdb, postgres, ready = (str(program(name)) for name in ("initdb", "postgres", "pg_isready"))
+        quiet = ["--auth=trust", "--username=proctor", "--encoding=UTF8", "--no-sync", "-D", str(data)]
+        subprocess.run([initdb, *quiet], check=True, capture_output=True, user=account, cwd=folder)
+        command = [postgres, "-D", str(data), "-k", str(folder), "-c", "listen_addresses="]
+        url = f"postgresql+psycopg://proctor@/postgres?host={folder}"
+        server = DatabaseServer(folder, account, command, url, [ready, "-q", "-h", str(folder)])
+        with _running(server):
+            yield server
+
+
+@contextlib.contextmanager
+def mariadb() -> Iterator[DatabaseServer]:
+    """MariaDB with the database `proctor`, durable as by default."""
+    account = _account("mysql")
+    with _folder("my", account) as folder:
+        data, socket = folder / "data", folder / "socket"
+        install, mariadbd, admin = (str(program(name)) for name in ("mariadb-install-db", "mariadbd", "mariadb-admin"))
+        flags = ["--no-defaults", f"--datadir={data}"]
+        normal = ["--auth-root-authentication-method=normal", "--skip-test-db"]
+        subprocess.run([install, *flags, *normal], check=True, capture_output=True, user=account, cwd=folder)
+        command = [mariadbd, *flags, f"--socket={socket}", "--skip-networking", "--innodb-buffer-pool-size=32M"]
+        url = f"mysql+pymysql://root@localhost/proctor?unix_socket={socket}"
+        ask = [admin, "--no-defaults", f"--socket={socket}", "--user=root"]
+        server = DatabaseServer(folder, account, command, url, [*ask, "ping"])
+        with _running(server):
+            subprocess.run([*ask, "create", "proctor"], check=True, capture_output=True)
+            yield server
+
+
+@contextlib.contextmanager
+def _running(server: DatabaseServer) -> Iterator[DatabaseServer]:
+    server.start()
+    try:
+        yield server
+    finally:
+        server.stop()
+
+
+@contextlib.contextmanager
+def _folder(name: str, account: str | None) -> Iterator[Path]:
+    folder = Path(tempfile.mkdtemp(prefix=f"proctor-{name}-", dir="/tmp"))
+    if account is not None:
+        shutil.chown(folder, account)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
