@@ -19,6 +19,8 @@ ENVIRONMENT = {"HOME": "/root", "LANG": "C.UTF-8", "PATH": PATH}
 OUTPUT_CAP_BYTES = 1 << 20
 _START_S = 30.0
 _GRACE_S = 5.0
+# One stream for both outputs: only then is their order the order of writing.
+_BOUNDED = ("/bin/sh", "-c", 'exec "$@" 2>&1', "run", "/usr/bin/timeout", "-s", "KILL")
 
 
 class Limits(Value):
@@ -84,7 +86,7 @@ class Sandbox(ABC):
         """How a fresh process ends, within a time limit. A background job that holds its output does not delay it."""
         loop = asyncio.get_running_loop()
         async with within(_START_S, "starting a process"):
-            process = await self.spawn(["/usr/bin/timeout", "-s", "KILL", str(limit_s), *argv])
+            process = await self.spawn([*_BOUNDED, str(limit_s), *argv])
         capture, started = Capture(None, cap), loop.time()
         try:
             ended = await pump(process, capture, limit_s + _GRACE_S)

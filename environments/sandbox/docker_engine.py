@@ -15,7 +15,7 @@ import requests
 
 from environments.base import EnvironmentFault
 from environments.sandbox.base import ENVIRONMENT, Engine, Limits, Process, Sandbox, within
-from environments.sandbox.docker_exec import DockerProcess, attach
+from environments.sandbox.docker_exec import DockerProcess, attach, reach
 from environments.sandbox.owner import Owner
 
 T = TypeVar("T")
@@ -50,6 +50,7 @@ class DockerEngine(Engine):
         self._threads = ThreadPoolExecutor(max_workers=8, thread_name_prefix="docker")
         try:
             async with within(self._call_limit_s, "connecting to Docker"):
+                await reach()
                 self._client = await self.call(_connect, self._call_limit_s)
             try:
                 await self.call(self._require_image)
@@ -59,6 +60,8 @@ class DockerEngine(Engine):
                 yield
             finally:
                 await self._shut_down()
+                # A call whose caller was cancelled may still be using the client.
+                await asyncio.to_thread(self._threads.shutdown)
                 self._client.close()
         finally:
             self._threads.shutdown(wait=False)
@@ -139,11 +142,14 @@ class DockerEngine(Engine):
             await self.call(self._remove_blocking, container)
 
     def _remove_blocking(self, container: str) -> None:
-        try:
-            self._client.api.remove_container(container, force=True)
-        except docker.errors.APIError as error:
-            if error.status_code not in (404, 409):  # gone, or being removed already
-                raise
+        with suppress(docker.errors.NotFound):
+            try:
+                self._client.api.remove_container(container, force=True)
+            except docker.errors.APIError as error:
+                if error.status_code != 409:
+                    raise
+                # The engine is removing it already, since it ended.
+                self._client.api.wait(container, timeout=int(_CLOSE_S), condition="removed")
 
     async def _from_pool(self) -> str | None:
         """A container made ahead, young and running; starts making the next."""
@@ -261,7 +267,11 @@ class DockerSandbox(Sandbox):
 
 def _connect(timeout_s: float) -> docker.DockerClient:
     client = docker.from_env(timeout=max(1, int(timeout_s)))
-    client.ping()
+    try:
+        client.ping()
+    except Exception:
+        client.close()
+        raise
     return client
 
 
@@ -274,6 +284,4 @@ def _exit_status(api: docker.APIClient, exec_id: str) -> int | None:
 def _reason(error: BaseException) -> str:
     if isinstance(error, docker.errors.APIError):
         return str(error.explanation or error)
-    if isinstance(error, docker.errors.NotFound):
-        return "the container is gone"
-    return f"no engine answers at {os.environ.get('DOCKER_HOST', 'the default socket')}: {error}"
+    return f"no answer from the engine: {error}"

@@ -85,6 +85,12 @@ class DockerProcess(Process):
         self._stream.close()
 
 
+async def reach() -> None:
+    """Find out whether anything listens at the engine's address. Raises EnvironmentFault naming it."""
+    _, writer = await _connect()
+    writer.transport.abort()
+
+
 async def attach(api: docker.APIClient, exec_id: str) -> Stream:
     """Start an exec and take over its connection. Raises EnvironmentFault."""
     body = json.dumps({"Detach": False, "Tty": False}).encode()
@@ -92,10 +98,7 @@ async def attach(api: docker.APIClient, exec_id: str) -> Stream:
         f"POST /v{api.api_version}/exec/{exec_id}/start HTTP/1.1\r\nHost: docker\r\nContent-Type: application/json\r\n"
         f"Connection: Upgrade\r\nUpgrade: tcp\r\nContent-Length: {len(body)}\r\n\r\n"
     )
-    try:
-        reader, writer = await _connect()
-    except OSError as error:
-        raise EnvironmentFault(f"Docker: no connection: {error}") from error
+    reader, writer = await _connect()
     try:
         writer.write(head.encode() + body)
         answer = await reader.readuntil(b"\r\n\r\n")
@@ -112,12 +115,16 @@ async def attach(api: docker.APIClient, exec_id: str) -> Stream:
 
 async def _connect() -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     """A connection to the engine, by the same variables that the SDK reads."""
-    host = urlsplit(os.environ.get("DOCKER_HOST") or "unix:///var/run/docker.sock")
-    if host.scheme in ("unix", "http+unix"):
-        return await asyncio.open_unix_connection(host.path)
-    if host.scheme not in ("tcp", "http", "https") or host.hostname is None:
-        raise EnvironmentFault(f"Docker: DOCKER_HOST={host.geturl()} can't be used; give unix:// or tcp://")
-    return await asyncio.open_connection(host.hostname, host.port or 2375, ssl=_tls(host.scheme))
+    address = os.environ.get("DOCKER_HOST") or "unix:///var/run/docker.sock"
+    host = urlsplit(address)
+    try:
+        if host.scheme in ("unix", "http+unix"):
+            return await asyncio.open_unix_connection(host.path)
+        if host.scheme in ("tcp", "http", "https") and host.hostname is not None:
+            return await asyncio.open_connection(host.hostname, host.port or 2375, ssl=_tls(host.scheme))
+    except OSError as error:
+        raise EnvironmentFault(f"Docker: no engine answers at {address}: {error}") from error
+    raise EnvironmentFault(f"Docker: DOCKER_HOST={address} can't be used; give unix:// or tcp://")
 
 
 def _tls(scheme: str) -> ssl.SSLContext | None:

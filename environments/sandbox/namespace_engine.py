@@ -85,17 +85,20 @@ class NamespaceSandbox(Sandbox):
         self._started[number], self._exits[number] = loop.create_future(), loop.create_future()
         output, their_output = os.pipe()
         input_, their_input = socket.socketpair()
+        process = await NamespaceProcess.over(output, input_, self._exits[number])
+        self._processes.append(process)
         try:
-            process = await NamespaceProcess.over(output, input_, self._exits[number])
-            self._processes.append(process)
             if not interactive:
                 input_.shutdown(socket.SHUT_WR)
             request = {"id": number, "argv": list(argv), "env": ENVIRONMENT}
             await self._ask(request, [their_input.fileno(), their_output])
+            await self._started[number]
+        except BaseException:
+            process.close()
+            raise
         finally:
             their_input.close()
             os.close(their_output)
-        await self._started[number]
         return process
 
     async def close(self) -> None:
