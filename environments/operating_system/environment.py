@@ -1,21 +1,22 @@
 """The OS interaction environment of AgentBench (arXiv 2308.03688, section 3 and appendix B)."""
 
+import asyncio
 import hashlib
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 import pydantic_core
-from pydantic import Field, PrivateAttr
+from pydantic import Field, JsonValue, PrivateAttr
 
-from environments.base import Agent, Environment, Policy
+from environments.base import Agent, Environment, EnvironmentFault, Policy
 from environments.operating_system import policies
 from environments.operating_system.checks import StrictCheck
 from environments.operating_system.dataset import Dataset, Record, load
 from environments.operating_system.overlay import Errata
 from environments.operating_system.prompt import opening
-from environments.operating_system.session import OnInitError, Profile, Rules, Session
+from environments.operating_system.session import ROUNDS, OnInitError, Profile, Rules, Session
 from environments.operating_system.summary import summarize
 from environments.sandbox import Engine, Limits, NamespaceEngine
 from environments.types import Finish, Summary
@@ -51,6 +52,8 @@ class OperatingSystem(Environment):
     """Whether a non-zero exit of an init or start script is a fault, or only noted."""
     strict_check: StrictCheck = "inside"
     """Where the published answer-only checkers run; `outside` keeps them from tools the agent may have replaced."""
+
+    max_turns: ClassVar[int | None] = ROUNDS
 
     _dataset: Dataset | None = PrivateAttr(default=None)
     _errata: Errata | None = PrivateAttr(default=None)
@@ -107,6 +110,25 @@ class OperatingSystem(Environment):
 
     def summarize(self, finishes: Sequence[Finish]) -> Summary:
         return summarize(finishes)
+
+    @classmethod
+    def suited_parameters(cls) -> dict[str, JsonValue]:
+        troubles = []
+        for engine in ("docker", "namespace"):
+            trouble = asyncio.run(cls(engine=engine, pool=0)._trouble())
+            if trouble is None:
+                return {"engine": engine}
+            troubles.append(f"{engine}: {trouble}")
+        raise EnvironmentFault("; ".join(troubles))
+
+    async def _trouble(self) -> str | None:
+        """Why no sandbox can be made here, or None where one was."""
+        try:
+            engine = self._make_engine()
+            async with engine.lifespan(), engine.sandbox():
+                return None
+        except (EnvironmentFault, ImportError) as error:
+            return str(error)
 
     def comparable(self) -> str | None:
         if self.engine == "namespace":
