@@ -1,0 +1,73 @@
+"""One evaluation client for a benchmark: `python -m benchmarks.client ORDER_JSON` plays a run and says what it took.
+
+A process of its own, so that its CPU and memory are the client's and nothing else's.
+"""
+
+import asyncio
+import contextlib
+import os
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from benchmarks.measure import cpu_s, peak_mb
+from environments.types import Value
+from eval_client.cli.common import open_store
+from eval_client.execute import Order, Scene, execute
+from eval_client.plan import Plan
+
+
+class Load(Value):
+    """What to play."""
+
+    plan: Plan
+    trials: int
+    folder: Path
+    servers: dict[str, int]
+    """part -> process id"""
+
+
+class Took(Value):
+    """What it took, from the first start to the last finish."""
+
+    wall_s: float
+    cpu_s: dict[str, float]
+    """By part, the client's own under `client`."""
+    peak_mb: float
+    turns: int
+    scored: int
+    causes: dict[str, int]
+
+
+def play(load: Load) -> Took:
+    """Play the run; what was used in between."""
+    processes = {"client": os.getpid(), **load.servers}
+    took: list[Took] = []
+
+    @contextlib.contextmanager
+    def watch(scene: Scene) -> Iterator[None]:
+        before, begun = {part: cpu_s(pid) for part, pid in processes.items()}, time.monotonic()
+        yield
+        wall_s = time.monotonic() - begun
+        used = {part: cpu_s(pid) - before[part] for part, pid in processes.items()}
+        progress = scene.runner.progress
+        scored = sum(progress.scored.values())
+        took.append(
+            Took(
+                wall_s=wall_s,
+                cpu_s=used,
+                peak_mb=peak_mb(os.getpid()),
+                turns=progress.turns,
+                scored=scored,
+                causes=progress.causes,
+            )
+        )
+
+    order = Order(load.plan, "bench", open_store(None, load.folder), load.folder, resume=False, limit=load.trials)
+    asyncio.run(execute(order, watch))
+    return took[0]
+
+
+if __name__ == "__main__":
+    print(play(Load.model_validate_json(sys.argv[1])).model_dump_json())

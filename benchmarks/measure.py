@@ -1,0 +1,76 @@
+"""What all benchmarks share: figures with budgets, how they are printed, and what a process has used."""
+
+import json
+import os
+import statistics
+from argparse import ArgumentParser
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from environments.types import Value
+
+TICKS = os.sysconf("SC_CLK_TCK")
+
+
+class Figure(Value):
+    """One measured number. `name` is `case: measure`, or the measure alone."""
+
+    name: str
+    value: float
+    unit: str
+    budget: float | None = None
+    within: bool | None = None
+
+
+def figure(
+    name: str, value: float, unit: str, *, at_most: float | None = None, at_least: float | None = None
+) -> Figure:
+    """A figure held against its budget, where it has one."""
+    value = float(f"{value:.4g}")
+    if at_most is not None:
+        return Figure(name=name, value=value, unit=unit, budget=at_most, within=value <= at_most)
+    if at_least is not None:
+        return Figure(name=name, value=value, unit=unit, budget=at_least, within=value >= at_least)
+    return Figure(name=name, value=value, unit=unit)
+
+
+def main(measure: Callable[[bool], Iterator[Figure]], description: str | None) -> None:
+    """Print every figure as soon as it is measured; `measure` is told whether to be quick."""
+    parser = ArgumentParser(description=description)
+    parser.add_argument("--json", action="store_true", help="one JSON object a line")
+    parser.add_argument("--quick", action="store_true", help="fewer cases and smaller ones: under a minute")
+    options = parser.parse_args()
+    for each in measure(options.quick):
+        print(each.model_dump_json() if options.json else _line(each), flush=True)
+
+
+def _line(each: Figure) -> str:
+    verdict = "" if each.within is None else f"   budget {each.budget:g}: {'met' if each.within else 'MISSED'}"
+    return f"{each.name:70} {each.value:>12,g} {each.unit}{verdict}"
+
+
+def parse(line: str) -> Figure:
+    """A figure from a line that `--json` printed. Raises ValueError."""
+    return Figure.model_validate(json.loads(line))
+
+
+def cpu_s(pid: int) -> float:
+    """Seconds of CPU that a process has used so far, user and system, all its threads; in steps of 10 ms."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / TICKS
+
+
+def forget_peak(pid: int) -> None:
+    """Begin the measurement of a process's peak memory anew."""
+    Path(f"/proc/{pid}/clear_refs").write_text("5")
+
+
+def peak_mb(pid: int) -> float:
+    """The most memory that a process has held, in MB of 10**6 bytes."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    return int(status.partition("VmHWM:")[2].split()[0]) * 1024 / 1e6
+
+
+def median(values: Sequence[float]) -> float:
+    """The middle value."""
+    return statistics.median(values)

@@ -1,0 +1,127 @@
+"""What Proctor adds to a turn: an echo environment, an endpoint of known latency, everything a process of its own."""
+
+import math
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+
+from benchmarks import floor
+from benchmarks.client import Load, Took
+from benchmarks.measure import Figure, figure, forget_peak, main, peak_mb
+from benchmarks.world import World, world
+from environments.types import Value
+from eval_client.plan import Plan
+
+CPU_BUDGET_MS = 1.0
+SHARE_BUDGET = 0.95
+
+
+class Case(Value):
+    """One load."""
+
+    in_flight: int
+    turns: int = 8
+    latency_ms: int = 0
+    relayed: bool = False
+
+    def name(self) -> str:
+        """As it stands in the results."""
+        route = "relayed" if self.relayed else "direct"
+        return f"{route}, {self.turns} turns, {self.latency_ms} ms, {self.in_flight} in flight"
+
+    def trials(self, turns: int) -> int:
+        """As many as make so many turns, every slot used equally often and at least twice."""
+        return self.in_flight * max(2, math.ceil(turns / (self.in_flight * self.turns)))
+
+    def ideal_s(self, trials: int) -> float:
+        """How long it would take if nothing but the endpoint took time."""
+        return trials / self.in_flight * self.turns * self.latency_ms / 1000
+
+
+BUDGETED = Case(in_flight=128)
+AT_200 = Case(in_flight=200, latency_ms=50)
+
+
+def cases() -> list[Case]:
+    """The whole matrix, the two with a budget first."""
+    rest = [
+        Case(in_flight=in_flight, turns=turns, latency_ms=latency_ms, relayed=relayed)
+        for relayed in (False, True)
+        for turns in (8, 2)
+        for latency_ms in (0, 50)
+        for in_flight in (1, 10, 50, 128, 512)
+    ]
+    return [BUDGETED, AT_200, *(case for case in rest if case != BUDGETED)]
+
+
+def measure(quick: bool) -> Iterator[Figure]:
+    """Every case in one set of servers, and the floor between them."""
+    with world() as servers:
+        _play(servers, Case(in_flight=10), 200)  # first calls warm the servers up
+        for case in [BUDGETED, AT_200] if quick else cases():
+            yield from _case(servers, case, _turns(case, quick))
+            if case == BUDGETED:
+                yield from floor.measure(quick)
+
+
+def _turns(case: Case, quick: bool) -> int:
+    """Some seconds of work."""
+    if case.latency_ms:
+        return min(16_000, case.in_flight * 80) // (4 if quick else 1)
+    return 2_000 if case.in_flight == 1 or quick else 8_000
+
+
+def _case(servers: World, case: Case, turns: int) -> Iterator[Figure]:
+    took = _play(servers, case, turns)
+    name, per_turn = case.name(), {part: 1000 * used / took.turns for part, used in took.cpu_s.items()}
+    yield figure(f"{name}: turns/s", took.turns / took.wall_s, "1/s")
+    ours = per_turn["client"] + per_turn["worker"]
+    yield figure(f"{name}: client + worker", ours, "ms CPU/turn", at_most=CPU_BUDGET_MS if case == BUDGETED else None)
+    for part, used in per_turn.items():
+        yield figure(f"{name}: {part}", used, "ms CPU/turn")
+    if case.latency_ms:
+        share = case.ideal_s(took.scored) / took.wall_s
+        yield figure(f"{name}: share of the ideal", share, "", at_least=SHARE_BUDGET if case == AT_200 else None)
+    yield figure(f"{name}: cores busy", sum(took.cpu_s.values()) / took.wall_s, "cores")
+    yield figure(f"{name}: client's core busy", took.cpu_s["client"] / took.wall_s, "cores")
+    yield figure(f"{name}: client peak", took.peak_mb, "MB")
+    for part in ("controller", "worker"):
+        yield figure(f"{name}: {part} peak", peak_mb(servers.pids()[part]), "MB")
+
+
+def _play(servers: World, case: Case, turns: int) -> Took:
+    plan = Plan.model_validate(
+        {
+            "controller": servers.controller.url,
+            "route": "relayed" if case.relayed else "auto",
+            "endpoints": [
+                {
+                    "name": "e",
+                    "base_url": f"{servers.endpoint.url}/{case.latency_ms}/v1",
+                    "concurrency": case.in_flight,
+                }
+            ],
+            "agents": [{"name": "a", "endpoint": "e", "model": "echo", "concurrency": case.in_flight}],
+            "tasks": [{"name": f"echo-{case.turns}"}],
+        }
+    )
+    folder = servers.folder / "run"
+    load = Load(plan=plan, trials=case.trials(turns), folder=folder, servers=servers.pids())
+    for pid in servers.pids().values():
+        forget_peak(pid)
+    command = [sys.executable, "-m", "benchmarks.client", load.model_dump_json()]
+    try:
+        played = subprocess.run(command, env=servers.environment, capture_output=True, text=True, check=False)
+        if played.returncode:
+            raise SystemExit(played.stderr)
+        took = Took.model_validate_json(played.stdout)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    if took.turns != load.trials * case.turns:
+        raise SystemExit(f"{case.name()}: {took.turns} turns instead of {load.trials * case.turns}: {took.causes}")
+    return took
+
+
+if __name__ == "__main__":
+    main(measure, __doc__)

@@ -1,0 +1,81 @@
+"""The processes that a benchmark measures: an endpoint, a controller, a worker with echo tasks."""
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks import echo
+
+CLI = [sys.executable, "-m", "eval_client.cli.main"]
+CAPACITY = 2048
+TURNS = (2, 8)
+
+
+@dataclass(frozen=True)
+class Process:
+    """A server under way."""
+
+    url: str
+    pid: int
+
+
+@dataclass(frozen=True)
+class World:
+    """All servers, and a folder that goes with them."""
+
+    folder: Path
+    environment: dict[str, str]
+    endpoint: Process
+    controller: Process
+    worker: Process
+
+    def pids(self) -> dict[str, int]:
+        """Of the servers, by part."""
+        return {"controller": self.controller.pid, "worker": self.worker.pid, "endpoint": self.endpoint.pid}
+
+
+@contextmanager
+def world() -> Iterator[World]:
+    """The servers up, the worker's tasks `echo-2` and `echo-8` ready; everything is gone afterwards."""
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="proctor-bench-")))
+        environment = {**os.environ, "PYTHONPATH": echo.install(folder), "OPENAI_API_KEY": "none"}
+        environment.pop("PROCTOR_TOKEN", None)
+        tasks = "".join(
+            f"  - {{name: echo-{turns}, environment: {echo.NAME}, capacity: {CAPACITY}, parameters: {{turns: {turns}}}}}\n"
+            for turns in TURNS
+        )
+        (folder / "tasks.yaml").write_text(f"tasks:\n{tasks}")
+
+        def start(*command: str) -> Process:
+            return stack.enter_context(_process([*command], folder, environment))
+
+        endpoint = start(sys.executable, "-m", "benchmarks.endpoint")
+        controller = start(*CLI, "controller", "--stop-with-stdin", "--settle", "0")
+        of = ("--tasks", str(folder / "tasks.yaml"), "--controller", controller.url)
+        worker = start(*CLI, "worker", "--stop-with-stdin", *of)
+        yield World(folder, environment, endpoint, controller, worker)
+
+
+@contextmanager
+def _process(command: list[str], folder: Path, environment: dict[str, str]) -> Iterator[Process]:
+    with (folder / "log").open("ab") as log:
+        process = subprocess.Popen(
+            command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True
+        )
+    with process:
+        assert process.stdout is not None
+        assert process.stdin is not None
+        url = process.stdout.readline().strip()
+        if not url:
+            raise SystemExit((folder / "log").read_text())
+        try:
+            yield Process(url, process.pid)
+        finally:
+            process.stdin.close()
+            process.wait(60)
