@@ -79,7 +79,7 @@ class OperatingSystem(Environment):
     def digest(self) -> str:
         shape = self.model_dump(mode="json", exclude={"data", "scripts", "overlay", "pool"})
         records = [(self._played(sample), self._judged(sample)) for sample in self.dataset.records]
-        content = pydantic_core.to_json([shape, records, opening("")], serialize_unknown=True)
+        content = pydantic_core.to_json([shape, records, opening("")])
         return hashlib.blake2b(content, digest_size=16).hexdigest()
 
     @asynccontextmanager

@@ -25,6 +25,8 @@ _CAPABILITIES = ["CHOWN", "DAC_OVERRIDE", "FOWNER", "SETUID", "SETGID", "KILL"]
 _CREATE_S = 60.0
 _CLOSE_S = 30.0
 _MEGABYTE = 1 << 20
+_NOTICE_S = 1
+_LIKE_A_DEAD_CONTAINER = (126, 137)  # a process that could not be started, or was killed
 # PID 1 reaps orphans, as bash does; it ends when its sleep does, so a container has a bounded life and dies of
 # `kill -9 -1` like a machine would.
 _INIT = 'sleep "$0" & wait'
@@ -276,9 +278,23 @@ def _connect(timeout_s: float) -> docker.DockerClient:
 
 
 def _exit_status(api: docker.APIClient, exec_id: str) -> int | None:
-    """The exit status, None while it runs. An exec whose container is gone raises."""
+    """The exit status, None while it runs. Raises where it ended because its container did."""
     state = api.exec_inspect(exec_id)
-    return None if state["Running"] else int(state["ExitCode"] if state["ExitCode"] is not None else -1)
+    if state["Running"]:
+        return None
+    status = int(state["ExitCode"])
+    if status in _LIKE_A_DEAD_CONTAINER:
+        _require_running(api, state["ContainerID"])
+    return status
+
+
+def _require_running(api: docker.APIClient, container: str) -> None:
+    """Raise where a container has ended, waiting as long as the engine may need to notice."""
+    try:
+        api.wait(container, timeout=_NOTICE_S, condition="not-running")
+    except (requests.ReadTimeout, requests.ConnectionError):
+        return  # it still runs
+    raise docker.errors.DockerException("the container has ended")
 
 
 def _reason(error: BaseException) -> str:

@@ -472,3 +472,18 @@ async def test_a_missing_image_is_named_with_its_fix() -> None:
     with pytest.raises(EnvironmentFault, match="no image 'proctor-none:1'; build it with `docker build"):
         async with DockerEngine("proctor-none:1", LIMITS).lifespan():
             pass
+
+
+@pytest.mark.docker
+async def test_a_process_that_is_killed_with_its_container_is_a_fault_and_no_status(
+    client: docker.DockerClient,
+) -> None:
+    async with entered(make("docker")) as engine, engine.sandbox() as box:
+        assert isinstance(box, DockerSandbox)
+        assert (await box.run(["/bin/bash", "-c", "kill -9 $$"])).status == 137
+        running = asyncio.ensure_future(box.run(["/bin/bash", "-c", "touch /tmp/here; sleep 100"], limit_s=100))
+        while (await box.run(["/usr/bin/test", "-e", "/tmp/here"])).status != 0:
+            pass
+        client.api.kill(box.container)
+        with pytest.raises(EnvironmentFault):
+            await running
