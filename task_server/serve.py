@@ -187,6 +187,7 @@ def _uvicorn_config(app: ASGIApp) -> uvicorn.Config:
         access_log=False,
         server_header=False,
         date_header=False,
+        proxy_headers=False,
         timeout_keep_alive=KEEP_ALIVE_S,
         timeout_graceful_shutdown=LAST_REPLIES_S,
         backlog=BACKLOG,
