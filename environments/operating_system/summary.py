@@ -47,4 +47,7 @@ def _notes(finishes: Sequence[Finish]) -> tuple[str, ...]:
     if faults == len(finishes):
         notes.append("No sample was scored, so acc says nothing.")
     notes.append("An agent that always answers 0 passes 1 of 26 dev samples and 11 of 60 of the train extract.")
+    notes.append(
+        "The instruction says in our own words what the published one says; the forms it asks for are the same."
+    )
     return tuple(notes)
