@@ -3,7 +3,6 @@
 A process of its own, so that its CPU and memory are the client's and nothing else's.
 """
 
-import asyncio
 import contextlib
 import os
 import sys
@@ -12,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks.measure import cpu_s, peak_mb
+from environments import loop
 from environments.types import Value
 from eval_client.cli.common import open_store
 from eval_client.execute import Order, Scene, execute
@@ -65,7 +65,7 @@ def play(load: Load) -> Took:
         )
 
     order = Order(load.plan, "bench", open_store(None, load.folder), load.folder, resume=False, limit=load.trials)
-    asyncio.run(execute(order, watch))
+    loop.run(execute(order, watch))
     return took[0]
 
 

@@ -1,4 +1,4 @@
-"""An OpenAI-compatible endpoint that costs next to nothing: `/MILLISECONDS/v1/chat/completions`, answered after so long.
+"""An OpenAI-compatible endpoint that costs next to nothing and takes as long as its path says: `/MILLISECONDS/v1/...`.
 
 `python -m benchmarks.endpoint` prints its address; it ends when standard input closes.
 """

@@ -1,5 +1,6 @@
 """The processes that a benchmark measures: an endpoint, a controller, a worker with echo tasks."""
 
+import json
 import os
 import subprocess
 import sys
@@ -46,19 +47,17 @@ def world() -> Iterator[World]:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="proctor-bench-")))
         environment = {**os.environ, "PYTHONPATH": echo.install(folder), "OPENAI_API_KEY": "none"}
         environment.pop("PROCTOR_TOKEN", None)
-        tasks = "".join(
-            f"  - {{name: echo-{turns}, environment: {echo.NAME}, capacity: {CAPACITY}, parameters: {{turns: {turns}}}}}\n"
-            for turns in TURNS
-        )
-        (folder / "tasks.yaml").write_text(f"tasks:\n{tasks}")
+        of = {"environment": echo.NAME, "capacity": CAPACITY}
+        tasks = [{"name": f"echo-{turns}", **of, "parameters": {"turns": turns}} for turns in TURNS]
+        (folder / "tasks.yaml").write_text(json.dumps({"tasks": tasks}))
 
         def start(*command: str) -> Process:
             return stack.enter_context(_process([*command], folder, environment))
 
         endpoint = start(sys.executable, "-m", "benchmarks.endpoint")
         controller = start(*CLI, "controller", "--stop-with-stdin", "--settle", "0")
-        of = ("--tasks", str(folder / "tasks.yaml"), "--controller", controller.url)
-        worker = start(*CLI, "worker", "--stop-with-stdin", *of)
+        served = ("--tasks", str(folder / "tasks.yaml"), "--controller", controller.url)
+        worker = start(*CLI, "worker", "--stop-with-stdin", *served)
         yield World(folder, environment, endpoint, controller, worker)
 
 

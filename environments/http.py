@@ -65,7 +65,6 @@ def http_client(
             proxy=proxy,
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_S),
             auto_decompress=False,
-            skip_auto_headers=("Accept-Encoding", "Content-Type"),
         )
 
     transport = AiohttpTransport(verify=context, client=session)

@@ -2,12 +2,13 @@
 
 The graph is source -> endpoint -> agent -> task -> sink. Trials under way are capacity already taken and are never
 moved. Edmonds-Karp is kept incrementally: `start` augments along shortest paths from the flow that stands, over what is
-free. Among the shortest paths it takes the pair furthest behind, so none starves.
+free. Among the shortest paths it takes the agent furthest behind, and of its tasks the one furthest behind, so none
+starves.
 """
 
 import heapq
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -30,8 +31,8 @@ class _Node:
 
 
 @dataclass
-class _Edge:
-    """A pair: trials owed and not begun, trials begun so far, and all it will have begun at the end."""
+class _Work:
+    """Trials owed and not begun, and trials begun so far."""
 
     owed: int = 0
     begun: int = 0
@@ -42,68 +43,112 @@ class _Edge:
 
 
 @dataclass
+class _Agent(_Node, _Work):
+    """An agent, and what it has to do in all its pairs."""
+
+    tasks: dict[str, _Work] = field(default_factory=dict)
+    """Those with something owed."""
+
+    @property
+    def ready(self) -> bool:
+        return self.used < self.capacity and self.owed > 0
+
+    @property
+    def rank(self) -> "_Rank":
+        return self.progress, self.used
+
+
+_Rank = tuple[float, int]
+"""What is served first: the furthest behind, then the one with the least under way."""
+
+
+@dataclass
+class _Endpoint(_Node):
+    """An endpoint, and its agents that may have something to start, the first one to be served at the heap's top.
+
+    A rank that has risen is mended when it comes to the top; one that has fallen is put in again, and `queued` knows
+    which entry counts.
+    """
+
+    agents: list[str] = field(default_factory=list)
+    heap: list[tuple[_Rank, str]] = field(default_factory=list)
+    queued: dict[str, _Rank] = field(default_factory=dict)
+
+    def put(self, rank: _Rank, agent: str) -> None:
+        """See to it that the agent is served at this rank or before."""
+        queued = self.queued.get(agent)
+        if queued is None or rank < queued:
+            self.queued[agent] = rank
+            heapq.heappush(self.heap, (rank, agent))
+
+
+@dataclass
 class Flow:
     """The assignment's state machine. Names are those of the plan."""
 
     endpoint_of: dict[str, str]
     """agent -> its endpoint"""
-    _endpoints: dict[str, _Node] = field(default_factory=dict)
-    _agents: dict[str, _Node] = field(default_factory=dict)
+    _endpoints: dict[str, _Endpoint] = field(default_factory=dict)
+    _agents: dict[str, _Agent] = field(default_factory=dict)
     _tasks: dict[str, _Node] = field(default_factory=dict)
-    _edges: dict[Pair, _Edge] = field(default_factory=dict)
-    _owing: dict[str, dict[str, _Edge]] = field(default_factory=dict)
-    """agent -> its tasks with something owed"""
+    _open_tasks: dict[str, _Node] = field(default_factory=dict)
+    _pairs: dict[Pair, _Work] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for agent, endpoint in self.endpoint_of.items():
+            self._endpoints.setdefault(endpoint, _Endpoint()).agents.append(agent)
+            self._agents[agent] = _Agent()
 
     def limit_endpoint(self, name: str, capacity: int) -> None:
         """An endpoint takes this many trials at once."""
-        self._endpoints.setdefault(name, _Node()).capacity = capacity
+        self._endpoints.setdefault(name, _Endpoint()).capacity = capacity
 
     def limit_agent(self, name: str, capacity: int) -> None:
         """An agent plays this many trials at once."""
-        self._agents.setdefault(name, _Node()).capacity = capacity
+        self._agents[name].capacity = capacity
+        self._queue(name)
 
     def limit_task(self, name: str, capacity: int) -> None:
         """A task holds this many sessions at once."""
         self._tasks.setdefault(name, _Node()).capacity = capacity
+        self._use_task(name, 0)
 
     def owe(self, pair: Pair, trials: int = 1) -> None:
         """More trials of a pair wait to be started."""
-        edge = self._edges.setdefault(pair, _Edge())
-        edge.owed += trials
-        if edge.owed:
-            self._owing.setdefault(pair[0], {})[pair[1]] = edge
+        self._change(pair, trials, 0)
+        self._queue(pair[0])
 
     def drop(self, pair: Pair) -> int:
         """Forget what a pair is owed; the number forgotten."""
-        forgotten = self._edges[pair].owed
-        self._edges[pair].owed = 0
-        self._owing[pair[0]].pop(pair[1], None)
+        forgotten = self._pairs[pair].owed
+        self._change(pair, -forgotten, 0)
         return forgotten
 
     def put_back(self, pair: Pair) -> None:
         """A started trial never began: it is owed again and its capacity is free."""
-        self._edges[pair].begun -= 1
+        self._change(pair, 1, -1)
         self.release(pair)
-        self.owe(pair)
 
     def release(self, pair: Pair) -> None:
         """A trial of the pair ended: its endpoint, agent and task have one more free."""
         agent, task = pair
-        for node in (self._endpoints[self.endpoint_of[agent]], self._agents[agent], self._tasks[task]):
-            node.used -= 1
+        self._endpoints[self.endpoint_of[agent]].used -= 1
+        self._agents[agent].used -= 1
+        self._use_task(task, -1)
+        self._queue(agent)
 
     def start(self) -> list[Pair]:
         """A maximum flow over all that is free, one entry a trial. They count as under way from now on."""
         planned: dict[Pair, int] = {}
         self._fill_directly(planned)
-        while planned and (path := self._augmenting_path(planned)):
+        while planned and self._open_tasks and (path := self._augmenting_path(planned)):
             self._augment(path, planned)
         return [pair for pair, count in planned.items() for _ in range(count)]
 
     def waits_for(self, pair: Pair) -> str | None:
         """What the trials owed to a pair wait for: `endpoint`, `agent` or `task`; None where nothing is owed."""
         agent, task = pair
-        if not self._edges[pair].owed:
+        if not self._pairs[pair].owed:
             return None
         if not self._tasks[task].open:
             return "task"
@@ -111,50 +156,68 @@ class Flow:
 
     def use(self) -> dict[str, dict[str, tuple[int, int]]]:
         """(used, capacity) of every endpoint, agent and task."""
-        kinds = {"endpoint": self._endpoints, "agent": self._agents, "task": self._tasks}
+        kinds: dict[str, Mapping[str, _Node]] = {
+            "endpoint": self._endpoints,
+            "agent": self._agents,
+            "task": self._tasks,
+        }
         return {kind: {name: (n.used, n.capacity) for name, n in nodes.items()} for kind, nodes in kinds.items()}
 
     def _fill_directly(self, planned: dict[Pair, int]) -> None:
-        """Augment along paths without detour, the shortest there are, always by the pair furthest behind.
+        """Augment along paths without detour, the shortest there are, always by the agent furthest behind.
 
-        Nothing becomes free meanwhile, so a pair found blocked stays blocked; ranks only rise, so one found outdated is
-        put back with its new one.
+        Nothing becomes free meanwhile, so an agent without an open task is left aside until the next start.
         """
-        heap = [(self._rank(pair), pair) for pair in self._open_pairs()]
-        heapq.heapify(heap)
-        while heap:
-            rank, pair = heapq.heappop(heap)
-            agent, task = pair
-            endpoint = self.endpoint_of[agent]
-            if not (self._endpoints[endpoint].open and self._agents[agent].open and self._tasks[task].open):
-                continue
-            if rank == self._rank(pair):
+        aside = []
+        while self._open_tasks and (first := self._first_agent()):
+            endpoint, agent = first
+            if (task := self._first_task(agent)) is None:
+                aside.append(agent)
+            else:
                 self._augment([("endpoint", endpoint), ("agent", agent), ("task", task)], planned)
-            if self._edges[pair].owed:
-                heapq.heappush(heap, (self._rank(pair), pair))
+                self._queue(agent)
+        for agent in aside:
+            self._queue(agent)
 
-    def _rank(self, pair: Pair) -> tuple[float, int, int]:
-        """What is served first: the pair furthest behind, then the agent and the task with the least under way."""
-        return self._edges[pair].progress, self._agents[pair[0]].used, self._tasks[pair[1]].used
+    def _first_agent(self) -> tuple[str, str] | None:
+        """The endpoint and the name of the agent to be served first, taken out of its heap; None where all are busy."""
+        tops = ((top, name) for name, node in self._endpoints.items() if node.open and (top := self._top(node)))
+        first = min(tops, default=None)
+        if first is None:
+            return None
+        (_, agent), endpoint = first
+        node = self._endpoints[endpoint]
+        heapq.heappop(node.heap)
+        del node.queued[agent]
+        return endpoint, agent
 
-    def _open_pairs(self) -> Iterable[Pair]:
-        open_tasks = self._open_tasks()
-        if open_tasks:
-            for agent, tasks in self._owing.items():
-                if tasks and self._agents[agent].open and self._endpoints[self.endpoint_of[agent]].open:
-                    yield from ((agent, task) for task in open_tasks if task in tasks)
+    def _top(self, endpoint: _Endpoint) -> tuple[_Rank, str] | None:
+        """The entry at the top once outdated ones are gone."""
+        while endpoint.heap:
+            rank, name = endpoint.heap[0]
+            agent, counts = self._agents[name], endpoint.queued.get(name) == rank
+            if counts and agent.ready and agent.rank == rank:
+                return rank, name
+            heapq.heappop(endpoint.heap)
+            if counts:
+                del endpoint.queued[name]
+                self._queue(name)
+        return None
 
-    def _open_tasks(self) -> list[str]:
-        return [name for name, node in self._tasks.items() if node.open]
+    def _first_task(self, agent: str) -> str | None:
+        """Of the open tasks that the agent is owed, the one furthest behind, then the one with the least under way."""
+        owed, open_tasks = self._agents[agent].tasks, self._open_tasks
+        names = [name for name in owed if name in open_tasks]
+        return min(names, key=lambda name: (owed[name].progress, open_tasks[name].used), default=None)
 
     def _augmenting_path(self, planned: dict[Pair, int]) -> list[Vertex]:
         """A shortest path from an open endpoint to an open task in the residual graph of the planned trials, or []."""
         came: dict[Vertex, Vertex | None] = {("endpoint", name): None for name, n in self._endpoints.items() if n.open}
-        useful = list(dict.fromkeys(self._open_tasks() + [task for (_, task), count in planned.items() if count]))
+        useful = list(dict.fromkeys([*self._open_tasks, *(task for (_, task), count in planned.items() if count)]))
         queue = deque(came)
         while queue:
             vertex = queue.popleft()
-            if vertex[0] == "task" and self._tasks[vertex[1]].open:
+            if vertex[0] == "task" and vertex[1] in self._open_tasks:
                 return _path_to(vertex, came)
             for following in self._residual(vertex, useful, planned):
                 if following not in came:
@@ -169,12 +232,10 @@ class Flow:
         """
         kind, name = vertex
         if kind == "endpoint":
-            for agent in self._owing:
-                if self.endpoint_of[agent] == name and self._agents[agent].open:
-                    yield "agent", agent
+            yield from (("agent", agent) for agent in self._endpoints[name].agents if self._agents[agent].ready)
         elif kind == "agent":
-            owing = self._owing.get(name, {})
-            yield from (("task", task) for task in useful if task in owing)
+            owed = self._agents[name].tasks
+            yield from (("task", task) for task in useful if task in owed)
             if any(count for (agent, _), count in planned.items() if agent == name):
                 yield "endpoint", self.endpoint_of[name]
         else:
@@ -183,27 +244,50 @@ class Flow:
     def _augment(self, path: list[Vertex], planned: dict[Pair, int]) -> None:
         """One more trial planned, along a path that begins at an endpoint and ends at a task."""
         self._endpoints[path[0][1]].used += 1
-        self._tasks[path[-1][1]].used += 1
+        self._use_task(path[-1][1], 1)
         for (kind, name), (next_kind, next_name) in pairwise(path):
             match kind, next_kind:
                 case "endpoint", "agent":
                     self._agents[next_name].used += 1
                 case "agent", "endpoint":
                     self._agents[name].used -= 1
+                    self._queue(name)
                 case "agent", "task":
                     self._plan((name, next_name), 1, planned)
                 case "task", "agent":
                     self._plan((next_name, name), -1, planned)
+                    self._queue(next_name)
 
     def _plan(self, pair: Pair, trials: int, planned: dict[Pair, int]) -> None:
         planned[pair] = planned.get(pair, 0) + trials
-        edge = self._edges[pair]
-        edge.begun += trials
-        edge.owed -= trials
-        if edge.owed:
-            self._owing.setdefault(pair[0], {})[pair[1]] = edge
+        self._change(pair, -trials, trials)
+
+    def _change(self, pair: Pair, owed: int, begun: int) -> None:
+        """More or less owed and begun, for the pair and for its agent."""
+        agent = self._agents[pair[0]]
+        work = self._pairs.setdefault(pair, _Work())
+        for each in (agent, work):
+            each.owed += owed
+            each.begun += begun
+        if work.owed:
+            agent.tasks[pair[1]] = work
         else:
-            self._owing[pair[0]].pop(pair[1], None)
+            agent.tasks.pop(pair[1], None)
+
+    def _queue(self, name: str) -> None:
+        """An agent may have become ready, or more urgent."""
+        agent = self._agents[name]
+        if agent.ready:
+            self._endpoints[self.endpoint_of[name]].put(agent.rank, name)
+
+    def _use_task(self, name: str, more: int) -> None:
+        """More or less of a task's capacity is in use, or that has changed."""
+        task = self._tasks[name]
+        task.used += more
+        if task.open:
+            self._open_tasks[name] = task
+        else:
+            self._open_tasks.pop(name, None)
 
 
 def _path_to(vertex: Vertex, came: dict[Vertex, Vertex | None]) -> list[Vertex]:

@@ -5,14 +5,14 @@ import os
 import re
 import socket
 import threading
-from collections.abc import Callable, Coroutine
-from importlib.util import find_spec
+from collections.abc import Callable
 from types import FrameType
 
 import uvicorn
 from pydantic import Field, SecretStr, field_validator
 from starlette.types import ASGIApp
 
+from environments import loop
 from environments.definition import NAME, TaskDefinition
 from environments.http import http_client
 from environments.types import Value
@@ -99,7 +99,8 @@ def serve_worker(config: WorkerConfig, on_ready: OnReady = lambda url: None) -> 
                 on_ready=lambda: on_ready(url),
             )
 
-    _run(run, listener)
+    with listener:
+        loop.run(run())
 
 
 def serve_controller(config: ControllerConfig, on_ready: OnReady = lambda url: None) -> None:
@@ -129,7 +130,8 @@ def serve_controller(config: ControllerConfig, on_ready: OnReady = lambda url: N
                 on_ready=lambda: on_ready(url),
             )
 
-    _run(run, listener)
+    with listener:
+        loop.run(run())
 
 
 class _Server(uvicorn.Server):
@@ -194,25 +196,11 @@ def _uvicorn_config(app: ASGIApp) -> uvicorn.Config:
     )
 
 
-def _run(run: Callable[[], Coroutine[None, None, None]], listener: socket.socket) -> None:
-    with listener, asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        runner.run(run())
-
-
-def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """uvloop's where the extra `fast` is installed, else asyncio's own."""
-    if find_spec("uvloop") is None:
-        return None
-    import uvloop
-
-    return uvloop.new_event_loop
-
-
-def _when_stdin_ends(loop: asyncio.AbstractEventLoop, end: Callable[[], None]) -> None:
+def _when_stdin_ends(running: asyncio.AbstractEventLoop, end: Callable[[], None]) -> None:
     def wait() -> None:
         while os.read(0, 65536):
             pass
-        loop.call_soon_threadsafe(end)
+        running.call_soon_threadsafe(end)
 
     threading.Thread(target=wait, daemon=True, name="stdin").start()
 

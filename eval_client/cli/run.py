@@ -11,6 +11,7 @@ from pathlib import Path
 import click
 from rich.console import Console
 
+from environments import loop as event_loop
 from eval_client.cli.common import (
     UsageProblem,
     find_run,
@@ -112,7 +113,7 @@ def play(order: Order, *, quiet: bool) -> None:
     errors = Console(stderr=True)
     try:
         with told():
-            ended = asyncio.run(execute(order, functools.partial(_watched, errors=errors, quiet=quiet)))
+            ended = event_loop.run(execute(order, functools.partial(_watched, errors=errors, quiet=quiet)))
     except (Refused, LocalServerError, TaskServerError, Fenced) as error:
         raise UsageProblem(str(error)) from error
     console = report_console()
