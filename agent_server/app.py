@@ -27,6 +27,17 @@ _SCHEMA = ChatRequest.model_json_schema(ref_template=_SCHEMA_AT + "/$defs/{model
 _REQUEST_BODY = {"required": True, "content": {"application/json": {"schema": _SCHEMA}}}
 """Described here because the body is parsed by hand: it saves a third of the CPU of a request."""
 
+_REFUSALS: dict[int | str, dict[str, object]] = {
+    400: {"description": "Not a request this agent can answer, or one beyond its context"},
+    401: {"description": "The bearer token is missing or wrong"},
+    404: {"description": "No agent of this name"},
+    408: {"description": "The body came too slowly"},
+    413: {"description": "The body is too large"},
+    429: {"description": "The agent has as many requests as it takes at once"},
+    500: {"description": "The agent failed; the server's log says why"},
+    502: {"description": "What the agent stands on can't be reached"},
+}
+
 
 def build_app(agents: Mapping[str, ServedAgent], token: SecretStr | None, max_request_bytes: int) -> ASGIApp:
     """The app that serves these agents; with a token, every route but the health ones asks for it."""
@@ -43,6 +54,7 @@ def build_app(agents: Mapping[str, ServedAgent], token: SecretStr | None, max_re
         "/v1/chat/completions",
         summary="The agent's answer to a transcript",
         openapi_extra={"requestBody": _REQUEST_BODY},
+        responses=_REFUSALS,
         response_class=Response,
     )
     async def chat(request: Request) -> Response:

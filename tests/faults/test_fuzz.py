@@ -1,0 +1,90 @@
+"""The three servers against requests made from their own OpenAPI descriptions, sound ones and broken ones."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import hypothesis
+import pytest
+import requests
+import schemathesis
+from schemathesis import GenerationMode
+
+from tests.e2e.proctor import TOKEN, Server
+from tests.faults.farm import Farm, until
+
+OPEN = {"/healthz", "/readyz"}
+EXAMPLES = 20
+MAX_REPLY_BYTES = 1 << 20
+REPLY_S = 60
+BEARER = {"Authorization": f"Bearer {TOKEN}"}
+KNOWN = {"task": "ledger", "sample": "s1", "model": "reference"}
+"""What is put in now and then for a name made up, so that requests get beyond the first check."""
+
+
+@pytest.fixture
+def servers(parts: Farm, agents: Server) -> Iterator[dict[str, str]]:
+    """name -> base URL of each kind of server."""
+    parts.start()
+    assert parts.controller is not None
+    worker = parts.workers["w1"]
+    yield {"controller": parts.controller.url, "worker": worker.url, "agents": agents.url.removesuffix("/v1")}
+    until(lambda: worker.metric("proctor_slots") == 8)  # it still answers
+
+
+@pytest.mark.parametrize("kind", ["worker", "controller", "agents"])
+def test_no_request_gets_a_500_a_traceback_or_a_reply_without_bounds(servers: dict[str, str], kind: str) -> None:
+    base = servers[kind]
+    schema: Any = schemathesis.openapi.from_url(f"{base}/openapi.json", headers=BEARER)
+    operations = [result.ok() for result in schema.get_all_operations()]
+    assert len(operations) >= 6
+    with httpx.Client(timeout=REPLY_S) as http, requests.Session() as session:
+        for operation in operations:
+            _unauthenticated(http, base, operation)
+            for mode in GenerationMode:
+                _fuzz(session, operation, mode)
+        for path in {operation.path for operation in operations}:
+            for method in ("PATCH", "TRACE", "OPTIONS"):
+                reply = http.request(method, base + path.replace("{", "").replace("}", ""), headers=BEARER)
+                assert reply.status_code in {400, 404, 405}, (method, path, reply.status_code)
+
+
+def _unauthenticated(http: httpx.Client, base: str, operation: Any) -> None:
+    """Only the health routes answer without the token, or with another."""
+    path = operation.path.replace("{session}", "0" * 32).replace("{", "").replace("}", "")
+    for headers in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": f"Basic {TOKEN}"}):
+        reply = http.request(operation.method.upper(), base + path, headers=headers)
+        assert (reply.status_code == 401) != (operation.path in OPEN), (operation.label, reply.status_code)
+
+
+def _fuzz(session: requests.Session, operation: Any, mode: GenerationMode) -> None:
+    asked = 0
+
+    @hypothesis.settings(
+        max_examples=EXAMPLES,
+        derandomize=True,
+        deadline=None,
+        database=None,
+        suppress_health_check=list(hypothesis.HealthCheck),
+    )
+    @hypothesis.given(case=operation.as_strategy(generation_mode=mode))
+    def ask(case: Any) -> None:
+        nonlocal asked
+        asked += 1
+        if asked % 2 and isinstance(case.body, dict):
+            case.body.update({name: known for name, known in KNOWN.items() if name in case.body})
+        reply = case.call(session=session, headers=BEARER, timeout=REPLY_S)
+        assert reply.status_code not in {500, 501}, (case.as_curl_command(), reply.text)
+        assert reply.status_code in _documented(operation) | {404, 405}, (case.as_curl_command(), reply.text)
+        assert len(reply.content) <= MAX_REPLY_BYTES
+        assert "Traceback" not in reply.text
+        assert 'File "' not in reply.text
+
+    try:
+        ask()
+    except hypothesis.errors.Unsatisfiable:  # nothing can be wrong where nothing is asked for
+        assert mode is GenerationMode.NEGATIVE
+
+
+def _documented(operation: Any) -> set[int]:
+    return {int(status) for status in operation.definition.raw["responses"]}

@@ -1,0 +1,155 @@
+"""Agents that attack the worker they play on, beside ones that just play: the others never notice."""
+
+import asyncio
+import contextlib
+import json
+import threading
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import docker
+import pytest
+
+from eval_client.store import sqlite_url
+from eval_client.tables import attempt_table
+from tests.e2e.proctor import Server, begin, proctor, rows, server
+from tests.e2e.scripted import ScriptedEndpoint, reply
+from tests.e2e.test_parts_gone import mariadbd_of
+from tests.faults.farm import KEY, LEASE_S, marked, until
+from tests.faults.invariants import rows_of
+
+OWNER_LABEL = "proctor.sandbox.owner"
+OS = "{name: hostile, environment: os, capacity: 8, parameters: {pool: 2, command_limit_s: 4}}"
+DB = "{{name: hostile, environment: db, capacity: 8, parameters: {{engine: {engine}, statement_limit_s: 1}}}}"
+ATTACKS = {
+    "memory": "tail /dev/zero",
+    "forks": ":(){ :|:& };: ; sleep 100",
+    "disk": "cat /dev/zero >/filler; for n in $(seq 100); do cp /filler /filler-$n; done",
+    "endless": "yes endless",
+}
+ENDLESS = {
+    "sqlite": "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n) SELECT count(*) FROM n",
+    "mariadb": "SELECT BENCHMARK(1000000000000, SHA2('x', 512))",
+}
+PLAN = """\
+name: hostile
+controller: {worker}
+endpoints: [{{name: hostile, base_url: "{hostile}", concurrency: 8}}]
+agents:
+  - {{name: reference, builtin: reference, endpoint: "{agents}", concurrency: 3}}
+{attackers}
+tasks: [{task}]
+limits: {{attempts: {attempts}, patience_s: 20}}
+"""
+
+
+class Attacker(ScriptedEndpoint):
+    """Each model sends its own first answer, and gives up in its second turn."""
+
+    def __init__(self, first: Mapping[str, str], second: str) -> None:
+        super().__init__()
+        self.first, self._second = first, second
+
+    def _answer(self) -> bytes:
+        request = self.requests[-1]
+        turn = request["metadata"]["turn"]  # type: ignore[index]
+        content = self.first[str(request["model"])] if turn == "1" else self._second
+        message = {"role": "assistant", "content": content}
+        choice = {"index": 0, "finish_reason": "stop", "message": message}
+        usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
+        completion = {"id": "1", "object": "chat.completion", "model": "x", "choices": [choice], "usage": usage}
+        return reply(200, json.dumps(completion).encode())
+
+
+@contextlib.contextmanager
+def attacker(first: Mapping[str, str], second: str) -> Iterator[Attacker]:
+    """An attacker in a thread of its own."""
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever, daemon=True)
+    thread.start()
+    endpoint = Attacker(first, second)
+    asyncio.run_coroutine_threadsafe(endpoint.open(), loop).result(10)
+    try:
+        yield endpoint
+    finally:
+        asyncio.run_coroutine_threadsafe(endpoint.close(), loop).result(10)
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
+
+
+@contextlib.contextmanager
+def field(folder: Path, task: str, endpoint: Attacker | None, *, attempts: int = 1) -> Iterator[tuple[Server, Server]]:
+    """A lone worker and an agent server with the task, and the plan in which the attackers meet the reference."""
+    (folder / "tasks.yaml").write_text(f"tasks: [{task}]\n")
+    agent = "{name: reference, kind: reference, latency_s: 0.2}"
+    (folder / "agents.yaml").write_text(f"token_env: PROCTOR_TOKEN\ntasks: [{task}]\nagents: [{agent}]\n")
+    with (
+        marked(),
+        server("agents", "--config", "agents.yaml", cwd=folder) as agents,
+        server("worker", "--tasks", "tasks.yaml", cwd=folder) as worker,
+    ):
+        names = endpoint.first if endpoint is not None else ()
+        attackers = "".join(
+            f"  - {{name: {name}, endpoint: hostile, metadata: true, concurrency: 2}}\n" for name in names
+        )
+        urls = {"worker": worker.url, "agents": agents.url, "hostile": endpoint.url if endpoint else agents.url}
+        plan = PLAN.format(**urls, attackers=attackers, task=task, attempts=attempts)
+        (folder / "plan.yaml").write_text(plan)
+        yield worker, agents
+        until(lambda: worker.metric("proctor_sessions_live") == 0, LEASE_S)
+        assert worker.metric("proctor_slots_free") == 8
+
+
+def containers(worker: Server) -> list[str]:
+    """The ids of the containers that a worker owns."""
+    with contextlib.closing(docker.from_env()) as client:
+        listed = client.api.containers(all=True, filters={"label": OWNER_LABEL})
+    return [str(found["Id"]) for found in listed if found["Labels"][OWNER_LABEL].split()[1] == str(worker.process.pid)]
+
+
+@pytest.mark.docker
+def test_memory_forks_disk_and_output_without_end_harm_only_their_own_session(tmp_path: Path) -> None:
+    first = {name: f"Think: ha.\n\nAct: bash\n\n```bash\n{code}\n```" for name, code in ATTACKS.items()}
+    with attacker(first, "Think: enough.\n\nAct: finish") as endpoint, field(tmp_path, OS, endpoint) as (worker, _):
+        ended = proctor("run", "plan.yaml", "--name", "r", "-q", cwd=tmp_path, **KEY)
+        assert ended.returncode == 0, ended.stdout + ended.stderr
+        played = rows("r", tmp_path)
+        assert {row["score"] for row in played if row["agent"] == "reference"} == {1.0}
+        assert {row["reason"] for row in played} == {"completed"}
+        assert all(row["turns"] == 2 for row in played if row["agent"] in ATTACKS)
+        until(lambda: len(containers(worker)) == 2)  # the pool
+    assert containers(worker) == []
+
+
+@pytest.mark.docker
+def test_killed_containers_cost_an_attempt_and_no_score(tmp_path: Path) -> None:
+    with field(tmp_path, OS, None, attempts=3) as (worker, agents):
+        client = begin("run", "plan.yaml", "--name", "r", "-q", cwd=tmp_path, **KEY)
+        until(lambda: agents.metric("proctor_agent_requests_total") >= 4)
+        for container in containers(worker):
+            with contextlib.closing(docker.from_env()) as engine, contextlib.suppress(docker.errors.APIError):
+                engine.api.kill(container)
+        output, errors = client.communicate(timeout=120)
+        assert client.returncode == 0, output + errors
+        assert {row["score"] for row in rows("r", tmp_path)} == {1.0}
+        attempts = rows_of(sqlite_url(tmp_path / "runs" / "r"), "r", attempt_table)
+        assert any("sandbox" in str(attempt["cause"]) for attempt in attempts), attempts
+    assert containers(worker) == []
+
+
+@pytest.mark.parametrize("engine", ["sqlite", pytest.param("mariadb", marks=pytest.mark.mariadb)])
+def test_a_query_that_never_ends_is_ended_and_delays_nobody(tmp_path: Path, engine: str) -> None:
+    first = {"endless": f"Action: Operation\n```sql\n{ENDLESS[engine]}\n```\n"}
+    task = DB.format(engine=engine)
+    with (
+        attacker(first, "Action: Answer\nFinal Answer: []\n") as endpoint,
+        field(tmp_path, task, endpoint) as (worker, _),
+    ):
+        database = mariadbd_of(worker.process.pid) if engine == "mariadb" else None
+        ended = proctor("run", "plan.yaml", "--name", "r", "-q", cwd=tmp_path, **KEY)
+        assert ended.returncode == 0, ended.stdout + ended.stderr
+        played = rows("r", tmp_path)
+        assert {row["score"] for row in played if row["agent"] == "reference"} == {1.0}
+        assert {(row["reason"], row["turns"]) for row in played if row["agent"] == "endless"} == {("completed", 2)}
+    assert database is None or not Path(f"/proc/{database}").exists()

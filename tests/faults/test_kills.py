@@ -1,0 +1,161 @@
+"""Processes killed, stopped, restarted and drained in mid-run."""
+
+import json
+import random
+import signal
+import threading
+import time
+from pathlib import Path
+
+from eval_client.tables import trial_table
+from tests.e2e.proctor import Server
+from tests.faults.farm import Farm, farm, go_on, stop, until
+from tests.faults.invariants import rows_of
+from tests.faults.proxy import Call
+
+IN_FLIGHT = 8
+
+
+def test_a_client_killed_20_times_at_random_moments(tmp_path: Path, agents: Server) -> None:
+    chance, kills = random.Random(3), 0
+    with farm(tmp_path, agents, turns=12) as parts:
+        parts.start()
+        parts.slow(0.6)
+        client = parts.begin()
+        parts.until_calls(1)
+        while kills < 20:
+            calls, latest = parts.calls() + chance.randrange(0, 7), time.monotonic() + chance.random() * 3
+            until(lambda: parts.calls() >= calls or time.monotonic() > latest)  # noqa: B023
+            assert client.poll() is None, "the run ended before the 20th kill"
+            client.kill()
+            client.communicate()
+            kills += 1
+            client = parts.begin("resume")
+        parts.link("agents").faults.clear()
+        parts.completed(client)
+        parts.verify(clients=21, paid_twice=kills * IN_FLIGHT)
+
+
+def test_a_controller_killed_and_restarted_every_two_seconds_costs_nothing(tmp_path: Path, agents: Server) -> None:
+    with farm(tmp_path, agents, turns=12) as parts:
+        parts.start(workers=2)
+        parts.slow(1.0)
+        client = parts.begin()
+        parts.until_calls(4)
+        for _ in range(5):
+            again = time.monotonic() + 2
+            assert parts.controller is not None
+            parts.controller.kill()
+            parts.start_controller()
+            until(lambda: time.monotonic() > again)  # noqa: B023
+        assert client.poll() is None
+        parts.link("agents").faults.clear()
+        parts.completed(client)
+        parts.verify()
+        assert set(parts.attempts()) == {1}
+
+
+def test_one_of_two_workers_killed_under_load_loses_no_turn_that_was_paid(parts: Farm) -> None:
+    parts.start(workers=2)
+    parts.slow(0.3)
+    client = parts.begin()
+    parts.until_calls(20)
+    parts.workers["w1"].kill()
+    parts.completed(client)
+    assert parts.sees("proctor_workers") == 1
+    assert max(parts.attempts()) > 1
+    parts.verify()
+
+
+def test_the_only_worker_killed_is_waited_for(parts: Farm) -> None:
+    parts.start()
+    parts.slow(0.3)
+    client = parts.begin()
+    parts.until_calls(20)
+    parts.workers["w1"].kill()
+    until(lambda: parts.sees("proctor_workers") == 0)
+    parts.start_worker("w1")
+    parts.completed(client)
+    parts.verify()
+
+
+def test_the_late_answers_of_a_worker_that_was_stopped_beyond_its_lease_are_refused(parts: Farm) -> None:
+    parts.start(workers=2)
+    parts.slow(0.3)
+    client = parts.begin()
+    parts.until_calls(20)
+    stop(parts.workers["w1"])
+    until(lambda: parts.sees("proctor_workers") == 1)
+    late = [call for call in parts.ways.calls if call.link == "w1" and call.target.endswith("/turns") and _open(call)]
+    assert late
+    go_on(parts.workers["w1"])
+    parts.completed(client)
+    assert {_refusal(call) for call in late} <= {"unknown_session", "not_ready"}
+    parts.verify()
+
+
+def _open(call: Call) -> bool:
+    return call.outcome == "unknown" and call.status == 0
+
+
+def _refusal(call: Call) -> str:
+    return str(json.loads(call.reply)["type"] if call.status != 200 else f"taken: {call}")
+
+
+def test_a_sample_that_kills_its_worker_every_time_is_given_up_and_the_others_are_unharmed(
+    tmp_path: Path, agents: Server
+) -> None:
+    with farm(tmp_path, agents, deadly="s3") as parts:
+        parts.start(workers=2)
+        parts.slow(0.3)
+        over = threading.Event()
+        supervisor = threading.Thread(target=_supervise, args=(parts, over))
+        supervisor.start()
+        try:
+            parts.completed(parts.begin(), code=1)
+        finally:
+            over.set()
+            supervisor.join()
+        rows = rows_of(parts.store_url(), "r", trial_table)
+        assert {row["sample"] for row in rows if row["score"] is None} == {"s3"}
+        assert {row["attempts"] for row in rows if row["sample"] == "s3"} == {3}
+        parts.verify(unscored=2)
+
+
+def _supervise(parts: Farm, over: threading.Event) -> None:
+    """Start a worker again whenever it died."""
+    while not over.wait(0.02):
+        for name, worker in list(parts.workers.items()):
+            if worker.process.poll() is not None:
+                parts.start_worker(name)
+
+
+def test_workers_drained_and_restarted_one_by_one_lose_and_repeat_no_turn(parts: Farm) -> None:
+    parts.start(workers=2)
+    parts.slow(1.0)
+    client = parts.begin()
+    for name in ("w1", "w2"):
+        parts.until_calls(12)
+        old = parts.workers[name]
+        old.process.send_signal(signal.SIGTERM)
+        assert old.process.wait(60) == 0
+        parts.start_worker(name)
+    assert client.poll() is None
+    parts.completed(client)
+    parts.verify()
+    assert set(parts.attempts()) == {1}
+    assert parts.turns() == 2 * parts.world.count * parts.world.turns
+
+
+def test_of_two_clients_at_once_one_plays_and_the_other_is_refused(parts: Farm) -> None:
+    parts.start()
+    parts.slow(0.5)
+    first = parts.begin()
+    parts.until_calls(8)
+    first.kill()
+    first.communicate()
+    clients = [parts.begin("resume") for _ in range(3)]
+    ended = [client.communicate(timeout=120)[1] for client in clients]
+    assert sorted(client.returncode for client in clients) == [0, 2, 2]
+    assert sum("another client" in errors for errors in ended) == 2
+    parts.verify(clients=2, paid_twice=IN_FLIGHT)

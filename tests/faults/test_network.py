@@ -1,0 +1,81 @@
+"""Black holes, and turns that are delayed, doubled, reordered, cut short or lost on their way."""
+
+import pytest
+
+from tests.faults.farm import Farm, until
+from tests.faults.proxy import Cut, Fault, Kind
+
+EVERYTHING: tuple[Kind, ...] = (
+    "latency",
+    "hold",
+    "duplicate",
+    "late_copy",
+    "drop",
+    "drop_reply",
+    "half_close",
+    "truncate",
+    "throttle",
+)
+
+
+@pytest.mark.parametrize("cut", ["both", "requests", "replies"])
+def test_a_worker_that_a_black_hole_hides_from_its_controller_takes_nothing_with_it(parts: Farm, cut: Cut) -> None:
+    parts.start(workers=2)
+    parts.slow(0.6)
+    client = parts.begin()
+    parts.until_calls(12)
+    beats, worker = parts.link("beats-w1"), parts.workers["w1"]
+    beats.cut = cut
+    until(lambda: worker.metric("proctor_sessions_live") == 0)  # it gave its sessions up by itself
+    if cut != "replies":  # else the controller still hears it
+        until(lambda: parts.sees("proctor_workers") == 1)
+    beats.cut = ""
+    parts.completed(client)
+    until(lambda: parts.sees("proctor_workers") == 2)
+    parts.verify()
+
+
+def test_turns_whose_answers_vanish_are_repeated_and_applied_once(parts: Farm) -> None:
+    parts.start()
+    parts.slow(0.5)
+    client = parts.begin()
+    parts.until_calls(12)
+    parts.link("w1").cut = "replies"
+    parts.until_stalled(2.0)
+    parts.link("w1").cut = ""
+    parts.completed(client)
+    asked = [(call.target, call.request) for call in parts.ways.calls if call.target.endswith("/turns")]
+    assert len(asked) > len(set(asked))
+    parts.verify()
+    assert set(parts.attempts()) == {1}
+
+
+def test_doubled_delayed_and_reordered_turns_are_applied_once_and_in_order(parts: Farm) -> None:
+    parts.start(workers=2)
+    for name in ("w1", "w2", "client"):
+        parts.link(name).faults += [
+            Fault("duplicate", "POST /sessions", chance=0.3),
+            Fault("late_copy", "POST /sessions", chance=0.4),
+            Fault("hold", "POST /sessions", chance=0.3, seconds=0.3),
+            Fault("latency", "POST /sessions", seconds=0.1),
+        ]
+    parts.completed(parts.begin())
+    copies = [call for call in parts.ways.calls if call.link.endswith("/copy") and call.status]
+    assert len(copies) > 40
+    assert {call.status for call in copies} <= {200, 404, 409, 429, 503}
+    assert any(call.status == 409 for call in copies), "no copy came late"
+    parts.verify()
+    assert set(parts.attempts()) == {1}
+
+
+@pytest.mark.parametrize(("seed", "route"), [(1, "auto"), (2, "relayed")])
+def test_a_storm_on_every_way_at_once_changes_no_score(parts: Farm, seed: int, route: str) -> None:
+    parts.start(workers=2, route=route)
+    for link in parts.ways.links.values():
+        link.chance.seed(seed)
+        link.faults += [Fault(kind, "POST|GET /tasks", chance=0.03, seconds=0.3) for kind in EVERYTHING]
+    parts.completed(parts.begin())
+    for link in parts.ways.links.values():
+        link.faults.clear()
+    assert {call.outcome for call in parts.ways.calls} == {"ok", "failed", "unknown"}
+    parts.verify(attempts=6)

@@ -1,0 +1,114 @@
+"""The store full, locked and restarted in mid-run: writers wait, nothing is lost, nobody else's rows are touched."""
+
+import contextlib
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.database_servers import postgresql
+from tests.faults.farm import Farm, until
+
+IN_FLIGHT = 8
+HOLD = """\
+import sqlite3, sys
+store = sqlite3.connect(sys.argv[1], isolation_level=None)
+store.execute("PRAGMA busy_timeout=30000")
+store.execute("BEGIN IMMEDIATE")
+print("locked", flush=True)
+sys.stdin.read()
+"""
+BUSY_S = 5.0
+"""How long SQLite itself waits for a lock, before the journal has to."""
+
+
+@contextlib.contextmanager
+def small_disk(folder: Path, size: str) -> Iterator[None]:
+    """A file system of its own at a folder."""
+    folder.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)], check=True)
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", str(folder)], check=True)
+
+
+def fill(folder: Path) -> Path:
+    """A file that takes what is left of a file system."""
+    filler = folder / "filler"
+    with contextlib.suppress(OSError), filler.open("wb", buffering=0) as file:
+        while True:
+            file.write(b"x" * 4096)
+    return filler
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small file system needs root")
+def test_a_full_disk_holds_the_run_up_until_there_is_room_again(parts: Farm) -> None:
+    with small_disk(parts.folder / "runs", "2m"):
+        parts.start()
+        parts.slow(0.3)
+        client = parts.begin()
+        parts.until_calls(16)
+        filler = fill(parts.folder / "runs")
+        parts.until_stalled(2.0)
+        assert client.poll() is None
+        assert parts.turns() < 2 * parts.world.count * parts.world.turns
+        filler.unlink()
+        parts.completed(client)
+        parts.verify()
+        assert set(parts.attempts()) == {1}
+
+
+def test_a_store_locked_by_another_process_holds_the_run_up_until_it_is_free(parts: Farm) -> None:
+    parts.start()
+    parts.slow(0.3)
+    client = parts.begin()
+    parts.until_calls(16)
+    command = [sys.executable, "-c", HOLD, str(parts.folder / "runs" / "r" / "run.sqlite")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "locked\n"
+        parts.until_stalled(BUSY_S + 2.0)
+        holder.communicate("")
+    parts.completed(client)
+    parts.verify()
+    assert set(parts.attempts()) == {1}
+
+
+@pytest.mark.postgresql
+def test_postgresql_restarted_in_mid_run_is_waited_for(parts: Farm) -> None:
+    with postgresql() as database:
+        parts.store = database.url
+        parts.start()
+        parts.slow(0.3)
+        client = parts.begin()
+        parts.until_calls(16)
+        database.stop()
+        parts.until_stalled(2.0)
+        database.start()
+        parts.completed(client)
+        parts.verify()
+        assert set(parts.attempts()) == {1}
+
+
+@pytest.mark.postgresql
+def test_a_client_whose_lock_a_restart_took_writes_nothing_once_another_has_taken_over(parts: Farm) -> None:
+    with postgresql() as database:
+        parts.store = database.url
+        parts.start()
+        parts.slow(0.6)
+        first = parts.begin()
+        parts.until_calls(16)
+        first.send_signal(19)  # SIGSTOP: it is to find out late
+        database.stop()
+        database.start()
+        second = parts.begin("resume")
+        until(lambda: parts.fence() == 2)
+        first.send_signal(18)
+        _, errors = first.communicate(timeout=100)
+        assert (first.returncode, "another client has taken this run over" in errors) == (2, True), errors
+        parts.completed(second)
+        parts.verify(clients=2, paid_twice=2 * IN_FLIGHT)
