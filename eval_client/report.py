@@ -95,13 +95,10 @@ def _pair(
 
 def _mean_score(store: Store, standing: PairStanding) -> Summary:
     """What can be said before the environment's own metrics are in: at the end of each run or resume."""
-    scores: dict[str, list[float]] = {}
-    for sample, _, finish in store.finishes(standing.agent, standing.task):
-        if finish.score is not None:
-            scores.setdefault(sample, []).append(finish.score)
-    mean, error = clustered_mean(list(scores.values()))
-    note = ("The environment's own metrics are not in yet: this is the plain mean of scores.",) if scores else ()
-    return Summary(primary="mean_score", metrics={"mean_score": mean}, standard_error=error, notes=note)
+    mean, error = clustered_mean(store.sample_totals(standing.agent, standing.task))
+    note = "The environment's own metrics are not in yet: this is the plain mean of scores."
+    notes = (note,) if standing.scored else ()
+    return Summary(primary="mean_score", metrics={"mean_score": mean}, standard_error=error, notes=notes)
 
 
 def _money(standing: PairStanding, price: Price) -> float:

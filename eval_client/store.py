@@ -191,6 +191,14 @@ class Store:
             for sample, epoch, finish in connection.execute(query.where(t.finish.is_not(None)).order_by(t.id)):
                 yield sample, epoch, Finish.model_validate_json(finish)
 
+    def sample_totals(self, agent: str, task: str) -> list[tuple[int, float]]:
+        """(scored trials, sum of their scores) of each of the pair's samples that has any, in no order."""
+        t = trial_table.c
+        query = sa.select(sa.func.count(t.score), sa.func.sum(t.score)).group_by(t.sample)
+        mine = sa.and_(t.run == self.run, t.agent == agent, t.task == task, t.score.is_not(None))
+        with self.engine.connect() as connection:
+            return [(int(count), float(total)) for count, total in connection.execute(query.where(mine))]
+
     def causes(self, agent: str, task: str) -> dict[str, int]:
         """cause -> number of the pair's unscored final rows."""
         t = trial_table.c
