@@ -1,0 +1,129 @@
+"""The run's store in memory, and the journal without its thread: commits take time, fail, or succeed unheard."""
+
+import asyncio
+import contextlib
+import functools
+import random
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from enum import Enum
+
+import sqlalchemy as sa
+
+from eval_client.journal import MAX_GROUP, RETRY_S, Fenced, Journal, JournalClosed, Operation, _resolve, _Write
+from eval_client.store import Store
+from eval_client.tables import metadata
+
+
+class Health(Enum):
+    """What becomes of commits for a while."""
+
+    WELL = "well"
+    REFUSING = "refusing"
+    UNHEARD = "unheard"
+    """They are made, and then the connection breaks."""
+
+
+class Disk:
+    """What all journals of a history write to."""
+
+    def __init__(self, rng: random.Random, wrote: Callable[[Sequence[Operation]], None]) -> None:
+        self.health = Health.WELL
+        self.rng = rng
+        self.wrote = wrote
+        """Told of what has just become durable."""
+
+
+class DiskJournal(Journal):
+    """Journal, with its writer as callbacks of the event loop."""
+
+    def __init__(
+        self, disk: Disk, store: Store, fence: int, on_trouble: Callable[[str | None], None] = lambda _: None
+    ) -> None:
+        self._disk, self._store, self._fence, self._on_trouble = disk, store, fence, on_trouble
+        self._loop = asyncio.get_running_loop()
+        self._closing = threading.Event()
+        self._waiting: list[_Write] = []
+        self._writing = False
+        self._unknown: list[_Write] = []
+        """A group whose commit may have been made."""
+        self._told = False
+        """Its commit was made, and the disk has told so."""
+        self._idle = asyncio.Event()
+
+    async def close(self) -> None:
+        self._closing.set()
+        while self._writing:
+            self._idle.clear()
+            await self._idle.wait()
+
+    async def _put(self, *operations: Operation) -> None:
+        if self._closing.is_set():
+            raise JournalClosed("the journal is closed")
+        done: asyncio.Future[None] = self._loop.create_future()
+        self._waiting.append(_Write(operations, done))
+        if not self._writing:
+            self._writing = True
+            self._loop.call_later(self._latency_s(), self._commit)
+        await done
+
+    def _commit(self) -> None:
+        """One group; the next follows when its outcome is known."""
+        group = self._unknown or self._waiting[:MAX_GROUP]
+        again = bool(self._unknown)
+        if not again:
+            del self._waiting[: len(group)]
+        health = self._disk.health if self._disk.rng.random() < 0.7 else Health.WELL
+        error: Exception | None = None
+        if health is not Health.REFUSING:
+            try:
+                self._write(group, again=again)
+                self._tell(group)
+            except Fenced as fenced:
+                error = fenced
+        if health is Health.WELL or error is not None:
+            self._unknown, self._told = [], False
+            self._loop.call_later(self._latency_s(), self._acknowledge, group, error)
+            return
+        self._unknown = group
+        self._on_trouble("the store can't be written to")
+        if self._closing.is_set():
+            self._acknowledge(group, JournalClosed("the store can't be written to"))
+        else:
+            self._loop.call_later(RETRY_S, self._commit)
+
+    def _acknowledge(self, group: list[_Write], error: Exception | None) -> None:
+        self._on_trouble(None)
+        _resolve(group, error)
+        if self._waiting:
+            self._loop.call_later(self._latency_s(), self._commit)
+        else:
+            self._writing = False
+            self._idle.set()
+
+    def _tell(self, group: list[_Write]) -> None:
+        if not self._told:
+            self._told = True
+            self._disk.wrote([operation for write in group for operation in write.operations])
+
+    def _latency_s(self) -> float:
+        return 0.03 * self._disk.rng.random() ** 2
+
+
+@functools.cache
+def _engine() -> sa.Engine:
+    engine = sa.create_engine("sqlite://", poolclass=sa.StaticPool)
+    metadata.create_all(engine)
+    return engine
+
+
+@contextlib.contextmanager
+def empty_store(run: str) -> Iterator[Store]:
+    """A store without rows, in the memory of this process; a process that dies loses what it had not committed."""
+    store = Store(_engine(), run)
+    try:
+        yield store
+    finally:
+        with store.engine.begin() as connection:
+            for table in metadata.sorted_tables:
+                connection.execute(table.delete())

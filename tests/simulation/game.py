@@ -1,0 +1,135 @@
+"""What is played: an environment whose score depends on every answer, an agent that is a function, and what must come.
+
+An answer that is lost, repeated, exchanged or put into the wrong turn changes all that follows, the score included.
+"""
+
+import asyncio
+import contextvars
+import hashlib
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+from environments.base import Agent, Environment, EnvironmentFault, Policy
+from environments.types import Finish, FinishReason, Message, Observation, Summary
+from eval_client.plan import trial_seed
+from task_server.sessions import Session
+from tests.simulation.loop import Process, current
+
+PROMPT_TOKENS, COMPLETION_TOKENS = 10, 7
+"""Per message of the transcript, and per answer."""
+POISON = "poison"
+"""A sample that can't be played: always a fault."""
+LONG = "long"
+"""A sample whose second observation no model takes."""
+
+
+def _hash(*parts: object) -> str:
+    return hashlib.blake2b("\0".join(map(str, parts)).encode(), digest_size=6).hexdigest()
+
+
+def observed(seed: int, sample: str, answers: Sequence[str]) -> str:
+    """What the environment says after these answers."""
+    return f"{sample} {_hash(seed, sample, *answers)}"
+
+
+def answered(agent: str, said: Sequence[str]) -> str:
+    """What an agent answers to a transcript."""
+    return _hash(agent, *said)
+
+
+def scored(seed: int, answers: Sequence[str]) -> float:
+    """The score of all answers."""
+    return int(_hash("score", seed, *answers), 16) % 101 / 100
+
+
+class Truth(NamedTuple):
+    """What a trial must come to, whatever happens."""
+
+    reason: str
+    score: float | None
+    turns: int
+    prompt_tokens: int
+
+
+def truth(plan_seed: int, agent: str, task: str, sample: str, epoch: int, turns: int, limit: int | None) -> Truth:
+    """Played here, without any of Proctor's code but the trial's seed."""
+    seed = trial_seed(plan_seed, task, sample, epoch)
+    answers: list[str] = []
+    said: list[str] = []
+    prompt = 0
+    for turn in range(1, turns + 1):
+        said.append(observed(seed, sample, answers))
+        if limit is not None and turn > limit:
+            return Truth("turn_limit", 0.0, turn, prompt)
+        if sample == LONG and turn == 2:
+            return Truth("context_limit", 0.0, turn, prompt)
+        prompt += PROMPT_TOKENS * len(said)
+        answers.append(answered(agent, said))
+        said.append(answers[-1])
+        if sample == POISON:
+            return Truth("task_error", None, turn, prompt)
+    return Truth("completed", scored(seed, answers), turns, prompt)
+
+
+class Witness(Protocol):
+    """Whoever is told what happens in the environment."""
+
+    def began(self, worker: Process, session: str, task: str) -> None:
+        """A play began and takes a slot."""
+
+    def applied(self, worker: Process, session: str, turn: int, answer: str) -> None:
+        """An answer reached the environment."""
+
+    def ended(self, worker: Process, session: str, task: str) -> None:
+        """A play is over and has cleaned up after itself."""
+
+    def work_s(self) -> float:
+        """How long the environment takes for its next step."""
+
+
+WITNESS: contextvars.ContextVar[Witness] = contextvars.ContextVar("witness")
+
+
+class Chain(Environment):
+    """Every observation follows from all answers before."""
+
+    name: str
+    turns: int
+    listed: tuple[str, ...]
+
+    def samples(self) -> Sequence[str]:
+        return self.listed
+
+    def digest(self) -> str:
+        return "c0ffee"
+
+    async def play(self, sample: str, agent: Agent, seed: int = 0) -> Finish:
+        assert isinstance(agent, Session)
+        worker, session = current(), agent.request.session
+        witness = WITNESS.get()
+        witness.began(worker, session, self.name)
+        try:
+            answers: list[str] = []
+            for turn in range(1, self.turns + 1):
+                await asyncio.sleep(witness.work_s())
+                text = observed(seed, sample, answers)
+                action = await agent.act(Observation(messages=(Message(role="user", content=text),)))
+                witness.applied(worker, session, turn, action.content)
+                answers.append(action.content)
+                if sample == POISON:
+                    raise EnvironmentFault("poisoned")
+            return Finish(reason=FinishReason.COMPLETED, score=scored(seed, answers))
+        finally:
+            try:
+                await asyncio.sleep(witness.work_s())
+            finally:
+                witness.ended(worker, session, self.name)
+
+    def reference(self, sample: str, seed: int = 0) -> Policy:
+        raise NotImplementedError
+
+    naive = random = reference
+
+    def summarize(self, finishes: Sequence[Finish]) -> Summary:
+        scores = [finish.score for finish in finishes if finish.score is not None]
+        return Summary(primary="mean", metrics={"mean": sum(scores) / max(1, len(scores))})

@@ -1,0 +1,460 @@
+"""One seed played: processes that begin, suffer and are begun again, until all is quiet and the run is through."""
+
+import asyncio
+import contextlib
+import hashlib
+import logging
+import random
+import secrets
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from functools import partial
+from pathlib import Path
+from unittest import mock
+
+import httpx
+
+from environments import registry
+from environments.chat import ChatModel
+from eval_client import endpoints, execute, journal, store
+from eval_client.execute import Order, Refused, Scene
+from eval_client.journal import Fenced
+from eval_client.local import LocalServers
+from eval_client.runner import Ended
+from eval_client.store import Store, StoreError
+from task_server.app import build_app
+from task_server.calls import Caller
+from task_server.controller import Controller
+from task_server.errors import TaskServerError
+from task_server.operations import CONTROLLER_OPERATIONS, OPERATIONS
+from task_server.protocol import SESSION_LEASE_S
+from task_server.worker import Worker
+from tests.simulation.disk import Disk, DiskJournal, Health, empty_store
+from tests.simulation.endpoint import Endpoint, Mood
+from tests.simulation.game import WITNESS, Chain, Truth, truth
+from tests.simulation.ledger import Key, Ledger
+from tests.simulation.loop import NothingLeft, Process, State, VirtualLoop, current
+from tests.simulation.network import CALM, Client, Network, serving
+from tests.simulation.setting import Fault, Setting, draw
+
+SETTLE_S = 15.0
+"""So long after the last fault everybody has found everybody again."""
+LATEST_S = 1500.0
+"""A history that lasts longer makes no progress."""
+LEFT_OVER_S = SESSION_LEASE_S + 10.0
+"""After the last client a session lives on for its lease, and then it cleans up."""
+
+
+class History:
+    """What a seed stands for, happening."""
+
+    def __init__(self, seed: int, store: Store, tell: Callable[[str], None] = lambda _: None) -> None:
+        self.rng = random.Random(f"history {seed}")
+        self.setting: Setting = draw(self.rng)
+        self.loop = VirtualLoop()
+        self._store, self._tell = store, tell
+        self._digest = hashlib.blake2b(digest_size=8)
+        self.ledger = Ledger(self.rng, self.setting.capacity, self.setting.plan.limits.attempts, self.setting.slow_step)
+        self.ledger.trace = self.trace
+        self.ledger.writer = current
+        self.ledger.key_of = self._key_of
+        self.network = Network(self.loop, self.rng, self.trace)
+        self.network.weather = self.setting.weather
+        self.disk = Disk(self.rng, self.ledger.wrote)
+        self.wall_s = 1.7e9
+        self._processes: list[Process] = []
+        self._hosts: dict[str, Process] = {}
+        """The newest process of every server's name."""
+        self._workers: dict[Process, tuple[Worker, asyncio.Event]] = {}
+        self._clients: list[Process] = []
+        self._scenes: dict[Process, Scene] = {}
+        self._endpoints: list[Endpoint] = []
+        self._quiet = False
+        self._done = False
+        self._ended: dict[Process, Ended] = {}
+        listed = {task.name: tuple(task.parameters["listed"]) for task in self.setting.definitions}  # type: ignore
+        self.trials = execute.trials_of(self.setting.plan, listed)
+
+    def play(self) -> list[str]:
+        """Every invariant that broke, in the order they were noticed."""
+        with _patched(self):
+            self._begin()
+            try:
+                self.loop.run(lambda: self._done or bool(self.ledger.problems), LATEST_S)
+                if not self.ledger.problems:
+                    self._check_end()
+            except NothingLeft:
+                self.ledger.problem("no progress: everybody waits for ever")
+            finally:
+                self._put_away()
+        self.ledger.problems.extend(f"uncaught: {error}" for error in self.loop.errors)
+        return self.ledger.problems
+
+    def digest(self) -> str:
+        """Equal for equal histories."""
+        return self._digest.hexdigest()
+
+    def trace(self, line: str) -> None:
+        """Something happened."""
+        line = f"{self.loop.time():10.4f} {line}"
+        self._digest.update(line.encode())
+        self._tell(line)
+
+    def monotonic(self) -> float:
+        """What a process takes for the time; every one counts from another moment."""
+        try:
+            return self.loop.time() + current().clock_began
+        except LookupError:
+            return self.loop.time()
+
+    # Processes
+
+    def _begin(self) -> None:
+        for entry in self.setting.plan.endpoints:
+            process = self._process(entry.name)
+            endpoint = Endpoint(self.rng, self.setting.longest_thought_s)
+            self._endpoints.append(endpoint)
+            self.network.listen(entry.name, process, endpoint)
+        for name in self._server_names():
+            self._start_server(name)
+        for fault in self.setting.faults:
+            self.loop.call_at(fault.at, self._befall, fault)
+        self.loop.call_at(self.setting.quiet_at, self._heal)
+        self.loop.create_task(self._operate())
+
+    def _server_names(self) -> list[str]:
+        workers = [f"w{n}" for n in range(self.setting.workers)]
+        return workers if self.setting.lone else ["controller", *workers]
+
+    def _process(self, name: str) -> Process:
+        process = Process(name, self.rng.uniform(0.0, 1e5))
+        process.context.run(WITNESS.set, self.ledger)
+        self._processes.append(process)
+        self._hosts[name] = process
+        self.trace(f"{name} begins")
+        return process
+
+    def _start_server(self, name: str) -> None:
+        old = self._hosts.get(name)
+        if old is not None and old.state is not State.DEAD:
+            return
+        process = self._process(name)
+        self._main(process, self._control if name == "controller" else self._work)
+
+    def _main(self, process: Process, main: Callable[[Process], Awaitable[None]]) -> None:
+        async def run() -> None:
+            try:
+                await main(process)
+            except asyncio.CancelledError:
+                raise
+            except BaseException as error:
+                self.ledger.problem(f"{process.name} crashed: {error!r} {_leaves(error)}")
+            self._die(process)
+
+        self.loop.create_task(run(), name=process.name, context=process.context)
+
+    def _die(self, process: Process) -> None:
+        if process.state is State.DEAD:
+            return
+        self.trace(f"{process.name} is gone")
+        process.state = State.DEAD
+        self.network.reset(process)
+        self.ledger.died(process)
+
+    async def _control(self, process: Process) -> None:
+        controller = Controller("http://controller", Caller(self._client(), None), trusted=True, now=time.monotonic)
+        async with controller.running():
+            self.network.listen(process.name, process, serving(build_app(controller, CONTROLLER_OPERATIONS, None, {})))
+            await asyncio.Event().wait()
+
+    async def _work(self, process: Process) -> None:
+        url = f"http://{process.name}"
+        reports = "" if self.setting.lone else "http://controller"
+        caller = None if self.setting.lone else Caller(self._client(), None)
+        worker = Worker(
+            process.name, url, self.setting.definitions, controller=reports, caller=caller, now=time.monotonic
+        )
+        terminated = asyncio.Event()
+        self._workers[process] = worker, terminated
+        async with worker.running():
+            self.network.listen(process.name, process, serving(build_app(worker, OPERATIONS, None, {})))
+            await terminated.wait()
+            await worker.drain(5.0)
+            await asyncio.sleep(1.0)
+
+    def _client(self) -> Client:
+        return Client(self.network, self.ledger.received)
+
+    # The client and whoever starts it
+
+    async def _operate(self) -> None:
+        """Start a client, and another whenever none is left, until one that began long in quiet is through."""
+        while not self._done:
+            calm_s = self._calm_s()
+            client = self._start_client()
+            while any(other.state is not State.DEAD for other in self._clients):
+                await asyncio.sleep(0.05)
+            at_its_end = client in self._ended and self._ended[client].stopped is None
+            self._done = self._through() or (at_its_end and calm_s > 0)
+            if not self._done:
+                await asyncio.sleep(max(0.05, -self._calm_s()) if at_its_end else self.rng.uniform(0.05, 2.0))
+        self._heal()
+
+    def _calm_s(self) -> float:
+        """Since when everybody has had time to find everybody again."""
+        return self.loop.time() - self.setting.quiet_at - SETTLE_S
+
+    def _start_client(self) -> Process:
+        process = self._process(f"client{len(self._clients)}")
+        self._clients.append(process)
+        self._main(process, self._execute)
+        return process
+
+    async def _execute(self, process: Process) -> None:
+        plan, calm_s = self.setting.plan, self._calm_s()
+        if any(ended.stopped is not None for ended in self._ended.values()):
+            limits = plan.limits.model_copy(update={"run": type(plan.limits.run)()})
+            plan = plan.model_copy(update={"limits": limits})
+        resume = bool(self._rows())
+        order = Order(plan, "plan.yaml", self._store, Path(), resume=resume)
+
+        @contextlib.contextmanager
+        def watch(scene: Scene) -> Iterator[None]:
+            self._scenes[process] = scene
+            yield
+            self.ledger.leaving.add(process)
+
+        try:
+            ended = self._ended[process] = await execute.execute(order, watch)
+            self.trace(f"{process.name} ended: {ended.stopped}")
+            if ended.stopped is None:
+                self._check_ended(self._scenes[process])
+        except (Refused, TaskServerError, StoreError, Fenced) as error:
+            self.ledger.leaving.add(process)
+            self.trace(f"{process.name} gave up: {error}")
+            if calm_s > 0:
+                self.ledger.problem(f"{process.name} gave up although all is quiet: {error}")
+
+    def _rows(self) -> list[Truth]:
+        rows = self._store.trial_rows()
+        return [
+            Truth(str(row["reason"]), _float(row["score"]), _int(row["turns"]), _int(row["prompt_tokens"])) for row in rows
+        ]
+
+    def _through(self) -> bool:
+        rows = self._rows()
+        return bool(rows) and all(row.score is not None for row in rows)
+
+    def _heal(self) -> None:
+        """No fault from now on: whoever is dead is started, whoever stands still goes on."""
+        if self._quiet:
+            return
+        self.trace("quiet")
+        self._quiet = True
+        self.network.weather = CALM
+        self.network.cut.clear()
+        self.disk.health = Health.WELL
+        for endpoint in self._endpoints:
+            endpoint.mood = Mood.WELL
+        for process in self._processes:
+            self.loop.continue_process(process)
+        for name in self._server_names():
+            self._start_server(name)
+
+    # Faults
+
+    def _befall(self, fault: Fault) -> None:
+        """A fault begins; in quiet none does."""
+        if self._quiet:
+            return
+        self.trace(f"FAULT {fault}")
+        deed, _, target = fault.kind.partition(" ")
+        process = self._target(target, fault.part)
+        match deed:
+            case "kill" if process is not None:
+                self._die(process)
+                if target != "client":
+                    self._after(fault.for_s, self._start_server, process.name)
+            case "stop" if process is not None:
+                self.loop.stop_process(process)
+                self._after(fault.for_s, self.loop.continue_process, process)
+            case "terminate" if process is not None and process in self._workers:
+                self.loop.call_soon(self._workers[process][1].set, context=process.context)
+                self._after(fault.for_s + 8.0, self._start_server, process.name)
+            case "interrupt" if process is not None:
+                self._interrupt(process, fault)
+            case "second" if not self.setting.locks:
+                self._start_client()
+            case "cut":
+                self._cut(target, fault)
+            case "trouble" | "unheard":
+                self.disk.health = Health.REFUSING if deed == "trouble" else Health.UNHEARD
+                self._after(fault.for_s, setattr, self.disk, "health", Health.WELL)
+            case "wall":
+                self.wall_s += self.rng.choice([-3600.0, 3600.0])
+            case "throttling" | "failing" | "babbling" | "silent":
+                endpoint = self._endpoints[fault.part % len(self._endpoints)]
+                endpoint.mood = Mood(deed)
+                self._after(fault.for_s, setattr, endpoint, "mood", Mood.WELL)
+
+    def _target(self, kind: str, part: int) -> Process | None:
+        named = [p for p in self._processes if p.name.startswith(kind[:1]) and p.state is not State.DEAD]
+        named = [p for p in named if (kind == "controller") == (p.name == "controller")]
+        return named[part % len(named)] if named else None
+
+    def _interrupt(self, process: Process, fault: Fault) -> None:
+        """Ctrl-C once, and sometimes twice."""
+
+        def press(how: str) -> None:
+            if process in self._scenes:
+                self.ledger.leaving.add(process)
+                getattr(self._scenes[process].runner, how)("interrupted")
+
+        self.loop.call_soon(press, "drain", context=process.context)
+        if fault.part % 2:
+            self.loop.call_later(fault.for_s, press, "abandon", context=process.context)
+
+    def _cut(self, who: str, fault: Fault) -> None:
+        one, how, other = who.split()
+        names = {"worker": f"w{fault.part % self.setting.workers}", "controller": "controller"}
+        clients = [f"client{n}" for n in range(20)]
+        sources = clients if one == "client" else [names[one]]
+        targets = clients if other == "client" else [names[other]]
+        cut = {(a, b) for a in sources for b in targets}
+        if how == "and":
+            cut |= {(b, a) for a, b in cut}
+        self.network.cut |= cut
+        self._after(fault.for_s, self.network.cut.difference_update, cut)
+
+    def _after(self, delay_s: float, act: Callable[..., object], *args: object) -> None:
+        self.loop.call_later(delay_s, act, *args)
+
+    # Invariants that need the end of something
+
+    def _check_ended(self, scene: Scene) -> None:
+        """What holds whenever a client says that nothing is left to play."""
+        for trial, row in zip(self.trials, self._store.trial_rows(), strict=True):
+            if row["reason"] is None or (row["score"] is None) != bool(row["cause"]):
+                self.ledger.problem(f"I4 trial {trial.id} ended neither scored nor with a cause: {row}")
+        used = {name: use for nodes in scene.runner.flow.use().values() for name, use in nodes.items() if use[0]}
+        if used:
+            self.ledger.problem(f"I3 the flow believes in use: {used}")
+
+    def _check_end(self) -> None:
+        if not self._done:
+            self.ledger.problem("no progress: the run does not come to its end")
+        self._check_rows()
+        if not self._await_idle():
+            self.ledger.problem(f"I3 sessions outlive their lease: {sorted(s for _, s in self.ledger.live)}")
+
+    def _check_rows(self) -> None:
+        """The run in the end is the one that nothing disturbed."""
+        rows = self._rows()
+        if len(rows) != len(self.trials):
+            self.ledger.problem(f"I1 {len(rows)} rows for {len(self.trials)} trials")
+        for trial, row in zip(self.trials, rows, strict=False):
+            expected = self._truth(trial.id)
+            if row != expected:
+                self.ledger.problem(f"I6 I7 trial {trial.id}: {row} instead of {expected}")
+            finals = self.ledger.finals.get(trial.id, [])
+            if row.score is not None and finals[-1:] != [row.score]:
+                self.ledger.problem(f"I2 trial {trial.id}: {row.score} kept, {finals} acknowledged")
+
+    def _truth(self, trial: int) -> Truth:
+        played, plan = self.trials[trial], self.setting.plan
+        turns = {task.name: _int(task.parameters["turns"]) for task in self.setting.definitions}[played.task]
+        return truth(plan.seed, played.agent, played.task, played.sample, played.epoch, turns, plan.limits.trial.turns)
+
+    def _key_of(self, trial: int, turn: int) -> Key:
+        played = self.trials[trial]
+        return played.agent, played.task, played.sample, str(played.epoch), str(turn)
+
+    def _await_idle(self) -> bool:
+        """Whether all that was started is put away, at last by the end of its lease."""
+        workers = [(p, worker) for p, (worker, _) in self._workers.items() if p.state is not State.DEAD]
+
+        def idle() -> bool:
+            standings = [standing for _, worker in workers for standing in worker._standings()]
+            return not self.ledger.live and all(standing.free == standing.total for standing in standings)
+
+        self.loop.run(idle, self.loop.time() + LEFT_OVER_S)
+        return idle()
+
+    def _put_away(self) -> None:
+        """Nothing more matters: let every task end, so that none ends at a random moment of a later history."""
+        self.ledger.problems = list(self.ledger.problems)
+        self.network.closed = True
+        problems, errors = self.ledger.problems, self.loop.errors
+        self.ledger.problems, self.loop.errors = [], []
+        while any(not task.done() for process in self._processes for task in process.tasks):
+            for process in self._processes:
+                self.loop.put_away(process)
+            with contextlib.suppress(NothingLeft):
+                self.loop.run(lambda: False, self.loop.time() + 60.0)
+        self.ledger.problems, self.loop.errors = problems, errors
+
+
+@contextlib.contextmanager
+def _patched(history: History) -> Iterator[None]:
+    """Everything that production takes from its surroundings, taken from a history: all in this one place."""
+
+    @contextlib.asynccontextmanager
+    async def http_client() -> AsyncIterator[httpx.AsyncClient]:
+        yield history._client()
+
+    @contextlib.asynccontextmanager
+    async def no_servers(*_: object, **__: object) -> AsyncIterator[LocalServers]:
+        yield LocalServers(token="", controller=None, agents=None)
+
+    def wall() -> float:
+        return history.wall_s + history.loop.time()
+
+    def token_hex(length: int) -> str:
+        return history.rng.randbytes(length).hex()
+
+    model = partial(ChatModel, clock=history.monotonic, wall_clock=wall)
+    replaced: list[tuple[object, str, object]] = [
+        (time, "monotonic", history.monotonic),
+        (secrets, "token_hex", token_hex),
+        (registry, "load", lambda name: Chain),
+        (execute, "http_client", http_client),
+        (execute, "local_servers", no_servers),
+        (execute, "sole_client", lambda store: contextlib.nullcontext()),
+        (execute, "version", lambda name: "simulated"),
+        (execute, "Journal", partial(DiskJournal, history.disk)),
+        (endpoints, "ChatModel", model),
+        (journal, "now_text", lambda: str(wall())),
+        (store, "now_text", lambda: str(wall())),
+    ]
+    chance = random.getstate()
+    random.seed(history.rng.random())
+    logging.disable()
+    with contextlib.ExitStack() as stack:
+        for owner, name, value in replaced:
+            stack.enter_context(mock.patch.object(owner, name, value))
+        try:
+            yield
+        finally:
+            logging.disable(logging.NOTSET)
+            random.setstate(chance)
+
+
+def simulate(seed: int, tell: Callable[[str], None] = lambda _: None) -> tuple[list[str], str]:
+    """The invariants that a seed's history broke, and the history's digest."""
+    with empty_store(f"s{seed}") as rows:
+        history = History(seed, rows, tell)
+        return history.play(), history.digest()
+
+
+def _leaves(error: BaseException) -> list[str]:
+    if isinstance(error, BaseExceptionGroup):
+        return [leaf for inner in error.exceptions for leaf in _leaves(inner)]
+    return [repr(error)]
+
+
+def _float(value: object) -> float | None:
+    return value if isinstance(value, float) else None
+
+
+def _int(value: object) -> int:
+    return value if isinstance(value, int) else -1

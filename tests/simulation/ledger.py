@@ -1,0 +1,127 @@
+"""What happened in a history, told as it happens, and every invariant (design, section 5) that it broke."""
+
+import random
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+import httpx
+from pydantic_core import from_json
+
+from eval_client.journal import _ATTEMPT, _FINAL, _TURN, Operation
+from tests.simulation.loop import Process, State
+from tests.simulation.network import Reply
+
+Key = tuple[str, str, str, str, str]
+"""Of a model call: agent, task, sample, epoch, turn."""
+
+
+class Ledger:
+    """The witness of one history."""
+
+    def __init__(self, rng: random.Random, capacity: int, attempts: int, slow_step: float) -> None:
+        self._rng, self._capacity, self._attempts, self._slow_step = rng, capacity, attempts, slow_step
+        self.problems: list[str] = []
+        self.live: dict[tuple[Process, str], str] = {}
+        """(worker, session) -> task, of the plays that hold a slot."""
+        self.finals: dict[int, list[float | None]] = {}
+        self.written: Counter[str] = Counter()
+        self.leaving: set[Process] = set()
+        """Clients that were told to end, or were fenced: what they receive may be wasted."""
+        self._trial_of: dict[str, tuple[int, int]] = {}
+        self._journal: dict[tuple[int, int, int], str] = {}
+        self._begun: Counter[tuple[Process, int]] = Counter()
+        self._paid: dict[Key, Process] = {}
+        self._keys: dict[Key, bool] = {}
+        self.trace: Callable[[str], None] = lambda _: None
+        self.writer: Callable[[], Process]
+        self.key_of: Callable[[int, int], Key]
+
+    def problem(self, text: str) -> None:
+        """An invariant is broken."""
+        self.problems.append(text)
+        self.trace(f"BROKEN {text}")
+
+    def began(self, worker: Process, session: str, task: str) -> None:
+        self.trace(f"{worker.name} plays {session[:6]}")
+        elsewhere = [w.name for w, s in self.live if s == session and w.state is State.RUNS]
+        if elsewhere:
+            self.problem(f"I5 session {session} begins at {worker.name} while it is played at {elsewhere}")
+        self.live[worker, session] = task
+        if sum(w is worker and t == task for (w, _), t in self.live.items()) > self._capacity:
+            self.problem(f"I3 {worker.name} plays more sessions of {task} than it has slots")
+
+    def ended(self, worker: Process, session: str, task: str) -> None:
+        self.live.pop((worker, session), None)
+
+    def died(self, process: Process) -> None:
+        """A process is gone, and what it held with it."""
+        self.live = {held: task for held, task in self.live.items() if held[0] is not process}
+
+    def applied(self, worker: Process, session: str, turn: int, answer: str) -> None:
+        self.trace(f"{worker.name} {session[:6]} turn {turn}")
+        trial, journal = self._trial_of[session]
+        journalled = self._journal.get((trial, journal, turn))
+        if journalled != answer:
+            self.problem(f"I5 trial {trial} turn {turn} of {session}: applied {answer}, journalled {journalled}")
+
+    def work_s(self) -> float:
+        draw = self._rng.random()
+        return self._rng.uniform(15, 45) if draw < self._slow_step else 0.05 * draw
+
+    def received(self, client: Process, request: httpx.Request, reply: Reply) -> None:
+        """A client holds a model's whole answer: from now on it is paid for."""
+        if not request.url.path.endswith("/chat/completions") or reply.status != 200:
+            return
+        asked = from_json(request.content)
+        if not reply.body.startswith(b'{"choices": [{'):
+            return
+        meta = asked["metadata"]
+        key = (asked["model"], meta["task"], meta["sample"], meta["epoch"], meta["turn"])
+        before = self._paid.get(key)
+        self._paid[key] = client
+        if self._keys.get(key):
+            self.problem(f"I2 {client.name} paid again for a journalled answer: {key}")
+        elif before is not None and before.state is not State.DEAD and before not in self.leaving:
+            self.problem(f"I2 {client.name} paid again for an answer that {before.name} holds: {key}")
+
+    def wrote(self, operations: Sequence[Operation]) -> None:
+        """These rows are durable."""
+        for statement, row in operations:
+            if statement is _ATTEMPT:
+                self._wrote_attempt(row)
+            elif statement is _TURN:
+                self._wrote_turn(row)
+            elif statement is _FINAL:
+                self._wrote_final(row)
+
+    def _wrote_attempt(self, row: dict[str, object]) -> None:
+        trial, client = int(str(row["trial"])), self.writer()
+        self.trace(f"{client.name} begins {trial} as {row['number']}")
+        self._trial_of[str(row["session"])] = (trial, int(str(row["journal"])))
+        self._begun[client, trial] += 1
+        self.written["attempts"] += 1
+        if self._begun[client, trial] > self._attempts:
+            self.problem(f"I4 trial {trial}: more than {self._attempts} attempts by {client.name}")
+        if self.scored(trial):
+            self.problem(f"I1 trial {trial} is begun again although it is scored")
+        if row["journal"] != 0:
+            self.problem(f"I6 trial {trial}: the journal was thrown away although everything repeats itself")
+
+    def _wrote_turn(self, row: dict[str, object]) -> None:
+        trial, journal, turn = (int(str(row[name])) for name in ("trial", "journal", "turn"))
+        self.trace(f"journal {trial} turn {turn}")
+        self.written["turns"] += 1
+        reply = from_json(str(row["reply"]))
+        self._journal[trial, journal, turn] = reply["action"]["content"] if reply["kind"] == "action" else ""
+        self._keys[self.key_of(trial, turn)] = True
+
+    def _wrote_final(self, row: dict[str, object]) -> None:
+        trial, score = int(str(row["b_trial"])), row["b_score"]
+        self.trace(f"final {trial} {row['b_reason']} {score} {row['b_cause']}")
+        if self.scored(trial):
+            self.problem(f"I1 trial {trial}: a final row after its score")
+        self.finals.setdefault(trial, []).append(score if isinstance(score, float) else None)
+
+    def scored(self, trial: int) -> bool:
+        """Whether a score of the trial is durable."""
+        return any(score is not None for score in self.finals.get(trial, ()))

@@ -1,0 +1,156 @@
+"""What a seed stands for: a plan, servers for it, and what befalls them when."""
+
+import random
+from typing import NamedTuple
+
+from environments.definition import TaskDefinition
+from eval_client.plan import AgentEntry, Endpoint, Limits, Plan, RemoteTask, RunLimits, TrialLimits
+from tests.simulation.game import COMPLETION_TOKENS, LONG, POISON, PROMPT_TOKENS
+from tests.simulation.network import Weather
+
+
+class Fault(NamedTuple):
+    """Something that befalls a part from a moment on; some pass after a while."""
+
+    at: float
+    kind: str
+    for_s: float
+    part: int
+    """Which of the parts of its kind: a number to be taken modulo how many there are."""
+
+
+class Setting(NamedTuple):
+    """A history before it happens."""
+
+    plan: Plan
+    definitions: tuple[TaskDefinition, ...]
+    workers: int
+    capacity: int
+    lone: bool
+    """One worker without a controller."""
+    locks: bool
+    """A second client is held off by the run's lock, not only by the fence."""
+    weather: Weather
+    slow_step: float
+    longest_thought_s: float
+    faults: tuple[Fault, ...]
+    quiet_at: float
+
+
+KINDS = (
+    "kill client",
+    "kill client",
+    "stop client",
+    "interrupt client",
+    "second client",
+    "kill worker",
+    "kill worker",
+    "stop worker",
+    "terminate worker",
+    "kill controller",
+    "kill controller",
+    "stop controller",
+    "cut worker and controller",
+    "cut worker to controller",
+    "cut controller to worker",
+    "cut client and worker",
+    "cut worker to client",
+    "cut client and controller",
+    "trouble with the disk",
+    "unheard commits",
+    "throttling endpoint",
+    "failing endpoint",
+    "babbling endpoint",
+    "silent endpoint",
+    "wall clock jumps",
+)
+
+
+def draw(rng: random.Random) -> Setting:
+    """A history; each takes only a few kinds of faults, so that each kind is met in quiet and in company."""
+    lone = rng.random() < 0.15
+    faults, quiet_at = _faults(rng)
+    definitions = tuple(_task(rng, f"t{n}") for n in range(rng.choice([1, 1, 2])))
+    slow_s = rng.choice([1.0, 5.0, 40.0])
+    weather = Weather(
+        latency_s=rng.choice([0.01, 0.1]),
+        slow=rng.choice([0.0, 0.0, 0.02]),
+        slow_s=slow_s,
+        lost=rng.choice([0.0, 0.0, 0.02, 0.06]),
+        doubled=rng.choice([0.0, 0.0, 0.1]),
+    )
+    capacity = rng.randint(1, 3)
+    return Setting(
+        plan=_plan(rng, definitions, "http://w0" if lone else "http://controller"),
+        definitions=tuple(task.model_copy(update={"capacity": capacity}) for task in definitions),
+        workers=1 if lone else rng.choice([1, 2, 2, 3]),
+        capacity=capacity,
+        lone=lone,
+        locks=rng.random() < 0.5,
+        weather=weather,
+        slow_step=rng.choice([0.0, 0.0, 0.0, 0.02]),
+        longest_thought_s=rng.choice([0.5, 2.0, 2.0, 20.0]),
+        faults=faults,
+        quiet_at=quiet_at,
+    )
+
+
+def _faults(rng: random.Random) -> tuple[tuple[Fault, ...], float]:
+    span_s = rng.choice([3.0, 10.0, 20.0])
+    kinds = rng.sample(KINDS, rng.randint(1, 4))
+    faults = [
+        Fault(
+            at=rng.uniform(0.0, span_s),
+            kind=rng.choice(kinds),
+            for_s=rng.choice([0.3, 2.0, 8.0, 20.0]) * rng.uniform(0.5, 1.5),
+            part=rng.randrange(12),
+        )
+        for _ in range(rng.randint(1, 5))
+    ]
+    return tuple(sorted(faults)), span_s + rng.choice([0.0, 5.0])
+
+
+def _task(rng: random.Random, name: str) -> TaskDefinition:
+    samples = ["a", "b", "c"][: rng.randint(1, 3)]
+    samples += [sample for sample in (POISON, LONG) if rng.random() < 0.15]
+    turns = rng.randint(1, 4)
+    return TaskDefinition(
+        name=name, environment="chain", parameters={"name": name, "turns": turns, "listed": list(samples)}
+    )
+
+
+def _plan(rng: random.Random, tasks: tuple[TaskDefinition, ...], controller: str) -> Plan:
+    agents = ["x", "y"][: rng.choice([1, 1, 2])]
+    shared = rng.random() < 0.5
+    names = [f"e{0 if shared else n}" for n in range(len(agents))]
+    limit = rng.choice([None, None, None, 2])
+    run_tokens = rng.choice([None, None, None, 3 * (PROMPT_TOKENS + COMPLETION_TOKENS)])
+    return Plan(
+        name="simulated",
+        seed=rng.randrange(1000),
+        epochs=rng.choice([1, 1, 2]),
+        controller=controller,
+        route=rng.choice(["auto", "auto", "relayed"]),
+        endpoints=tuple(
+            Endpoint(
+                name=name,
+                base_url=f"http://{name}/v1",
+                concurrency=rng.randint(1, 4),
+                deadline_s=rng.choice([25.0, 60.0]),
+                max_tries=rng.randint(2, 5),
+                max_retry_s=60.0,
+            )
+            for name in dict.fromkeys(names)
+        ),
+        agents=tuple(
+            AgentEntry(name=agent, endpoint=name, concurrency=rng.randint(1, 4), metadata=True)
+            for agent, name in zip(agents, names, strict=True)
+        ),
+        tasks=tuple(RemoteTask(name=task.name) for task in tasks),
+        limits=Limits(
+            trial=TrialLimits(turns=limit),
+            run=RunLimits(tokens=run_tokens),
+            attempts=rng.randint(1, 4),
+            patience_s=rng.choice([5.0, 20.0, 60.0]),
+        ),
+    )
