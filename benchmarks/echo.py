@@ -14,7 +14,7 @@ class Echo(Environment):
     """A fixed number of turns, then a score of 1."""
 
     turns: int = 8
-    count: int = 100_000
+    count: int = 101_000
 
     def samples(self) -> Sequence[str]:
         return [f"s{number}" for number in range(self.count)]

@@ -1,0 +1,96 @@
+"""The journal: durable rows per second, with and without grouping, from one writer and from many, in three databases.
+
+A database whose server program is missing is left out, which standard error says.
+"""
+
+import asyncio
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from benchmarks.echo import QUESTION
+from benchmarks.measure import Figure, figure, main
+from environments.types import Action, Message, Observation
+from eval_client import journal as journal_module
+from eval_client.journal import Journal
+from eval_client.records import Manifest, Trial, Turn
+from eval_client.store import Store, connect, sqlite_url
+from task_server.protocol import Act
+from tests.database_servers import mariadb, postgresql, program
+
+WRITERS = 128
+KINDS = {"SQLite": "", "PostgreSQL": "postgres", "MariaDB": "mariadbd"}
+OBSERVATION = Observation(messages=(Message(role="user", content=QUESTION),))
+
+
+def measure(quick: bool) -> Iterator[Figure]:
+    """Each database in turn."""
+    for kind, needed in KINDS.items():
+        if needed and program(needed) is None:
+            print(f"{kind}: no {needed} here; left out", file=sys.stderr)
+            continue
+        with _database(kind) as url:
+            yield from _journal(kind, url, quick)
+
+
+@contextmanager
+def _database(kind: str) -> Iterator[str]:
+    if kind == "SQLite":
+        with tempfile.TemporaryDirectory(prefix="proctor-bench-") as folder:
+            yield sqlite_url(Path(folder))
+    else:
+        with (postgresql if kind == "PostgreSQL" else mariadb)() as server:
+            yield server.url
+
+
+def _journal(kind: str, url: str, quick: bool) -> Iterator[Figure]:
+    grouped = journal_module.MAX_GROUP
+    few, many = (256, 2_560) if quick else (512, 25_600)
+    for case, writers, group, rows in (
+        ("one writer", 1, grouped, few),
+        (f"{WRITERS} writers, a commit a row", WRITERS, 1, few),
+        (f"{WRITERS} writers, grouped", WRITERS, grouped, many),
+    ):
+        journal_module.MAX_GROUP = group
+        wall_s, used_s = asyncio.run(_write(Store(connect(url), case[:20]), writers, rows))
+        yield figure(f"{kind}, {case}: durable rows/s", rows / wall_s, "1/s")
+        yield figure(f"{kind}, {case}: client CPU", 1e6 * used_s / rows, "us CPU/row")
+    journal_module.MAX_GROUP = grouped
+
+
+async def _write(store: Store, writers: int, rows: int) -> tuple[float, float]:
+    """(seconds, CPU seconds) until so many turns are durable, each writer waiting for its last one."""
+    trials = [Trial(id=n, agent="a", task="t", sample=f"s{n}", epoch=0) for n in range(writers)]
+    store.create(Manifest(version="0", plan_path="", plan={}, identity={}), trials)
+    journal = Journal(store, store.take_over())
+
+    async def play(trial: Trial, numbers: range) -> None:
+        for number in numbers:
+            await journal.turn(trial, 0, _turn(number))
+
+    await play(trials[0], range(1))  # the connection and the statements are made
+    began, used = time.monotonic(), time.process_time()
+    await asyncio.gather(*(play(trial, range(1, rows // writers + 1)) for trial in trials))
+    took = time.monotonic() - began, time.process_time() - used
+    await journal.close()
+    store.engine.dispose()
+    return took
+
+
+def _turn(number: int) -> Turn:
+    return Turn(
+        turn=number,
+        digest=OBSERVATION.digest(),
+        observation=OBSERVATION.model_dump_json(),
+        reply=Act(action=Action(content="I say: so be it, and so it is. " * 8)),
+        prompt_tokens=120,
+        completion_tokens=60,
+        tries=1,
+    )
+
+
+if __name__ == "__main__":
+    main(measure, __doc__)
