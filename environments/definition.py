@@ -32,13 +32,22 @@ class TaskDefinition(Value):
 
         Normally the file's own folder. Raises FileError where the environment is unknown.
         """
-        paths = {name for name, field in self._class().model_fields.items() if _is_path(field.annotation)}
+        paths = self._path_parameters()
         parameters = {
             name: str(folder / value) if name in paths and isinstance(value, str) else value
             for name, value in self.parameters.items()
         }
         data = None if self.data is None else folder / self.data
         return self.model_copy(update={"data": data, "parameters": parameters})
+
+    def shape(self) -> dict[str, JsonValue]:
+        """What of the definition shapes a trial, as plain data: all but paths and capacity."""
+        paths = self._path_parameters()
+        parameters = {name: value for name, value in self.parameters.items() if name not in paths}
+        return {"name": self.name, "environment": self.environment, "parameters": parameters}
+
+    def _path_parameters(self) -> set[str]:
+        return {name for name, field in self._class().model_fields.items() if _is_path(field.annotation)}
 
     def with_parameters(self, texts: Sequence[str]) -> "TaskDefinition":
         """The same definition with parameters set by `field=value` texts, values in YAML. Raises FileError."""

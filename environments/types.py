@@ -106,7 +106,7 @@ class Finish(Value):
     @classmethod
     def fault(cls, reason: FinishReason, cause: str) -> "Finish":
         """A finish that says the service failed, and why."""
-        return cls(reason=reason, detail={"cause": cause})
+        return cls(reason=reason, detail={"cause": cause.replace("\0", "\\0")})
 
 
 class Summary(Value):

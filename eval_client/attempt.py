@@ -1,12 +1,12 @@
 """How an attempt ended, as data: the one place where its failures are classified."""
 
-import asyncio
 from enum import Enum
 
 from environments.base import AgentRefused, AgentUnavailable
 from environments.types import Finish, FinishReason, Value
 from eval_client.endpoints import BudgetExhausted
-from eval_client.episode import Diverged, Episode
+from eval_client.episode import Diverged, Episode, OutOfTime
+from eval_client.journal import WriteRefused
 from task_server.errors import NoCapacity, SessionLost, TaskServerError
 
 
@@ -41,16 +41,12 @@ def _fault(outcome: Outcome, reason: FinishReason, error: object) -> AttemptEnd:
     return AttemptEnd(outcome=outcome, finish=Finish.fault(reason, str(error)), cause=str(error))
 
 
-async def attempt(episode: Episode, seconds: float | None) -> AttemptEnd:
-    """Play an episode to its end, within so many seconds."""
+async def attempt(episode: Episode) -> AttemptEnd:
+    """Play an episode to its end."""
     try:
-        async with asyncio.timeout(seconds) as limit:
-            return AttemptEnd(outcome=Outcome.FINISHED, finish=await episode.play())
-    except TimeoutError:
-        if not limit.expired():
-            raise
-        cause = f"limits.trial.seconds: not through within {seconds} s"
-        return _fault(Outcome.FINISHED, FinishReason.AGENT_ERROR, cause)
+        return AttemptEnd(outcome=Outcome.FINISHED, finish=await episode.play())
+    except OutOfTime as late:
+        return _fault(Outcome.FINISHED, FinishReason.AGENT_ERROR, late)
     except AgentRefused as refused:
         return AttemptEnd(outcome=Outcome.REFUSED, cause=str(refused))
     except AgentUnavailable as unavailable:
@@ -63,5 +59,7 @@ async def attempt(episode: Episode, seconds: float | None) -> AttemptEnd:
         return _fault(Outcome.DIVERGED, FinishReason.TASK_ERROR, diverged)
     except SessionLost as lost:
         return _fault(Outcome.LOST, FinishReason.TASK_ERROR, lost)
+    except WriteRefused as refused:
+        return _fault(Outcome.FAILED, FinishReason.TASK_ERROR, refused)
     except TaskServerError as failed:
         return _fault(Outcome.FAILED, FinishReason.TASK_ERROR, failed)

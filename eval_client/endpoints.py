@@ -2,12 +2,13 @@
 
 import asyncio
 import os
+import random
 import time
 from collections.abc import Callable, Mapping, Sequence
 
 import httpx
 
-from environments.chat import ChatConfig, ChatModel, Completion, EndpointEvent
+from environments.chat import ChatConfig, ChatModel, Completion, EndpointEvent, secret
 from environments.types import Message, Tool
 from eval_client.plan import AgentEntry, Endpoint, Plan
 from eval_client.spend import Spend
@@ -75,6 +76,16 @@ def chat_config(plan: Plan, agent: AgentEntry, builtin: str | None) -> ChatConfi
     )
 
 
+def check_settings(plan: Plan) -> None:
+    """Raises ValueError naming the variable where a key, a base URL or the controller's token can't be used."""
+    secret(plan.token_env)
+    for agent in plan.agents:
+        if agent.builtin is None or agent.endpoint is not None:
+            config = chat_config(plan, agent, None)
+            config.endpoint()
+            secret(config.api_key_env)
+
+
 class _Limited:
     """A model that asks nothing while its endpoint cools, or once the run's budget is spent."""
 
@@ -84,13 +95,19 @@ class _Limited:
     async def __call__(
         self, messages: Sequence[Message], tools: Sequence[Tool], metadata: Mapping[str, str]
     ) -> Completion:
-        if wait_s := self._limit.cool_for_s(time.monotonic()):
-            await asyncio.sleep(wait_s)
+        await self._cooled()
         if exhausted := self._spend.exhausted():
             raise BudgetExhausted(exhausted)
         completion = await self._model.complete(messages, tools, metadata)
         self._spend.add(self._agent, completion.usage.prompt_tokens, completion.usage.completion_tokens)
         return completion
+
+    async def _cooled(self) -> None:
+        """Wait until the endpoint may be asked, each caller a little longer, so that they don't come all at once."""
+        now = time.monotonic()
+        while (wait_s := self._limit.cool_for_s(now)) > 0:
+            await asyncio.sleep(wait_s * random.uniform(1.0, 1.25))
+            now = time.monotonic()
 
 
 def _endpoints(plan: Plan) -> list[Endpoint]:

@@ -1,5 +1,6 @@
 """One attempt at a trial: observe, answer, journal, send on, until the finish."""
 
+import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,6 +17,10 @@ from task_server.protocol import Act, Observed, Started, Step, Stop
 
 class Diverged(Exception):
     """A replayed session observed something else than the journal holds."""
+
+
+class OutOfTime(Exception):
+    """The trial took longer than `limits.trial.seconds` from its first step."""
 
 
 class Model(Protocol):
@@ -84,19 +89,27 @@ class Episode:
     _transcript: Transcript = field(default_factory=Transcript)
 
     async def play(self) -> Finish:
-        """The finish. Raises Diverged, AgentUnavailable, TaskServerError."""
+        """The finish. Raises Diverged, OutOfTime, AgentUnavailable, WriteRefused, TaskServerError, Fenced."""
         begun = time.monotonic()
         try:
             started = await self.server.start(self.session, self.trial.task, self.trial.sample, self.seed)
             self.on_started(started)
-            step = started.step
-            if isinstance(step, Observed):
-                self._catch_up(step.turn)
-            while isinstance(step, Observed):
-                step = await self.server.turn(started.url, self.session, step.turn, await self._reply(step))
-            return step.finish
+            async with asyncio.timeout(self.limits.seconds) as limit:
+                return await self._play_from(started)
+        except TimeoutError as error:
+            if not limit.expired():
+                raise
+            raise OutOfTime(f"limits.trial.seconds: not through within {self.limits.seconds} s") from error
         finally:
             self.past.seconds += time.monotonic() - begun
+
+    async def _play_from(self, started: Started) -> Finish:
+        step = started.step
+        if isinstance(step, Observed):
+            self._catch_up(step.turn)
+        while isinstance(step, Observed):
+            step = await self.server.turn(started.url, self.session, step.turn, await self._reply(step))
+        return step.finish
 
     def _catch_up(self, turn: int) -> None:
         """Rebuild the transcript of a session that lived on while we did not."""
@@ -149,7 +162,8 @@ class Episode:
     def _over_limit(self, turn: int) -> bool:
         if self.limits.turns is not None and turn > self.limits.turns:
             return True
-        return self.limits.tokens is not None and sum(self.past.tokens()) >= self.limits.tokens
+        used = sum(turn.prompt_tokens + turn.completion_tokens for turn in self.past.turns)
+        return self.limits.tokens is not None and used >= self.limits.tokens
 
     def _metadata(self, step: Observed) -> dict[str, str]:
         return {

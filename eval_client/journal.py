@@ -21,6 +21,10 @@ class Fenced(Exception):
     """Another client has taken this run over; nothing of ours is written any more."""
 
 
+class WriteRefused(Exception):
+    """The database can't hold this row; other rows are not affected."""
+
+
 class JournalClosed(Exception):
     """The journal was closed before the write was made durable."""
 
@@ -147,7 +151,7 @@ class Journal:
     def _write_all(self) -> None:
         while group := self._next_group():
             error = self._write_until_durable(group)
-            if isinstance(error, sa.exc.DBAPIError) and len(group) > 1:
+            if isinstance(error, WriteRefused) and len(group) > 1:
                 for write in group:
                     self._loop.call_soon_threadsafe(_resolve, [write], self._write_until_durable([write]))
             else:
@@ -179,8 +183,10 @@ class Journal:
                 if self._closing.wait(RETRY_S):
                     return JournalClosed(f"the store can't be written to: {error.orig}")
                 continue
-            except (sa.exc.SQLAlchemyError, Fenced) as error:
+            except Fenced as error:
                 return error
+            except sa.exc.SQLAlchemyError as error:
+                return WriteRefused(f"the store refuses a row: {getattr(error, 'orig', None) or type(error).__name__}")
             if unknown_outcome:
                 self._report(None)
             return None

@@ -12,6 +12,7 @@ from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from environments.definition import TaskDefinition
 from eval_client.endpoints import new_local_token
@@ -33,6 +34,8 @@ class LocalServers:
     token: str
     controller: str | None
     agents: str | None
+    failure: asyncio.Future[str]
+    """Done when a server died too often; says which."""
 
 
 class _Server:
@@ -77,22 +80,21 @@ class _Server:
             process.kill()
             await process.wait()
 
-    async def supervise(self, keep_port: bool) -> None:
-        """Start it again whenever it dies, a few times."""
-        for restart in range(RESTARTS):
+    async def supervise(self, failure: asyncio.Future[str]) -> None:
+        """Start it again whenever it dies, RESTARTS times; then say so."""
+        for restart in range(RESTARTS + 1):
             assert self._process is not None
             await self._process.wait()
-            await asyncio.sleep(RESTART_WAIT_S * restart)
-            with contextlib.suppress(LocalServerError):
-                url = await self.start()
-                if keep_port:
-                    self.pin(url)
+            if restart < RESTARTS:
+                await asyncio.sleep(RESTART_WAIT_S * restart)
+                with contextlib.suppress(LocalServerError):
+                    await self.start()
+        if not failure.done():
+            failure.set_result(f"{self._name} died {RESTARTS + 1} times; its log ends: {_tail(self._log)}")
 
     def pin(self, url: str) -> None:
         """From now on it is started at the port of this URL."""
-        port = url.rpartition(":")[2]
-        if "--port" not in self._arguments:
-            self._arguments += ["--port", port]
+        self._arguments += ["--port", str(urlsplit(url).port)]
 
 
 @contextlib.asynccontextmanager
@@ -104,6 +106,7 @@ async def local_servers(
     token = new_local_token()
     task_file = folder / "tasks.yaml"
     task_file.write_text(json.dumps({"tasks": [task.model_dump(mode="json") for task in tasks]}, indent=1))
+    failure: asyncio.Future[str] = asyncio.get_running_loop().create_future()
     async with contextlib.AsyncExitStack() as stack:
 
         async def up(name: str, arguments: Sequence[str], *first_only: str, keep_port: bool = False) -> str:
@@ -112,22 +115,36 @@ async def local_servers(
             url = await server.start(*first_only)
             if keep_port:
                 server.pin(url)
-            supervisor = asyncio.create_task(server.supervise(keep_port))
-            stack.push_async_callback(_cancel, supervisor)
+            stack.push_async_callback(_cancel, asyncio.create_task(server.supervise(failure)))
             return url
 
-        starting_agents = None
-        if builtin_agents:
-            chosen = [f"--agent={name}={kind}" for name, kind in builtin_agents]
-            starting_agents = asyncio.create_task(
-                up("agents", ["agents", f"--tasks={task_file}", *chosen], keep_port=True)
-            )
-        controller = None
-        if workers:
+        async def task_servers_up() -> str | None:
+            if not workers:
+                return None
             controller = await up("controller", ["controller"], "--settle=0", keep_port=True)
             held = ["worker", f"--tasks={task_file}", f"--controller={controller}"]
             await asyncio.gather(*(up(f"worker-{n + 1}", held) for n in range(workers)))
-        yield LocalServers(token, controller, None if starting_agents is None else await starting_agents)
+            return controller
+
+        async def agents_up() -> str | None:
+            if not builtin_agents:
+                return None
+            chosen = [f"--agent={name}={kind}" for name, kind in builtin_agents]
+            return await up("agents", ["agents", f"--tasks={task_file}", *chosen], keep_port=True)
+
+        starting = [asyncio.create_task(task_servers_up()), asyncio.create_task(agents_up())]
+        try:
+            controller, agents = await asyncio.gather(*starting)
+        finally:
+            await _settle(starting)
+        yield LocalServers(token, controller, agents, failure)
+
+
+async def _settle(starting: Sequence[asyncio.Task[str | None]]) -> None:
+    """Where one start failed, or all were cancelled, let none go on behind our back."""
+    for task in starting:
+        task.cancel()
+    await asyncio.gather(*starting, return_exceptions=True)
 
 
 async def _cancel(task: asyncio.Task[None]) -> None:

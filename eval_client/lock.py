@@ -30,9 +30,27 @@ def sole_client(store: Store) -> Iterator[None]:
                 yield
 
 
+def is_worked_on(store: Store) -> bool:
+    """Whether a client holds the run."""
+    try:
+        with sole_client(store) if _lockable(store) else contextlib.nullcontext():
+            return False
+    except StoreError:
+        return True
+
+
+def _lockable(store: Store) -> bool:
+    """Whether asking leaves no trace: a file that no client has made yet is not made."""
+    return store.engine.dialect.name != "sqlite" or _lock_file(store).exists()
+
+
+def _lock_file(store: Store) -> Path:
+    return Path(f"{store.engine.url.database}.{store.run}.lock")
+
+
 @contextlib.contextmanager
 def _file_lock(store: Store) -> Iterator[None]:
-    path = Path(f"{store.engine.url.database}.{store.run}.lock")
+    path = _lock_file(store)
     with path.open("a") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -71,6 +71,10 @@ class RemoteTask(Value):
 
     name: Name
 
+    def shape(self) -> dict[str, JsonValue]:
+        """What is known here of what shapes a trial; the controller's digest tells the rest."""
+        return {"name": self.name}
+
 
 class Assignment(Value):
     """Every agent listed plays every task listed."""
@@ -118,7 +122,7 @@ class Plan(Value):
     seed: int = 0
     epochs: int = Field(default=1, ge=1, le=1000)
     """How often each agent plays each sample."""
-    controller: str = Field(default="local", pattern=r"^(local|https?://.*)$")
+    controller: str = Field(default="local", pattern=r"^(local|https?://[^/\s]+(/\S*)?)$")
     """`local`: workers are started for this run and stopped after it. Else a controller's or a lone worker's URL."""
     token_env: str = Field(default="PROCTOR_TOKEN", pattern=VARIABLE)
     """The NAME of the environment variable with the controller's bearer token."""
@@ -134,7 +138,7 @@ class Plan(Value):
     limits: Limits = Limits()
 
     @model_validator(mode="after")
-    def _names_agree(self) -> Self:
+    def _names_are_unique(self) -> Self:
         for kind, names in (
             ("agents", [agent.name for agent in self.agents]),
             ("tasks", [task.name for task in self.tasks]),
@@ -143,29 +147,42 @@ class Plan(Value):
             for name in names:
                 if names.count(name) > 1:
                     raise ValueError(f"{kind}: the name {name!r} stands twice; give each its own name")
+        return self
+
+    @model_validator(mode="after")
+    def _names_are_known(self) -> Self:
         agents, tasks = {agent.name for agent in self.agents}, {task.name for task in self.tasks}
         for index, assignment in enumerate(self.assignments):
             _known(f"assignments.{index}.agents", assignment.agents, agents)
             _known(f"assignments.{index}.tasks", assignment.tasks, tasks)
+        endpoints = {endpoint.name for endpoint in self.endpoints}
         for agent in self.agents:
             if agent.endpoint is not None and not agent.endpoint.startswith(("http://", "https://")):
-                _known(
-                    f"agents.{agent.name}.endpoint", (agent.endpoint,), {endpoint.name for endpoint in self.endpoints}
-                )
+                _known(f"agents.{agent.name}.endpoint", (agent.endpoint,), endpoints)
+        return self
+
+    @model_validator(mode="after")
+    def _remote_tasks_have_a_controller(self) -> Self:
         remote = {task.name for task in self.tasks if isinstance(task, RemoteTask)}
-        for name, played in self.pairs():
+        if remote and self.controller == "local":
+            raise ValueError(
+                f"tasks.{min(remote)}: no `environment`; add one, or set `controller` to a URL that serves it"
+            )
+        for name, task in self.pairs():
             agent = self.agent(name)
-            if played in remote and agent.builtin is not None and agent.endpoint is None:
+            if task in remote and agent.builtin is not None and agent.endpoint is None:
                 raise ValueError(
-                    f"agents.{name}: a built-in agent must know task {played!r}; add the task's `environment` and "
+                    f"agents.{name}: a built-in agent must know task {task!r}; add the task's `environment` and "
                     "data, or the agent's `endpoint`"
                 )
-        if self.controller == "local":
-            for task in self.tasks:
-                if isinstance(task, RemoteTask):
-                    raise ValueError(
-                        f"tasks.{task.name}: no `environment`; add one, or set `controller` to a URL that serves it"
-                    )
+        return self
+
+    @model_validator(mode="after")
+    def _money_has_prices(self) -> Self:
+        if self.limits.run.money is not None:
+            for agent in self.agents:
+                if agent.price is None and agent.builtin is None:
+                    raise ValueError(f"limits.run.money: agent {agent.name!r} has no `price`; add one, or limit tokens")
         return self
 
     def pairs(self) -> tuple[tuple[str, str], ...]:
@@ -198,7 +215,8 @@ class Plan(Value):
     def identity(self) -> dict[str, JsonValue]:
         """Everything that shapes a trial, as plain data: what a resumed run must not change.
 
-        Concurrency, prices, the controller's address, patience and the run's own limits may change.
+        Concurrency, prices, the controller's address, patience and the run's own limits may change; so may paths, as
+        the digests of what lies there are compared.
         """
         full = self.model_dump(mode="json")
         operational = {"concurrency", "deadline_s", "max_tries", "max_retry_s", "api_key_env", "price", "capacity"}
@@ -207,7 +225,10 @@ class Plan(Value):
             "epochs": full["epochs"],
             "agents": _by_name(full["agents"], operational),
             "endpoints": _by_name(full["endpoints"], operational),
-            "tasks": _by_name(full["tasks"], operational),
+            "tasks": {
+                task.name: task.shape() if isinstance(task, TaskDefinition) else {"name": task.name}
+                for task in self.tasks
+            },
             "pairs": sorted(f"{agent} x {task}" for agent, task in self.pairs()),
             "limits": {"trial": full["limits"]["trial"]},
         }

@@ -16,11 +16,13 @@ class TaskRecord(Value):
 
 
 class Manifest(Value):
-    """What a run is: the plan as it was, and the digests of everything that shapes its trials."""
+    """What a run is: the plan it was last played with, and the digests of everything that shapes its trials."""
 
     version: str
     plan_path: str
     plan: dict[str, JsonValue]
+    overrides: tuple[str, ...] = ()
+    """The `--set` options of the run and its resumes, in order."""
     identity: dict[str, JsonValue]
     limit: int | None = None
     """Samples per task, where `--limit` cut them."""

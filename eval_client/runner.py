@@ -12,7 +12,7 @@ from eval_client.attempt import AttemptEnd, Outcome, attempt
 from eval_client.endpoints import Endpoints
 from eval_client.episode import Episode, Past, SessionServer
 from eval_client.flow import Flow, Pair
-from eval_client.journal import Journal
+from eval_client.journal import Journal, WriteRefused
 from eval_client.plan import Plan, trial_seed
 from eval_client.records import Trial, Turn
 from eval_client.retry import AttemptPolicy
@@ -47,6 +47,8 @@ class Ended:
     stopped: str | None
     refused: Mapping[str, str]
     """agent -> why its endpoint refuses it"""
+    abandoned: bool = False
+    """It was stopped at once, trials under way and all."""
 
 
 @dataclass
@@ -57,6 +59,8 @@ class _Owed:
     past: Past
     session: str | None = None
     """The session of the attempt under way."""
+    begun: bool = False
+    """An earlier client has left a journal, not yet read."""
     recalled: bool = False
     """The session is an earlier client's: it may live or not."""
     attempts_made: int = 0
@@ -85,6 +89,7 @@ class Runner:
         self._sessions: dict[str, str] = {}
         self._pausing = 0
         self._idle = asyncio.Event()
+        self.abandoned = False
         self._stopped: str | None = None
         self._refused: dict[str, str] = {}
         self._error: BaseException | None = None
@@ -98,10 +103,10 @@ class Runner:
         for pair in plan.pairs():
             self.flow.owe(pair, 0)
 
-    async def run(self, owed: Sequence[Trial], under_way: set[int]) -> Ended:
+    async def run(self, owed: Sequence[Trial]) -> Ended:
         """Play everything owed. Raises Fenced when another client has taken the run over."""
         for trial in owed:
-            self._owe(self._recall(trial) if trial.id in under_way else _Owed(trial, Past()))
+            self._owe(_Owed(trial, Past(), begun=trial.attempts > 0))
         self._pump()
         try:
             await self._idle.wait()
@@ -109,7 +114,7 @@ class Runner:
             await self._abandon()
         if self._error is not None:
             raise self._error
-        return Ended(self._stopped, self._refused)
+        return Ended(self._stopped, self._refused, self.abandoned)
 
     def drain(self, why: str) -> None:
         """Start nothing more; what is under way is played to its end."""
@@ -119,6 +124,7 @@ class Runner:
 
     def abandon(self, why: str) -> None:
         """Stop at once. What is journalled is resumed from there."""
+        self.abandoned = True
         self.drain(why)
         self._idle.set()
 
@@ -144,13 +150,9 @@ class Runner:
             by_url.setdefault(url, []).append(session)
         return by_url
 
-    def busy(self, task: str) -> bool:
-        """Whether any trial of a task is being played."""
-        return any(count for (_, of), count in self.progress.running.items() if of == task)
-
-    def tasks_owing(self) -> set[str]:
-        """The tasks with trials that wait to be started."""
-        return {task for (_, task), waiting in self._owed.items() if waiting}
+    def under_way(self, task: str) -> int:
+        """How many trials of a task are being played."""
+        return sum(count for (_, of), count in self.progress.running.items() if of == task)
 
     async def give_up_task(self, task: str, cause: str) -> None:
         """Leave all that a task still owes unscored."""
@@ -159,15 +161,19 @@ class Runner:
                 continue
             self.flow.drop(pair)
             given_up, finish = list(waiting), Finish.fault(FinishReason.TASK_ERROR, cause)
+            for owed in given_up:
+                if owed.begun:
+                    self._recall(owed)
             waiting.clear()
             await asyncio.gather(*(self._settle(owed, None, finish) for owed in given_up))
         self._pump()
 
-    def _recall(self, trial: Trial) -> _Owed:
-        journal, turns, paid_before = self._store.journal(trial.id)
-        past = Past(journal, turns, paid_before)
-        session = self._store.last_session(trial.id)
-        return _Owed(trial, past, session, recalled=session is not None)
+    def _recall(self, owed: _Owed) -> None:
+        """Read what an earlier client left of a trial, only now that it is played."""
+        journal, turns, paid_before = self._store.journal(owed.trial.id)
+        owed.past = Past(journal, turns, paid_before)
+        owed.session = self._store.last_session(owed.trial.id)
+        owed.begun, owed.recalled = False, owed.session is not None
 
     def _owe(self, owed: _Owed) -> None:
         pair = (owed.trial.agent, owed.trial.task)
@@ -200,10 +206,12 @@ class Runner:
 
     async def _play(self, pair: Pair, owed: _Owed) -> None:
         """One attempt, and what follows from how it ended."""
+        if owed.begun:
+            self._recall(owed)
         await self._begin(owed)
         session, end = str(owed.session), AttemptEnd(outcome=Outcome.PUT_BACK)
         try:
-            end = await attempt(self._episode(owed, session), self.plan.limits.trial.seconds)
+            end = await attempt(self._episode(owed, session))
         finally:
             url = self._sessions.pop(session, "")
             if end.finish is None or end.finish.reason.is_fault:
@@ -217,6 +225,7 @@ class Runner:
             case Outcome.PUT_BACK:
                 self._pause(owed, PUT_BACK_S)
             case Outcome.LOST if recalled:
+                await self._journal.end(owed.trial, owed.trial.attempts, end.outcome.value, end.cause, url)
                 owed.session = None
                 self._pause(owed, 0.0)
             case _:
@@ -267,7 +276,12 @@ class Runner:
 
     async def _settle(self, owed: _Owed, url: str | None, finish: Finish) -> None:
         trial, pair = owed.trial, (owed.trial.agent, owed.trial.task)
-        await self._journal.finish(trial, trial.attempts, url, finish, owed.past.cost())
+        cost = owed.past.cost()
+        try:
+            await self._journal.finish(trial, trial.attempts, url, finish, cost)
+        except WriteRefused as refused:
+            finish = Finish.fault(FinishReason.TASK_ERROR, str(refused))
+            await self._journal.finish(trial, trial.attempts, url, finish, cost)
         if finish.score is None:
             cause = str(finish.detail.get("cause"))
             self.progress.unscored[pair] = self.progress.unscored.get(pair, 0) + 1

@@ -13,7 +13,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 
 from environments.types import Value
-from eval_client.execute import Scene
+from eval_client.scene import Scene
 
 LIVE_EVERY_S = 0.25
 PLAIN_EVERY_S = 5.0
@@ -82,7 +82,7 @@ def view(scene: Scene, begun: float, done_at_begin: int, now: float) -> RunView:
     spend = scene.endpoints.spend
     troubles = [progress.trouble] if progress.trouble else []
     return RunView(
-        run=scene.order.store.run,
+        run=scene.run,
         elapsed_s=elapsed,
         left_s=elapsed / fresh * (total - done) if fresh > 0 else None,
         pairs=pairs,

@@ -38,7 +38,10 @@ def now_text() -> str:
 def connect(url: str) -> sa.Engine:
     """An engine for a store's URL. SQLite is set to WAL with full durability."""
     try:
-        engine = sa.create_engine(url, pool_pre_ping=True)
+        parsed = sa.make_url(url)
+        if parsed.get_backend_name() in ("mysql", "mariadb"):
+            parsed = parsed.update_query_dict({"charset": "utf8mb4"})
+        engine = sa.create_engine(parsed, pool_pre_ping=True)
     except (sa.exc.ArgumentError, ImportError) as error:
         fix = "use sqlite, postgresql+psycopg or mysql+pymysql, and install its extra"
         raise StoreError(f"store: {error}; {fix}") from error
@@ -92,8 +95,26 @@ class Store:
             raise StoreError(f"run {self.run!r} was written by another version (schema {row.schema_version})")
         return Manifest.model_validate_json(row.manifest)
 
+    def check(self) -> None:
+        """Raises SQLAlchemyError where the database can't be reached."""
+        with self.engine.connect():
+            pass
+
+    def update_manifest(self, manifest: Manifest) -> None:
+        """Record with what settings the run is resumed."""
+        with self.engine.begin() as connection:
+            mine = run_table.update().where(run_table.c.id == self.run)
+            connection.execute(mine.values(manifest=manifest.model_dump_json()))
+
+    def created_at(self) -> str:
+        """When the run was begun, in UTC."""
+        with self.engine.connect() as connection:
+            return str(
+                connection.execute(sa.select(run_table.c.created_at).where(run_table.c.id == self.run)).scalar_one()
+            )
+
     def state(self) -> str:
-        """`new`, `running`, `interrupted`, `finished`, ...: what the last client left it as."""
+        """`new`, `running`, `interrupted`, `incomplete` or `finished`: what the last client left it as."""
         with self.engine.connect() as connection:
             return str(connection.execute(sa.select(run_table.c.state).where(run_table.c.id == self.run)).scalar_one())
 

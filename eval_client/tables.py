@@ -1,11 +1,16 @@
 """The schema of a store."""
 
+from typing import Any
+
 import sqlalchemy as sa
 from sqlalchemy.dialects.mysql import LONGTEXT
 
 SCHEMA_VERSION = 1
 LONG = sa.Text().with_variant(LONGTEXT(), "mysql", "mariadb")
 NAME = sa.String(64)
+
+UTF8: dict[str, Any] = {"mysql_charset": "utf8mb4", "mariadb_charset": "utf8mb4"}
+"""Whatever the server's own default is."""
 
 metadata = sa.MetaData()
 run_table = sa.Table(
@@ -17,6 +22,7 @@ run_table = sa.Table(
     sa.Column("manifest", LONG, nullable=False),
     sa.Column("fence", sa.Integer, nullable=False),
     sa.Column("state", sa.String(32), nullable=False),
+    **UTF8,
 )
 trial_table = sa.Table(
     "proctor_trial",
@@ -36,6 +42,7 @@ trial_table = sa.Table(
     sa.Column("prompt_tokens", sa.BigInteger),
     sa.Column("completion_tokens", sa.BigInteger),
     sa.Column("seconds", sa.Float),
+    **UTF8,
 )
 attempt_table = sa.Table(
     "proctor_attempt",
@@ -49,6 +56,7 @@ attempt_table = sa.Table(
     sa.Column("cause", LONG),
     sa.Column("worker", sa.String(255)),
     sa.Column("started_at", sa.String(32), nullable=False),
+    **UTF8,
 )
 turn_table = sa.Table(
     "proctor_turn",
@@ -64,6 +72,7 @@ turn_table = sa.Table(
     sa.Column("completion_tokens", sa.Integer, nullable=False),
     sa.Column("model_seconds", sa.Float, nullable=False),
     sa.Column("tries", sa.Integer, nullable=False),
+    **UTF8,
 )
 summary_table = sa.Table(
     "proctor_summary",
@@ -73,4 +82,5 @@ summary_table = sa.Table(
     sa.Column("task", NAME, primary_key=True),
     sa.Column("scored", sa.Integer, nullable=False),
     sa.Column("summary", LONG, nullable=False),
+    **UTF8,
 )

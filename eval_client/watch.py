@@ -13,7 +13,7 @@ CHECK_S = 0.5
 
 
 class Watch:
-    """Three loops beside a runner: `async with Watch(...)`."""
+    """Three loops beside a runner."""
 
     def __init__(self, runner: Runner, client: TaskClient, tasks: Collection[str], patience_s: float) -> None:
         self._runner, self._client, self._tasks, self._patience_s = runner, client, tasks, patience_s
@@ -22,10 +22,7 @@ class Watch:
 
     async def run(self) -> None:
         """Watch until cancelled."""
-        async with asyncio.TaskGroup() as group:
-            group.create_task(self._follow_capacities())
-            group.create_task(self._renew_leases())
-            group.create_task(self._lose_patience())
+        await asyncio.gather(self._follow_capacities(), self._renew_leases(), self._lose_patience())
 
     async def _follow_capacities(self) -> None:
         version: str | None = None
@@ -47,14 +44,15 @@ class Watch:
             if task is None:
                 self._limit(name, 0, "no worker holds this task")
             else:
-                self._limit(name, task.total if task.waiting is None else 0, task.waiting)
+                ours = min(task.total, self._runner.under_way(name) + task.free)
+                self._limit(name, ours if task.waiting is None else 0, task.waiting)
 
     def _all_wait(self, reason: str) -> None:
         for name in self._tasks:
             self._limit(name, 0, reason)
 
     def _limit(self, task: str, capacity: int, waiting: str | None) -> None:
-        if capacity > 0:
+        if capacity > 0 or waiting is None:
             self._nothing_since.pop(task, None)
         else:
             self._nothing_since.setdefault(task, time.monotonic())
@@ -78,6 +76,6 @@ class Watch:
             await asyncio.sleep(CHECK_S)
             now = time.monotonic()
             for task, since in list(self._nothing_since.items()):
-                if now - since > self._patience_s and not self._runner.busy(task):
+                if now - since > self._patience_s and not self._runner.under_way(task):
                     reason = f"waited {self._patience_s:g} s for task {task}: {self._reasons[task]}"
                     await self._runner.give_up_task(task, reason)

@@ -8,13 +8,13 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 import httpx
-from pydantic import JsonValue, SecretStr, ValidationError
+from pydantic import JsonValue, ValidationError
 
 from environments.base import AgentRefused, AgentUnavailable, ContextLimitExceeded
 from environments.chat.config import ChatConfig
 from environments.chat.failures import is_context_limit, read_error
 from environments.chat.retry import RetryPolicy, retry_after_s, retryable
-from environments.chat.settings import setting
+from environments.chat.settings import secret
 from environments.chat.wire import ChatReply, Usage, request_body
 from environments.http import HttpFailure, Reply, bounded_request
 from environments.types import Action, Message, Tool, Value
@@ -79,7 +79,7 @@ class ChatModel:
         self._config = config
         self._client = client
         self._url = httpx.URL(config.endpoint() + "/chat/completions")
-        self._key = _key(config.api_key_env)
+        self._key = secret(config.api_key_env)
         self._policy = RetryPolicy(max_tries=config.max_tries, max_retry_s=config.max_retry_s)
         self._on_event = on_event
         self._random, self._clock, self._wall_clock, self._sleep = random, clock, wall_clock, sleep
@@ -196,12 +196,3 @@ class ChatModel:
         if self._key is not None:
             text = text.replace(self._key.get_secret_value(), "***")
         return _KEY_LIKE.sub("***", text)
-
-
-def _key(variable: str) -> SecretStr | None:
-    key = setting(variable)
-    if not key:
-        return None
-    if not (key.isascii() and key.isprintable() and " " not in key):
-        raise ValueError(f"{variable}: the key holds characters that no key has; copy it again")
-    return SecretStr(key)

@@ -4,6 +4,8 @@ import os
 import re
 from pathlib import Path
 
+from pydantic import SecretStr
+
 _LINE = re.compile(
     r"""^[ \t]*(?:export[ \t]+)?(?P<name>[A-Za-z_]\w*)[ \t]*=[ \t]*
         (?:"(?P<double>(?:[^"\\]|\\.)*)"|'(?P<single>[^']*)'|(?P<bare>.*?))[ \t]*(?:(?<![^\s"'=])\#.*)?$""",
@@ -17,6 +19,16 @@ def setting(name: str, folder: Path | None = None) -> str | None:
     if value is None:
         value = _dotenv(folder or Path()).get(name)
     return value.strip() if value is not None else None
+
+
+def secret(name: str) -> SecretStr | None:
+    """A key or token, or None where the variable is unset or empty. Raises ValueError where it can't be one."""
+    text = setting(name)
+    if not text:
+        return None
+    if not (text.isascii() and text.isprintable() and " " not in text):
+        raise ValueError(f"{name}: the key holds characters that no key has; copy it again")
+    return SecretStr(text)
 
 
 def parse_dotenv(text: str) -> dict[str, str]:

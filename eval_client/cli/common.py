@@ -2,12 +2,12 @@
 
 import contextlib
 import datetime
-import os
 import secrets
 from collections.abc import Iterator
 from pathlib import Path
 
 import click
+import sqlalchemy as sa
 
 from environments.yaml_file import FileError
 from eval_client.store import Store, StoreError, connect, runs, sqlite_url
@@ -42,6 +42,10 @@ def told() -> Iterator[None]:
         yield
     except (FileError, StoreError) as error:
         raise UsageProblem(str(error)) from error
+    except sa.exc.SQLAlchemyError as error:
+        raise UsageProblem(
+            f"the store can't be used: {getattr(error, 'orig', None) or type(error).__name__}"
+        ) from error
 
 
 def new_name(plan: str) -> str:
@@ -64,7 +68,7 @@ def find_run(run: str, store: str | None, output: Path) -> tuple[Store, Path]:
     if store is not None:
         engine = connect(store)
         names = [name for name, _, _ in runs(engine)]
-        name = names[-1] if run == "latest" and names else run
+        name = names[-1] if run == "latest" and names else Path(run).name
         return Store(engine, name), output / name
     folder = latest(output) if run == "latest" else next((f for f in (Path(run), output / run) if _is_run(f)), None)
     if folder is None:
@@ -73,10 +77,17 @@ def find_run(run: str, store: str | None, output: Path) -> tuple[Store, Path]:
 
 
 def run_folders(output: Path) -> list[Path]:
-    """The folders of all runs, oldest first."""
+    """The folders of all runs, the one begun first first; such as can't be read before them."""
     if not output.is_dir():
         return []
-    return sorted((f for f in output.iterdir() if _is_run(f)), key=lambda f: (f / "run.sqlite").stat().st_ctime)
+    return sorted((folder for folder in output.iterdir() if _is_run(folder)), key=_begun)
+
+
+def _begun(folder: Path) -> tuple[str, str]:
+    try:
+        return Store(connect(sqlite_url(folder)), folder.name).created_at(), folder.name
+    except sa.exc.SQLAlchemyError:
+        return "", folder.name
 
 
 def latest(output: Path) -> Path | None:
@@ -87,8 +98,3 @@ def latest(output: Path) -> Path | None:
 
 def _is_run(folder: Path) -> bool:
     return (folder / "run.sqlite").is_file()
-
-
-def token() -> str | None:
-    """The bearer token of the servers, from PROCTOR_TOKEN."""
-    return os.environ.get("PROCTOR_TOKEN") or None

@@ -4,9 +4,11 @@ import json
 from pathlib import Path
 
 import click
+import sqlalchemy as sa
 
 from eval_client.cli.common import find_run, output_option, run_folders, store_option, told
 from eval_client.export import FORMATS, export_rows
+from eval_client.lock import is_worked_on
 from eval_client.records import PairStanding
 from eval_client.render import report_console, show
 from eval_client.report import report as make_report
@@ -26,7 +28,7 @@ def status(run: str, output: Path, store: str | None, as_json: bool) -> None:
     with told():
         found, folder = find_run(run, store, output)
         found.manifest()
-        pairs, state = found.standing(), found.state()
+        pairs, state = found.standing(), _state(found)
     if as_json:
         body = {"run": found.run, "folder": str(folder), "state": state, "pairs": [p.model_dump() for p in pairs]}
         click.echo(json.dumps(body))
@@ -67,7 +69,7 @@ def ls(output: Path, store: str | None, as_json: bool) -> None:
         if store is not None:
             engine = connect(store)
             stores = [Store(engine, name) for name, _, _ in runs(engine)]
-        rows = [{"run": s.run, "state": s.state(), "trials": _share(s.standing())} for s in stores]
+        rows = [_row(each) for each in stores]
     if as_json:
         click.echo(json.dumps(rows))
     else:
@@ -97,6 +99,19 @@ def export(run: str, output: Path, store: str | None, form: str, what: str, to: 
         path = to or folder / f"{what}.{form}"
         count = export_rows(found.trial_rows() if what == "trials" else found.turn_rows(), form, path)
     click.echo(f"{count} {what}: {path}")
+
+
+def _state(store: Store) -> str:
+    """The run's state; a client that left it running and is gone was stopped."""
+    state = store.state()
+    return "stopped" if state in ("new", "running") and not is_worked_on(store) else state
+
+
+def _row(store: Store) -> dict[str, str]:
+    try:
+        return {"run": store.run, "state": _state(store), "trials": _share(store.standing())}
+    except sa.exc.SQLAlchemyError as error:
+        return {"run": store.run, "state": "unreadable", "trials": str(getattr(error, "orig", error))}
 
 
 def _share(pairs: list[PairStanding]) -> str:

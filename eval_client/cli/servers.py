@@ -1,6 +1,7 @@
 """`proctor worker`, `proctor controller` and `proctor agents`."""
 
 import os
+import re
 import signal
 import sys
 import threading
@@ -10,13 +11,23 @@ from pathlib import Path
 import click
 from pydantic import ValidationError
 
+from environments.chat.settings import secret
 from environments.definition import load_tasks
-from eval_client.cli.common import UsageProblem, token, told
+from eval_client.cli.common import UsageProblem, told
+
+
+def _http_url(_context: click.Context, _option: click.Parameter, url: str) -> str:
+    if url and not re.fullmatch(r"https?://[^/\s]+(/\S*)?", url):
+        raise click.BadParameter("must begin with http:// or https:// and a host")
+    return url
+
 
 host_option = click.option(
     "--host", default="127.0.0.1", show_default=True, help="Address to listen at; any but loopback needs PROCTOR_TOKEN."
 )
-port_option = click.option("--port", default=0, show_default="a free one", help="Port to listen at.")
+port_option = click.option(
+    "--port", default=0, type=click.IntRange(0, 65535), show_default="a free one", help="Port to listen at."
+)
 advertise_option = click.option("--advertise", default="", metavar="URL", help="Base URL under which others reach it.")
 stdin_option = click.option(
     "--stop-with-stdin", is_flag=True, help="Stop when standard input closes; standard output is the base URL alone."
@@ -25,9 +36,21 @@ stdin_option = click.option(
 
 @click.command()
 @click.option("--tasks", required=True, type=click.Path(dir_okay=False, path_type=Path), help="Task file, or a plan.")
-@click.option("--controller", default="", metavar="URL", help="Controller to report to; without it a lone worker.")
+@click.option(
+    "--controller",
+    default="",
+    metavar="URL",
+    callback=_http_url,
+    help="Controller to report to; without it a lone worker.",
+)
 @click.option("--name", default="", help="Unique among the controller's workers; host name and port if absent.")
-@click.option("--grace", default=30.0, show_default=True, help="Seconds that live sessions may go on after SIGTERM.")
+@click.option(
+    "--grace",
+    default=30.0,
+    type=click.FloatRange(min=0),
+    show_default=True,
+    help="Seconds that live sessions may go on after SIGTERM.",
+)
 @host_option
 @port_option
 @advertise_option
@@ -39,7 +62,7 @@ def worker(
 
     PROCTOR_TOKEN is asked of every request, and sent to the controller.
     """
-    from task_server.serve import ConfigError, WorkerConfig, serve_worker
+    from task_server.serve import WorkerConfig, serve_worker
 
     with told():
         try:
@@ -52,18 +75,27 @@ def worker(
                 port=port,
                 advertise=advertise,
                 stop_with_stdin=stop_with_stdin,
-                token=token(),
+                token=secret("PROCTOR_TOKEN"),
             )
             serve_worker(config, _announce("worker", stop_with_stdin))
-        except (ConfigError, ValidationError) as error:
+        except ValidationError as error:
+            raise _usage(error) from None
+        except ValueError as error:
             raise UsageProblem(str(error)) from error
 
 
 @click.command()
-@click.option("--lease", default=10.0, show_default=True, help="Seconds after which a silent worker is taken for lost.")
+@click.option(
+    "--lease",
+    default=10.0,
+    type=click.FloatRange(min=0, min_open=True),
+    show_default=True,
+    help="Seconds after which a silent worker is taken for lost.",
+)
 @click.option(
     "--settle",
     default=2.0,
+    type=click.FloatRange(min=0),
     show_default=True,
     help="Seconds after the start in which sessions wait, until every worker that lives has reported.",
 )
@@ -76,7 +108,7 @@ def controller(lease: float, settle: float, host: str, port: int, advertise: str
 
     PROCTOR_TOKEN is asked of every request, and sent to the workers.
     """
-    from task_server.serve import ConfigError, ControllerConfig, serve_controller
+    from task_server.serve import ControllerConfig, serve_controller
 
     try:
         config = ControllerConfig(
@@ -86,10 +118,12 @@ def controller(lease: float, settle: float, host: str, port: int, advertise: str
             port=port,
             advertise=advertise,
             stop_with_stdin=stop_with_stdin,
-            token=token(),
+            token=secret("PROCTOR_TOKEN"),
         )
         serve_controller(config, _announce("controller", stop_with_stdin))
-    except (ConfigError, ValidationError) as error:
+    except ValidationError as error:
+        raise _usage(error) from None
+    except ValueError as error:
         raise UsageProblem(str(error)) from error
 
 
@@ -135,8 +169,16 @@ def agents(
             if stop_with_stdin:
                 _stop_with_stdin()
             serve(loaded, _announce("agent server", stop_with_stdin))
+        except ValidationError as error:
+            raise _usage(error) from None
         except ValueError as error:
             raise UsageProblem(str(error)) from error
+
+
+def _usage(error: ValidationError) -> UsageProblem:
+    """What is wrong with the options, without their values: a token may be among them."""
+    problems = error.errors(include_input=False, include_url=False)
+    return UsageProblem("\n".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in problems))
 
 
 def _agent(text: str) -> dict[str, str]:

@@ -169,10 +169,10 @@ async def test_a_replay_that_observes_something_else_diverges_and_starts_anew(de
     with pytest.raises(KeyboardInterrupt):
         await desk.episode(first).play()
     other = Desk(Counting(noise="well, "), desk.past)
-    end = await attempt(other.episode(Model()), None)
+    end = await attempt(other.episode(Model()))
     assert end.outcome is Outcome.DIVERGED
     other.past.start_anew()
-    again = await attempt(other.episode(Model(), session="2" * 32), None)
+    again = await attempt(other.episode(Model(), session="2" * 32))
     assert again.finish is not None
     assert again.finish.score == 1.0
     assert other.past.tokens() == (50, 5)
@@ -180,17 +180,17 @@ async def test_a_replay_that_observes_something_else_diverges_and_starts_anew(de
 
 
 async def test_turns_and_tokens_beyond_the_limit_end_the_trial_with_what_was_reached(desk: Desk) -> None:
-    end = await attempt(desk.episode(Model(), limits=TrialLimits(turns=2)), None)
+    end = await attempt(desk.episode(Model(), limits=TrialLimits(turns=2)))
     assert end.finish is not None
     assert (end.finish.reason, end.finish.score) == (FinishReason.TURN_LIMIT, 0.0)
     other = Desk()
     model = Model()
-    await attempt(other.episode(model, limits=TrialLimits(tokens=11)), None)
+    await attempt(other.episode(model, limits=TrialLimits(tokens=11)))
     assert model.calls == 1
 
 
 async def test_a_full_context_is_the_agents_doing(desk: Desk) -> None:
-    end = await attempt(desk.episode(Model(fails_at=2, failure=ContextLimitExceeded())), None)
+    end = await attempt(desk.episode(Model(fails_at=2, failure=ContextLimitExceeded())))
     assert end.finish is not None
     assert end.finish.reason is FinishReason.CONTEXT_LIMIT
     assert end.finish.score == 0.0
@@ -209,7 +209,7 @@ async def test_a_full_context_is_the_agents_doing(desk: Desk) -> None:
 async def test_every_failure_is_classified(
     desk: Desk, failure: Exception, outcome: Outcome, reason: FinishReason | None
 ) -> None:
-    end = await attempt(desk.episode(Model(fails_at=1, failure=failure)), None)
+    end = await attempt(desk.episode(Model(fails_at=1, failure=failure)))
     assert end.outcome is outcome
     assert (end.finish.reason if end.finish else None) is reason
     assert end.finish is None or end.finish.score is None

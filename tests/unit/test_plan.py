@@ -7,10 +7,12 @@ import jsonschema
 import pytest
 import yaml
 
+import environments.database
 from environments.yaml_file import FileError
-from eval_client.execute import trials_of
+from eval_client.begin import trials_of
 from eval_client.plan import Plan, differences, load_plan, trial_seed, with_overrides
 
+SHIPPED = Path(str(environments.database.__file__)).parent / "samples" / "select.jsonl"
 SMALL = """\
 name: small
 agents:
@@ -89,10 +91,27 @@ def test_a_broken_record_is_told_with_its_file_and_place(tmp_path: Path) -> None
 
 def test_overrides_reach_items_by_name(tmp_path: Path) -> None:
     path = written(tmp_path, SMALL)
-    plan = load_plan(path, ["agents.gpt.concurrency=3", "limits.run.money=2.5", "endpoints.shared.concurrency=9"])
-    assert (plan.agent("gpt").concurrency, plan.limits.run.money, plan.endpoints[0].concurrency) == (3, 2.5, 9)
+    plan = load_plan(path, ["agents.gpt.concurrency=3", "limits.run.tokens=25", "endpoints.shared.concurrency=9"])
+    assert (plan.agent("gpt").concurrency, plan.limits.run.tokens, plan.endpoints[0].concurrency) == (3, 25, 9)
     with pytest.raises(FileError, match=r"--set agents\.nobody"):
         load_plan(path, ["agents.nobody.concurrency=3"])
+
+
+def test_a_money_limit_needs_a_price_for_every_model(tmp_path: Path) -> None:
+    path = written(tmp_path, SMALL)
+    with pytest.raises(FileError, match="agent 'gpt' has no `price`"):
+        load_plan(path, ["limits.run.money=2.5"])
+    assert load_plan(path, ["limits.run.money=2.5", "agents.gpt.price={input: 1, output: 2}"]).limits.run.money == 2.5
+
+
+def test_data_may_move_between_resumes(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    plans = []
+    for folder in (tmp_path, tmp_path / "a"):
+        (folder / "d.jsonl").write_text(SHIPPED.read_text())
+        plans.append(load_plan(written(folder, SMALL + "    data: d.jsonl\n")))
+    assert plans[0] != plans[1]
+    assert differences(plans[0].identity(), plans[1].identity()) == []
 
 
 def test_concurrency_and_budget_may_change_between_resumes_but_models_may_not(tmp_path: Path) -> None:
