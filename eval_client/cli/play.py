@@ -1,0 +1,103 @@
+"""Executes a run for the commands: the screen, Ctrl-C, the report, the exit code."""
+
+import asyncio
+import contextlib
+import signal
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from rich.console import Console
+
+from environments import loop as event_loop
+from eval_client.begin import Refused
+from eval_client.cli.common import UsageProblem, told
+from eval_client.execute import Order, execute
+from eval_client.journal import Fenced
+from eval_client.local import LocalServerError
+from eval_client.render import report_console, show
+from eval_client.report import report
+from eval_client.runner import Ended, Runner
+from eval_client.scene import Scene
+from eval_client.screen import screen
+from task_server.errors import TaskServerError
+
+INTERRUPTED = 130
+STOPPED_BY_USER = "interrupted"
+
+
+@dataclass
+class _Interrupts:
+    """What Ctrl-C does: before the first trial it ends the run; then once drains, twice stops at once."""
+
+    errors: Console
+    presses: int = 0
+    _runner: Runner | None = None
+    _main: asyncio.Task[Ended] | None = None
+
+    async def guard(self, order: Order, quiet: bool) -> Ended:
+        """Execute the run; CancelledError where it was ended at once."""
+        loop = asyncio.get_running_loop()
+        self._main = asyncio.create_task(execute(order, lambda played: self._watched(played, quiet)))
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, self._pressed)
+        return await self._main
+
+    @contextlib.contextmanager
+    def _watched(self, played: Scene, quiet: bool) -> Iterator[None]:
+        self._runner = played.runner
+        try:
+            with screen(played, self.errors, quiet):
+                yield
+        finally:
+            self._runner = None
+
+    def _pressed(self) -> None:
+        self.presses += 1
+        assert self._main is not None
+        if self._runner is None or self.presses > 2:
+            self._main.cancel()
+        elif self.presses == 1:
+            self.errors.print("\ndraining: trials under way are played to their end; Ctrl-C again stops at once")
+            self._runner.drain(STOPPED_BY_USER)
+        else:
+            self._runner.abandon(STOPPED_BY_USER)
+
+
+def play(order: Order, *, quiet: bool) -> None:
+    """Execute, report, and exit with the code that tells how it ended."""
+    interrupts = _Interrupts(Console(stderr=True))
+    try:
+        with told():
+            ended = event_loop.run(interrupts.guard(order, quiet))
+            result = report(order.store)
+    except asyncio.CancelledError:
+        _say_how_to_resume(order, interrupts.errors)
+        sys.exit(INTERRUPTED)
+    except (Refused, LocalServerError, TaskServerError, Fenced) as error:
+        raise UsageProblem(str(error)) from error
+    show(result, report_console(), full=False)
+    all_scored = all(pair.scored == pair.planned for pair in result.pairs)
+    sys.exit(_conclude(order, ended, interrupts.errors, all_scored))
+
+
+def _conclude(order: Order, ended: Ended, errors: Console, all_scored: bool) -> int:
+    """Say what is left to do; the exit code."""
+    for agent, why in ended.refused.items():
+        errors.print(f"agent {agent}: its endpoint refuses every request: {why}", style="red", markup=False)
+    if ended.stopped is not None:
+        errors.print(f"stopped: {ended.stopped}", markup=False, soft_wrap=True)
+    if all_scored:
+        errors.print(f"run: {order.folder}", markup=False, soft_wrap=True)
+    else:
+        _say_how_to_resume(order, errors)
+    if ended.refused:
+        return 2
+    if ended.stopped == STOPPED_BY_USER:
+        return INTERRUPTED
+    return 0 if all_scored else 1
+
+
+def _say_how_to_resume(order: Order, errors: Console) -> None:
+    where = "" if order.store.engine.dialect.name == "sqlite" else " (with PROCTOR_STORE or --store as now)"
+    errors.print(f"resume with: proctor resume {order.folder}{where}", markup=False, soft_wrap=True)

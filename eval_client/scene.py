@@ -1,0 +1,87 @@
+"""A run under way: its journal, its endpoints, its runner, and the sessions it has yet to end."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+
+import httpx
+
+from eval_client.endpoints import Endpoints
+from eval_client.journal import Journal
+from eval_client.plan import Plan
+from eval_client.runner import Progress, Runner
+from eval_client.spend import Spend
+from eval_client.store import Store
+from task_server.client import TaskClient
+from task_server.errors import TaskServerError
+
+END_S = 15.0
+"""Longest wait for sessions to be ended; the leases of those left over end them."""
+ABANDONED_END_S = 2.0
+
+
+@dataclass(frozen=True)
+class Scene:
+    """A run under way, for whoever watches or interrupts it."""
+
+    run: str
+    runner: Runner
+    endpoints: Endpoints
+
+
+@contextlib.asynccontextmanager
+async def scene(
+    plan: Plan, store: Store, http: httpx.AsyncClient, client: TaskClient, builtin: str | None
+) -> AsyncIterator[Scene]:
+    """Everything a run needs while it plays; sessions ended and the journal closed afterwards."""
+    progress = _progress(store)
+    spend = Spend.of(plan)
+    for agent, (prompt, completion) in store.spent().items():
+        spend.add(agent, prompt, completion)
+
+    def trouble(what: str | None) -> None:
+        progress.trouble = what
+
+    endings: set[asyncio.Task[None]] = set()
+
+    def end_session(url: str, session: str) -> None:
+        ending = asyncio.create_task(_end(client, url, session))
+        endings.add(ending)
+        ending.add_done_callback(endings.discard)
+
+    journal = Journal(store, store.take_over(), trouble)
+    runner: Runner | None = None
+    endpoints = Endpoints(plan, http, spend, builtin, lambda: runner.endpoint_limits_changed() if runner else None)
+    runner = Runner(
+        plan=plan,
+        store=store,
+        journal=journal,
+        server=client,
+        endpoints=endpoints,
+        progress=progress,
+        end_session=end_session,
+    )
+    try:
+        yield Scene(store.run, runner, endpoints)
+    finally:
+        if endings:
+            await asyncio.wait(endings, timeout=ABANDONED_END_S if runner.abandoned else END_S)
+        for ending in list(endings):
+            ending.cancel()
+        await journal.close()
+
+
+async def _end(client: TaskClient, url: str, session: str) -> None:
+    """End a session that is of no more use; where that fails, its lease ends it."""
+    with contextlib.suppress(TaskServerError):
+        await client.end(session, url or None)
+
+
+def _progress(store: Store) -> Progress:
+    standing = {(pair.agent, pair.task): pair for pair in store.standing()}
+    return Progress(
+        planned={key: pair.planned for key, pair in standing.items()},
+        scored={key: pair.scored for key, pair in standing.items()},
+        score_sum={key: (pair.mean or 0.0) * pair.scored for key, pair in standing.items()},
+    )
