@@ -1,11 +1,12 @@
 # Every target does its own set-up, says what it does, and can be run again.
 # VENV=folder puts the virtual environment elsewhere, PYTHON=program chooses the interpreter (3.11 or newer).
 
-.PHONY: demo test check lock size clean
+.PHONY: demo test check bench lock size clean
 
 demo:   ; @scripts/demo.sh   # a small evaluation, no key and no Docker needed
 test:   ; @scripts/test.sh   # everything; as root on Debian also installs what the tests need
 check:  ; @scripts/check.sh  # ruff, mypy and the import contracts
+bench:  ; @scripts/bench.sh  # re-measures what the README claims: benchmarks/RESULTS.md
 lock:   ; @scripts/lock.sh   # requirements.lock anew, from the newest versions that pyproject.toml allows
 size:   ; @scripts/size.sh   # what a plain installation weighs
 clean:  ; @scripts/clean.sh  # all that the others made

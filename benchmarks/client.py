@@ -14,8 +14,9 @@ from benchmarks.measure import cpu_s, peak_mb
 from environments import loop
 from environments.types import Value
 from eval_client.cli.common import open_store
-from eval_client.execute import Order, Scene, execute
+from eval_client.execute import Order, execute
 from eval_client.plan import Plan
+from eval_client.scene import Scene
 
 
 class Load(Value):

@@ -30,7 +30,11 @@ class Echo(Environment):
     def reference(self, sample: str, seed: int = 0) -> Policy:
         return lambda conversation, transcript: Action(content="so be it")
 
-    naive = random = reference
+    def naive(self, sample: str, seed: int = 0) -> Policy:
+        return self.reference(sample, seed)
+
+    def random(self, sample: str, seed: int = 0) -> Policy:
+        return self.reference(sample, seed)
 
     def summarize(self, finishes: Sequence[Finish]) -> Summary:
         return Summary(primary="n", metrics={"n": float(len(finishes))})

@@ -241,7 +241,12 @@ class OwnQueues(FirstCome):
         return started
 
 
-POLICIES = {"flow": ByFlow, "first come": FirstCome, "round-robin": RoundRobin, "a queue an agent": OwnQueues}
+POLICIES: dict[str, type[ByFlow] | type[FirstCome]] = {
+    "flow": ByFlow,
+    "first come": FirstCome,
+    "round-robin": RoundRobin,
+    "a queue an agent": OwnQueues,
+}
 
 
 def makespan(shop: Shop, policy: ByFlow | FirstCome) -> float:

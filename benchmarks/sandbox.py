@@ -55,14 +55,18 @@ async def _sessions(engine: DockerEngine, samples: int, commands: int, steps: St
             await asyncio.sleep(1.0)
             box = await _timed(steps, handed_out, engine.create)
             assert isinstance(box, DockerSandbox)
-            shell = Shell(box)
-            await _timed(steps, "first command, the shell started", lambda shell=shell: shell.execute(COMMAND))
-            for _ in range(commands):
-                await _timed(steps, "command in the persistent shell", lambda shell=shell: shell.execute(COMMAND))
-            for _ in range(min(5, commands)):
-                await _timed(steps, "fresh process by the engine's API", lambda box=box: box.run(["sh", "-c", COMMAND]))
-                await _timed(steps, "docker exec (program)", lambda box=box: _docker_exec(box.container))
+            await _use(steps, box, commands)
             await _timed(steps, "teardown", box.close)
+
+
+async def _use(steps: Steps, box: DockerSandbox, commands: int) -> None:
+    shell = Shell(box)
+    await _timed(steps, "first command, the shell started", lambda: shell.execute(COMMAND))
+    for _ in range(commands):
+        await _timed(steps, "command in the persistent shell", lambda: shell.execute(COMMAND))
+    for _ in range(min(5, commands)):
+        await _timed(steps, "fresh process by the engine's API", lambda: box.run(["sh", "-c", COMMAND]))
+        await _timed(steps, "docker exec (program)", lambda: _docker_exec(box.container))
 
 
 async def _docker_exec(container: str) -> None:
