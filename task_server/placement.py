@@ -55,6 +55,8 @@ class Placement:
         self._lease_s = lease_s
         self._workers: dict[str, _Worker] = {}
         self._superseded: dict[str, set[str]] = {}
+        """Boots that are refused as long as the worker lives that has their name now: whichever of them was meant, a
+        late beat of a dead process would else keep its living successor out for ever."""
         self._lost: dict[str, float] = {}
         self._environments: dict[str, str] = {}
         """The environment of every task ever heard of, by the task's name."""
@@ -66,11 +68,12 @@ class Placement:
         known = self._workers.get(beat.worker)
         if known is not None and known.beat.boot == beat.boot and beat.sequence <= known.beat.sequence:
             return True
-        if known is not None and known.beat.boot != beat.boot:
-            self._superseded.setdefault(beat.worker, set()).add(known.beat.boot)
+        superseded = self._superseded.get(beat.worker, set())
         for other in [other.seat for other in self._workers.values() if other.beat.boot != beat.boot]:
             if other.worker == beat.worker or other.url == beat.url:  # its name or its address is another's now
                 self.forget(other, now)
+        if known is not None and known.beat.boot != beat.boot:
+            self._superseded[beat.worker] = superseded | {known.beat.boot}
         self._take(beat, now)
         return True
 
@@ -138,6 +141,7 @@ class Placement:
         gone = self._workers.get(seat.worker)
         if gone is not None and gone.seat == seat:
             del self._workers[seat.worker]
+            self._superseded.pop(seat.worker, None)
             self._lost.update(dict.fromkeys([*gone.sessions, *gone.placed], now))
 
     def tick(self, now: float) -> tuple[Heartbeat, ...]:

@@ -130,6 +130,26 @@ def test_late_heartbeats_and_those_of_an_old_boot_change_nothing() -> None:
         view.holder(A)
 
 
+def test_a_late_heartbeat_of_a_dead_process_keeps_its_successor_out_for_a_lease_at_most() -> None:
+    view = placement(beat(boot="dead", sequence=1))
+    view.tick(10.0)
+    assert view.heartbeat(beat(boot="living", sequence=1), 11.0)
+    assert view.heartbeat(beat(boot="dead", sequence=2), 12.0)
+    assert not view.heartbeat(beat(boot="living", sequence=2), 13.0)
+    view.tick(22.0)
+    assert view.heartbeat(beat(boot="living", sequence=3), 22.5)
+    assert view.place(A, "os", 23.0).boot == "living"
+
+
+def test_all_earlier_boots_of_a_living_worker_are_refused() -> None:
+    view = placement(beat(boot="first"), beat(boot="second"), beat(boot="third"))
+    assert [view.heartbeat(beat(boot=boot, sequence=9), 1.0) for boot in ("first", "second", "third")] == [
+        False,
+        False,
+        True,
+    ]
+
+
 def test_a_new_worker_at_an_old_address_replaces_the_old_one_at_once() -> None:
     view = placement(beat("w1", url="http://h:1", sessions=(A,)))
     view.heartbeat(beat("w2", url="http://h:1", boot="other"), now=1.0)
