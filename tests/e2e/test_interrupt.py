@@ -1,5 +1,6 @@
 """Ctrl-C once drains, twice stops at once; both leave a run that resumes. One client at a time. Replays."""
 
+import contextlib
 import json
 import os
 import pty
@@ -65,15 +66,18 @@ def test_ctrl_c_twice_stops_at_once_and_resume_pays_only_for_what_was_in_flight(
 
 
 def test_a_second_client_is_refused_and_status_works_beside_a_run(tmp_path: Path, agents: Server) -> None:
-    client = begin("run", "plan.yaml", "--name", "r", cwd=tmp_path, **KEY)
-    wait_for_calls(agents, 4)
+    client = begin("run", "plan.yaml", "--name", "r", "--set", "agents.reference.concurrency=1", cwd=tmp_path, **KEY)
+    wait_for_calls(agents, 2)
     second = proctor("resume", "r", cwd=tmp_path, **KEY)
     assert second.returncode == 2
     assert "another client" in second.stderr
     assert json.loads(proctor("status", "r", "--json", cwd=tmp_path).stdout)["state"] == "running"
     assert proctor("report", "r", cwd=tmp_path).returncode == 0
+    client.send_signal(signal.SIGINT)
+    client.send_signal(signal.SIGINT)
     _, errors = client.communicate(timeout=60)
-    assert client.returncode == 0, errors
+    assert client.returncode == 130, errors
+    assert json.loads(proctor("status", "r", "--json", cwd=tmp_path).stdout)["state"] == "interrupted"
 
 
 def test_a_recorded_run_replays_to_the_same_table(tmp_path: Path, agents: Server) -> None:
@@ -104,3 +108,60 @@ def test_the_live_screen_shows_every_pair_on_a_terminal(tmp_path: Path, agents: 
     assert "task db-own" in text
     assert "4/4" in text
     assert "\x1b[31m" not in text  # NO_COLOR is set
+
+
+@pytest.mark.parametrize("after_s", [0.2, 1.0])
+def test_ctrl_c_while_the_servers_start_ends_the_run_with_130(tmp_path: Path, agents: Server, after_s: float) -> None:
+    client = begin("run", "plan.yaml", "--name", "r", cwd=tmp_path, **KEY)
+    wait_for_children(client.pid, after_s)
+    client.send_signal(signal.SIGINT)
+    _, errors = client.communicate(timeout=60)
+    assert client.returncode == 130, errors
+    assert "Traceback" not in errors
+    assert not children(client.pid)
+
+
+def wait_for_children(pid: int, longest_s: float) -> None:
+    """Until the client has begun to start its servers, or so long."""
+    give_up = time.monotonic() + 20
+    while not children(pid):
+        assert time.monotonic() < give_up
+        time.sleep(0.01)
+    time.sleep(longest_s)
+
+
+def children(pid: int) -> list[int]:
+    found = []
+    for entry in Path("/proc").iterdir():
+        with contextlib.suppress(OSError):
+            if entry.name.isdigit() and int((entry / "stat").read_text().rsplit(")", 1)[1].split()[1]) == pid:
+                found.append(int(entry.name))
+    return found
+
+
+def test_a_killed_server_of_the_run_is_started_again(tmp_path: Path) -> None:
+    (tmp_path / "plan.yaml").write_text(
+        f"name: own\nagents: [{{name: naive, builtin: naive}}]\ntasks: [{TASK}]\nepochs: 20\n"
+    )
+    client = begin("run", "plan.yaml", "--name", "r", "--set", "agents.naive.concurrency=4", cwd=tmp_path)
+    done = 0
+    for server_of_the_run in ("agents", "controller", "worker"):
+        while done < 20 or client.poll() is not None:
+            assert client.poll() is None, client.communicate()
+            status = proctor("status", "r", "--json", cwd=tmp_path)
+            done = json.loads(status.stdout)["pairs"][0]["scored"] if status.returncode == 0 else 0
+        done = 0
+        for pid in children(client.pid):
+            if f"\0{server_of_the_run}\0" in (Path("/proc") / str(pid) / "cmdline").read_text():
+                os.kill(pid, signal.SIGKILL)
+    _, errors = client.communicate(timeout=200)
+    assert client.returncode == 0, errors
+
+
+def test_options_given_once_are_kept_by_resume(tmp_path: Path, agents: Server) -> None:
+    stopped = proctor(
+        "run", "plan.yaml", "--name", "r", "--set", "epochs=2", "--set", "limits.trial.turns=1", cwd=tmp_path, **KEY
+    )
+    assert stopped.returncode == 0, stopped.stderr
+    resumed = proctor("resume", "r", cwd=tmp_path, **KEY)
+    assert resumed.returncode == 0, resumed.stderr

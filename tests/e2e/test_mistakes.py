@@ -113,3 +113,45 @@ def test_an_unknown_run(command: str, tmp_path: Path) -> None:
     ended = proctor(command, "nothing", cwd=tmp_path)
     assert ended.returncode == 2
     assert "no run 'nothing'" in ended.stderr
+
+
+@pytest.mark.parametrize(
+    "variables",
+    [
+        {"OPENAI_API_KEY": "sk-h\u00e9llo-canary"},
+        {"OPENAI_BASE_URL": "foo-canary"},
+        {"PROCTOR_TOKEN": "t\u00f6ken-canary"},
+    ],
+)
+def test_a_key_a_token_or_a_base_url_that_cannot_be_one(tmp_path: Path, variables: dict[str, str]) -> None:
+    plan = "agents: [{name: m}]\ntasks: [{name: own, environment: db, parameters: {engine: sqlite}}]\n"
+    refused(tmp_path, plan, *variables, **variables)
+    assert not (tmp_path / "runs" / "r" / "logs").exists()
+
+
+def test_a_store_that_cannot_be_reached(tmp_path: Path) -> None:
+    store = "postgresql+psycopg://me:canary@127.0.0.1:9/x"
+    refused(tmp_path, LOCAL, "the store can't be used", PROCTOR_STORE=store)
+    for command in ("ls", "status"):
+        ended = proctor(command, cwd=tmp_path, PROCTOR_STORE=store)
+        assert ended.returncode == 2
+        assert "Traceback" not in ended.stderr
+        assert "canary" not in ended.stderr
+
+
+def test_ls_shows_runs_beside_a_broken_one(tmp_path: Path) -> None:
+    (tmp_path / "plan.yaml").write_text(LOCAL)
+    assert proctor("run", "plan.yaml", "--name", "good", "--limit", "1", cwd=tmp_path).returncode == 0
+    (tmp_path / "runs" / "broken").mkdir()
+    (tmp_path / "runs" / "broken" / "run.sqlite").write_bytes(b"")
+    listed = proctor("ls", cwd=tmp_path)
+    assert listed.returncode == 0
+    assert "good: finished" in listed.stdout
+    assert "broken: unreadable" in listed.stdout
+
+
+def test_a_server_shows_no_token_in_its_errors(tmp_path: Path) -> None:
+    ended = proctor("controller", "--host", "0.0.0.0", cwd=tmp_path, PROCTOR_TOKEN="c\u00e4nary")
+    assert ended.returncode == 2
+    assert "PROCTOR_TOKEN" in ended.stderr
+    assert "nary" not in ended.stderr
