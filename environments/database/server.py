@@ -57,9 +57,9 @@ class RunningServer(Server):
 
 
 def parse_url(url: str, password: str | None) -> Address:
-    """The address in `mysql://user[:password]@host[:port]/[?unix_socket=path]`; a given password takes precedence.
+    """The address in `mysql://user@host[:port]/[?unix_socket=path]`, with the password that stands elsewhere.
 
-    Raises ValueError, which never repeats the URL: it may hold a password.
+    Raises ValueError, which never repeats the URL, also where it holds a password: plans and stores must not.
     """
     form = f"write it as mysql://user@host:3306/ and the password into {PASSWORD_VARIABLE}"
     try:
@@ -69,9 +69,11 @@ def parse_url(url: str, password: str | None) -> Address:
         raise ValueError(f"not a server URL; {form}") from error
     if parts.scheme not in ("mysql", "mariadb") or not parts.hostname or not parts.username:
         raise ValueError(f"not a server URL with scheme, user and host; {form}")
+    if parts.password is not None:
+        raise ValueError(f"a password does not belong into a file; {form}")
     return Address(
         user=unquote(parts.username),
-        password=unquote(parts.password or "") if password is None else password,
+        password=password or "",
         socket=parse_qs(parts.query).get("unix_socket", [None])[0],
         host=parts.hostname,
         port=port,

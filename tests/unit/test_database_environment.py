@@ -10,7 +10,9 @@ from pydantic import ValidationError
 from environments.base import Agent, AgentUnavailable, ContextLimitExceeded, Policy, PolicyAgent, play_to_finish
 from environments.database.environment import Database
 from environments.database.policies import answer, operation
+from environments.definition import TaskDefinition
 from environments.types import Action, Finish, FinishReason, Observation
+from environments.yaml_file import FileError
 
 EMBEDDED = Database(engine="sqlite", statement_limit_s=0.5)
 
@@ -180,9 +182,11 @@ def test_fields_that_do_not_fit_together_are_explained(fields: dict[str, object]
         Database.model_validate(fields)
 
 
-def test_the_password_of_a_server_is_never_shown() -> None:
-    database = Database.model_validate({"server": "mysql://me:hunter2@db/"})
-    assert "hunter2" not in repr(database) + database.model_dump_json()
+def test_a_password_in_a_definition_is_refused_without_being_shown() -> None:
+    definition = TaskDefinition(name="t", environment="db", parameters={"server": "mysql://me:hunter2@db/"})
+    with pytest.raises(FileError, match="PROCTOR_DB_PASSWORD") as caught:
+        definition.build()
+    assert "hunter2" not in str(caught.value)
 
 
 async def test_an_unknown_sample_and_a_play_outside_of_the_lifespan_are_refused() -> None:
