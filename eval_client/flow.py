@@ -124,10 +124,10 @@ class Flow:
         self._change(pair, -forgotten, 0)
         return forgotten
 
-    def put_back(self, pair: Pair) -> None:
-        """A started trial never began: it is owed again and its capacity is free."""
+    def owe_again(self, pair: Pair) -> None:
+        """A trial that was begun, and is released, is owed once more: to be begun anew."""
         self._change(pair, 1, -1)
-        self.release(pair)
+        self._queue(pair[0])
 
     def release(self, pair: Pair) -> None:
         """A trial of the pair ended: its endpoint, agent and task have one more free."""

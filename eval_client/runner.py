@@ -106,7 +106,7 @@ class Runner:
     async def run(self, owed: Sequence[Trial]) -> Ended:
         """Play everything owed. Raises Fenced when another client has taken the run over."""
         for trial in owed:
-            self._owe(_Owed(trial, Past(), begun=trial.attempts > 0))
+            self.flow.owe(self._wait_in_line(_Owed(trial, Past(), begun=trial.attempts > 0)))
         self._pump()
         try:
             await self._idle.wait()
@@ -175,10 +175,10 @@ class Runner:
         owed.session = self._store.last_session(owed.trial.id)
         owed.begun, owed.recalled = False, owed.session is not None
 
-    def _owe(self, owed: _Owed) -> None:
+    def _wait_in_line(self, owed: _Owed) -> Pair:
         pair = (owed.trial.agent, owed.trial.task)
         self._owed.setdefault(pair, deque()).append(owed)
-        self.flow.owe(pair)
+        return pair
 
     def _pump(self) -> None:
         """Start whatever may start, and notice when nothing is left."""
@@ -300,7 +300,7 @@ class Runner:
 
         def again() -> None:
             self._pausing -= 1
-            self._owe(owed)
+            self.flow.owe_again(self._wait_in_line(owed))
             self._pump()
 
         asyncio.get_running_loop().call_later(wait_s, again)

@@ -83,7 +83,8 @@ class Scene:
             pair = self.chance.choice(running)
             self.running[pair] -= 1
             self.owed[pair] += 1
-            self.flow.put_back(pair)
+            self.flow.release(pair)
+            self.flow.owe_again(pair)
         else:
             self.owe(self.chance.choice(sorted(self.owed) or [("a0", "t0")]), 1)
 
