@@ -1,11 +1,12 @@
 """`proctor worker`, `proctor controller` and `proctor agents`."""
 
+import contextlib
 import os
 import re
 import signal
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import click
@@ -64,24 +65,19 @@ def worker(
     """
     from task_server.serve import WorkerConfig, serve_worker
 
-    with told():
-        try:
-            config = WorkerConfig(
-                tasks=load_tasks(tasks),
-                controller=controller,
-                name=name,
-                grace_s=grace,
-                host=host,
-                port=port,
-                advertise=advertise,
-                stop_with_stdin=stop_with_stdin,
-                token=secret("PROCTOR_TOKEN"),
-            )
-            serve_worker(config, _announce("worker", stop_with_stdin))
-        except ValidationError as error:
-            raise _usage(error) from None
-        except ValueError as error:
-            raise UsageProblem(str(error)) from error
+    with _configured():
+        config = WorkerConfig(
+            tasks=load_tasks(tasks),
+            controller=controller,
+            name=name,
+            grace_s=grace,
+            host=host,
+            port=port,
+            advertise=advertise,
+            stop_with_stdin=stop_with_stdin,
+            token=secret("PROCTOR_TOKEN"),
+        )
+        serve_worker(config, _announce("worker", stop_with_stdin))
 
 
 @click.command()
@@ -110,7 +106,7 @@ def controller(lease: float, settle: float, host: str, port: int, advertise: str
     """
     from task_server.serve import ControllerConfig, serve_controller
 
-    try:
+    with _configured():
         config = ControllerConfig(
             lease_s=lease,
             settle_s=settle,
@@ -121,10 +117,6 @@ def controller(lease: float, settle: float, host: str, port: int, advertise: str
             token=secret("PROCTOR_TOKEN"),
         )
         serve_controller(config, _announce("controller", stop_with_stdin))
-    except ValidationError as error:
-        raise _usage(error) from None
-    except ValueError as error:
-        raise UsageProblem(str(error)) from error
 
 
 @click.command()
@@ -153,32 +145,38 @@ def agents(
     from agent_server.serve import serve
     from environments.yaml_file import load
 
-    with told():
-        try:
-            if config is not None:
-                loaded = load(config, AgentServerConfig).relative_to(config.parent)
-            else:
-                chosen = agents or ("reference=reference", "naive=naive", "random=random")
-                loaded = AgentServerConfig(
-                    host=host,
-                    port=port,
-                    tasks=load_tasks(tasks) if tasks is not None else (),
-                    agents=tuple(map(_agent, chosen)),
-                    token_env="PROCTOR_TOKEN",
-                )
-            if stop_with_stdin:
-                _stop_with_stdin()
+    if config is not None and (tasks is not None or agents):
+        raise UsageProblem("--config holds all settings; leave --tasks and --agent out")
+    with _configured():
+        if config is not None:
+            loaded = load(config, AgentServerConfig).relative_to(config.parent)
+        else:
+            chosen = agents or ("reference=reference", "naive=naive", "random=random")
+            loaded = AgentServerConfig(
+                host=host,
+                port=port,
+                tasks=load_tasks(tasks) if tasks is not None else (),
+                agents=tuple(map(_agent, chosen)),
+                token_env="PROCTOR_TOKEN",
+            )
+        if stop_with_stdin:
+            _stop_with_stdin()
+        with contextlib.suppress(KeyboardInterrupt):
             serve(loaded, _announce("agent server", stop_with_stdin))
-        except ValidationError as error:
-            raise _usage(error) from None
-        except ValueError as error:
-            raise UsageProblem(str(error)) from error
 
 
-def _usage(error: ValidationError) -> UsageProblem:
-    """What is wrong with the options, without their values: a token may be among them."""
-    problems = error.errors(include_input=False, include_url=False)
-    return UsageProblem("\n".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in problems))
+@contextlib.contextmanager
+def _configured() -> Iterator[None]:
+    """Turn mistakes in options and files into one message, without their values: a token may be among them."""
+    try:
+        with told():
+            yield
+    except ValidationError as error:
+        problems = error.errors(include_input=False, include_url=False)
+        lines = [f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in problems]
+        raise UsageProblem("\n".join(lines)) from None
+    except ValueError as error:
+        raise UsageProblem(str(error)) from error
 
 
 def _agent(text: str) -> dict[str, str]:
