@@ -11,7 +11,6 @@ from typing import NamedTuple, Protocol
 
 from environments.base import Agent, Environment, EnvironmentFault, Policy
 from environments.types import Finish, FinishReason, Message, Observation, Summary
-from eval_client.plan import trial_seed
 from task_server.sessions import Session
 from tests.simulation.loop import Process, current
 
@@ -19,6 +18,9 @@ PROMPT_TOKENS, COMPLETION_TOKENS = 10, 7
 """Per message of the transcript, and per answer."""
 POISON = "poison"
 """A sample that can't be played: always a fault."""
+DRIFT = "drift"
+"""A sample that doesn't repeat itself: of its first plays, each observes something else from the second turn on."""
+SALTS = 3
 LONG = "long"
 """A sample whose second observation no model takes."""
 
@@ -27,9 +29,9 @@ def _hash(*parts: object) -> str:
     return hashlib.blake2b("\0".join(map(str, parts)).encode(), digest_size=6).hexdigest()
 
 
-def observed(seed: int, sample: str, answers: Sequence[str]) -> str:
+def observed(seed: int, sample: str, answers: Sequence[str], salt: int) -> str:
     """What the environment says after these answers."""
-    return f"{sample} {_hash(seed, sample, *answers)}"
+    return f"{sample} {_hash(seed, sample, salt if answers else 0, *answers)}"
 
 
 def answered(agent: str, said: Sequence[str]) -> str:
@@ -51,14 +53,19 @@ class Truth(NamedTuple):
     prompt_tokens: int
 
 
-def truth(plan_seed: int, agent: str, task: str, sample: str, epoch: int, turns: int, limit: int | None) -> Truth:
-    """Played here, without any of Proctor's code but the trial's seed."""
-    seed = trial_seed(plan_seed, task, sample, epoch)
+def truths(agent: str, sample: str, seed: int, turns: int, limit: int | None) -> list[Truth]:
+    """What a trial may come to: one thing, unless its sample drifts."""
+    salts = range(1 if sample != DRIFT else SALTS)
+    return [truth(agent, sample, seed, turns, limit, salt=salt) for salt in salts]
+
+
+def truth(agent: str, sample: str, seed: int, turns: int, limit: int | None, *, salt: int) -> Truth:
+    """A trial played here, without any of Proctor's code."""
     answers: list[str] = []
     said: list[str] = []
     prompt = 0
     for turn in range(1, turns + 1):
-        said.append(observed(seed, sample, answers))
+        said.append(observed(seed, sample, answers, salt))
         if limit is not None and turn > limit:
             return Truth("turn_limit", 0.0, turn, prompt)
         if sample == LONG and turn == 2:
@@ -77,8 +84,17 @@ class Witness(Protocol):
     def began(self, worker: Process, session: str, task: str) -> None:
         """A play began and takes a slot."""
 
+    def plays(self, session: str) -> int:
+        """How often the session's trial was played before, at most SALTS - 1."""
+
+    def observed(self, session: str, text: str) -> None:
+        """The environment tells the agent something."""
+
     def applied(self, worker: Process, session: str, turn: int, answer: str) -> None:
         """An answer reached the environment."""
+
+    def over(self, worker: Process, session: str) -> None:
+        """A play takes no more answers and begins to clean up."""
 
     def ended(self, worker: Process, session: str, task: str) -> None:
         """A play is over and has cleaned up after itself."""
@@ -110,9 +126,11 @@ class Chain(Environment):
         witness.began(worker, session, self.name)
         try:
             answers: list[str] = []
+            salt = witness.plays(session) if sample == DRIFT else 0
             for turn in range(1, self.turns + 1):
                 await asyncio.sleep(witness.work_s())
-                text = observed(seed, sample, answers)
+                text = observed(seed, sample, answers, salt)
+                witness.observed(session, text)
                 action = await agent.act(Observation(messages=(Message(role="user", content=text),)))
                 witness.applied(worker, session, turn, action.content)
                 answers.append(action.content)
@@ -120,6 +138,7 @@ class Chain(Environment):
                     raise EnvironmentFault("poisoned")
             return Finish(reason=FinishReason.COMPLETED, score=scored(seed, answers))
         finally:
+            witness.over(worker, session)
             try:
                 await asyncio.sleep(witness.work_s())
             finally:
@@ -128,7 +147,11 @@ class Chain(Environment):
     def reference(self, sample: str, seed: int = 0) -> Policy:
         raise NotImplementedError
 
-    naive = random = reference
+    def naive(self, sample: str, seed: int = 0) -> Policy:
+        raise NotImplementedError
+
+    def random(self, sample: str, seed: int = 0) -> Policy:
+        raise NotImplementedError
 
     def summarize(self, finishes: Sequence[Finish]) -> Summary:
         scores = [finish.score for finish in finishes if finish.score is not None]

@@ -8,8 +8,10 @@ import httpx
 from pydantic_core import from_json
 
 from eval_client.journal import _ATTEMPT, _FINAL, _TURN, Operation
+from tests.simulation.game import DRIFT, SALTS
 from tests.simulation.loop import Process, State
 from tests.simulation.network import Reply
+from tests.simulation.setting import Setting
 
 Key = tuple[str, str, str, str, str]
 """Of a model call: agent, task, sample, epoch, turn."""
@@ -18,8 +20,11 @@ Key = tuple[str, str, str, str, str]
 class Ledger:
     """The witness of one history."""
 
-    def __init__(self, rng: random.Random, capacity: int, attempts: int, slow_step: float) -> None:
-        self._rng, self._capacity, self._attempts, self._slow_step = rng, capacity, attempts, slow_step
+    def __init__(self, rng: random.Random, setting: Setting) -> None:
+        self._rng, self._capacity, self._slow_step = rng, setting.capacity, setting.slow_step
+        self._attempts = setting.plan.limits.attempts
+        self._punctual = setting.weather.slow == setting.weather.doubled == 0.0
+        """No message arrives long after it was sent, so none can begin a session that is forgotten already."""
         self.problems: list[str] = []
         self.live: dict[tuple[Process, str], str] = {}
         """(worker, session) -> task, of the plays that hold a slot."""
@@ -28,6 +33,12 @@ class Ledger:
         self.leaving: set[Process] = set()
         """Clients that were told to end, or were fenced: what they receive may be wasted."""
         self._trial_of: dict[str, tuple[int, int]] = {}
+        self._session: dict[int, str] = {}
+        self._played: Counter[int] = Counter()
+        self._texts: dict[str, list[str]] = {}
+        self._kept: dict[tuple[int, int], list[str]] = {}
+        self._over: set[tuple[Process, str]] = set()
+        self._answered_at: dict[str, Process] = {}
         self._journal: dict[tuple[int, int, int], str] = {}
         self._begun: Counter[tuple[Process, int]] = Counter()
         self._paid: dict[Key, Process] = {}
@@ -43,15 +54,31 @@ class Ledger:
 
     def began(self, worker: Process, session: str, task: str) -> None:
         self.trace(f"{worker.name} plays {session[:6]}")
-        elsewhere = [w.name for w, s in self.live if s == session and w.state is State.RUNS]
-        if elsewhere:
+        held = [w for w, s in self.live if s == session and (w, s) not in self._over]
+        elsewhere = [other.name for other in held if other.state is State.RUNS]
+        if elsewhere and self._punctual:
             self.problem(f"I5 session {session} begins at {worker.name} while it is played at {elsewhere}")
+        self._texts[session] = []
         self.live[worker, session] = task
         if sum(w is worker and t == task for (w, _), t in self.live.items()) > self._capacity:
             self.problem(f"I3 {worker.name} plays more sessions of {task} than it has slots")
 
+    def plays(self, session: str) -> int:
+        trial, _ = self._trial_of[session]
+        self._played[trial] += 1
+        return min(self._played[trial], SALTS) - 1
+
+    def observed(self, session: str, text: str) -> None:
+        self._texts[session].append(text)
+
+    def over(self, worker: Process, session: str) -> None:
+        self._over.add((worker, session))
+        if self._answered_at.get(session) is worker:
+            del self._answered_at[session]
+
     def ended(self, worker: Process, session: str, task: str) -> None:
         self.live.pop((worker, session), None)
+        self._over.discard((worker, session))
 
     def died(self, process: Process) -> None:
         """A process is gone, and what it held with it."""
@@ -59,6 +86,10 @@ class Ledger:
 
     def applied(self, worker: Process, session: str, turn: int, answer: str) -> None:
         self.trace(f"{worker.name} {session[:6]} turn {turn}")
+        before = self._answered_at.get(session, worker)
+        self._answered_at[session] = worker
+        if before is not worker and before.state is State.RUNS:
+            self.problem(f"I5 session {session} goes on at {worker.name} while it is played at {before.name}")
         trial, journal = self._trial_of[session]
         journalled = self._journal.get((trial, journal, turn))
         if journalled != answer:
@@ -79,6 +110,8 @@ class Ledger:
         key = (asked["model"], meta["task"], meta["sample"], meta["epoch"], meta["turn"])
         before = self._paid.get(key)
         self._paid[key] = client
+        if client in self.leaving or meta["sample"] == DRIFT:
+            return  # it asked before it could know, or has to ask again
         if self._keys.get(key):
             self.problem(f"I2 {client.name} paid again for a journalled answer: {key}")
         elif before is not None and before.state is not State.DEAD and before not in self.leaving:
@@ -98,13 +131,14 @@ class Ledger:
         trial, client = int(str(row["trial"])), self.writer()
         self.trace(f"{client.name} begins {trial} as {row['number']}")
         self._trial_of[str(row["session"])] = (trial, int(str(row["journal"])))
+        self._session[trial] = str(row["session"])
         self._begun[client, trial] += 1
         self.written["attempts"] += 1
         if self._begun[client, trial] > self._attempts:
             self.problem(f"I4 trial {trial}: more than {self._attempts} attempts by {client.name}")
         if self.scored(trial):
             self.problem(f"I1 trial {trial} is begun again although it is scored")
-        if row["journal"] != 0:
+        if row["journal"] != 0 and self.key_of(trial, 0)[2] != DRIFT:
             self.problem(f"I6 trial {trial}: the journal was thrown away although everything repeats itself")
 
     def _wrote_turn(self, row: dict[str, object]) -> None:
@@ -114,12 +148,17 @@ class Ledger:
         reply = from_json(str(row["reply"]))
         self._journal[trial, journal, turn] = reply["action"]["content"] if reply["kind"] == "action" else ""
         self._keys[self.key_of(trial, turn)] = True
+        said = from_json(str(row["observation"]))["messages"][0]["content"]
+        self._kept.setdefault((trial, journal), []).append(said)
 
     def _wrote_final(self, row: dict[str, object]) -> None:
         trial, score = int(str(row["b_trial"])), row["b_score"]
         self.trace(f"final {trial} {row['b_reason']} {score} {row['b_cause']}")
         if self.scored(trial):
             self.problem(f"I1 trial {trial}: a final row after its score")
+        session = self._session.get(trial, "")
+        if row["b_score"] is not None and self._kept.get(self._trial_of[session]) != self._texts[session]:
+            self.problem(f"I6 trial {trial}: the journal is not what the session {session} observed")
         self.finals.setdefault(trial, []).append(score if isinstance(score, float) else None)
 
     def scored(self, trial: int) -> bool:

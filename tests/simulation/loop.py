@@ -133,7 +133,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
     def call_soon(
         self,
         callback: Callable[[Unpack[Arguments]], object],
-        *args: Unpack[Arguments],
+        *args: *Arguments,
         context: contextvars.Context | None = None,
     ) -> asyncio.Handle:
         handle = asyncio.Handle(callback, args, self, context)
@@ -144,7 +144,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         self,
         delay: float,
         callback: Callable[[Unpack[Arguments]], object],
-        *args: Unpack[Arguments],
+        *args: *Arguments,
         context: contextvars.Context | None = None,
     ) -> asyncio.TimerHandle:
         return self.call_at(self._now + delay, callback, *args, context=context)
@@ -153,7 +153,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         self,
         when: float,
         callback: Callable[[Unpack[Arguments]], object],
-        *args: Unpack[Arguments],
+        *args: *Arguments,
         context: contextvars.Context | None = None,
     ) -> asyncio.TimerHandle:
         handle = asyncio.TimerHandle(when, callback, args, self, context)
@@ -176,7 +176,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         self,
         executor: Executor | None,
         func: Callable[[Unpack[Arguments]], Result],
-        *args: Unpack[Arguments],
+        *args: *Arguments,
     ) -> asyncio.Future[Result]:
         done: asyncio.Future[Result] = self.create_future()
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextvars
+import functools
 import random
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
@@ -154,6 +155,11 @@ class Network:
         self._loop.call_later(delay_s, act, *args, context=_NOBODY)
 
 
+@functools.lru_cache(1024)
+def _parsed(url: str) -> httpx.URL:
+    return httpx.URL(url)
+
+
 class Client(httpx.AsyncClient):
     """What our code sends its requests with."""
 
@@ -161,7 +167,7 @@ class Client(httpx.AsyncClient):
         self._network, self._received = network, received
 
     def build_request(self, method: str, url: Any, **options: Any) -> httpx.Request:
-        return httpx.Request(method, url, content=options["content"], headers=options["headers"])
+        return httpx.Request(method, _parsed(str(url)), content=options["content"], headers=options["headers"])
 
     async def send(self, request: httpx.Request, **_: Any) -> httpx.Response:
         reply = await self._network.ask(request)

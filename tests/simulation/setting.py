@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from environments.definition import TaskDefinition
 from eval_client.plan import AgentEntry, Endpoint, Limits, Plan, RemoteTask, RunLimits, TrialLimits
-from tests.simulation.game import COMPLETION_TOKENS, LONG, POISON, PROMPT_TOKENS
+from tests.simulation.game import COMPLETION_TOKENS, DRIFT, LONG, POISON, PROMPT_TOKENS
 from tests.simulation.network import Weather
 
 
@@ -96,13 +96,13 @@ def draw(rng: random.Random) -> Setting:
 
 
 def _faults(rng: random.Random) -> tuple[tuple[Fault, ...], float]:
-    span_s = rng.choice([3.0, 10.0, 20.0])
+    span_s = rng.choice([3.0, 6.0, 12.0])
     kinds = rng.sample(KINDS, rng.randint(1, 4))
     faults = [
         Fault(
             at=rng.uniform(0.0, span_s),
             kind=rng.choice(kinds),
-            for_s=rng.choice([0.3, 2.0, 8.0, 20.0]) * rng.uniform(0.5, 1.5),
+            for_s=rng.choice([0.3, 2.0, 8.0, 14.0]) * rng.uniform(0.5, 1.5),
             part=rng.randrange(12),
         )
         for _ in range(rng.randint(1, 5))
@@ -112,7 +112,7 @@ def _faults(rng: random.Random) -> tuple[tuple[Fault, ...], float]:
 
 def _task(rng: random.Random, name: str) -> TaskDefinition:
     samples = ["a", "b", "c"][: rng.randint(1, 3)]
-    samples += [sample for sample in (POISON, LONG) if rng.random() < 0.15]
+    samples += [sample for sample in (POISON, LONG, DRIFT) if rng.random() < 0.15]
     turns = rng.randint(1, 4)
     return TaskDefinition(
         name=name, environment="chain", parameters={"name": name, "turns": turns, "listed": list(samples)}
