@@ -106,6 +106,8 @@ class Worker(TaskService):
         return Started(worker=self.name, url=self.url, step=self._counted(task.name, await session.current_step()))
 
     async def turn(self, session: str, request: TurnRequest) -> Turned:
+        if self._is_cut_off():  # it was stopped, and the turn came before the watch
+            await self._cut_off()
         found = self._sessions.find(session)
         step = await found.turn(request)
         self._counts.add("proctor_turns_total", task=found.request.task)

@@ -29,7 +29,7 @@ _NOTICE_S = 1
 _LIKE_A_DEAD_CONTAINER = (126, 137)  # a process that could not be started, or was killed
 # PID 1 reaps orphans, as bash does; it ends when its sleep does, so a container has a bounded life and dies of
 # `kill -9 -1` like a machine would.
-_INIT = 'sleep "$0" & wait'
+_INIT = "while ((SECONDS < $0)); do sleep $(($0 - SECONDS)) & wait; done"  # who kills all that runs doesn't end it
 
 
 class DockerEngine(Engine):

@@ -11,6 +11,7 @@ from environments.types import Value
 _START_S = 30.0
 _INTERRUPTS = 4
 _INTERRUPT_S = 0.5
+_KILLS = 10
 # An interrupt must end loops of the shell itself too, and never the shell.
 _PROLOGUE = b"exec 254>&1 2>&1; trap 'break 1024 2>/dev/null' INT\n"
 
@@ -94,7 +95,24 @@ class Shell:
             await self._signal("KILL")
         process.close()
         self._process = None
-        await self._start()
+        try:
+            await self._start()
+        except EnvironmentFault:
+            # What the command left behind may hold every process there can be: the agent's doing, and no fault.
+            await self._end_all()
+            await self._start()
+
+    async def _end_all(self) -> None:
+        """Kill all that runs in the sandbox; it may take several tries where there is no room for another process."""
+        for _ in range(_KILLS):
+            async with within(_START_S, "ending all that runs"):
+                process = await self._sandbox.spawn(["/bin/bash", "-c", "kill -KILL -1"])
+                try:
+                    status = await process.wait()
+                finally:
+                    process.close()
+            if status == 0:
+                return
 
     async def _signal(self, name: str) -> None:
         """Signal the shell's process group; background jobs ignore INT, as POSIX has it."""

@@ -71,6 +71,7 @@ def port_of(url: str) -> int:
 def marked() -> Iterator[str]:
     """A mark for the environment of processes: afterwards none that bears it, nor their temporary files, may remain."""
     mark, folder = secrets.token_hex(8), Path(tempfile.mkdtemp(prefix="pf-", dir="/tmp"))
+    folder.chmod(0o1777)  # database servers run under an account of their own
     before = {name: os.environ.get(name) for name in (MARK, "TMPDIR")}
     os.environ.update({MARK: mark, "TMPDIR": str(folder)})
     try:
@@ -165,7 +166,9 @@ class Farm:
 
     def begin(self, command: str = "run", **environment: str) -> "subprocess.Popen[str]":
         """`proctor run` or `proctor resume` under way."""
-        return begin(*self._arguments(command), cwd=self.folder, **KEY, **environment)
+        client = begin(*self._arguments(command), cwd=self.folder, **KEY, **environment)
+        self.stack.callback(put_away, client)
+        return client
 
     def proctor(self, command: str = "run") -> "subprocess.CompletedProcess[str]":
         """`proctor run` or `proctor resume` to its end."""
@@ -291,6 +294,13 @@ def importable(folder: Path) -> dict[str, str]:
     if not (folder / "installed").exists():
         write_distribution(folder / "installed")
     return {"PYTHONPATH": os.pathsep.join([str(folder / "installed"), str(ROOT)])}
+
+
+def put_away(client: "subprocess.Popen[str]") -> None:
+    """End a client that a failed test left behind."""
+    if client.poll() is None:
+        client.kill()
+        client.communicate()
 
 
 def stop(running: Server) -> None:

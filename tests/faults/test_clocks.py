@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.farm import Farm
+from tests.e2e.proctor import Server
+from tests.faults.farm import farm
 
 LIBRARIES = sorted(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"))
 HOUR_S = 3600
@@ -42,17 +43,20 @@ class Clock:
 
 
 @pytest.mark.skipif(not LIBRARIES, reason="no libfaketime; install Debian's faketime")
-def test_clocks_that_jump_an_hour_ahead_and_back_end_no_lease_and_change_no_score(parts: Farm, tmp_path: Path) -> None:
+def test_clocks_that_jump_an_hour_ahead_and_back_end_no_lease_and_change_no_score(
+    tmp_path: Path, agents: Server
+) -> None:
     clocks = {name: Clock(tmp_path / f"clock-{name}") for name in ("controller", "worker", "client")}
-    environments = {name: clock.environment for name, clock in clocks.items()}
-    parts.start(environments=environments)
-    parts.slow(0.5)
-    client = parts.begin(**clocks["client"].environment)
-    for clock, offset_s in itertools.product(clocks.values(), (HOUR_S, -HOUR_S, 0)):
-        parts.until_calls(6)
-        clock.set(offset_s)
-        assert clock.reads() == pytest.approx(offset_s, abs=30)
-    assert client.poll() is None
-    parts.completed(client)
-    parts.verify()
-    assert set(parts.attempts()) == {1}
+    with farm(tmp_path, agents, turns=15) as parts:
+        parts.start(environments={name: clock.environment for name, clock in clocks.items()})
+        parts.slow(1.0)
+        client = parts.begin(**clocks["client"].environment)
+        for clock, offset_s in itertools.product(clocks.values(), (HOUR_S, -HOUR_S, 0)):
+            parts.until_calls(6)
+            clock.set(offset_s)
+            assert clock.reads() == pytest.approx(offset_s, abs=30)
+        assert client.poll() is None
+        parts.link("agents").faults.clear()
+        parts.completed(client)
+        parts.verify()
+        assert set(parts.attempts()) == {1}

@@ -15,7 +15,7 @@ from eval_client.tables import attempt_table
 from tests.e2e.proctor import Server, begin, proctor, rows, server
 from tests.e2e.scripted import ScriptedEndpoint, reply
 from tests.e2e.test_parts_gone import mariadbd_of
-from tests.faults.farm import KEY, LEASE_S, marked, until
+from tests.faults.farm import KEY, LEASE_S, marked, put_away, until
 from tests.faults.invariants import rows_of
 
 OWNER_LABEL = "proctor.sandbox.owner"
@@ -26,6 +26,7 @@ ATTACKS = {
     "forks": ":(){ :|:& };: ; sleep 100",
     "disk": "cat /dev/zero >/filler; for n in $(seq 100); do cp /filler /filler-$n; done",
     "endless": "yes endless",
+    "kills": "kill -9 -1",
 }
 ENDLESS = {
     "sqlite": "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n) SELECT count(*) FROM n",
@@ -96,6 +97,7 @@ def field(folder: Path, task: str, endpoint: Attacker | None, *, attempts: int =
         urls = {"worker": worker.url, "agents": agents.url, "hostile": endpoint.url if endpoint else agents.url}
         plan = PLAN.format(**urls, attackers=attackers, task=task, attempts=attempts)
         (folder / "plan.yaml").write_text(plan)
+        until(lambda: worker.metric("proctor_task_up") == 1)
         yield worker, agents
         until(lambda: worker.metric("proctor_sessions_live") == 0, LEASE_S)
         assert worker.metric("proctor_slots_free") == 8
@@ -112,7 +114,7 @@ def containers(worker: Server) -> list[str]:
 def test_memory_forks_disk_and_output_without_end_harm_only_their_own_session(tmp_path: Path) -> None:
     first = {name: f"Think: ha.\n\nAct: bash\n\n```bash\n{code}\n```" for name, code in ATTACKS.items()}
     with attacker(first, "Think: enough.\n\nAct: finish") as endpoint, field(tmp_path, OS, endpoint) as (worker, _):
-        ended = proctor("run", "plan.yaml", "--name", "r", "-q", cwd=tmp_path, **KEY)
+        ended = proctor("run", "plan.yaml", "--name", "r", "-q", "--limit", "3", cwd=tmp_path, **KEY)
         assert ended.returncode == 0, ended.stdout + ended.stderr
         played = rows("r", tmp_path)
         assert {row["score"] for row in played if row["agent"] == "reference"} == {1.0}
@@ -124,8 +126,9 @@ def test_memory_forks_disk_and_output_without_end_harm_only_their_own_session(tm
 
 @pytest.mark.docker
 def test_killed_containers_cost_an_attempt_and_no_score(tmp_path: Path) -> None:
-    with field(tmp_path, OS, None, attempts=3) as (worker, agents):
+    with contextlib.ExitStack() as stack, field(tmp_path, OS, None, attempts=3) as (worker, agents):
         client = begin("run", "plan.yaml", "--name", "r", "-q", cwd=tmp_path, **KEY)
+        stack.callback(put_away, client)
         until(lambda: agents.metric("proctor_agent_requests_total") >= 4)
         for container in containers(worker):
             with contextlib.closing(docker.from_env()) as engine, contextlib.suppress(docker.errors.APIError):
@@ -134,7 +137,7 @@ def test_killed_containers_cost_an_attempt_and_no_score(tmp_path: Path) -> None:
         assert client.returncode == 0, output + errors
         assert {row["score"] for row in rows("r", tmp_path)} == {1.0}
         attempts = rows_of(sqlite_url(tmp_path / "runs" / "r"), "r", attempt_table)
-        assert any("sandbox" in str(attempt["cause"]) for attempt in attempts), attempts
+        assert any(attempt["cause"] for attempt in attempts), [attempt["outcome"] for attempt in attempts]
     assert containers(worker) == []
 
 
@@ -147,7 +150,7 @@ def test_a_query_that_never_ends_is_ended_and_delays_nobody(tmp_path: Path, engi
         field(tmp_path, task, endpoint) as (worker, _),
     ):
         database = mariadbd_of(worker.process.pid) if engine == "mariadb" else None
-        ended = proctor("run", "plan.yaml", "--name", "r", "-q", cwd=tmp_path, **KEY)
+        ended = proctor("run", "plan.yaml", "--name", "r", "-q", "--limit", "3", cwd=tmp_path, **KEY)
         assert ended.returncode == 0, ended.stdout + ended.stderr
         played = rows("r", tmp_path)
         assert {row["score"] for row in played if row["agent"] == "reference"} == {1.0}
