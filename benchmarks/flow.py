@@ -90,7 +90,7 @@ def measure(quick: bool) -> Iterator[Figure]:
         for share in (1.0, 0.1):
             if agents * tasks * share >= agents:
                 yield from _size(agents, tasks, share, 100 if quick else 1000)
-    yield from _makespans(1 if quick else 20)
+    yield from _makespans(1 if quick else 8)
 
 
 def _size(agents: int, tasks: int, share: float, events: int) -> Iterator[Figure]:

@@ -68,8 +68,8 @@ def measure(quick: bool) -> Iterator[Figure]:
 def _turns(case: Case, quick: bool) -> int:
     """Some seconds of work."""
     if case.latency_ms:
-        return min(16_000, case.in_flight * 80) // (4 if quick else 1)
-    return 2_000 if case.in_flight == 1 or quick else 8_000
+        return min(8_000, case.in_flight * 80) // (4 if quick else 1)
+    return 8_000 if case == BUDGETED and not quick else 2_000
 
 
 def _case(servers: World, case: Case, turns: int) -> Iterator[Figure]:

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import urllib.request
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -58,7 +59,19 @@ def world() -> Iterator[World]:
         controller = start(*CLI, "controller", "--stop-with-stdin", "--settle", "0")
         served = ("--tasks", str(folder / "tasks.yaml"), "--controller", controller.url)
         worker = start(*CLI, "worker", "--stop-with-stdin", *served)
+        _await_tasks(controller.url)
         yield World(folder, environment, endpoint, controller, worker)
+
+
+def _await_tasks(controller: str) -> None:
+    """Until the worker has reported."""
+    version = "none"
+    while True:
+        with urllib.request.urlopen(f"{controller}/tasks?after={version}&wait_s=5", timeout=30) as reply:
+            listed = json.load(reply)
+        if listed["tasks"] and not any(task["waiting"] for task in listed["tasks"]):
+            return
+        version = listed["version"]
 
 
 @contextmanager

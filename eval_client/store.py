@@ -46,8 +46,6 @@ def connect(url: str) -> sa.Engine:
         fix = "use sqlite, postgresql+psycopg or mysql+pymysql, and install its extra"
         raise StoreError(f"store: {error}; {fix}") from error
     if engine.dialect.name == "sqlite":
-        # Row by row, sqlite3 hands the interpreter's lock over after each row and has to wait for it again.
-        engine.dialect.use_insertmanyvalues_wo_returning = True
         sa.event.listen(engine, "connect", _set_up_sqlite)
     return engine
 
