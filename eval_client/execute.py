@@ -102,7 +102,7 @@ def _servers(order: Order) -> contextlib.AbstractAsyncContextManager[LocalServer
 async def _play(order: Order, played: Scene, client: TaskClient, local: LocalServers, watch: Watcher) -> Ended:
     """Play beside the loops that keep the runner informed; whichever of them fails ends the run."""
     runner, limits = played.runner, order.plan.limits
-    names = {task.name for task in order.plan.tasks}
+    names = [task.name for task in order.plan.tasks]
     informed = asyncio.create_task(Watch(runner, client, names, limits.patience_s).run())
     playing = asyncio.create_task(runner.run(order.store.owed()))
     try:
