@@ -1,6 +1,5 @@
 """What an agent server serves, where, and to whom."""
 
-import ipaddress
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -8,6 +7,7 @@ from pydantic import Field, SecretStr, model_validator
 
 from environments.chat import ChatConfig, setting
 from environments.definition import NAME, TaskDefinition
+from environments.listening import is_loopback
 from environments.types import Value
 from environments.yaml_file import FileError
 
@@ -104,11 +104,3 @@ class AgentServerConfig(Value):
                 f"set the variable {self.token_env} to a long random text, or bind 127.0.0.1"
             )
         return SecretStr(token) if token else None
-
-
-def is_loopback(host: str) -> bool:
-    """True where only this machine can connect."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

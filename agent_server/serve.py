@@ -1,6 +1,5 @@
 """Runs an agent server until it is told to stop."""
 
-import asyncio
 import socket
 from collections.abc import Callable
 
@@ -10,8 +9,9 @@ import uvicorn
 from agent_server.app import build_app
 from agent_server.build import build_agents
 from agent_server.config import AgentServerConfig
+from environments import loop
 from environments.http import http_client
-from environments.yaml_file import FileError
+from environments.listening import listen, url_of, uvicorn_config
 
 GRACE_S = 30
 KEEP_ALIVE_S = 65
@@ -21,28 +21,17 @@ KEEP_ALIVE_S = 65
 def serve(config: AgentServerConfig, on_ready: Callable[[str], None] = lambda base_url: None) -> None:
     """Serve until SIGTERM or SIGINT; requests under way are then given 30 s, and the signal does the rest.
 
-    `on_ready` gets the base URL (up to and with /v1) once requests are accepted. Raises FileError or ValueError where
-    the configuration can't be served.
+    `on_ready` gets the base URL (up to and with /v1) once requests are accepted. Raises ValueError where the
+    configuration can't be served.
     """
     token, client = config.token(), http_client()
     app = build_app(build_agents(config, client), token, config.max_request_bytes)
-    listener = _listen(config.host, config.port)
+    listener = listen(config.host, config.port)
     server = _Server(
-        uvicorn.Config(
-            app,
-            http="httptools",
-            ws="none",
-            lifespan="off",
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            timeout_keep_alive=KEEP_ALIVE_S,
-            timeout_graceful_shutdown=GRACE_S,
-        ),
-        lambda: on_ready(_base_url(config.host, listener)),
+        uvicorn_config(app, keep_alive_s=KEEP_ALIVE_S, last_replies_s=GRACE_S),
+        lambda: on_ready(url_of(config.host, listener) + "/v1"),
     )
-    with asyncio.Runner(loop_factory=server.config.get_loop_factory()) as runner:
-        runner.run(_run(server, client, listener))
+    loop.run(_run(server, client, listener))
 
 
 async def _run(server: uvicorn.Server, client: httpx.AsyncClient, listener: socket.socket) -> None:
@@ -58,15 +47,3 @@ class _Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         self._on_started()
-
-
-def _listen(host: str, port: int) -> socket.socket:
-    try:
-        return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
-    except OSError as error:
-        raise FileError(f"host, port: can't listen on {host}:{port}: {error}; choose others, or port 0") from error
-
-
-def _base_url(host: str, listener: socket.socket) -> str:
-    shown = f"[{host}]" if ":" in host else host
-    return f"http://{shown}:{listener.getsockname()[1]}/v1"

@@ -19,7 +19,7 @@ class Outcome(Enum):
     """The session lives no more; a new one replays the journal."""
     FAILED = "failed"
     """The task server failed."""
-    DIVERGED = "diverged"
+    DIVERGED = records.DIVERGED
     """The replay was not the same; the journal is of no more use."""
     PUT_BACK = "put_back"
     """It never began, or the run ends first; it stays owed as it is."""

@@ -111,7 +111,7 @@ class Journal:
         """An attempt ended without a final row: lost, diverged, faulty."""
         await self._put((_ATTEMPT_END, self._ending(trial, number, outcome, cause, worker)))
 
-    async def finish(self, trial: Trial, number: int, worker: str | None, finish: Finish, cost: Cost) -> None:
+    async def finish(self, trial: Trial, outcome: str, worker: str | None, finish: Finish, cost: Cost) -> None:
         """The trial's final row, with the end of its last attempt in the same commit."""
         cause = str(finish.detail.get("cause", "unknown")) if finish.reason.is_fault else None
         final = {
@@ -126,7 +126,7 @@ class Journal:
             "b_completion_tokens": cost.completion_tokens,
             "b_seconds": cost.seconds,
         }
-        ending = self._ending(trial, number, "finished", cause, worker)
+        ending = self._ending(trial, trial.attempts, outcome, cause, worker)
         await self._put((_ATTEMPT_END, ending), (_FINAL, final))
 
     async def close(self) -> None:

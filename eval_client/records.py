@@ -6,6 +6,10 @@ from environments.types import Value
 from task_server.protocol import Act, Stop
 
 
+DIVERGED = "diverged"
+"""The outcome of an attempt whose replay observed something else: its journal is of no more use."""
+
+
 class TaskRecord(Value):
     """What a task was when the run began."""
 

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from pydantic import JsonValue
 
 from environments.types import Finish, FinishReason, Summary
-from eval_client.records import Manifest, PairStanding, Trial, Turn
+from eval_client.records import DIVERGED, Manifest, PairStanding, Trial, Turn
 from eval_client.tables import (
     SCHEMA_VERSION,
     attempt_table,
@@ -139,16 +139,21 @@ class Store:
             return [Trial.model_construct(**row._mapping) for row in rows]
 
     def journal(self, trial: int) -> tuple[int, list[Turn], tuple[int, int]]:
-        """A trial's newest journal: its number (from 0), its turns, and the tokens paid in the ones before it."""
+        """A trial's newest journal: its number (from 0), its turns, and the tokens paid in the ones before it.
+
+        Where the last attempt diverged, that is a new one without turns.
+        """
         mine = sa.and_(attempt_table.c.run == self.run, attempt_table.c.trial == trial)
         of_trial = sa.and_(turn_table.c.run == self.run, turn_table.c.trial == trial)
         with self.engine.connect() as connection:
-            newest = connection.execute(sa.select(sa.func.max(attempt_table.c.journal)).where(mine)).scalar() or 0
+            attempts = sa.select(attempt_table.c.journal, attempt_table.c.outcome).where(mine)
+            last = connection.execute(attempts.order_by(attempt_table.c.number.desc()).limit(1)).one_or_none()
+            newest = 0 if last is None else int(last.journal) + (last.outcome == DIVERGED)
             turns = sa.select(turn_table).where(of_trial, turn_table.c.journal == newest).order_by(turn_table.c.turn)
             rows = connection.execute(turns).mappings().all()
             sums = sa.select(*_token_sums(turn_table)).where(of_trial, turn_table.c.journal < newest)
             paid = connection.execute(sums).mappings().one()
-        return int(newest), [_turn(row) for row in rows], (int(paid["prompt"] or 0), int(paid["completion"] or 0))
+        return newest, [_turn(row) for row in rows], (int(paid["prompt"] or 0), int(paid["completion"] or 0))
 
     def last_session(self, trial: int) -> str | None:
         """The session of a trial's newest attempt, where that attempt was not ended."""

@@ -1,7 +1,6 @@
 """The controller: one address for many workers. It places sessions and relays; what it knows comes from heartbeats."""
 
 import asyncio
-import ipaddress
 import logging
 import secrets
 import time
@@ -12,6 +11,7 @@ from urllib.parse import urlsplit
 
 from starlette.types import ASGIApp
 
+from environments.listening import is_loopback
 from environments.types import Summary
 from task_server.app import build_app
 from task_server.calls import Caller
@@ -68,16 +68,6 @@ _COUNTED = {
 SUMMARY_S = 290.0
 
 Answer = TypeVar("Answer")
-
-
-def is_loopback(host: str | None) -> bool:
-    """True where a host names this machine only."""
-    if host == "localhost":
-        return True
-    try:
-        return host is not None and ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 class Controller(PlacementService):

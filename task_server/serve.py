@@ -1,10 +1,8 @@
 """Runs a worker or a controller as a process: its socket, its signals, its end."""
 
 import asyncio
-import os
 import re
 import socket
-import threading
 from collections.abc import Callable
 from types import FrameType
 
@@ -15,9 +13,10 @@ from starlette.types import ASGIApp
 from environments import loop
 from environments.definition import NAME, TaskDefinition
 from environments.http import http_client
+from environments.listening import ConfigError, is_loopback, listen, url_of, uvicorn_config, when_stdin_ends
 from environments.types import Value
 from task_server.calls import Caller
-from task_server.controller import Controller, is_loopback
+from task_server.controller import Controller
 from task_server.protocol import HEARTBEAT_S, WORKER_LEASE_S
 from task_server.service import TaskService
 from task_server.worker import Worker
@@ -25,13 +24,8 @@ from task_server.worker import Worker
 KEEP_ALIVE_S = 120
 """Longer than a model call, so that a session's turns share a connection."""
 LAST_REPLIES_S = 5
-BACKLOG = 2048
 
 OnReady = Callable[[str], None]
-
-
-class ConfigError(ValueError):
-    """The process can't be started as it was configured; the message names the option and the fix."""
 
 
 class ServeConfig(Value):
@@ -171,55 +165,26 @@ async def _serve(
     def leave(at_once: bool) -> None:
         leaving.add(asyncio.create_task(drained(0.0 if at_once else grace_s)))
 
-    server = _Server(_uvicorn_config(app), leave, on_ready)
+    server = _Server(uvicorn_config(app, keep_alive_s=KEEP_ALIVE_S, last_replies_s=LAST_REPLIES_S), leave, on_ready)
     if stop_with_stdin:
-        _when_stdin_ends(asyncio.get_running_loop(), lambda: leave(True))
+        running = asyncio.get_running_loop()
+        when_stdin_ends(lambda: running.call_soon_threadsafe(leave, True))
     with server.capture_signals():
         async with service.running():
             await server.serve(sockets=[listener])
 
 
-def _uvicorn_config(app: ASGIApp) -> uvicorn.Config:
-    return uvicorn.Config(
-        app,
-        http="httptools",
-        ws="none",
-        lifespan="off",
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        date_header=False,
-        proxy_headers=False,
-        timeout_keep_alive=KEEP_ALIVE_S,
-        timeout_graceful_shutdown=LAST_REPLIES_S,
-        backlog=BACKLOG,
-    )
-
-
-def _when_stdin_ends(running: asyncio.AbstractEventLoop, end: Callable[[], None]) -> None:
-    def wait() -> None:
-        while os.read(0, 65536):
-            pass
-        running.call_soon_threadsafe(end)
-
-    threading.Thread(target=wait, daemon=True, name="stdin").start()
-
-
 def _listen(config: ServeConfig) -> socket.socket:
     if config.token is None and not is_loopback(config.host):
         raise ConfigError(f"host: {config.host} is open to other machines; set a token, or listen at 127.0.0.1")
-    family = socket.AF_INET6 if ":" in config.host else socket.AF_INET
-    try:
-        return socket.create_server((config.host, config.port), family=family, backlog=BACKLOG)
-    except OSError as error:
-        raise ConfigError(f"host, port: can't listen at {config.host}:{config.port}: {error}; choose others") from error
+    return listen(config.host, config.port)
 
 
 def _base_url(config: ServeConfig, listener: socket.socket) -> str:
     if config.advertise:
         return config.advertise.rstrip("/")
     host = socket.gethostname() if config.host in ("0.0.0.0", "::") else config.host
-    return f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}"
+    return url_of(host, listener)
 
 
 def _token(config: ServeConfig) -> str | None:

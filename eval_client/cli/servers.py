@@ -5,7 +5,6 @@ import os
 import re
 import signal
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -143,6 +142,7 @@ def agents(
     """
     from agent_server.config import AgentServerConfig
     from agent_server.serve import serve
+    from environments.listening import when_stdin_ends
     from environments.yaml_file import load
 
     if config is not None and (tasks is not None or agents):
@@ -160,7 +160,7 @@ def agents(
                 token_env="PROCTOR_TOKEN",
             )
         if stop_with_stdin:
-            _stop_with_stdin()
+            when_stdin_ends(lambda: os.kill(os.getpid(), signal.SIGTERM))
         with contextlib.suppress(KeyboardInterrupt):
             serve(loaded, _announce("agent server", stop_with_stdin))
 
@@ -196,14 +196,3 @@ def _announce(what: str, url_alone: bool) -> Callable[[str], None]:
         sys.stdout.flush()
 
     return say
-
-
-def _stop_with_stdin() -> None:
-    """End this process when its parent has closed our standard input, or is gone."""
-
-    def wait() -> None:
-        while os.read(0, 1024):
-            pass
-        os.kill(os.getpid(), signal.SIGTERM)
-
-    threading.Thread(target=wait, daemon=True).start()

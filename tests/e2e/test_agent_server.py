@@ -162,7 +162,7 @@ def test_a_taken_port_is_refused_with_a_clear_message(base_url: str, tmp_path: P
     port = httpx.URL(base_url).port
     with running({"port": port, "agents": [{"kind": "human", "name": "me"}]}, tmp_path) as server:
         assert server.process.stderr is not None
-        assert f"host, port: can't listen on 127.0.0.1:{port}" in server.process.stderr.read()
+        assert f"host, port: can't listen at 127.0.0.1:{port}" in server.process.stderr.read()
 
 
 def interrupt_until_gone(process: subprocess.Popen[str]) -> None:

@@ -3,7 +3,8 @@
 import pytest
 from pydantic import ValidationError
 
-from agent_server.config import AgentServerConfig, is_loopback
+from agent_server.config import AgentServerConfig
+from environments.listening import is_loopback
 from environments.yaml_file import FileError
 
 HUMAN = {"kind": "human", "name": "me"}
