@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -69,6 +69,7 @@ async def check(
             await _as_undisturbed(world, row, [turn for turn in turns if turn["trial"] == row["id"]])
     _acknowledged(attempts, turns, calls)
     _paid(calls, allowed)
+    _never_asked_again({row["session"]: trials[row["trial"]] for row in attempts}, calls)
     assert world.ledger is not None
     applied_once(world.ledger)
     _answered_alike(calls)
@@ -126,6 +127,19 @@ def _paid(calls: Sequence[Call], allowed: Allowed) -> None:
             paid[asked["model"], about["task"], about["sample"], about["epoch"], about["turn"]] += 1
     again = {key: count for key, count in paid.items() if count > 1}
     assert sum(count - 1 for count in again.values()) <= allowed.paid_twice, again
+
+
+def _never_asked_again(trial_of: Mapping[str, Row], calls: Sequence[Call]) -> None:
+    """I2: once an answer was sent on, and so is in the journal, no model is asked for it again."""
+    sent: set[tuple[object, ...]] = set()
+    for call in calls:
+        asked = json.loads(call.request) if call.request else {}
+        if call.target.endswith("/turns"):
+            trial = trial_of[_session(call)]
+            sent.add((trial["agent"], trial["sample"], asked["turn"]))
+        elif call.link == "agents" and call.target.startswith("POST"):
+            key = (asked["model"], asked["metadata"]["sample"], int(asked["metadata"]["turn"]))
+            assert key not in sent, f"asked again: {key}"
 
 
 def ledger_lines(ledger: Path) -> list[Row]:

@@ -74,6 +74,7 @@ def test_the_only_worker_killed_is_waited_for(parts: Farm) -> None:
     parts.until_calls(20)
     parts.workers["w1"].kill()
     until(lambda: parts.sees("proctor_workers") == 0)
+    parts.until_stalled(3.0)
     parts.start_worker("w1")
     parts.completed(client)
     parts.verify()
@@ -157,5 +158,5 @@ def test_of_two_clients_at_once_one_plays_and_the_other_is_refused(parts: Farm) 
     clients = [parts.begin("resume") for _ in range(3)]
     ended = [client.communicate(timeout=120)[1] for client in clients]
     assert sorted(client.returncode for client in clients) == [0, 2, 2]
-    assert sum("another client" in errors for errors in ended) == 2
+    assert sum("worked on by another client" in errors for errors in ended) == 2
     parts.verify(clients=2, paid_twice=IN_FLIGHT)
