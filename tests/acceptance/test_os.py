@@ -1,6 +1,7 @@
 """The acceptance list of the OS environment: one test per line of its specification, then its table of bad inputs."""
 
 import asyncio
+import contextlib
 import hashlib
 import json
 import os
@@ -344,8 +345,25 @@ async def test_a_destructive_command_harms_no_other_session(quick: OperatingSyst
     assert neighbour.told[1] == f"{HEAD}on"
 
 
+async def test_killing_all_that_runs_costs_the_agent_its_shell_and_is_no_fault(quick: OperatingSystem) -> None:
+    agent = Script(bash("kill -9 -1; sleep 5"), bash("echo on"), "Act: finish")
+    finish = await play(quick, sample(13), agent)
+    assert (finish.reason, finish.score) == (FinishReason.COMPLETED, 0.0)
+    assert agent.told[2] == f"{HEAD}on"
+
+
 async def test_a_container_that_dies_is_a_fault(quick: OperatingSystem) -> None:
-    finish = await play(quick, sample(13), Script(bash("kill -9 -1; sleep 5"), "Act: finish"))
+    class Killer(Script):
+        """Ends its own container from outside, as an operator or a host short of memory does."""
+
+        async def act(self, observation: Observation) -> Action:
+            with contextlib.closing(docker.from_env()) as engine:
+                for container in engine.api.containers(filters={"label": OWNER_LABEL}):
+                    if container["Labels"][OWNER_LABEL].split()[1] == str(os.getpid()):
+                        engine.api.kill(container["Id"])
+            return await super().act(observation)
+
+    finish = await play(quick, sample(13), Killer(bash("true"), "Act: finish"))
     assert (finish.reason, finish.score) == (FinishReason.TASK_ERROR, None)
     assert str(finish.detail["cause"]).startswith("EnvironmentFault: ")
 
