@@ -7,6 +7,7 @@ from environments.types import Finish, FinishReason, Value
 from eval_client.endpoints import BudgetExhausted
 from eval_client.episode import Diverged, Episode, OutOfTime
 from eval_client.journal import WriteRefused
+from eval_client.records import DIVERGED
 from task_server.errors import NoCapacity, SessionLost, TaskServerError
 
 
@@ -19,7 +20,7 @@ class Outcome(Enum):
     """The session lives no more; a new one replays the journal."""
     FAILED = "failed"
     """The task server failed."""
-    DIVERGED = records.DIVERGED
+    DIVERGED = DIVERGED
     """The replay was not the same; the journal is of no more use."""
     PUT_BACK = "put_back"
     """It never began, or the run ends first; it stays owed as it is."""

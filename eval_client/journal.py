@@ -63,6 +63,7 @@ _ATTEMPT_END = (
         attempt_table.c.run == sa.bindparam("b_run"),
         attempt_table.c.trial == sa.bindparam("b_trial"),
         attempt_table.c.number == sa.bindparam("b_number"),
+        attempt_table.c.outcome.is_(None),
     )
     .values(outcome=sa.bindparam("b_outcome"), cause=sa.bindparam("b_cause"), worker=sa.bindparam("b_worker"))
 )
@@ -111,8 +112,17 @@ class Journal:
         """An attempt ended without a final row: lost, diverged, faulty."""
         await self._put((_ATTEMPT_END, self._ending(trial, number, outcome, cause, worker)))
 
-    async def finish(self, trial: Trial, outcome: str, worker: str | None, finish: Finish, cost: Cost) -> None:
-        """The trial's final row, with the end of its last attempt in the same commit."""
+    async def finish(
+        self,
+        trial: Trial,
+        number: int,
+        worker: str | None,
+        finish: Finish,
+        cost: Cost,
+        *,
+        outcome: str = "finished",
+    ) -> None:
+        """The trial's final row, with the end of its last attempt, unless that has ended, in the same commit."""
         cause = str(finish.detail.get("cause", "unknown")) if finish.reason.is_fault else None
         final = {
             "b_run": self._store.run,
@@ -126,7 +136,7 @@ class Journal:
             "b_completion_tokens": cost.completion_tokens,
             "b_seconds": cost.seconds,
         }
-        ending = self._ending(trial, trial.attempts, outcome, cause, worker)
+        ending = self._ending(trial, number, outcome, cause, worker)
         await self._put((_ATTEMPT_END, ending), (_FINAL, final))
 
     async def close(self) -> None:

@@ -5,7 +5,6 @@ from pydantic import Field, JsonValue
 from environments.types import Value
 from task_server.protocol import Act, Stop
 
-
 DIVERGED = "diverged"
 """The outcome of an attempt whose replay observed something else: its journal is of no more use."""
 

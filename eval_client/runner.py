@@ -267,21 +267,21 @@ class Runner:
         retry = end.finish.reason is FinishReason.TASK_ERROR and self._stopped is None
         wait_s = self._policy.wait_s(owed.attempts_made, random.random()) if retry else None
         if wait_s is None:
-            await self._settle(owed, url, end.finish)
+            await self._settle(owed, url, end.finish, end.outcome)
             return
         self.progress.attempts_lost += 1
         cause = str(end.finish.detail.get("cause"))
         await self._journal.end(owed.trial, owed.trial.attempts, end.outcome.value, cause, url)
         self._pause(owed, wait_s)
 
-    async def _settle(self, owed: _Owed, url: str | None, finish: Finish) -> None:
+    async def _settle(self, owed: _Owed, url: str | None, finish: Finish, outcome: Outcome = Outcome.FINISHED) -> None:
         trial, pair = owed.trial, (owed.trial.agent, owed.trial.task)
         cost = owed.past.cost()
         try:
-            await self._journal.finish(trial, trial.attempts, url, finish, cost)
+            await self._journal.finish(trial, trial.attempts, url, finish, cost, outcome=outcome.value)
         except WriteRefused as refused:
             finish = Finish.fault(FinishReason.TASK_ERROR, str(refused))
-            await self._journal.finish(trial, trial.attempts, url, finish, cost)
+            await self._journal.finish(trial, trial.attempts, url, finish, cost, outcome=outcome.value)
         if finish.score is None:
             cause = str(finish.detail.get("cause"))
             self.progress.unscored[pair] = self.progress.unscored.get(pair, 0) + 1

@@ -164,6 +164,8 @@ class History:
         process.state = State.DEAD
         self.network.reset(process)
         self.ledger.died(process)
+        if self._quiet and process.name in self._server_names():
+            self._after(0.5, self._start_server, process.name)
 
     async def _control(self, process: Process) -> None:
         controller = Controller("http://controller", Caller(self._client(), None), trusted=True, now=time.monotonic)

@@ -35,9 +35,9 @@ _init_controller = Controller.__init__
 _write_turn = Runner._turn
 
 
-async def _settle_twice(self: Runner, owed: Any, url: str | None, finish: Finish) -> None:
-    await _settle(self, owed, url, finish)
-    await _settle(self, owed, url, finish)
+async def _settle_twice(self: Runner, *args: Any) -> None:
+    await _settle(self, *args)
+    await _settle(self, *args)
 
 
 async def _turn_unwritten(self: Runner, owed: Any, turn: Turn) -> None:
