@@ -186,15 +186,13 @@ class Store:
         return sa.select(trial_table.c.agent, *sums).where(mine).group_by(trial_table.c.agent)
 
     def _spent_on_open(self) -> sa.Select[Any]:
-        sums = _token_sums(turn_table)
-        same = sa.and_(turn_table.c.run == trial_table.c.run, turn_table.c.trial == trial_table.c.id)
-        mine = sa.and_(trial_table.c.run == self.run, trial_table.c.reason.is_(None), trial_table.c.attempts > 0)
-        return (
-            sa.select(trial_table.c.agent, *sums)
-            .select_from(trial_table.join(turn_table, same))
-            .where(mine)
-            .group_by(trial_table.c.agent)
-        )
+        """A row a trial. Not a join, which SQLite would begin with every turn of the run."""
+        t, same = trial_table.c, sa.and_(turn_table.c.run == trial_table.c.run, turn_table.c.trial == trial_table.c.id)
+        sums = [
+            sa.select(total.element).where(same).correlate(trial_table).scalar_subquery().label(total.name)
+            for total in _token_sums(turn_table)
+        ]
+        return sa.select(t.agent, *sums).where(t.run == self.run, t.reason.is_(None), t.attempts > 0)
 
     def standing(self) -> list[PairStanding]:
         """How far every pair is, in the order the run plays them."""
