@@ -15,6 +15,7 @@ install_packages() {
     "$(find_python)" -c 'import ensurepip, venv' 2>/dev/null || missing+=(python3-venv)
     command -v mariadbd >/dev/null || missing+=(mariadb-server)
     compgen -G '/usr/lib/postgresql/*/bin/postgres' >/dev/null || missing+=(postgresql)
+    compgen -G '/usr/lib/*/faketime/libfaketimeMT.so.1' >/dev/null || missing+=(faketime)
     command -v debootstrap >/dev/null || missing+=(debootstrap)
     command -v dockerd >/dev/null || missing+=(docker.io)
     ((${#missing[@]})) || return 0

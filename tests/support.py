@@ -9,11 +9,19 @@ SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 """The public data beside the checkout; tests marked `shared` run only where it is."""
 
 ROOT = Path(__file__).resolve().parents[1]
+FAKETIME = sorted(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"))
+"""The library that gives one process a wall clock of its own."""
 
 
 def missing(part: str) -> str | None:
     """Why tests marked with a part can't run here, or None where they can."""
-    return {"docker": _docker, "mariadb": _mariadb, "postgresql": _postgresql, "shared": _shared}[part]()
+    return {
+        "docker": _docker,
+        "faketime": _faketime,
+        "mariadb": _mariadb,
+        "postgresql": _postgresql,
+        "shared": _shared,
+    }[part]()
 
 
 def _docker() -> str | None:
@@ -39,6 +47,12 @@ def _postgresql() -> str | None:
     if program("postgres") and program("initdb"):
         return None
     return "no PostgreSQL server; install postgresql, or run `make test` as root, which does"
+
+
+def _faketime() -> str | None:
+    if FAKETIME:
+        return None
+    return "no libfaketime; install faketime, or run `make test` as root, which does"
 
 
 def _shared() -> str | None:

@@ -11,8 +11,8 @@ import pytest
 
 from tests.e2e.proctor import Server
 from tests.faults.farm import farm
+from tests.support import FAKETIME
 
-LIBRARIES = sorted(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"))
 HOUR_S = 3600
 
 
@@ -22,7 +22,7 @@ class Clock:
     def __init__(self, file: Path) -> None:
         self._file = file
         self.environment = {
-            "LD_PRELOAD": str(LIBRARIES[0]),
+            "LD_PRELOAD": str(FAKETIME[0]),
             "FAKETIME_TIMESTAMP_FILE": str(file),
             "FAKETIME_NO_CACHE": "1",
             "DONT_FAKE_MONOTONIC": "1",
@@ -42,7 +42,7 @@ class Clock:
         return float(subprocess.run(asked, env=environment, capture_output=True, check=True).stdout) - time.time()
 
 
-@pytest.mark.skipif(not LIBRARIES, reason="no libfaketime; install Debian's faketime")
+@pytest.mark.faketime
 def test_clocks_that_jump_an_hour_ahead_and_back_end_no_lease_and_change_no_score(
     tmp_path: Path, agents: Server
 ) -> None:
