@@ -27,8 +27,8 @@ _CLOSE_S = 30.0
 _MEGABYTE = 1 << 20
 _NOTICE_S = 1
 _LIKE_A_DEAD_CONTAINER = (126, 137)  # a process that could not be started, or was killed
-# PID 1 reaps orphans, as bash does, and ends at a container's greatest age. It outlives `kill -9 -1`, which ends all else:
-# so an agent can't make its own sample unscored.
+# PID 1 reaps orphans, as bash does, and ends at a container's greatest age. It outlives `kill -9 -1`, which ends all
+# else: so an agent can't make its own sample unscored.
 _INIT = "while ((SECONDS < $0)); do sleep $(($0 - SECONDS)) & wait; done"
 
 
