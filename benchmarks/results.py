@@ -1,6 +1,6 @@
 """Runs every benchmark several times and writes RESULTS.md: medians, spread, budgets, and on what machine.
 
-`python -m benchmarks.results [--rounds N] [--quick] [NAME ...]`; without names all of them.
+`python -m benchmarks.results [--rounds N] [--quick NAME,...] [NAME ...]`; without names all of them.
 """
 
 import datetime
@@ -26,16 +26,18 @@ def main() -> int:
     parser = ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(NAMES))
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--quick", default="", metavar="NAME,...", help="those of which the main cases will do")
     options = parser.parse_args()
     load = os.getloadavg()[0]
     parts, missed = [], []
     for name in options.names or NAMES:
-        rounds = [_run(name, options.quick) for _ in range(options.rounds)]
-        parts.append(f"## {name}.py\n\n{_purpose(name)}\n\n{table(rounds)}")
+        quick = name in options.quick.split(",")
+        rounds = [_run(name, quick) for _ in range(options.rounds)]
+        title = f"## {name}.py{' --quick' if quick else ''}"
+        parts.append(f"{title}\n\n{_purpose(name)}\n\n{table(rounds)}")
         missed += [f"{name}: {row[0].name}" for row in rows(rounds) if row[0].budget is not None and not met(row)]
     verdict = "Every budget is met." if not missed else "Missed: " + "; ".join(missed) + "."
-    RESULTS.write_text("\n\n".join([_head(options.rounds, options.quick, load), verdict, *parts]) + "\n")
+    RESULTS.write_text("\n\n".join([_head(options.rounds, load), verdict, *parts]) + "\n")
     print(f"{verdict}\nwritten: {RESULTS}")
     return 1 if missed else 0
 
@@ -83,8 +85,8 @@ def _purpose(name: str) -> str:
     return text.split('"""')[1].strip()
 
 
-def _head(rounds: int, quick: bool, load: float) -> str:
-    manner = f"Medians over {rounds} rounds{', each of them quick' if quick else ''}; written by `make bench`."
+def _head(rounds: int, load: float) -> str:
+    manner = f"Medians over {rounds} rounds; written by `make bench`."
     machine = f"{_processor()}, {os.cpu_count()} cores, {_memory_gb():.0f} GB; {platform.system()} {platform.release()}"
     packages = ", ".join(f"{name} {found}" for name, found in _versions())
     return (

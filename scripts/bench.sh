@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Measures what Proctor claims, and writes benchmarks/RESULTS.md. Arguments go on: names of benchmarks, --quick, --rounds N.
+# Measures what Proctor claims, and writes benchmarks/RESULTS.md. Arguments: see benchmarks/results.py.
 . "$(dirname "$0")/lib.sh"
 ensure_venv dev
 say "benchmarks (about half an hour; parts that this machine lacks are left out)"
