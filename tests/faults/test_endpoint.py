@@ -17,7 +17,7 @@ NOT_HTTP = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"
 ANSWERS = (SLOW_DOWN, BROKEN, AWAY, GARBAGE, NO_CHOICE, WRONG_TYPES, OVERSIZED)
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", [1, 2])
 def test_whatever_an_endpoint_does_costs_retries_and_never_a_score(parts: Farm, seed: int) -> None:
     parts.start(deadline_s=2)
     link = parts.link("agents")

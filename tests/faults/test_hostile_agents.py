@@ -114,7 +114,7 @@ def containers(worker: Server) -> list[str]:
 def test_memory_forks_disk_and_output_without_end_harm_only_their_own_session(tmp_path: Path) -> None:
     first = {name: f"Think: ha.\n\nAct: bash\n\n```bash\n{code}\n```" for name, code in ATTACKS.items()}
     with attacker(first, "Think: enough.\n\nAct: finish") as endpoint, field(tmp_path, OS, endpoint) as (worker, _):
-        ended = proctor("run", "plan.yaml", "--name", "r", "-q", "--limit", "3", cwd=tmp_path, **KEY)
+        ended = proctor("run", "plan.yaml", "--name", "r", "-q", "--limit", "2", cwd=tmp_path, **KEY)
         assert ended.returncode == 0, ended.stdout + ended.stderr
         played = rows("r", tmp_path)
         assert {row["score"] for row in played if row["agent"] == "reference"} == {1.0}
