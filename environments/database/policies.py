@@ -13,6 +13,13 @@ from environments.types import Action, Message
 
 _PHRASE = re.compile(r"'([^']+)'|\"([^\"]+)\"|((?:[A-Z][\w.-]*)(?: [A-Z][\w.-]*)*)|(\d[\w.,-]*)")
 _MAX_RANDOM_STATEMENTS = 3
+_ASKED = {
+    "how many": "COUNT(*)",
+    "average": "AVG({})",
+    "highest": "MAX({})",
+    "lowest": "MIN({})",
+}
+"""What a question's words ask for, the first found."""
 
 
 def reference(entry: Entry) -> Policy:
@@ -72,10 +79,11 @@ def _lookup(entry: Entry) -> str:
     question = entry.description.casefold()
     columns = entry.table.columns
     wanted = next((name for name in columns if name and name.casefold() in question), columns[0])
+    asked = next((sql for words, sql in _ASKED.items() if words in question), "{}").format(quoted(wanted))
     phrases = ["".join(groups) for groups in _PHRASE.findall(entry.description)][1:]
-    sql = f"SELECT {quoted(wanted)} FROM {quoted(entry.table.name)}"
+    sql = f"SELECT {asked} FROM {quoted(entry.table.name)}"
     if phrases:
-        pattern = max(phrases, key=len).rstrip(".,").replace("'", "''")
+        pattern = max(phrases, key=len).rstrip(".,?").replace("'", "''")
         sql += " WHERE " + " OR ".join(f"{quoted(name)} LIKE '%{pattern}%'" for name in columns)
     return sql + " LIMIT 1"
 
