@@ -54,6 +54,8 @@ class Placement:
     def __init__(self, lease_s: float) -> None:
         self._lease_s = lease_s
         self._workers: dict[str, _Worker] = {}
+        self._boots: dict[str, str] = {}
+        """The boot that had a name last, also after it was lost."""
         self._superseded: dict[str, set[str]] = {}
         """Boots that are refused as long as the worker lives that has their name now: whichever of them was meant, a
         late beat of a dead process would else keep its living successor out for ever."""
@@ -72,8 +74,10 @@ class Placement:
         for other in [other.seat for other in self._workers.values() if other.beat.boot != beat.boot]:
             if other.worker == beat.worker or other.url == beat.url:  # its name or its address is another's now
                 self.forget(other, now)
-        if known is not None and known.beat.boot != beat.boot:
-            self._superseded[beat.worker] = superseded | {known.beat.boot}
+        before = self._boots.get(beat.worker, beat.boot)
+        if before != beat.boot:
+            self._superseded[beat.worker] = superseded | {before}
+        self._boots[beat.worker] = beat.boot
         self._take(beat, now)
         return True
 

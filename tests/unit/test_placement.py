@@ -130,10 +130,16 @@ def test_late_heartbeats_and_those_of_an_old_boot_change_nothing() -> None:
         view.holder(A)
 
 
-def test_a_late_heartbeat_of_a_dead_process_keeps_its_successor_out_for_a_lease_at_most() -> None:
+def test_a_late_heartbeat_of_a_process_that_was_lost_changes_nothing_for_its_successor() -> None:
     view = placement(beat(boot="dead", sequence=1))
     view.tick(10.0)
     assert view.heartbeat(beat(boot="living", sequence=1), 11.0)
+    assert not view.heartbeat(beat(boot="dead", sequence=2), 12.0)
+    assert view.heartbeat(beat(boot="living", sequence=2), 13.0)
+
+
+def test_a_late_heartbeat_of_a_process_never_heard_keeps_its_successor_out_for_a_lease_at_most() -> None:
+    view = placement(beat(boot="living", sequence=1), now=11.0)
     assert view.heartbeat(beat(boot="dead", sequence=2), 12.0)
     assert not view.heartbeat(beat(boot="living", sequence=2), 13.0)
     view.tick(22.0)
