@@ -19,7 +19,7 @@ PROMPT_TOKENS, COMPLETION_TOKENS = 10, 7
 POISON = "poison"
 """A sample that can't be played: always a fault."""
 DRIFT = "drift"
-"""A sample that doesn't repeat itself: of its first plays, each observes something else from the second turn on."""
+"""A sample that doesn't repeat itself: each of its first plays observes something else."""
 SALTS = 3
 LONG = "long"
 """A sample whose second observation no model takes."""
@@ -31,7 +31,7 @@ def _hash(*parts: object) -> str:
 
 def observed(seed: int, sample: str, answers: Sequence[str], salt: int) -> str:
     """What the environment says after these answers."""
-    return f"{sample} {_hash(seed, sample, salt if answers else 0, *answers)}"
+    return f"{sample} {_hash(seed, sample, salt, *answers)}"
 
 
 def answered(agent: str, said: Sequence[str]) -> str:

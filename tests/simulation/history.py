@@ -30,18 +30,18 @@ from task_server.calls import Caller
 from task_server.controller import Controller
 from task_server.errors import TaskServerError
 from task_server.operations import CONTROLLER_OPERATIONS, OPERATIONS
-from task_server.protocol import SESSION_LEASE_S
+from task_server.protocol import SESSION_LEASE_S, WORKER_LEASE_S
 from task_server.worker import Worker
 from tests.simulation.disk import Disk, DiskJournal, Health, empty_store
 from tests.simulation.endpoint import Endpoint, Mood
-from tests.simulation.game import DRIFT, WITNESS, Chain, Truth, truths
+from tests.simulation.game import DRIFT, SALTS, WITNESS, Chain, Truth, truths
 from tests.simulation.ledger import Key, Ledger
-from tests.simulation.loop import NothingLeft, Process, State, VirtualLoop, current
+from tests.simulation.loop import NOBODY, NothingLeft, Process, State, VirtualLoop, current
 from tests.simulation.network import CALM, Client, Network, serving
 from tests.simulation.setting import Fault, Setting, draw
 
-SETTLE_S = 10.0
-"""So long after the last fault everybody has found everybody again."""
+SETTLE_S = WORKER_LEASE_S + 2.0
+"""So long after the last fault, and the last late message, everybody has found everybody again."""
 LATEST_S = 1500.0
 """A history that lasts longer makes no progress."""
 LEFT_OVER_S = SESSION_LEASE_S + 100.0
@@ -195,20 +195,24 @@ class History:
 
     async def _operate(self) -> None:
         """Start a client, and another whenever none is left, until one that began long in quiet is through."""
+        resumes = SALTS if any(trial.sample == DRIFT for trial in self.trials) else 1  # one attempt each at worst
         while not self._done:
             calm_s = self._calm_s()
             client = self._start_client()
             while any(other.state is not State.DEAD for other in self._clients):  # noqa: ASYNC110
                 await asyncio.sleep(0.25)
             at_its_end = client in self._ended and self._ended[client].stopped is None
-            self._done = self._through() or (at_its_end and calm_s > 0)
+            resumes -= at_its_end and calm_s > 0
+            self._done = self._through() or resumes == 0
             if not self._done:
                 await asyncio.sleep(max(0.05, -self._calm_s()) if at_its_end else self.rng.uniform(0.05, 2.0))
         self._heal()
 
     def _calm_s(self) -> float:
         """Since when everybody has had time to find everybody again."""
-        return self.loop.time() - self.setting.quiet_at - SETTLE_S
+        weather = self.setting.weather
+        late_s = weather.slow_s if weather.slow or weather.doubled else 0.0
+        return self.loop.time() - self.setting.quiet_at - late_s - SETTLE_S
 
     def _start_client(self) -> Process:
         process = self._process(f"client{len(self._clients)}")
@@ -335,7 +339,7 @@ class History:
         self._after(fault.for_s, self.network.cut.difference_update, cut)
 
     def _after(self, delay_s: float, act: Callable[..., object], *args: object) -> None:
-        self.loop.call_later(delay_s, act, *args)
+        self.loop.call_later(delay_s, act, *args, context=NOBODY)
 
     # Invariants that need the end of something
 

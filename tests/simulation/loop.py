@@ -47,6 +47,8 @@ class Process:
 
 
 _PROCESS: contextvars.ContextVar[Process] = contextvars.ContextVar("process")
+NOBODY = contextvars.Context()
+"""For what happens by itself, whoever lives or dies."""
 
 
 def current() -> Process:

@@ -1,7 +1,6 @@
 """A network in virtual time: what is asked may be delayed, lost, doubled or overtaken, and so may every answer."""
 
 import asyncio
-import contextvars
 import functools
 import random
 from collections.abc import Awaitable, Callable
@@ -11,7 +10,7 @@ import httpx
 from starlette.types import ASGIApp, Message
 
 from environments.http import CONNECT_S
-from tests.simulation.loop import Process, State, VirtualLoop, current
+from tests.simulation.loop import NOBODY, Process, State, VirtualLoop, current
 
 
 class Reply(NamedTuple):
@@ -39,7 +38,6 @@ class Weather(NamedTuple):
 
 
 CALM = Weather()
-_NOBODY = contextvars.Context()
 
 
 class Exchange:
@@ -152,7 +150,7 @@ class Network:
 
     def _at(self, delay_s: float, act: Callable[..., Any], *args: Any) -> None:
         """In nobody's process: what is under way arrives even when its sender is dead."""
-        self._loop.call_later(delay_s, act, *args, context=_NOBODY)
+        self._loop.call_later(delay_s, act, *args, context=NOBODY)
 
 
 @functools.lru_cache(1024)

@@ -112,7 +112,8 @@ def _faults(rng: random.Random) -> tuple[tuple[Fault, ...], float]:
 
 def _task(rng: random.Random, name: str) -> TaskDefinition:
     samples = ["a", "b", "c"][: rng.randint(1, 3)]
-    samples += [sample for sample in (POISON, LONG, DRIFT) if rng.random() < 0.15]
+    samples += [sample for sample in (POISON, LONG, DRIFT, DRIFT) if rng.random() < 0.15][:2]
+    samples = list(dict.fromkeys(samples))
     turns = rng.randint(1, 4)
     return TaskDefinition(
         name=name, environment="chain", parameters={"name": name, "turns": turns, "listed": list(samples)}

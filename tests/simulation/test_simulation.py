@@ -1,0 +1,45 @@
+"""Thousands of histories of crashes, delays, duplicates and partitions, and bugs that they must not miss.
+
+`python -m tests.simulation SEED` replays the history of a failing seed, line by line.
+"""
+
+import os
+import subprocess
+import sys
+from unittest import mock
+
+import pytest
+
+from tests.simulation.history import simulate
+from tests.simulation.mutants import MUTANTS, Mutant
+from tests.support import ROOT
+
+SEEDS = 2000
+SLICE = 100
+ENOUGH = 400
+"""Within so many seeds every planted bug is noticed; most are at once."""
+
+
+@pytest.mark.parametrize("first", range(0, SEEDS, SLICE))
+def test_no_history_breaks_an_invariant(first: int) -> None:
+    broken = {seed: problems for seed in range(first, first + SLICE) if (problems := simulate(seed)[0])}
+    assert not broken, f"replay with: python -m tests.simulation {min(broken)}"
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=[mutant.bug for mutant in MUTANTS])
+def test_a_planted_bug_is_noticed(mutant: Mutant) -> None:
+    with mock.patch.object(mutant.owner, mutant.name, mutant.value):
+        problems = next(filter(None, (simulate(seed)[0] for seed in range(ENOUGH))), [])
+    assert [problem for problem in problems if problem.startswith(mutant.caught)], problems
+
+
+def test_a_seed_is_one_history_in_every_process() -> None:
+    code = "from tests.simulation.history import simulate; print([simulate(seed)[1] for seed in range(30)])"
+    command = [sys.executable, "-c", code]
+    first, second = (
+        subprocess.run(
+            command, cwd=ROOT, env={**os.environ, "PYTHONHASHSEED": seed}, capture_output=True, text=True, check=True
+        ).stdout
+        for seed in ("1", "4")
+    )
+    assert first == second
