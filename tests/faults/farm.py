@@ -31,7 +31,8 @@ WAIT_S = 60.0
 """No single wait of these tests takes this long, however busy the machine is."""
 LEASE_S = 75.0
 """A session's lease and the worker's next look at it: by then nothing may remain."""
-WORKER_LEASE_S = 6.0
+SHORT_LEASE_S = 6.0
+"""Of workers that are to be lost soon; elsewhere a lease is long, so that a busy machine loses none."""
 MARK = "PROCTOR_FAULTS_FARM"
 KEY = {"OPENAI_API_KEY": "token-of-the-tests"}
 AGENTS = ("reference", "naive")
@@ -108,6 +109,8 @@ class Farm:
     controller: Server | None = None
     store: str | None = None
     """URL of the store, the run's own SQLite if None."""
+    lease_s: float = 30.0
+    """Of the workers with their controller."""
     _control_port: int = field(default_factory=free_port)
 
     def start(
@@ -133,7 +136,7 @@ class Farm:
 
     def start_controller(self, **environment: str) -> Server:
         """At the port it always has."""
-        options = ("--port", str(self._control_port), "--lease", str(WORKER_LEASE_S), "--settle", "2.5")
+        options = ("--port", str(self._control_port), "--lease", str(self.lease_s), "--settle", "2.5")
         self.controller = self.stack.enter_context(server("controller", *options, cwd=self.folder, **environment))
         return self.controller
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from eval_client.tables import trial_table
 from tests.e2e.proctor import Server
-from tests.faults.farm import Farm, farm, go_on, stop, until
+from tests.faults.farm import SHORT_LEASE_S, Farm, farm, go_on, stop, until
 from tests.faults.invariants import rows_of
 from tests.faults.proxy import Call
 
@@ -56,6 +56,7 @@ def test_a_controller_killed_and_restarted_every_two_seconds_costs_nothing(tmp_p
 
 
 def test_one_of_two_workers_killed_under_load_loses_no_turn_that_was_paid(parts: Farm) -> None:
+    parts.lease_s = SHORT_LEASE_S
     parts.start(workers=2)
     parts.slow(0.3)
     client = parts.begin()
@@ -68,6 +69,7 @@ def test_one_of_two_workers_killed_under_load_loses_no_turn_that_was_paid(parts:
 
 
 def test_the_only_worker_killed_is_waited_for(parts: Farm) -> None:
+    parts.lease_s = SHORT_LEASE_S
     parts.start()
     parts.slow(0.3)
     client = parts.begin()
@@ -81,6 +83,7 @@ def test_the_only_worker_killed_is_waited_for(parts: Farm) -> None:
 
 
 def test_the_late_answers_of_a_worker_that_was_stopped_beyond_its_lease_are_refused(parts: Farm) -> None:
+    parts.lease_s = SHORT_LEASE_S
     parts.start(workers=2)
     parts.slow(0.3)
     client = parts.begin()
@@ -107,6 +110,7 @@ def test_a_sample_that_kills_its_worker_every_time_is_given_up_and_the_others_ar
     tmp_path: Path, agents: Server
 ) -> None:
     with farm(tmp_path, agents, deadly="s3") as parts:
+        parts.lease_s = SHORT_LEASE_S
         parts.start(workers=2)
         parts.slow(0.3)
         over = threading.Event()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.faults.farm import Farm, until
+from tests.faults.farm import SHORT_LEASE_S, Farm, until
 from tests.faults.proxy import Cut, Fault, Kind
 
 EVERYTHING: tuple[Kind, ...] = (
@@ -20,6 +20,7 @@ EVERYTHING: tuple[Kind, ...] = (
 
 @pytest.mark.parametrize("cut", ["both", "requests", "replies"])
 def test_a_worker_that_a_black_hole_hides_from_its_controller_takes_nothing_with_it(parts: Farm, cut: Cut) -> None:
+    parts.lease_s = SHORT_LEASE_S
     parts.start(workers=2)
     parts.slow(2.0)
     client = parts.begin()
@@ -72,6 +73,7 @@ def test_doubled_delayed_and_reordered_turns_are_applied_once_and_in_order(parts
 
 @pytest.mark.parametrize(("seed", "route"), [(1, "auto"), (2, "relayed")])
 def test_a_storm_on_every_way_at_once_changes_no_score(parts: Farm, seed: int, route: str) -> None:
+    parts.lease_s = SHORT_LEASE_S
     parts.start(workers=2, route=route)
     for link in parts.ways.links.values():
         link.chance.seed(seed)
