@@ -1,0 +1,115 @@
+"""Lateral thinking puzzles of AgentBench (arXiv 2308.03688, Appendix F)."""
+
+import hashlib
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from functools import cached_property
+from pathlib import Path
+from typing import ClassVar
+
+import pydantic_core
+from pydantic import PrivateAttr
+
+from environments.base import Agent, Environment, Policy
+from environments.chat import ChatConfig
+from environments.lateral_thinking import dataset, game, host_prompt, policies, wording
+from environments.lateral_thinking.dataset import Puzzle
+from environments.lateral_thinking.host import Host, Profile
+from environments.lateral_thinking.lexical_host import LexicalHost
+from environments.lateral_thinking.model_host import ModelHost
+from environments.lateral_thinking.reply_cache import default_folder
+from environments.lateral_thinking.summary import PRIMARY, summarize
+from environments.types import Finish, Summary
+
+SHIPPED_SAMPLES = Path(__file__).with_name("samples")
+PUBLISHED_HOST = "gpt-3.5-turbo"
+_REVISION = "1"
+"""To be changed with any change of behaviour that shapes a trial."""
+
+
+class LateralThinking(Environment):
+    """The agent asks yes/no questions until it has found the hidden truth of a story."""
+
+    data: Path | None = None
+    """A puzzle file (xlsx as published, or YAML) or a folder of them; None for the puzzles shipped with Proctor."""
+    profile: Profile = "strict"
+    """`compat` counts as the published code does, `strict` as the rules mean it."""
+    host: ChatConfig | None = None
+    """The model that judges; None for the lexical host, which compares words and needs nothing."""
+    cache: Path | None = None
+    """Folder of the host model's replies; None for `proctor/ltp` in the user's folder for caches."""
+
+    capacity: ClassVar[int] = 32
+    max_turns: ClassVar[int | None] = wording.ROUNDS
+
+    _host: Host | None = PrivateAttr(default=None)
+
+    def samples(self) -> Sequence[str]:
+        return tuple(self._puzzles)
+
+    def digest(self) -> str:
+        host = None if self.host is None else (self.host.model, self.host.sampling, host_prompt.WORDINGS)
+        shape = [_REVISION, self.profile, host, wording.WORDINGS, list(self._puzzles.values())]
+        return hashlib.blake2b(pydantic_core.to_json(shape), digest_size=16).hexdigest()
+
+    @asynccontextmanager
+    async def lifespan(self) -> AsyncIterator[None]:
+        host = LexicalHost() if self.host is None else ModelHost(self.host, self.cache or default_folder())
+        async with host.lifespan():
+            self._host = host
+            try:
+                yield
+            finally:
+                self._host = None
+
+    async def play(self, sample: str, agent: Agent, seed: int = 0) -> Finish:
+        puzzle = self._puzzle(sample)
+        if self._host is None:
+            raise RuntimeError("enter the environment's lifespan before playing")
+        reason, tally = await game.play(puzzle, self._host.game(puzzle, self.profile), agent, self.profile)
+        metrics = tally.metrics()
+        return Finish(
+            reason=reason,
+            score=metrics[PRIMARY],
+            metrics=metrics,
+            detail={
+                "host": self._host.name,
+                "profile": self.profile,
+                "language": puzzle.language,
+                "keys": len(puzzle.keys),
+                "hits": {str(key + 1): round_ for key, round_ in sorted(tally.hits.items())},
+                "finish_round": tally.finish_round,
+            },
+        )
+
+    def reference(self, sample: str, seed: int = 0) -> Policy:
+        return policies.reference(self._puzzle(sample))
+
+    def naive(self, sample: str, seed: int = 0) -> Policy:
+        return policies.naive(self._puzzle(sample))
+
+    def random(self, sample: str, seed: int = 0) -> Policy:
+        return policies.chance(self._puzzle(sample), seed)
+
+    def summarize(self, finishes: Sequence[Finish]) -> Summary:
+        return summarize(finishes, "lexical" if self.host is None else f"model {self.host.model}")
+
+    def comparable(self) -> str | None:
+        if self.data is None:
+            return "the samples are Proctor's own, not the published ones"
+        if self.host is None:
+            return "the host is lexical; published scores were judged by a language model"
+        if self.profile != "compat":
+            return f"the profile {self.profile!r} counts other than the published code; use compat"
+        if not self.host.model.startswith(PUBLISHED_HOST):
+            return f"the host is {self.host.model}; published scores were judged by {PUBLISHED_HOST}"
+        return None
+
+    @cached_property
+    def _puzzles(self) -> Mapping[str, Puzzle]:
+        return {puzzle.id: puzzle for puzzle in dataset.load(self.data or SHIPPED_SAMPLES)}
+
+    def _puzzle(self, sample: str) -> Puzzle:
+        if sample not in self._puzzles:
+            raise ValueError(f"no sample {sample!r}; ids look like {next(iter(self._puzzles))}")
+        return self._puzzles[sample]

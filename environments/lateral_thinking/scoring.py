@@ -1,0 +1,61 @@
+"""The figures of one game (AgentBench, arXiv 2308.03688, Appendix F)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from environments.lateral_thinking.dataset import Puzzle
+from environments.lateral_thinking.host import Answer, Profile, Ruling
+from environments.lateral_thinking.wording import ROUNDS
+
+
+@dataclass
+class Tally:
+    """What happened in a game so far."""
+
+    puzzle: Puzzle
+    profile: Profile
+    rounds: int = 0
+    hints: int = 0
+    unreadable: int = 0
+    answers: dict[Answer, int] = field(default_factory=lambda: {"yes": 0, "no": 0, "irrelevant": 0})
+    hits: dict[int, int] = field(default_factory=dict)
+    """The round of each key point that was found, by its position."""
+    finish_round: int | None = None
+
+    @property
+    def remaining(self) -> Sequence[int]:
+        """The key points not found yet, by their positions."""
+        return [key for key in range(len(self.puzzle.keys)) if key not in self.hits]
+
+    def take(self, ruling: Ruling) -> None:
+        """Counts the ruling of the round under way."""
+        self.answers[ruling.answer] += 1
+        self.unreadable += ruling.unreadable
+        self.hits |= dict.fromkeys(ruling.hits, self.rounds)
+        if self.finish_round is None and self._found():
+            self.finish_round = self.rounds
+
+    def _found(self) -> bool:
+        """All key points in `strict`; in `compat` as many as are left, as published."""
+        return len(self.hits) >= len(self.remaining) if self.profile == "compat" else not self.remaining
+
+    def metrics(self) -> dict[str, float]:
+        """The measures by name; `game_progress` is the score.
+
+        `compat` divides by the lines of the key cell and by 25 rounds, `strict` by key points and rounds played.
+        """
+        compat = self.profile == "compat"
+        keys = self.puzzle.key_lines if compat else len(self.puzzle.keys)
+        rounds = ROUNDS if compat else max(1, self.rounds)
+        finish_round = ROUNDS if self.finish_round is None else self.finish_round
+        yes, no = self.answers["yes"], self.answers["no"]
+        return {
+            "game_progress": len(self.hits) / keys,
+            "single_game_accuracy": yes / rounds,
+            "query_relevance": (yes + no) / rounds,
+            "round_efficiency": 1 - finish_round / ROUNDS,
+            "rounds": float(self.rounds),
+            "hints": float(self.hints),
+            "unreadable": float(self.unreadable),
+            "finished": float(self.finish_round is not None),
+        }

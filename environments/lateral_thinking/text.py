@@ -1,0 +1,80 @@
+"""What two texts have in common: content words of English, pairs of characters of Chinese."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Set
+
+from environments.lateral_thinking.dataset import Language
+
+_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
+_CHINESE = re.compile(r"[\u4e00-\u9fff]+")
+_STOP_WORDS = frozenset(
+    _WORD.findall(
+        """a about after again all also am an and any are as at be became because become been before being both but
+        by can could did do does doing done during each either even ever for from further get gets had has have
+        having he her here hers herself him himself his how i if in into is it it's its itself just me might more
+        most much must my myself of off on once only or other our ours out over own please s same shall she
+        should so some such t than that that's the their theirs them themselves then there there's these they
+        this those through to too until up upon very was we were what when where which while who whom whose why
+        will with would you your yours"""
+    )
+)
+_NEGATION = {
+    "en": re.compile(
+        r"\b(?:not|no|never|nobody|nothing|none|nowhere|neither|nor|without|cannot|unable)\b|n['’]t\b", re.IGNORECASE
+    ),
+    "zh": re.compile(r"(?<![特分个])别(?!人|墅|的)|不(?![过久断仅同])|没|未(?!来)|无(?!比|论)|非(?!常)|否"),
+}
+_SENTENCE_END = re.compile(r"[.!?;。！？；\n]+")
+
+
+def words(text: str, language: Language) -> frozenset[str]:
+    """The words a text is compared by: stems without stop words, or pairs of neighbouring Chinese characters.
+
+    A text of stop words alone is compared by those, one without any word by itself.
+    """
+    found = frozenset(_pairs(text)) if language == "zh" else frozenset(_stems(text))
+    return found or frozenset(_WORD.findall(text.casefold())) or frozenset(filter(None, [text.strip()]))
+
+
+def share(of: Set[str], within: Set[str]) -> float:
+    """How much of one set of words occurs in another, from 0 to 1; 0 for an empty set."""
+    return len(of & within) / len(of) if of else 0.0
+
+
+def character_precision(text: str, reference: str) -> float:
+    """The share of a text's characters that a reference has too, each as often as it has it (BLEU-1's precision)."""
+    return (Counter(text) & Counter(reference)).total() / len(text) if text else 0.0
+
+
+def negated(text: str, language: Language) -> bool:
+    """Whether a text holds a word of negation."""
+    return _NEGATION[language].search(text) is not None
+
+
+def sentences(text: str) -> list[str]:
+    """The sentences of a text."""
+    return [sentence for sentence in _SENTENCE_END.split(text) if sentence.strip()]
+
+
+def _stems(text: str) -> Iterator[str]:
+    for word in _WORD.findall(text.casefold().replace("’", "'")):
+        if word not in _STOP_WORDS:
+            yield stem(word.removesuffix("'s").removesuffix("n't"))
+
+
+def _pairs(text: str) -> Iterator[str]:
+    for run in _CHINESE.findall(text):
+        yield from (run[at : at + 2] for at in range(max(1, len(run) - 1)))
+    yield from (word for word in _WORD.findall(_CHINESE.sub(" ", text).casefold()))
+
+
+def stem(word: str) -> str:
+    """A word without its commonest English endings: stops, stopped and stopping are one."""
+    for ending, instead in (("ies", "y"), ("ied", "y"), ("ing", ""), ("ed", ""), ("ly", ""), ("es", ""), ("s", "")):
+        if word.endswith(ending) and not word.endswith("ss") and len(word) - len(ending) >= 3:
+            word = word.removesuffix(ending) + instead
+            break
+    if len(word) > 3 and word[-1] == word[-2] and word[-1] not in "aeioulsz":
+        word = word[:-1]
+    return word.removesuffix("e") if len(word) > 3 else word

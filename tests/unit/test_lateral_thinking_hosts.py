@@ -1,0 +1,105 @@
+"""The two hosts: what the lexical one says, how a model's answers are read, and what is kept of them."""
+
+from pathlib import Path
+
+import pytest
+
+from environments.base import EnvironmentFault
+from environments.lateral_thinking.dataset import Language, Puzzle
+from environments.lateral_thinking.host import Answer, Profile
+from environments.lateral_thinking.host_prompt import answer_prompt, contains_prompt, merge_prompt
+from environments.lateral_thinking.lexical_host import LexicalHost
+from environments.lateral_thinking.model_host import read_answer
+from environments.lateral_thinking.reply_cache import ReplyCache
+
+PUZZLE = Puzzle(
+    id="p",
+    language="en",
+    story="He {truth} jumped.",
+    truth="The doctor had cured his eyes. In the tunnel he believed that he was blind again. He had no torch.",
+    story_keys=("He jumped.",),
+    keys=("The doctor cured his eyes.", "He did not carry a torch.", "He believed that he was blind again."),
+    key_lines=3,
+)
+
+
+@pytest.mark.parametrize(
+    ("question", "answer", "hits"),
+    [
+        ("Had a doctor cured his eyes?", "yes", (0,)),
+        ("Had no doctor cured his eyes?", "no", ()),
+        ("Did he carry a torch?", "no", ()),
+        ("Did he not carry any torch?", "yes", (1,)),
+        ("Did he believe he was blind, and did the doctor cure the eyes?", "yes", (0, 2)),
+        ("Was there a tunnel?", "yes", ()),
+        ("Was there no tunnel?", "no", ()),
+        ("Did the elephant meet a doctor in Paris or Rome?", "no", ()),
+        ("Was it about money, love or politics in Rome?", "irrelevant", ()),
+        ("", "irrelevant", ()),
+    ],
+)
+async def test_the_lexical_host_answers_by_shared_words(question: str, answer: Answer, hits: tuple[int, ...]) -> None:
+    ruling = await LexicalHost().game(PUZZLE, "strict").rule(question, (0, 1, 2))
+    assert (ruling.answer, ruling.hits) == (answer, hits)
+
+
+async def test_a_key_that_was_found_is_not_found_again_but_still_true() -> None:
+    ruling = await LexicalHost().game(PUZZLE, "strict").rule("Had a doctor cured his eyes?", (1, 2))
+    assert (ruling.answer, ruling.hits) == ("yes", ())
+
+
+@pytest.mark.parametrize(
+    ("text", "language", "compat", "strict"),
+    [
+        ("Yes", "en", "yes", "yes"),
+        ("no.", "en", "no", "no"),
+        ("YES!", "en", None, "yes"),
+        ("“No”, he did not", "en", None, "no"),
+        ("Not at all", "en", "no", None),
+        ("Irrelevant.", "en", "irrelevant", "irrelevant"),
+        ("Perhaps", "en", None, None),
+        ("是的", "zh", "yes", "yes"),
+        ("不是。", "zh", "no", "no"),
+        ("否", "zh", "no", "no"),
+        ("「是」", "zh", None, "yes"),
+        ("是否如此？", "zh", "yes", None),
+        ("无关", "zh", "irrelevant", "irrelevant"),
+        ("Yes", "zh", None, None),
+    ],
+)
+def test_an_answer_is_what_a_reply_begins_with(
+    text: str, language: Language, compat: Answer | None, strict: Answer | None
+) -> None:
+    expected: list[tuple[Profile, Answer | None]] = [("compat", compat), ("strict", strict)]
+    assert [read_answer(text, language, profile) for profile, _ in expected] == [answer for _, answer in expected]
+
+
+def test_the_answer_prompt_is_ten_messages_the_facts_and_the_question() -> None:
+    prompt = answer_prompt(PUZZLE, ["He could see.", "It was {dark}."], "Was {keys} there?")
+    assert [message.role for message in prompt] == ["user", "assistant"] * 7 + ["user"]
+    assert "He {truth} jumped." in prompt[0].content
+    assert PUZZLE.truth in prompt[0].content
+    assert "3. He believed" in prompt[4].content
+    assert [message.content for message in prompt[10:14]] == ["He could see.", "Yes.", "It was {dark}.", "Yes."]
+    assert "Was {keys} there?" in prompt[14].content
+
+
+def test_prompts_are_in_the_language_of_the_puzzle() -> None:
+    assert "关键点：{sentence}" in contains_prompt("zh", "句", "{sentence}")[0].content
+    assert merge_prompt("en", ["a", "b"])[0].content.endswith("\n1. a\n2. b")
+
+
+def test_a_kept_reply_never_changes_and_another_process_sees_it(tmp_path: Path) -> None:
+    cache, other = ReplyCache(tmp_path / "deep" / "cache"), ReplyCache(tmp_path / "deep" / "cache")
+    cache.open()
+    assert cache.get("0a1b") is None
+    assert cache.keep("0a1b", "是\n") == "是\n"
+    assert other.keep("0a1b", "no") == "是\n"
+    assert other.get("0a1b") == "是\n"
+    assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["0a1b"]
+
+
+def test_a_folder_that_cannot_be_one_is_a_fault_that_names_the_parameter(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(EnvironmentFault, match="set `cache` to another folder"):
+        ReplyCache(tmp_path / "file" / "cache").open()

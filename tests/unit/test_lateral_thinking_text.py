@@ -1,0 +1,63 @@
+"""What two texts have in common."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from environments.lateral_thinking.dataset import Language
+from environments.lateral_thinking.text import character_precision, negated, share, stem, words
+
+
+def test_forms_of_one_word_are_one() -> None:
+    for forms in ("stops stopped stopping stop", "cause caused causing causes", "carry carries carried"):
+        assert len({stem(word) for word in forms.split()}) == 1
+    assert {stem(word) for word in ("glass", "is", "fell", "see")} == {"glass", "is", "fell", "see"}
+
+
+def test_english_words_are_stems_without_stop_words() -> None:
+    assert words("He was the woman's HUSBAND, and didn’t know.", "en") == {"woman", "husband", "did", "know"}
+
+
+def test_a_text_of_stop_words_is_compared_by_them_and_one_without_words_by_itself() -> None:
+    assert words("Is it?", "en") == {"is", "it"}
+    assert words(" ?! ", "en") == {"?!"}
+    assert words("", "en") == frozenset()
+
+
+def test_chinese_is_compared_by_pairs_of_neighbours_and_whole_foreign_words() -> None:
+    assert words("他是熊，有DNA。", "zh") == {"他是", "是熊", "有", "dna"}
+
+
+def test_share_is_of_the_first_set() -> None:
+    assert share({"a", "b"}, {"b", "c", "d"}) == 0.5
+    assert share(set(), {"a"}) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "expected"),
+    [
+        ("en", "He did not see.", True),
+        ("en", "He didn’t see.", True),
+        ("en", "Nobody knew.", True),
+        ("en", "He noticed another knot.", False),
+        ("zh", "他没有死。", True),
+        ("zh", "这不是画。", True),
+        ("zh", "他非常特别，不过不久就到未来。", False),
+        ("zh", "他死了。", False),
+    ],
+)
+def test_negation_is_a_word_not_a_part_of_one(language: Language, text: str, expected: bool) -> None:
+    assert negated(text, language) is expected
+
+
+def test_character_precision_counts_each_character_as_often_as_the_reference_has_it() -> None:
+    assert character_precision("aab", "ab") == pytest.approx(2 / 3)
+    assert character_precision("", "ab") == 0.0
+
+
+@given(st.text(), st.sampled_from(["en", "zh"]))
+def test_a_text_covers_itself_and_nothing_raises(text: str, language: Language) -> None:
+    found = words(text, language)
+    assert share(found, found) == (1.0 if text.strip() else 0.0)
+    assert 0.0 <= character_precision(text, text[::-1]) <= 1.0
+    assert negated(text, language) in (True, False)
