@@ -58,6 +58,8 @@ def met(row: Sequence[Figure]) -> bool:
 
 def table(rounds: Sequence[Sequence[Figure]]) -> str:
     """A line a name."""
+    if not rows(rounds):
+        return "Left out: this machine lacks what it needs."
     lines = ["| what | median | least to most | unit | budget | |", "|---|---:|---:|---|---:|---|"]
     for row in rows(rounds):
         values = sorted(each.value for each in row)
