@@ -64,7 +64,9 @@ class _Owed:
     recalled: bool = False
     """The session is an earlier client's: it may live or not."""
     attempts_made: int = 0
-    """In this run or resume."""
+    """In this run or resume, since the journal last grew: who gets further is not what kills its worker."""
+    turns_kept: int = 0
+    """Of the journal when an attempt last ended."""
 
 
 class Runner:
@@ -261,6 +263,9 @@ class Runner:
         """The final row, or another attempt."""
         assert end.finish is not None
         owed.session = None
+        if len(owed.past.turns) > owed.turns_kept > 0:
+            owed.attempts_made = 0
+        owed.turns_kept = len(owed.past.turns)
         owed.attempts_made += 1
         if end.outcome is Outcome.DIVERGED:
             owed.past.start_anew()

@@ -124,7 +124,7 @@ def test_a_sample_that_kills_its_worker_every_time_is_given_up_and_the_others_ar
         rows = rows_of(parts.store_url(), "r", trial_table)
         assert {row["sample"] for row in rows if row["score"] is None} == {"s3"}
         assert {row["attempts"] for row in rows if row["sample"] == "s3"} == {3}
-        parts.verify(unscored=2)
+        parts.verify(unscored=2, attempts=20)  # those beside it may lose several
 
 
 def _supervise(parts: Farm, over: threading.Event) -> None:
@@ -137,15 +137,16 @@ def _supervise(parts: Farm, over: threading.Event) -> None:
 
 def test_workers_drained_and_restarted_one_by_one_lose_and_repeat_no_turn(parts: Farm) -> None:
     parts.start(workers=2)
-    parts.slow(1.0)
     client = parts.begin()
     for name in ("w1", "w2"):
-        parts.until_calls(12)
+        parts.until_calls(8)
+        parts.slow(2.0)  # so that there is a mid-run still when the worker is back
         old = parts.workers[name]
         old.process.send_signal(signal.SIGTERM)
         assert old.process.wait(60) == 0
         parts.start_worker(name)
     assert client.poll() is None
+    parts.link("agents").faults.clear()
     parts.completed(client)
     parts.verify()
     assert set(parts.attempts()) == {1}
@@ -157,9 +158,12 @@ def test_of_two_clients_at_once_one_plays_and_the_other_is_refused(parts: Farm) 
     parts.slow(0.5)
     first = parts.begin()
     parts.until_calls(8)
+    parts.link("agents").cut = "requests"  # nobody is through before all have begun
     first.kill()
     first.communicate()
     clients = [parts.begin("resume") for _ in range(3)]
+    until(lambda: sum(client.poll() is not None for client in clients) == 2)
+    parts.link("agents").cut = ""
     ended = [client.communicate(timeout=120)[1] for client in clients]
     assert sorted(client.returncode for client in clients) == [0, 2, 2]
     assert sum("worked on by another client" in errors for errors in ended) == 2
