@@ -1,0 +1,1 @@
+"""The knowledge graph environment of AgentBench: questions over a Freebase-style graph, answered with seven tools."""

@@ -1,0 +1,83 @@
+"""Samples in the published JSON format of AgentBench's knowledge graph task (arXiv 2308.03688, Appendix D)."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+
+from environments.types import Value
+
+
+class Entry(Value):
+    """One sample: a question, the entities it names, gold tool calls and gold answers."""
+
+    id: str
+    """The published `qid`."""
+    source: str
+    """The data set the question comes from."""
+    question: str
+    entities: dict[str, str]
+    """Freebase id by name; the order is the file's."""
+    actions: tuple[str, ...]
+    """Gold tool calls with ids as arguments; ids may be missing among `entities`."""
+    answers: tuple[tuple[str, str | None], ...]
+    """Gold answers: id without name space or literal text, and its name where there is one."""
+
+
+class _Answer(BaseModel):
+    answer_argument: str
+    entity_name: str | None = None
+
+
+class _Record(BaseModel):
+    """An object of the file; fields the evaluation has no use for are passed over."""
+
+    model_config = ConfigDict(frozen=True)
+
+    qid: str = Field(pattern=r"^[A-Za-z0-9._~-]+$", description="part of the IRI of the sample's named graph")
+    source: str = ""
+    question: str
+    entities: dict[str, str]
+    actions: tuple[str, ...] = ()
+    answer: tuple[_Answer, ...] = Field(min_length=1)
+
+
+_RECORDS = TypeAdapter(tuple[_Record, ...])
+
+
+def load(path: Path) -> Mapping[str, Entry]:
+    """The samples of a file by id, in file order. Raises ValueError naming file, record (from 0), field and fix."""
+    try:
+        records = _RECORDS.validate_python(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path}: can't be read: {error}; give a JSON file of samples") from error
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{path}: not JSON: {error}; write one list of objects") from error
+    except ValidationError as error:
+        problems = (f"{path}: {_place(problem['loc'])}: {problem['msg']}" for problem in error.errors())
+        raise ValueError("\n".join(problems) + "; correct this as docs/environments/kg.md describes it") from error
+    entries: dict[str, Entry] = {}
+    for number, record in enumerate(records):
+        if record.qid in entries:
+            raise ValueError(f"{path}: record {number}: qid: {record.qid!r} stands twice; give each record its own")
+        entries[record.qid] = _entry(record)
+    return entries
+
+
+def _entry(record: _Record) -> Entry:
+    return Entry(
+        id=record.qid,
+        source=record.source,
+        question=record.question,
+        entities=record.entities,
+        actions=record.actions,
+        answers=tuple((answer.answer_argument, answer.entity_name) for answer in record.answer),
+    )
+
+
+def _place(location: tuple[int | str, ...]) -> str:
+    """Where in the file a problem is, in words."""
+    if not location:
+        return "the file"
+    return ": ".join([f"record {location[0]}", ".".join(map(str, location[1:]))]).removesuffix(": ")

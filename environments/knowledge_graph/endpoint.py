@@ -1,0 +1,92 @@
+"""A SPARQL 1.1 endpoint over HTTP: the full Freebase on Virtuoso, or any other."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from urllib.parse import urlencode
+
+import httpx
+from pydantic import BaseModel, Field, ValidationError
+
+from environments.base import EnvironmentFault
+from environments.http import ConnectionFailed, HttpFailure, Reply, bounded_request, http_client
+from environments.knowledge_graph.graphs import Graph
+
+MAX_BYTES = 64 << 20
+_HEADERS = {"Accept": "application/sparql-results+json", "Content-Type": "application/x-www-form-urlencoded"}
+_INCOMPLETE = ("x-sparql-maxrows", "x-sql-state")
+"""With these, Virtuoso says that a reply that looks whole is not: rows were left out, or a limit stopped it."""
+_SHOWN = 300
+
+
+class _Head(BaseModel):
+    vars: tuple[str, ...] = Field(min_length=1)
+
+
+class _Term(BaseModel):
+    value: str
+
+
+class _Results(BaseModel):
+    bindings: tuple[dict[str, _Term], ...]
+
+
+class _Reply(BaseModel):
+    """SPARQL 1.1 Query Results JSON Format."""
+
+    head: _Head
+    results: _Results
+
+
+class EndpointGraph(Graph):
+    """Whatever is wrong with the endpoint is a fault, as is a reply that is not whole."""
+
+    def __init__(self, url: str, limit_s: float) -> None:
+        self._url, self._limit_s = url, limit_s
+        self._client: httpx.AsyncClient | None = None
+
+    @asynccontextmanager
+    async def lifespan(self) -> AsyncIterator[None]:
+        async with http_client() as self._client:
+            yield
+
+    async def column(self, query: str, max_rows: int) -> tuple[str, ...]:
+        content = urlencode({"query": f"{query} LIMIT {max_rows}"}).encode()
+        try:
+            try:
+                reply = await self._ask(content)
+            except ConnectionFailed:  # a connection kept alive may have ended meanwhile; asking again changes nothing
+                reply = await self._ask(content)
+        except HttpFailure as error:
+            raise EnvironmentFault(f"the SPARQL endpoint: {error}") from error
+        if reply.status != 200:
+            text = reply.body[:_SHOWN].decode(errors="replace")
+            raise EnvironmentFault(f"the SPARQL endpoint {self._url} answers {reply.status}: {text}")
+        return self._read(reply, max_rows)
+
+    async def _ask(self, content: bytes) -> Reply:
+        assert self._client is not None
+        return await bounded_request(
+            self._client,
+            "POST",
+            self._url,
+            content=content,
+            headers=_HEADERS,
+            deadline_s=self._limit_s,
+            max_bytes=MAX_BYTES,
+        )
+
+    def _read(self, reply: Reply, max_rows: int) -> tuple[str, ...]:
+        try:
+            read = _Reply.model_validate_json(reply.body)
+        except ValidationError as error:
+            text = reply.body[:_SHOWN].decode(errors="replace")
+            raise EnvironmentFault(
+                f"the SPARQL endpoint {self._url} sends no SPARQL results in JSON: {text}"
+            ) from error
+        rows = read.results.bindings
+        told = {name.lower(): value for name, value in reply.headers.items()}
+        incomplete = [f"{header}: {told[header]}" for header in _INCOMPLETE if header in told]
+        if incomplete and len(rows) < max_rows:
+            raise EnvironmentFault(f"the SPARQL endpoint {self._url} left rows out ({incomplete[0]}); raise its limits")
+        name = read.head.vars[0]
+        return tuple(row[name].value for row in rows if name in row)

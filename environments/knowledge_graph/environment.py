@@ -1,0 +1,193 @@
+"""The knowledge graph environment: seven tools over a Freebase-style graph (arXiv 2308.03688, Appendix D)."""
+
+import asyncio
+import hashlib
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from functools import cached_property
+from importlib.util import find_spec
+from pathlib import Path
+from typing import ClassVar
+
+from pydantic import Field, JsonValue, PrivateAttr, model_validator
+
+from environments.base import Agent, Environment, EnvironmentFault, Policy
+from environments.knowledge_graph import dataset, ontology, policies, prompt
+from environments.knowledge_graph.dataset import Entry
+from environments.knowledge_graph.endpoint import EndpointGraph
+from environments.knowledge_graph.graphs import MISSING, EmbeddedGraph, Graph
+from environments.knowledge_graph.ontology import Ontology
+from environments.knowledge_graph.scoring import summarize
+from environments.knowledge_graph.session import Session
+from environments.knowledge_graph.tools import Profile, Rules
+from environments.types import Finish, Summary
+
+SAMPLES = Path(__file__).with_name("samples")
+SHIPPED_GRAPH = "urn:proctor:isles"
+PER_SAMPLE = "urn:sample:{sample}"
+FREEBASE = "freebase"
+_REVISION = "1"
+"""To be changed with any change of behaviour that shapes a trial."""
+_URL = r"^https?://[^\s@?#]+$"
+_IRI = r'^[^\s<>"\\^`|]*$'
+
+
+class KnowledgeGraph(Environment):
+    """Questions over a Freebase-style graph, answered with seven tools."""
+
+    data: Path | None = None
+    """A published data file; None for the samples shipped with Proctor, with their own graph and ontology."""
+    ontology: Path | None = None
+    """The folder with vocab.json, fb_roles, fb_types and reverse_properties; None for `ontology` beside the data."""
+    graph: Path | None = None
+    """N-Quads, held in memory, or the folder of a pyoxigraph store."""
+    endpoint: str | None = Field(default=None, pattern=_URL)
+    """The URL of a SPARQL 1.1 endpoint, instead of `graph`."""
+    named_graph: str | None = Field(default=None, pattern=_IRI)
+    """The graph a sample is asked in; `{sample}` stands for its id, an empty text for the default graph.
+
+    None: urn:sample:{sample} in a file, the default graph at an endpoint.
+    """
+    world: str | None = Field(default=None, min_length=1)
+    """The graph's name, which every score bears: `freebase` or another; None is `synthetic-mini` for a file."""
+    distractors: int = Field(default=0, ge=0, le=100)
+    """Wrong relations added for each type in each named graph of a file."""
+    profile: Profile = "strict"
+    """The tools' checks: as in the published code (`compat`), or mended (`strict`)."""
+    query_limit_s: float = Field(default=30.0, gt=0, le=3600)
+    """A query that takes longer is a fault."""
+    max_rows: int = Field(default=10_000, ge=1, le=1_000_000)
+    """Rows that are read of a result; a count is exact whatever it is."""
+    max_relations_shown: int | None = Field(default=None, ge=1)
+    """Relations and attributes that an observation shows; those not shown may still be used."""
+
+    max_turns: ClassVar[int | None] = prompt.ROUNDS
+    capacity: ClassVar[int] = 16
+
+    _graph: Graph | None = PrivateAttr(default=None)
+    _rules: Rules | None = PrivateAttr(default=None)
+
+    @model_validator(mode="after")
+    def _fields_fit_together(self) -> "KnowledgeGraph":
+        if self.graph and self.endpoint:
+            raise ValueError("graph and endpoint: a sample is asked in one place; remove one of the two")
+        if self.data and not (self.graph or self.endpoint):
+            raise ValueError("graph: questions need a graph; give `graph` (a file) or `endpoint` (a URL)")
+        if not self.data and (self.graph or self.endpoint or self.ontology or self.named_graph):
+            raise ValueError("data: the shipped samples go with their own graph and ontology; give `data` as well")
+        if self.endpoint and not self.world:
+            raise ValueError("world: scores must name their graph; set world: freebase, or your graph's name")
+        if self.distractors and (self.endpoint or (self.graph and self.graph.is_dir())):
+            raise ValueError("distractors: they are added to a file of N-Quads only; remove this field")
+        return self
+
+    def samples(self) -> Sequence[str]:
+        return tuple(self._entries)
+
+    def digest(self) -> str:
+        state = hashlib.blake2b(digest_size=16)
+        places = {"data", "ontology", "graph", "endpoint"}
+        for part in (_REVISION, self.model_dump_json(exclude=places), self._world, prompt.INSTRUCTION, *_example()):
+            state.update(part.encode() + b"\0")
+        for path in self._files():
+            state.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+        return state.hexdigest()
+
+    async def play(self, sample: str, agent: Agent, seed: int = 0) -> Finish:
+        entry = self._entry(sample)
+        if self._graph is None or self._rules is None:
+            raise RuntimeError("the knowledge graph environment plays only inside its lifespan")
+        finish = await Session(entry, self._graph, self._graph_name(entry), self._rules).play(agent)
+        return finish.model_copy(update={"detail": finish.detail | {"graph": self._world}})
+
+    def reference(self, sample: str, seed: int = 0) -> Policy:
+        return policies.reference(self._entry(sample))
+
+    def naive(self, sample: str, seed: int = 0) -> Policy:
+        return policies.naive(self._entry(sample))
+
+    def random(self, sample: str, seed: int = 0) -> Policy:
+        return policies.chance(self._entry(sample), seed)
+
+    def summarize(self, finishes: Sequence[Finish]) -> Summary:
+        return summarize(finishes, self._world, len(self._entries) if self.profile == "compat" else None)
+
+    @asynccontextmanager
+    async def lifespan(self) -> AsyncIterator[None]:
+        try:
+            known = await asyncio.to_thread(ontology.load, self._ontology)
+        except ValueError as error:
+            raise EnvironmentFault(str(error)) from error
+        graph = self._new_graph(known)
+        self._rules = Rules(self.profile, known, self.max_rows, self.max_relations_shown)
+        async with graph.lifespan():
+            self._graph = graph
+            try:
+                yield
+            finally:
+                self._graph = None
+
+    @classmethod
+    def suited_parameters(cls) -> dict[str, JsonValue]:
+        if find_spec("pyoxigraph") is None:
+            raise EnvironmentFault(MISSING)
+        return {}
+
+    def comparable(self) -> str | None:
+        if self.data is None:
+            return "the samples and their graph are Proctor's own, not the published ones"
+        if self.world != FREEBASE:
+            return f"the graph is {self._world}, not Freebase"
+        if self.profile != "compat":
+            return f"the profile {self.profile!r} mends checks of the published code; use compat"
+        if self.max_relations_shown is not None:
+            return "max_relations_shown hides relations that the published code shows"
+        return None
+
+    @cached_property
+    def _entries(self) -> Mapping[str, Entry]:
+        return dataset.load(self.data or SAMPLES / "questions.json")
+
+    def _entry(self, sample: str) -> Entry:
+        if sample not in self._entries:
+            raise ValueError(f"{self.data or 'the shipped samples'}: no sample {sample!r}; ids are the field qid")
+        return self._entries[sample]
+
+    @property
+    def _ontology(self) -> Path:
+        return self.ontology or (self.data.parent if self.data else SAMPLES) / "ontology"
+
+    @property
+    def _file(self) -> Path | None:
+        return self.graph or (None if self.endpoint else SAMPLES / "graph.nq")
+
+    @property
+    def _world(self) -> str:
+        """The name of the graph, with the level of its distractors."""
+        name = self.world or ("synthetic-mini" if self.data else "proctor-isles")
+        return f"{name}, {self.distractors} distractors" if self.distractors else name
+
+    def _graph_name(self, entry: Entry) -> str | None:
+        name = self.named_graph
+        if name is None:
+            name = SHIPPED_GRAPH if not self.data else PER_SAMPLE if self.graph else ""
+        return name.replace("{sample}", entry.id) or None
+
+    def _new_graph(self, known: Ontology) -> Graph:
+        if self._file is None:
+            assert self.endpoint is not None
+            return EndpointGraph(self.endpoint, self.query_limit_s)
+        return EmbeddedGraph(self._file, self.query_limit_s, self.distractors, known)
+
+    def _files(self) -> Iterator[Path]:
+        """The files whose content shapes a trial; a store's folder counts by its name alone, since it may be huge."""
+        yield self.data or SAMPLES / "questions.json"
+        for name in ontology.FILES:
+            yield self._ontology / name
+        if self._file and self._file.is_file():
+            yield self._file
+
+
+def _example() -> Iterator[str]:
+    for _, content in prompt.EXAMPLE:
+        yield content

@@ -1,0 +1,109 @@
+"""The schema lists that the tools are checked against: vocabulary, relations' types, types' parents, inverses.
+
+Source: AgentBench's `ontology` folder, made from Freebase (four files, see docs/environments/kg.md).
+"""
+
+import logging
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pydantic import BaseModel, ValidationError
+
+FILES = ("vocab.json", "fb_roles", "fb_types", "reverse_properties")
+_SHOWN = 200
+
+_log = logging.getLogger(__name__)
+
+
+class Vocabulary(BaseModel):
+    """`vocab.json`: the names that the tools may list."""
+
+    relations: frozenset[str]
+    attributes: frozenset[str]
+    classes: frozenset[str]
+
+
+@dataclass(frozen=True)
+class Ontology:
+    """What is known of relations and types."""
+
+    vocabulary: Vocabulary
+    roles: Mapping[str, tuple[str, str]]
+    """(domain type, range type) of a relation or attribute."""
+    parents: Mapping[str, frozenset[str]]
+    """The direct parent types of a type."""
+    inverses: Mapping[str, str]
+    lines: Mapping[str, int]
+    """How many lines each list has, by file name."""
+    skipped: tuple[str, ...] = field(default=())
+    """The lines that could not be read, with their places."""
+
+    def range_of(self, relation: str) -> str | None:
+        """The type of a relation's objects."""
+        roles = self.roles.get(relation)
+        return roles and roles[1]
+
+    def is_a(self, kind: str, ancestor: str) -> bool:
+        """Whether a type is another one, or comes under it at any depth."""
+        seen: set[str] = set()
+        wave = {kind}
+        while wave:
+            seen |= wave
+            wave = {parent for each in wave for parent in self.parents.get(each, ())} - seen
+        return ancestor in seen
+
+
+def load(folder: Path) -> Ontology:
+    """The ontology of a folder. Corrupt lines are skipped and logged. Raises ValueError where a file is missing."""
+    vocabulary = _vocabulary(folder / "vocab.json")
+    skipped: list[str] = []
+    roles = list(_fields(folder / "fb_roles", 3, skipped))
+    types = list(_fields(folder / "fb_types", 3, skipped))
+    inverses = list(_fields(folder / "reverse_properties", 2, skipped))
+    for line in skipped:
+        _log.warning("%s; this line is skipped", line)
+    parents: dict[str, set[str]] = {}
+    for kind, _, parent in (line for line in types if line):
+        parents.setdefault(kind, set()).add(parent)
+    return Ontology(
+        vocabulary=vocabulary,
+        roles={line[1]: (line[0], line[2]) for line in roles if line},
+        parents={kind: frozenset(above) for kind, above in parents.items()},
+        inverses={line[0]: line[1] for line in inverses if line},
+        lines={"fb_roles": len(roles), "fb_types": len(types), "reverse_properties": len(inverses)},
+        skipped=tuple(skipped),
+    )
+
+
+def _vocabulary(path: Path) -> Vocabulary:
+    try:
+        return Vocabulary.model_validate_json(_text(path))
+    except ValidationError as error:
+        raise ValueError(f"{path}: {error}; it holds an object of three lists of names") from error
+
+
+def _fields(path: Path, count: int, skipped: list[str]) -> Iterator[list[str] | None]:
+    """The fields of each line that is not blank; None for a corrupt one, which is added to `skipped`.
+
+    A last field that is a lone full stop is no field.
+    """
+    for number, line in enumerate(_text(path).split("\n"), 1):
+        fields = line.split()
+        if not fields:
+            continue
+        if fields[-1] == ".":
+            fields.pop()
+        if len(fields) == count:
+            yield fields
+        else:
+            skipped.append(f"{path.name}:{number}: {len(fields)} fields instead of {count}: {line[:_SHOWN]}")
+            yield None
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        names = ", ".join(FILES)
+        raise ValueError(f"{path}: can't be read: {error}; the ontology folder holds {names}") from error

@@ -1,0 +1,104 @@
+"""Agents without memory: the reference, a weak heuristic and a random one."""
+
+import random
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from environments.base import Policy
+from environments.knowledge_graph import prompt
+from environments.knowledge_graph.dataset import Entry
+from environments.types import Action, Message
+
+_LISTING = re.compile(r"Observation: \[(.*)\]")
+_SUBJECT = re.compile(r"get_relations\((.*)\)")
+_VARIABLE = re.compile(r"Observation: variable #(\d+)")
+_WORD = re.compile(r"[a-z]{3,}")
+_HOPS = 3
+"""Variables the random policy makes on average, about."""
+
+
+def reference(entry: Entry) -> Policy:
+    """One gold action per reply, then the last variable; gives up without an answer where a call fails."""
+
+    def act(_: str, transcript: Sequence[Message]) -> Action:
+        seen = _seen(entry, transcript)
+        if seen.replies and not seen.told.startswith("Observation:"):
+            return Action(content="I give up.")
+        if seen.replies < len(entry.actions):
+            return call(entry.actions[seen.replies])
+        return answer(len(seen.variables) - 1)
+
+    return act
+
+
+def naive(entry: Entry) -> Policy:
+    """One hop from the first entity, by the relation that shares most words with the question."""
+    words = set(_WORD.findall(entry.question.casefold()))
+
+    def act(_: str, transcript: Sequence[Message]) -> Action:
+        seen = _seen(entry, transcript)
+        if seen.variables:
+            return answer(0)
+        if not seen.relations:
+            return call(f"get_relations({_starts(entry)[seen.replies % len(_starts(entry))]})")
+        best = max(seen.relations, key=lambda relation: len(words & set(_WORD.findall(relation))))
+        return call(f"get_neighbors({seen.subject},{best})")
+
+    return act
+
+
+def chance(entry: Entry, seed: int) -> Policy:
+    """Follows random relations from random entities and variables, and answers with a random variable."""
+
+    def act(_: str, transcript: Sequence[Message]) -> Action:
+        seen = _seen(entry, transcript)
+        dice = random.Random(f"{entry.id}:{seed}:{seen.replies}")
+        if seen.relations:
+            return call(f"get_neighbors({seen.subject},{dice.choice(seen.relations)})")
+        if seen.variables and dice.random() < 1 / _HOPS:
+            return answer(dice.choice(seen.variables))
+        starts = [*_starts(entry), *(f"#{number}" for number in seen.variables)]
+        return call(f"get_relations({dice.choice(starts)})")
+
+    return act
+
+
+class _Seen(NamedTuple):
+    """What a transcript says of the session."""
+
+    replies: int
+    told: str
+    variables: tuple[int, ...]
+    subject: str
+    relations: tuple[str, ...]
+    """Those just listed, of the subject."""
+
+
+def _seen(entry: Entry, transcript: Sequence[Message]) -> _Seen:
+    own = transcript[len(prompt.opening(entry)) :]
+    told = transcript[-1].content
+    listed = _LISTING.match(told) if own else None
+    subject = _SUBJECT.search(own[-2].content) if listed else None
+    return _Seen(
+        replies=sum(message.role == "assistant" for message in own),
+        told=told,
+        variables=tuple(int(made[1]) for message in own if (made := _VARIABLE.match(message.content))),
+        subject=subject[1] if subject else "",
+        relations=tuple(filter(None, listed[1].split(", "))) if listed and subject else (),
+    )
+
+
+def _starts(entry: Entry) -> tuple[str, ...]:
+    """The ids the question names; where it names none, one that stands for everything."""
+    return tuple(entry.entities.values()) or ("common.topic",)
+
+
+def call(text: str) -> Action:
+    """A reply that calls a tool."""
+    return Action(content=f"Thought: Let us see.\nAction: {text}")
+
+
+def answer(variable: int) -> Action:
+    """A reply that answers with a variable."""
+    return Action(content=f"Thought: That is it.\nFinal Answer: #{variable}")

@@ -1,0 +1,136 @@
+"""What the agent is told: instruction, worked example, question, and what its calls came to.
+
+Instruction and example say what those in AgentBench (arXiv 2308.03688, Appendix D.2) say, in our own words; names of
+tools, forms of calls and of observations are the published ones.
+"""
+
+from environments.knowledge_graph.dataset import Entry
+from environments.knowledge_graph.reading import Call
+from environments.knowledge_graph.tools import NUMBER, Listing, Refusal, Variable
+from environments.types import Message, Observation
+
+ROUNDS = 15
+"""Replies an agent has, the final answer among them."""
+_SHOWN_CALL = 500
+
+INSTRUCTION = f"""\
+You answer questions with the help of a knowledge graph, of which you can see only a part at a time. You have the \
+tools below. A variable stands for a set of entities, written #0, #1, ... in the order in which they were made; it need \
+not be listed for you to go on with it.
+
+get_relations(variable: var) -> list of relations
+A variable is a set of entities, or a single one. This lists the relations that lead away from its members, so that \
+you can choose the one that helps.
+Example: get_relations(Barack Obama) finds the relations of the entity Barack Obama.
+
+get_neighbors(variable: var, relation: str) -> variable
+Gives the entities that are connected with the variable by the relation. Use it only after get_relations has shown you \
+which relations there are.
+Example: get_neighbors(Barack Obama, people.person.profession) gives the professions of Barack Obama.
+
+intersection(variable1: var, variable2: var) -> variable
+Gives what stands in both variables. The two must be of the same type.
+
+get_attributes(variable: var) -> list of attributes
+Lists the numbers and dates that the members of a variable have. Use it only when the question asks for what is \
+largest, smallest, first, last or the like.
+
+argmax(variable: var, attribute: str) -> variable
+Gives the members with the largest value of the attribute. Use it only after get_attributes has shown you which \
+attributes there are.
+Example: argmax(variable, age) gives the oldest.
+
+argmin(variable: var, attribute: str) -> variable
+The same with the smallest value.
+
+count(variable: var) -> int
+Gives the number of members of a variable.
+
+You make a variable with a tool, and each observation tells you its number and type. In each reply, think, and then \
+call one tool in a line of the form
+Action: get_relations(#0)
+Such a line calls exactly one tool. You can take at most {ROUNDS} actions to answer a question. As soon as a variable \
+holds the answer, write instead
+Final Answer: #id
+where id is the variable's number, as in Final Answer: #3."""
+
+CONFIRMATION = "Understood. Which question shall I answer?"
+
+EXAMPLE = (
+    ("user", "Who designed a rocket engine that burns kerosene in a gas-generator cycle?\nEntities: "
+    "[Gas-generator cycle, Kerosene]"),
+    ("assistant", "Thought: I begin with the fuel, and look for a relation that leads to engines.\n"
+    "Action: get_relations(Kerosene)"),
+    ("user", "Observation: [food.food.nutrients, spaceflight.rocket_fuel.engines, spaceflight.rocket_fuel.stages]"),
+    ("assistant", "Thought: The engines that burn kerosene are what I need.\n"
+    "Action: get_neighbors(Kerosene, spaceflight.rocket_fuel.engines)"),
+    ("user", "Observation: variable #0, which are instances of spaceflight.bipropellant_rocket_engine"),
+    ("assistant", "Thought: Now the engines with that cycle.\nAction: get_relations(Gas-generator cycle)"),
+    ("user", "Observation: [spaceflight.rocket_engine_cycle.rocket_engines]"),
+    ("assistant", "Thought: This relation leads to engines, too.\n"
+    "Action: get_neighbors(Gas-generator cycle, spaceflight.rocket_engine_cycle.rocket_engines)"),
+    ("user", "Observation: variable #1, which are instances of spaceflight.bipropellant_rocket_engine"),
+    ("assistant", "Thought: The question asks for engines that are in both sets.\nAction: intersection(#0, #1)"),
+    ("user", "Observation: variable #2, which are instances of spaceflight.bipropellant_rocket_engine"),
+    ("assistant", "Thought: I still need the designers of these engines.\nAction: get_relations(#2)"),
+    ("user", "Observation: [spaceflight.rocket_engine.designed_by, spaceflight.rocket_engine.manufactured_by]"),
+    ("assistant", "Thought: The first relation leads to the designers.\n"
+    "Action: get_neighbors(#2, spaceflight.rocket_engine.designed_by)"),
+    ("user", "Observation: variable #3, which are instances of spaceflight.rocket_engine_designer"),
+    ("assistant", "Thought: Variable #3 holds the designers that the question asks for.\nFinal Answer: #3"),
+)  # fmt: skip
+
+NO_ACTION = "There is no call of a tool in your reply. Please recheck the action."
+NOT_EXECUTED = "No tool was called: the line with the action holds no name before a parenthesis."
+
+
+def opening(entry: Entry) -> tuple[Message, ...]:
+    """The messages a session starts with; the question is the last one."""
+    (_, question), *rest = EXAMPLE
+    names = ", ".join(entry.entities)
+    return (
+        Message(role="user", content=INSTRUCTION),
+        Message(role="assistant", content=CONFIRMATION),
+        Message(role="user", content=question),
+        *(Message(role="user" if role == "user" else "assistant", content=content) for role, content in rest),
+        Message(role="user", content=f"A new question: {entry.question}\nEntities: [{names}]"),
+    )
+
+
+def next_step(history: list[Message], shortened: bool) -> Observation:
+    """The last message of a history, or all of it where the agent's own reply was shortened."""
+    return Observation(messages=tuple(history) if shortened else tuple(history[-1:]), fresh=shortened)
+
+
+def listing(found: Listing, max_shown: int | None) -> str:
+    """The observation of names; where not all are shown it says how many are left out."""
+    shown = found.names[:max_shown]
+    left_out = len(found.names) - len(shown)
+    return f"Observation: [{', '.join(shown)}]" + (f" ({left_out} more are not shown)" if left_out else "")
+
+
+def variable(number: int, made: Variable) -> str:
+    """The observation of a new variable."""
+    what = "is a number" if made.type == NUMBER else f"are instances of {made.type}"
+    return f"Observation: variable #{number}, which {what}" + (f" ({made.warning})" if made.warning else "")
+
+
+def refusal(call: Call, why: Refusal | None) -> str:
+    """The message after a call that can't be done; with its reason where that is to be told."""
+    text = f"{call.written[:_SHOWN_CALL]} cannot be executed as it is written. Find the mistake and fix it."
+    if call.function == "intersection":
+        text += " The two variables may differ in type; explore them further, for instance with get_relations."
+    return f"{text} Reason: {why.reason[:_SHOWN_CALL]}." if why else text
+
+
+def unreadable(call: Call) -> str:
+    """The message where the arguments can't be read."""
+    return (
+        f"The arguments of {call.function[:_SHOWN_CALL]} can't be read; there is probably a syntax error, such as an "
+        "unmatched parenthesis. Fix it and call the tool again."
+    )
+
+
+def unknown_variable(digits: str) -> str:
+    """The message after a final answer that names no variable."""
+    return f"The variable id #{digits[:20]} is invalid: there is no such variable. Please recheck the action."

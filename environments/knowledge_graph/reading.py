@@ -1,0 +1,111 @@
+"""Reads replies: a final answer, calls to try, or neither. Never raises, whatever an agent writes."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+MAX_CALLS = 100
+"""Names before a parenthesis that are tried in one line."""
+_ANSWER = re.compile(r"(?:Find|Final) Answer: #(\d+)")
+_ACTION = re.compile(r"Action.*?:")
+_CALL = re.compile(r"\b(\w++)\(")
+_PREFIX = re.compile(r"[Vv]ariable ")
+_BLANKS = re.compile(r"\s*")
+_QUOTES = ("", '"', "'")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A final answer: the digits after `#`."""
+
+    variable: str
+
+
+@dataclass(frozen=True)
+class Call:
+    """A name before a parenthesis, and what stands in it."""
+
+    function: str
+    written: str
+    """The call as the agent wrote it."""
+    arguments: tuple[str, ...] | None
+    """None where they can't be read."""
+
+
+@dataclass(frozen=True)
+class Calls:
+    """The calls of the first line that starts with `Action`, from left to right; there may be none."""
+
+    calls: tuple[Call, ...]
+
+
+@dataclass(frozen=True)
+class NoAction:
+    """A reply without a line that starts with `Action`."""
+
+
+def shorten(reply: str) -> str:
+    """A reply as it is stored: cut where it invents an observation, and without backslashes before underscores."""
+    return reply.partition("Observation:")[0].replace("\\_", "_")
+
+
+def read(reply: str, names: Sequence[str] = ()) -> Answer | Calls | NoAction:
+    """What a shortened reply asks for.
+
+    With `names` (the sample's entities, for the strict profile), an argument may be such a name with commas or
+    parentheses in it, with or without quotes; without, arguments are cut at commas and at the first `)`.
+    """
+    answer = _ANSWER.search(reply)
+    if answer:
+        return Answer(answer[1])
+    line = next((line for line in reply.split("\n") if _ACTION.match(line)), None)
+    if line is None:
+        return NoAction()
+    longest_first = sorted(names, key=len, reverse=True)
+    found = [match for _, match in zip(range(MAX_CALLS), _CALL.finditer(line), strict=False)]
+    return Calls(tuple(_call(match[1], line, match.start(), match.end(), longest_first) for match in found))
+
+
+def _call(function: str, line: str, start: int, position: int, names: Sequence[str]) -> Call:
+    if names:
+        arguments, end = _scan(line, position, names)
+    else:
+        end = line.find(")", position)
+        inner = line[position:end]
+        arguments = [part.strip() for part in inner.split(",")] if end >= 0 and inner.strip() else None
+    if arguments is None:
+        return Call(function, line[start:], None)
+    return Call(function, line[start : end + 1], tuple(_PREFIX.sub("", argument, count=1) for argument in arguments))
+
+
+def _scan(line: str, position: int, names: Sequence[str]) -> tuple[list[str] | None, int]:
+    """The arguments from a position to the closing parenthesis, and where that stands; whole names come first."""
+    arguments: list[str] = []
+    while position < len(line):
+        argument, position = _argument(line, position, names)
+        if argument:
+            arguments.append(argument)
+        if line[position : position + 1] == ")":
+            return arguments or None, position
+        position += 1
+    return None, position
+
+
+def _argument(line: str, position: int, names: Sequence[str]) -> tuple[str, int]:
+    """One argument, and the place of the comma or parenthesis after it."""
+    position = _skip(line, position)
+    prefix = _PREFIX.match(line, position)
+    position = prefix.end() if prefix else position
+    for name in names:
+        for quote in _QUOTES:
+            end = position + len(name) + 2 * len(quote)
+            if line.startswith(quote + name + quote, position) and line[_skip(line, end) :][:1] in (",", ")"):
+                return name, _skip(line, end)
+    ends = [end for end in (line.find(",", position), line.find(")", position)) if end >= 0]
+    end = min(ends, default=len(line))
+    return line[position:end].strip().strip("\"'"), end
+
+
+def _skip(line: str, position: int) -> int:
+    blanks = _BLANKS.match(line, position)
+    return blanks.end() if blanks else position

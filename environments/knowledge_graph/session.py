@@ -1,0 +1,113 @@
+"""One session: the conversation from the question to the final answer, and its marks."""
+
+from dataclasses import dataclass
+
+from environments.base import Agent, AgentStopped
+from environments.knowledge_graph import prompt
+from environments.knowledge_graph.dataset import Entry
+from environments.knowledge_graph.graphs import Graph
+from environments.knowledge_graph.programs import answers_query
+from environments.knowledge_graph.reading import Answer, Calls, NoAction, read, shorten
+from environments.knowledge_graph.scoring import marks, predicted
+from environments.knowledge_graph.tools import Listing, Refusal, Rules, Tools, Variable
+from environments.types import Finish, FinishReason, Message, Observation
+
+_SHOWN_ANSWERS = 200
+
+
+@dataclass
+class _Bad:
+    """How many replies could not be read, and how many could not be done."""
+
+    format: int = 0
+    action: int = 0
+
+
+class Session:
+    """Plays one sample; shares nothing with any other session but the graph, which nobody changes."""
+
+    def __init__(self, entry: Entry, graph: Graph, graph_name: str | None, rules: Rules) -> None:
+        self._entry, self._graph, self._graph_name, self._rules = entry, graph, graph_name, rules
+        self._strict = rules.profile == "strict"
+        self._tools = Tools(entry.entities, graph, graph_name, rules)
+        self._bad = _Bad()
+        self._rounds = 0
+
+    async def play(self, agent: Agent) -> Finish:
+        """The whole conversation. Raises EnvironmentFault where the graph fails, and what the agent raises."""
+        history = list(prompt.opening(self._entry))
+        observation = Observation(messages=tuple(history))
+        for _ in range(prompt.ROUNDS):
+            try:
+                action = await agent.act(observation)
+            except AgentStopped as stopped:
+                return self._finish(stopped.reason, frozenset())
+            self._rounds += 1
+            reply = shorten(action.content)
+            step = await self._step(reply)
+            if isinstance(step, Variable):
+                return await self._answered(step)
+            history += [Message(role="assistant", content=reply), Message(role="user", content=step)]
+            observation = prompt.next_step(history, shortened=reply != action.content)
+        return self._finish(self._limit_reason(), frozenset())
+
+    async def _step(self, reply: str) -> Variable | str:
+        """The variable that a reply answers with, or what the agent is told."""
+        match read(reply, tuple(self._entry.entities) if self._strict else ()):
+            case Answer(digits):
+                variable = self._tools.variable(digits)
+                self._bad.action += variable is None
+                return variable or prompt.unknown_variable(digits)
+            case Calls() as calls:
+                return await self._call(calls)
+            case NoAction():
+                self._bad.format += 1
+                return prompt.NO_ACTION
+
+    async def _call(self, line: Calls) -> str:
+        """What the first call that works gives, else why the last one does not."""
+        told = prompt.NOT_EXECUTED
+        readable = False
+        for call in line.calls:
+            outcome = await self._tools.run(call)
+            if not isinstance(outcome, Refusal):
+                return self._told(outcome)
+            readable = not outcome.unreadable
+            told = prompt.refusal(call, outcome if self._strict else None) if readable else prompt.unreadable(call)
+        self._bad.action += readable
+        self._bad.format += not readable
+        return told
+
+    def _told(self, outcome: Listing | Variable) -> str:
+        if isinstance(outcome, Listing):
+            return prompt.listing(outcome, self._rules.max_shown)
+        return prompt.variable(len(self._tools.variables) - 1, outcome)
+
+    async def _answered(self, variable: Variable) -> Finish:
+        query = answers_query(variable.program, self._graph_name)
+        return self._finish(FinishReason.COMPLETED, predicted(await self._graph.column(query, self._rules.max_rows)))
+
+    def _limit_reason(self) -> FinishReason:
+        """Why a session without an answer ended: strict tells apart the agents of which no reply was of use."""
+        if not self._strict or self._bad.format + self._bad.action < prompt.ROUNDS:
+            return FinishReason.TURN_LIMIT
+        return FinishReason.INVALID_FORMAT if self._bad.format >= self._bad.action else FinishReason.INVALID_ACTION
+
+    def _finish(self, reason: FinishReason, found: frozenset[str]) -> Finish:
+        scores = marks({answer for answer, _ in self._entry.answers}, found)
+        counts = {
+            "n_bad_format": float(self._bad.format),
+            "n_bad_action": float(self._bad.action),
+            "rounds": float(self._rounds),
+        }
+        return Finish(
+            reason=reason,
+            score=scores["F1"],
+            metrics=scores | counts,
+            detail={
+                "source": self._entry.source,
+                "answers": len(found),
+                "answer": sorted(found)[:_SHOWN_ANSWERS],
+                "cut": len(found) >= self._rules.max_rows,
+            },
+        )

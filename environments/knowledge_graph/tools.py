@@ -1,0 +1,193 @@
+"""The seven tools of one session: its variables, what was listed to it, and the checks before each call.
+
+Source: AgentBench v0.2, task `knowledgegraph`; arXiv 2308.03688, Appendix D.
+"""
+
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from environments.knowledge_graph.graphs import Graph
+from environments.knowledge_graph.ontology import Ontology
+from environments.knowledge_graph.programs import (
+    NAMESPACE,
+    Count,
+    Entity,
+    Extreme,
+    Join,
+    Program,
+    intersection,
+    is_name,
+    plain_literals_query,
+    relations_query,
+)
+from environments.knowledge_graph.reading import Call
+
+Profile = Literal["compat", "strict"]
+NUMBER = "type.int"
+_ID = re.compile(r"[fgm]\.[A-Za-z0-9_]+")
+_PREFIXES: Mapping[Profile, tuple[str, ...]] = {"compat": ("m.", "f."), "strict": ("m.", "f.", "g.")}
+_EVERYTHING = "common.topic"
+_VARIABLE = re.compile(r"#([0-9]{1,6})")
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What all sessions of a configured environment have in common."""
+
+    profile: Profile
+    ontology: Ontology
+    max_rows: int
+    max_shown: int | None
+
+
+@dataclass(frozen=True)
+class Variable:
+    """A set that the agent has named, not executed yet."""
+
+    type: str
+    program: Program
+    warning: str = ""
+    """What the agent is told beside its type."""
+
+
+@dataclass(frozen=True)
+class Listing:
+    """Names that a tool lists, sorted."""
+
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A call that can't be done, and which precondition failed."""
+
+    reason: str
+    unreadable: bool = False
+    """True where not even the arguments could be told apart."""
+
+
+Operand = Variable | str
+Outcome = Variable | Listing | Refusal
+
+
+class Tools:
+    """The tools of one session; nothing in it outlives or leaves the session."""
+
+    def __init__(self, entities: Mapping[str, str], graph: Graph, graph_name: str | None, rules: Rules) -> None:
+        self._entities, self._graph, self._graph_name, self._rules = entities, graph, graph_name, rules
+        self._strict = rules.profile == "strict"
+        self.variables: list[Variable] = []
+        self._relations: dict[Program, tuple[str, ...]] = {}
+        self._attributes: dict[Program, tuple[str, ...]] = {}
+        self._functions: dict[str, tuple[int, Callable[..., Awaitable[Outcome]]]] = {
+            "get_relations": (1, self._get_relations),
+            "get_neighbors": (2, self._get_neighbors),
+            "intersection": (2, self._intersection),
+            "get_attributes": (1, self._get_attributes),
+            "argmax": (2, self._argmax),
+            "argmin": (2, self._argmin),
+            "count": (1, self._count),
+        }
+
+    async def run(self, call: Call) -> Outcome:
+        """What a call gives; a new variable is kept. Raises EnvironmentFault where the graph fails."""
+        if call.function not in self._functions:
+            return Refusal(f"there is no function {call.function}")
+        wanted, function = self._functions[call.function]
+        if call.arguments is None:
+            return Refusal("the arguments can't be read", unreadable=True)
+        if len(call.arguments) != wanted:
+            return Refusal(f"{call.function} takes {wanted} argument(s), not {len(call.arguments)}")
+        operands = [self._operand(argument) for argument in call.arguments]
+        unknown = next((operand for operand in operands if isinstance(operand, Refusal)), None)
+        outcome = unknown or await function(*operands)
+        if isinstance(outcome, Variable):
+            self.variables.append(outcome)
+        return outcome
+
+    def variable(self, digits: str) -> Variable | None:
+        """The variable of a number in digits, or None."""
+        number = int(digits) if len(digits) <= 6 else len(self.variables)
+        return self.variables[number] if number < len(self.variables) else None
+
+    def _operand(self, argument: str) -> Operand | Refusal:
+        number = _VARIABLE.fullmatch(argument)
+        if number:
+            return self.variable(number[1]) or Refusal(f"there is no variable {argument}")
+        return self._entities.get(argument, argument)
+
+    async def _get_relations(self, x: Operand) -> Outcome:
+        program = self._set(x)
+        if isinstance(program, Refusal):
+            return program
+        predicates = await self._names(relations_query(program, self._graph_name))
+        listed = tuple(sorted(predicates & self._rules.ontology.vocabulary.relations))
+        self._relations[program] = listed
+        return Listing(listed)
+
+    async def _get_neighbors(self, x: Operand, relation: Operand) -> Outcome:
+        program = self._set(x)
+        if isinstance(program, Refusal):
+            return program
+        kind = self._rules.ontology.range_of(str(relation))
+        if relation not in self._relations.get(program, ()) or kind is None:
+            return Refusal("the relation was not listed by get_relations for this variable or entity")
+        return Variable(kind, Join(str(relation), program))
+
+    async def _intersection(self, a: Operand, b: Operand) -> Outcome:
+        if isinstance(a, str) or isinstance(b, str):
+            return Refusal("intersection takes two variables")
+        both = Variable(a.type, intersection(a.program, b.program))
+        if a.type == b.type:
+            return both
+        if not self._strict:
+            return Refusal(f"the variables are of different types, {a.type} and {b.type}")
+        if self._rules.ontology.is_a(a.type, b.type):
+            return both
+        if self._rules.ontology.is_a(b.type, a.type):
+            return replace(both, type=b.type)
+        return replace(both, warning=f"warning: the two variables are of the types {a.type} and {b.type}")
+
+    async def _get_attributes(self, v: Operand) -> Outcome:
+        if isinstance(v, str):
+            return Refusal("get_attributes takes a variable")
+        predicates = await self._names(relations_query(v.program, self._graph_name))
+        found = predicates & self._rules.ontology.vocabulary.attributes
+        if self._strict:
+            found |= await self._names(plain_literals_query(v.program, self._graph_name))
+        self._attributes[v.program] = tuple(sorted(found))
+        return Listing(self._attributes[v.program])
+
+    async def _argmax(self, v: Operand, attribute: Operand) -> Outcome:
+        return self._extreme("MAX", v, attribute)
+
+    async def _argmin(self, v: Operand, attribute: Operand) -> Outcome:
+        return self._extreme("MIN", v, attribute)
+
+    def _extreme(self, order: Literal["MAX", "MIN"], v: Operand, attribute: Operand) -> Outcome:
+        if isinstance(v, str):
+            return Refusal("the first argument is no variable")
+        if attribute not in self._attributes.get(v.program, ()):
+            return Refusal("the attribute was not listed by get_attributes for this variable")
+        return Variable(v.type, Extreme(order, str(attribute), v.program))
+
+    async def _count(self, v: Operand) -> Outcome:
+        return Refusal("count takes a variable") if isinstance(v, str) else Variable(NUMBER, Count(v.program))
+
+    def _set(self, x: Operand) -> Program | Refusal:
+        """What a tool can start from: a variable's set, or the set of an id."""
+        if isinstance(x, Variable):
+            return x.program
+        if _ID.fullmatch(x) and x.startswith(_PREFIXES[self._rules.profile]):
+            return Entity(x)
+        if self._strict and x == _EVERYTHING:
+            return Entity(x)
+        return Refusal("there is no such variable, entity or id")
+
+    async def _names(self, query: str) -> set[str]:
+        """The names that a query finds, of those in Freebase's name space that are fit to be used in another query."""
+        iris = await self._graph.column(query, self._rules.max_rows)
+        found = (iri.removeprefix(NAMESPACE) for iri in iris if iri.startswith(NAMESPACE))
+        return {name for name in found if is_name(name)}
