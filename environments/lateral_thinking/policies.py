@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from environments.base import Policy
 from environments.lateral_thinking.dataset import Language, Puzzle
-from environments.lateral_thinking.text import words
+from environments.lateral_thinking.text import sentences, words
 from environments.types import Action, Message
 
 _USUAL: dict[Language, tuple[str, ...]] = {
@@ -73,8 +73,11 @@ def reference(puzzle: Puzzle) -> Policy:
 
 
 def naive(puzzle: Puzzle) -> Policy:
-    """Asks what one asks in any such game."""
-    return asking(_USUAL[puzzle.language])
+    """Asks what one asks in any such game, each time about the next sentence of the story."""
+    told = sentences(puzzle.story) or [puzzle.story]
+    colon = "：" if puzzle.language == "zh" else ": "
+    usual = enumerate(_USUAL[puzzle.language])
+    return asking([f"{' '.join(told[turn % len(told)].split())}{colon}{question}" for turn, question in usual])
 
 
 def chance(puzzle: Puzzle, seed: int) -> Policy:

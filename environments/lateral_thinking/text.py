@@ -59,8 +59,9 @@ def sentences(text: str) -> list[str]:
 
 def _stems(text: str) -> Iterator[str]:
     for word in _WORD.findall(text.casefold().replace("’", "'")):
-        if word not in _STOP_WORDS:
-            yield stem(word.removesuffix("'s").removesuffix("n't"))
+        base = word.removesuffix("'s").removesuffix("n't")
+        if base not in _STOP_WORDS:
+            yield stem(base)
 
 
 def _pairs(text: str) -> Iterator[str]:

@@ -15,7 +15,7 @@ def test_forms_of_one_word_are_one() -> None:
 
 
 def test_english_words_are_stems_without_stop_words() -> None:
-    assert words("He was the woman's HUSBAND, and didn’t know.", "en") == {"woman", "husband", "did", "know"}
+    assert words("He was the woman's HUSBAND, and didn’t know.", "en") == {"woman", "husband", "know"}
 
 
 def test_a_text_of_stop_words_is_compared_by_them_and_one_without_words_by_itself() -> None:
