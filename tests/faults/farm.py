@@ -301,7 +301,7 @@ def importable(folder: Path) -> dict[str, str]:
 
 def put_away(client: "subprocess.Popen[str]") -> None:
     """End a client that a failed test left behind."""
-    if client.poll() is None:
+    if client.stdout is not None and not client.stdout.closed:
         client.kill()
         client.communicate()
 
