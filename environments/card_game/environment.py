@@ -1,0 +1,109 @@
+"""The digital card game environment (arXiv 2308.03688, section 3 and Appendix E)."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import ClassVar
+
+import pydantic_core
+from pydantic import Field, model_validator
+
+from environments.base import Agent, Environment, Policy
+from environments.card_game import policies, prompt
+from environments.card_game.engine import FIRST_PHASE, LAST_PHASE
+from environments.card_game.match import Match, Setup, Stage
+from environments.card_game.opponents import NAMES
+from environments.card_game.rules import Profile
+from environments.card_game.session import TRIES, Session
+from environments.card_game.summary import summarize
+from environments.types import Finish, Summary
+
+_REVISION = "1"
+"""To be changed with any change of behaviour that shapes a trial."""
+_ROUNDS = (LAST_PHASE - FIRST_PHASE + 1) // 4 + 1
+
+
+class CardGame(Environment):
+    """A battle of four fish against four whose order is hidden, with a scripted opponent."""
+
+    profile: Profile = "compat"
+    """The rules of the published code, those with its faults repaired, or those of the paper's text."""
+    repetitions: int = Field(default=3, ge=1, le=100_000)
+    """Games for each opponent and seat: 3 in the published dev split, 5 in the standard one."""
+    stages: tuple[Stage, ...] | None = Field(default=None, min_length=1)
+    """1: without guesses, 2: with; None for those of the profile."""
+    explain_rules: bool = False
+    """Tell the agent where the rules of the code differ from those it is told."""
+    legacy_agent_bugs: bool = False
+    """Refuse what the published code refuses by mistake."""
+    max_agent_calls: int | None = Field(default=None, ge=1)
+    """A game is decided as it stands after this many replies."""
+
+    max_turns: ClassVar[int | None] = _ROUNDS * 2 * TRIES
+    capacity: ClassVar[int] = 32
+
+    @model_validator(mode="after")
+    def _fields_fit_together(self) -> "CardGame":
+        if self.stages is not None and len(set(self.stages)) < len(self.stages):
+            raise ValueError("stages: a stage stands twice; name each once")
+        if self.profile == "paper" and self.explain_rules:
+            raise ValueError("explain_rules: the profile `paper` plays by the rules it tells; remove one of the two")
+        if self.profile != "compat" and self.legacy_agent_bugs:
+            raise ValueError("legacy_agent_bugs: only the profile `compat` has them; set profile: compat")
+        return self
+
+    def samples(self) -> Sequence[str]:
+        return tuple(self._setups)
+
+    def digest(self) -> str:
+        told = [prompt.rules(name, self.explain_rules) for name in ("guess", "act")]
+        content = pydantic_core.to_json([_REVISION, self.model_dump(mode="json"), told, prompt.CONFIRMATION])
+        return hashlib.blake2b(content, digest_size=16).hexdigest()
+
+    async def play(self, sample: str, agent: Agent, seed: int = 0) -> Finish:
+        match = Match(self._setup(sample), seed)
+        return await Session(match, agent, self.explain_rules, self.max_agent_calls).play()
+
+    def reference(self, sample: str, seed: int = 0) -> Policy:
+        return policies.reference(self._setup(sample), seed)
+
+    def naive(self, sample: str, seed: int = 0) -> Policy:
+        return policies.blind_aoe(self._setup(sample), seed)
+
+    def random(self, sample: str, seed: int = 0) -> Policy:
+        return policies.random_agent(self._setup(sample), seed)
+
+    def summarize(self, finishes: Sequence[Finish]) -> Summary:
+        return summarize(finishes, self.legacy_agent_bugs)
+
+    def comparable(self) -> str | None:
+        if self.profile == "paper":
+            return "the profile `paper` plays by the text of the paper, the published code by other rules"
+        if self.profile == "strict":
+            return "the profile `strict` repairs faults of the published code; use compat"
+        if self.stages not in (None, (2,)):
+            return "the published games are of stage 2 only"
+        if self.explain_rules:
+            return "the agent is told rules that the published prompts leave out; set explain_rules: false"
+        if self.max_agent_calls is not None:
+            return "the published games have no limit of calls; remove max_agent_calls"
+        if not self.legacy_agent_bugs:
+            return "the published code refuses an agent's eel AOE and sunfish Infight; set legacy_agent_bugs: true"
+        return None
+
+    @cached_property
+    def _setups(self) -> Mapping[str, Setup]:
+        stages = self.stages or ((1, 2) if self.profile == "paper" else (2,))
+        setups = [
+            Setup(opponent, seat, repetition, stage, self.profile, self.legacy_agent_bugs)
+            for stage in stages
+            for opponent in NAMES
+            for seat in (0, 1)
+            for repetition in range(self.repetitions)
+        ]
+        return {setup.sample: setup for setup in setups}
+
+    def _setup(self, sample: str) -> Setup:
+        if sample not in self._setups:
+            raise ValueError(f"no sample {sample!r}; ids look like {next(iter(self._setups))}")
+        return self._setups[sample]

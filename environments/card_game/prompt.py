@@ -1,0 +1,161 @@
+"""What the agent is told: the rules with a fixed confirmation, and the state before each of its phases.
+
+The rules say what the two prompts in AgentBench (arXiv 2308.03688, Appendix E.3) say, with their numbers, in our own
+words; the reply forms are the published ones.
+"""
+
+import json
+from collections.abc import Sequence
+
+from environments.card_game.fish import SPECIES, STANDARD_TEAM
+from environments.card_game.match import Match
+from environments.card_game.moves import Event, Record
+
+CONFIRMATION = "I have read the rules and will reply in the form you ask for."
+
+_PASSIVES = {
+    "counter": "Counter (passive): when a teammate's health is below 30%, whoever attacks it takes 30 damage.",
+    "deflect": "Deflect (passive): when attacked, it hands 70% of the damage on to its teammates and takes 30% itself. "
+    "For every 200 damage it has taken in total, its attack grows by 40.",
+}
+_ACTIVES = {
+    "aoe": "AOE (active): hits all enemies, each for 35% of its attack.",
+    "infight": "Infight (active): deals 75 damage to one living teammate and adds 140 to its own attack.",
+}
+
+_RULES = f"""\
+You are one of two players in a battle of fish. Each side has four fish, at the positions 0 to 3: \
+{", ".join(SPECIES[id].name for id in STANDARD_TEAM)}, in an order the other side doesn't know. Each fish starts with \
+400 health and 200 attack, and has a passive skill, which works by itself, and an active one. A fish's type is hidden \
+from the other side at first. Whoever has more living fish at the end wins.
+
+The fish:
+""" + "\n".join(
+    f"- {SPECIES[id].name}: {_PASSIVES[SPECIES[id].passive]} {_ACTIVES[SPECIES[id].active]}" for id in STANDARD_TEAM
+)
+
+_NORMAL = "A normal attack deals half of the fish's attack to one enemy."
+
+DIFFERENCES = (
+    "The game as played differs from this in that a spray's AOE deals a constant 70 damage to each enemy, a deflecting "
+    "fish keeps 70% of the damage and its living teammates share 30%, and the game ends when one side has no living "
+    "fish; the numbers of living fish count only if it is stopped for its length."
+)
+"""For those who want the agent told the rules of the published code."""
+
+_ACT = (
+    f"In this part you choose an action in each round: one of your living fish either attacks or uses its active "
+    f"skill. {_NORMAL}\n"
+    "Reply with a JSON object of this form, after any thoughts you want to write down:\n"
+    '{"pick_fish": "<name of your fish>", "action": "normal" or "active", "target_position": <0 to 3>}\n'
+    "An AOE needs no target. An infight names the position of one of your own fish, everything else an enemy's."
+)
+
+_GUESS = (
+    "In this part you guess, in each round, the type of one living enemy that is still hidden. If you are right, it is "
+    "exposed and every enemy fish loses 50 health; if you are wrong, nothing happens.\n"
+    f"{_NORMAL}\n"
+    "Reply with a JSON object of this form, after any thoughts you want to write down:\n"
+    '{"guess_type": "<type of fish>", "target_position": <0 to 3>}'
+)
+
+
+def rules(conversation: str, explained: bool) -> str:
+    """The rules prompt of a conversation, `guess` or `act`."""
+    parts = [_RULES, _GUESS if conversation == "guess" else _ACT]
+    return "\n\n".join([*parts, DIFFERENCES] if explained else parts)
+
+
+def guess_state(match: Match) -> str:
+    """The prompt of a guess."""
+    seat = match.setup.seat
+    asserted = match.game.assertions[seat]
+    previous: object = "none"
+    if asserted is not None:
+        move, right = asserted
+        result = "right" if right else "wrong"
+        previous = {"POSITION": move.position, "TYPE": SPECIES[move.id].name, "RESULT": result}
+    return _json(
+        {
+            "Your previous guess": previous,
+            "Positions to guess": match.unknown(),
+            "Enemy previous action": _action(match.game.actions[1 - seat], 1 - seat, seat),
+            "Passives of the enemy": _passives(match),
+        }
+    )
+
+
+def act_state(match: Match) -> str:
+    """The prompt of an action."""
+    seat, view = match.setup.seat, match.view()
+    own = [
+        {"POSITION": position, "ID": SPECIES[fish.id].name, "HP": fish.hp, "ATK": fish.attack}
+        for position, fish in enumerate(view.own)
+    ]
+    enemies = [
+        {
+            "POSITION": position,
+            "ID": "unknown" if fish.id is None else SPECIES[fish.id].name,
+            "HP": fish.hp,
+            "ATK": "unknown",
+        }
+        for position, fish in enumerate(view.enemies)
+    ]
+    return _json(
+        {
+            "You": own,
+            "Enemy": enemies,
+            "Your previous action": _action(match.game.actions[seat], seat, seat),
+            "Enemy previous action": _action(match.game.actions[1 - seat], 1 - seat, seat),
+        }
+    )
+
+
+def correction(why: str) -> str:
+    """The line that a strict retry adds."""
+    return f"\nYour last reply was not accepted: {why}. Reply again."
+
+
+def _action(record: Record | None, player: int, seat: int) -> object:
+    """An action as a player may look back on it."""
+    if record is None:
+        return "none"
+    targets = [(player, position) for position in record.mates] + [
+        (1 - player, position) for position in record.enemies
+    ]
+    return {
+        "POSITION": record.position,
+        "TYPE": record.skill,
+        "DAMAGE": record.damage,
+        "TARGETS": [_place(owner, position, seat) for owner, position in targets],
+        "HITS": [f"{_of(event, seat)}: {event.value:g}" for event in record.events if event.kind == "hit"],
+        "PASSIVES": [f"{_of(event, seat)}: {event.kind}" for event in record.events if event.kind != "hit"],
+    }
+
+
+def _passives(match: Match) -> dict[str, list[str]]:
+    """Which passives of the enemy the last two actions set off, by position."""
+    enemy = 1 - match.setup.seat
+    seen: dict[str, list[str]] = {}
+    for record in match.game.actions:
+        for event in _others(record.events if record else (), enemy):
+            kinds = seen.setdefault(str(event.position), [])
+            if event.kind not in kinds:
+                kinds.append(event.kind)
+    return dict(sorted(seen.items()))
+
+
+def _others(events: Sequence[Event], player: int) -> list[Event]:
+    return [event for event in events if event.player == player and event.kind != "hit"]
+
+
+def _of(event: Event, seat: int) -> str:
+    return _place(event.player, event.position, seat)
+
+
+def _place(player: int, position: int, seat: int) -> str:
+    return f"{'You' if player == seat else 'Enemy'} {position}"
+
+
+def _json(state: dict[str, object]) -> str:
+    return json.dumps(state, ensure_ascii=False)

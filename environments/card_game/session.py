@@ -1,0 +1,124 @@
+"""One session: the agent guesses and acts in two conversations, until the game is decided or it has failed."""
+
+from dataclasses import dataclass, field
+
+from environments.base import Agent, AgentStopped
+from environments.card_game import prompt
+from environments.card_game.conversation import Conversation
+from environments.card_game.fish import STANDARD_TEAM
+from environments.card_game.match import Match
+from environments.card_game.moves import Move, Pass
+from environments.card_game.replay import tell
+from environments.card_game.reply import Refused, read_action, read_guess
+from environments.card_game.rules import Profile
+from environments.types import Finish, FinishReason
+
+TRIES = 5
+ALL_HP = 1600
+
+
+@dataclass
+class Session:
+    """A match with the agent that plays it."""
+
+    match: Match
+    agent: Agent
+    explain_rules: bool = False
+    max_calls: int | None = None
+    calls: int = field(default=0, init=False)
+    guesses: int = field(default=0, init=False)
+    right_guesses: int = field(default=0, init=False)
+
+    async def play(self) -> Finish:
+        """Plays the match to its end, or to the agent's, and scores it."""
+        try:
+            reason = await self._play()
+        except AgentStopped as stopped:
+            reason = stopped.reason
+        if reason is FinishReason.TURN_LIMIT:
+            self.match.game.stop()
+        return self._finish(reason)
+
+    async def _play(self) -> FinishReason:
+        guessing = Conversation("guess", self.explain_rules)
+        acting = Conversation("act", self.explain_rules)
+        while not self.match.over:
+            if self.match.game.asserting:
+                await self._guess(guessing)
+                continue
+            move = await self._tried(acting, prompt.act_state(self.match))
+            if isinstance(move, Refused):
+                return FinishReason.INVALID_ACTION if move.parsed else FinishReason.INVALID_FORMAT
+            self.match.play(move)
+        return FinishReason.COMPLETED
+
+    async def _guess(self, conversation: Conversation) -> None:
+        move = await self._tried(conversation, prompt.guess_state(self.match))
+        if isinstance(move, Refused):
+            self.match.play(Pass())
+            return
+        phase = len(self.match.phases)
+        self.match.play(move)
+        self.guesses += 1
+        self.right_guesses += self.match.phases[phase].right
+
+    async def _tried(self, conversation: Conversation, state: str) -> Move | Refused:
+        """The first accepted reply of up to five; a refusal says whether any of them was JSON."""
+        parsed, asked = False, state
+        for _ in range(TRIES):
+            if self.calls == self.max_calls:
+                raise AgentStopped(FinishReason.TURN_LIMIT)
+            self.calls += 1
+            action = await self.agent.act(conversation.ask(asked))
+            move = self._read(conversation.name, action.content)
+            if not isinstance(move, Refused):
+                conversation.accept(asked, action.content)
+                return move
+            parsed = parsed or move.parsed
+            if self.match.setup.profile == "strict":
+                asked = state + prompt.correction(move.why)
+        return Refused(parsed, "no reply was accepted")
+
+    def _read(self, conversation: str, text: str) -> Move | Refused:
+        if conversation == "guess":
+            return read_guess(text, STANDARD_TEAM, self.match.refusal)
+        return read_action(text, STANDARD_TEAM, self.match.view().targets(), self.match.refusal)
+
+    def _finish(self, reason: FinishReason) -> Finish:
+        setup, game = self.match.setup, self.match.game
+        decided = reason in (FinishReason.COMPLETED, FinishReason.TURN_LIMIT)
+        win = won(game.winner, setup.seat, setup.profile) if decided else 0.0
+        damage = self.match.damage()
+        metrics = {
+            "win": win,
+            "damage": float(damage),
+            "calls": float(self.calls),
+            "phases": float(len(self.match.phases)),
+            "guesses": float(self.guesses),
+            "right_guesses": float(self.right_guesses),
+        }
+        return Finish(
+            reason=reason,
+            score=score(win, damage / ALL_HP),
+            metrics=metrics,
+            detail={
+                "opponent": setup.opponent,
+                "seat": setup.seat,
+                "stage": setup.stage,
+                "legacy_agent_bugs": setup.legacy_agent_bugs,
+                "trajectory": self.match.trajectory(),
+                "replay": tell(self.match, reason),
+            },
+        )
+
+
+def won(winner: int | None, seat: int, profile: Profile) -> float:
+    """What a decided game is worth: 1, 0, and for a draw a half; in `compat` it counts as a win of player 1."""
+    if winner is None:
+        return float(seat == 1) if profile == "compat" else 0.5
+    return float(winner == seat)
+
+
+def score(win_rate: float, damage_rate: float) -> float:
+    """The main metric of a game, or of many, from 0 to 1."""
+    return 0.7 * win_rate + min(0.3, 0.3 * damage_rate)

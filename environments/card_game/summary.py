@@ -1,0 +1,45 @@
+"""The metrics of many games: win rate and damage rate, by opponent and seat (AgentBench v0.2, card_game)."""
+
+from collections.abc import Sequence
+
+from environments.card_game.opponents import NAMES
+from environments.card_game.session import ALL_HP, score
+from environments.types import Finish, Summary
+
+COVERAGE = "Rates are over scored games; a fault is owed again and enters none, in every profile."
+WORDING = "The rules say in our own words what the published prompts say; the reply forms are the same."
+SEATS = "Player 0 has the better seat; each opponent is met from both."
+
+
+def summarize(finishes: Sequence[Finish], legacy_agent_bugs: bool) -> Summary:
+    """All metrics; those of an opponent, seat or stage without scored games are left out."""
+    scored = [finish for finish in finishes if finish.score is not None]
+    stages = [of for stage in (1, 2) if (of := [finish for finish in scored if finish.detail.get("stage") == stage])]
+    metrics = {name: _mean([_rates(stage)[name] for stage in stages]) for name in ("win_rate", "damage_rate", "score")}
+    if len(stages) == 2:
+        for stage, games in enumerate(stages, 1):
+            metrics |= {f"stage{stage}_{name}": value for name, value in _rates(games).items()}
+    for opponent in NAMES:
+        for seat in (0, 1):
+            games = [
+                finish for finish in scored if (finish.detail["opponent"], finish.detail["seat"]) == (opponent, seat)
+            ]
+            if games:
+                metrics[f"{opponent}_seat{seat}_win_rate"] = _rates(games)["win_rate"]
+                metrics[f"{opponent}_seat{seat}_damage_rate"] = _rates(games)["damage_rate"]
+    guesses = sum(finish.metrics["guesses"] for finish in scored)
+    if guesses:
+        metrics["right_guess_rate"] = sum(finish.metrics["right_guesses"] for finish in scored) / guesses
+    metrics |= {"requested": float(len(finishes)), "scored": float(len(scored))}
+    switch = f"legacy_agent_bugs: {str(legacy_agent_bugs).lower()}."
+    return Summary(primary="score", metrics=metrics, notes=(switch, SEATS, COVERAGE, WORDING))
+
+
+def _rates(games: Sequence[Finish]) -> dict[str, float]:
+    win_rate = _mean([game.metrics["win"] for game in games])
+    damage_rate = _mean([game.metrics["damage"] / ALL_HP for game in games])
+    return {"win_rate": win_rate, "damage_rate": damage_rate, "score": score(win_rate, damage_rate)}
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values) if values else 0.0
