@@ -104,7 +104,7 @@ class Limits(Value):
     trial: TrialLimits = TrialLimits()
     run: RunLimits = RunLimits()
     attempts: int = Field(default=3, ge=1, le=100)
-    """Tries at a trial, per run or resume, that get no further than before, until it is left unscored with its cause."""
+    """Tries at a trial, per run or resume, that get no further than the last, until it is left unscored."""
     patience_s: float = Field(default=60, gt=0)
     """How long to wait for a part that is gone (controller, the last worker of a task) before giving its trials up."""
 
