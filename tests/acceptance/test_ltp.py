@@ -4,7 +4,12 @@ import asyncio
 import hashlib
 import json
 import random
-from collections.abc import AsyncIterator, Callable, Sequence
+import threading
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import ExitStack
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import httpx
@@ -24,8 +29,9 @@ from environments.lateral_thinking.policies import asking
 from environments.lateral_thinking.reply_cache import ReplyCache
 from environments.lateral_thinking.wording import WORDINGS
 from environments.types import Action, Finish, FinishReason, Observation
+from tests.e2e.proctor import TOKEN, begin, proctor, rows, server
 from tests.scripted_server import Script, reply, scripted_server
-from tests.support import SHARED_DATA
+from tests.support import ROOT, SHARED_DATA
 
 LTP = SHARED_DATA / "ltp"
 FORECAST = "Is it about yesterday's weather forecast on television?"
@@ -467,3 +473,104 @@ async def test_a_question_of_100_000_characters_is_cut_before_it_goes_to_the_hos
         await finish_of(judged(url, hand_made, tmp_path / "cache"), "雪" * 100_000, ContextLimitExceeded())
     (body,) = bought
     assert json.loads(body)["messages"][-1]["content"].count("雪") == 2_000
+
+
+# The whole service, as processes.
+
+
+class HostModel(ThreadingHTTPServer):
+    """An OpenAI-compatible host model that answers by the hash of what it is asked; keeps every request."""
+
+    def __init__(self) -> None:
+        self.bought: list[bytes] = []
+        super().__init__(("127.0.0.1", 0), HostModelHandler)
+
+
+class HostModelHandler(BaseHTTPRequestHandler):
+    """One request."""
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        assert isinstance(self.server, HostModel)
+        self.server.bought.append(body)
+        dice = hashlib.sha256(body).digest()[0]
+        text = ("Yes, so it is", "no", "Irrelevant", "Perhaps")[dice % 4]
+        choice = {"message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
+        answer = json.dumps({"choices": [choice]}).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(answer)))
+        self.end_headers()
+        self.wfile.write(answer)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Silence."""
+
+
+@pytest.fixture
+def host_model() -> Iterator[HostModel]:
+    with HostModel() as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+JUDGED_PLAN = """\
+name: judged
+agents: [{{name: naive, builtin: naive, endpoint: "{agents}", concurrency: 4}}]
+tasks:
+  - name: ltp
+    environment: ltp
+    data: {data}
+    parameters: {{host: {{model: judge, base_url: "{host}"}}, cache: {cache}}}
+"""
+
+
+def test_client_and_worker_killed_in_mid_game_change_nothing_and_no_reply_is_bought_twice(
+    tmp_path: Path, host_model: HostModel
+) -> None:
+    key = {"OPENAI_API_KEY": TOKEN}
+    data = ROOT / "environments" / "lateral_thinking" / "samples" / "english.yaml"
+    host = f"http://127.0.0.1:{host_model.server_port}/v1"
+
+    def plan(name: str, agents: str) -> str:
+        text = JUDGED_PLAN.format(agents=agents, data=data, host=host, cache=tmp_path / name)
+        (tmp_path / f"{name}.yaml").write_text(text)
+        return f"{name}.yaml"
+
+    with ExitStack() as stack:
+        offered = plan("offered", "http://127.0.0.1:9")
+        agents = stack.enter_context(server("agents", f"--tasks={offered}", cwd=tmp_path))
+        whole = proctor("run", plan("whole", agents.url), "-q", "--name=whole", cwd=tmp_path, **key)
+        assert whole.returncode == 0, whole.stdout + whole.stderr
+        needed = Counter(host_model.bought)
+        assert max(needed.values()) == 1
+        host_model.bought.clear()
+
+        killed = plan("killed", agents.url)
+        controller = stack.enter_context(server("controller", cwd=tmp_path))
+        worker = [server("worker", f"--tasks={killed}", f"--controller={controller.url}", cwd=tmp_path) for _ in "12"]
+        first = stack.enter_context(worker[0])
+        option = f"--set=controller={controller.url}"
+        client = begin("run", killed, "--name=killed", option, cwd=tmp_path, **key)
+        wait_for(host_model, len(needed) // 4)
+        client.kill()
+        client.communicate()
+        client = begin("resume", "killed", option, cwd=tmp_path, **key)
+        wait_for(host_model, len(needed) // 2)
+        first.kill()
+        stack.enter_context(worker[1])
+        _, errors = client.communicate(timeout=200)
+        assert client.returncode == 0, errors
+    again = Counter(host_model.bought)
+    assert again.keys() == needed.keys()
+    assert again.total() - len(again) <= 8, "only what was under way at a kill may be bought again"
+    assert rows("killed", tmp_path) == rows("whole", tmp_path)
+
+
+def wait_for(host_model: HostModel, requests: int) -> None:
+    deadline = time.monotonic() + 100
+    while len(host_model.bought) < requests:
+        assert time.monotonic() < deadline, len(host_model.bought)
+        time.sleep(0.01)
