@@ -16,6 +16,7 @@ install_packages() {
     command -v mariadbd >/dev/null || missing+=(mariadb-server)
     compgen -G '/usr/lib/postgresql/*/bin/postgres' >/dev/null || missing+=(postgresql)
     compgen -G '/usr/lib/*/faketime/libfaketimeMT.so.1' >/dev/null || missing+=(faketime)
+    command -v virtuoso-t >/dev/null || missing+=(virtuoso-opensource-7-bin)
     command -v debootstrap >/dev/null || missing+=(debootstrap)
     command -v dockerd >/dev/null || missing+=(docker.io)
     ((${#missing[@]})) || return 0

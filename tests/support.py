@@ -21,6 +21,7 @@ def missing(part: str) -> str | None:
         "mariadb": _mariadb,
         "postgresql": _postgresql,
         "shared": _shared,
+        "virtuoso": _virtuoso,
     }[part]()
 
 
@@ -53,6 +54,12 @@ def _faketime() -> str | None:
     if FAKETIME:
         return None
     return "no libfaketime; install faketime, or run `make test` as root, which does"
+
+
+def _virtuoso() -> str | None:
+    if program("virtuoso-t") and program("isql-vt"):
+        return None
+    return "no Virtuoso; install virtuoso-opensource-7-bin, or run `make test` as root, which does"
 
 
 def _shared() -> str | None:

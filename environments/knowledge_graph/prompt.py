@@ -15,8 +15,8 @@ _SHOWN_CALL = 500
 
 INSTRUCTION = f"""\
 You answer questions with the help of a knowledge graph, of which you can see only a part at a time. You have the \
-tools below. A variable stands for a set of entities, written #0, #1, ... in the order in which they were made; it need \
-not be listed for you to go on with it.
+tools below. A variable stands for a set of entities, written #0, #1, ... in the order in which they were made; it \
+need not be listed for you to go on with it.
 
 get_relations(variable: var) -> list of relations
 A variable is a set of entities, or a single one. This lists the relations that lead away from its members, so that \
