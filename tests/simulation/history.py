@@ -7,7 +7,7 @@ import logging
 import random
 import secrets
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from unittest import mock
@@ -38,7 +38,7 @@ from tests.simulation.game import DRIFT, SALTS, WITNESS, Chain, Truth, truths
 from tests.simulation.ledger import Key, Ledger
 from tests.simulation.loop import NOBODY, NothingLeft, Process, State, VirtualLoop, current
 from tests.simulation.network import CALM, Client, Network, serving
-from tests.simulation.setting import Fault, Setting, draw
+from tests.simulation.setting import KINDS, Fault, Setting, draw
 
 SETTLE_S = WORKER_LEASE_S + 2.0
 """So long after the last fault, and the last late message, everybody has found everybody again."""
@@ -52,9 +52,9 @@ up to 45 s each at worst, of which the lease sees only the clean-up."""
 class History:
     """What a seed stands for, happening."""
 
-    def __init__(self, seed: int, store: Store, tell: Callable[[str], None] = lambda _: None) -> None:
+    def __init__(self, seed: int, store: Store, tell: Callable[[str], None], kinds: Sequence[str]) -> None:
         self.rng = random.Random(f"history {seed}")
-        self.setting: Setting = draw(self.rng)
+        self.setting: Setting = draw(self.rng, kinds)
         self.loop = VirtualLoop()  # type: ignore[abstract]
         self._store, self._tell = store, tell
         self._digest = hashlib.blake2b(digest_size=8)
@@ -454,10 +454,12 @@ def _patched(history: History) -> Iterator[None]:
             random.setstate(chance)
 
 
-def simulate(seed: int, tell: Callable[[str], None] = lambda _: None) -> tuple[list[str], str]:
+def simulate(
+    seed: int, tell: Callable[[str], None] = lambda _: None, kinds: Sequence[str] = KINDS
+) -> tuple[list[str], str]:
     """The invariants that a seed's history broke, and the history's digest."""
     with empty_store(f"s{seed}") as rows:
-        history = History(seed, rows, tell)
+        history = History(seed, rows, tell, kinds)
         return history.play(), history.digest()
 
 

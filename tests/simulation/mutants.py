@@ -1,6 +1,7 @@
 """Bugs to plant, each as what it replaces: a simulation that doesn't notice them proves nothing."""
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from environments.types import Finish, FinishReason, Observation
@@ -9,10 +10,10 @@ from eval_client.attempt import AttemptEnd, Outcome
 from eval_client.retry import AttemptPolicy
 from eval_client.runner import Runner
 from eval_client.store import Store
-from task_server.controller import Controller
 from task_server.placement import Placement
 from task_server.sessions import Sessions
 from task_server.turns import Lease, Reply, Turns
+from tests.simulation.setting import KINDS
 
 
 class Mutant(NamedTuple):
@@ -22,13 +23,15 @@ class Mutant(NamedTuple):
     owner: Any
     name: str
     value: Any
-    caught: str
-    """How one of the problems begins that give it away."""
+    caught: str | tuple[str, ...]
+    """The invariant that gives it away, or those that may."""
+    kinds: Sequence[str] = KINDS
+    """Faults that it has to do with, where others only seldom bring it out."""
 
 
+NEVER_FREE = ("I3", "no progress")
 _settle, _turn = Runner._settle, Runner._turn
 _replied = Turns.replied
-_controller = Controller.__init__
 
 
 async def _settle_twice(self: Runner, *args: Any) -> None:
@@ -49,10 +52,6 @@ def _apply_again(self: Turns, turn: int, reply: Reply) -> tuple[Turns, bool]:
     return _replied(self, turn, reply)
 
 
-def _settled_at_once(self: Controller, *args: Any, **options: Any) -> None:
-    _controller(self, *args, **{**options, "settle_s": 0.0})
-
-
 def _score_zero(outcome: Outcome, reason: FinishReason, error: object) -> AttemptEnd:
     return AttemptEnd(outcome=Outcome.FINISHED, finish=Finish(reason=FinishReason.INVALID_ACTION, score=0.0))
 
@@ -63,14 +62,13 @@ def _forget_only(self: Sessions, session_id: str) -> None:
 
 MUTANTS = (
     Mutant("a finish is written twice", Runner, "_settle", _settle_twice, "I1"),
-    Mutant("a session's lease never ends", Lease, "expired", lambda self, now: False, "I3"),
-    Mutant("a replay is taken whatever it observes", Observation, "digest", lambda self: "0", "I6"),
+    Mutant("a session's lease never ends", Lease, "expired", lambda self, now: False, NEVER_FREE, ["kill client"]),
+    Mutant("a replay is taken whatever it observes", Observation, "digest", lambda self: "0", "I6", ["kill worker"]),
     Mutant("an answer is sent on before it is durable", Runner, "_turn", _write_meanwhile, "I5"),
     Mutant("a repeated turn is applied again", Turns, "replied", _apply_again, "I5"),
     Mutant("placement forgets who holds a session", Placement, "_holder", lambda self, session: None, "I5"),
-    Mutant("a controller places before it knows its workers", Controller, "__init__", _settled_at_once, "I5"),
     Mutant("attempts have no bound", AttemptPolicy, "wait_s", lambda self, made, chance: chance, "I4"),
     Mutant("a fault is scored as zero", attempt, "_fault", _score_zero, "I6"),
     Mutant("a resumed run forgets its journal", Store, "journal", lambda self, trial: (0, [], (0, 0)), "I2"),
-    Mutant("an ended session plays on", Sessions, "_drop", _forget_only, "I5"),
+    Mutant("an ended session plays on", Sessions, "_drop", _forget_only, ("I3", "I5")),
 )

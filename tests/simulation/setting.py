@@ -1,6 +1,7 @@
 """What a seed stands for: a plan, servers for it, and what befalls them when."""
 
 import random
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from environments.definition import TaskDefinition
@@ -66,10 +67,10 @@ KINDS = (
 )
 
 
-def draw(rng: random.Random) -> Setting:
+def draw(rng: random.Random, kinds: Sequence[str] = KINDS) -> Setting:
     """A history; each takes only a few kinds of faults, so that each kind is met in quiet and in company."""
     lone = rng.random() < 0.15
-    faults, quiet_at = _faults(rng)
+    faults, quiet_at = _faults(rng, kinds)
     definitions = tuple(_task(rng, f"t{n}") for n in range(rng.choice([1, 1, 2])))
     slow_s = rng.choice([1.0, 5.0, 40.0])
     weather = Weather(
@@ -95,9 +96,9 @@ def draw(rng: random.Random) -> Setting:
     )
 
 
-def _faults(rng: random.Random) -> tuple[tuple[Fault, ...], float]:
+def _faults(rng: random.Random, allowed: Sequence[str]) -> tuple[tuple[Fault, ...], float]:
     span_s = rng.choice([3.0, 6.0, 12.0])
-    kinds = rng.sample(KINDS, rng.randint(1, 4))
+    kinds = rng.sample(allowed, min(len(allowed), rng.randint(1, 4)))
     faults = [
         Fault(
             at=rng.uniform(0.0, span_s),
