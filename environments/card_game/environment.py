@@ -61,17 +61,17 @@ class CardGame(Environment):
         return hashlib.blake2b(content, digest_size=16).hexdigest()
 
     async def play(self, sample: str, agent: Agent, seed: int = 0) -> Finish:
-        match = Match(self._setup(sample), seed)
+        match = Match(self.setup(sample), seed)
         return await Session(match, agent, self.explain_rules, self.max_agent_calls).play()
 
     def reference(self, sample: str, seed: int = 0) -> Policy:
-        return policies.reference(self._setup(sample), seed)
+        return policies.reference(self.setup(sample), seed)
 
     def naive(self, sample: str, seed: int = 0) -> Policy:
-        return policies.blind_aoe(self._setup(sample), seed)
+        return policies.blind_aoe(self.setup(sample), seed)
 
     def random(self, sample: str, seed: int = 0) -> Policy:
-        return policies.random_agent(self._setup(sample), seed)
+        return policies.random_agent(self.setup(sample), seed)
 
     def summarize(self, finishes: Sequence[Finish]) -> Summary:
         return summarize(finishes, self.legacy_agent_bugs)
@@ -103,7 +103,8 @@ class CardGame(Environment):
         ]
         return {setup.sample: setup for setup in setups}
 
-    def _setup(self, sample: str) -> Setup:
+    def setup(self, sample: str) -> Setup:
+        """What a sample's id stands for. Raises ValueError where there is none of this id."""
         if sample not in self._setups:
             raise ValueError(f"no sample {sample!r}; ids look like {next(iter(self._setups))}")
         return self._setups[sample]
