@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 MAX_CALLS = 100
 """Names before a parenthesis that are tried in one line."""
+MAX_ARGUMENTS = 8
+"""Arguments that are told apart; no tool takes as many."""
 _ANSWER = re.compile(r"(?:Find|Final) Answer: #(\d+)")
 _ACTION = re.compile(r"Action.*?:")
 _CALL = re.compile(r"\b(\w++)\(")
@@ -72,7 +74,9 @@ def _call(function: str, line: str, start: int, position: int, names: Sequence[s
     else:
         end = line.find(")", position)
         inner = line[position:end]
-        arguments = [part.strip() for part in inner.split(",")] if end >= 0 and inner.strip() else None
+        arguments = (
+            [part.strip() for part in inner.split(",", MAX_ARGUMENTS - 1)] if end >= 0 and inner.strip() else None
+        )
     if arguments is None:
         return Call(function, line[start:], None)
     return Call(function, line[start : end + 1], tuple(_PREFIX.sub("", argument, count=1) for argument in arguments))
@@ -81,12 +85,11 @@ def _call(function: str, line: str, start: int, position: int, names: Sequence[s
 def _scan(line: str, position: int, names: Sequence[str]) -> tuple[list[str] | None, int]:
     """The arguments from a position to the closing parenthesis, and where that stands; whole names come first."""
     arguments: list[str] = []
-    while position < len(line):
+    while position < len(line) and len(arguments) < MAX_ARGUMENTS:
         argument, position = _argument(line, position, names)
-        if argument:
-            arguments.append(argument)
+        arguments.append(argument)
         if line[position : position + 1] == ")":
-            return arguments or None, position
+            return (arguments if any(arguments) else None), position
         position += 1
     return None, position
 
@@ -99,8 +102,9 @@ def _argument(line: str, position: int, names: Sequence[str]) -> tuple[str, int]
     for name in names:
         for quote in _QUOTES:
             end = position + len(name) + 2 * len(quote)
-            if line.startswith(quote + name + quote, position) and line[_skip(line, end) :][:1] in (",", ")"):
-                return name, _skip(line, end)
+            after = _skip(line, end)
+            if line.startswith(quote + name + quote, position) and line[after : after + 1] in (",", ")"):
+                return name, after
     ends = [end for end in (line.find(",", position), line.find(")", position)) if end >= 0]
     end = min(ends, default=len(line))
     return line[position:end].strip().strip("\"'"), end
