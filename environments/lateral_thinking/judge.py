@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 import re
 from collections.abc import Sequence
+from weakref import WeakValueDictionary
 
 import httpx
 import pydantic_core
@@ -32,13 +33,18 @@ class Judge:
         self._model = ChatModel(config, client)
         self._cache = cache
         self._sampling: dict[str, JsonValue] = {"temperature": 0, **config.sampling}
+        self._asking: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        """By prompt, so that sessions that ask the same at once buy it once."""
 
     async def ask(self, messages: Sequence[Message]) -> str:
         """The model's reply to a prompt, stripped. Raises EnvironmentFault where none can be had."""
         key = self._key(messages)
-        kept = self._cache.get(key)
-        if kept is not None:
-            return kept
+        lock = self._asking.setdefault(key, asyncio.Lock())
+        async with lock:
+            kept = self._cache.get(key)
+            return kept if kept is not None else await self._buy(key, messages)
+
+    async def _buy(self, key: str, messages: Sequence[Message]) -> str:
         said = "nothing"
         for _ in range(TRIES):
             completion = await self._complete(messages)
