@@ -300,7 +300,7 @@ async def test_reference_policies_come_near_their_wanted_rates() -> None:
         samples = [sample for sample in environment.samples() if sample.startswith(f"{opponent}-seat{seat}-")]
         finishes = [await played(environment, sample, policy(environment.setup(sample), 0)) for sample in samples]
         assert {finish.reason for finish in finishes} == {FinishReason.COMPLETED}
-        assert sum(finish.metrics["win"] for finish in finishes) / 400 == pytest.approx(rate, abs=0.06)
+        assert sum(finish.metrics["win"] for finish in finishes) / 400 == pytest.approx(rate, abs=0.08)
 
 
 async def test_blind_aoe_speaks_only_legal_moves() -> None:
