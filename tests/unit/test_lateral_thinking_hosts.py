@@ -1,13 +1,17 @@
 """The two hosts: what the lexical one says, how a model's answers are read, and what is kept of them."""
 
+import asyncio
 from pathlib import Path
 
+import httpx
 import pytest
 
 from environments.base import EnvironmentFault
+from environments.chat import ChatConfig
 from environments.lateral_thinking.dataset import Language, Puzzle
 from environments.lateral_thinking.host import Answer, Profile
 from environments.lateral_thinking.host_prompt import answer_prompt, contains_prompt, merge_prompt
+from environments.lateral_thinking.judge import Judge
 from environments.lateral_thinking.lexical_host import LexicalHost
 from environments.lateral_thinking.model_host import read_answer
 from environments.lateral_thinking.reply_cache import ReplyCache
@@ -103,3 +107,19 @@ def test_a_folder_that_cannot_be_one_is_a_fault_that_names_the_parameter(tmp_pat
     (tmp_path / "file").write_text("")
     with pytest.raises(EnvironmentFault, match="set `cache` to another folder"):
         ReplyCache(tmp_path / "file" / "cache").open()
+
+
+async def test_sessions_that_ask_the_same_at_once_buy_it_once(tmp_path: Path) -> None:
+    bought: list[bytes] = []
+
+    def handle(request: httpx.Request) -> httpx.Response:
+        bought.append(request.content)
+        return httpx.Response(200, json={"choices": [{"message": {"content": f"reply {len(bought)}"}}]})
+
+    cache = ReplyCache(tmp_path)
+    cache.open()
+    async with httpx.AsyncClient(transport=httpx.MockTransport(handle)) as client:
+        judge = Judge(ChatConfig(base_url="http://host/v1", model="judge"), client, cache)
+        one, other = merge_prompt("en", ["a", "b"]), merge_prompt("en", ["a", "c"])
+        replies = await asyncio.gather(judge.ask(one), judge.ask(one), judge.ask(other))
+    assert (replies[0] == replies[1] != replies[2], len(bought)) == (True, 2)
