@@ -12,7 +12,7 @@ from environments.types import Action, Message
 
 _LISTING = re.compile(r"Observation: \[(.*)\]")
 _SUBJECT = re.compile(r"get_relations\((.*)\)")
-_VARIABLE = re.compile(r"Observation: variable #(\d+)")
+_VARIABLE = re.compile(r"Observation: variable #\d+, which (.*)")
 _WORD = re.compile(r"[a-z]{3,}")
 _HOPS = 3
 """Variables the random policy makes on average, about."""
@@ -27,23 +27,26 @@ def reference(entry: Entry) -> Policy:
             return Action(content="I give up.")
         if seen.replies < len(entry.actions):
             return call(entry.actions[seen.replies])
-        return answer(len(seen.variables) - 1)
+        return answer(len(seen.types) - 1)
 
     return act
 
 
 def naive(entry: Entry) -> Policy:
-    """One hop from the first entity, by the relation that shares most words with the question."""
+    """One hop from each of two entities, by the relation most like the question; intersects what is of one type."""
     words = set(_WORD.findall(entry.question.casefold()))
+    starts = _starts(entry)[:2]
 
     def act(_: str, transcript: Sequence[Message]) -> Action:
         seen = _seen(entry, transcript)
-        if seen.variables:
-            return answer(0)
-        if not seen.relations:
-            return call(f"get_relations({_starts(entry)[seen.replies % len(_starts(entry))]})")
-        best = max(seen.relations, key=lambda relation: len(words & set(_WORD.findall(relation))))
-        return call(f"get_neighbors({seen.subject},{best})")
+        if seen.relations:
+            best = max(seen.relations, key=lambda relation: len(words & set(_WORD.findall(relation))))
+            return call(f"get_neighbors({seen.subject},{best})")
+        if seen.replies < 2 * len(starts):
+            return call(f"get_relations({starts[seen.replies // 2]})")
+        if len(seen.types) == 2 and seen.types[0] == seen.types[1]:
+            return call("intersection(#0,#1)")
+        return answer(len(seen.types) - 1)
 
     return act
 
@@ -56,9 +59,9 @@ def chance(entry: Entry, seed: int) -> Policy:
         dice = random.Random(f"{entry.id}:{seed}:{seen.replies}")
         if seen.relations:
             return call(f"get_neighbors({seen.subject},{dice.choice(seen.relations)})")
-        if seen.variables and dice.random() < 1 / _HOPS:
-            return answer(dice.choice(seen.variables))
-        starts = [*_starts(entry), *(f"#{number}" for number in seen.variables)]
+        if seen.types and dice.random() < 1 / _HOPS:
+            return answer(dice.randrange(len(seen.types)))
+        starts = [*_starts(entry), *(f"#{number}" for number in range(len(seen.types)))]
         return call(f"get_relations({dice.choice(starts)})")
 
     return act
@@ -69,7 +72,8 @@ class _Seen(NamedTuple):
 
     replies: int
     told: str
-    variables: tuple[int, ...]
+    types: tuple[str, ...]
+    """Of the variables made so far."""
     subject: str
     relations: tuple[str, ...]
     """Those just listed, of the subject."""
@@ -83,7 +87,7 @@ def _seen(entry: Entry, transcript: Sequence[Message]) -> _Seen:
     return _Seen(
         replies=sum(message.role == "assistant" for message in own),
         told=told,
-        variables=tuple(int(made[1]) for message in own if (made := _VARIABLE.match(message.content))),
+        types=tuple(made[1] for message in own if (made := _VARIABLE.match(message.content))),
         subject=subject[1] if subject else "",
         relations=tuple(filter(None, listed[1].split(", "))) if listed and subject else (),
     )

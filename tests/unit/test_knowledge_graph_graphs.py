@@ -8,6 +8,7 @@ from environments.base import EnvironmentFault
 from environments.knowledge_graph.environment import SAMPLES
 from environments.knowledge_graph.graphs import EmbeddedGraph
 from environments.knowledge_graph.ontology import load
+from environments.knowledge_graph.programs import NAMESPACE
 
 NAMES = "SELECT ?n FROM <urn:proctor:isles> WHERE { ?x <http://rdf.freebase.com/ns/type.object.name> ?n }"
 QUADS = SAMPLES / "graph.nq"
@@ -59,9 +60,12 @@ async def test_the_lifespan_leaves_no_thread() -> None:
     assert not any(thread.is_alive() for thread in threads)
 
 
-async def test_distractors_add_relations_and_change_none() -> None:
-    everything = "SELECT ?o WHERE { GRAPH ?g { ?s ?p ?o } }"
-    plain = await column(QUADS, everything)
-    graph = EmbeddedGraph(QUADS, 30.0, 100, load(SAMPLES / "ontology"))
+async def test_distractors_add_relations_and_change_none(tmp_path: Path) -> None:
+    one, town, two = (f"<{NAMESPACE}{name}>" for name in ("m.1", "isles.island.towns", "m.2"))
+    (tmp_path / "graph.nq").write_text(f"{one} {town} {two} <urn:g> .\n")
+    graph = EmbeddedGraph(tmp_path / "graph.nq", 30.0, 2, load(SAMPLES / "ontology"))
     async with graph.lifespan():
-        assert sorted(await graph.column(everything, 10_000)) == sorted(plain)  # all relations are in use there
+        relations = await graph.column(f"SELECT ?p FROM <urn:g> WHERE {{ {one} ?p ?o }}", 100)
+        assert sorted(relations) == [f"{NAMESPACE}isles.island.lighthouses", f"{NAMESPACE}isles.island.towns"]
+        assert len(await graph.column(f"SELECT ?p FROM <urn:g> WHERE {{ {two} ?p ?o }}", 100)) == 2
+        assert await graph.column(f"SELECT ?o FROM <urn:g> WHERE {{ {one} {town} ?o }}", 100) == (f"{NAMESPACE}m.2",)
