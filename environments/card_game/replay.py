@@ -10,7 +10,7 @@ from environments.types import FinishReason
 _BAR = 8
 _PASSIVES = {
     "deflect": "shares its damage with its mates",
-    "counter": "is nearly or quite dead, and a mate strikes back for 30",
+    "counter": "is nearly or quite dead: its mates strike back, 30 each",
 }
 """What the passives of the standard team do."""
 Standing = tuple[tuple[int, ...], ...]
@@ -27,7 +27,7 @@ def tell(match: Match, reason: FinishReason) -> str:
     for phase in match.phases:
         name, other = names[phase.player], names[1 - phase.player]
         if isinstance(phase.move, Assert):
-            lines.append(_guess(phase, name, other))
+            lines += [_guess(phase, name, other), *_deaths(phase, before, names)]
         elif not isinstance(phase.move, Pass):
             turn += 1
             lines += [f"{turn}. {_action(phase, name, other)}"]
@@ -75,6 +75,10 @@ def _happenings(phase: Phase, before: Standing, names: Sequence[str]) -> Iterato
         if changes:
             yield f"{name}: " + ", ".join(changes)
     yield from dict.fromkeys(_passive(event, names) for event in phase.events if event.kind in _PASSIVES)
+    yield from _deaths(phase, before, names)
+
+
+def _deaths(phase: Phase, before: Standing, names: Sequence[str]) -> Iterator[str]:
     for player, name in enumerate(names):
         for position, (then, now) in enumerate(zip(before[player], phase.hp[player], strict=True)):
             if then > 0 >= now:
