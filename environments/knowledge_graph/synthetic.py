@@ -3,6 +3,7 @@
 `python -m environments.knowledge_graph.synthetic DATA ONTOLOGY > graph.nq` writes a graph for each sample of a file.
 """
 
+import argparse
 import random
 import re
 import sys
@@ -156,13 +157,20 @@ def _escaped(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\r", "\\r")
 
 
-def main(data: str, ontology: str) -> None:
+def main(data: Path, ontology: Path) -> None:
     """Writes a graph in N-Quads: for each sample of a file a named graph `urn:sample:<qid>`."""
-    known = schema.load(Path(ontology))
-    for number, entry in enumerate(load(Path(data)).values()):
+    known = schema.load(ontology)
+    for number, entry in enumerate(load(data).values()):
         for triple in graph(entry, known, number):
             sys.stdout.write(f"{triple} <urn:sample:{entry.id}> .\n")
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    parser = argparse.ArgumentParser(prog="python -m environments.knowledge_graph.synthetic", description=__doc__)
+    parser.add_argument("data", type=Path, help="a file of samples with gold actions")
+    parser.add_argument("ontology", type=Path, help="the folder of the ontology")
+    arguments = parser.parse_args()
+    try:
+        main(arguments.data, arguments.ontology)
+    except ValueError as error:
+        parser.error(str(error))
