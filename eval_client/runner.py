@@ -87,7 +87,7 @@ class Runner:
         self._store, self._journal, self._server, self._end_session = store, journal, server, end_session
         self._policy = AttemptPolicy(plan.limits.attempts)
         self._owed: dict[Pair, deque[_Owed]] = {}
-        self._playing: dict[int, asyncio.Task[None]] = {}
+        self._playing: set[asyncio.Task[None]] = set()
         self._sessions: dict[str, str] = {}
         self._pausing = 0
         self._idle = asyncio.Event()
@@ -194,11 +194,11 @@ class Runner:
     def _start(self, pair: Pair, owed: _Owed) -> None:
         self.progress.running[pair] = self.progress.running.get(pair, 0) + 1
         task = asyncio.create_task(self._play(pair, owed), name=f"trial {owed.trial.id}")
-        self._playing[owed.trial.id] = task
-        task.add_done_callback(lambda _: self._ended(pair, owed.trial.id, task))
+        self._playing.add(task)
+        task.add_done_callback(lambda _: self._ended(pair, task))
 
-    def _ended(self, pair: Pair, trial: int, task: asyncio.Task[None]) -> None:
-        del self._playing[trial]
+    def _ended(self, pair: Pair, task: asyncio.Task[None]) -> None:
+        self._playing.discard(task)
         self.progress.running[pair] -= 1
         self.flow.release(pair)
         if not task.cancelled() and (error := task.exception()) is not None:
@@ -319,7 +319,7 @@ class Runner:
                 waiting.clear()
 
     async def _abandon(self) -> None:
-        playing = list(self._playing.values())
+        playing = list(self._playing)
         for task in playing:
             task.cancel()
         await asyncio.gather(*playing, return_exceptions=True)
