@@ -132,6 +132,20 @@ async def test_a_journal_begun_anew_counts_what_the_old_one_paid(store: Store, j
     assert store.spent() == {trial.agent: (30, 3)}
 
 
+async def test_a_diverged_attempt_that_was_the_last_leaves_a_new_journal_to_resume_with(
+    store: Store, journal: Journal
+) -> None:
+    ended, given_up, *_ = store.owed()
+    fault = Finish.fault(FinishReason.TASK_ERROR, "why")
+    for trial in (ended, given_up):
+        await journal.begin(trial, 1, 0, f"{trial.id:032}")
+        await journal.turn(trial, 0, turn(1))
+    await journal.finish(ended, 1, "w", fault, Cost(1, 10, 1, 1.0), outcome="diverged")
+    await journal.end(given_up, 1, "diverged", "why", "w")
+    await journal.finish(given_up, 1, None, fault, Cost(1, 10, 1, 1.0))
+    assert store.journal(ended.id) == store.journal(given_up.id) == (1, [], (10, 1))
+
+
 async def test_the_same_turn_is_journalled_once(store: Store, journal: Journal) -> None:
     trial = store.owed()[0]
     await journal.begin(trial, 1, 0, "0" * 32)
