@@ -69,17 +69,21 @@ def read(reply: str, names: Sequence[str] = ()) -> Answer | Calls | NoAction:
 
 
 def _call(function: str, line: str, start: int, position: int, names: Sequence[str]) -> Call:
-    if names:
-        arguments, end = _scan(line, position, names)
-    else:
-        end = line.find(")", position)
-        inner = line[position:end]
-        arguments = (
-            [part.strip() for part in inner.split(",", MAX_ARGUMENTS - 1)] if end >= 0 and inner.strip() else None
-        )
+    arguments, end = _scan(line, position, names) if names else _cut(line, position)
     if arguments is None:
         return Call(function, line[start:], None)
-    return Call(function, line[start : end + 1], tuple(_PREFIX.sub("", argument, count=1) for argument in arguments))
+    return Call(function, line[start : end + 1], tuple(arguments))
+
+
+def _cut(line: str, position: int) -> tuple[list[str] | None, int]:
+    """The arguments from a position to the first closing parenthesis, cut at commas, and where that stands."""
+    end = line.find(")", position)
+    inner = line[position:end]
+    if end < 0 or not inner.strip():
+        return None, end
+    return [
+        part.strip().removeprefix("variable ").removeprefix("Variable ") for part in inner.split(",", MAX_ARGUMENTS - 1)
+    ], end
 
 
 def _scan(line: str, position: int, names: Sequence[str]) -> tuple[list[str] | None, int]:
@@ -96,15 +100,15 @@ def _scan(line: str, position: int, names: Sequence[str]) -> tuple[list[str] | N
 
 def _argument(line: str, position: int, names: Sequence[str]) -> tuple[str, int]:
     """One argument, and the place of the comma or parenthesis after it."""
-    position = _skip(line, position)
-    prefix = _PREFIX.match(line, position)
-    position = prefix.end() if prefix else position
-    for name in names:
+    first = _skip(line, position)
+    prefix = _PREFIX.match(line, first)
+    position = prefix.end() if prefix else first
+    for begin, name in ((begin, name) for begin in (first, position) for name in names):
         for quote in _QUOTES:
-            end = position + len(name) + 2 * len(quote)
-            after = _skip(line, end)
-            if line.startswith(quote + name + quote, position) and line[after : after + 1] in (",", ")"):
-                return name, after
+            if line.startswith(quote + name + quote, begin):
+                after = _skip(line, begin + len(name) + 2 * len(quote))
+                if line[after : after + 1] in (",", ")"):
+                    return name, after
     ends = [end for end in (line.find(",", position), line.find(")", position)) if end >= 0]
     end = min(ends, default=len(line))
     return line[position:end].strip().strip("\"'"), end

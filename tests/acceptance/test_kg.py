@@ -222,7 +222,7 @@ def calls(*found: tuple[str, tuple[str, ...] | None]) -> list[tuple[str, tuple[s
     return list(found)
 
 
-NAMES = ("Handel: Messiah (Dublin Version, 1742)", 'Baeho "Bobby" Shin', "Guard", "Guard (basketball)")
+NAMES = ("Handel: Messiah (Dublin Version, 1742)", 'Baeho "Bobby" Shin', "Guard", "Guard (basketball)", "variable star")
 READ: list[tuple[str, object, object]] = [
     # reply, what compat reads (without names), what strict reads; None where it is the same
     ("", NoAction(), None),
@@ -282,6 +282,9 @@ READ: list[tuple[str, object, object]] = [
         calls(("get_relations", ('Baeho "Bobby" Shin',))),
         None,
     ),
+    ("Action: count(random variable x)", calls(("count", ("random variable x",))), None),
+    ("Action: f(variable star)", calls(("f", ("star",))), calls(("f", ("variable star",)))),
+    ("Action: f(variable variable star)", calls(("f", ("variable star",))), None),
     ("Action: get_relations('Guard')", calls(("get_relations", ("'Guard'",))), calls(("get_relations", ("Guard",)))),
     ("Action: get_relations(m.1> ?p ?o . #)", calls(("get_relations", ("m.1> ?p ?o . #",))), None),
 ]
