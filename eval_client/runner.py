@@ -107,7 +107,7 @@ class Runner:
 
     async def run(self, owed: Sequence[Trial]) -> Ended:
         """Play everything owed. Raises Fenced when another client has taken the run over."""
-        for trial in owed:
+        for trial in sorted(owed, key=lambda trial: trial.attempts == 0):  # those begun first: they may hold slots
             self.flow.owe(self._wait_in_line(_Owed(trial, Past(), begun=trial.attempts > 0)))
         self._pump()
         try:

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from eval_client.runner import Runner
 from task_server.client import TaskClient
 from task_server.errors import TaskServerError
-from task_server.protocol import LONG_POLL_S, SESSION_LEASE_S, TaskList
+from task_server.protocol import LONG_POLL_S, SESSION_LEASE_S, TaskList, TaskStanding
 
 CHECK_S = 0.5
 
@@ -17,6 +17,7 @@ class Watch:
 
     def __init__(self, runner: Runner, client: TaskClient, tasks: Collection[str], patience_s: float) -> None:
         self._runner, self._client, self._tasks, self._patience_s = runner, client, tasks, patience_s
+        self._begun = time.monotonic()
         self._nothing_since: dict[str, float] = {}
         self._reasons: dict[str, str] = {}
 
@@ -44,8 +45,17 @@ class Watch:
             if task is None:
                 self._limit(name, 0, "no worker holds this task")
             else:
-                ours = min(task.total, self._runner.under_way(name) + task.free)
-                self._limit(name, ours if task.waiting is None else 0, task.waiting)
+                self._limit(name, self._ours(task) if task.waiting is None else 0, task.waiting)
+
+    def _ours(self, task: TaskStanding) -> int:
+        """How many of a task's slots are ours or free.
+
+        Those that seem another's may be held by sessions of this run's last client, until we go on with them or their
+        leases end: so all of them count at first.
+        """
+        if time.monotonic() - self._begun < SESSION_LEASE_S:
+            return task.total
+        return min(task.total, self._runner.under_way(task.name) + task.free)
 
     def _all_wait(self, reason: str) -> None:
         for name in self._tasks:
