@@ -85,6 +85,8 @@ class Store:
     def manifest(self) -> Manifest:
         """What the run is. Raises StoreError when there is no such run, or of another version."""
         try:
+            if not sa.inspect(self.engine).has_table(run_table.name):
+                raise StoreError(f"run {self.run!r} was stopped before it began; run its plan again")
             with self.engine.connect() as connection:
                 row = connection.execute(sa.select(run_table).where(run_table.c.id == self.run)).one_or_none()
         except sa.exc.DatabaseError as error:

@@ -267,3 +267,9 @@ def test_a_file_that_is_no_store_is_told(tmp_path: Path) -> None:
     (tmp_path / "run.sqlite").write_bytes(b"this is not a database at all, not even a little" * 100)
     with pytest.raises(StoreError, match="can't be read"):
         Store(connect(sqlite_url(tmp_path)), "run").manifest()
+
+
+def test_a_run_stopped_before_it_began_is_told(tmp_path: Path) -> None:
+    (tmp_path / "run.sqlite").touch()
+    with pytest.raises(StoreError, match="before it began"):
+        Store(connect(sqlite_url(tmp_path)), "run").manifest()
