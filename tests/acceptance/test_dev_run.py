@@ -43,10 +43,17 @@ def farm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Serve
         yield folder, agents, options
 
 
+CHANCY = {"dev-dev-00000", "dev-dev-00004", "dev-dev-00025"}
+"""Samples of os that hang on the moment or on chance (a log that grows, a random one): guesses at them vary."""
+
+
 def scores(run: str, folder: Path) -> list[tuple[object, ...]]:
-    return [
-        tuple(row[key] for key in ("agent", "task", "sample", "reason", "score", "turns")) for row in rows(run, folder)
-    ]
+    table = []
+    for row in rows(run, folder):
+        guessed = row["sample"] in CHANCY and row["agent"] != "reference"
+        keys = ("agent", "task", "sample", "reason", "turns", *(() if guessed else ("score",)))
+        table.append(tuple(row[key] for key in keys))
+    return table
 
 
 def test_reference_reaches_the_published_figures_and_kills_change_nothing(
