@@ -335,7 +335,7 @@ def test_a_plain_user_may_have_a_namespace_sandbox_too() -> None:
         with subprocess.Popen(command, pass_fds=[theirs.fileno()], user=65534, group=65534, extra_groups=[]) as init:
             theirs.close()
             assert json.loads(ours.recv(1000)) == {"ready": True}
-            body = json.dumps({"id": 0, "argv": ["/bin/bash", "-c", "touch /usr/x /root/y; id -u"], "env": {}}).encode()
+            body = json.dumps({"id": 0, "argv": ["/bin/bash", "-c", "touch /usr/x /tmp/y; id -u"], "env": {}}).encode()
             read, write = os.pipe()
             socket.send_fds(ours, [len(body).to_bytes(4, "big")], [read, write])
             ours.sendall(body)
