@@ -50,12 +50,12 @@ class Server:
     process: subprocess.Popen[str]
 
     def metric(self, name: str) -> float:
-        """The sum over all series of a Prometheus metric."""
+        """The sum over all series of a Prometheus metric, or of those whose labels the pattern goes on to give."""
         request = urllib.request.Request(self.url.removesuffix("/v1") + "/metrics")
         request.add_header("Authorization", f"Bearer {TOKEN}")
         with urllib.request.urlopen(request, timeout=10) as reply:
             text = reply.read().decode()
-        return sum(float(line.rsplit(" ", 1)[1]) for line in text.splitlines() if re.match(rf"{name}[ {{]", line))
+        return sum(float(line.rsplit(" ", 1)[1]) for line in text.splitlines() if re.match(rf"{name}(?![a-z_])", line))
 
     def kill(self) -> None:
         """kill -9"""
