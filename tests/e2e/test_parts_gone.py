@@ -96,7 +96,7 @@ def parents(entry: Path) -> list[int]:
 @pytest.mark.mariadb
 def test_a_killed_database_server_costs_no_score_and_the_run_is_completed(tmp_path: Path) -> None:
     def kill(worker: Server) -> None:
-        """Again and again, as the worker starts another, until a session has met the loss: not each needs the server."""
+        """Again and again, as the worker starts another, until a session has met the loss: some need no server."""
         deadline = time.monotonic() + 60
         while not worker.metric('proctor_finishes_total{.*reason="task_error"'):
             assert time.monotonic() < deadline, "no session needed the server"
