@@ -5,6 +5,8 @@ from importlib.metadata import version
 
 import click
 
+from environments import commands
+
 COMMANDS = {
     "demo": ("demo", "Play every environment on its own samples with built-in agents: no key, no network."),
     "run": ("run", "Play a plan: agents by tasks, recorded turn by turn."),
@@ -26,21 +28,30 @@ class Commands(click.Group):
     """Subcommands by name; their modules are imported one at a time."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """All names, in the order a newcomer needs them."""
-        return list(COMMANDS)
+        """All names, in the order a newcomer needs them; those that environments bring along last."""
+        return [*COMMANDS, *(name for name in commands.names() if name not in COMMANDS)]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command of this name, or None."""
         if cmd_name not in COMMANDS:
-            return None
+            return self._of_environment(ctx, cmd_name)
         module = importlib.import_module(f"eval_client.cli.{COMMANDS[cmd_name][0]}")
         command: click.Command = getattr(module, cmd_name)
         return command
+
+    def _of_environment(self, ctx: click.Context, name: str) -> click.Command | None:
+        from eval_client.cli.recorded import open_run
+
+        ctx.obj = open_run
+        return commands.load(name)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The list of commands, without importing any."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+        if brought := [name for name in self.list_commands(ctx) if name not in COMMANDS]:
+            with formatter.section("Commands of environments"):
+                formatter.write_dl([(name, f"See `proctor {name} --help`.") for name in brought])
 
 
 def _print_version(ctx: click.Context, _option: click.Parameter, wanted: bool) -> None:
