@@ -1,6 +1,8 @@
 """What tests share: where the public data lies, and which real parts this machine has."""
 
+import gc
 import os
+import warnings
 from pathlib import Path
 
 from tests.database_servers import program
@@ -26,6 +28,14 @@ def missing(part: str) -> str | None:
 
 
 def _docker() -> str | None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)  # where no engine answers, the library forgets its socket
+        trouble = _docker_trouble()
+        gc.collect()
+    return trouble
+
+
+def _docker_trouble() -> str | None:
     try:
         import docker
 

@@ -119,6 +119,7 @@ class DockerEngine(Engine):
             "command": ["/bin/bash", "-c", _INIT, str(self._limits.max_age_s)],
             "entrypoint": [],
             "user": "root",
+            "hostname": "sandbox",  # one for all, so that a replayed session sees the same
             "network_mode": "none",
             "cap_drop": ["ALL"],
             "cap_add": _CAPABILITIES,

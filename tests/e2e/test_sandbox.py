@@ -271,6 +271,11 @@ async def test_the_host_is_not_changed_and_not_seen(shell: Shell, tmp_path: Path
     assert (tmp_path / "mine").read_text() == "my secret"
 
 
+async def test_every_sandbox_has_the_same_name_so_that_sessions_can_be_replayed(box: Sandbox) -> None:
+    assert (await box.run(["cat", "/etc/hostname"])).output == b"sandbox\n"
+    assert (await box.run(["uname", "-n"])).output == b"sandbox\n"
+
+
 async def test_two_sandboxes_share_nothing(engine: Engine) -> None:
     async with engine.sandbox() as one, engine.sandbox() as other:
         await output(one, "echo secret > /tmp/x; sleep 64 &")

@@ -14,7 +14,7 @@ from eval_client.store import sqlite_url
 from eval_client.tables import attempt_table
 from tests.e2e.proctor import Server, begin, proctor, rows, server
 from tests.e2e.scripted import ScriptedEndpoint, reply
-from tests.e2e.test_parts_gone import mariadbd_of
+from tests.e2e.test_parts_gone import mariadbds_of
 from tests.faults.farm import KEY, LEASE_S, marked, put_away, until
 from tests.faults.invariants import rows_of
 
@@ -149,10 +149,10 @@ def test_a_query_that_never_ends_is_ended_and_delays_nobody(tmp_path: Path, engi
         attacker(first, "Action: Answer\nFinal Answer: []\n") as endpoint,
         field(tmp_path, task, endpoint) as (worker, _),
     ):
-        database = mariadbd_of(worker.process.pid) if engine == "mariadb" else None
+        databases = mariadbds_of(worker.process.pid) if engine == "mariadb" else []
         ended = proctor("run", "plan.yaml", "--name", "r", "-q", "--limit", "3", cwd=tmp_path, **KEY)
         assert ended.returncode == 0, ended.stdout + ended.stderr
         played = rows("r", tmp_path)
         assert {row["score"] for row in played if row["agent"] == "reference"} == {1.0}
         assert {(row["reason"], row["turns"]) for row in played if row["agent"] == "endless"} == {("completed", 2)}
-    assert database is None or not Path(f"/proc/{database}").exists()
+    assert not any(Path(f"/proc/{pid}").exists() for pid in databases)

@@ -1,0 +1,156 @@
+"""Every installed environment keeps scores and turns through kills of the client and a worker, and doubled turns.
+
+The agents answer as a function of the transcript, so a run with the same seed must come out equal turn by turn.
+"""
+
+import json
+import random
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from environments import registry
+from environments.base import EnvironmentFault
+from tests.e2e.proctor import Server, begin, proctor, rows, server
+from tests.faults.farm import KEY, free_port, until
+from tests.faults.proxy import Fault, Proxies, proxies
+
+SAMPLES = 3
+AGENTS = ("reference", "naive", "random")
+IN_FLIGHT = 2 * len(AGENTS)
+LATENCY_S = 0.08
+LEASE_S = 6.0
+TASK = "t"
+PLAN = """\
+name: generic
+seed: 7
+controller: {controller}
+agents:
+  - {{name: reference, builtin: reference, endpoint: "{agents}", concurrency: 2}}
+  - {{name: naive, builtin: naive, endpoint: "{agents}", concurrency: 2}}
+  - {{name: random, builtin: random, endpoint: "{agents}", concurrency: 2}}
+tasks:
+  - {{name: t}}
+limits: {{attempts: 10, patience_s: 40}}
+"""
+NEEDS = {"db": pytest.mark.mariadb, "os": pytest.mark.docker}
+CALLS = "proctor_agent_requests_total"
+
+
+@dataclass
+class Servers:
+    """Two workers of one environment behind a proxy, their controller, and the agents."""
+
+    folder: Path
+    stack: ExitStack
+    ways: Proxies
+    controller: Server
+    agents: Server
+    workers: dict[str, Server]
+
+    def start_worker(self, name: str) -> None:
+        link = self.ways.links[name]
+        files = ("--tasks=tasks.yaml", "--port", str(link.upstream))
+        options = (f"--controller={self.controller.url}", f"--name={name}", f"--advertise={link.url}")
+        self.workers[name] = self.stack.enter_context(server("worker", *files, *options, cwd=self.folder))
+
+    def calls(self) -> int:
+        """Model calls answered so far."""
+        return int(self.agents.metric(CALLS))
+
+    def turns(self, run: str) -> list[tuple[object, ...]]:
+        """What was observed and answered, turn by turn."""
+        done = proctor("export", run, "--what", "turns", "--to", "turns.jsonl", cwd=self.folder)
+        assert done.returncode == 0, done.stderr
+        lines = [json.loads(line) for line in (self.folder / "turns.jsonl").read_text().splitlines()]
+        keys = ("agent", "sample", "epoch", "turn", "observation", "action", "stop")
+        return [tuple(line[key] for key in keys) for line in lines]
+
+
+@pytest.fixture(
+    scope="module", params=[pytest.param(name, marks=NEEDS.get(name, ()), id=name) for name in registry.names()]
+)
+def servers(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
+    name, folder = str(request.param), tmp_path_factory.mktemp(f"generic-{request.param}")
+    try:
+        parameters = registry.load(name).suited_parameters()
+    except EnvironmentFault as left_out:
+        pytest.skip(str(left_out))
+    task = {"name": TASK, "environment": name, "parameters": parameters, "capacity": IN_FLIGHT}
+    (folder / "tasks.yaml").write_text(json.dumps({"tasks": [task]}))
+    agents = [{"name": agent, "kind": agent, "latency_s": LATENCY_S} for agent in AGENTS]
+    (folder / "agents.yaml").write_text(json.dumps({"token_env": "PROCTOR_TOKEN", "tasks": [task], "agents": agents}))
+    with proxies(0) as ways, ExitStack() as stack:
+        controller = stack.enter_context(server("controller", "--lease", str(LEASE_S), cwd=folder))
+        served = stack.enter_context(server("agents", "--config", "agents.yaml", cwd=folder))
+        parts = Servers(folder, stack, ways, controller, served, {})
+        for worker in ("w1", "w2"):
+            ways.link(worker, free_port())
+            parts.start_worker(worker)
+        until(lambda: controller.metric("proctor_worker_slots_free") == 2 * IN_FLIGHT)
+        (folder / "plan.yaml").write_text(PLAN.format(controller=controller.url, agents=served.url))
+        done = proctor(*command("whole"), cwd=folder, **KEY)
+        assert done.returncode == 0, done.stdout + done.stderr
+        yield parts
+
+
+def command(run: str) -> tuple[str, ...]:
+    return ("run", "plan.yaml", "--name", run, "--limit", str(SAMPLES), "-q")
+
+
+def assert_equal_to_the_whole(servers: Servers, run: str) -> None:
+    assert rows(run, servers.folder) == rows("whole", servers.folder)
+    assert servers.turns(run) == servers.turns("whole")
+
+
+def test_a_second_run_with_the_seed_is_equal_turn_by_turn(servers: Servers) -> None:
+    """And so it is with doubled, late and reordered turns on the way."""
+    for name in servers.workers:
+        servers.ways.links[name].faults += [
+            Fault("duplicate", "POST", chance=0.4),
+            Fault("late_copy", "POST", chance=0.4),
+            Fault("hold", "POST", chance=0.4, seconds=0.2),
+        ]
+    before = servers.calls()
+    done = proctor(*command("doubled"), cwd=servers.folder, **KEY)
+    for link in servers.ways.links.values():
+        link.faults.clear()
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert any(call.link.endswith("/copy") and "/turns" in call.target for call in servers.ways.calls)
+    assert_equal_to_the_whole(servers, "doubled")
+    assert servers.calls() - before == len(servers.turns("whole"))
+
+
+def test_a_killed_client_resumes_without_loss_or_second_payment(servers: Servers) -> None:
+    chance, kills, before = random.Random(1), 0, servers.calls()
+    whole = len(servers.turns("whole"))
+    client = begin(*command("killed"), cwd=servers.folder, **KEY)
+    while kills < 3:
+        target = servers.calls() + chance.randrange(1, max(2, whole // 6))
+        until(lambda: servers.calls() >= target or client.poll() is not None)  # noqa: B023
+        if client.poll() is not None:
+            break
+        client.kill()
+        client.communicate()
+        kills += 1
+        client = begin("resume", "killed", "-q", cwd=servers.folder, **KEY)
+    output, errors = client.communicate(timeout=200)
+    assert client.returncode == 0, output + errors
+    assert kills > 0
+    assert_equal_to_the_whole(servers, "killed")
+    assert servers.calls() - before <= whole + kills * IN_FLIGHT
+
+
+def test_a_killed_worker_costs_no_score_and_no_paid_turn(servers: Servers) -> None:
+    before = servers.calls()
+    client = begin(*command("widowed"), cwd=servers.folder, **KEY)
+    until(lambda: servers.workers["w1"].metric("proctor_sessions_live") > 0 and servers.calls() > before)
+    servers.workers["w1"].kill()
+    servers.start_worker("w1")
+    output, errors = client.communicate(timeout=200)
+    assert client.returncode == 0, output + errors
+    assert_equal_to_the_whole(servers, "widowed")
+    assert servers.calls() - before == len(servers.turns("whole"))
