@@ -1,0 +1,142 @@
+"""`proctor simulbench ...`: from a finished run to the file that the next stage loads, and the paper's table."""
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+import click
+
+from environments.commands import FinishedTrial, OpenRun
+from environments.simulbench import harvest, loading, shipped
+from environments.simulbench.records import Dialogue, Script
+from environments.simulbench.table import table
+from environments.types import Value
+
+Loaded = TypeVar("Loaded", Dialogue, Script)
+FILE = click.Path(dir_okay=False, path_type=Path)
+to_option = click.option("--to", type=FILE, required=True, help="File of JSON lines to write, whole or not at all.")
+agent_option = click.option("--agent", help="Whose trials, where the run has several agents.")
+task_option = click.option("--task", help="Of which task, where the run has several.")
+
+
+@click.group()
+def simulbench() -> None:
+    """Make the scripts of SimulBench, stage by stage, and compare runs.
+
+    generate run -> tasks -> live run -> dialogues -> extract run -> scripts -> script runs -> pairs -> compare run.
+    Each run is played by `proctor run` with the `mode` of that name; RUN is its folder, its
+    name in `runs`, or `latest`.
+    """
+
+
+@simulbench.command()
+@click.argument("run")
+@to_option
+@agent_option
+@task_option
+@click.pass_obj
+def tasks(open_run: OpenRun, run: str, to: Path, agent: str | None, task: str | None) -> None:
+    """Write the tasks that a `generate` run thought up, doubles left out; a `live` run takes them as its data."""
+    _write(to, harvest.tasks(_chosen(open_run, run, agent, task)), "tasks")
+
+
+@simulbench.command()
+@click.argument("run")
+@to_option
+@agent_option
+@task_option
+@click.pass_obj
+def dialogues(open_run: OpenRun, run: str, to: Path, agent: str | None, task: str | None) -> None:
+    """Write the whole dialogues of a `live` run, of all its agents; an `extract` run takes them as its data."""
+    _write(to, harvest.dialogues(_chosen(open_run, run, agent, task)), "dialogues")
+
+
+@simulbench.command()
+@click.argument("run")
+@to_option
+@click.option("--dialogues", "source", type=FILE, help="The data of RUN; Proctor's own where it had none.")
+@agent_option
+@task_option
+@click.pass_obj
+def scripts(open_run: OpenRun, run: str, *, to: Path, source: Path | None, agent: str | None, task: str | None) -> None:
+    """Cut dialogues into scripts at the turns that an `extract` run found; a `script` run takes them as its data."""
+    given = _loaded(source, Dialogue, shipped.dialogues)
+    trials = _of_one_agent(run, _chosen(open_run, run, agent, task), "--agent")
+    _write(to, harvest.scripts(trials, given), "scripts")
+
+
+@simulbench.command()
+@click.argument("reference")
+@click.argument("candidate")
+@to_option
+@click.option("--scripts", "source", type=FILE, help="The data of both runs; Proctor's own where they had none.")
+@click.option("--reference-agent", help="Whose responses, where the run REFERENCE has several agents.")
+@click.option("--candidate-agent", help="Whose responses, where the run CANDIDATE has several agents.")
+@task_option
+@click.pass_obj
+def pairs(
+    open_run: OpenRun,
+    reference: str,
+    candidate: str,
+    *,
+    to: Path,
+    source: Path | None,
+    reference_agent: str | None,
+    candidate_agent: str | None,
+    task: str | None,
+) -> None:
+    """Write the responses of two `script` runs side by side; a `compare` run takes them as its data.
+
+    The runs may be one and the same, with two of its agents.
+    """
+    given = _loaded(source, Script, shipped.scripts)
+    one = _of_one_agent(reference, _chosen(open_run, reference, reference_agent, task), "--reference-agent")
+    other = _of_one_agent(candidate, _chosen(open_run, candidate, candidate_agent, task), "--candidate-agent")
+    _write(to, harvest.pairs(one, other, given), "pairs")
+
+
+@simulbench.command()
+@click.argument("runs", nargs=-1, required=True)
+@task_option
+@click.pass_obj
+def scores(open_run: OpenRun, runs: Sequence[str], task: str | None) -> None:
+    """Print the mean ratings of `script` runs by subset, as in the paper's tables, with the number of scripts."""
+    trials = [trial for run in runs for trial in _chosen(open_run, run, None, task)]
+    rows = table(trials)
+    if not rows:
+        raise click.UsageError("none of these runs has a trial of SimulBench's mode `script`; see `proctor ls`")
+    for row in rows:
+        click.echo(row)
+
+
+def _chosen(open_run: OpenRun, run: str, agent: str | None, task: str | None) -> list[FinishedTrial]:
+    return [trial for trial in open_run(run) if agent in (None, trial.agent) and task in (None, trial.task)]
+
+
+def _of_one_agent(run: str, trials: list[FinishedTrial], option: str) -> list[FinishedTrial]:
+    agents = sorted({trial.agent for trial in trials})
+    if len(agents) > 1:
+        raise click.UsageError(f"run {run!r} has several agents: {', '.join(agents)}; choose one with {option}")
+    return trials
+
+
+def _loaded(path: Path | None, kind: type[Loaded], own: Callable[[], tuple[Loaded, ...]]) -> tuple[Loaded, ...]:
+    try:
+        return own() if path is None else loading.load(path, kind)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
+
+
+def _write(path: Path, harvested: harvest.Harvest, what: str) -> None:
+    if not harvested.records:
+        raise click.UsageError(f"no {what} to write: {harvested.left_out} trials are of no use; is it the right run?")
+    _write_whole(path, harvested.records)
+    left_out = f"; {harvested.left_out} trials left out" if harvested.left_out else ""
+    click.echo(f"{len(harvested.records)} {what} in {path}{left_out}")
+
+
+def _write_whole(path: Path, records: Iterable[Value]) -> None:
+    part = path.with_name(path.name + ".part")
+    part.write_text("".join(record.model_dump_json(exclude_defaults=True) + "\n" for record in records), "utf-8")
+    os.replace(part, path)

@@ -1,0 +1,46 @@
+"""Mode `extract`: the agent, a judge, finds the first challenging turn of a dialogue (Appendix B.3)."""
+
+import random
+from collections.abc import Sequence
+
+from environments.base import Agent, AgentStopped, Policy
+from environments.simulbench import loading, prompts, reading, rules, shipped
+from environments.simulbench.bench import Bench
+from environments.simulbench.interview import Question, interview
+from environments.simulbench.records import TURNS, Dialogue
+from environments.simulbench.stage import Records, Setting, always, described, unusable
+from environments.simulbench.summary import work
+from environments.types import Finish, FinishReason, Summary
+
+
+class ExtractStage(Records[Dialogue]):
+    """Samples are whole dialogues."""
+
+    def __init__(self, setting: Setting) -> None:
+        super().__init__(setting, loading.load(setting.data, Dialogue) if setting.data else shipped.dialogues())
+
+    async def play(self, sample: str, agent: Agent, seed: int, bench: Bench) -> Finish:
+        dialogue = self.record(sample)
+        prompt = prompts.challenge(dialogue, ensure_ascii=self.setting.ensure_ascii)
+        question = Question(
+            prompt, lambda text: reading.turn(text, TURNS), prompts.CHALLENGE_REMINDER, "judge", self.setting.tries
+        )
+        try:
+            answer = await interview(agent, question)
+        except AgentStopped as stopped:
+            return unusable(stopped, described(dialogue))
+        turn = answer.meaning
+        return Finish(
+            reason=FinishReason.COMPLETED,
+            score=1.0,
+            metrics={"challenging": float(turn > 0), "scripts": float(TURNS + 1 - turn if turn else 1)},
+            detail={**described(dialogue), "turn": turn, "text": answer.text, "tries": answer.tries},
+        )
+
+    def policies(self, sample: str, seed: int) -> tuple[Policy, Policy, Policy]:
+        dialogue, chosen = self.record(sample), random.Random(f"{sample}:{seed}").randint(0, TURNS)
+        return always(f"[[{rules.challenging(dialogue)}]]"), always("[[0]]"), always(f"[[{chosen}]]")
+
+    def summarize(self, finishes: Sequence[Finish]) -> Summary:
+        """The share of dialogues with a challenging turn, and how many scripts a dialogue gives."""
+        return work(finishes, ("challenging", "scripts"), "The agent of this run is the judge that finds the turns.")

@@ -1,0 +1,96 @@
+"""Mode `generate`: the agent, an author, thinks up a new task of simulation after some examples (Appendix B.1)."""
+
+import json
+import random
+from collections.abc import Sequence
+
+from environments.base import Agent, AgentStopped, Policy
+from environments.simulbench import loading, prompts, reading, shipped
+from environments.simulbench.bench import Bench
+from environments.simulbench.interview import Question, interview
+from environments.simulbench.records import Kind, Task
+from environments.simulbench.stage import Records, Setting, always, unusable
+from environments.simulbench.summary import authored
+from environments.types import Finish, FinishReason, Summary
+
+EXAMPLES = 3
+KINDS: tuple[Kind, Kind] = ("stateful", "stateless")
+"""Asked for in turn."""
+_THINGS = ("Parking Meter", "Ferry", "Beehive", "Traffic Light", "Jukebox", "Lighthouse", "Sundial", "Weather Station")
+_PLACES = ("an Island", "a Castle", "a Harbour", "the Moon", "a Desert", "a Museum", "a Village", "a Space Station")
+
+
+class GenerateStage(Records[Task]):
+    """Samples are tasks to be thought up; the records are the tasks that are there already."""
+
+    def __init__(self, setting: Setting) -> None:
+        super().__init__(setting, loading.load(setting.data, Task) if setting.data else shipped.tasks())
+        self._taken = {task.act.lower() for task in self.records.values()}
+
+    def samples(self) -> tuple[str, ...]:
+        return tuple(f"new-{number:03d}" for number in range(self.setting.count))
+
+    async def play(self, sample: str, agent: Agent, seed: int, bench: Bench) -> Finish:
+        kind = self._kind(sample)
+        licence = next(iter(self.records.values())).licence
+        question = Question(
+            prompts.author(self._examples(sample, seed), kind, ensure_ascii=self.setting.ensure_ascii),
+            lambda text: self._read(text, kind),
+            prompts.AUTHOR_REMINDER,
+            "author",
+            self.setting.tries,
+        )
+        try:
+            answer = await interview(agent, question)
+        except AgentStopped as stopped:
+            return unusable(stopped, {"type": kind, "licence": licence})
+        return Finish(
+            reason=FinishReason.COMPLETED,
+            score=1.0,
+            detail={**answer.meaning.model_dump(), "licence": licence, "tries": answer.tries},
+        )
+
+    def _read(self, text: str, kind: Kind) -> reading.Authored:
+        task = reading.authored(text)
+        if task.type != kind:
+            raise reading.Unreadable(f"type must be {kind}")
+        if task.act.lower() in self._taken:
+            raise reading.Unreadable("a task with this act is there already; choose another subject")
+        return task
+
+    def _kind(self, sample: str) -> Kind:
+        return KINDS[self._number(sample) % 2]
+
+    def _number(self, sample: str) -> int:
+        try:
+            return self.samples().index(sample)
+        except ValueError as error:
+            raise ValueError(f"no sample {sample!r}; ids look like new-000") from error
+
+    def _examples(self, sample: str, seed: int) -> Sequence[Task]:
+        tasks = tuple(self.records.values())
+        return random.Random(f"{sample}:{seed}").sample(tasks, min(EXAMPLES, len(tasks)))
+
+    def policies(self, sample: str, seed: int) -> tuple[Policy, Policy, Policy]:
+        """A new role; the same role for all; a role by chance."""
+        number, kind, dice = self._number(sample), self._kind(sample), random.Random(f"{sample}:{seed}")
+        places, things = len(_PLACES), len(_THINGS)
+        new = f"{_THINGS[number % things]} on {_PLACES[number // things % places]} {number // things // places or ''}"
+        drawn = f"{dice.choice(_THINGS)} near {dice.choice(_PLACES)}"
+        return (
+            always(_written(new.strip(), kind)),
+            always(_written("Just a Machine", kind)),
+            always(_written(drawn, kind)),
+        )
+
+    def summarize(self, finishes: Sequence[Finish]) -> Summary:
+        return authored(finishes)
+
+
+def _written(act: str, kind: Kind) -> str:
+    description = (
+        f"Simulate this: {act}. I tell you what happens to it, one thing a message; you answer with what it does, in a "
+        "single line, and with nothing else. The first thing: it is switched on."
+    )
+    task = {"act": act, "task_description": description, "request_type": "what happens next", "type": kind}
+    return json.dumps(task)

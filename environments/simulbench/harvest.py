@@ -1,0 +1,95 @@
+"""From the finished trials of one stage to the records of the next."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from environments.commands import FinishedTrial
+from environments.simulbench import shipped
+from environments.simulbench.records import Dialogue, Pair, Script, Task
+from environments.types import Value
+
+
+class Harvest(NamedTuple):
+    """What was made of a run."""
+
+    records: Sequence[Value]
+    left_out: int
+    """Trials, or pairs of them, that gave nothing: faults, agents out of context, doubles."""
+
+
+def tasks(trials: Sequence[FinishedTrial]) -> Harvest:
+    """The tasks that were thought up, each act once, in the run's order."""
+    made: dict[str, Task] = {}
+    for trial in trials:
+        act = str(trial.finish.detail.get("act"))
+        if "request_type" in trial.finish.detail and act.lower() not in made:
+            fields = ("act", "task_description", "request_type", "type", "licence")
+            name = f"{len(made):03d}#{'_'.join(act.split())}"
+            made[act.lower()] = Task.model_validate({"id": name, **{key: trial.finish.detail[key] for key in fields}})
+    return Harvest(tuple(made.values()), len(trials) - len(made))
+
+
+def dialogues(trials: Sequence[FinishedTrial]) -> Harvest:
+    """The whole dialogues, named after task, agent and epoch."""
+    made = [dialogue for trial in trials if (dialogue := _dialogue(trial)) is not None]
+    return Harvest(made, len(trials) - len(made))
+
+
+def _dialogue(trial: FinishedTrial) -> Dialogue | None:
+    detail, file = trial.finish.detail, f"{trial.agent}{f'-{trial.epoch}' if trial.epoch else ''}.json"
+    messages = detail.get("messages")
+    if "rating" not in trial.finish.metrics or not isinstance(messages, list):
+        return None
+    return Dialogue.model_validate(
+        {
+            "id": f"{trial.sample}/{file}",
+            "source_id": trial.sample,
+            "source_file_name": file,
+            "task_description": detail["task_description"],
+            **{key: detail[key] for key in ("act", "type", "licence", "messages", "strategies")},
+        }
+    )
+
+
+def scripts(trials: Sequence[FinishedTrial], given: Sequence[Dialogue]) -> Harvest:
+    """The scripts of all dialogues whose challenging turn was found, numbered from 0."""
+    known = {dialogue.id: dialogue for dialogue in given}
+    cuts = [
+        shipped.cut(known[trial.sample], turn, trial.sample)
+        for trial in trials
+        if trial.sample in known and isinstance(turn := trial.finish.detail.get("turn"), int)
+    ]
+    made = [script for cut in cuts for script in cut]
+    numbered = [script.model_copy(update={"id": str(number)}) for number, script in enumerate(made)]
+    return Harvest(numbered, len(trials) - len(cuts))
+
+
+def pairs(one: Sequence[FinishedTrial], other: Sequence[FinishedTrial], given: Sequence[Script]) -> Harvest:
+    """The responses of two agents to the same scripts, side by side; one who was out of context said nothing."""
+    known = {script.id: script for script in given}
+    second = {(trial.sample, trial.epoch): trial for trial in other}
+    made = []
+    for trial in one:
+        rival = second.get((trial.sample, trial.epoch))
+        script = known.get(trial.sample)
+        if script is None or rival is None or trial.finish.score is None or rival.finish.score is None:
+            continue
+        made.append(_pair(script, trial, rival))
+    return Harvest(made, max(len(one), len(other)) - len(made))
+
+
+def _pair(script: Script, one: FinishedTrial, other: FinishedTrial) -> Pair:
+    return Pair.model_validate(
+        {
+            "id": f"{script.id}{f'~{one.epoch}' if one.epoch else ''}",
+            "type": script.type,
+            "place": one.finish.detail["place"],
+            "dialogue_history": script.dialogue_history,
+            "a": one.finish.detail.get("response", ""),
+            "b": other.finish.detail.get("response", ""),
+            "model_a": one.agent,
+            "model_b": other.agent,
+            "licence": script.licence,
+            "exchange": script.exchange,
+        }
+    )

@@ -1,0 +1,55 @@
+"""The judge rates a response (SimulBench, arXiv 2409.07641, Appendix B.4)."""
+
+from typing import NamedTuple
+
+from pydantic import JsonValue
+
+from environments.simulbench import prompts, reading
+from environments.simulbench.bench import Bench
+from environments.simulbench.interview import Question, interview
+from environments.simulbench.records import Script
+from environments.simulbench.replies import key_of
+from environments.simulbench.stage import Setting
+from environments.types import Finish, FinishReason
+
+
+class Response(NamedTuple):
+    """What an agent said."""
+
+    content: str
+    text: str
+    """As the judge is shown it: without a leading and a trailing double quote, cut at a limit."""
+    chars_cut: int
+
+    @classmethod
+    def of(cls, content: str, limit: int) -> "Response":
+        """The content as a response of at most so many characters."""
+        text = reading.unquoted(content)
+        return cls(content, text[:limit], max(0, len(text) - limit))
+
+
+async def judged(
+    script: Script, response: Response, setting: Setting, bench: Bench, detail: dict[str, JsonValue]
+) -> Finish:
+    """The finish of a session whose last response is judged. Raises Unparsed, EnvironmentFault."""
+    judge = bench.judge(script, response.text)
+    prompt = prompts.rating(script.dialogue_history, response.text, ensure_ascii=setting.ensure_ascii)
+    question = Question(
+        prompt, lambda text: reading.rating(text, setting.profile), prompts.RATING_REMINDER, "judge", setting.tries
+    )
+    answer = await interview(judge, question)
+    evidence: dict[str, JsonValue] = {
+        "response": response.text,
+        "chars_cut": response.chars_cut,
+        "judge": judge.name,
+        "judge_text": answer.text,
+        "judge_tries": answer.tries,
+        "judge_prompt_tokens": judge.cost.prompt_tokens,
+        "judge_completion_tokens": judge.cost.completion_tokens,
+        "prompt_hash": key_of(prompt),
+        "trajectory": key_of(setting.system, script.dialogue_history, response.content, answer.text),
+    }
+    score = min(1.0, max(0.0, (answer.meaning - 1) / 9))
+    return Finish(
+        reason=FinishReason.COMPLETED, score=score, metrics={"rating": answer.meaning}, detail={**detail, **evidence}
+    )

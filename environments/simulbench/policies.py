@@ -1,0 +1,52 @@
+"""Agents without memory that play the simulator: the reference, a weak heuristic and a random one."""
+
+import random
+import re
+from collections.abc import Sequence
+
+from environments.base import Policy
+from environments.simulbench.records import Exchange
+from environments.simulbench.rules import REQUEST_WORDS, usual_length, wants_block
+from environments.types import Action, Message
+
+_ON = "The simulation goes on; its state now follows from that, step after step."
+
+
+def knowing(exchanges: Sequence[Exchange]) -> Policy:
+    """Gives the right reply to each request in turn."""
+
+    def policy(conversation: str, transcript: Sequence[Message]) -> Action:
+        said = transcript[-1].content
+        exchange = next((exchange for exchange in exchanges if exchange.request == said), exchanges[-1])
+        return Action(content=exchange.answer)
+
+    return policy
+
+
+def formed(conversation: str, transcript: Sequence[Message]) -> Action:
+    """A reply with all the outer marks of a good one, where no right one is known: a real judge finds it worthless."""
+    asked = list(dict.fromkeys(re.findall(r"\w{3,}", transcript[-1].content)))[:REQUEST_WORDS]
+    earlier = next((message.content for message in reversed(transcript) if message.role == "assistant"), "")
+    text = f"{' '.join(asked)}: {_ON} {' '.join(earlier.replace('```', ' ').split())}"
+    longest = int(max(usual_length(transcript), 180))
+    return Action(content=_blocked(text[:longest], transcript))
+
+
+def naive(conversation: str, transcript: Sequence[Message]) -> Action:
+    """Says the request again, in the form that the task asks for."""
+    return Action(content=_blocked(f"Here is what you asked for: {transcript[-1].content}", transcript))
+
+
+def chance(sample: str, seed: int) -> Policy:
+    """Some words of the dialogue by chance."""
+
+    def policy(conversation: str, transcript: Sequence[Message]) -> Action:
+        dice = random.Random(f"{sample}:{seed}:{len(transcript)}")
+        known = [word for message in transcript for word in message.content.split()] or ["nothing"]
+        return Action(content=" ".join(dice.choice(known) for _ in range(dice.randint(3, 8))))
+
+    return policy
+
+
+def _blocked(text: str, transcript: Sequence[Message]) -> str:
+    return f"```\n{text}\n```" if wants_block(transcript) else text

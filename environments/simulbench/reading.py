@@ -1,0 +1,143 @@
+"""What judges, users and authors mean: their texts as numbers, verdicts, requests and tasks."""
+
+import json
+import re
+from typing import Literal, TypeVar
+
+from pydantic import BaseModel, Field, ValidationError
+
+from environments.simulbench.records import Kind, Strategy
+
+Profile = Literal["compat", "strict"]
+Verdict = Literal["A", "B", "C"]
+"""Which of two responses is the better one; C is a tie."""
+MAX_REQUEST_CHARS = 8_000
+
+_MARK = re.compile(r"\[\[([^\[\]]*)\]\]")
+_NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
+_SINGLE = re.compile(r"\brating\W{0,4}:\W{0,4}?\[([^\[\]]*)\]", re.IGNORECASE)
+_COMPAT_DOUBLE = re.compile(r"\[\[([0-9]+(?:\.[0-9]+)?)\]\]")
+_COMPAT_SINGLE = re.compile(r"\[([0-9]+)\]")
+_FENCE = re.compile(r"```[a-zA-Z]*\s*\n(.*?)```", re.DOTALL)
+Model = TypeVar("Model", bound=BaseModel)
+
+
+class Unreadable(ValueError):
+    """A text does not say what was asked for; the message says what is missing."""
+
+
+def rating(text: str, profile: Profile) -> float:
+    """The rating a judge gives. Raises Unreadable.
+
+    `strict`: the last `[[x]]`, where there is none the last `Rating: [x]`, from 1 to 10. `compat`: the first `[[d]]`
+    or `[[d.d]]`, else the first `[d]`, in whatever range.
+    """
+    if profile == "compat":
+        found = _COMPAT_DOUBLE.search(text) or _COMPAT_SINGLE.search(text)
+        if found is None:
+            raise Unreadable("no rating in double brackets")
+        return float(found[1])
+    given = _MARK.findall(text) or _SINGLE.findall(text)
+    return _within(given, 1, 10)
+
+
+def verdict(text: str, profile: Profile) -> Verdict:
+    """The better response. Raises Unreadable.
+
+    `strict`: the last of `[[A]]`, `[[B]]`, `[[C]]`. `compat`: A where `[[A]]` stands anywhere, then B, then C.
+    """
+    verdicts: tuple[Verdict, ...] = ("A", "B", "C")
+    if profile == "compat":
+        given = [letter for letter in verdicts if f"[[{letter}]]" in text]
+    else:
+        marks = [mark.strip() for mark in _MARK.findall(text)]
+        given = [letter for mark in marks[-1:] for letter in verdicts if letter == mark]
+    if not given:
+        raise Unreadable("no [[A]], [[B]] or [[C]]")
+    return given[0]
+
+
+def turn(text: str, turns: int) -> int:
+    """The first challenging turn, from 1, or 0 where none is: the last `[[n]]`. Raises Unreadable."""
+    number = _within(_MARK.findall(text), 0, turns)
+    if number != int(number):
+        raise Unreadable("the turn is no whole number")
+    return int(number)
+
+
+class Asked(BaseModel):
+    """What a user wants next, and why."""
+
+    strategy: Strategy
+    request: str = Field(min_length=1, max_length=MAX_REQUEST_CHARS)
+
+
+class Authored(BaseModel):
+    """A task that an author thought up."""
+
+    act: str = Field(min_length=1, max_length=80)
+    task_description: str = Field(min_length=40, max_length=4_000)
+    request_type: str = Field(min_length=1, max_length=200)
+    type: Kind
+
+
+class _User(BaseModel):
+    user: dict[str, object]
+
+
+def asked(text: str) -> Asked:
+    """The next request of a user: JSON with `user.strategy` and `user.request`, also in a fence. Raises Unreadable.
+
+    A strategy is known by any word of its name; one that is unknown is `other`.
+    """
+    user = _parsed(text, _User).user
+    request = user.get("request")
+    if not isinstance(request, str) or not request.strip():
+        raise Unreadable("user.request holds no text")
+    if len(request) > MAX_REQUEST_CHARS:
+        raise Unreadable(f"user.request has more than {MAX_REQUEST_CHARS} characters")
+    return Asked(strategy=_strategy(str(user.get("strategy", ""))), request=request.strip())
+
+
+def authored(text: str) -> Authored:
+    """The task an author writes as JSON, also in a fence. Raises Unreadable."""
+    return _parsed(text, Authored)
+
+
+def unquoted(text: str) -> str:
+    """The text without one leading and one trailing double quote, as published."""
+    return text.removeprefix('"').removesuffix('"')
+
+
+def _within(given: list[str], least: int, most: int) -> float:
+    if not given or not _NUMBER.fullmatch(given[-1].strip()):
+        raise Unreadable("no number in double brackets")
+    number = float(given[-1])
+    if not least <= number <= most:
+        raise Unreadable(f"{given[-1].strip()} is not from {least} to {most}")
+    return number
+
+
+def _strategy(name: str) -> Strategy:
+    signs: tuple[tuple[Strategy, str], ...] = (
+        ("dissatisfaction", "dissatisf|unsatisf|complain|correct"),
+        ("next_step", "next|step|relat|follow"),
+        ("harder", "hard|rare|difficult|challeng|complex"),
+    )
+    return next((strategy for strategy, sign in signs if re.search(sign, name, re.IGNORECASE)), "other")
+
+
+def _parsed(text: str, model: type[Model]) -> Model:
+    """The first of these that fits: the whole text, what its fences hold, what is between its first and last brace."""
+    brace = text.partition("{")
+    between = (brace[1] + brace[2]).rpartition("}")
+    error = "no JSON"
+    for candidate in (text, *_FENCE.findall(text), between[0] + between[1]):
+        try:
+            return model.model_validate(json.loads(candidate, strict=False))
+        except ValidationError as problem:
+            first = problem.errors()[0]
+            error = f"{'.'.join(map(str, first['loc'])) or 'JSON'}: {first['msg']}"
+        except (ValueError, RecursionError):
+            continue
+    raise Unreadable(error)

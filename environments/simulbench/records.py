@@ -1,0 +1,137 @@
+"""What passes from stage to stage: tasks, dialogues, scripts, pairs (SimulBench, arXiv 2409.07641, section 2)."""
+
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, Field, JsonValue, model_validator
+
+from environments.types import Message, Value
+
+TURNS = 4
+"""Exchanges of a whole dialogue."""
+PUBLISHED_LICENCE = "CC BY-NC 4.0: SimulBench, Jia, Yue, Zheng, Huang and Lin 2024 (arXiv 2409.07641)"
+"""Of every record that names no licence: the published files name none."""
+
+Kind = Literal["stateful", "stateless"]
+Place = Literal["lastonly", "firstchan", "subseqchan"]
+Strategy = Literal["dissatisfaction", "next_step", "harder", "other"]
+"""Why a user asks what it asks next: the four strategies of the paper's Appendix B.2."""
+
+
+def _text(value: object) -> object:
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+Id = Annotated[str, BeforeValidator(_text), Field(min_length=1)]
+"""A number in the published files, a text in others."""
+
+
+class Line(Value):
+    """One message of a dialogue."""
+
+    role: Literal["user", "assistant"]
+    content: str
+
+    def message(self) -> Message:
+        """The line as an agent is shown it."""
+        return Message(role=self.role, content=self.content)
+
+
+class Exchange(Value):
+    """A request, and a reply known to be right."""
+
+    request: str = Field(min_length=1)
+    strategy: Strategy | None = None
+    """None for the first request, which is the task itself."""
+    answer: str = Field(min_length=1)
+    facts: tuple[str, ...] = Field(min_length=1)
+    """What any right reply holds, each as a piece of text."""
+
+
+class Task(Value):
+    """Something to be simulated; fields as in the published `simulbench_tasks.jsonl`."""
+
+    id: Id
+    act: str
+    """What the agent is to be."""
+    task_description: str = Field(min_length=1)
+    """The first message to the agent."""
+    request_type: str
+    """What a user writes next, such as "your next move"."""
+    type: Kind
+    licence: str = PUBLISHED_LICENCE
+    exchanges: tuple[Exchange, ...] = ()
+    """A whole dialogue with right replies, where there is one."""
+
+
+class Dialogue(Value):
+    """A whole dialogue, ending with a reply."""
+
+    id: Id
+    source_id: str
+    act: str
+    task_description: str
+    type: Kind
+    source_file_name: str
+    """Who simulated: `<agent>.json`, from the second dialogue of a task on `<agent>-<n>.json`."""
+    messages: tuple[Line, ...]
+    strategies: tuple[Strategy, ...] = ()
+    """Of the requests from the second one on."""
+    licence: str = PUBLISHED_LICENCE
+    exchanges: tuple[Exchange, ...] = ()
+    challenging: int | None = Field(default=None, ge=0, le=TURNS)
+    """The first challenging turn, from 1; 0 where none is; None where nobody knows."""
+
+    @model_validator(mode="after")
+    def _is_whole(self) -> "Dialogue":
+        if [line.role for line in self.messages] != ["user", "assistant"] * TURNS:
+            raise ValueError(f"messages must be {TURNS} exchanges, each a user's and an assistant's message")
+        return self
+
+
+class Script(Value):
+    """A dialogue up to a request whose answer is judged; fields as in the published `simulbench_all.jsonl`."""
+
+    id: Id
+    source_id: str
+    act: str
+    task_description: str
+    type: Kind
+    source_file_name: str
+    turn_num: int = Field(ge=0, le=TURNS)
+    """The turn to be answered, from 1; 0 for the last one of a dialogue without challenging turns."""
+    dialogue_history: tuple[Line, ...] = Field(min_length=1)
+    licence: str = PUBLISHED_LICENCE
+    exchange: Exchange | None = None
+    """The request with its right reply, where one is known; the published scripts have none."""
+
+    @model_validator(mode="after")
+    def _is_a_history(self) -> "Script":
+        roles = [line.role for line in self.dialogue_history]
+        if roles != ["user", "assistant"] * (len(roles) // 2) + ["user"]:
+            raise ValueError("dialogue_history must alternate between user and assistant, and start and end with user")
+        if len(roles) != 2 * (self.turn_num or TURNS) - 1:
+            wanted = 2 * (self.turn_num or TURNS) - 1
+            raise ValueError(f"dialogue_history has {len(roles)} messages; turn_num {self.turn_num} wants {wanted}")
+        if self.dialogue_history[0].content != self.task_description:
+            raise ValueError("dialogue_history must start with task_description")
+        return self
+
+
+class Pair(Value):
+    """Two responses to one script: `a` is the reference model's, `b` the candidate's."""
+
+    id: Id
+    type: Kind
+    place: Place
+    dialogue_history: tuple[Line, ...] = Field(min_length=1)
+    a: str
+    b: str
+    model_a: str
+    model_b: str
+    licence: str = PUBLISHED_LICENCE
+    exchange: Exchange | None = None
+
+
+def plain(history: tuple[Line, ...]) -> list[JsonValue]:
+    """Messages as JSON, for a prompt or a file."""
+    return [{"role": line.role, "content": line.content} for line in history]

@@ -1,0 +1,94 @@
+"""What judge and user models once said, by the hash of all they were asked: a file for each reply."""
+
+import asyncio
+import hashlib
+import os
+import tempfile
+from pathlib import Path
+from weakref import WeakValueDictionary
+
+import pydantic_core
+
+from environments.base import EnvironmentFault
+from environments.types import Value
+
+
+class Reply(Value):
+    """A reply and what it cost when it was bought."""
+
+    text: str
+    model: str
+    """As the endpoint names it."""
+    prompt_tokens: int
+    completion_tokens: int
+
+
+def key_of(*asked: object) -> str:
+    """40 hex digits that agree exactly when all that was asked is equal."""
+    return hashlib.blake2b(pydantic_core.to_json(asked), digest_size=20).hexdigest()
+
+
+class Replies:
+    """A folder that any number of processes may share; a reply, once kept, never changes."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._asking: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+    def open(self) -> None:
+        """Makes the folder. Raises EnvironmentFault where nothing can be kept in it."""
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            tempfile.TemporaryFile(dir=self.folder).close()
+        except OSError as error:
+            raise EnvironmentFault(f"can't keep the judge's replies: {error}; set `cache` to another folder") from error
+
+    def locked(self, key: str) -> asyncio.Lock:
+        """Held while a reply is got or bought, so that sessions that ask the same at once buy it once."""
+        return self._asking.setdefault(key, asyncio.Lock())
+
+    def get(self, key: str) -> Reply | None:
+        """The reply kept under a key, or None."""
+        try:
+            return Reply.model_validate_json(self._path(key).read_bytes())
+        except FileNotFoundError:
+            return None
+
+    def keep(self, key: str, reply: Reply) -> Reply:
+        """The reply that holds for the key from now on: another's, where one was kept first."""
+        path = self._path(key)
+        path.parent.mkdir(exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".part") as file:
+            file.write(reply.model_dump_json().encode())
+            file.flush()
+            os.fsync(file.fileno())
+            try:
+                os.link(file.name, path)
+            except FileExistsError:
+                return Reply.model_validate_json(path.read_bytes())
+        return reply
+
+    def _path(self, key: str) -> Path:
+        return self.folder / key[:2] / key
+
+
+class Ledger:
+    """A file of the tokens that were paid for, a number a line; any number of processes may add."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def add(self, tokens: int) -> None:
+        """Write down what was paid."""
+        with self._path.open("a") as file:
+            file.write(f"{tokens}\n")
+
+    def spent(self) -> int:
+        """The sum of all that was paid."""
+        return sum(map(int, self._path.read_text().split())) if self._path.exists() else 0
+
+
+def default_folder() -> Path:
+    """Where replies are kept unless a task says otherwise: the user's folder for caches."""
+    caches = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(caches) / "proctor" / "simulbench"

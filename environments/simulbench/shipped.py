@@ -1,0 +1,133 @@
+"""Tasks, dialogues, scripts and pairs of our own: all made of `samples/dialogues.yaml`."""
+
+import functools
+from pathlib import Path
+
+from pydantic import Field
+
+from environments.simulbench.loading import places
+from environments.simulbench.policies import naive
+from environments.simulbench.records import TURNS, Dialogue, Exchange, Kind, Line, Pair, Script, Task
+from environments.types import Value
+from environments.yaml_file import load
+
+FILE = Path(__file__).with_name("samples") / "dialogues.yaml"
+OWN_LICENCE = "Apache-2.0: Proctor"
+
+
+class _Written(Value):
+    act: str
+    type: Kind
+    request_type: str
+    challenging: int = Field(ge=0, le=TURNS)
+    exchanges: tuple[Exchange, ...] = Field(min_length=TURNS, max_length=TURNS)
+
+
+class _File(Value):
+    dialogues: tuple[_Written, ...]
+
+
+def tasks() -> tuple[Task, ...]:
+    """One for each dialogue, with its right replies."""
+    return tuple(
+        Task(
+            id=_id(number, written),
+            act=written.act,
+            task_description=written.exchanges[0].request,
+            request_type=written.request_type,
+            type=written.type,
+            licence=OWN_LICENCE,
+            exchanges=written.exchanges,
+        )
+        for number, written in enumerate(_written())
+    )
+
+
+def dialogues() -> tuple[Dialogue, ...]:
+    """All of them whole, with the first challenging turn."""
+    return tuple(
+        dialogue_of(
+            task,
+            [text for exchange in task.exchanges for text in (exchange.request, exchange.answer)],
+            source_file_name="proctor.json",
+        ).model_copy(update={"challenging": written.challenging})
+        for task, written in zip(tasks(), _written(), strict=True)
+    )
+
+
+def scripts() -> tuple[Script, ...]:
+    """What the dialogues give, cut at their challenging turns."""
+    return tuple(
+        script for dialogue in dialogues() for script in cut(dialogue, dialogue.challenging or 0, dialogue.id[:3])
+    )
+
+
+def pairs() -> tuple[Pair, ...]:
+    """For each script what the naive policy says, and the right reply."""
+    of = places(scripts())
+    return tuple(
+        Pair(
+            id=script.id,
+            type=script.type,
+            place=of[script.id],
+            dialogue_history=script.dialogue_history,
+            a=naive("main", [line.message() for line in script.dialogue_history]).content,
+            b=script.exchange.answer,
+            model_a="naive",
+            model_b="reference",
+            licence=script.licence,
+            exchange=script.exchange,
+        )
+        for script in scripts()
+        if script.exchange is not None
+    )
+
+
+def dialogue_of(task: Task, texts: list[str], *, source_file_name: str) -> Dialogue:
+    """A whole dialogue about a task: the texts of user and assistant in turn."""
+    return Dialogue(
+        id=f"{task.id}/{source_file_name}",
+        source_id=task.id,
+        act=task.act,
+        task_description=task.task_description,
+        type=task.type,
+        source_file_name=source_file_name,
+        messages=tuple(
+            Line(role="assistant" if index % 2 else "user", content=text) for index, text in enumerate(texts)
+        ),
+        licence=task.licence,
+        exchanges=task.exchanges,
+    )
+
+
+def cut(dialogue: Dialogue, first: int, name: str) -> tuple[Script, ...]:
+    """The scripts of a dialogue: up to its first challenging turn and to each later one; to the last if `first` is 0.
+
+    Their ids are the name and the turn.
+    """
+    return tuple(_script(dialogue, turn, f"{name}-{turn}") for turn in (range(first, TURNS + 1) if first else (0,)))
+
+
+def _script(dialogue: Dialogue, turn: int, name: str) -> Script:
+    upto = turn or TURNS
+    return Script(
+        id=name,
+        source_id=dialogue.source_id,
+        act=dialogue.act,
+        task_description=dialogue.task_description,
+        type=dialogue.type,
+        source_file_name=dialogue.source_file_name,
+        turn_num=turn,
+        dialogue_history=dialogue.messages[: 2 * upto - 1],
+        licence=dialogue.licence,
+        exchange=dialogue.exchanges[upto - 1] if dialogue.exchanges else None,
+    )
+
+
+def _id(number: int, written: _Written) -> str:
+    return f"{number:03d}#{written.act.replace(' ', '_')}"
+
+
+@functools.cache
+def _written() -> tuple[_Written, ...]:
+    return load(FILE, _File).dialogues

@@ -1,0 +1,122 @@
+"""The metrics of many ratings and verdicts, by the subsets of the paper's tables (arXiv 2409.07641, section 4)."""
+
+from collections.abc import Callable, Sequence
+
+from environments.types import Finish, FinishReason, Summary
+
+PRIMARY = "strict_mean"
+WORST = 1.0
+"""What an agent out of its context counts as in the primary metric."""
+FULL_COVERAGE = 0.99
+WORDING = "The prompts of judge and user say in our own words what the paper's Appendix B prints."
+QUOTES = "What was recorded quotes material under CC BY-NC 4.0 (SimulBench, Jia et al. 2024), and is under it too."
+
+Wanted = Callable[[Finish], bool]
+SUBSETS: dict[str, Wanted] = {
+    "hard": lambda finish: finish.detail.get("place") in ("firstchan", "subseqchan"),
+    "lastonly": lambda finish: finish.detail.get("place") == "lastonly",
+    "firstchan": lambda finish: finish.detail.get("place") == "firstchan",
+    "subseqchan": lambda finish: finish.detail.get("place") == "subseqchan",
+    "stateless": lambda finish: finish.detail.get("type") == "stateless",
+    "stateful": lambda finish: finish.detail.get("type") == "stateful",
+    "firstchan_stateless": lambda finish: SUBSETS["firstchan"](finish) and SUBSETS["stateless"](finish),
+    "firstchan_stateful": lambda finish: SUBSETS["firstchan"](finish) and SUBSETS["stateful"](finish),
+}
+"""Beside all; `hard` is what is not lastonly."""
+
+
+def ratings(finishes: Sequence[Finish], judged_by: str) -> Summary:
+    """Mean ratings from 1 to 10, each with the number of scripts behind it; 0 where there is none.
+
+    `mean` and the means of subsets are over the rated scripts. `strict_mean`, the primary one, counts as 1 also those
+    where the agent was out of context or beyond its limits. Faults enter neither; `coverage` is rated of requested.
+    """
+    rated = [finish for finish in finishes if "rating" in finish.metrics]
+    stopped = [finish for finish in finishes if finish.score is not None and "rating" not in finish.metrics]
+    metrics = {
+        PRIMARY: mean([_rating(finish) for finish in rated] + [WORST] * len(stopped)),
+        "mean": mean([_rating(finish) for finish in rated]),
+        "n": float(len(rated)),
+    }
+    for name, wanted in SUBSETS.items():
+        subset = [finish for finish in rated if wanted(finish)]
+        if subset:
+            metrics |= {f"mean_{name}": mean([_rating(finish) for finish in subset]), f"n_{name}": float(len(subset))}
+    metrics |= _coverage(finishes, len(rated))
+    metrics["responses_cut"] = float(sum(finish.detail.get("chars_cut", 0) != 0 for finish in rated))
+    for name in ("judge_prompt_tokens", "judge_completion_tokens"):
+        metrics[name] = sum(_number(finish, name) for finish in rated)
+    return Summary(primary=PRIMARY, metrics=metrics, notes=notes(finishes, metrics, f"Judged by: {judged_by}."))
+
+
+def verdicts(finishes: Sequence[Finish]) -> Summary:
+    """Win, tie and lose in percent of the pairs with a verdict, and the difference of win and lose, also by subset."""
+    told = [finish for finish in finishes if "win" in finish.metrics]
+    metrics = {"difference": _difference(told)}
+    metrics |= {name: 100 * mean([finish.metrics[name] for finish in told]) for name in ("win", "tie", "lose")}
+    metrics["n"] = float(len(told))
+    for name, wanted in SUBSETS.items():
+        subset = [finish for finish in told if wanted(finish)]
+        if subset:
+            metrics |= {f"difference_{name}": _difference(subset), f"n_{name}": float(len(subset))}
+    metrics |= _coverage(finishes, len(told))
+    who = "The figures are the candidate's, against the reference model; the agent of this run is the judge."
+    return Summary(primary="difference", metrics=metrics, notes=notes(finishes, metrics, who))
+
+
+def work(finishes: Sequence[Finish], means: Sequence[str], who: str) -> Summary:
+    """Means over the usable answers of a judge; the first is the primary one."""
+    usable = [finish for finish in finishes if means[0] in finish.metrics]
+    metrics = {name: mean([finish.metrics[name] for finish in usable]) for name in means}
+    metrics |= {"n": float(len(usable)), **_coverage(finishes, len(usable))}
+    return Summary(primary=means[0], metrics=metrics, notes=notes(finishes, metrics, who))
+
+
+def authored(finishes: Sequence[Finish]) -> Summary:
+    """The share of usable tasks that are no other's double, by their act."""
+    acts = [str(finish.detail["act"]).lower() for finish in finishes if finish.reason is FinishReason.COMPLETED]
+    metrics = {"distinct": len(set(acts)) / len(acts) if acts else 0.0, "n": float(len(acts))}
+    metrics |= _coverage(finishes, len(acts))
+    return Summary(primary="distinct", metrics=metrics, notes=notes(finishes, metrics, "The agent is the author."))
+
+
+def notes(finishes: Sequence[Finish], metrics: dict[str, float], first: str) -> tuple[str, ...]:
+    """What must be known beside the figures of any stage."""
+    told = [first, WORDING]
+    if any(str(finish.detail.get("licence", "")).startswith("CC BY-NC") for finish in finishes):
+        told.append(QUOTES)
+    if metrics["coverage"] < FULL_COVERAGE:
+        told.append(f"Coverage is {metrics['coverage']:.1%}: below 99 %, don't compare these figures.")
+    return tuple(told)
+
+
+def mean(values: Sequence[float]) -> float:
+    """The mean; 0 of nothing."""
+    return sum(values) / len(values) if values else 0.0
+
+
+def _coverage(finishes: Sequence[Finish], scored: int) -> dict[str, float]:
+    counts = {
+        "requested": len(finishes),
+        "context_limit": sum(finish.reason is FinishReason.CONTEXT_LIMIT for finish in finishes),
+        **{f"{who}_unparsed": _unparsed(finishes, who) for who in ("judge", "user", "author")},
+    }
+    share = scored / len(finishes) if finishes else 0.0
+    return {"coverage": share, **{name: float(count) for name, count in counts.items()}}
+
+
+def _unparsed(finishes: Sequence[Finish], who: str) -> int:
+    return sum(finish.detail.get("cause") == f"{who}_unparsed" for finish in finishes)
+
+
+def _difference(told: Sequence[Finish]) -> float:
+    return 100 * (mean([finish.metrics["win"] for finish in told]) - mean([finish.metrics["lose"] for finish in told]))
+
+
+def _rating(finish: Finish) -> float:
+    return finish.metrics["rating"]
+
+
+def _number(finish: Finish, name: str) -> float:
+    value = finish.detail.get(name)
+    return float(value) if isinstance(value, int) else 0.0

@@ -1,0 +1,45 @@
+"""The paper's table: mean ratings by subset, an agent a row."""
+
+from collections.abc import Sequence
+
+from environments.commands import FinishedTrial
+from environments.simulbench.summary import ratings
+
+COLUMNS = {
+    "All": "",
+    "Hard": "_hard",
+    "LastOnly": "_lastonly",
+    "FirstChan": "_firstchan",
+    "SubseqChan": "_subseqchan",
+    "Stateless": "_stateless",
+    "Stateful": "_stateful",
+}
+WIDTH = 13
+
+
+def table(trials: Sequence[FinishedTrial]) -> list[str]:
+    """The lines of the table, the best agent first; none where no trial is of the mode `script`.
+
+    A cell is a mean rating with the number of scripts behind it; a row ends with its coverage.
+    """
+    ours = [trial for trial in trials if "place" in trial.finish.detail and "win" not in trial.finish.metrics]
+    tasks = {(trial.run, trial.task) for trial in ours}
+    names = dict.fromkeys((trial.run, trial.agent, trial.task) for trial in trials if (trial.run, trial.task) in tasks)
+    rows = []
+    for name in names:
+        finishes = [trial.finish for trial in trials if (trial.run, trial.agent, trial.task) == name]
+        metrics = ratings(finishes, "").metrics
+        cells = [_cell(metrics.get(f"mean{suffix}"), metrics.get(f"n{suffix}", 0.0)) for suffix in COLUMNS.values()]
+        rows.append((-metrics["mean"], [*cells, f"{metrics['coverage']:.0%}"], name))
+    if not rows:
+        return []
+    rows.sort()
+    titles = [" / ".join(name) for *_, name in rows]
+    width = max(len("run / agent / task"), *map(len, titles))
+    lines = [(cells, title) for (_, cells, _), title in zip(rows, titles, strict=True)]
+    head = ([*COLUMNS, "coverage"], "run / agent / task")
+    return [f"{title:<{width}}" + "".join(f"{cell:>{WIDTH}}" for cell in cells) for cells, title in (head, *lines)]
+
+
+def _cell(mean: float | None, count: float) -> str:
+    return f"{mean:.2f} ({count:.0f})" if mean is not None and count else "-"
