@@ -7,6 +7,8 @@ import threading
 import time
 from pathlib import Path
 
+import pytest
+
 from eval_client.tables import trial_table
 from tests.e2e.proctor import Server
 from tests.faults.farm import SHORT_LEASE_S, Farm, farm, go_on, stop, until
@@ -36,9 +38,12 @@ def test_a_client_killed_20_times_at_random_moments(tmp_path: Path, agents: Serv
         parts.verify(clients=21, paid_twice=kills * IN_FLIGHT)
 
 
-def test_a_controller_killed_and_restarted_every_two_seconds_costs_nothing(tmp_path: Path, agents: Server) -> None:
+@pytest.mark.parametrize("route", ["auto", "relayed"])
+def test_a_controller_killed_and_restarted_every_two_seconds_costs_nothing(
+    tmp_path: Path, agents: Server, route: str
+) -> None:
     with farm(tmp_path, agents, turns=12) as parts:
-        parts.start(workers=2)
+        parts.start(workers=2, route=route)
         parts.slow(1.0)
         client = parts.begin()
         parts.until_calls(4)
