@@ -1,0 +1,1 @@
+"""WebShop: search a shop, choose options, and buy one product that fits an instruction."""

@@ -1,0 +1,137 @@
+"""WebShop (Yao et al., arXiv 2207.01206) as AgentBench plays it (arXiv 2308.03688, Appendix H)."""
+
+import asyncio
+import functools
+import hashlib
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, closing
+from functools import cached_property
+from pathlib import Path
+from typing import ClassVar
+
+import pydantic_core
+from pydantic import Field, JsonValue, PrivateAttr
+
+from environments.base import Agent, Environment, EnvironmentFault, Policy
+from environments.types import Finish, Summary
+from environments.webshop import policies, prompt, shipped, shop
+from environments.webshop.catalogue import DATABASE
+from environments.webshop.product import Goal
+from environments.webshop.reward import Profile
+from environments.webshop.session import ROUNDS, Session
+from environments.webshop.shop import Shop
+from environments.webshop.store import Meta, Store
+from environments.webshop.summary import summarize
+
+PUBLISHED_PRODUCTS = 1_000_000
+"""The full published catalogue has more; goal indices and scores of smaller ones are not the published ones."""
+_DEMO_GOALS = 15
+_REVISION = "1"
+"""To be changed with any change of behaviour that shapes a trial."""
+_PREFIX = "goal-"
+
+
+class WebShop(Environment):
+    """The agent searches a shop, chooses options, and buys the product that fits an instruction best."""
+
+    data: Path | None = None
+    """The folder of a catalogue, as `proctor webshop index` makes it; None for the invented one Proctor ships."""
+    profile: Profile = "compat"
+    """`compat` plays as published, `strict` with its faults repaired."""
+    goals: tuple[int, int] | None = None
+    """Indices of the goals to play, from the first up to, not including, the second; None for all."""
+    candidates: int | None = Field(default=None, ge=50, le=1_000_000)
+    """Documents that a search scores; None for 500, or 1,000 in catalogues of more than 100,000 products."""
+    cache: Path | None = None
+    """Folder of the shipped catalogue's index; None for `proctor/webshop` in the user's folder for caches."""
+
+    capacity: ClassVar[int] = 32
+    max_turns: ClassVar[int | None] = ROUNDS
+
+    _shop: Shop | None = PrivateAttr(default=None)
+
+    def samples(self) -> Sequence[str]:
+        return tuple(f"{_PREFIX}{index:05d}" for index in self._range)
+
+    def digest(self) -> str:
+        fields = self.model_dump(mode="json", exclude={"data", "cache"})
+        shape = pydantic_core.to_json([_REVISION, fields, self._meta, prompt.opening()])
+        return hashlib.blake2b(shape, digest_size=16).hexdigest()
+
+    @asynccontextmanager
+    async def lifespan(self) -> AsyncIterator[None]:
+        try:
+            opening = shop.opened(await asyncio.to_thread(lambda: self._folder), self.candidates)
+            self._shop = opening.__enter__()
+        except ValueError as error:
+            raise EnvironmentFault(str(error)) from error
+        try:
+            yield
+        finally:
+            self._shop = None
+            opening.__exit__(None, None, None)
+
+    async def play(self, sample: str, agent: Agent, seed: int = 0) -> Finish:
+        index = self._index(sample)
+        if self._shop is None:
+            raise RuntimeError("enter the environment's lifespan before playing")
+        goal = await asyncio.to_thread(self._shop.store.goal, index)
+        return await Session(self._shop, goal, agent, self.profile).play()
+
+    def reference(self, sample: str, seed: int = 0) -> Policy:
+        return policies.gold(self.goal(sample))
+
+    def naive(self, sample: str, seed: int = 0) -> Policy:
+        return policies.first_hit(self.goal(sample))
+
+    def random(self, sample: str, seed: int = 0) -> Policy:
+        return policies.chance(self.goal(sample), sample, seed)
+
+    def goal(self, sample: str) -> Goal:
+        """What a sample asks for. Raises ValueError where there is none of this id."""
+        return _goal(self._folder / DATABASE, self._index(sample))
+
+    def summarize(self, finishes: Sequence[Finish]) -> Summary:
+        return summarize(finishes, self._meta)
+
+    @classmethod
+    def suited_parameters(cls) -> dict[str, JsonValue]:
+        return {"goals": [0, _DEMO_GOALS]}
+
+    def comparable(self) -> str | None:
+        if self.data is None or self._meta.invented:
+            return "the catalogue is invented; such scores are no WebShop scores"
+        if self._meta.products < PUBLISHED_PRODUCTS:
+            return f"the catalogue has {self._meta.products} products; the published goals need the full one"
+        if self.profile != "compat":
+            return f"the profile {self.profile!r} repairs faults of the published code; use compat"
+        return None
+
+    @cached_property
+    def _folder(self) -> Path:
+        return shipped.catalogue(self.cache) if self.data is None else self.data
+
+    @cached_property
+    def _meta(self) -> Meta:
+        with closing(Store(self._folder / DATABASE)) as store:
+            return store.meta
+
+    @cached_property
+    def _range(self) -> range:
+        first, end = self.goals or (0, self._meta.goals)
+        if not 0 <= first < end <= self._meta.goals:
+            among = f"0 <= first < end <= {self._meta.goals}"
+            raise ValueError(f"goals: [{first}, {end}] is not within the catalogue's goals; give [first, end], {among}")
+        return range(first, end)
+
+    def _index(self, sample: str) -> int:
+        digits = sample.removeprefix(_PREFIX)
+        if not (digits.isascii() and digits.isdigit() and int(digits) in self._range):
+            raise ValueError(f"no sample {sample!r}; ids look like {self.samples()[0]}")
+        return int(digits)
+
+
+@functools.lru_cache(maxsize=4096)
+def _goal(database: Path, index: int) -> Goal:
+    with closing(Store(database)) as store:
+        return store.goal(index)

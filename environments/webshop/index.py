@@ -1,0 +1,82 @@
+"""The candidates for a query, from a tantivy index on disk.
+
+Its BM25 has other parameters than Lucene's here, so it only says which documents are worth scoring (`search`).
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import NamedTuple, cast
+
+import tantivy
+
+WRITER_BYTES = 128 << 20
+
+
+class Candidate(NamedTuple):
+    """A document that may be among the best."""
+
+    position: int
+    length: int
+    """In tokens."""
+    score: float
+    """By tantivy's BM25."""
+
+
+def write(folder: Path, documents: Iterable[Sequence[str]]) -> None:
+    """Make the index of documents, each its tokens, by their positions from 0."""
+    folder.mkdir()
+    schema = (
+        tantivy.SchemaBuilder()
+        .add_text_field("tokens", tokenizer_name="whitespace", index_option="freq")
+        .add_unsigned_field("position", fast=True)
+        .add_unsigned_field("length", fast=True)
+        .build()
+    )
+    writer = tantivy.Index(schema, str(folder)).writer(WRITER_BYTES, num_threads=1)
+    for position, tokens in enumerate(documents):
+        document = tantivy.Document()
+        document.add_text("tokens", " ".join(tokens))
+        document.add_unsigned("position", position)
+        document.add_unsigned("length", len(tokens))
+        writer.add_document(document)
+    writer.commit()
+    writer.wait_merging_threads()
+
+
+class Index:
+    """An index, open for reading; any thread may ask it."""
+
+    def __init__(self, folder: Path) -> None:
+        """Raises ValueError where there is none."""
+        self._index = tantivy.Index.open(str(folder))
+        self._index.config_reader(reload_policy="manual")
+        self._schema = self._index.schema
+        self._searcher = self._index.searcher()
+
+    @property
+    def documents(self) -> int:
+        """How many there are."""
+        return int(self._searcher.num_docs)
+
+    def containing(self, token: str) -> int:
+        """How many documents contain a token."""
+        return int(self._searcher.doc_freq("tokens", token))
+
+    def candidates(self, tokens: Sequence[str], limit: int) -> list[Candidate]:
+        """The best documents that contain any token, by tantivy's score, the best first."""
+        hits = self._searcher.search(self._query(tokens), limit=limit, count=False).hits
+        addresses = [address for _, address in hits]
+        positions = self._searcher.fast_field_values("position", addresses)
+        lengths = self._searcher.fast_field_values("length", addresses)
+        return [
+            Candidate(cast(int, position), cast(int, length), cast(float, score))
+            for position, length, (score, _) in zip(positions, lengths, hits, strict=True)
+        ]
+
+    def _query(self, tokens: Sequence[str]) -> tantivy.Query:
+        parts = []
+        for token, times in Counter(tokens).items():
+            term = tantivy.Query.term_query(self._schema, "tokens", token, index_option="freq")
+            parts.append((tantivy.Occur.Should, tantivy.Query.boost_query(term, float(times))))
+        return tantivy.Query.boolean_query(parts)

@@ -1,0 +1,110 @@
+"""Agents without memory: the reference, a weak heuristic, chance, and some for tests."""
+
+import ast
+import json
+import random
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from environments.base import Policy
+from environments.types import Action, Message
+from environments.webshop import prompt
+from environments.webshop.pages import BACK, BUY, NEXT, PREVIOUS
+from environments.webshop.product import Goal
+
+_ACTIONS = "Available Actions:\n"
+_BUTTONS = frozenset(text.lower() for text in (BACK, BUY, NEXT, PREVIOUS))
+_EXAMPLE = sum(message.role == "assistant" for message in prompt.opening())
+
+
+class _Seen(NamedTuple):
+    """What an agent sees in its last observation, and what it has said itself."""
+
+    search_bar: bool
+    clickables: tuple[str, ...]
+    said: tuple[str, ...]
+
+
+def gold(goal: Goal) -> Policy:
+    """Searches the title of the goal's product, pages to it, clicks the wanted options, buys."""
+    return buyer(goal.asin, goal.name, goal.options)
+
+
+def gold_no_options(goal: Goal) -> Policy:
+    """The same without the options."""
+    return buyer(goal.asin, goal.name, ())
+
+
+def buyer(asin: str, title: str, options: Sequence[str]) -> Policy:
+    """Buys the product of a known asin, with these values of its options."""
+
+    def act(_: str, transcript: Sequence[Message]) -> Action:
+        seen = _seen(transcript)
+        if seen.search_bar:
+            return _search(title)
+        if asin.lower() in seen.clickables:
+            return _click(asin.lower())
+        if BUY.lower() not in seen.clickables:
+            return _click(NEXT.lower() if NEXT.lower() in seen.clickables else BACK.lower())
+        wanted = (name for option in options for name in seen.clickables if _names(name, option))
+        return next((_click(name) for name in wanted if _click(name).content not in seen.said), _click(BUY.lower()))
+
+    return act
+
+
+def first_hit(goal: Goal) -> Policy:
+    """Searches the instruction, opens the first product, buys it."""
+
+    def act(_: str, transcript: Sequence[Message]) -> Action:
+        seen = _seen(transcript)
+        if seen.search_bar:
+            return _search(goal.instruction)
+        if BUY.lower() in seen.clickables:
+            return _click(BUY.lower())
+        return _click(next((name for name in seen.clickables if name not in _BUTTONS), BACK.lower()))
+
+    return act
+
+
+def chance(goal: Goal, sample: str, seed: int) -> Policy:
+    """Searches a word of the instruction where it can, else clicks anything."""
+
+    def act(_: str, transcript: Sequence[Message]) -> Action:
+        seen = _seen(transcript)
+        dice = random.Random(f"{sample} {seed} {len(seen.said)}")
+        if seen.search_bar:
+            return _search(dice.choice(goal.instruction.split() or ["anything"]))
+        return _click(dice.choice(seen.clickables))
+
+    return act
+
+
+def looker(conversation: str, transcript: Sequence[Message]) -> Action:
+    """Searches in every round."""
+    return _search("something nice")
+
+
+def garbage(conversation: str, transcript: Sequence[Message]) -> Action:
+    """Text without an action."""
+    return Action(content="I would rather go to the market.")
+
+
+def _seen(transcript: Sequence[Message]) -> _Seen:
+    said = [message.content for message in transcript if message.role == "assistant"][_EXAMPLE:]
+    listed = transcript[-1].content.rpartition(_ACTIONS)[2]
+    actions = ast.literal_eval(listed) if listed.startswith("{'") else json.loads(listed)
+    return _Seen(actions["has_search_bar"], tuple(actions["clickables"]), tuple(said))
+
+
+def _names(clickable: str, option: str) -> bool:
+    """Whether a clickable is an option's value, perhaps with the option's name before it."""
+    return clickable == option or clickable.endswith(f": {option}")
+
+
+def _search(keywords: str) -> Action:
+    plain = keywords.replace("[", " ").replace("]", " ").strip() or "anything"
+    return Action(content=prompt.said("I look for it.", f"search[{plain}]"))
+
+
+def _click(name: str) -> Action:
+    return Action(content=prompt.said("This takes me on.", f"click[{name}]"))

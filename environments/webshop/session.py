@@ -1,0 +1,91 @@
+"""One session: up to ten rounds of a page and an action, until something is bought."""
+
+import asyncio
+from dataclasses import dataclass, field
+
+from pydantic import JsonValue
+
+from environments.base import Agent, AgentStopped
+from environments.types import Finish, FinishReason, Message, Observation
+from environments.webshop import prompt, reply
+from environments.webshop.product import Goal
+from environments.webshop.reply import Move
+from environments.webshop.reward import Profile, reward
+from environments.webshop.shop import Shop
+from environments.webshop.visit import Place, Visit
+
+ROUNDS = 10
+
+
+@dataclass
+class Session:
+    """A visit of an agent."""
+
+    shop: Shop
+    goal: Goal
+    agent: Agent
+    profile: Profile
+    rounds: int = field(default=0, init=False)
+    noops: int = field(default=0, init=False)
+    missing: int = field(default=0, init=False)
+    place: Place = field(default_factory=Place, init=False)
+
+    async def play(self) -> Finish:
+        """Plays to a purchase, or to the agent's end, and scores it."""
+        try:
+            reason = await self._play()
+        except AgentStopped as stopped:
+            reason = stopped.reason
+        return await asyncio.to_thread(self._finish, reason)
+
+    async def _play(self) -> FinishReason:
+        visit = Visit(self.shop, self.goal.instruction, self.profile)
+        told, shown = prompt.opening(), self._shown(visit)
+        for _ in range(ROUNDS):
+            action = await self.agent.act(Observation(messages=(*told, Message(role="user", content=shown))))
+            told = ()
+            self.rounds += 1
+            move = reply.read(action.content)
+            if move is None:
+                return FinishReason.INVALID_FORMAT
+            shown = await asyncio.to_thread(self._step, visit, move)
+            if self.place.bought:
+                return FinishReason.COMPLETED
+        return FinishReason.TURN_LIMIT
+
+    def _step(self, visit: Visit, move: Move) -> str:
+        """Goes where an action leads; what is seen there."""
+        place = visit.after(self.place, move)
+        self.noops += place is None
+        self.missing += place is not None and move.name == "search" and place.missing
+        self.place = place or self.place
+        return self._shown(visit)
+
+    def _shown(self, visit: Visit) -> str:
+        page = visit.page(self.place)
+        return prompt.observation(page, list(visit.clickables(page)), self.profile)
+
+    def _finish(self, reason: FinishReason) -> Finish:
+        meta = self.shop.store.meta
+        detail: dict[str, JsonValue] = {
+            "goal_asin": self.goal.asin,
+            "profile": self.profile,
+            "price_seed": meta.price_seed,
+            "nouns": meta.nouns,
+        }
+        metrics = {
+            "reward": 0.0,
+            "success": 0.0,
+            "purchase": float(self.place.bought),
+            "rounds": float(self.rounds),
+            "noop_actions": float(self.noops),
+            "missing_products": float(self.missing),
+        }
+        if self.place.bought and self.place.product is not None:
+            product = self.shop.store.product(self.place.product)
+            worth = reward(self.goal, product, self.place.chosen, self.profile)
+            parts = worth.model_dump()
+            metrics |= {name: float(value) for name, value in parts.items() if value is not None}
+            metrics["success"] = float(worth.reward == 1.0)
+            detail |= {"asin": product.asin, "price": product.price, "chosen": dict(self.place.chosen), "parts": parts}
+        return Finish(reason=reason, score=metrics["reward"], metrics=metrics, detail=detail)
