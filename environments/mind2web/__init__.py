@@ -1,0 +1,1 @@
+"""Mind2Web: which element of a recorded web page is acted on next, and how."""

@@ -1,0 +1,46 @@
+"""`proctor mind2web`: makes tasks on invented pages, and converts score files."""
+
+from pathlib import Path
+
+import click
+
+from environments.mind2web import converter, generator
+
+TASKS_A_FILE = 10
+
+
+@click.group()
+def mind2web() -> None:
+    """Tasks on pages of our own, and score files for Mind2Web's."""
+
+
+@mind2web.command()
+@click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
+@click.option("--tasks", type=click.IntRange(min=1), default=60, show_default=True, help="About five steps each.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Equal seeds give equal tasks.")
+@click.option("--split", default="own", show_default=True, help="Its files are called <split>_0.json and so on.")
+@click.option("--raw-html", is_flag=True, help="Keep the raw pages too, which makes the files three times as large.")
+def generate(folder: Path, tasks: int, seed: int, split: str, raw_html: bool) -> None:
+    """Write tasks on invented sites to FOLDER, in the official form, with the scores of an invented ranker.
+
+    Play them with `data: FOLDER`, `split: own` and `scores: FOLDER/own_scores.jsonl`.
+    """
+    pack = generator.generate(tasks, seed, raw_html)
+    files = generator.write(pack, folder, split, TASKS_A_FILE)
+    click.echo(f"{tasks} tasks with {len(pack.scores)} steps in {len(files) - 1} files, and {files[0].name}: {folder}")
+
+
+@mind2web.command()
+@click.argument("pickled", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("output", type=click.Path(dir_okay=False, path_type=Path))
+def scores(pickled: Path, output: Path) -> None:
+    """Convert the official score file (scores_all_data.pkl) to JSON lines, which `scores` in a task file takes.
+
+    Only dicts, texts and numbers are read; a pickle that holds anything else is refused.
+    """
+    try:
+        lines = list(converter.convert(pickled))
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
+    output.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    click.echo(f"{len(lines)} steps: {output}")

@@ -1,0 +1,74 @@
+"""A step made ready to be played: its page, its candidates by rank, and what is asked about a group of them."""
+
+import random
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Literal
+
+from environments.mind2web import bm25, prompt
+from environments.mind2web.markup import Rendered, render
+from environments.mind2web.page import nodes_by_id, parse
+from environments.mind2web.prompt import Prompt
+from environments.mind2web.pruning import prune
+from environments.mind2web.records import Step
+from environments.types import Message
+
+TOP_K = 10
+Ranker = Literal["scores", "bm25"]
+
+
+class Contest:
+    """The candidates of a step. Raises ValueError, naming task and action, where its page is broken."""
+
+    def __init__(self, step: Step, ranker: Ranker, seed: int) -> None:
+        self.step = step
+        self._seed = seed
+        try:
+            self._page = parse(step.page)
+        except ValueError as error:
+            raise ValueError(f"task {step.annotation_id}, action {step.action_uid}: {error}") from error
+        self._nodes = nodes_by_id(self._page, (*step.positives, *step.negatives))
+        self.ranker: Ranker = "scores" if ranker == "scores" and step.ranks is not None else "bm25"
+        """Who ranked the candidates: words, too, where the score file lacks the step."""
+        self.ranks = self._ranks()
+        """Rank by id of every candidate that is in the page."""
+
+    @property
+    def missing(self) -> int:
+        """Candidates that are dropped because the page lacks them."""
+        return len(self.step.positives) + len(self.step.negatives) - len(self.ranks)
+
+    @cached_property
+    def positives(self) -> tuple[str, ...]:
+        """The right candidates among the best ten."""
+        return tuple(name for name in self.step.positives if self.ranks.get(name, TOP_K) < TOP_K)
+
+    @property
+    def best_rank(self) -> int | None:
+        """That of the best right candidate; None where the page has none."""
+        return min((self.ranks[name] for name in self.step.positives if name in self.ranks), default=None)
+
+    def line(self) -> list[str]:
+        """The best ten as they line up: shuffled by seed, task and action, and by nothing else."""
+        others = (name for name in self.step.negatives if self.ranks.get(name, TOP_K) < TOP_K)
+        line = [*self.positives, *others]
+        random.Random(f"{self._seed} {self.step.annotation_id} {self.step.action_uid}").shuffle(line)
+        return line
+
+    def render(self, group: Sequence[str]) -> Rendered:
+        """The page around a group of candidates."""
+        return render(prune(self._page, {name: self._nodes[name] for name in group}))
+
+    def messages(self, page: Rendered, style: Prompt) -> tuple[Message, ...]:
+        """What is asked about a page."""
+        return prompt.messages(page, self.step.task, self.step.previous, style)
+
+    def _ranks(self) -> dict[str, int]:
+        """As the score file has them, candidates that it lacks after all others; else by words."""
+        ranks = self.step.ranks
+        if self.ranker == "bm25" or ranks is None:
+            return bm25.ranking(self._nodes, self.step.task, self.step.previous)
+        last = max(ranks.values(), default=-1)
+        lacking = [name for name in self._nodes if name not in ranks]
+        after = {name: last + place for place, name in enumerate(lacking, 1)}
+        return {name: ranks.get(name, after.get(name, last)) for name in self._nodes}

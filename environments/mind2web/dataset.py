@@ -1,0 +1,92 @@
+"""The steps of a split, read one at a time from the official files."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from environments.mind2web.files import opened
+from environments.mind2web.index import NOWHERE, Head, Index, Place, index
+from environments.mind2web.records import ActionRecord, ScoreRecord, Step, TaskRecord, step
+
+MOST_UNRANKED = 0.5
+"""Part of the steps that a score file may lack before it is taken for that of another split."""
+
+
+class Dataset:
+    """A split: files of tasks, flattened into steps in their order."""
+
+    def __init__(self, split: str, files: Sequence[Path], scores: Path | None, places: Index) -> None:
+        self._split = split
+        self._files = tuple(files)
+        self._scores = scores
+        self._index = places
+
+    @property
+    def head(self) -> Head:
+        """What is known of the whole."""
+        return self._index.head
+
+    def sample(self, number: int) -> str:
+        """The id of a step, from 0."""
+        return f"{self._split}-{number:05d}"
+
+    def number(self, sample: str) -> int:
+        """Which step an id stands for. Raises ValueError where there is none of this id."""
+        split, _, digits = sample.rpartition("-")
+        number = int(digits) if digits.isascii() and digits.isdigit() else self.head.steps
+        if split != self._split or number >= self.head.steps or self.sample(number) != sample:
+            raise ValueError(
+                f"no sample {sample!r}; ids go from {self.sample(0)} to {self.sample(self.head.steps - 1)}"
+            )
+        return number
+
+    def step(self, sample: str) -> Step:
+        """The step of an id. Raises ValueError naming file, step, field and fix where it is broken."""
+        place = self._index[self.number(sample)]
+        path = self._files[place.file]
+        try:
+            task_text, step_text = _texts(path, place)
+            task = TaskRecord.model_validate_json(task_text)
+            action = ActionRecord.model_validate_json(step_text)
+            return step(sample, task, place.number, action, self._ranks(place))
+        except ValidationError as error:
+            problem = error.errors()[0]
+            where = f"{path}: step {sample} (byte {place.step}): {'.'.join(map(str, problem['loc']))}"
+            raise ValueError(f"{where}: {problem['msg']}; correct it") from error
+
+    def _ranks(self, place: Place) -> dict[str, int] | None:
+        if self._scores is None or place.ranks == NOWHERE:
+            return None
+        with opened(self._scores) as file:
+            file.seek(place.ranks)
+            return ScoreRecord.model_validate_json(file.readline()).ranks
+
+
+def load(split: str, files: Sequence[Path], scores: Path | None, cache: Path, allow_unranked: bool) -> Dataset:
+    """The steps of some files, with the ranks of a score file. Raises ValueError.
+
+    More than half of the steps without ranks are refused unless that is allowed.
+    """
+    dataset = Dataset(split, files, scores, index(files, scores, cache))
+    head = dataset.head
+    if scores is not None and head.unranked > MOST_UNRANKED * head.steps and not allow_unranked:
+        raise ValueError(
+            f"{scores}: has no scores for {head.unranked} of {head.steps} steps; give the score file of the split "
+            f"{split!r}, or set allow_unranked: true to have the rest ranked by words"
+        )
+    return dataset
+
+
+def _texts(path: Path, place: Place) -> tuple[bytes, bytes]:
+    """The JSON of a step's task without its actions, and of the step without its raw page."""
+    with opened(path) as file:
+
+        def text(start: int, end: int) -> bytes:
+            file.seek(start)
+            return file.read(end - start)
+
+        head, before_raw = text(place.task, place.actions), text(place.step, place.raw)
+        after_raw, tail = text(place.raw_end, place.step_end), text(place.actions_end, place.task_end)
+    raw = b'""' if place.raw_end > place.raw else b""
+    return head + b"[]" + tail, before_raw + raw + after_raw

@@ -1,0 +1,138 @@
+"""Web browsing on recorded pages: Mind2Web (arXiv 2306.06070) as AgentBench plays it (arXiv 2308.03688, Appendix I)."""
+
+import asyncio
+import hashlib
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import ClassVar
+
+import pydantic_core
+from pydantic import Field, JsonValue, model_validator
+
+from environments.base import Agent, Environment, EnvironmentFault, Policy
+from environments.mind2web import dataset, files, policies, prompt, session
+from environments.mind2web.contest import Contest, Ranker
+from environments.mind2web.dataset import Dataset
+from environments.mind2web.markup import Rendered
+from environments.mind2web.policies import Chooser
+from environments.mind2web.prompt import Prompt
+from environments.mind2web.summary import summarize
+from environments.mind2web.tournament import Profile
+from environments.types import Finish, Summary
+
+SAMPLES = Path(__file__).with_name("samples")
+OWN_SPLIT = "own"
+OWN_SCORES = SAMPLES / "own_scores.jsonl.xz"
+DEMO_STEPS = 40
+_REVISION = "1"
+"""To be changed with any change of behaviour that shapes a trial."""
+
+
+class Mind2Web(Environment):
+    """Which element of a recorded page is acted on next, and how? Every step follows the true earlier ones."""
+
+    data: Path | None = None
+    """A folder of official task files, or one file; None for the tasks shipped with Proctor."""
+    split: str | None = Field(default=None, pattern=r"^[A-Za-z0-9_]+$")
+    """Which files of the folder: those named `<split>_*.json` (train, test_task, test_website, test_domain)."""
+    scores: Path | None = None
+    """A file of ranks in JSON lines; see `proctor mind2web scores`."""
+    ranker: Ranker | None = None
+    """Who picks the ten candidates: the score file, or BM25. None for the score file where there is one."""
+    allow_unranked: bool = False
+    """Take a score file that lacks more than half of the steps; BM25 ranks the others."""
+    profile: Profile = "compat"
+    """`compat` plays as the published code does; `strict` also asks about a last candidate alone."""
+    prompt: Prompt = "cot"
+    """The solved examples have thoughts (`cot`), or not (`plain`)."""
+    shuffle_seed: int = 123
+    """Of the order in which the candidates line up, with the step's task and action."""
+    steps: int | None = Field(default=None, ge=1)
+    """Only so many steps, from the first; the published benchmark plays 100."""
+    cache: Path | None = None
+    """Folder for indexes of the data; None for `proctor/mind2web` in the user's folder for caches."""
+
+    max_turns: ClassVar[int | None] = 3
+    capacity: ClassVar[int] = 16
+
+    @model_validator(mode="after")
+    def _fields_fit_together(self) -> "Mind2Web":
+        if self.data is None and (self.scores or self.split):
+            raise ValueError("data: the shipped tasks have one split, with scores of their own; give `data` as well")
+        if self.ranker == "scores" and self.data is not None and self.scores is None:
+            raise ValueError("scores: the ranker `scores` needs a score file; give one, or set ranker: bm25")
+        return self
+
+    def samples(self) -> Sequence[str]:
+        number = self._dataset.head.steps
+        return tuple(map(self._dataset.sample, range(min(number, self.steps or number))))
+
+    def digest(self) -> str:
+        shape = self.model_dump(mode="json", exclude={"data", "scores", "cache"})
+        told = [prompt.question(Rendered("", ()), "", ()), *prompt.examples(self.prompt)]
+        content = pydantic_core.to_json([_REVISION, shape, self._ranker, self._dataset.head.digest, told])
+        return hashlib.blake2b(content, digest_size=16).hexdigest()
+
+    async def play(self, sample: str, agent: Agent, seed: int = 0) -> Finish:
+        try:
+            contest = await asyncio.to_thread(self.contest, sample)
+        except (OSError, ValueError) as error:
+            raise EnvironmentFault(str(error)) from error
+        return await session.play(contest, agent, self.profile, self.prompt)
+
+    def contest(self, sample: str) -> Contest:
+        """A step, ready to be played. Raises ValueError where it is broken, OSError where it can't be read."""
+        return Contest(self._dataset.step(sample), self._ranker, self.shuffle_seed)
+
+    def rehearsed(self, sample: str, chooser: Chooser) -> Policy:
+        """A policy that knows the step's data."""
+        return policies.rehearsed(lambda: self.contest(sample), chooser, self.profile, self.prompt)
+
+    def reference(self, sample: str, seed: int = 0) -> Policy:
+        return self.rehearsed(sample, policies.gold)
+
+    def naive(self, sample: str, seed: int = 0) -> Policy:
+        return policies.naive
+
+    def random(self, sample: str, seed: int = 0) -> Policy:
+        return policies.chance(sample, seed)
+
+    def summarize(self, finishes: Sequence[Finish]) -> Summary:
+        return summarize(finishes, self._notes())
+
+    @classmethod
+    def suited_parameters(cls) -> dict[str, JsonValue]:
+        return {"steps": DEMO_STEPS}
+
+    def comparable(self) -> str | None:
+        if self.data is None:
+            return "the tasks, pages and scores are Proctor's own, not Mind2Web's"
+        if self._ranker == "bm25":
+            return "the candidates are ranked by words; published scores rest on those of a trained ranker"
+        if self.profile != "compat":
+            return f"the profile {self.profile!r} asks more than the published code; use compat"
+        return None
+
+    @property
+    def _ranker(self) -> Ranker:
+        return self.ranker or ("scores" if self._scores else "bm25")
+
+    @property
+    def _scores(self) -> Path | None:
+        return OWN_SCORES if self.data is None else self.scores
+
+    @cached_property
+    def _dataset(self) -> Dataset:
+        data, split = (SAMPLES, OWN_SPLIT) if self.data is None else (self.data, self.split)
+        found = files.task_files(data, split)
+        scores = self._scores if self._ranker == "scores" else None
+        name = split or files.split_of(found[0])
+        return dataset.load(name, found, scores, self.cache or files.default_cache(), self.allow_unranked)
+
+    def _notes(self) -> tuple[str, ...]:
+        ranker = f"Ranker: {self._ranker}."
+        if self._ranker == "scores" and (unranked := self._dataset.head.unranked):
+            ranker = f"Ranker: scores; {unranked} of {self._dataset.head.steps} steps have none and fall to bm25."
+        own = ("Pages and scores are Proctor's own: they compare with no Mind2Web score.",) if self.data is None else ()
+        return (ranker, *own)

@@ -1,0 +1,102 @@
+"""Finds where the values of a large JSON text begin and end, without decoding or holding them."""
+
+import json
+import re
+from collections.abc import Iterator
+from mmap import mmap
+
+_STRING = re.compile(rb'"(?:[^"\\]|\\.)*+"', re.DOTALL)
+_BRACKET = re.compile(rb'(?:[^"{}\[\]]|"(?:[^"\\]|\\.)*+")*+([{}\[\]])', re.DOTALL)
+_SCALAR = re.compile(rb"[^\s,\]}]++")
+_SPACE = re.compile(rb"[ \t\r\n]*+")
+
+
+class JsonReader:
+    """A place in a JSON text. Whoever iterates `items` or `members` takes each value before going on.
+
+    Raises ValueError, naming the byte, where the text is not JSON; what is skipped is checked for its brackets only.
+    """
+
+    def __init__(self, text: bytes | mmap) -> None:
+        self._text = text
+        self.at = 0
+        self._space()
+
+    def items(self) -> Iterator[int]:
+        """Where each item of the list begins that stands here."""
+        self._take(b"[")
+        more = not self._taken(b"]")
+        while more:
+            yield self.at
+            more = self._more(b"]")
+
+    def members(self) -> Iterator[str]:
+        """The name of each member of the object that stands here, whose value begins at `at`."""
+        self._take(b"{")
+        more = not self._taken(b"}")
+        while more:
+            start = self.at
+            self._match(_STRING)
+            name = json.loads(self._text[start : self.at])
+            self._space()
+            self._take(b":")
+            yield name
+            more = self._more(b"}")
+
+    def skip(self) -> tuple[int, int]:
+        """The span of the value that stands here."""
+        start = self.at
+        first = self._text[start : start + 1]
+        if first == b'"':
+            self._match(_STRING)
+        elif first in (b"{", b"["):
+            self._skip_nested()
+        else:
+            self._match(_SCALAR)
+        return start, self.at
+
+    def text(self, start: int, end: int) -> bytes:
+        """The bytes of a span."""
+        return self._text[start:end]
+
+    def end(self) -> None:
+        """Raises ValueError where more follows."""
+        self._space()
+        if self.at != len(self._text):
+            raise ValueError(f"byte {self.at}: more follows the end of the value")
+
+    def _skip_nested(self) -> None:
+        depth = 0
+        while True:
+            bracket = self._match(_BRACKET)[1]
+            depth += 1 if bracket in b"{[" else -1
+            if not depth:
+                return
+
+    def _more(self, close: bytes) -> bool:
+        self._space()
+        if self._taken(close):
+            return False
+        self._take(b",")
+        return True
+
+    def _taken(self, character: bytes) -> bool:
+        if self._text[self.at : self.at + 1] != character:
+            return False
+        self.at += 1
+        return True
+
+    def _take(self, character: bytes) -> None:
+        if not self._taken(character):
+            raise ValueError(f"byte {self.at}: not JSON as expected; {character.decode()!r} should stand here")
+        self._space()
+
+    def _space(self) -> None:
+        self._match(_SPACE)
+
+    def _match(self, pattern: re.Pattern[bytes]) -> re.Match[bytes]:
+        match = pattern.match(self._text, self.at)
+        if match is None:
+            raise ValueError(f"byte {self.at}: not JSON; the text may be cut off")
+        self.at = match.end()
+        return match

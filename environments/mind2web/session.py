@@ -1,0 +1,103 @@
+"""One step, played: the tournament with an agent, and its finish."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from pydantic import JsonValue
+
+from environments.base import Agent, AgentStopped
+from environments.mind2web.contest import Contest
+from environments.mind2web.markup import Choice
+from environments.mind2web.prompt import LETTERS, Prompt
+from environments.mind2web.reply import Reply, read
+from environments.mind2web.scoring import score
+from environments.mind2web.tournament import Prediction, Profile, Tournament
+from environments.types import Finish, FinishReason, Observation
+
+UPSTREAM = {
+    FinishReason.COMPLETED: "completed",
+    FinishReason.INVALID_FORMAT: "agent invalid action",
+    FinishReason.INVALID_ACTION: "agent invalid action",
+    FinishReason.CONTEXT_LIMIT: "agent context limit",
+    FinishReason.TURN_LIMIT: "task limit reached",
+}
+"""What the published code calls each end."""
+
+
+class _End(NamedTuple):
+    """How a step ended."""
+
+    reason: FinishReason
+    upstream: str
+    prediction: Prediction = Prediction()
+    flag: str | None = None
+
+
+async def play(contest: Contest, agent: Agent, profile: Profile, style: Prompt) -> Finish:
+    """Asks about group after group, each question a dialogue of its own, and scores the outcome.
+
+    Lets AgentUnavailable pass.
+    """
+    replies = list[Reply]()
+    if not contest.positives:
+        return _finish(contest, _End(FinishReason.COMPLETED, "unknown", flag="no_positive"), replies)
+    tournament = Tournament(contest.line(), profile)
+    while group := tournament.group():
+        page = await asyncio.to_thread(contest.render, group)
+        messages = contest.messages(page, style)
+        try:
+            action = await agent.act(Observation(messages=messages, fresh=True))
+        except AgentStopped as stopped:
+            first_too_long = not replies and stopped.reason is FinishReason.CONTEXT_LIMIT
+            upstream = "agent invalid action" if first_too_long else UPSTREAM[stopped.reason]
+            return _finish(contest, _End(stopped.reason, upstream, tournament.earlier), replies)
+        replies.append(read(action.content))
+        if chosen := choice_of(replies[-1].letter, page.choices):
+            tournament.choose(Prediction(chosen.id, replies[-1].action))
+    prediction = tournament.prediction
+    reason = _reason(prediction, replies)
+    return _finish(contest, _End(reason, UPSTREAM[reason], prediction, None if replies else "not_asked"), replies)
+
+
+def choice_of(letter: str, choices: tuple[Choice, ...]) -> Choice | None:
+    """The choice a letter names; None for A and for letters beyond those shown."""
+    place = LETTERS.index(letter) - 1
+    return choices[place] if 0 <= place < len(choices) else None
+
+
+def _reason(prediction: Prediction, replies: Sequence[Reply]) -> FinishReason:
+    """An agent that was not asked at all did nothing wrong."""
+    if prediction.element or not replies:
+        return FinishReason.COMPLETED
+    if any(reply.parsed for reply in replies):
+        return FinishReason.INVALID_ACTION
+    return FinishReason.INVALID_FORMAT
+
+
+def _finish(contest: Contest, end: _End, replies: Sequence[Reply]) -> Finish:
+    step = contest.step
+    measures = score(end.prediction, step.gold_action, set(contest.positives))
+    detail: dict[str, JsonValue] = {
+        "annotation_id": step.annotation_id,
+        "action_uid": step.action_uid,
+        "steps": step.steps,
+        "website": step.website,
+        "ranker": contest.ranker,
+        "positive_rank": contest.best_rank,
+        "flag": end.flag,
+        "predicted": list(end.prediction),
+        "gold": [list(contest.positives), step.gold_action],
+        "upstream_status": end.upstream,
+    }
+    return Finish(
+        reason=end.reason,
+        score=measures.step_sr,
+        metrics={
+            **measures._asdict(),
+            "calls": float(len(replies)),
+            "unparsed": float(sum(not reply.parsed for reply in replies)),
+            "missing_candidates": float(contest.missing),
+        },
+        detail=detail,
+    )

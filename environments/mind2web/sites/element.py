@@ -1,0 +1,97 @@
+"""Elements of an invented page, and the raw page they make: XML as Mind2Web records it."""
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+from xml.sax.saxutils import escape, quoteattr
+
+INTERACTIVE = frozenset(("a", "button", "input", "select", "textarea"))
+CLICKABLE_ROLES = frozenset(("option", "menuitem", "gridcell", "tab"))
+
+
+@dataclass(frozen=True)
+class Element:
+    """An element; texts among its children stand in nodes of their own."""
+
+    tag: str
+    attributes: dict[str, str]
+    children: tuple["Element | str", ...]
+    key: str = ""
+    """What a move calls it; empty for most."""
+
+    @property
+    def interactive(self) -> bool:
+        """Whether a person could act on it."""
+        return self.tag in INTERACTIVE or self.attributes.get("role") in CLICKABLE_ROLES
+
+
+def el(tag: str, *children: "Element | str | None", key: str = "", **attributes: str | None) -> Element:
+    """An element without the children and attributes that are None; a last underscore of an attribute's name goes."""
+    given = {name.rstrip("_"): value for name, value in attributes.items() if value is not None}
+    return Element(tag, given, tuple(child for child in children if child is not None), key)
+
+
+class Node:
+    """An element of a page, with the id it has there."""
+
+    def __init__(self, element: Element, id: str, parent: "Node | None") -> None:
+        self.element = element
+        self.id = id
+        self.parent = parent
+        self.children: list[Node | tuple[str, str]] = []
+        """Elements, and texts as (id, text)."""
+
+    def walk(self) -> Iterator["Node"]:
+        """This one and all below, in document order."""
+        yield self
+        for child in self.children:
+            if isinstance(child, Node):
+                yield from child.walk()
+
+
+class Numbering:
+    """Ids of the nodes of one task's pages: what stands in the same place keeps its id from page to page."""
+
+    def __init__(self, dice: random.Random) -> None:
+        self._dice = dice
+        self._ids: dict[str, str] = {}
+        self._last = 100
+
+    def number(self, element: Element, parent: Node | None = None, path: str = "") -> Node:
+        """The element and all below it as nodes."""
+        path += f"/{element.tag}:{element.key}"
+        node = Node(element, self._id(path), parent)
+        for place, child in enumerate(element.children):
+            if isinstance(child, str):
+                node.children.append((self._id(f"{path}/{place}"), child))
+            else:
+                node.children.append(self.number(child, node, f"{path}/{place}"))
+        return node
+
+    def _id(self, path: str) -> str:
+        if path not in self._ids:
+            self._last += self._dice.randint(1, 4)
+            self._ids[path] = str(self._last)
+        return self._ids[path]
+
+
+def raw_page(root: Node) -> str:
+    """The page as it is recorded, before it is cleaned; boxes are invented too."""
+    return "\n".join(_lines(root, 0))
+
+
+def _lines(node: Node, depth: int) -> Iterator[str]:
+    element, indent = node.element, "  " * depth
+    attributes = {"backend_node_id": node.id, "bounding_box_rect": f"{8 * depth},{node.id},{640 - 8 * depth},24"}
+    attributes |= {"is_clickable": "true"} if element.interactive else {}
+    written = "".join(f" {name}={quoteattr(value)}" for name, value in (attributes | element.attributes).items())
+    if not node.children:
+        yield f"{indent}<{element.tag}{written}/>"
+        return
+    yield f"{indent}<{element.tag}{written}>"
+    for child in node.children:
+        if isinstance(child, Node):
+            yield from _lines(child, depth + 1)
+        else:
+            yield f'{indent}  <text backend_node_id="{child[0]}">{escape(child[1])}</text>'
+    yield f"{indent}</{element.tag}>"

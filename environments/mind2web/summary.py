@@ -1,0 +1,82 @@
+"""The metrics of many steps (Mind2Web, arXiv 2306.06070, section 4; AgentBench, arXiv 2308.03688, Appendix I)."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+
+from environments.types import Finish, FinishReason, Summary
+
+PRIMARY = "step_sr"
+MEASURES = ("element_acc", "action_f1", PRIMARY)
+RECALL = (1, 5, 10, 20, 50)
+COVERAGE = "Means are over scored steps; a fault is owed again and enters none, in every profile."
+Tries = dict[str, list[list[Finish]]]
+
+
+def summarize(finishes: Sequence[Finish], notes: tuple[str, ...]) -> Summary:
+    """All metrics, in percent but for the counts; 0 where there is nothing to divide by.
+
+    micro: over steps (plain names). macro: the mean of the tasks' means. conditional: over steps with a right element
+    among the best ten. task_sr: over tasks whose steps were all evaluated. A step played several times (epochs) gives
+    its task as many tries.
+    """
+    scored = [finish for finish in finishes if finish.score is not None]
+    reachable = [finish for finish in scored if _rank(finish) < 10]
+    tasks: dict[str, list[Finish]] = defaultdict(list)
+    for finish in scored:
+        tasks[str(finish.detail["annotation_id"])].append(finish)
+    whole = [each for steps in tasks.values() for each in _tries(steps)]
+    metrics = {name: _percent(_values(scored, name)) for name in MEASURES}
+    metrics |= {
+        f"macro_{name}": _percent([_mean(_values(steps, name)) for steps in tasks.values()]) for name in MEASURES
+    }
+    metrics["task_sr"] = _percent([float(all(step.score == 1.0 for step in steps)) for steps in whole])
+    metrics["task_sr_tasks"] = float(len(whole))
+    metrics |= {f"recall@{k}": _percent([float(_rank(finish) < k) for finish in scored]) for k in RECALL}
+    metrics |= {f"conditional_{name}": _percent(_values(reachable, name)) for name in MEASURES}
+    metrics |= _counts(scored)
+    metrics |= {"requested": float(len(finishes)), "scored": float(len(scored))}
+    return Summary(primary=PRIMARY, metrics=metrics, notes=(*notes, COVERAGE))
+
+
+def _counts(scored: Sequence[Finish]) -> dict[str, float]:
+    def count(fits: Callable[[Finish], bool]) -> float:
+        return float(sum(map(fits, scored)))
+
+    return {
+        "calls": _mean(_values(scored, "calls")),
+        "no_positive": count(lambda finish: finish.detail["flag"] == "no_positive"),
+        "not_asked": count(lambda finish: finish.detail["flag"] == "not_asked"),
+        "ranked_by_words": count(lambda finish: finish.detail["ranker"] == "bm25"),
+        "missing_candidates": sum(_values(scored, "missing_candidates")),
+        "unparsed": sum(_values(scored, "unparsed")),
+        **{
+            reason.value: count(lambda finish, reason=reason: finish.reason is reason)  # type: ignore[misc]
+            for reason in (FinishReason.CONTEXT_LIMIT, FinishReason.INVALID_ACTION, FinishReason.INVALID_FORMAT)
+        },
+    }
+
+
+def _tries(steps: Iterable[Finish]) -> list[tuple[Finish, ...]]:
+    """A task's steps, once for each time that all of them were played."""
+    played: dict[object, list[Finish]] = defaultdict(list)
+    for finish in steps:
+        played[finish.detail["action_uid"]].append(finish)
+    expected = next(iter(played.values()))[0].detail["steps"]
+    return list(zip(*played.values(), strict=False)) if len(played) == expected else []
+
+
+def _rank(finish: Finish) -> float:
+    rank = finish.detail["positive_rank"]
+    return float(rank) if isinstance(rank, int) else float("inf")
+
+
+def _values(finishes: Iterable[Finish], name: str) -> list[float]:
+    return [finish.metrics[name] for finish in finishes]
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values) if values else 0.0
+
+
+def _percent(values: Sequence[float]) -> float:
+    return 100 * _mean(values)
