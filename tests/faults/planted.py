@@ -1,0 +1,291 @@
+"""Bugs that the fault suite must not miss: `python -m tests.faults.planted [WORD ...]` plants them one at a time.
+
+Each is planted in a copy of this checkout, and the test that is to notice it runs there. WORDs choose bugs by name.
+The simulation's own planted bugs are in `tests/simulation/mutants.py`.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.support import ROOT
+
+LONGEST_S = 600
+PARTS = ("agent_server", "environments", "eval_client", "task_server", "tests", "examples", "pyproject.toml")
+
+
+class Bug(NamedTuple):
+    """`old` in a file becomes `new`, once; the test `file.py::name` (the name may be a part of one, or a parameter)."""
+
+    name: str
+    file: str
+    old: str
+    new: str
+    test: str
+
+
+BUGS = (
+    Bug(
+        "the journal forgets its turns on resume",
+        "eval_client/store.py",
+        "return newest, [_turn(row) for row in rows],",
+        "return newest, [],",
+        "test_kills.py::client_killed_20",
+    ),
+    Bug(
+        "a worker that failed to report once never reports again",
+        "task_server/reporting.py",
+        "                silent = True\n",
+        "                silent = True\n                await asyncio.Event().wait()\n",
+        "test_kills.py::controller_killed",
+    ),
+    Bug(
+        "the controller places before its workers reported",
+        "task_server/controller.py",
+        "        if left_s > 0:",
+        "        if left_s > 1e9:",
+        "test_kills.py::controller_killed and relayed",
+    ),
+    Bug(
+        "lost sessions are not tried again",
+        "eval_client/retry.py",
+        "attempts_made >= self.attempts",
+        "attempts_made >= 1",
+        "test_kills.py::one_of_two",
+    ),
+    Bug(
+        "no patience for the last worker",
+        "eval_client/watch.py",
+        "if now - since > self._patience_s and",
+        "if now - since > 0.5 and",
+        "test_kills.py::the_only_worker",
+    ),
+    Bug(
+        "a worker never thinks itself cut off, and answers late",
+        "task_server/reporting.py",
+        "return self.until is not None and now >= self.until",
+        "return False",
+        "test_kills.py::late_answers",
+    ),
+    Bug(
+        "a worker never thinks itself cut off, and keeps its sessions",
+        "task_server/reporting.py",
+        "return self.until is not None and now >= self.until",
+        "return False",
+        "test_network.py::black_hole",
+    ),
+    Bug(
+        "one attempt too many",
+        "eval_client/retry.py",
+        "attempts_made >= self.attempts",
+        "attempts_made > self.attempts",
+        "test_kills.py::sample_that_kills",
+    ),
+    Bug(
+        "drain without grace",
+        "task_server/serve.py",
+        "drained(0.0 if at_once else grace_s)",
+        "drained(0.0)",
+        "test_kills.py::workers_drained",
+    ),
+    Bug(
+        "no lock on a run",
+        "eval_client/execute.py",
+        "with sole_client(order.store):",
+        "with contextlib.nullcontext():",
+        "test_kills.py::two_clients",
+    ),
+    Bug(
+        "a repeated turn is refused",
+        "task_server/turns.py",
+        "if turn == self.answered and reply == self.reply:",
+        "if turn < 0:",
+        "test_network.py::turns_whose_answers",
+    ),
+    Bug(
+        "a repeated turn is applied as the next",
+        "task_server/turns.py",
+        "if turn == self.answered and reply == self.reply:\n            return self, False\n"
+        "        if turn == self.answered + 1 and",
+        "if turn <= self.answered + 1 and",
+        "test_network.py::doubled",
+    ),
+    Bug(
+        "a broken connection is final",
+        "task_server/calls.py",
+        "raise ServerUnreachable(str(error), never_sent=isinstance(error, Unreachable)) from error",
+        "raise BadReply(str(error)) from error",
+        "test_network.py::storm",
+    ),
+    Bug(
+        "garbage is an empty answer",
+        "environments/chat/model.py",
+        "            problem = error.errors(include_input=False)[0]\n",
+        "            return ChatReply.model_validate("
+        "{'choices': [{'message': {'role': 'assistant', 'content': ''}}]})\n",
+        "test_endpoint.py::1",
+    ),
+    Bug(
+        "a full disk is final",
+        "eval_client/journal.py",
+        "                if self._closing.wait(RETRY_S):",
+        "                if True:",
+        "test_stores.py::full_disk",
+    ),
+    Bug(
+        "a locked store is final",
+        "eval_client/journal.py",
+        "                if self._closing.wait(RETRY_S):",
+        "                if True:",
+        "test_stores.py::store_locked",
+    ),
+    Bug(
+        "a database server that restarts is final",
+        "eval_client/journal.py",
+        "                if self._closing.wait(RETRY_S):",
+        "                if True:",
+        "test_stores.py::postgresql_restarted",
+    ),
+    Bug(
+        "no fence",
+        "eval_client/journal.py",
+        ".rowcount != 1:",
+        ".rowcount > 1:",
+        "test_stores.py::client_whose_lock",
+    ),
+    Bug(
+        "leases on the wall clock",
+        "task_server/worker.py",
+        "now: Callable[[], float] = time.monotonic",
+        "now: Callable[[], float] = time.time",
+        "test_clocks.py::clocks_that_jump",
+    ),
+    Bug(
+        "a container's death is a zero",
+        "environments/base.py",
+        '        return Finish.fault(FinishReason.TASK_ERROR, f"{type(error).__name__}: {error}")',
+        "        return Finish(reason=FinishReason.INVALID_ACTION, score=0.0)",
+        "test_hostile_agents.py::killed_containers",
+    ),
+    Bug(
+        "a fork bomb's sandbox is not cleared",
+        "environments/sandbox/shell.py",
+        "        except EnvironmentFault:\n",
+        "        except ZeroDivisionError:\n",
+        "test_hostile_agents.py::memory_forks",
+    ),
+    Bug(
+        "no statement limit in SQLite",
+        "environments/database/sqlite_engine.py",
+        "return int(time.monotonic() > self._deadline)",
+        "return 0",
+        "test_hostile_agents.py::query_that_never and sqlite",
+    ),
+    Bug(
+        "no statement limit in MariaDB",
+        "environments/database/mysql_engine.py",
+        "asyncio.wait({work}, timeout=self._limit_s)",
+        "asyncio.wait({work})",
+        "test_hostile_agents.py::query_that_never and mariadb",
+    ),
+    Bug(
+        "the worker's metrics need no token",
+        "task_server/app.py",
+        'OPEN_PATHS = frozenset({"/healthz", "/readyz"})',
+        'OPEN_PATHS = frozenset({"/healthz", "/readyz", "/metrics"})',
+        "test_fuzz.py::worker",
+    ),
+    Bug(
+        "a task's name that is not ASCII is a 500",
+        "task_server/worker.py",
+        "        if name not in self._tasks:\n",
+        "        if name not in self._tasks:\n            name.encode('ascii')\n",
+        "test_fuzz.py::worker",
+    ),
+    Bug(
+        "a worker's address that is none is a 500",
+        "task_server/controller.py",
+        "        except ValueError as error:\n            raise BadRequest",
+        "        except ZeroDivisionError as error:\n            raise BadRequest",
+        "test_fuzz.py::controller",
+    ),
+    Bug(
+        "the agents' 500 for a body that is no JSON",
+        "agent_server/protocol.py",
+        "    except ValidationError as error:",
+        "    except ZeroDivisionError as error:",
+        "test_fuzz.py::agents",
+    ),
+    Bug(
+        "an environment takes its chance from nowhere",
+        "environments/card_game/environment.py",
+        "seed: int = 0) -> Finish:",
+        "seed: int = 0) -> Finish:\n        seed = id(agent)",
+        "test_environments.py::second_run and card_game",
+    ),
+    Bug(
+        "each sandbox has a name of its own",
+        "environments/sandbox/docker_engine.py",
+        '            "hostname": "sandbox",',
+        "           ",
+        "test_environments.py::killed_worker and os",
+    ),
+    Bug(
+        "a resumed client pays for its turns again",
+        "eval_client/store.py",
+        "return newest, [_turn(row) for row in rows],",
+        "return newest + 1, [],",
+        "test_environments.py::killed_client and db",
+    ),
+)
+
+
+def plant(bug: Bug, tree: Path) -> str:
+    """Plant a bug in a copy, run its test there, mend it: `caught`, or how it was missed."""
+    file, (test_file, _, name) = tree / bug.file, bug.test.partition("::")
+    sound = file.read_text(encoding="utf-8")
+    file.write_text(sound.replace(bug.old, bug.new, 1), encoding="utf-8")
+    command = [sys.executable, "-m", "pytest", f"tests/faults/{test_file}", "-k", name, "--tb=line"]
+    try:
+        done = subprocess.run(
+            command,
+            cwd=tree,
+            env={**os.environ, "PYTHONPATH": str(tree)},
+            capture_output=True,
+            text=True,
+            timeout=LONGEST_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return f"no end within {LONGEST_S} s"
+    finally:
+        file.write_text(sound, encoding="utf-8")
+    return "caught" if done.returncode == 1 else f"MISSED, pytest ended with {done.returncode}: {done.stdout[-300:]}"
+
+
+def main(words: list[str]) -> int:
+    """1 where a bug was missed."""
+    chosen = [bug for bug in BUGS if not words or any(word in bug.name for word in words)]
+    missed = 0
+    with tempfile.TemporaryDirectory() as folder:
+        tree = Path(folder) / "main"
+        tree.mkdir()
+        for part in PARTS:
+            source = ROOT / part
+            (shutil.copytree if source.is_dir() else shutil.copy)(source, tree / part)
+        for bug in chosen:
+            began = time.monotonic()
+            verdict = plant(bug, tree)
+            missed += verdict != "caught"
+            print(f"{verdict}: {bug.name} | {bug.test} | {time.monotonic() - began:.0f} s", flush=True)
+    print(f"{len(chosen) - missed} of {len(chosen)} planted bugs caught")
+    return bool(missed)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
