@@ -1,0 +1,203 @@
+"""Scripted performers, functions of the transcript alone: what the spec's table of reference policies names."""
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from environments.base import Policy
+from environments.stss.clock import DATES, time_text
+from environments.stss.dataset import Task
+from environments.stss.routine import chance
+from environments.stss.script import Script, Visit
+from environments.types import Action, Message
+
+_CODE = re.compile(r"Request ([A-Z]\d?)\.")
+_DAY_TWO = f"It is Tuesday {DATES[1]}"
+_NEAR = re.compile(r"You are at .*?\. (.+?) is near:")
+_SAYS = re.compile(r'says: "(.*)"', re.DOTALL)
+_INSTEAD = re.compile(r"How about (\d\d:\d\d) instead")
+_AGREED = re.compile(r"gladly: .* on \d{4}-\d\d-\d\d (\d\d:\d\d).*I will be there", re.DOTALL)
+SPARE = 2
+"""Guests invited beyond those needed: some are kept."""
+TIRED = 3
+"""Own utterances in a talk after which a script says goodbye."""
+
+
+class Turn(NamedTuple):
+    """What a request says."""
+
+    code: str
+    text: str
+    """Of the last request."""
+    phase: str
+    """All requests of the phase, the brief among them."""
+    spoken: int
+    """Replies given in the phase."""
+
+
+Handler = Callable[[Turn], object]
+
+
+def _policy(handlers: dict[str, Handler]) -> Policy:
+    """A policy that answers each code by its handler, with JSON."""
+
+    def act(conversation: str, transcript: Sequence[Message]) -> Action:
+        heard = [message.content for message in transcript if message.role == "user"]
+        code = _CODE.findall("\n".join(heard))[-1]
+        phase = "\n".join(heard)
+        said = sum(message.role == "assistant" for message in transcript)
+        answer = handlers[code](Turn(code, heard[-1], phase, said))
+        return Action(content=json.dumps(answer, ensure_ascii=False))
+
+    return act
+
+
+def _row(start: int, end: int, activity: str, place: str) -> dict[str, str]:
+    return {"start": time_text(start), "end": time_text(end), "activity": activity, "place": place}
+
+
+def _plan(visits: Sequence[Visit], own: Sequence[dict[str, str]]) -> object:
+    """A D reply; filled up to four rows at home."""
+    rows = [_row(start, end, "looking for people to talk to", address) for start, end, address in visits] + list(own)
+    spare = (("06:00", "06:10"), ("06:10", "06:20"), ("06:20", "06:30"), ("22:00", "22:30"))
+    free = [{"start": a, "end": b, "activity": "resting", "place": "home"} for a, b in spare]
+    if len(rows) < 4:
+        rows = [*free[:3], *rows, *([] if rows else free[3:])]
+    return {"wake": "06:00", "bed": "23:00", "schedule": rows}
+
+
+def _thinking() -> dict[str, Handler]:
+    return {
+        "T1": lambda _: {"plan": ["Be where people are.", "Ask everybody clearly.", "Keep my appointments."]},
+        "T2": lambda _: {"schedule_reminder": "Be where people are.", "checklist": ["what", "day and time", "where"]},
+        "R": lambda _: {"notes": []},
+    }
+
+
+def ideal_inviter(task: Task, script: Script) -> Policy:
+    """Visits busy places, says what, when and where to everyone who is needed, and keeps its own commitments."""
+    wanted = task.task.target_num - 1 + SPARE if task.category in ("public", "online", "companions") else 1
+    own_time = task.category in ("public", "online")
+    end = min(script.start + script.minutes, 22 * 60 + 30)
+    own = [_row(script.start, end, script.activity, script.place or "home")] if own_time else []
+
+    def encounter(turn: Turn) -> object:
+        near = _NEAR.search(turn.text)
+        needed = not task.task.target or (near is not None and near[1] in task.task.target)
+        if not needed or turn.phase.count(": agreed") >= wanted:
+            return {"talk": False}
+        return {"talk": True, "utterance": script.invitation}
+
+    def note(turn: Turn) -> object:
+        agreed = _AGREED.search(turn.phase)
+        if agreed is None:
+            return {"note": "", "commitment": None, "reschedule": None}
+        promise = None
+        together = task.category in ("appointment", "companions")
+        if together and "- Committed:" not in turn.phase:
+            start = int(agreed[1][:2]) * 60 + int(agreed[1][3:])
+            row = _row(start, start + script.minutes, script.activity, script.place)
+            promise = row | {"start": f"{DATES[1]} {row['start']}", "end": f"{DATES[1]} {row['end']}"}
+        return {"note": "agreed", "commitment": promise, "reschedule": None}
+
+    def utterance(turn: Turn) -> object:
+        heard = _said(turn)
+        proposed = _INSTEAD.search(heard)
+        if _AGREED.search(heard):
+            return {"utterance": "Thank you, see you then!", "end": True}
+        if proposed and task.category in ("appointment", "help"):
+            return {"utterance": f"{proposed[1]} is fine, agreed.", "end": False}
+        if proposed or turn.spoken >= TIRED:
+            return {"utterance": "What a pity. Goodbye!", "end": True}
+        return {"utterance": script.invitation, "end": False}
+
+    def day(turn: Turn) -> object:
+        second = _DAY_TWO in turn.text
+        return _plan(script.visits[second], own if second else [])
+
+    return _policy(_thinking() | {"D": day, "E": encounter, "U": utterance, "N": note})
+
+
+def _said(turn: Turn) -> str:
+    found = _SAYS.findall(turn.text)
+    return found[-1] if found else ""
+
+
+def _nothing(_: Turn) -> object:
+    return {"note": "", "commitment": None, "reschedule": None}
+
+
+def _talker(invitation: str, visits: tuple[Sequence[Visit], Sequence[Visit]]) -> Policy:
+    """Goes about, says one thing to everybody until it is agreed on, and promises nothing to itself."""
+
+    def utterance(turn: Turn) -> object:
+        if _INSTEAD.search(_said(turn)):
+            return {"utterance": "Fine with me.", "end": True}
+        return {"utterance": invitation, "end": turn.spoken >= TIRED or bool(_AGREED.search(_said(turn)))}
+
+    return _policy(
+        _thinking()
+        | {
+            "D": lambda turn: _plan(visits[_DAY_TWO in turn.text], []),
+            "E": lambda _: {"talk": True, "utterance": invitation},
+            "U": utterance,
+            "N": _nothing,
+        }
+    )
+
+
+def vague_inviter(script: Script) -> Policy:
+    """As `ideal_inviter`, without ever naming a time."""
+    return _talker(script.vague, script.visits)
+
+
+def late(script: Script) -> Policy:
+    """Invites everybody for an hour after the activity is over."""
+    return _talker(script.late, script.visits)
+
+
+def liar(script: Script) -> Policy:
+    """Invites as well as it can, agrees on everything, and stays at home on day 2."""
+    return _talker(script.invitation, (script.visits[0], ()))
+
+
+def goal_repeater(task: Task, places: Sequence[str]) -> Policy:
+    """Sits at one public place all day and tells everybody its goal as it was told it."""
+    visit = ((9 * 60, 20 * 60, places[0]),)
+    return _talker(f"{task.FPG} Will you join?", (visit, visit))
+
+
+def silent() -> Policy:
+    """Stays at home and never talks."""
+    return _policy(
+        _thinking()
+        | {
+            "D": lambda _: _plan((), []),
+            "E": lambda _: {"talk": False},
+            "U": lambda _: {"utterance": "...", "end": True},
+            "N": _nothing,
+        }
+    )
+
+
+def garbage(conversation: str, transcript: Sequence[Message]) -> Action:
+    """Text without JSON."""
+    return Action(content="I would rather stay in bed.")
+
+
+def random_performer(task: Task, places: Sequence[str], seed: int) -> Policy:
+    """Well-formed replies by chance: random places, small talk or a walk at a random time."""
+
+    def dice(turn: Turn) -> object:
+        roll = chance(task.env_name, seed, turn.phase, turn.spoken)
+        if turn.code == "D":
+            starts = sorted(roll.sample(range(7, 21), 4))
+            return _plan([(hour * 60, hour * 60 + 60, roll.choice(places)) for hour in starts], [])
+        if turn.code == "N":
+            return _nothing(turn)
+        said = f"Would you like to join me for a walk at {roll.choice(places)} tomorrow at {roll.randrange(8, 20)}:00?"
+        words = {"utterance": roll.choice(["Hello!", "How are you?", said])}
+        return words | ({"talk": roll.random() < 0.5} if turn.code == "E" else {"end": roll.random() < 0.5})
+
+    return _policy(_thinking() | dict.fromkeys("DEUN", dice))

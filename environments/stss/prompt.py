@@ -1,0 +1,137 @@
+"""What the performer is told; the wording is ours."""
+
+from collections.abc import Sequence
+
+from environments.stss.clock import spoken, time_text
+from environments.stss.dataset import Persona, Task
+from environments.stss.protocol import UTTERANCE_WORDS
+from environments.stss.schedule import Commitment, Row
+from environments.stss.world import World
+
+DIGEST_LINES = 12
+LINE_CHARS = 180
+
+RULES = f"""\
+Rules
+- Two days are simulated: Monday 2023-02-13 is for making arrangements, on Tuesday 2023-02-14 things are done. The end is
+  Tuesday 22:40.
+- You decide where you spend the day, whom you talk to and what you say. Walking, sleeping and handling things happen by
+  themselves. To meet people, be where people are.
+- What counts is what people do: who is really there, at the right time, doing what the goal names. So say what it is, the
+  date, the time and the place, in clear words, and keep your own appointments.
+- You may talk to each person once a day. An utterance has at most {UTTERANCE_WORDS} words.
+- Times are HH:MM, 24-hour clock. A place is one of the list, such as `Sector` or `Sector:room`, or `home`.
+- Answer every request with exactly one JSON object and nothing else."""
+
+
+def brief(
+    persona: Persona, task: Task, goal: str, world: World, sectors: Sequence[str], facts: Sequence[str], *, tdp: bool
+) -> str:
+    """The fixed part of every request: who the performer is, the goal, how it is judged, the places, the rules."""
+    told = "" if tdp else f" {goal.rstrip('.')}."
+    card = [
+        f"You are {persona.name}, {persona.age} years old: {persona.innate}.",
+        f"{persona.learned} {persona.currently}{told} {persona.lifestyle}",
+    ]
+    if facts:
+        card.append("You know: " + "; ".join(facts))
+    aim = [f"Your goal: {goal}"] if tdp else []
+    people = f"People in town: {', '.join(task.others)}."
+    return "\n".join([*card, *aim, f"How it is judged: {task.Description}", _places(world, sectors), people, "", RULES])
+
+
+def _places(world: World, sectors: Sequence[str]) -> str:
+    lines = []
+    for sector in sectors:
+        rooms = [address.partition(":")[2] for address in world.arenas if address.startswith(f"{sector}:")]
+        lines.append(f"- {sector}" + (f": {', '.join(rooms)}" if rooms else ""))
+    return "\n".join(["Places (sector: rooms)", *lines])
+
+
+def digest(plan: Sequence[str], commitments: Sequence[Commitment], notes: Sequence[str]) -> str:
+    """The performer's memory in at most twelve lines: its plan, its commitments, the latest notes."""
+    kept = [f"- Plan: {line}" for line in plan] + [f"- Committed: {promise.line()}" for promise in commitments]
+    kept = kept[: DIGEST_LINES - 3]
+    latest = [f"- {note}" for note in notes][-(DIGEST_LINES - len(kept)) :]
+    lines = [line if len(line) <= LINE_CHARS else line[: LINE_CHARS - 3] + "..." for line in (*kept, *latest)]
+    return "\n".join(["Your memory", *(lines or ["- nothing yet"])])
+
+
+def first_plan() -> str:
+    """T1."""
+    return (
+        "Request T1. How will you reach the goal? Think of whom to ask, where to meet them, and what must be agreed.\n"
+        'Answer: {"plan": ["...", "..."]} with 3 to 5 short lines.'
+    )
+
+
+def reminder() -> str:
+    """T2."""
+    return (
+        "Request T2. Turn the plan into what to keep in mind when you plan a day, and into a list of what every talk"
+        ' must settle.\nAnswer: {"schedule_reminder": "...", "checklist": ["..."]} with at most 4 items.'
+    )
+
+
+def day(now: int, reminded: str, commitments: Sequence[Commitment]) -> str:
+    """D."""
+    kept = "".join(f"\nAlready committed: {promise.line()}" for promise in commitments)
+    remember = f"\nKeep in mind: {reminded}" if reminded else ""
+    return (
+        f"Request D. It is {spoken(now)}. Plan your day.{remember}{kept}\n"
+        'Answer: {"wake": "07:00", "bed": "23:00", "schedule": [{"start": "08:00", "end": "09:30", "activity": "...",'
+        ' "place": "..."}, ...]} with 4 to 14 rows in order, without overlaps; a row may name an "object". Between rows'
+        " you are at home."
+    )
+
+
+def encounter(now: int, place: str, partner: str, doing: str, checklist: Sequence[str]) -> str:
+    """E."""
+    return (
+        f"Request E. It is {spoken(now)}. You are at {place}. {partner} is near: {doing}.{_settle(checklist)} Do you"
+        ' want to talk?\nAnswer: {"talk": true, "utterance": "what you say first"} or {"talk": false}.'
+    )
+
+
+def approached(now: int, place: str, partner: str, text: str, checklist: Sequence[str]) -> str:
+    """U, the first one of a talk that the other side began."""
+    return (
+        f"Request U. It is {spoken(now)}. You are at {place}. {partner} comes up to you.{_settle(checklist)}\n"
+        f"{said(partner, text)}"
+    )
+
+
+def said(partner: str, text: str) -> str:
+    """U, what the partner says."""
+    return f'{partner} says: "{text}"\nAnswer: {{"utterance": "...", "end": false}}; "end": true ends the talk with it.'
+
+
+def answered(partner: str, text: str) -> str:
+    """U after the performer has spoken."""
+    return f"Request U. {said(partner, text)}"
+
+
+def note(partner: str, last: str | None, rows: Sequence[Row]) -> str:
+    """N."""
+    heard = f'{partner} says: "{last}"\n' if last is not None else ""
+    left = "; ".join(f"{time_text(row.start)}-{time_text(row.end)} {row.activity}" for row in rows) or "nothing"
+    return (
+        f"{heard}Request N. The talk with {partner} is over. What do you note? If you have promised to be somewhere, make"
+        f" it a commitment. Left of today's schedule: {left}.\n"
+        'Answer: {"note": "...", "commitment": null or {"activity": "...", "place": "...", "start": "2023-02-14 15:00",'
+        ' "end": "2023-02-14 16:00"}, "reschedule": null or the new rows for the rest of today}.'
+    )
+
+
+def review() -> str:
+    """R."""
+    return 'Request R. The day is nearly over. What do you want to remember tomorrow?\nAnswer: {"notes": ["...", "..."]}.'
+
+
+def repair(error: Exception) -> str:
+    """What a reply that can't be used is answered with, once."""
+    return f"Your answer can't be used: {error}. Give the answer to the same request again, as one JSON object."
+
+
+def _settle(checklist: Sequence[str]) -> str:
+    return f" To be settled: {'; '.join(checklist)}." if checklist else ""

@@ -1,0 +1,241 @@
+"""The performer's replies: one JSON object each, by the code of the request (spec table T1 to R)."""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Generic, TypeVar
+
+from pydantic import BeforeValidator, Field, ValidationError
+
+from environments.stss.clock import DATES, DAY, END, read_time, time_text
+from environments.stss.places import Places
+from environments.stss.schedule import Commitment, DayPlan, Row, overlaps
+from environments.types import Value
+
+MAX_REPLY = 200_000
+"""Characters of a reply that are searched for its object."""
+UTTERANCE_WORDS = 80
+UTTERANCE_CHARS = 800
+"""For languages without blanks between words."""
+HOME = "home"
+SILENCE = "..."
+EARLIEST, LATEST = 5 * 60, 23 * 60
+"""Commitments lie between these times of day."""
+
+
+class FormatError(ValueError):
+    """A reply that is no JSON object of the kind asked for."""
+
+
+class ActionError(ValueError):
+    """A reply that can be read and asks for what is not allowed."""
+
+
+def _text(value: object) -> object:
+    return " ".join(value.split()) if isinstance(value, str) else value
+
+
+Text = Annotated[str, BeforeValidator(_text)]
+Line = Annotated[str, BeforeValidator(_text), Field(min_length=1)]
+
+
+class Reply(Value):
+    """What every kind of reply has in common: fields that nobody asked for are ignored."""
+
+    model_config = {"extra": "ignore"}
+
+
+class Plan(Reply):
+    """T1."""
+
+    plan: tuple[Line, ...] = Field(min_length=3, max_length=5)
+
+
+class Reminder(Reply):
+    """T2."""
+
+    schedule_reminder: Text
+    checklist: tuple[Line, ...] = Field(max_length=4)
+
+
+class PlannedRow(Reply):
+    """A row of a day plan, unchecked."""
+
+    start: str
+    end: str
+    activity: Line
+    place: Line
+    object: Text | None = None
+
+
+class Day(Reply):
+    """D."""
+
+    wake: str
+    bed: str
+    schedule: tuple[PlannedRow, ...] = Field(min_length=4, max_length=14)
+
+
+class Encounter(Reply):
+    """E."""
+
+    talk: bool
+    utterance: str = ""
+
+
+class Utterance(Reply):
+    """U."""
+
+    utterance: str
+    end: bool = False
+
+
+class Promise(Reply):
+    """A commitment, unchecked; times may carry a date."""
+
+    activity: Line
+    place: Line
+    start: str
+    end: str
+
+
+class Note(Reply):
+    """N."""
+
+    note: Text = ""
+    commitment: Promise | None = None
+    reschedule: tuple[PlannedRow, ...] | None = None
+
+
+class Review(Reply):
+    """R."""
+
+    notes: tuple[Line, ...] = ()
+
+
+Kind = TypeVar("Kind", bound=Reply)
+
+
+class Request(Generic[Kind]):
+    """A code, the text that goes with it, and the kind of its reply."""
+
+    def __init__(self, code: str, text: str, kind: type[Kind]) -> None:
+        self.code, self.text, self.kind = code, text, kind
+
+
+def read(reply: str, kind: type[Kind]) -> Kind:
+    """The first balanced object of a reply, as the kind asked for. Raises FormatError."""
+    found = _first_object(reply[:MAX_REPLY])
+    try:
+        return kind.model_validate(found)
+    except ValidationError as error:
+        problem = error.errors(include_input=False)[0]
+        where = ".".join(str(part) for part in problem["loc"])
+        raise FormatError(f"{where}: {problem['msg']}") from error
+
+
+def _first_object(reply: str) -> Mapping[str, object]:
+    start = reply.find("{")
+    if start < 0:
+        raise FormatError("there is no JSON object in the reply")
+    end = next(_closings(reply, start), None)
+    if end is None:
+        raise FormatError("the first { is never closed")
+    try:
+        found = json.loads(reply[start : end + 1])
+    except (ValueError, RecursionError) as error:
+        raise FormatError(f"not JSON: {error}") from error
+    if not isinstance(found, dict):
+        raise FormatError("not a JSON object")
+    return found
+
+
+def _closings(text: str, start: int) -> Iterator[int]:
+    """Where the brace at `start` is closed, strings left aside."""
+    depth, quoted, escaped = 0, False, False
+    for position in range(start, len(text)):
+        character = text[position]
+        if quoted:
+            quoted, escaped = escaped or character != '"', not escaped and character == "\\"
+        elif character == '"':
+            quoted = True
+        elif character in "{}":
+            depth += 1 if character == "{" else -1
+            if depth == 0:
+                yield position
+
+
+def spoken(text: str) -> str:
+    """An utterance within the limits: at most 80 words and 800 characters, `...` where it is blank."""
+    words = text.encode(errors="replace").decode().replace("\0", " ").split()
+    return " ".join(words[:UTTERANCE_WORDS])[:UTTERANCE_CHARS].strip() or SILENCE
+
+
+def rows_of(planned: tuple[PlannedRow, ...], day: int, places: Places, home: str) -> tuple[Row, ...]:
+    """The rows of a day with addresses. Raises ActionError for places, times and overlaps that can't be."""
+    rows: list[Row] = []
+    for row in planned:
+        start, end = day * DAY + _time(row.start), day * DAY + _time(row.end)
+        if end <= start:
+            raise ActionError(f"{row.start}-{row.end}: a row must end after it starts")
+        if rows and start < rows[-1].end:
+            raise ActionError(f"{row.start}: rows must be in order and must not overlap; the last ends {_end(rows)}")
+        rows.append(Row(start, end, row.activity, _address(row, places, home)))
+    return tuple(rows)
+
+
+def _end(rows: list[Row]) -> str:
+    return time_text(rows[-1].end)
+
+
+def day_of(reply: Day, day: int, places: Places, home: str) -> DayPlan:
+    """The day plan of a D reply. Raises ActionError."""
+    wake, bed = _time(reply.wake), _time(reply.bed)
+    if wake < 4 * 60 or (4 * 60 <= bed <= wake):
+        raise ActionError(f"wake {reply.wake}, bed {reply.bed}: wake at 04:00 or later, and go to bed after that")
+    first = day * DAY
+    late = DAY if bed < wake else 0
+    return DayPlan(first + wake, first + bed + late, rows_of(reply.schedule, day, places, home))
+
+
+def commitment_of(
+    promise: Promise, now: int, taken: tuple[Commitment, ...], places: Places, home: str, partner: str
+) -> Commitment:
+    """The commitment of an N reply. Raises ActionError where it is past, at night, or clashes with an earlier one."""
+    start, end = _moment(promise.start), _moment(promise.end)
+    if end <= start:
+        raise ActionError(f"{promise.start}-{promise.end}: a commitment must end after it starts")
+    if start <= now:
+        raise ActionError(f"{promise.start}: that time is over")
+    if start >= END or not EARLIEST <= start % DAY < LATEST:
+        raise ActionError(f"{promise.start}: commitments begin from 05:00 to 22:40")
+    for other in taken:
+        if overlaps(start, end, other.start, other.end):
+            raise ActionError(f"you are committed then: {other.line()}")
+    row = PlannedRow(start="", end="", activity=promise.activity, place=promise.place)
+    address = _address(row, places, home)
+    return Commitment(activity=promise.activity, address=address, start=start, end=end, with_whom=partner)
+
+
+def _address(row: PlannedRow, places: Places, home: str) -> str:
+    if row.place.lower() == HOME:
+        return home
+    address = places.find(row.place)
+    if address is None:
+        raise ActionError(f"{row.place!r} is no place you know; take one from the list, or `home`")
+    longer = f"{address}:{row.object}" if row.object and address.count(":") == 1 else ""
+    return places.find(longer) or address if longer else address
+
+
+def _time(text: str) -> int:
+    try:
+        return read_time(text)
+    except ValueError as error:
+        raise ActionError(str(error)) from error
+
+
+def _moment(text: str) -> int:
+    """A time with its date; without one it is of day 2, which the goals are about."""
+    for day, date in enumerate(DATES):
+        if text.strip().startswith(date):
+            return day * DAY + _time(text.strip()[len(date) :].replace("T", " "))
+    return DAY + _time(text)

@@ -1,0 +1,114 @@
+"""The scores of a chronicle in `strict`: what people did, where they really were, and when (spec section 6.1)."""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from environments.stss.chronicle import Chronicle, Record, intervals
+from environments.stss.clock import DAY, END, read_stamp
+from environments.stss.dataset import ANY, Goal, Task
+
+
+class Hit(NamedTuple):
+    """Somebody does what a sub-goal names, from one minute to before another."""
+
+    start: int
+    end: int
+    sector: str
+    arena: str
+
+
+def score(chronicle: Chronicle, task: Task) -> float:
+    """From 0 to 1, by the task's category."""
+    found = hits(chronicle, task)
+    wanted = max(1, task.task.target_num - 1)
+    match task.category:
+        case "public" | "online":
+            return min(sum(bool(found[name][0]) for name in task.others) / wanted, 1.0)
+        case "appointment":
+            return _appointment(found[task.performer][0], [hit for name in task.task.target for hit in found[name][0]])
+        case "companions":
+            together = _together(found[task.performer][0], [found[name][0] for name in task.others])
+            return min(together / wanted, 1.0)
+        case "help":
+            return max((_errand(found[name]) for name in task.others), default=0.0)
+
+
+def hits(chronicle: Chronicle, task: Task) -> Mapping[str, list[list[Hit]]]:
+    """For everybody of the cast, for each sub-goal, the hits in order of time."""
+    return {
+        name: [_hits(chronicle.of(name), goal) for goal in task.task.goal] for name in dict.fromkeys(task.all_chars)
+    }
+
+
+def reached(chronicle: Chronicle, task: Task) -> list[tuple[str, int, Hit]]:
+    """All hits with their person and sub-goal, for drawing."""
+    return [
+        (name, index, hit)
+        for name, goals in hits(chronicle, task).items()
+        for index, found in enumerate(goals)
+        for hit in found
+    ]
+
+
+def window(goal: Goal) -> tuple[int, int]:
+    """From which minute to before which one a sub-goal counts; without a time it is all of day 2."""
+    if goal.start_time == ANY:
+        return DAY, 2 * DAY
+    start = read_stamp(goal.start_time)
+    return start, start + goal.duration_in_minutes
+
+
+def _hits(records: Sequence[Record], goal: Goal) -> list[Hit]:
+    start, end = window(goal)
+    pattern = re.compile("|".join(rf"(?<!\w){re.escape(word)}(?!\w)" for word in goal.keywords), re.IGNORECASE)
+    return [
+        Hit(max(record.t, start), min(until, end), record.sector, record.arena)
+        for record, until in intervals(records, END)
+        if record.kind == "act"
+        and min(until, end) > max(record.t, start)
+        and inside(record, goal.location)
+        and pattern.search(record.activity)
+    ]
+
+
+def inside(record: Record, location: str) -> bool:
+    """True where the tile is in the location, a sector or `sector:arena`."""
+    return location in (ANY, record.sector, f"{record.sector}:{record.arena}")
+
+
+def _appointment(mine: Sequence[Hit], theirs: Sequence[Hit]) -> float:
+    best = 0.0
+    for one in mine:
+        for other in theirs:
+            if one.start < other.end and other.start < one.end:
+                same = (one.sector, one.arena) == (other.sector, other.arena)
+                best = max(best, 1.0 if same else 0.5)
+    return best
+
+
+def _together(mine: Sequence[Hit], others: Sequence[Sequence[Hit]]) -> int:
+    """The most others that hit at one minute at which the performer hits too; only starts of hits need looking at."""
+    starts = {hit.start for hit in mine} | {hit.start for found in others for hit in found}
+    return max((sum(_at(found, minute) for found in others) for minute in starts if _at(mine, minute)), default=0)
+
+
+def _at(found: Sequence[Hit], minute: int) -> bool:
+    return any(hit.start <= minute < hit.end for hit in found)
+
+
+def _errand(goals: Sequence[Sequence[Hit]]) -> float:
+    """Share of sub-goals done; half where all are done in the wrong order."""
+    done = sum(map(bool, goals)) / len(goals)
+    return 1.0 if done == 1 and _in_order(goals) else (0.5 if done == 1 else done)
+
+
+def _in_order(goals: Sequence[Sequence[Hit]]) -> bool:
+    """True where each sub-goal can be done after the one before it has begun."""
+    minute = 0
+    for found in goals:
+        later = [max(hit.start, minute) for hit in found if hit.end > minute]
+        if not later:
+            return False
+        minute = min(later)
+    return True

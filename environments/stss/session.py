@@ -1,0 +1,73 @@
+"""What surrounds a simulation: what the performer is told of the town, and what its two days are worth."""
+
+from environments.base import Agent
+from environments.stss import compat, prompt, scoring
+from environments.stss.chronicle import Agreed, Chronicle, Talk, intervals
+from environments.stss.clock import DAY, END, day_of
+from environments.stss.dataset import ANY, Task, Town
+from environments.stss.places import Places
+from environments.stss.schedule import overlaps
+from environments.stss.slots import read
+from environments.types import Action, Observation
+
+
+class Silent(Agent):
+    """A performer that is never there: what the floor is measured with."""
+
+    async def act(self, observation: Observation) -> Action:
+        raise AssertionError("a performer without calls is never asked")
+
+
+def known_sectors(town: Town, task: Task) -> list[str]:
+    """The sectors a performer is told of: those it knows, those the task adds, those of the goal."""
+    added = [*task.required_spatial_mem, *task.shared_spatial_mem]
+    named = [goal.location.split(":")[0] for goal in task.task.goal if goal.location != ANY]
+    return [sector for sector in dict.fromkeys((*town.known_places[task.performer], *added, *named)) if sector in town.world]
+
+
+def brief(town: Town, task: Task, *, tdp: bool, history: bool) -> str:
+    """The fixed part of every request."""
+    facts = town.history.get(task.performer, ()) if history else ()
+    persona = town.personas[task.performer]
+    return prompt.brief(persona, task, task.FPG, town.world, known_sectors(town, task), facts, tdp=tdp)
+
+
+def measures(chronicle: Chronicle, played: Task, published: Task, places: Places) -> dict[str, float]:
+    """Both scores, and what stands beside them."""
+    me = played.performer
+    met = {name for talk in chronicle.talks if me in talk.people for name in talk.people} - {me}
+    early = {name for talk in chronicle.talks if me in talk.people and talk.t < DAY for name in talk.people} - {me}
+    promised = [agreed for agreed in chronicle.agreed if agreed.who != me]
+    kept = sum(_kept(chronicle, agreed) for agreed in promised)
+    if played.category == "appointment":
+        talked_to = float(bool(early & set(played.task.target)))
+    else:
+        talked_to = len(early) / max(1, played.task.target_num - 1)
+    return {
+        "strict": scoring.score(chronicle, played),
+        "compat": compat.score(chronicle, published),
+        "talked_to": talked_to,
+        "partners_met": float(len(met)),
+        "invitations": float(sum(_invites(talk, me, places) for talk in chronicle.talks)),
+        "commitments_made": float(len(promised)),
+        "commitments_kept": float(kept),
+        "no_shows": float(len(promised) - kept),
+    }
+
+
+def _invites(talk: Talk, me: str, places: Places) -> bool:
+    """True where the performer names something to do."""
+    mine = (line.text for line in talk.lines if line.speaker == me)
+    return any(read(text, places, day_of(talk.t)).activity is not None for text in mine)
+
+
+def _kept(chronicle: Chronicle, agreed: Agreed) -> bool:
+    """True where somebody does what was agreed, there and then."""
+    promise = agreed.commitment
+    return any(
+        record.kind == "act"
+        and record.activity == promise.activity
+        and f"{record.sector}:{record.arena}:".startswith(":".join(promise.address.split(":")[:2]) + ":")
+        and overlaps(record.t, until, promise.start, promise.end)
+        for record, until in intervals(chronicle.of(agreed.who), END)
+    )
