@@ -1,13 +1,14 @@
 """The pages of the shop, as texts and as what can be clicked (WebShop's templates, without their HTML)."""
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 from environments.webshop.product import Product
 
 PER_PAGE = 10
 SEARCH, BACK, PREVIOUS, NEXT, BUY = "Search", "Back to Search", "< Prev", "Next >", "Buy Now"
-SUB_PAGES = ("Description", "Features", "Reviews")
+SubPage = Literal["Description", "Features", "Reviews"]
+SUB_PAGES: tuple[SubPage, ...] = get_args(SubPage)
 
 
 class Button(NamedTuple):
@@ -103,9 +104,9 @@ def item_page(instruction: str, product: Product) -> Page:
     )
 
 
-def sub_page(instruction: str, product: Product, name: str) -> Page:
+def sub_page(instruction: str, product: Product, name: SubPage) -> Page:
     """A product's description, features or reviews (there are none)."""
-    told: Mapping[str, tuple[str, ...]] = {
+    told: Mapping[SubPage, tuple[str, ...]] = {
         "Description": (product.description,),
         "Features": tuple(f" {bullet} " for bullet in product.bullets),
         "Reviews": (),

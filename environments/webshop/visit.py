@@ -6,7 +6,7 @@ from pydantic import Field
 
 from environments.types import Value
 from environments.webshop import pages
-from environments.webshop.pages import BACK, BUY, NEXT, PER_PAGE, PREVIOUS, Button, Choice, Link, Page
+from environments.webshop.pages import BACK, BUY, NEXT, PER_PAGE, PREVIOUS, Button, Choice, Link, Page, SubPage
 from environments.webshop.reply import Move
 from environments.webshop.reward import Profile
 from environments.webshop.shop import Shop
@@ -25,7 +25,7 @@ class Place(Value):
     """Of the page of results."""
     product: int | None = None
     """The position of the product whose page is open."""
-    sub_page: str | None = None
+    sub_page: SubPage | None = None
     chosen: Mapping[str, str] = Field(default_factory=dict)
     """The chosen value of each option."""
     bought: bool = False

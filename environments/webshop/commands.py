@@ -1,0 +1,79 @@
+"""`proctor webshop`: makes catalogues, and shows them."""
+
+from pathlib import Path
+from typing import Literal
+
+import click
+import uvicorn
+
+from environments.listening import ConfigError, listen, url_of, uvicorn_config
+from environments.webshop import browse as web
+from environments.webshop import generate as invented
+from environments.webshop import shipped, shop
+from environments.webshop.catalogue import make
+from environments.webshop.check_goals import compare
+from environments.webshop.nouns import extractor
+from environments.webshop.published import files_in
+
+HOST = "127.0.0.1"
+_EXISTING = click.Path(exists=True, path_type=Path)
+_NEW = click.Path(path_type=Path)
+
+
+@click.group()
+def webshop() -> None:
+    """Catalogues of the environment webshop: invent one, index one, look at one in a browser."""
+
+
+@webshop.command()
+@click.argument("folder", type=_NEW)
+@click.option("--products", type=click.IntRange(min=1), default=10_000, show_default=True)
+@click.option("--goals", type=click.IntRange(min=1), default=500, show_default=True)
+@click.option("--seed", type=int, default=0, show_default=True)
+@click.option("--compress", is_flag=True, help="Write .json.gz.")
+def generate(folder: Path, products: int, goals: int, seed: int, compress: bool) -> None:
+    """Invent products and goals, and write them to FOLDER in the form of the published files."""
+    if folder.exists() and any(folder.iterdir()):
+        raise click.UsageError(f"{folder}: is there already; give a new folder")
+    try:
+        invented.write(folder, products, goals, seed, compress=compress)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
+    click.echo(f"{folder}: {products} products, {goals} goals; next: proctor webshop index {folder} CATALOGUE")
+
+
+@webshop.command()
+@click.argument("folder", type=_EXISTING)
+@click.argument("catalogue", type=_NEW)
+@click.option("--seed", type=int, default=0, show_default=True, help="Draws price limits and prices of ranges.")
+@click.option("--nouns", default="lexical", show_default=True, help="lexical, or the name of a spaCy model.")
+@click.option("--check", type=_EXISTING, help="JSON list of {goal_index, instruction} that the goals must agree with.")
+def index(folder: Path, catalogue: Path, seed: int, nouns: str, check: Path | None) -> None:
+    """Make a CATALOGUE of the published files in FOLDER (WebShop's folder `data`): the `data` of a task."""
+    if catalogue.exists():
+        raise click.UsageError(f"{catalogue}: is there already; remove it or give a new folder")
+    try:
+        meta = make(files_in(folder), catalogue, extractor(nouns), seed)
+        agreed = None if check is None else compare(catalogue, check)
+    except (OSError, ValueError) as error:
+        raise click.UsageError(str(error)) from error
+    click.echo(f"{catalogue}: {meta.products} products, {meta.goals} goals, nouns by {meta.nouns}, seed {seed}")
+    for problem, count in meta.problems.items():
+        click.echo(f"  {count} x {problem}")
+    if agreed is not None:
+        click.echo(f"  {agreed} goals agree with {check}")
+
+
+@webshop.command()
+@click.option("--data", type=_EXISTING, help="A catalogue; without it the invented one that ships with Proctor.")
+@click.option("--profile", type=click.Choice(["compat", "strict"]), default="compat", show_default=True)
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="0 takes a free one.")
+def browse(data: Path | None, profile: Literal["compat", "strict"], port: int) -> None:
+    """Serve the shop as web pages, to this machine only, until interrupted."""
+    try:
+        with shop.opened(data or shipped.catalogue(None)) as opened, listen(HOST, port) as listener:
+            click.echo(url_of(HOST, listener))
+            config = uvicorn_config(web.app(opened, profile), keep_alive_s=5, last_replies_s=1)
+            uvicorn.Server(config).run(sockets=[listener])
+    except (ConfigError, ValueError) as error:
+        raise click.UsageError(str(error)) from error
