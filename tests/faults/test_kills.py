@@ -20,13 +20,13 @@ IN_FLIGHT = 8
 
 def test_a_client_killed_20_times_at_random_moments(tmp_path: Path, agents: Server) -> None:
     chance, kills = random.Random(3), 0
-    with farm(tmp_path, agents, turns=12) as parts:
+    with farm(tmp_path, agents, turns=24) as parts:
         parts.start()
         parts.slow(0.6)
         client = parts.begin()
         parts.until_calls(1)
         while kills < 20:
-            calls, latest = parts.calls() + chance.randrange(0, 7), time.monotonic() + chance.random() * 3
+            calls, latest = parts.calls() + chance.randrange(0, 20), time.monotonic() + chance.random() * 3
             until(lambda: parts.calls() >= calls or time.monotonic() > latest)  # noqa: B023
             assert client.poll() is None, "the run ended before the 20th kill"
             client.kill()
