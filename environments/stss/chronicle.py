@@ -75,8 +75,7 @@ class Chronicle(NamedTuple):
 
 def intervals(records: Sequence[Record], end: int) -> Iterator[tuple[Record, int]]:
     """Each record of one person with the minute at which it ceases to hold."""
-    for record, following in zip(records, [*(later.t for later in records[1:]), end], strict=True):
-        yield record, following
+    yield from zip(records, [*(later.t for later in records[1:]), end], strict=True)
 
 
 class _Packed(Value):

@@ -101,7 +101,12 @@ def _help(events: Mapping[str, Sequence[Event]], task: Task) -> float:
         in_order = 0
         for event in events[name]:
             for index, goal in enumerate(goals):
-                if TALK not in event.action and _says(event, goal) and _is_there(event, goal) and _strictly(event, goal):
+                if (
+                    TALK not in event.action
+                    and _says(event, goal)
+                    and _is_there(event, goal)
+                    and _strictly(event, goal)
+                ):
                     done.add(index)
                     in_order += index == in_order
         reached = len(done) / len(goals)

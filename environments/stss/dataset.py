@@ -10,6 +10,7 @@ from typing import Literal, NamedTuple, TypeVar
 from pydantic import ConfigDict, Field, JsonValue, TypeAdapter, ValidationError
 
 from environments.stss import world
+from environments.stss.places import Places
 from environments.stss.world import World
 from environments.types import Value
 
@@ -111,6 +112,7 @@ class Town(NamedTuple):
     """A map, its people and where they begin."""
 
     world: World
+    places: Places
     personas: Mapping[str, Persona]
     """In the order of the file, which is the order casts are sampled in."""
     positions: Mapping[str, int]
@@ -134,10 +136,12 @@ class Data:
         people = _people(self.folder / "characteristics.json")
         for name, persona in people.items():
             if home_of(persona) not in built:
-                raise _bad(self.folder / "characteristics.json", name, "living_area", "is not on the map; give sector:arena")
+                raise _bad(
+                    self.folder / "characteristics.json", name, "living_area", "is not on the map; give sector:arena"
+                )
         positions = _positions(self.folder / "initial_positions.json", people, built)
         known = {name: _known(self.folder / "personas" / name / "spatial_memory.json") for name in people}
-        return Town(built, people, positions, known, _history(self.folder))
+        return Town(built, Places(built), people, positions, known, _history(self.folder))
 
     @cached_property
     def tasks(self) -> tuple[Task, ...]:
@@ -205,7 +209,7 @@ def _read(path: Path, adapter: TypeAdapter[Parsed]) -> Parsed:
 
 def _people(path: Path) -> dict[str, Persona]:
     fields = TypeAdapter(dict[str, dict[str, JsonValue]]).validate_python(_json(path))
-    del fields["shared"]
+    fields.pop("shared", None)
     return dict(_read_value(path, fields))
 
 
@@ -214,7 +218,9 @@ def _read_value(path: Path, fields: Mapping[str, Mapping[str, JsonValue]]) -> li
         return [(name, Persona.model_validate(persona)) for name, persona in fields.items()]
     except ValidationError as error:
         problem = error.errors(include_input=False)[0]
-        raise ValueError(f"{path}: {problem['loc'][0]}: {problem['msg']}; correct this field of each character") from error
+        raise ValueError(
+            f"{path}: {problem['loc'][0]}: {problem['msg']}; correct this field of each character"
+        ) from error
 
 
 def _positions(path: Path, people: Mapping[str, Persona], built: World) -> dict[str, int]:

@@ -1,28 +1,24 @@
 """Social tasks in a simulated town (STSS, Wang et al., arXiv 2404.05337)."""
 
 import hashlib
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import ClassVar, Literal
 
 import pydantic_core
-from pydantic import Field, PrivateAttr, model_validator
+from pydantic import Field, PrivateAttr
 
 from environments.base import Agent, Environment, Policy
-from environments.chat import ChatConfig
 from environments.stss import policies, session
 from environments.stss.chronicle import Chronicle, pack
 from environments.stss.dataset import Data, Task
-from environments.stss.driver import Driver
 from environments.stss.performer import Performer
-from environments.stss.places import Places
 from environments.stss.repairs import repair
 from environments.stss.rule_driver import RuleDriver
 from environments.stss.script import Script, public_places, script
 from environments.stss.session import Silent
-from environments.stss.simulation import Limits, Simulation
+from environments.stss.simulation import Drivers, Limits, Simulation
 from environments.stss.summary import OWN_WORLD, summarize
 from environments.stss.templates import instantiate
 from environments.types import Finish, Summary
@@ -70,13 +66,14 @@ class Stss(Environment):
         shape = [_REVISION, self.model_dump(mode="json", exclude={"data"}), list(self._tasks.values())]
         town = self._data.town
         return hashlib.blake2b(
-            pydantic_core.to_json([*shape, list(town.personas.values()), town.positions, town.world.objects]), digest_size=16
+            pydantic_core.to_json([*shape, list(town.personas.values()), town.positions, town.world.objects]),
+            digest_size=16,
         ).hexdigest()
 
     async def play(self, sample: str, agent: Agent, seed: int = 0) -> Finish:
         task = self.task(sample)
         performer, chronicle = await self._live(task, agent, seed, self.calls)
-        metrics = session.measures(chronicle, self._mended(task), task, self._places)
+        metrics = session.measures(chronicle, self._mended(task), task, self._data.town.places)
         metrics["floor"] = await self._floor(task, seed)
         metrics["calls"] = float(performer.calls)
         metrics |= {"format_errors": float(performer.format_errors), "action_errors": float(performer.action_errors)}
@@ -100,8 +97,8 @@ class Stss(Environment):
         shown = self._mended(task) if self.profile == "strict" else task
         tdp, town = self.planning == "tdp", self._data.town
         performer = Performer(agent, session.brief(town, shown, tdp=tdp, history=self.history), calls)
-        rules = RuleDriver(town.world, self._places, self.sociability, _seed(task, seed))
-        simulation = Simulation(town, self._places, shown, rules, rules, performer, self._limits)
+        rules = RuleDriver(town, self.sociability, _seed(task, seed))
+        simulation = Simulation(town, shown, Drivers(rules, rules), performer, self._limits)
         return performer, await simulation.run(tdp=tdp)
 
     async def _floor(self, task: Task, seed: int) -> float:
@@ -109,7 +106,7 @@ class Stss(Environment):
         key = (task.env_name, seed)
         if key not in self._floors:
             _, chronicle = await self._live(task, Silent(), seed, 0)
-            measured = session.measures(chronicle, self._mended(task), task, self._places)
+            measured = session.measures(chronicle, self._mended(task), task, self._data.town.places)
             self._floors[key] = measured[self.profile]
         return self._floors[key]
 
@@ -130,7 +127,7 @@ class Stss(Environment):
         key = (sample, seed)
         if key not in self._scripts:
             task = self._mended(self.task(sample))
-            made = script(self._data.town, self._places, task, self.sociability, _seed(task, seed))
+            made = script(self._data.town, task, self.sociability, _seed(task, seed))
             self._scripts[key] = made
         return self._scripts[key]
 
@@ -155,10 +152,6 @@ class Stss(Environment):
         return Data(self.data or SHIPPED)
 
     @cached_property
-    def _places(self) -> Places:
-        return Places(self._data.town.world)
-
-    @cached_property
     def _tasks(self) -> Mapping[str, Task]:
         data, people = self._data, tuple(self._data.town.personas)
         made = (
@@ -169,7 +162,7 @@ class Stss(Environment):
         return {task.env_name: task for task in (made if self.templates else data.tasks)}
 
     def _mended(self, task: Task) -> Task:
-        return repair(task, self._data.town.world, self._places).task
+        return repair(task, self._data.town).task
 
 
 def _seed(task: Task, seed: int) -> str:

@@ -90,9 +90,7 @@ def _suggest(slots: Slots, context: Context, own: Habits, home: str) -> Stance:
     return _propose(slots, wanted, context, own, "I need a time")
 
 
-def _propose(
-    slots: Slots, wanted: tuple[Commitment, ...], context: Context, own: Habits, obstacle: str
-) -> Stance:
+def _propose(slots: Slots, wanted: tuple[Commitment, ...], context: Context, own: Habits, obstacle: str) -> Stance:
     """The nearest free time of the same day, or a refusal."""
     day = wanted[0].start // DAY
     length = wanted[-1].end - wanted[0].start
@@ -155,7 +153,7 @@ def _obstacle(wanted: Sequence[Commitment], context: Context, own: Habits, *, ea
 
 
 def _within(address: str, work: str) -> bool:
-    return address.split(":")[0] == work.split(":")[0]
+    return address.partition(":")[0] == work.partition(":")[0]
 
 
 def told(commitments: Sequence[Commitment]) -> str:

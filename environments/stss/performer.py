@@ -40,9 +40,7 @@ class Performer:
         invalid = self.format_errors + self.action_errors
         if invalid > MAX_INVALID or (invalid and not self.valid):
             return (
-                FinishReason.INVALID_FORMAT
-                if self.format_errors >= self.action_errors
-                else FinishReason.INVALID_ACTION
+                FinishReason.INVALID_FORMAT if self.format_errors >= self.action_errors else FinishReason.INVALID_ACTION
             )
         return FinishReason.COMPLETED
 
@@ -77,9 +75,7 @@ class Performer:
         if self.stopped is not None:
             return None
         self._left -= 1
-        observation = Observation(
-            messages=(Message(role="user", content=text),), conversation="performer", fresh=fresh
-        )
+        observation = Observation(messages=(Message(role="user", content=text),), conversation="performer", fresh=fresh)
         try:
             action = await self._agent.act(observation)
         except AgentStopped as stopped:

@@ -128,12 +128,15 @@ def _nothing(_: Turn) -> object:
     return {"note": "", "commitment": None, "reschedule": None}
 
 
-def _talker(invitation: str, visits: tuple[Sequence[Visit], Sequence[Visit]]) -> Policy:
-    """Goes about, says one thing to everybody until it is agreed on, and promises nothing to itself."""
+def _talker(invitation: str, visits: tuple[Sequence[Visit], Sequence[Visit]], *, agrees: bool = True) -> Policy:
+    """Goes about, says one thing to everybody until it is agreed on, and promises nothing to itself.
+
+    `agrees` says whether it takes any other time that is proposed.
+    """
 
     def utterance(turn: Turn) -> object:
         if _INSTEAD.search(_said(turn)):
-            return {"utterance": "Fine with me.", "end": True}
+            return {"utterance": "Fine with me." if agrees else "No, that does not suit me.", "end": True}
         return {"utterance": invitation, "end": turn.spoken >= TIRED or bool(_AGREED.search(_said(turn)))}
 
     return _policy(
@@ -154,7 +157,7 @@ def vague_inviter(script: Script) -> Policy:
 
 def late(script: Script) -> Policy:
     """Invites everybody for an hour after the activity is over."""
-    return _talker(script.late, script.visits)
+    return _talker(script.late, script.visits, agrees=False)
 
 
 def liar(script: Script) -> Policy:

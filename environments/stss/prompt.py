@@ -13,29 +13,29 @@ LINE_CHARS = 180
 
 RULES = f"""\
 Rules
-- Two days are simulated: Monday 2023-02-13 is for making arrangements, on Tuesday 2023-02-14 things are done. The end is
-  Tuesday 22:40.
+- Two days are simulated: Monday 2023-02-13 is for making arrangements, on Tuesday 2023-02-14 things are done. The end
+  is Tuesday 22:40.
 - You decide where you spend the day, whom you talk to and what you say. Walking, sleeping and handling things happen by
   themselves. To meet people, be where people are.
-- What counts is what people do: who is really there, at the right time, doing what the goal names. So say what it is, the
-  date, the time and the place, in clear words, and keep your own appointments.
+- What counts is what people do: who is really there, at the right time, doing what the goal names. So say what it is,
+  the date, the time and the place, in clear words, and keep your own appointments.
 - You may talk to each person once a day. An utterance has at most {UTTERANCE_WORDS} words.
 - Times are HH:MM, 24-hour clock. A place is one of the list, such as `Sector` or `Sector:room`, or `home`.
 - Answer every request with exactly one JSON object and nothing else."""
 
 
 def brief(
-    persona: Persona, task: Task, goal: str, world: World, sectors: Sequence[str], facts: Sequence[str], *, tdp: bool
+    persona: Persona, task: Task, world: World, sectors: Sequence[str], facts: Sequence[str], *, tdp: bool
 ) -> str:
     """The fixed part of every request: who the performer is, the goal, how it is judged, the places, the rules."""
-    told = "" if tdp else f" {goal.rstrip('.')}."
+    told = "" if tdp else f" {task.FPG.rstrip('.')}."
     card = [
         f"You are {persona.name}, {persona.age} years old: {persona.innate}.",
         f"{persona.learned} {persona.currently}{told} {persona.lifestyle}",
     ]
     if facts:
         card.append("You know: " + "; ".join(facts))
-    aim = [f"Your goal: {goal}"] if tdp else []
+    aim = [f"Your goal: {task.FPG}"] if tdp else []
     people = f"People in town: {', '.join(task.others)}."
     return "\n".join([*card, *aim, f"How it is judged: {task.Description}", _places(world, sectors), people, "", RULES])
 
@@ -116,8 +116,8 @@ def note(partner: str, last: str | None, rows: Sequence[Row]) -> str:
     heard = f'{partner} says: "{last}"\n' if last is not None else ""
     left = "; ".join(f"{time_text(row.start)}-{time_text(row.end)} {row.activity}" for row in rows) or "nothing"
     return (
-        f"{heard}Request N. The talk with {partner} is over. What do you note? If you have promised to be somewhere, make"
-        f" it a commitment. Left of today's schedule: {left}.\n"
+        f"{heard}Request N. The talk with {partner} is over. What do you note? If you have promised to be somewhere,"
+        f" make it a commitment. Left of today's schedule: {left}.\n"
         'Answer: {"note": "...", "commitment": null or {"activity": "...", "place": "...", "start": "2023-02-14 15:00",'
         ' "end": "2023-02-14 16:00"}, "reschedule": null or the new rows for the rest of today}.'
     )
@@ -125,7 +125,9 @@ def note(partner: str, last: str | None, rows: Sequence[Row]) -> str:
 
 def review() -> str:
     """R."""
-    return 'Request R. The day is nearly over. What do you want to remember tomorrow?\nAnswer: {"notes": ["...", "..."]}.'
+    return (
+        'Request R. The day is nearly over. What do you want to remember tomorrow?\nAnswer: {"notes": ["...", "..."]}.'
+    )
 
 
 def repair(error: Exception) -> str:

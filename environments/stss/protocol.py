@@ -1,10 +1,10 @@
 """The performer's replies: one JSON object each, by the code of the request (spec table T1 to R)."""
 
 import json
-from collections.abc import Iterator, Mapping
-from typing import Annotated, Generic, TypeVar
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, TypeVar
 
-from pydantic import BeforeValidator, Field, ValidationError
+from pydantic import BeforeValidator, ConfigDict, Field, ValidationError
 
 from environments.stss.clock import DATES, DAY, END, read_time, time_text
 from environments.stss.places import Places
@@ -41,7 +41,7 @@ Line = Annotated[str, BeforeValidator(_text), Field(min_length=1)]
 class Reply(Value):
     """What every kind of reply has in common: fields that nobody asked for are ignored."""
 
-    model_config = {"extra": "ignore"}
+    model_config = ConfigDict(extra="ignore")
 
 
 class Plan(Reply):
@@ -113,13 +113,6 @@ class Review(Reply):
 
 
 Kind = TypeVar("Kind", bound=Reply)
-
-
-class Request(Generic[Kind]):
-    """A code, the text that goes with it, and the kind of its reply."""
-
-    def __init__(self, code: str, text: str, kind: type[Kind]) -> None:
-        self.code, self.text, self.kind = code, text, kind
 
 
 def read(reply: str, kind: type[Kind]) -> Kind:
@@ -197,9 +190,7 @@ def day_of(reply: Day, day: int, places: Places, home: str) -> DayPlan:
     return DayPlan(first + wake, first + bed + late, rows_of(reply.schedule, day, places, home))
 
 
-def commitment_of(
-    promise: Promise, now: int, taken: tuple[Commitment, ...], places: Places, home: str, partner: str
-) -> Commitment:
+def commitment_of(promise: Promise, now: int, taken: Sequence[Commitment], places: Places, home: str) -> Commitment:
     """The commitment of an N reply. Raises ActionError where it is past, at night, or clashes with an earlier one."""
     start, end = _moment(promise.start), _moment(promise.end)
     if end <= start:
@@ -213,7 +204,7 @@ def commitment_of(
             raise ActionError(f"you are committed then: {other.line()}")
     row = PlannedRow(start="", end="", activity=promise.activity, place=promise.place)
     address = _address(row, places, home)
-    return Commitment(activity=promise.activity, address=address, start=start, end=end, with_whom=partner)
+    return Commitment(activity=promise.activity, address=address, start=start, end=end)
 
 
 def _address(row: PlannedRow, places: Places, home: str) -> str:

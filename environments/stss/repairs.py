@@ -4,9 +4,8 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from environments.stss.dataset import ANY, Category, Goal, Task
+from environments.stss.dataset import ANY, Category, Goal, Task, Town
 from environments.stss.places import Places
-from environments.stss.world import World
 from environments.types import Value
 
 SHORT = 6
@@ -29,16 +28,16 @@ class Repaired(NamedTuple):
     log: tuple[Repair, ...]
 
 
-def repair(task: Task, world: World, places: Places) -> Repaired:
+def repair(task: Task, town: Town) -> Repaired:
     """The task with places that exist, all required characters, and texts that say what is counted.
 
     Raises ValueError where a place can't be mended.
     """
     log: list[Repair] = []
-    goals = tuple(_goal(task, index, goal, world, places, log) for index, goal in enumerate(task.task.goal))
+    goals = tuple(_goal(task, index, town, log) for index in range(len(task.task.goal)))
     mended = task.model_copy(update={"task": task.task.model_copy(update={"goal": goals})})
     description = criteria(mended) if _misleads(task) else _with_places(task.Description, task, mended)
-    shown = _goal_text(mended, _with_places(task.FPG, task, mended), places)
+    shown = _goal_text(mended, _with_places(task.FPG, task, mended), town.places)
     _note(log, task, "Description", task.Description, description)
     _note(log, task, "FPG", task.FPG, shown)
     if task.category == "help" or (task.category == "appointment" and task.task.target_num != 2):
@@ -78,13 +77,16 @@ def _goal_text(task: Task, shown: str, places: Places) -> str:
     return f"{task.performer} wants to {goal[:1].lower()}{goal[1:]}"
 
 
-def _goal(task: Task, index: int, goal: Goal, world: World, places: Places, log: list[Repair]) -> Goal:
+def _goal(task: Task, index: int, town: Town, log: list[Repair]) -> Goal:
+    goal = task.task.goal[index]
     field = f"task.goal.{index}"
     location = goal.location
-    if location != ANY and location not in world:
-        found = places.find(location)
+    if location != ANY and location not in town.world:
+        found = town.places.find(location)
         if found is None:
-            raise ValueError(f"{task.env_name}: {field}.location: {location!r} is not on the map; name a sector or sector:arena")
+            raise ValueError(
+                f"{task.env_name}: {field}.location: {location!r} is not on the map; name a sector or sector:arena"
+            )
         location = found.split(":")[0]
     required = goal.required_character
     if task.category == "appointment":
@@ -111,9 +113,9 @@ def criteria(task: Task) -> str:
     heads = target.target_num - 1
     texts: Mapping[Category, str] = {
         "public": f"{heads} other people come to the {goal.keyword}{place} {time}; the more of them, the better.",
-        "appointment": f"You and {', '.join(target.target)} do this together, in one room and at one time, {time}: {goal.keyword}.",
-        "companions": f"You and {heads} other people do this together{place} at one time {time}: {goal.keyword}; fewer count in part.",
-        "online": f"{heads} other people take part {time}, each from anywhere: {goal.keyword}; the more of them, the better.",
+        "appointment": f"You and {', '.join(target.target)} do this in one room at one time {time}: {goal.keyword}.",
+        "companions": f"You and {heads} other people do this{place} at one time {time}: {goal.keyword}.",
+        "online": f"{heads} other people take part {time}, from anywhere: {goal.keyword}; the more, the better.",
         "help": "One other person does this on 2023-02-14, in this order: "
         + ", then ".join(f"{each.keyword} ({each.location})" for each in target.goal)
         + ".",

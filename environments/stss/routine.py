@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from environments.stss.clock import DAY, read_time
-from environments.stss.dataset import Persona, home_of
+from environments.stss.dataset import Persona, Town, home_of
 from environments.stss.places import Places
 from environments.stss.schedule import DayPlan, Row
-from environments.stss.world import World
 
 TABLE = Path(__file__).with_name("routines.json")
 """Usual days of the 25 published characters, in our words; `characteristics.json` may bring its own (`routine`)."""
@@ -47,16 +46,16 @@ def habits(persona: Persona, places: Places) -> Habits:
     return Habits(wake, bed + DAY if bed < wake else bed, meal, _duty(persona.daily_plan_req, places))
 
 
-def day_plan(persona: Persona, day: int, world: World, places: Places, sociability: float, seed: str) -> DayPlan:
+def day_plan(town: Town, persona: Persona, day: int, sociability: float, seed: str) -> DayPlan:
     """The rows of a day: duty, dinner, and of the routine what chance leaves of it.
 
     Each row of the routine away from home is kept with the probability `sociability`.
     """
-    own, first = habits(persona, places), day * DAY
+    own, first = habits(persona, town.places), day * DAY
     dice = chance(seed, persona.name, day, "day")
     rows: list[Row] = []
     for start, end, activity, address in _routine(persona):
-        if dice.random() < sociability and address in world:
+        if dice.random() < sociability and address in town.world:
             rows.append(Row(first + start, first + end, activity, address))
     if own.dinner is not None:
         rows.append(Row(first + own.dinner, first + own.dinner + DINNER, "having a meal", home_of(persona)))

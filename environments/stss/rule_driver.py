@@ -1,13 +1,11 @@
 """The default driver: routines, slots and a few set phrases; the same for equal seeds, and free."""
 
 from environments.stss.clock import DAY, time_text
-from environments.stss.dataset import home_of
+from environments.stss.dataset import Town, home_of
 from environments.stss.driver import SIDE_LIMIT, Context, Driver
 from environments.stss.negotiation import PATIENCE, Stance, negotiate, told
-from environments.stss.places import Places
 from environments.stss.routine import chance, day_plan
 from environments.stss.schedule import Commitment, DayPlan
-from environments.stss.world import World
 
 FORWARD = 0.1
 """Probability, times sociability, that a character speaks first to the performer."""
@@ -25,13 +23,13 @@ class RuleDriver(Driver):
 
     name = "rules"
 
-    def __init__(self, world: World, places: Places, sociability: float, seed: str) -> None:
+    def __init__(self, town: Town, sociability: float, seed: str) -> None:
         """`seed` names task and run."""
-        self._world, self._places = world, places
+        self._town = town
         self._sociability, self._seed = sociability, seed
 
     async def day_plan(self, context: Context, day: int) -> DayPlan:
-        return day_plan(context.persona, day, self._world, self._places, self._sociability, self._seed)
+        return day_plan(self._town, context.persona, day, self._sociability, self._seed)
 
     async def wants_to_talk(self, context: Context) -> str | None:
         dice = chance(self._seed, context.persona.name, context.partner, context.now // DAY)
@@ -65,8 +63,8 @@ class RuleDriver(Driver):
         return f"{partner} invited me to {slots.activity}{where}{when}. Nothing is settled."
 
     def _stance(self, context: Context) -> Stance:
-        home = self._world.full(home_of(context.persona))
-        return negotiate(context, self._places, home)
+        home = self._town.world.full(home_of(context.persona))
+        return negotiate(context, self._town.places, home)
 
     def _says(self, stance: Stance, context: Context, spoken: int) -> tuple[str, bool]:
         if stance.move == "accept":
@@ -86,4 +84,4 @@ class RuleDriver(Driver):
 
 
 def _first(name: str) -> str:
-    return name.split()[0]
+    return name.partition(" ")[0]

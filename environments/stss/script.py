@@ -6,7 +6,6 @@ from typing import NamedTuple
 from environments.stss.clock import DATES, DAY, time_text
 from environments.stss.dataset import ANY, Task, Town, home_of
 from environments.stss.negotiation import HOUR
-from environments.stss.places import Places
 from environments.stss.routine import day_plan, habits
 from environments.stss.schedule import Block, agenda, overlaps
 
@@ -41,14 +40,16 @@ class Script(NamedTuple):
     """Where to go on the two days, to meet people."""
 
 
-def script(town: Town, places: Places, task: Task, sociability: float, seed: str) -> Script:
+def script(town: Town, task: Task, sociability: float, seed: str) -> Script:
     """The script of a task as it is played with a seed."""
     goal = task.task.goal[0]
     fixed = goal.start_time != ANY
-    place = "" if task.category == "online" else (goal.location if goal.location != ANY else public_places(town, task)[0])
+    place = (
+        "" if task.category == "online" else (goal.location if goal.location != ANY else public_places(town, task)[0])
+    )
     wanted = task.task.target or task.others
-    start = int(goal.start_time[-5:-3]) * 60 + int(goal.start_time[-2:]) if fixed else _best_hour(town, places, wanted)
-    days = [_day(town, places, task, day, sociability, seed) for day in (0, 1)]
+    start = int(goal.start_time[-5:-3]) * 60 + int(goal.start_time[-2:]) if fixed else _best_hour(town, wanted)
+    days = [_day(town, task, day, sociability, seed) for day in (0, 1)]
     unmet = set(wanted)
     visits = tuple(tuple(_tour(days[day], unmet, OUT[0] + day * DAY, _until(day, start))) for day in (0, 1))
     after = min(start + goal.duration_in_minutes + HOUR, 22 * 60 + 30)
@@ -89,9 +90,9 @@ def _errand(keyword: str) -> str:
     return keyword if len(keyword.split()) > 1 else f"fetch {keyword}"
 
 
-def _best_hour(town: Town, places: Places, wanted: Sequence[str]) -> int:
+def _best_hour(town: Town, wanted: Sequence[str]) -> int:
     """The hour of the afternoon, then of the day, at which most of the wanted are awake and off work."""
-    own = [habits(town.personas[name], places) for name in wanted]
+    own = [habits(town.personas[name], town.places) for name in wanted]
 
     def free(hour: int) -> int:
         return sum(
@@ -103,13 +104,12 @@ def _best_hour(town: Town, places: Places, wanted: Sequence[str]) -> int:
     return max((hour * 60 for hour in (15, 16, 14, 17, 18, 13, 11, 10, 19, 20)), key=free)
 
 
-def _day(town: Town, places: Places, task: Task, day: int, sociability: float, seed: str) -> Mapping[str, list[Block]]:
+def _day(town: Town, task: Task, day: int, sociability: float, seed: str) -> Mapping[str, list[Block]]:
     """Where everybody but the performer means to be."""
-    world = town.world
     return {
         name: agenda(
             day,
-            day_plan(town.personas[name], day, world, places, sociability, seed),
+            day_plan(town, town.personas[name], day, sociability, seed),
             day * DAY,
             (),
             home_of(town.personas[name]),

@@ -22,14 +22,16 @@ def known_sectors(town: Town, task: Task) -> list[str]:
     """The sectors a performer is told of: those it knows, those the task adds, those of the goal."""
     added = [*task.required_spatial_mem, *task.shared_spatial_mem]
     named = [goal.location.split(":")[0] for goal in task.task.goal if goal.location != ANY]
-    return [sector for sector in dict.fromkeys((*town.known_places[task.performer], *added, *named)) if sector in town.world]
+    return [
+        sector for sector in dict.fromkeys((*town.known_places[task.performer], *added, *named)) if sector in town.world
+    ]
 
 
 def brief(town: Town, task: Task, *, tdp: bool, history: bool) -> str:
     """The fixed part of every request."""
     facts = town.history.get(task.performer, ()) if history else ()
     persona = town.personas[task.performer]
-    return prompt.brief(persona, task, task.FPG, town.world, known_sectors(town, task), facts, tdp=tdp)
+    return prompt.brief(persona, task, town.world, known_sectors(town, task), facts, tdp=tdp)
 
 
 def measures(chronicle: Chronicle, played: Task, published: Task, places: Places) -> dict[str, float]:

@@ -3,6 +3,7 @@
 import asyncio
 from collections import Counter, defaultdict
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from environments.stss import prompt, protocol
 from environments.stss.chronicle import Agreed, Chronicle, Record, Talk
@@ -12,7 +13,6 @@ from environments.stss.driver import Context, Driver, Line
 from environments.stss.negotiation import told
 from environments.stss.performer import Performer
 from environments.stss.person import Person
-from environments.stss.places import Places
 from environments.stss.protocol import ActionError
 from environments.stss.rule_driver import RuleDriver
 from environments.stss.schedule import Commitment, DayPlan, overlaps
@@ -36,14 +36,27 @@ class Limits(Value):
     pass_on: bool = False
 
 
+class Drivers(NamedTuple):
+    """Who answers for the background characters: in everything, and in their talks with one another."""
+
+    everything: Driver
+    gossip: RuleDriver
+
+
 class Simulation:
     """One session's town. `run` plays it to the end."""
 
     def __init__(
-        self, town: Town, places: Places, task: Task, driver: Driver, rules: RuleDriver, performer: Performer, limits: Limits
+        self,
+        town: Town,
+        task: Task,
+        drivers: Drivers,
+        performer: Performer,
+        limits: Limits,
     ) -> None:
-        self._world, self._places, self._task = town.world, places, task
-        self._driver, self._rules, self._performer, self._limits = driver, rules, performer, limits
+        self._world, self._places = town.world, town.places
+        self._driver, self._rules = drivers
+        self._performer, self._limits = performer, limits
         self._people = {
             name: Person(town.personas[name], town.positions[name], town.world, limits.walk_s, START)
             for name in sorted(task.all_chars)
@@ -88,7 +101,9 @@ class Simulation:
 
     async def _morning(self, now: int) -> None:
         performer, day, home = self._performer, day_of(now), self._self.home
-        text = prompt.day(now, performer.reminder, [each for each in performer.commitments if day_of(each.start) == day])
+        text = prompt.day(
+            now, performer.reminder, [each for each in performer.commitments if day_of(each.start) == day]
+        )
         plan = await performer.ask(
             text, protocol.Day, lambda reply: protocol.day_of(reply, day, self._places, home), begins=True
         )
@@ -199,7 +214,9 @@ class Simulation:
         """Enter a talk, the time it takes, and what the other has taken on."""
         until = min(now + minutes(lines), END)
         topic = promised[0].activity if promised else self._topic(one.name, lines, now)
-        self._talks.append(Talk(now, until - now, (lines[0].speaker, lines[1].speaker if len(lines) > 1 else other.name), tuple(lines)))
+        self._talks.append(
+            Talk(now, until - now, (lines[0].speaker, lines[1].speaker if len(lines) > 1 else other.name), tuple(lines))
+        )
         for person, partner in ((one, other), (other, one)):
             person.met.add(partner.name)
             self._keep(person.talk(partner.name, topic, now, until))
@@ -226,9 +243,10 @@ class Simulation:
         left = [row for row in me.plan.rows if row.end > now and day_of(row.start) == day_of(now)]
 
         def check(reply: protocol.Note) -> tuple[protocol.Note, Commitment | None, DayPlan | None]:
-            promise = reply.commitment and protocol.commitment_of(
-                reply.commitment, now, tuple(performer.commitments), self._places, me.home, partner.name
-            )
+            promise = None
+            if reply.commitment is not None:
+                taken = performer.commitments
+                promise = protocol.commitment_of(reply.commitment, now, taken, self._places, me.home)
             if reply.reschedule is None:
                 return reply, promise, None
             rows = protocol.rows_of(reply.reschedule, day_of(now), self._places, me.home)
@@ -263,9 +281,7 @@ class Simulation:
             promised = await self._rules.after_conversation(context)
         self._conclude(one, other, lines, now, promised)
 
-    def _context(
-        self, person: Person, now: int, lines: Sequence[Line] = (), partner: Person | None = None
-    ) -> Context:
+    def _context(self, person: Person, now: int, lines: Sequence[Line] = (), partner: Person | None = None) -> Context:
         return Context(
             persona=person.persona,
             now=now,

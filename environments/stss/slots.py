@@ -44,7 +44,9 @@ _ASKS = (
     r"let'?s|let us|please|shall we|why don't we|(?:want|wants|like|love) to",
 )
 _ERRAND = r"(?:pick(?:ing)? up|buy(?:ing)?|fetch|borrow|collect|get|bring|deliver|take|carry|send|drop off)"
-_SECOND = re.compile(rf"\b(?:and|then|after that)\b(?:[ ,]+(?:then|please|afterwards))*[ ,]*({_ERRAND})\b", re.IGNORECASE)
+_SECOND = re.compile(
+    rf"\b(?:and|then|after that)\b(?:[ ,]+(?:then|please|afterwards))*[ ,]*({_ERRAND})\b", re.IGNORECASE
+)
 _LEADS = re.compile(rf"\b(?:{'|'.join(_INVITES)})\s+|\b(?=(?:{_ERRAND})\b)|\b(?:{'|'.join(_ASKS)})\s*", re.IGNORECASE)
 _INVITED = re.compile(rf"(?:{'|'.join(_INVITES)})\s", re.IGNORECASE)
 _TAIL = re.compile(
@@ -58,7 +60,9 @@ _HEAD = re.compile(
 _BREAK = re.compile(r"[.!?;,\n(]|\b(?:tomorrow|today|tonight|which|because|so that|if you)\b", re.IGNORECASE)
 _ONLINE = re.compile(r"\bon-?line\b|\bfrom home\b|\bover the internet\b|\bvideo call\b", re.IGNORECASE)
 _WAKE = re.compile(r"\b(?:wake|get) up\b", re.IGNORECASE)
-_EMPTY = re.compile(r"^(?:it|them|that|this|so|come|join|know|see|talk|meet|go|be|spread|tell|ask)?(?:\W|$)", re.IGNORECASE)
+_EMPTY = re.compile(
+    r"^(?:it|them|that|this|so|come|join|know|see|talk|meet|go|be|spread|tell|ask)?(?:\W|$)", re.IGNORECASE
+)
 
 
 class Slots(NamedTuple):
@@ -81,7 +85,10 @@ class Slots(NamedTuple):
     def merged(self, later: "Slots") -> "Slots":
         """What two utterances say together: of the activity the first, of everything else the last."""
         newer = later._asdict()
-        merged = {name: new if new is not None else old for (name, old), new in zip(self._asdict().items(), newer.values(), strict=True)}
+        merged = {
+            name: new if new is not None else old
+            for (name, old), new in zip(self._asdict().items(), newer.values(), strict=True)
+        }
         merged["online"] = self.online or later.online
         merged["early"] = self.early or later.early
         if later.start is not None and later.end is None:

@@ -21,7 +21,8 @@ MEANS = (
     "action_errors",
 )
 OWN_WORLD = (
-    "The world, the prompts and the background characters are Proctor's own; scores are not comparable with published tables."
+    "The world's rules, the prompts and the background characters are Proctor's own; scores are not comparable with"
+    " published tables."
 )
 FLOOR = "`floor` is what the same tasks score when the performer stays at home and says nothing."
 

@@ -29,7 +29,7 @@ class World:
         self._names = addresses
         self._tiles: Mapping[str, list[int]] = _by_address(addresses)
         self._graph = self._inner(_grid(width, height, walls))
-        self._distances: dict[str, "array[int]"] = {}
+        self._distances: dict[str, array[int]] = {}
 
     @property
     def reachable(self) -> frozenset[int]:
@@ -132,7 +132,9 @@ def load(folder: Path) -> World:
     return built
 
 
-def _address(tile: int, codes: Sequence[list[str]], blocks: Sequence[Mapping[str, str]], folder: Path) -> tuple[str, ...]:
+def _address(
+    tile: int, codes: Sequence[list[str]], blocks: Sequence[Mapping[str, str]], folder: Path
+) -> tuple[str, ...]:
     names: list[str] = []
     for layer, of_layer, known in zip(LAYERS[1:], codes, blocks, strict=True):
         code = of_layer[tile]
