@@ -1,0 +1,669 @@
+"""The acceptance list of the WebShop environment, one test a line under its number."""
+
+import json
+import subprocess
+import sys
+import time
+from collections import defaultdict
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from html.parser import HTMLParser
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import pytest
+
+from environments.base import Policy, PolicyAgent, play_to_finish
+from environments.types import Finish, FinishReason
+from environments.webshop import generate, nouns, pages, policies, published, reply
+from environments.webshop.catalogue import make
+from environments.webshop.colours import COLOURS, plain_colour
+from environments.webshop.environment import WebShop
+from environments.webshop.product import Goal, Product
+from environments.webshop.records import Importer
+from environments.webshop.reply import Move
+from environments.webshop.reward import Profile, reward, title_score, type_factor
+from environments.webshop.search import Search
+from environments.webshop.shop import Shop, opened
+from environments.webshop.visit import Place, Visit
+from tests.support import ROOT, SHARED_DATA
+
+Json = Mapping[str, Any]
+DATA = SHARED_DATA / "webshop"
+FIRST_HIT = 0.7171071
+"""What the naive policy reaches on the shipped goals."""
+
+
+def read(name: str) -> Any:
+    return json.loads((DATA / name).read_text(encoding="utf-8"))
+
+
+def some_product(**fields: object) -> Product:
+    plain: dict[str, object] = {
+        "asin": "B000000001",
+        "title": "",
+        "description": "",
+        "bullets": ("",),
+        "price_tag": "$1.0",
+        "price": 1.0,
+        "category": "garden",
+        "query": "tables",
+        "product_category": "Home › Furniture › Tables",
+        "options": {},
+        "attributes": (),
+        "nouns": ("table",),
+        "image": "",
+    }
+    return Product.model_validate(plain | fields)
+
+
+def some_goal(**fields: object) -> Goal:
+    plain: dict[str, object] = {
+        "asin": "B000000001",
+        "instruction": "i want a table",
+        "attributes": ("solid wood",),
+        "options": (),
+        "price_upper": 10.0,
+        "category": "garden",
+        "query": "tables",
+        "name": "table",
+        "product_category": "Home › Furniture › Tables",
+        "nouns": ("table",),
+    }
+    return Goal.model_validate(plain | fields)
+
+
+# 1 and 2: the reward.
+
+SHARED_NOUNS = {1.0: 20, 0.5: 3, 0.1: 1, 0.0: 0}
+"""Of twenty nouns of a goal, how many a product without any other match has in common for this type factor."""
+TWENTY = tuple(f"noun{number}" for number in range(20))
+
+
+@pytest.mark.shared
+def test_1_all_reward_vectors_come_out_equal_in_every_part() -> None:
+    vectors = read("reward_vectors.json")
+    assert len(vectors) == 200
+    for vector in vectors:
+        wanted, bought, expected = vector["goal"], vector["purchased"], vector["expected"]
+        shared = SHARED_NOUNS[vector["r_type_given"]]
+        goal = some_goal(
+            attributes=wanted["attributes"],
+            options=wanted["goal_options"],
+            price_upper=wanted["price_upper"],
+            nouns=TWENTY,
+            query="another",
+            product_category="Elsewhere",
+        )
+        product = some_product(
+            attributes=bought["Attributes"],
+            title=bought["Title"],
+            bullets=bought["BulletPoints"],
+            description=bought["Description"],
+            price=bought["price"],
+            nouns=TWENTY[:shared],
+        )
+        found = reward(goal, product, bought["options"], "compat")
+        assert found.reward == pytest.approx(expected["reward"], abs=1e-9)
+        assert found.attribute_matches == expected["num_attr_matches"]
+        assert found.option_matches == expected["num_option_matches"]
+        assert found.r_option == (None if expected["r_option"] is None else pytest.approx(expected["r_option"]))
+        parts = found.model_dump()
+        for name, value in expected["info"].items():
+            assert parts[name] == pytest.approx(float(value), abs=1e-9), name
+
+
+@pytest.mark.parametrize(
+    ("title", "without", "matched"),
+    [(0, 0, 0), (0.05, 0.1, 0.1), (0.1, 0.5, 1), (0.15, 0.5, 1), (0.2, 0.5, 1), (0.21, 1, 1)],
+)
+def test_1_the_type_rule(title: float, without: float, matched: float) -> None:
+    assert type_factor(title, query_match=False, category_match=False) == without
+    for query, category in ((True, False), (False, True), (True, True)):
+        assert type_factor(title, query_match=query, category_match=category) == matched
+
+
+def test_2_the_colour_table_has_102_words_and_the_first_that_fits_counts() -> None:
+    assert len(COLOURS) == len(set(COLOURS)) == 102
+    assert list(COLOURS) == sorted(COLOURS)
+    table = {
+        "black forest": "black",
+        "violet lavender": "lavender",
+        "steelivy fuchsia": "fuchsia",
+        "webshop": "webshop",
+        "navy blue": "blue",
+        "2 light": "light",
+        "bored": "red",
+    }
+    assert {value: plain_colour(value, whole_words=False) for value in table} == table
+    assert plain_colour("bored", whole_words=True) == "bored"
+
+
+# 3: the search.
+
+
+@pytest.fixture(scope="module")
+def oracle_shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Shop, list[str]]]:
+    """A catalogue whose titles are the oracle's documents, and their names by position."""
+    folder = tmp_path_factory.mktemp("oracle")
+    lines = (DATA / "lucene_oracle" / "docs.jsonl").read_text(encoding="utf-8").splitlines()
+    documents = [json.loads(line) for line in lines]
+    products = [{"asin": document["id"], "name": document["contents"]} for document in documents]
+    write_files(folder / "files", products, {products[0]["asin"]: [{"instruction_attributes": ["any"]}]})
+    make(published.files_in(folder / "files"), folder / "catalogue", nouns.extractor("lexical"))
+    with opened(folder / "catalogue") as shop:
+        yield folder / "catalogue", shop, [document["id"] for document in documents]
+
+
+def write_files(folder: Path, products: Sequence[Json], human: Json, attributes: Json | None = None) -> None:
+    folder.mkdir(parents=True)
+    for name, content in (
+        ("items_shuffle", products),
+        ("items_ins_v2", attributes or {}),
+        ("items_human_ins", human),
+    ):
+        (folder / f"{name}.json").write_text(json.dumps(content), encoding="utf-8")
+
+
+def oracle_run() -> dict[str, list[tuple[str, float]]]:
+    run = defaultdict(list)
+    for line in (DATA / "lucene_oracle" / "anserini_bm25_top50.trec").read_text().splitlines():
+        query, _, document, _, score, _ = line.split()
+        run[query].append((document, float(score)))
+    return run
+
+
+def oracle_queries() -> list[list[str]]:
+    lines = (DATA / "lucene_oracle" / "queries.tsv").read_text(encoding="utf-8").splitlines()
+    return [line.split("\t") for line in lines]
+
+
+@pytest.mark.shared
+def test_3_exact_mode_gives_the_ids_the_order_and_the_scores_of_lucene(
+    oracle_shop: tuple[Path, Shop, list[str]],
+) -> None:
+    folder, shop, names = oracle_shop
+    run, queries = oracle_run(), oracle_queries()
+    assert len(queries) == 150
+    exact = exact_search(folder, shop)
+    for query, text in queries:
+        hits = exact.find(text).hits
+        assert [names[hit.position] for hit in hits] == [name for name, _ in run[query]]
+        assert [hit.score for hit in hits] == pytest.approx([score for _, score in run[query]], abs=1e-3)
+
+
+@pytest.mark.shared
+def test_3_candidate_mode_has_the_same_first_and_99_percent_of_the_others(
+    oracle_shop: tuple[Path, Shop, list[str]],
+) -> None:
+    _, shop, names = oracle_shop
+    run, shared, wanted = oracle_run(), 0, 0
+    for query, text in oracle_queries():
+        found = [names[hit.position] for hit in shop.search.find(text).hits]
+        expected = [name for name, _ in run[query]]
+        assert found[0] == expected[0]
+        shared += len(set(found) & set(expected))
+        wanted += len(expected)
+    assert shared >= 0.99 * wanted
+
+
+def exact_search(folder: Path, shop: Shop) -> Search:
+    from environments.webshop.index import Index
+
+    return Search(shop.store, Index(folder / "index"), exact=True)
+
+
+# 4: the pages.
+
+
+class Rendered(HTMLParser):
+    """The visible text of a published page, and what can be clicked, read off its HTML alone."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.pieces: list[str] = []
+        self.buttons: list[str] = []
+        self.links: list[str] = []
+        self.choices: list[tuple[str, str]] = []
+        self._open: list[tuple[str, str]] = []
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        found = {name: value or "" for name, value in attrs}
+        if tag == "input" and found.get("type") == "radio":
+            self.choices.append((found["name"], found["value"]))
+        if tag not in ("input", "img", "br", "meta", "link"):
+            self._open.append((tag, found.get("class", "")))
+
+    def handle_endtag(self, tag: str) -> None:
+        self._open.pop()
+
+    def handle_data(self, data: str) -> None:
+        tag, kind = self._open[-1] if self._open else ("", "")
+        if tag in ("script", "style") or (not data.strip() and "\n" in data):
+            return
+        if data:
+            self.pieces.append(data.strip())
+        if "btn" in kind.split():
+            self.buttons.append(data)
+        if kind == "product-link":
+            self.links.append(data)
+
+    @property
+    def clickables(self) -> list[str]:
+        names = [*self.buttons, *self.links]
+        return list(dict.fromkeys([*(name.lower() for name in names), *(value for _, value in self.choices)]))
+
+
+def rendered(name: str) -> Rendered:
+    return Rendered((DATA / "pages" / name).read_text(encoding="utf-8"))
+
+
+def same(page: pages.Page, html: Rendered) -> None:
+    assert page.text() == " [SEP] ".join(html.pieces)
+    assert list(page.clickables()) == html.clickables
+
+
+@pytest.mark.shared
+def test_4_the_result_page_reads_as_published() -> None:
+    html = rendered("mock_parse_results_ws.html")
+    cells = html.pieces[html.pieces.index("Next >") + 1 :]
+    products = [
+        some_product(asin=asin, title=title, price_tag=tag)
+        for asin, title, tag in zip(cells[::3], cells[1::3], cells[2::3], strict=True)
+    ]
+    same(pages.result_page(html.pieces[1], 1, 50, products, more=True), html)
+    assert len(html.clickables) == 12
+
+
+@pytest.mark.shared
+def test_4_the_item_page_reads_as_published() -> None:
+    html = rendered("mock_parse_item_page_ws.html")
+    options: dict[str, list[str]] = {}
+    for name, value in html.choices:
+        options.setdefault(name, []).append(value)
+    product = some_product(title=html.pieces[-7], price_tag="$100.0", options=options)
+    same(pages.item_page(html.pieces[1], product), html)
+    assert len(html.clickables) == 14
+
+
+@pytest.mark.shared
+def test_4_the_sub_pages_read_as_published() -> None:
+    html = rendered("mock_parse_item_page_ws_desc.html")
+    same(pages.sub_page(html.pieces[1], some_product(description=html.pieces[4]), "Description"), html)
+    html = rendered("mock_parse_item_page_ws_feat.html")
+    same(pages.sub_page(html.pieces[1], some_product(bullets=html.pieces[4:]), "Features"), html)
+
+
+# 5 and 6: nouns and records.
+
+
+@pytest.mark.shared
+def test_5_title_scores_are_on_the_same_side_of_the_thresholds() -> None:
+    cases = read("title_score_cases.json")
+    assert len(cases) == 4
+    for case in cases:
+        score = title_score(nouns.lexical(case["goal_name"]), nouns.lexical(case["purchased_name"]))
+        assert [score > limit for limit in (0.1, 0.2)] == [case["title_score"] > limit for limit in (0.1, 0.2)]
+
+
+@pytest.mark.shared
+def test_5_title_scores_by_a_spacy_model_are_within_tolerance() -> None:
+    spacy = pytest.importorskip("spacy", reason="no spaCy: its models are not on PyPI")
+    models = [name for name in ("en_core_web_lg", "en_core_web_sm") if spacy.util.is_package(name)]
+    if not models:
+        pytest.skip("no spaCy model is installed")
+    tagged = nouns.extractor(models[0]).nouns
+    for case in read("title_score_cases.json"):
+        score = title_score(tagged(case["goal_name"]), tagged(case["purchased_name"]))
+        assert score == pytest.approx(case["title_score"], abs=case["abs_tol"])
+
+
+@pytest.mark.shared
+def test_6_the_real_record_is_imported() -> None:
+    importer = Importer(nouns.extractor("lexical"), seed=0)
+    product = importer.product(read("items_shuffle_1000_record0.json")[0], {}, 0)
+    assert product is not None
+    assert (product.price, product.price_tag) == (877.8, "$877.8")
+    assert product.options == {}
+    assert len(product.bullets) == 4
+    assert product.attributes == ("DUMMY_ATTR",)
+    assert product.query == "console tables"
+    assert importer.problems.total() == 0
+
+
+# 7: replies and navigation.
+
+
+@pytest.mark.parametrize(
+    ("text", "move"),
+    [
+        ("Thought: a\n\nAction:\nsearch[red shoes]", ("search", "red shoes")),
+        ("action: click[Buy Now]", ("click", "buy now")),
+        ("Action:search[a]", ("search", "a")),
+        ("Action: \n click[a]b]", ("click", "a")),
+        ("Action: search[one]\nAction: click[two]", ("search", "one")),
+        ("Action: click[a [b] c]", ("click[a ", "b")),
+        ("Action: Search[x]\nAction: click[y]", ("click", "y")),
+        ("Action: Search[x]", None),
+        ("Action: search[]", None),
+        ("Action: search x", None),
+        ("Action:\n\nsearch[x]", None),
+        ("ACTION: search[x]", None),
+        ("search[x]", None),
+        ("", None),
+    ],
+)
+def test_7_the_first_action_of_a_reply_is_read(text: str, move: tuple[str, str] | None) -> None:
+    found = reply.read(text)
+    assert (None if found is None else (found.name, found.argument)) == move
+
+
+@pytest.fixture(scope="module")
+def shipped(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cache with the shipped catalogue."""
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture
+def shop(shipped: Path) -> Iterator[Shop]:
+    with opened(WebShop(cache=shipped)._folder) as found:
+        yield found
+
+
+Step = Callable[[Place, str], Place | None]
+
+
+def stepping(shop: Shop, profile: Profile) -> tuple[Visit, Step]:
+    visit = Visit(shop, "i want a thing", profile)
+
+    def step(place: Place, action: str) -> Place | None:
+        move = reply.read(f"Action: {action}")
+        assert move is not None
+        return visit.after(place, move)
+
+    return visit, step
+
+
+def clicked(step: Step, place: Place | None, *actions: str) -> Place:
+    for action in actions:
+        assert place is not None
+        place = step(place, action)
+    assert place is not None
+    return place
+
+
+def with_options(shop: Shop, place: Place) -> tuple[str, Product]:
+    """The click on the first product of a page of results that has two options, and the product."""
+    for position in place.hits[:10]:
+        product = shop.store.product(position)
+        if len(product.options) > 1:
+            return f"click[{product.asin.lower()}]", product
+    raise AssertionError("no product with options on the page")
+
+
+def test_7_a_search_shows_ten_products_a_page_and_at_most_fifty(shop: Shop) -> None:
+    visit, step = stepping(shop, "compat")
+    results = clicked(step, Place(), "search[shirt  or   jeans with long sleeve]")
+    assert results.keywords == "shirt or jeans with long sleeve"
+    assert "Page 1 (Total results: 50)" in visit.page(results).pieces
+    assert len(visit.clickables(visit.page(results))) == 12
+    assert "< prev" not in visit.clickables(visit.page(results))
+    past = clicked(step, results, *["click[next >]"] * 5)
+    assert list(visit.clickables(visit.page(past))) == ["back to search", "< prev", "next >"]
+    assert "Page 6 (Total results: 50)" in visit.page(past).pieces
+    assert clicked(step, past, *["click[< prev]"] * 5) == results
+
+
+def test_7_strict_offers_no_page_past_the_last(shop: Shop) -> None:
+    visit, step = stepping(shop, "strict")
+    last = clicked(step, Place(), "search[shirt]", *["click[next >]"] * 1)
+    while "next >" in visit.clickables(visit.page(last)):
+        last = clicked(step, last, "click[next >]")
+    assert 0 < len(visit.clickables(visit.page(last))) - 2 <= 10
+    assert step(last, "click[next >]") is None
+
+
+def test_7_options_are_kept_on_sub_pages_and_forgotten_behind_the_item(shop: Shop) -> None:
+    visit, step = stepping(shop, "compat")
+    results = clicked(step, Place(), "search[sneakers]", "click[next >]", "click[< prev]")
+    opening, product = with_options(shop, results)
+    (one, values), (other, others) = list(product.options.items())[:2]
+    item = clicked(step, results, opening)
+    chosen = clicked(step, item, f"click[{values[0]}]", f"click[{others[0]}]", f"click[{values[-1]}]")
+    assert chosen.chosen == {one: values[-1], other: others[0]}
+    assert visit.page(chosen) == visit.page(item)
+    for name in ("description", "features", "reviews"):
+        sub = clicked(step, chosen, f"click[{name}]")
+        assert list(visit.clickables(visit.page(sub))) == ["back to search", "< prev"]
+        assert clicked(step, sub, "click[< prev]") == chosen
+    assert clicked(step, chosen, "click[< prev]") == results
+    assert clicked(step, chosen, "click[back to search]") == Place()
+    assert clicked(step, chosen, "click[BUY NOW]").bought
+    again = clicked(step, chosen, "search[sneakers]")
+    assert again == clicked(step, Place(), "search[sneakers]")
+
+
+def test_7_the_page_of_results_is_kept_behind_an_item(shop: Shop) -> None:
+    visit, step = stepping(shop, "compat")
+    second = clicked(step, Place(), "search[long sleeve]", "click[next >]")
+    product = next(name for name in visit.clickables(visit.page(second)) if name.startswith("b0"))
+    assert clicked(step, second, f"click[{product}]", "click[< prev]") == second
+
+
+@pytest.mark.parametrize(
+    "action", ["click[nothing of the kind]", "click[search]", "click[buy now]", "click[b000000001]", "click[a [b] c]"]
+)
+def test_7_what_is_not_offered_does_nothing(shop: Shop, action: str) -> None:
+    for profile in ("compat", "strict"):
+        _, step = stepping(shop, "compat" if profile == "compat" else "strict")
+        assert step(Place(), action) is None
+
+
+def test_7_strict_searches_only_where_there_is_a_search_bar(shop: Shop) -> None:
+    for profile, anywhere in (("compat", True), ("strict", False)):
+        _, step = stepping(shop, "compat" if profile == "compat" else "strict")
+        results = clicked(step, Place(), "search[boots]")
+        assert (step(results, "search[jeans]") is not None) == anywhere
+
+
+@pytest.mark.parametrize(
+    "keywords",
+    [
+        "the of and",
+        "\N{PILE OF POO}\N{PARTY POPPER}",
+        "word " * 2_000,
+        "x" * 10_000,
+        "'; drop table products; --",
+        'title:"a" AND (b OR NOT c) ^2 ~ * ? \\ +x -y {1 TO 2',
+        "<r> <a> long sleeve",
+        "\x00\ud800",
+    ],
+)
+def test_7_no_search_is_an_error(shop: Shop, keywords: str) -> None:
+    visit, _ = stepping(shop, "compat")
+    place = visit.after(Place(), Move("search", keywords, keywords))
+    assert place is not None
+    assert len(place.keywords or "") <= 1_000
+    assert f"(Total results: {len(place.hits)})" in visit.page(place).text()
+
+
+def test_7_unknown_words_find_nothing(shop: Shop) -> None:
+    visit, step = stepping(shop, "compat")
+    assert "Page 1 (Total results: 0)" in visit.page(clicked(step, Place(), "search[qqqq zzzz]")).pieces
+
+
+# 8: the policies.
+
+
+@pytest.fixture
+async def environment(shipped: Path) -> AsyncIterator[WebShop]:
+    environment = WebShop(cache=shipped)
+    async with environment.lifespan():
+        yield environment
+
+
+async def played(environment: WebShop, policy: Callable[[str], Policy]) -> list[Finish]:
+    samples = environment.samples()
+    return [await play_to_finish(environment, sample, PolicyAgent(policy(sample))) for sample in samples]
+
+
+async def test_8_gold_reaches_1_on_every_goal_in_both_profiles(shipped: Path) -> None:
+    for profile in ("compat", "strict"):
+        environment = WebShop(cache=shipped, profile="compat" if profile == "compat" else "strict")
+        async with environment.lifespan():
+            finishes = await played(environment, environment.reference)
+        assert len(finishes) == 200
+        assert {(finish.reason, finish.score) for finish in finishes} == {(FinishReason.COMPLETED, 1.0)}
+
+
+def test_8_every_goal_product_is_among_the_first_twenty_of_its_title(shop: Shop) -> None:
+    for index in range(shop.store.meta.goals):
+        goal = shop.store.goal(index)
+        assert shop.store.position(goal.asin) in [hit.position for hit in shop.search.find(goal.name).hits[:20]]
+
+
+async def test_8_gold_without_options_loses_just_the_options(environment: WebShop) -> None:
+    finishes = await played(environment, lambda sample: policies.gold_no_options(environment.goal(sample)))
+    for sample, finish in zip(environment.samples(), finishes, strict=True):
+        attributes, options = (
+            len(part) for part in (environment.goal(sample).attributes, environment.goal(sample).options)
+        )
+        assert finish.score == pytest.approx((attributes + 1) / (attributes + options + 1))
+        assert (finish.score == 1.0) == (options == 0)
+
+
+async def test_8_the_first_hit_is_weak_and_chance_is_weaker(environment: WebShop) -> None:
+    first = fmean(finish.score or 0.0 for finish in await played(environment, environment.naive))
+    chance = fmean(finish.score or 0.0 for finish in await played(environment, environment.random))
+    assert first == pytest.approx(FIRST_HIT, abs=1e-6)
+    assert 0.2 < first < 0.8
+    assert chance < 0.1
+
+
+async def test_8_a_product_of_another_kind_is_worth_nothing(environment: WebShop, shop: Shop) -> None:
+    products = [shop.store.product(position) for position in range(shop.store.meta.products)]
+
+    def wrong_category(sample: str) -> Policy:
+        goal = environment.goal(sample)
+        other = next(
+            product
+            for product in products
+            if product.category != goal.category and not set(product.nouns) & set(goal.nouns)
+        )
+        return policies.buyer(other.asin, other.title, ())
+
+    finishes = await played(environment, wrong_category)
+    assert {(finish.reason, finish.score) for finish in finishes} == {(FinishReason.COMPLETED, 0.0)}
+
+
+@pytest.mark.parametrize(
+    ("policy", "reason"),
+    [(policies.looker, FinishReason.TURN_LIMIT), (policies.garbage, FinishReason.INVALID_FORMAT)],
+)
+async def test_8_looking_and_talking_buy_nothing(environment: WebShop, policy: Policy, reason: FinishReason) -> None:
+    for finish in await played(environment, lambda _: policy):
+        assert (finish.reason, finish.score) == (reason, 0.0)
+        assert finish.metrics["rounds"] == (10 if reason is FinishReason.TURN_LIMIT else 1)
+
+
+REWARDS = """
+import asyncio, json, sys
+from pathlib import Path
+from environments.base import PolicyAgent, play_to_finish
+from environments.webshop.environment import WebShop
+
+async def main():
+    environment = WebShop(cache=Path(sys.argv[1]))
+    async with environment.lifespan():
+        store = environment._shop.store
+        for sample in environment.samples():
+            finish = await play_to_finish(environment, sample, PolicyAgent(environment.naive(sample)))
+            goal = environment.goal(sample)
+            price = store.product(store.position(goal.asin)).price
+            print(json.dumps([sample, finish.score, finish.metrics, goal.instruction, goal.price_upper, price]))
+
+asyncio.run(main())
+"""
+
+
+def test_8_fresh_processes_give_identical_rewards_prices_and_limits(tmp_path: Path) -> None:
+    outputs = [run(REWARDS, str(tmp_path / name)) for name in ("one", "other")]
+    assert outputs[0] == outputs[1]
+    assert outputs[0].count("\n") == 200
+
+
+def run(script: str, *arguments: str) -> str:
+    command = [sys.executable, "-c", script, *arguments]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=600).stdout
+
+
+# 9 to 11: what it costs.
+
+LARGE = """
+import asyncio, json, statistics, sys, time
+from pathlib import Path
+from environments.base import PolicyAgent, play_to_finish
+from environments.webshop.environment import WebShop
+
+async def main():
+    began = time.process_time()
+    environment = WebShop(data=Path(sys.argv[1]))
+    samples, _ = environment.samples(), environment.digest()
+    async with environment.lifespan():
+        started = time.process_time() - began
+        playing = (play_to_finish(environment, s, PolicyAgent(environment.reference(s))) for s in samples[:20])
+        finishes = await asyncio.gather(*playing)
+        spent = []
+        for sample in samples:
+            began = time.process_time()
+            environment._shop.search.find(environment.goal(sample).instruction)
+            spent.append(time.process_time() - began)
+    rss = int(Path("/proc/self/status").read_text().partition("VmRSS:")[2].split()[0]) / 1024
+    print(json.dumps([started, rss, statistics.median(spent), [finish.score for finish in finishes]]))
+
+asyncio.run(main())
+"""
+
+
+def test_9_a_hundred_thousand_products_are_light(tmp_path: Path) -> None:
+    generate.write(tmp_path / "files", 100_000, 200)
+    make(published.files_in(tmp_path / "files"), tmp_path / "catalogue", nouns.extractor("lexical"))
+    started_s, rss_mib, query_s, scores = json.loads(run(LARGE, str(tmp_path / "catalogue")))
+    assert started_s < 2
+    assert rss_mib < 300
+    assert query_s < 0.005
+    assert scores == [1.0] * 20
+
+
+GROWTH = """
+import asyncio, sys
+from pathlib import Path
+from environments.base import PolicyAgent, play_to_finish
+from environments.webshop.environment import WebShop
+
+def rss():
+    return int(Path("/proc/self/status").read_text().partition("VmRSS:")[2].split()[0])
+
+async def main():
+    environment = WebShop(cache=Path(sys.argv[1]))
+    async with environment.lifespan():
+        samples = environment.samples()
+        for number in range(1000):
+            sample = samples[number % len(samples)]
+            await play_to_finish(environment, sample, PolicyAgent(environment.reference(sample)))
+            before = rss() if number == 100 else before if number > 100 else 0
+        print((rss() - before) / 1024)
+
+asyncio.run(main())
+"""
+
+
+def test_10_a_thousand_sessions_leave_memory_flat(shipped: Path) -> None:
+    assert float(run(GROWTH, str(shipped))) < 5
+
+
+async def test_11_a_gold_run_over_all_goals_takes_less_than_a_minute(environment: WebShop) -> None:
+    began = time.process_time()
+    await played(environment, environment.reference)
+    assert time.process_time() - began < 60
