@@ -100,6 +100,8 @@ class _Limited:
             raise BudgetExhausted(exhausted)
         completion = await self._model.complete(messages, tools, metadata)
         self._spend.add(self._agent, completion.usage.prompt_tokens, completion.usage.completion_tokens)
+        if not completion.metered:
+            self._spend.unmetered.add(self._agent)
         return completion
 
     async def _cooled(self) -> None:

@@ -80,7 +80,7 @@ def view(scene: Scene, begun: float, done_at_begin: int, now: float) -> RunView:
     elapsed, fresh = now - begun, done - done_at_begin
     total = sum(pair.planned for pair in pairs)
     spend = scene.endpoints.spend
-    troubles = [progress.trouble] if progress.trouble else []
+    troubles = [trouble for trouble in (progress.trouble, spend.unknown()) if trouble]
     return RunView(
         run=scene.run,
         elapsed_s=elapsed,

@@ -16,6 +16,8 @@ class Spend:
     completion_tokens: int = 0
     money: float = 0.0
     by_agent: dict[str, tuple[int, int]] = field(default_factory=dict)
+    unmetered: set[str] = field(default_factory=set)
+    """Agents of which an answer came without its cost: no limit can bind what isn't known."""
 
     @classmethod
     def of(cls, plan: Plan) -> "Spend":
@@ -31,6 +33,14 @@ class Spend:
         price = self.prices.get(agent)
         if price is not None:
             self.money += (prompt_tokens * price.input + completion_tokens * price.output) / 1e6
+
+    def unknown(self) -> str | None:
+        """Whose costs are not known and which limits that makes void; None where all are."""
+        if not self.unmetered:
+            return None
+        limits = [f"limits.run.{name}" for name in ("tokens", "money") if getattr(self.limits, name) is not None]
+        void = f", so {' and '.join(limits)} can't hold it" if limits else ""
+        return f"tokens of {', '.join(sorted(self.unmetered))} are not known: the endpoint reports no usage{void}"
 
     def exhausted(self) -> str | None:
         """Which limit of the run is reached, and how to go on; None while more may be spent."""

@@ -30,6 +30,8 @@ class Completion(Value):
 
     action: Action
     usage: Usage
+    metered: bool = True
+    """False where the endpoint did not say what the answer cost: `usage` is zero then, and means nothing."""
     model: str
     """The model as the endpoint names it, often more exactly than the request did."""
     stop: str | None
@@ -132,6 +134,7 @@ class ChatModel:
         return Completion(
             action=reply.action(),
             usage=reply.used(),
+            metered=reply.usage is not None,
             model=reply.model or self._config.model,
             stop=reply.choices[0].finish_reason,
             seconds=seconds,

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.proctor import Server, proctor, rows
-from tests.e2e.scripted import ScriptedEndpoint, reply
+from tests.e2e.scripted import GOOD, ScriptedEndpoint, reply
 
 PLAN = """\
 name: bad
@@ -84,3 +84,17 @@ def test_a_budget_stops_the_run_and_a_higher_one_lets_it_go_on(
     resumed = proctor("resume", "r", "--set", "limits.run.tokens=1000000", cwd=tmp_path)
     assert resumed.returncode == 0, resumed.stderr
     assert len(endpoint.requests) == 20
+
+
+def test_an_endpoint_that_does_not_say_what_it_costs_is_told_with_the_limit_that_it_makes_void(
+    tmp_path: Path, worker: Server, endpoint: ScriptedEndpoint
+) -> None:
+    unmetered = {name: value for name, value in json.loads(GOOD).items() if name != "usage"}
+    endpoint.always = reply(200, json.dumps(unmetered).encode())
+    plan(tmp_path, worker, endpoint)
+    ended = proctor(
+        "run", "plan.yaml", "--limit", "2", "--set", "limits.run.tokens=5000", cwd=tmp_path, SCRIPTED_KEY=KEY
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert "tokens of model are not known" in ended.stdout + ended.stderr
+    assert "limits.run.tokens can't hold it" in ended.stdout + ended.stderr

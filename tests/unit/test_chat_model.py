@@ -72,6 +72,12 @@ async def test_an_answer_comes_with_its_cost() -> None:
     assert completion.usage == Usage(prompt_tokens=9, completion_tokens=2)
     assert (completion.model, completion.stop, completion.seconds, completion.tries) == ("m-2026", "stop", 0, 1)
     assert [event.kind for event in rigged.events] == ["ok"]
+    assert completion.metered
+
+
+async def test_an_answer_without_its_cost_says_so() -> None:
+    completion = await rig(answer("hi")).model.complete(MESSAGES)
+    assert (completion.metered, completion.usage) == (False, Usage())
 
 
 async def test_the_key_and_the_path_are_the_protocols() -> None:

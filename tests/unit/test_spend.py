@@ -12,6 +12,15 @@ def test_money_is_counted_where_a_price_is_known() -> None:
     assert spend.by_agent == {"dear": (1_000_000, 100_000), "free": (5_000, 5_000)}
 
 
+def test_costs_that_no_endpoint_reports_are_told_with_the_limits_they_make_void() -> None:
+    spend = Spend(RunLimits(tokens=100), {})
+    assert spend.unknown() is None
+    spend.unmetered |= {"b", "a"}
+    assert spend.unknown() == (
+        "tokens of a, b are not known: the endpoint reports no usage, so limits.run.tokens can't hold it"
+    )
+
+
 def test_nothing_is_exhausted_without_limits() -> None:
     spend = Spend(RunLimits(), {})
     spend.add("a", 10**12, 10**12)
