@@ -25,6 +25,7 @@ SAMPLES = Path(__file__).with_name("samples")
 OWN_SPLIT = "own"
 OWN_SCORES = SAMPLES / "own_scores.jsonl.xz"
 DEMO_STEPS = 40
+OWN_NOTE = "Pages and scores are Proctor's own: they compare with no Mind2Web score."
 _REVISION = "1"
 """To be changed with any change of behaviour that shapes a trial."""
 
@@ -106,7 +107,7 @@ class Mind2Web(Environment):
         return {"steps": DEMO_STEPS}
 
     def comparable(self) -> str | None:
-        if self.data is None:
+        if self._dataset.head.own_tasks:
             return "the tasks, pages and scores are Proctor's own, not Mind2Web's"
         if self._ranker == "bm25":
             return "the candidates are ranked by words; published scores rest on those of a trained ranker"
@@ -134,5 +135,4 @@ class Mind2Web(Environment):
         ranker = f"Ranker: {self._ranker}."
         if self._ranker == "scores" and (unranked := self._dataset.head.unranked):
             ranker = f"Ranker: scores; {unranked} of {self._dataset.head.steps} steps have none and fall to bm25."
-        own = ("Pages and scores are Proctor's own: they compare with no Mind2Web score.",) if self.data is None else ()
-        return (ranker, *own)
+        return (ranker, OWN_NOTE) if self._dataset.head.own_tasks else (ranker,)

@@ -13,6 +13,7 @@ from environments.mind2web import generated_scores
 from environments.mind2web.cleaning import clean
 from environments.mind2web.generated_scores import Likeness, likeness
 from environments.mind2web.page import parse
+from environments.mind2web.records import OWN
 from environments.mind2web.sites.element import Node, Numbering, raw_page
 from environments.mind2web.sites.templates import KINDS, Story, story
 from environments.mind2web.sites.widgets import Move
@@ -77,6 +78,7 @@ class _Recorder:
             state |= move.changes
         return {
             "annotation_id": name,
+            "source": OWN,
             "website": told.site,
             "domain": told.kind.domain,
             "subdomain": told.kind.subdomain,

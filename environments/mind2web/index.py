@@ -18,10 +18,10 @@ from pydantic import ValidationError
 
 from environments.mind2web.files import mapped, opened
 from environments.mind2web.json_reader import JsonReader
-from environments.mind2web.records import ScoreRecord, TaskRecord
+from environments.mind2web.records import OWN, ScoreRecord, TaskRecord
 from environments.types import Value
 
-_FORMAT = "1"
+_FORMAT = "2"
 NOWHERE = -1
 
 
@@ -52,6 +52,8 @@ class Head(Value):
     """Of the content of all files."""
     steps: int
     tasks: int
+    own_tasks: int
+    """Generated ones."""
     unranked: int
     """Steps that the score file has no ranks for; all where there is no score file."""
 
@@ -112,7 +114,7 @@ def _keep(path: Path, built: Index) -> None:
 def _build(files: Sequence[Path], scores: Path | None) -> Index:
     state = hashlib.blake2b(digest_size=16)
     ranked = {} if scores is None else _ranked(scores, state)
-    places, tasks, unranked = array("q"), set[str](), 0
+    places, tasks, own, unranked = array("q"), set[str](), 0, 0
     for number, path in enumerate(files):
         with mapped(path) as text:
             state.update(text)
@@ -121,6 +123,7 @@ def _build(files: Sequence[Path], scores: Path | None) -> Index:
                     if task.annotation_id in tasks:
                         raise ValueError(f"task {task.annotation_id}: its annotation_id stands twice; remove one")
                     tasks.add(task.annotation_id)
+                    own += task.source == OWN
                     for uid, place in task_places:
                         found = ranked.get(f"{task.annotation_id}_{uid}", NOWHERE)
                         unranked += found == NOWHERE
@@ -130,7 +133,8 @@ def _build(files: Sequence[Path], scores: Path | None) -> Index:
     steps = len(places) // len(Place._fields)
     if not steps:
         raise ValueError(f"{files[0]}: holds no step; give the official JSON lists of tasks")
-    return Index(Head(digest=state.hexdigest(), steps=steps, tasks=len(tasks), unranked=unranked), places)
+    head = Head(digest=state.hexdigest(), steps=steps, tasks=len(tasks), own_tasks=own, unranked=unranked)
+    return Index(head, places)
 
 
 def _tasks(reader: JsonReader, file: int) -> Iterator[tuple[TaskRecord, list[tuple[str, Place]]]]:

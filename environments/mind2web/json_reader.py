@@ -5,8 +5,9 @@ import re
 from collections.abc import Iterator
 from mmap import mmap
 
-_STRING = re.compile(rb'"(?:[^"\\]|\\.)*+"', re.DOTALL)
-_BRACKET = re.compile(rb'(?:[^"{}\[\]]|"(?:[^"\\]|\\.)*+")*+([{}\[\]])', re.DOTALL)
+_QUOTED = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
+_STRING = re.compile(_QUOTED, re.DOTALL)
+_BRACKET = re.compile(rb'(?:[^"{}\[\]]++|' + _QUOTED + rb")*+([{}\[\]])", re.DOTALL)
 _SCALAR = re.compile(rb"[^\s,\]}]++")
 _SPACE = re.compile(rb"[ \t\r\n]*+")
 

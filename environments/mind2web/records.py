@@ -6,6 +6,7 @@ from pydantic import BaseModel, ConfigDict
 
 from environments.types import Value
 
+OWN = "proctor"
 Op = Literal["CLICK", "TYPE", "SELECT"]
 
 
@@ -24,6 +25,8 @@ class TaskRecord(_Record):
     confirmed_task: str
     action_reprs: tuple[str, ...]
     """Every action in words, in order."""
+    source: str = ""
+    """OWN for generated tasks; the official ones don't have it."""
 
 
 class _Operation(_Record):
