@@ -138,5 +138,8 @@ def _write(path: Path, harvested: harvest.Harvest, what: str) -> None:
 
 def _write_whole(path: Path, records: Iterable[Value]) -> None:
     part = path.with_name(path.name + ".part")
-    part.write_text("".join(record.model_dump_json(exclude_defaults=True) + "\n" for record in records), "utf-8")
-    os.replace(part, path)
+    try:
+        part.write_text("".join(record.model_dump_json(exclude_defaults=True) + "\n" for record in records), "utf-8")
+        os.replace(part, path)
+    except OSError as error:
+        raise click.UsageError(f"--to {path}: can't be written: {error}") from error

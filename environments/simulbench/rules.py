@@ -12,7 +12,7 @@ from environments.simulbench.records import Dialogue, Exchange, Strategy, Task
 from environments.types import Message
 
 FACTS_WEIGHT = 7
-WEIGHTS = {"in its role": 1, "in its form": 1, "about the request": 2, "of its own": 1, "of fitting length": 2}
+WEIGHTS = {"in its role": 1, "in its form": 1, "about the request": 2, "of its own": 3, "of fitting length": 2}
 """What the parts of a rating weigh; with facts, only the first two stand beside them."""
 REQUEST_WORDS = 5
 """So many words of the request show that a reply is about it."""
@@ -39,7 +39,7 @@ def rate(history: Sequence[Message], response: str, exchange: Exchange | None) -
     met = marks(history, response)
     weighed: list[tuple[float, float]] = [(WEIGHTS[name], float(met[name])) for name in WEIGHTS]
     if exchange is not None:
-        weighed = [*weighed[:2], (FACTS_WEIGHT, _share_of_facts(exchange, response))]
+        weighed = [*weighed[:2], (FACTS_WEIGHT, _share_of_facts(history, response, exchange))]
     return round(1 + 9 * sum(weight * share for weight, share in weighed) / sum(weight for weight, _ in weighed), 1)
 
 
@@ -95,10 +95,14 @@ def content_words(text: str) -> frozenset[str]:
     return frozenset(_WORD.findall(text.lower()))
 
 
-def _share_of_facts(exchange: Exchange, response: str) -> float:
-    flat = " ".join(response.lower().split())
-    found = [fact for fact in exchange.facts if re.search(_whole(" ".join(fact.lower().split())), flat)]
-    return len(found) / len(exchange.facts)
+def _share_of_facts(history: Sequence[Message], response: str, exchange: Exchange) -> float:
+    """How many of the facts stand in the response, not counting where it only says the request again."""
+    own = _flat(response).replace(_flat(history[-1].content), " ")
+    return sum(bool(re.search(_whole(_flat(fact)), own)) for fact in exchange.facts) / len(exchange.facts)
+
+
+def _flat(text: str) -> str:
+    return " ".join(text.lower().split())
 
 
 def _whole(fact: str) -> str:

@@ -1,0 +1,77 @@
+"""Scripts and their types from files, and what is said of files that are broken."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from environments.simulbench import loading, shipped
+from environments.simulbench.environment import SimulBench
+from environments.simulbench.records import Dialogue, Script, Task
+
+
+def script(number: int, file: str, turn: int) -> Script:
+    return shipped.cut(shipped.dialogues()[0], turn, "x")[0].model_copy(
+        update={"id": str(number), "source_file_name": file}
+    )
+
+
+def test_the_smallest_turn_of_a_dialogue_is_its_first_challenging_one() -> None:
+    scripts = [script(0, "a", 3), script(1, "a", 2), script(2, "b", 3), script(3, "c", 0), script(4, "b", 4)]
+    places = loading.places(scripts)
+    assert list(places.values()) == ["subseqchan", "firstchan", "firstchan", "lastonly", "subseqchan"]
+
+
+def test_a_file_of_types_stands_above_the_rule_and_must_name_every_script(tmp_path: Path) -> None:
+    types = tmp_path / "types.json"
+    types.write_text(json.dumps({"0": "subseqchan", "9": "lastonly"}))
+    assert loading.places([script(0, "a", 3)], types) == {"0": "subseqchan"}
+    with pytest.raises(ValueError, match=r"types\.json: 1: no type for this script; add it"):
+        loading.places([script(0, "a", 3), script(1, "a", 4)], types)
+    types.write_text(json.dumps({"0": "first"}))
+    with pytest.raises(ValueError, match=r"types\.json: 0: Input should be 'lastonly'"):
+        loading.places([script(0, "a", 3)], types)
+
+
+def test_types_change_the_digest_and_the_place_of_a_finish(tmp_path: Path) -> None:
+    types = tmp_path / "types.json"
+    types.write_text(json.dumps(dict.fromkeys(SimulBench().samples(), "lastonly")))
+    assert SimulBench(types=types).digest() != SimulBench().digest()
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"", "holds no task; write one JSON object a line"),
+        (b"\n  \n", "holds no task"),
+        (b"{\n", ":1: the record: Invalid JSON: .*; write one JSON object a line"),
+        (b"[]\n", ":1: the record: Input should be an object"),
+        (b'{"id": true}\n', ":1: id: Input should be a valid string"),
+        (b"\xff\n", "can't be read: .*; check the path and that it is UTF-8 text"),
+    ],
+)
+def test_broken_files_are_refused_with_a_fix(content: bytes, said: str, tmp_path: Path) -> None:
+    file = tmp_path / "tasks.jsonl"
+    file.write_bytes(content)
+    with pytest.raises(ValueError, match=rf"tasks\.jsonl{said if said[0] == ':' else '.*' + said}"):
+        loading.load(file, Task)
+
+
+def test_a_missing_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"no\.jsonl: can't be read"):
+        SimulBench(data=tmp_path / "no.jsonl").samples()
+
+
+def test_a_dialogue_must_be_whole(tmp_path: Path) -> None:
+    whole = shipped.dialogues()[0].model_dump(mode="json")
+    file = tmp_path / "d.jsonl"
+    file.write_text(json.dumps({**whole, "messages": whole["messages"][:-1]}))
+    with pytest.raises(ValueError, match=r"d\.jsonl:1: .*messages must be 4 exchanges"):
+        loading.load(file, Dialogue)
+
+
+def test_ids_may_be_numbers_or_texts(tmp_path: Path) -> None:
+    file = tmp_path / "s.jsonl"
+    first, second = (script(0, "a", turn).model_dump(mode="json") for turn in (2, 3))
+    file.write_text(json.dumps({**first, "id": 7}) + "\n" + json.dumps({**second, "id": "007"}))
+    assert [script.id for script in loading.load(file, Script)] == ["7", "007"]

@@ -1,0 +1,107 @@
+"""What users, authors and extractors say, as requests, tasks and turns; whatever they say, nothing else is raised."""
+
+import json
+from collections.abc import Callable
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from environments.simulbench import reading
+from environments.simulbench.reading import Unreadable
+
+USER = {"user": {"strategy": "harder", "request": " Now with 12 digits. "}}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        json.dumps(USER),
+        f"```json\n{json.dumps(USER, indent=2)}\n```",
+        f"```\n{json.dumps(USER)}\n```",
+        f"Here it is:\n```JSON\n{json.dumps(USER)}\n```\nI hope that helps.",
+        f"Sure! {json.dumps(USER)} That is it.",
+        json.dumps({"user": {**USER["user"], "reason": 1}, "more": []}),
+    ],
+)
+def test_a_users_json_is_found_plain_fenced_or_among_words(text: str) -> None:
+    asked = reading.asked(text)
+    assert (asked.strategy, asked.request) == ("harder", "Now with 12 digits.")
+
+
+@pytest.mark.parametrize(
+    ("name", "strategy"),
+    [
+        ("dissatisfaction", "dissatisfaction"),
+        ("Express dissatisfaction", "dissatisfaction"),
+        ("next_step", "next_step"),
+        ("related next step", "next_step"),
+        ("rarer or harder request", "harder"),
+        ("3", "other"),
+        (None, "other"),
+        (["others"], "other"),
+    ],
+)
+def test_a_strategy_is_known_by_any_word_of_its_name(name: object, strategy: str) -> None:
+    assert reading.asked(json.dumps({"user": {"strategy": name, "request": "x"}})).strategy == strategy
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", "no JSON"),
+        ("Go on!", "no JSON"),
+        ('{"user": {"strategy": "other", "request": "x"', "no JSON"),
+        ('{"strategy": "other", "request": "x"}', "user: Field required"),
+        ('{"user": "x"}', "user: Input should be"),
+        ('{"user": {"strategy": "other"}}', "user.request holds no text"),
+        ('{"user": {"request": "  "}}', "user.request holds no text"),
+        ('{"user": {"request": 7}}', "user.request holds no text"),
+        (json.dumps({"user": {"request": "x" * 8_001}}), "more than 8000 characters"),
+        ('{"a":' * 100_000, "no JSON"),
+    ],
+)
+def test_a_user_who_asks_nothing_is_unreadable(text: str, problem: str) -> None:
+    with pytest.raises(Unreadable, match=problem):
+        reading.asked(text)
+
+
+@pytest.mark.parametrize(("text", "turn"), [("[[0]]", 0), ("First [[1]], no: [[ 4 ]]", 4), ("[[2.0]]", 2)])
+def test_a_turn_is_the_last_number_in_brackets(text: str, turn: int) -> None:
+    assert reading.turn(text, 4) == turn
+
+
+@pytest.mark.parametrize("text", ["", "2", "[2]", "[[5]]", "[[-1]]", "[[1.5]]", "[[two]]", "[[2]] [[none]]"])
+def test_a_turn_that_is_not_there_is_unreadable(text: str) -> None:
+    with pytest.raises(Unreadable):
+        reading.turn(text, 4)
+
+
+@pytest.mark.parametrize(
+    ("said", "text"),
+    [('"a"', "a"), ('""a""', '"a"'), ('"a', "a"), ('a"', "a"), ("'a'", "'a'"), ('"', ""), ("", ""), (' "a"', ' "a')],
+)
+def test_one_leading_and_one_trailing_quote_are_removed(said: str, text: str) -> None:
+    assert reading.unquoted(said) == text
+
+
+@given(st.text(alphabet=st.sampled_from('[]{}"`0123456789.ABC:userating \n\x00雪'), max_size=60))
+@example("[[٣]]")
+@example("[[1e400]]")
+@example("NaN")
+def test_any_text_is_read_within_range_or_unreadable(text: str) -> None:
+    assert readable(lambda: 1 <= reading.rating(text, "strict") <= 10)
+    assert readable(lambda: reading.rating(text, "compat") >= 0)
+    assert readable(lambda: reading.verdict(text, "strict") in "ABC")
+    assert readable(lambda: reading.verdict(text, "compat") in "ABC")
+    assert readable(lambda: 0 <= reading.turn(text, 4) <= 4)
+    assert readable(lambda: reading.asked(text).request != "")
+    assert readable(lambda: reading.authored(text).act != "")
+
+
+def readable(holds: Callable[[], bool]) -> bool:
+    """Whether it holds of what was read, if anything could be."""
+    try:
+        return holds()
+    except Unreadable:
+        return True

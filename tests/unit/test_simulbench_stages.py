@@ -1,0 +1,246 @@
+"""The five modes, session by session, without a model on the environment's side."""
+
+import asyncio
+import json
+from collections.abc import Sequence
+
+import pytest
+
+from environments.base import Agent, PolicyAgent, play_to_finish
+from environments.check import check
+from environments.simulbench import prompts
+from environments.simulbench.environment import STAGES, SimulBench
+from environments.types import Action, Finish, FinishReason, Observation
+
+
+class Scripted(Agent):
+    """Gives its replies one after the other, the last one for ever; keeps what it was shown."""
+
+    def __init__(self, *replies: str) -> None:
+        self._replies = list(replies)
+        self.seen: list[Observation] = []
+
+    async def act(self, observation: Observation) -> Action:
+        self.seen.append(observation)
+        return Action(content=self._replies.pop(0) if len(self._replies) > 1 else self._replies[0])
+
+
+def bench(mode: str, **fields: object) -> SimulBench:
+    return SimulBench.model_validate({"mode": mode, **fields})
+
+
+async def played(environment: SimulBench, agent: Agent, at: int = 0, seed: int = 0) -> Finish:
+    async with environment.lifespan():
+        return await play_to_finish(environment, environment.samples()[at], agent, seed)
+
+
+@pytest.mark.parametrize("mode", STAGES)
+async def test_every_mode_keeps_every_promise(mode: str) -> None:
+    """But that what a judge or author says without meaning is a fault, since it is no score of those it judges."""
+    broken = [result.name async for result in check(bench(mode)) if not result.ok]
+    assert broken == ([] if mode in ("script", "live") else ["garbage ends with a score"])
+
+
+def test_no_two_configurations_that_shape_a_trial_have_one_digest() -> None:
+    configurations = [
+        *(bench(mode) for mode in STAGES),
+        bench("script", profile="compat"),
+        bench("script", system=None),
+        bench("script", ensure_ascii=True),
+        bench("script", max_response_chars=10),
+        bench("script", judge={"model": "a"}),
+        bench("script", judge={"model": "b"}),
+        bench("script", judge={"model": "b", "sampling": {"top_p": 1}}),
+        bench("live", user={"model": "a"}),
+        bench("compare", direction="random"),
+        bench("generate", count=3),
+    ]
+    assert len({configuration.digest() for configuration in configurations}) == len(configurations)
+    operational = {"model": "a", "base_url": "http://127.0.0.1:1", "concurrency": 1, "tokens": 5}
+    assert bench("script", judge=operational).digest() == bench("script", judge={"model": "a"}).digest()
+
+
+@pytest.mark.parametrize("mode", STAGES)
+async def test_an_unknown_sample_is_named(mode: str) -> None:
+    environment = bench(mode)
+    async with environment.lifespan():
+        finish = await play_to_finish(environment, "nowhere", Scripted("x"))
+    assert "no sample 'nowhere'; ids look like" in str(finish.detail["cause"])
+    with pytest.raises(ValueError, match="no sample 'nowhere'"):
+        environment.reference("nowhere")
+
+
+# script
+
+
+async def test_a_script_is_one_call_with_the_system_line_and_the_history() -> None:
+    agent = Scripted('"credit 170: waiting"')
+    finish = await played(bench("script"), agent)
+    (observation,) = agent.seen
+    assert [message.role for message in observation.messages] == ["system", "user", "assistant", "user"]
+    assert observation.messages[0].content == prompts.SYSTEM
+    assert finish.detail["response"] == "credit 170: waiting"
+    assert (finish.detail["place"], finish.detail["type"], finish.detail["judge"]) == (
+        "firstchan",
+        "stateful",
+        "rules",
+    )
+    assert finish.score == (finish.metrics["rating"] - 1) / 9
+
+
+async def test_without_a_system_line_there_is_none() -> None:
+    agent = Scripted("x")
+    await played(bench("script", system=None), agent)
+    assert [message.role for message in agent.seen[0].messages] == ["user", "assistant", "user"]
+
+
+# live
+
+
+async def test_a_live_session_is_four_turns_with_requests_of_the_users_strategies() -> None:
+    agent = Scripted("one", "two", "", "four")
+    finish = await played(bench("live"), agent)
+    assert [len(observation.messages) for observation in agent.seen] == [2, 1, 1, 1]
+    messages = finish.detail["messages"]
+    assert isinstance(messages, list)
+    assert [line["content"] for line in messages if isinstance(line, dict) and line["role"] == "assistant"] == [
+        "one",
+        "two",
+        "",
+        "four",
+    ]
+    assert finish.detail["strategies"] == ["next_step", "next_step", "harder"]
+    assert finish.reason is FinishReason.COMPLETED
+    assert bench("live").summarize([finish]).metrics["strategy_next_step"] == 2.0
+
+
+# extract
+
+
+@pytest.mark.parametrize(
+    ("replies", "turn", "scripts", "tries"),
+    [(["[[0]]"], 0, 1, 1), (["[[1]]"], 1, 4, 1), (["well", "[[5]]", "[[4]]"], 4, 1, 3)],
+)
+async def test_a_turn_gives_scripts(replies: Sequence[str], turn: int, scripts: int, tries: int) -> None:
+    agent = Scripted(*replies)
+    finish = await played(bench("extract"), agent)
+    assert (finish.detail["turn"], finish.metrics["scripts"], finish.detail["tries"]) == (turn, scripts, tries)
+    assert len(agent.seen) == tries
+    shown = agent.seen[0].messages[0].content.split("[The dialogue, as JSON]\n")[1].split("\n")[0]
+    assert [line["turn"] for line in json.loads(shown)] == [1, 2, 3, 4]
+    if tries == 3:
+        assert "5 is not from 0 to 4" in agent.seen[2].messages[0].content
+
+
+# compare
+
+
+@pytest.mark.parametrize(
+    ("forward", "backward", "outcome"),
+    [
+        ("[[B]]", "[[A]]", "win"),
+        ("[[A]]", "[[B]]", "lose"),
+        ("[[A]]", "[[A]]", "tie"),
+        ("[[B]]", "[[B]]", "tie"),
+        ("[[C]]", "[[C]]", "tie"),
+        ("[[C]]", "[[A]]", "tie"),
+        ("[[B]]", "[[C]]", "tie"),
+    ],
+)
+async def test_a_win_or_loss_needs_both_orders(forward: str, backward: str, outcome: str) -> None:
+    agent = Scripted(forward, backward)
+    finish = await played(bench("compare"), agent)
+    assert [name for name in ("win", "tie", "lose") if finish.metrics[name]] == [outcome]
+    assert [observation.conversation for observation in agent.seen] == ["reference first", "candidate first"]
+    texts = [observation.messages[0].content for observation in agent.seen]
+    first, second = (text.split("[Response A, as JSON]\n")[1].split("\n")[0] for text in texts)
+    assert f"[Response B, as JSON]\n{first}\n" in texts[1]
+    assert f"[Response B, as JSON]\n{second}\n" in texts[0]
+
+
+async def test_the_random_direction_is_one_order_by_the_seed() -> None:
+    environment, orders = bench("compare", direction="random"), set()
+    for seed in range(12):
+        agents = [Scripted("[[A]]"), Scripted("[[A]]")]
+        finishes = [await played(environment, agent, seed=seed) for agent in agents]
+        assert finishes[0] == finishes[1]
+        (order,) = {observation.conversation for agent in agents for observation in agent.seen}
+        orders.add(order)
+        assert finishes[0].metrics["lose" if order == "reference first" else "win"] == 1.0
+    assert len(orders) == 2
+
+
+async def test_verdicts_that_cant_be_read_are_counted_and_never_a_number() -> None:
+    environment = bench("compare")
+    unread = await played(environment, Scripted("both are fine"))
+    assert (unread.reason, unread.score, unread.detail["cause"]) == (FinishReason.TASK_ERROR, None, "judge_unparsed")
+    win, lose = [await played(environment, Scripted(*two)) for two in (("[[B]]", "[[A]]"), ("[[A]]", "[[B]]"))]
+    summary = environment.summarize([win, win, lose, unread])
+    metrics = summary.metrics
+    assert (metrics["judge_unparsed"], metrics["n"], metrics["coverage"]) == (1.0, 3.0, 0.75)
+    assert [metrics[name] for name in ("win", "tie", "lose")] == pytest.approx([200 / 3, 0, 100 / 3])
+    assert metrics["difference"] == pytest.approx(100 / 3)
+    assert any("75.0%" in note for note in summary.notes)
+
+
+# generate
+
+
+def written(**changed: str) -> str:
+    task = {"act": "Tide Table", "task_description": "x" * 40, "request_type": "next", "type": "stateful"}
+    return json.dumps({**task, **changed})
+
+
+@pytest.mark.parametrize(
+    ("refused", "why"),
+    [
+        (written(act="LIFT"), "a task with this act is there already"),
+        (written(type="stateless"), "type must be stateful"),
+        (written(task_description="short"), "task_description: String should have at least 40"),
+        (written(act=""), "act: String should have at least 1"),
+        ("{}", "act: Field required"),
+        ("a tide table", "no JSON"),
+    ],
+)
+async def test_an_author_is_told_what_is_wrong_with_a_task(refused: str, why: str) -> None:
+    agent = Scripted(refused, written())
+    finish = await played(bench("generate"), agent)
+    assert (finish.detail["act"], finish.detail["tries"], finish.score) == ("Tide Table", 2, 1.0)
+    said = agent.seen[1].messages[0].content
+    assert why in said
+
+
+async def test_examples_go_by_the_seed_and_doubles_are_counted() -> None:
+    environment = bench("generate")
+    agents = [Scripted(written()) for _ in range(3)]
+    finishes = [await played(environment, agent, seed=seed) for agent, seed in zip(agents, (1, 1, 2), strict=True)]
+    texts = [agent.seen[0].messages[0].content for agent in agents]
+    assert texts[0] == texts[1] != texts[2]
+    assert environment.summarize(finishes).metrics["distinct"] == pytest.approx(1 / 3)
+
+
+async def test_authors_of_the_reference_write_200_tasks_and_none_twice() -> None:
+    environment = bench("generate", count=200)
+    async with environment.lifespan():
+        finishes = await asyncio.gather(
+            *(
+                play_to_finish(environment, sample, PolicyAgent(environment.reference(sample)))
+                for sample in environment.samples()
+            )
+        )
+    assert environment.summarize(finishes).metrics["distinct"] == 1.0
+
+
+# what may be compared
+
+
+def test_only_the_published_judge_over_published_scripts_is_comparable() -> None:
+    def why(**fields: object) -> str | None:
+        return SimulBench.model_validate({"data": "x.jsonl", "profile": "compat", **fields}).comparable()
+
+    assert why(judge={"model": "gpt-4-turbo"}) is None
+    assert "the judge is mine" in str(why(judge={"model": "mine"}))
+    assert "use compat" in str(why(judge={"model": "gpt-4-turbo"}, profile="strict"))
+    assert "goes by rules" in str(why())
+    assert "Proctor's own" in str(why(data=None))
+    assert "'live' has no published" in str(why(mode="live"))
