@@ -12,6 +12,9 @@ from environments.chat import ChatConfig, ChatModel
 from environments.simulbench.replies import Ledger, Replies, Reply, key_of
 from environments.types import Action, Observation
 
+CHARS_A_TOKEN = 4
+"""What is paid for, where an endpoint doesn't say."""
+
 
 class HelperConfig(ChatConfig):
     """A judge or user model at an OpenAI-compatible endpoint, with its own limits and budget."""
@@ -19,7 +22,7 @@ class HelperConfig(ChatConfig):
     concurrency: int = Field(default=8, ge=1)
     """Requests in flight at once, in one worker."""
     tokens: int | None = Field(default=None, ge=1)
-    """What all replies kept in the cache may have cost, by the usage that the endpoint reports."""
+    """What all replies bought into the cache may have cost: reported by the endpoint, or else estimated."""
 
 
 class Cost(NamedTuple):
@@ -87,7 +90,8 @@ class Desk:
                     raise EnvironmentFault(f"the {self.role} {self._config.model} failed: {error}") from error
             usage = completion.usage
             reply = Reply(text=completion.action.content, model=completion.model, **usage.model_dump())
-            self._ledger.add(usage.prompt_tokens + usage.completion_tokens)
+            said = sum(len(message.content) for message in messages) + len(reply.text)
+            self._ledger.add(usage.prompt_tokens + usage.completion_tokens or said // CHARS_A_TOKEN)
             return await asyncio.to_thread(self._replies.keep, key, reply)
 
     def _refuse_over_budget(self) -> None:

@@ -43,7 +43,7 @@ def chance(sample: str, seed: int) -> Policy:
     def policy(conversation: str, transcript: Sequence[Message]) -> Action:
         dice = random.Random(f"{sample}:{seed}:{len(transcript)}")
         known = [word for message in transcript for word in message.content.split()] or ["nothing"]
-        return Action(content=" ".join(dice.choice(known) for _ in range(dice.randint(3, 8))))
+        return Action(content=" ".join(dice.choice(known) for _ in range(dice.randint(1, 4))))
 
     return policy
 

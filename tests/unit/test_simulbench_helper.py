@@ -135,6 +135,17 @@ async def test_a_session_cancelled_anywhere_goes_on_where_it_was(at: int, tmp_pa
         assert len(bought) == 3
 
 
+async def test_the_budget_is_kept_to_where_an_endpoint_reports_no_usage(tmp_path: Path) -> None:
+    bought: list[bytes] = []
+    request = json.dumps({"user": {"strategy": "other", "request": "x" * 400}})
+    async with scripted_server(says(request, tokens=0), requests=bought) as url:
+        environment = live(url, tmp_path, tokens=600)
+        async with environment.lifespan():
+            finish = await play_to_finish(environment, SAMPLE, Scripted("a"))
+    assert len(bought) == 2
+    assert "`user.tokens` is 600" in str(finish.detail["cause"])
+
+
 def test_what_was_kept_first_holds(tmp_path: Path) -> None:
     one, other = (Replies(tmp_path) for _ in range(2))
     one.open()
