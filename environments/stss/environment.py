@@ -1,21 +1,31 @@
 """Social tasks in a simulated town (STSS, Wang et al., arXiv 2404.05337)."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import ClassVar, Literal
 
 import pydantic_core
-from pydantic import Field, PrivateAttr
+from pydantic import Field, JsonValue, PrivateAttr
 
 from environments.base import Agent, Environment, Policy
-from environments.stss import policies, session
-from environments.stss.chronicle import Chronicle, pack
+from environments.chat import ChatConfig
+from environments.http import http_client
+from environments.stss import language, policies, prompt, scoring, session
+from environments.stss.chronicle import Chronicle
 from environments.stss.dataset import Data, Task
+from environments.stss.driver import Driver
+from environments.stss.evidence import Evidence, pack, picture
+from environments.stss.helper import Helper, default_folder
+from environments.stss.judge import ModelJudge, SlotJudge
+from environments.stss.model_driver import ModelDriver
 from environments.stss.performer import Performer
 from environments.stss.repairs import repair
 from environments.stss.rule_driver import RuleDriver
+from environments.stss.scenarios import Scenario, load
 from environments.stss.script import Script, public_places, script
 from environments.stss.session import Silent
 from environments.stss.simulation import Drivers, Limits, Simulation
@@ -27,6 +37,10 @@ SHIPPED = Path(__file__).with_name("samples")
 _REVISION = "1"
 """To be changed with any change of behaviour that shapes a trial."""
 MAX_CALLS = 200
+_UNSHAPING = {"data", "scenarios", "cache", "driver", "judge"}
+"""Fields that say where things lie, and how an endpoint is reached."""
+Outcome = tuple[float, dict[str, float], dict[str, JsonValue]]
+"""Score, metrics, evidence."""
 
 
 class Stss(Environment):
@@ -34,6 +48,16 @@ class Stss(Environment):
 
     data: Path | None = None
     """A folder in the published format; None for the town shipped with Proctor."""
+    level: Literal["action", "language"] = "action"
+    """The two days, or single conversations from frozen meetings."""
+    scenarios: Path | None = None
+    """The meetings of the language level, as `proctor stss scenarios` writes them; None for the shipped ones."""
+    driver: ChatConfig | None = None
+    """The model that plays the background characters; None for the rules, which need nothing."""
+    judge: ChatConfig | None = None
+    """The model that judges the language level; None for the slot parser."""
+    cache: Path | None = None
+    """Folder of the replies of driver and judge; None for `proctor/stss` in the user's folder for caches."""
     planning: Literal["tdp", "ga"] = "tdp"
     """With the target-driven planning of the paper (two calls more), or with the goal in the persona alone."""
     profile: Literal["strict", "compat"] = "strict"
@@ -57,55 +81,118 @@ class Stss(Environment):
     max_turns: ClassVar[int | None] = MAX_CALLS
 
     _scripts: dict[tuple[str, int], Script] = PrivateAttr(default_factory=dict)
+    _helpers: dict[str, Helper] = PrivateAttr(default_factory=dict)
     _floors: dict[tuple[str, int], float] = PrivateAttr(default_factory=dict)
 
     def samples(self) -> Sequence[str]:
         return tuple(self._tasks)
 
     def digest(self) -> str:
-        shape = [_REVISION, self.model_dump(mode="json", exclude={"data"}), list(self._tasks.values())]
+        shape = [_REVISION, self.model_dump(mode="json", exclude=_UNSHAPING), list(self._tasks.values()), prompt.RULES]
+        shape += [(model.model, model.sampling) for model in (self.driver, self.judge) if model is not None]
+        if self.level == "language":
+            shape.append(list(self._scenarios.values()))
         town = self._data.town
         return hashlib.blake2b(
             pydantic_core.to_json([*shape, list(town.personas.values()), town.positions, town.world.objects]),
             digest_size=16,
         ).hexdigest()
 
+    @asynccontextmanager
+    async def lifespan(self) -> AsyncIterator[None]:
+        if self.driver is None and self.judge is None:
+            yield
+            return
+        folder = self.cache or default_folder()
+        async with http_client() as client:
+            configs = {"driver": self.driver, "judge": self.judge}
+            made = {
+                role: Helper(role, config, client, folder) for role, config in configs.items() if config is not None
+            }
+            self._helpers.update(made)
+            try:
+                yield
+            finally:
+                self._helpers.clear()
+
     async def play(self, sample: str, agent: Agent, seed: int = 0) -> Finish:
         task = self.task(sample)
-        performer, chronicle = await self._live(task, agent, seed, self.calls)
-        metrics = session.measures(chronicle, self._mended(task), task, self._data.town.places)
-        metrics["floor"] = await self._floor(task, seed)
-        metrics["calls"] = float(performer.calls)
-        metrics |= {"format_errors": float(performer.format_errors), "action_errors": float(performer.action_errors)}
+        shown = self._mended(task) if self.profile == "strict" else task
+        performer = self._performer(shown, agent, self.calls)
+        if self.planning == "tdp":
+            await performer.think()
+        measured = self._talks if self.level == "language" else self._days
+        score, metrics, detail = await measured(task, performer, seed)
+        about: dict[str, JsonValue] = {
+            "level": self.level,
+            "category": task.category,
+            "goal": shown.FPG,
+            "performer": task.performer,
+            "targets": list(task.task.target),
+            "driver": self._driver(task, seed).name,
+            "note": OWN_WORLD,
+        }
         return Finish(
             reason=performer.reason,
-            score=metrics[self.profile],
-            metrics=metrics,
-            detail={
-                "category": task.category,
-                "goal": task.FPG,
-                "performer": task.performer,
-                "driver": "rules",
-                "profile": self.profile,
-                "note": OWN_WORLD,
-                "trajectory": chronicle.digest(),
-                "chronicle": pack(chronicle),
-            },
+            score=score,
+            metrics=metrics | performer.counts(),
+            detail=about | detail,
         )
 
-    async def _live(self, task: Task, agent: Agent, seed: int, calls: int) -> tuple[Performer, Chronicle]:
-        shown = self._mended(task) if self.profile == "strict" else task
-        tdp, town = self.planning == "tdp", self._data.town
-        performer = Performer(agent, session.brief(town, shown, tdp=tdp, history=self.history), calls)
-        rules = RuleDriver(town, self.sociability, _seed(task, seed))
-        simulation = Simulation(town, shown, Drivers(rules, rules), performer, self._limits)
-        return performer, await simulation.run(tdp=tdp)
+    async def _days(self, task: Task, performer: Performer, seed: int) -> Outcome:
+        """The action level: two days, their scores, and the floor beside them."""
+        chronicle = await self._live(task, performer, seed)
+        town, mended = self._data.town, self._mended(task)
+        metrics = session.measures(chronicle, mended, task, town.places)
+        metrics["floor"] = await self._floor(task, seed)
+        hits = [(name, index, hit.start, hit.end) for name, index, hit in scoring.reached(chronicle, mended)]
+        evidence = pack(Evidence(chronicle=chronicle, town=picture(town.world), hits=hits))
+        return (
+            metrics[self.profile],
+            metrics,
+            {"profile": self.profile, "trajectory": chronicle.digest(), "evidence": evidence},
+        )
+
+    async def _talks(self, task: Task, performer: Performer, seed: int) -> Outcome:
+        """The language level: the task's scenarios."""
+        judge = ModelJudge(self._helper("judge")) if self.judge is not None else SlotJudge(self._data.town.places)
+        scenarios, mended = self._scenarios[task.env_name], self._mended(task)
+        stage = language.Stage(self._data.town.personas, self._driver(task, seed), judge)
+        results = await language.play(mended, scenarios, performer, stage)
+        metrics = language.measures(results)
+        detail: dict[str, JsonValue] = {
+            "judge": judge.name,
+            "scenarios": [result.model_dump(mode="json") for result in results],
+        }
+        return metrics["sr_conversation"], metrics, detail
+
+    def _performer(self, shown: Task, agent: Agent, calls: int) -> Performer:
+        brief = session.brief(self._data.town, shown, tdp=self.planning == "tdp", history=self.history)
+        return Performer(agent, brief, calls)
+
+    async def _live(self, task: Task, performer: Performer, seed: int) -> Chronicle:
+        driver, rules = self._driver(task, seed), self._rules(task, seed)
+        limits = Limits(talks=(self.talks_day_1, self.talks_day_2), walk_s=self.walk_s, pass_on=self.pass_on)
+        return await Simulation(self._data.town, task, Drivers(driver, rules), performer, limits).run()
+
+    def _rules(self, task: Task, seed: int) -> RuleDriver:
+        return RuleDriver(self._data.town, self.sociability, _seed(task, seed))
+
+    def _driver(self, task: Task, seed: int) -> Driver:
+        if self.driver is None:
+            return self._rules(task, seed)
+        return ModelDriver(self._data.town, self._helper("driver"))
+
+    def _helper(self, role: str) -> Helper:
+        if role not in self._helpers:
+            raise RuntimeError("enter the environment's lifespan before playing")
+        return self._helpers[role]
 
     async def _floor(self, task: Task, seed: int) -> float:
         """What the task scores when the performer stays at home and says nothing."""
         key = (task.env_name, seed)
         if key not in self._floors:
-            _, chronicle = await self._live(task, Silent(), seed, 0)
+            chronicle = await self._live(task, self._performer(task, Silent(), 0), seed)
             measured = session.measures(chronicle, self._mended(task), task, self._data.town.places)
             self._floors[key] = measured[self.profile]
         return self._floors[key]
@@ -143,10 +230,6 @@ class Stss(Environment):
             raise ValueError(f"no sample {sample!r}; ids look like {next(iter(self._tasks))}")
         return self._tasks[sample]
 
-    @property
-    def _limits(self) -> Limits:
-        return Limits(talks=(self.talks_day_1, self.talks_day_2), walk_s=self.walk_s, pass_on=self.pass_on)
-
     @cached_property
     def _data(self) -> Data:
         return Data(self.data or SHIPPED)
@@ -159,7 +242,27 @@ class Stss(Environment):
             for number, template in enumerate(data.templates if self.templates else ())
             for seed in range(self.templates)
         )
-        return {task.env_name: task for task in (made if self.templates else data.tasks)}
+        tasks = {task.env_name: task for task in (made if self.templates else data.tasks)}
+        if self.level == "action":
+            return tasks
+        unknown = sorted(self._scenarios.keys() - tasks.keys())
+        if unknown:
+            raise ValueError(
+                f"{self._scenario_file}: task {unknown[0]!r} is not among the data; give the `data` of that run"
+            )
+        return {name: task for name, task in tasks.items() if name in self._scenarios}
+
+    @property
+    def _scenario_file(self) -> Path:
+        return self.scenarios or SHIPPED / "scenarios.json"
+
+    @cached_property
+    def _scenarios(self) -> Mapping[str, list[Scenario]]:
+        """By task."""
+        found: defaultdict[str, list[Scenario]] = defaultdict(list)
+        for scenario in load(self._scenario_file):
+            found[scenario.task].append(scenario)
+        return dict(found)
 
     def _mended(self, task: Task) -> Task:
         return repair(task, self._data.town).task

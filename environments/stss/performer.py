@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from environments.base import Agent, AgentStopped
-from environments.stss import prompt
+from environments.stss import prompt, protocol
 from environments.stss.protocol import ActionError, FormatError, Reply, read
 from environments.stss.schedule import Commitment
 from environments.types import FinishReason, Message, Observation
@@ -43,6 +43,18 @@ class Performer:
                 FinishReason.INVALID_FORMAT if self.format_errors >= self.action_errors else FinishReason.INVALID_ACTION
             )
         return FinishReason.COMPLETED
+
+    def counts(self) -> dict[str, float]:
+        """Replies, and how many of them were no object asked for, or asked for what can't be."""
+        counts = {"calls": self.calls, "format_errors": self.format_errors, "action_errors": self.action_errors}
+        return {name: float(count) for name, count in counts.items()}
+
+    async def think(self) -> None:
+        """Target-driven planning, T1 and T2."""
+        self.plan = await self.ask(prompt.first_plan(), protocol.Plan, lambda reply: reply.plan, begins=True) or ()
+        reply = await self.ask(prompt.reminder(), protocol.Reminder, lambda reply: reply)
+        if reply is not None:
+            self.reminder, self.checklist = reply.schedule_reminder, reply.checklist
 
     async def ask(
         self, text: str, kind: type[Kind], check: Callable[[Kind], Result], *, begins: bool = False

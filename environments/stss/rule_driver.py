@@ -1,6 +1,6 @@
 """The default driver: routines, slots and a few set phrases; the same for equal seeds, and free."""
 
-from environments.stss.clock import DAY, time_text
+from environments.stss.clock import DATES, DAY, time_text
 from environments.stss.dataset import Town, home_of
 from environments.stss.driver import SIDE_LIMIT, Context, Driver
 from environments.stss.negotiation import PATIENCE, Stance, negotiate, told
@@ -59,7 +59,8 @@ class RuleDriver(Driver):
         if slots.activity is None:
             return f"I had a chat with {partner}."
         where = f" at {slots.place}" if slots.place else ""
-        when = f" at {time_text(slots.start)}" if slots.start is not None else ""
+        day = f" on {DATES[slots.day]}" if slots.day in (0, 1) else ""
+        when = day + (f" at {time_text(slots.start)}" if slots.start is not None else "")
         return f"{partner} invited me to {slots.activity}{where}{when}. Nothing is settled."
 
     def _stance(self, context: Context) -> Stance:

@@ -69,10 +69,8 @@ class Simulation:
         self._talks: list[Talk] = []
         self._agreed: list[Agreed] = []
 
-    async def run(self, *, tdp: bool) -> Chronicle:
+    async def run(self) -> Chronicle:
         """What happened. Raises AgentUnavailable and EnvironmentFault."""
-        if tdp:
-            await self._think()
         due = [(START, self._morning), (REVIEW, self._review), (DAY, self._midnight), (DAY + START, self._morning)]
         await self._plan_all(START)
         while (now := min([at for at, _ in due] + [person.due for person in self._people.values()])) < END:
@@ -90,14 +88,6 @@ class Simulation:
             self._records.append(record)
 
     # The performer's plans.
-
-    async def _think(self) -> None:
-        performer = self._performer
-        plan = await performer.ask(prompt.first_plan(), protocol.Plan, lambda reply: reply.plan, begins=True)
-        performer.plan = plan or ()
-        reply = await performer.ask(prompt.reminder(), protocol.Reminder, lambda reply: reply)
-        if reply is not None:
-            performer.reminder, performer.checklist = reply.schedule_reminder, reply.checklist
 
     async def _morning(self, now: int) -> None:
         performer, day, home = self._performer, day_of(now), self._self.home

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from environments.types import Finish, FinishReason, Summary
 
 PRIMARY = "score"
-MEANS = (
+ACTION = (
     "strict",
     "compat",
     "floor",
@@ -16,14 +16,14 @@ MEANS = (
     "commitments_made",
     "commitments_kept",
     "no_shows",
-    "calls",
-    "format_errors",
-    "action_errors",
 )
+LANGUAGE = ("sr_conversation", "gcsr_conversation", "sr_summary", "gcsr_summary")
+COUNTS = ("calls", "format_errors", "action_errors")
 OWN_WORLD = (
     "The world's rules, the prompts and the background characters are Proctor's own; scores are not comparable with"
     " published tables."
 )
+MACRO = "Plain rates are means over tasks (macro), those called micro_ are over conversations."
 FLOOR = "`floor` is what the same tasks score when the performer stays at home and says nothing."
 
 
@@ -31,7 +31,11 @@ def summarize(finishes: Sequence[Finish]) -> Summary:
     """Means over all scored tasks, 0 where there are none; faults enter no mean."""
     scored = [finish for finish in finishes if finish.score is not None]
     metrics = {PRIMARY: _mean([finish.score or 0.0 for finish in scored])}
-    metrics |= {name: _mean([finish.metrics.get(name, 0.0) for finish in scored]) for name in MEANS}
+    language = any(finish.detail.get("level") == "language" for finish in scored)
+    names = (*(LANGUAGE if language else ACTION), *COUNTS)
+    metrics |= {name: _mean([finish.metrics.get(name, 0.0) for finish in scored]) for name in names}
+    if language:
+        metrics |= _micro(scored)
     categories = Counter(str(finish.detail.get("category")) for finish in scored)
     for category, count in sorted(categories.items()):
         values = [finish.score or 0.0 for finish in scored if finish.detail.get("category") == category]
@@ -42,7 +46,22 @@ def summarize(finishes: Sequence[Finish]) -> Summary:
     metrics |= {"requested": float(len(finishes)), "tasks": float(len(scored))}
     drivers = sorted({str(finish.detail.get("driver")) for finish in scored})
     driven = (f"Background characters driven by: {', '.join(drivers)}.",) if drivers else ()
-    return Summary(primary=PRIMARY, metrics=metrics, notes=(OWN_WORLD, *driven, FLOOR))
+    judges = sorted({str(finish.detail.get("judge")) for finish in scored})
+    told = (f"Judged by: {', '.join(judges)}.", MACRO) if language else (FLOOR,)
+    return Summary(primary=PRIMARY, metrics=metrics, notes=(OWN_WORLD, *driven, *told))
+
+
+def _micro(scored: Sequence[Finish]) -> dict[str, float]:
+    """Over conversations, weighted by how many of a task are judged; and how many are not."""
+    metrics = {"scenarios": sum(finish.metrics.get("scenarios", 0.0) for finish in scored)}
+    for level in ("conversation", "summary"):
+        weights = [finish.metrics.get(f"judged_{level}", 0.0) for finish in scored]
+        for rate in ("sr", "gcsr"):
+            values = [finish.metrics.get(f"{rate}_{level}", 0.0) for finish in scored]
+            weighted = sum(value * weight for value, weight in zip(values, weights, strict=True))
+            metrics[f"micro_{rate}_{level}"] = weighted / max(1.0, sum(weights))
+        metrics[f"unscored_{level}"] = sum(finish.metrics.get(f"unscored_{level}", 0.0) for finish in scored)
+    return metrics
 
 
 def _mean(values: Sequence[float]) -> float:

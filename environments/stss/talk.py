@@ -1,6 +1,6 @@
 """A talk of two: who speaks when, and how long it takes."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from environments.stss.driver import SIDE_LIMIT, Line
 
@@ -9,7 +9,7 @@ Speaker = Callable[[Sequence[Line]], Awaitable[tuple[str, bool]]]
 """From the talk so far to the next utterance, and whether the talk ends with it."""
 
 
-async def converse(opening: Line, first: str, speaks: dict[str, Speaker]) -> list[Line]:
+async def converse(opening: Line, first: str, speaks: Mapping[str, Speaker]) -> list[Line]:
     """The lines of a talk begun by `opening`, to which `first` answers; each side has at most eight."""
     lines, speaker = [opening], first
     while sum(line.speaker == speaker for line in lines) < SIDE_LIMIT:
