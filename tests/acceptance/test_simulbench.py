@@ -12,6 +12,7 @@ import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -645,51 +646,100 @@ async def test_agents_that_fail_or_run_out_of_context(start: Start, tmp_path: Pa
     assert (metrics["mean"], metrics["strict_mean"], metrics["n"], metrics["requested"]) == (7.0, 4.0, 1.0, 3.0)
 
 
-# The whole pipeline, as processes: five stages of one run, and the commands between them.
+# Built-in agents, as processes: the public scripts, and all five stages with the commands between them.
 
-STAGES = ("generate", "live", "extract", "script", "compare")
-WHOLE = """\
-name: pipeline
+BUILTIN = """\
+name: builtin
 agents: [{name: reference, builtin: reference}, {name: naive, builtin: naive}, {name: random, builtin: random}]
 tasks:
 """
+NAMES = ("reference", "naive", "random")
+STAGES = ("generate", "live", "extract", "script", "compare")
 
 
-def test_all_five_stages_are_runs_and_commands_lead_from_one_to_the_next(tmp_path: Path) -> None:
-    tasks = [f"  - {{name: {mode}, environment: simulbench, parameters: {{mode: {mode}}}}}\n" for mode in STAGES]
-    (tmp_path / "plan.yaml").write_text(WHOLE + "".join(tasks))
-    done = proctor("run", "plan.yaml", "-q", "--name=whole", cwd=tmp_path)
+def values(run: str, folder: Path) -> dict[tuple[str, str], float]:
+    pairs = json.loads(proctor("report", run, "--json", cwd=folder).stdout)["pairs"]
+    assert [pair for pair in pairs if pair["scored"] < pair["planned"]] == []
+    return {(pair["agent"], pair["task"]): pair["value"] for pair in pairs}
+
+
+@pytest.mark.shared
+def test_the_public_dev_scripts_judged_by_rules_tell_the_built_in_agents_apart(tmp_path: Path) -> None:
+    parameters = {"types": str(DATA / "script_types_dev.json")}
+    task = {"name": "dev", "environment": "simulbench", "data": str(DEV), "parameters": parameters}
+    (tmp_path / "plan.yaml").write_text(f"{BUILTIN}  - {json.dumps(task)}\n")
+    done = proctor("run", "plan.yaml", "-q", "--name=dev", cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
-    pairs = json.loads(proctor("report", "whole", "--json", cwd=tmp_path).stdout)["pairs"]
-    values = {(pair["agent"], pair["task"]): pair["value"] for pair in pairs}
+    value = values("dev", tmp_path)
+    assert value["reference", "dev"] > 9.5
+    assert value["reference", "dev"] - 2 > value["naive", "dev"] > value["random", "dev"]
+
+
+@dataclass(frozen=True)
+class Calm:
+    """A run over all five stages that nothing disturbed, and what another one needs."""
+
+    folder: Path
+    options: tuple[str, ...]
+    calls: Callable[[], int]
+    needed: int
+
+
+@pytest.fixture(scope="module")
+def calm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Calm]:
+    folder = tmp_path_factory.mktemp("simulbench")
+    tasks = [f"  - {{name: {mode}, environment: simulbench, parameters: {{mode: {mode}}}}}\n" for mode in STAGES]
+    (folder / "plan.yaml").write_text(BUILTIN + "".join(tasks))
+    with server("agents", "--tasks=plan.yaml", cwd=folder) as agents:
+
+        def calls() -> int:
+            return int(agents.metric("proctor_agent_requests_total"))
+
+        options = [f"--set=agents.{name}.endpoint={agents.url}" for name in NAMES]
+        options += [f"--set=agents.{name}.concurrency=2" for name in NAMES]
+        done = proctor("run", "plan.yaml", "-q", "--name=calm", *options, cwd=folder, **KEY)
+        assert done.returncode == 0, done.stdout + done.stderr
+        yield Calm(folder, tuple(options), calls, calls())
+
+
+def test_all_five_stages_are_runs_and_commands_lead_from_one_to_the_next(calm: Calm) -> None:
+    folder, value = calm.folder, values("calm", calm.folder)
     for mode in ("script", "live"):
-        assert values["reference", mode] == 10.0
-        assert values["reference", mode] > values["naive", mode] > values["random", mode]
-    assert (values["reference", "compare"], values["naive", "compare"]) == (100.0, 0.0)
+        assert value["reference", mode] == 10.0
+        assert value["reference", mode] > value["naive", mode] > value["random", mode]
+    assert (value["reference", "compare"], value["naive", "compare"]) == (100.0, 0.0)
 
     def command(*arguments: str) -> str:
-        run = proctor("simulbench", *arguments, cwd=tmp_path)
-        assert run.returncode == 0, run.stderr
-        return run.stdout.strip()
+        done = proctor("simulbench", *arguments, cwd=folder)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.strip()
 
-    one = ("whole", "--agent=reference")
+    one = ("calm", "--agent=reference")
     assert command("tasks", *one, "--task=generate", "--to=tasks.jsonl") == "20 tasks in tasks.jsonl"
-    assert command("dialogues", "whole", "--task=live", "--to=d.jsonl") == "36 dialogues in d.jsonl"
+    assert command("dialogues", "calm", "--task=live", "--to=d.jsonl") == "36 dialogues in d.jsonl"
     assert command("scripts", *one, "--task=extract", "--to=s.jsonl") == "30 scripts in s.jsonl"
     sides = ("--reference-agent=naive", "--candidate-agent=reference", "--task=script")
-    assert command("pairs", "whole", "whole", *sides, "--to=p.jsonl") == "30 pairs in p.jsonl"
+    assert command("pairs", "calm", "calm", *sides, "--to=p.jsonl") == "30 pairs in p.jsonl"
     for mode, file in (("live", "tasks"), ("extract", "d"), ("script", "s"), ("compare", "p")):
-        environment = SimulBench.model_validate({"mode": mode, "data": tmp_path / f"{file}.jsonl"})
+        environment = SimulBench.model_validate({"mode": mode, "data": folder / f"{file}.jsonl"})
         assert len(environment.samples()) >= 20
 
-    table = command("scores", "whole", "--task=script").splitlines()
-    assert table[0].split()[5:] == [
-        "All",
-        "Hard",
-        *("LastOnly", "FirstChan", "SubseqChan", "Stateless", "Stateful", "coverage"),
-    ]
-    assert table[1].split()[:5] == ["whole", "/", "reference", "/", "script"]
-    assert table[1].split()[5:9] == ["10.00", "(30)", "10.00", "(27)"]
-    several = proctor("simulbench", "scripts", "whole", "--task=extract", "--to=s.jsonl", cwd=tmp_path)
-    assert several.returncode == 2
-    assert "choose one with --agent" in several.stderr
+    table = [line.split() for line in command("scores", "calm", "--task=script").splitlines()]
+    assert table[0][5:] == ["All", "Hard", "LastOnly", "FirstChan", "SubseqChan", "Stateless", "Stateful", "coverage"]
+    assert table[1][:9] == ["calm", "/", "reference", "/", "script", "10.00", "(30)", "10.00", "(27)"]
+
+
+def test_every_stage_resumes_without_loss_or_second_payment(calm: Calm) -> None:
+    client = begin("run", "plan.yaml", "-q", "--name=killed", *calm.options, cwd=calm.folder, **KEY)
+    for share in (0.2, 0.5, 0.8):
+        while calm.calls() < calm.needed * (1 + share):
+            assert client.poll() is None, client.communicate()
+            time.sleep(0.01)
+        client.kill()
+        client.communicate()
+        client = begin("resume", "killed", "-q", *calm.options, cwd=calm.folder, **KEY)
+    output, errors = client.communicate(timeout=200)
+    assert client.returncode == 0, output + errors
+    in_flight = 2 * len(NAMES)
+    assert calm.calls() - 2 * calm.needed <= 3 * in_flight, "only what was under way at a kill may be bought again"
+    assert rows("killed", calm.folder) == rows("calm", calm.folder)
