@@ -1,0 +1,94 @@
+"""`proctor stss ...`: look at the days of a run, get its files, freeze its meetings for the language level."""
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+from environments.commands import FinishedTrial, OpenRun
+from environments.stss import draw as drawing
+from environments.stss import scenarios as frozen
+from environments.stss.evidence import Evidence, unpack
+
+FOLDER = click.Path(file_okay=False, path_type=Path)
+
+
+@click.group()
+def stss() -> None:
+    """Look at simulated days, and make scenarios of them. RUN is a run's folder, its name in `runs`, or `latest`."""
+
+
+@stss.command()
+@click.argument("run")
+@click.option("--to", type=FOLDER, default=Path("stss-days"), show_default=True, help="Folder of the pages.")
+@click.pass_obj
+def draw(open_run: OpenRun, run: str, to: Path) -> None:
+    """Draw the days of each trial of RUN as an HTML page of its own: who was where, who talked, when it was done."""
+    for name, trial, _ in _lived(open_run, run):
+        path = _write(to / f"{name}.html", drawing.page(name, trial.finish))
+        click.echo(path)
+
+
+@stss.command()
+@click.argument("run")
+@click.option("--to", type=FOLDER, default=Path("stss-days"), show_default=True, help="Folder of the files.")
+@click.pass_obj
+def files(open_run: OpenRun, run: str, to: Path) -> None:
+    """Write each trial's trajectory.jsonl and conversations.jsonl, all that its score comes from."""
+    for name, _, evidence in _lived(open_run, run):
+        _write(to / name / "trajectory.jsonl", _lines(evidence.chronicle.trajectory()))
+        _write(to / name / "conversations.jsonl", _lines(evidence.chronicle.conversations()))
+        click.echo(to / name)
+
+
+@stss.command()
+@click.argument("run")
+@click.option("--to", type=click.Path(dir_okay=False, path_type=Path), required=True, help="JSON file to write.")
+@click.pass_obj
+def scenarios(open_run: OpenRun, run: str, to: Path) -> None:
+    """Freeze the meetings of day 1 of RUN, of all its agents, as scenarios of the language level.
+
+    At most two of each pair and twelve of each task; for appointments only meetings with the one who is wanted.
+    """
+    found: list[frozen.Scenario] = []
+    for _, trial, evidence in _lived(open_run, run):
+        targets = trial.finish.detail.get("targets")
+        names = [str(name) for name in targets] if isinstance(targets, list) else []
+        performer = str(trial.finish.detail["performer"])
+        found += frozen.meetings(trial.sample, performer, names, evidence.chronicle)
+    chosen = tuple(frozen.chosen(found))
+    if not chosen:
+        raise click.ClickException(f"{run}: its performers met nobody on day 1")
+    _write(to, frozen.ScenarioFile(format="proctor-stss-1", scenarios=chosen).model_dump_json(indent=1) + "\n")
+    click.echo(f"{to}: {len(chosen)} scenarios of {len({scenario.task for scenario in chosen})} tasks")
+
+
+def _lived(open_run: OpenRun, run: str) -> Iterator[tuple[str, FinishedTrial, Evidence]]:
+    """The trials that have simulated days, with names that can be files'. ClickException where there are none."""
+    some = False
+    for trial in open_run(run):
+        packed = trial.finish.detail.get("evidence")
+        if isinstance(packed, str) and "trajectory" in trial.finish.detail:
+            some = True
+            name = re.sub(r"[^\w.-]+", "_", f"{trial.agent}-{trial.task}-{trial.sample}-{trial.epoch}")
+            yield name, trial, unpack(packed)
+    if not some:
+        raise click.ClickException(f"{run}: no trial of stss at the action level has finished in it")
+
+
+def _lines(lines: Iterator[str]) -> str:
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _write(path: Path, text: str) -> Path:
+    """Whole or not at all."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part = path.with_name(path.name + ".part")
+        part.write_text(text, encoding="utf-8")
+        os.replace(part, path)
+    except OSError as error:
+        raise click.ClickException(f"{path}: can't be written: {error}") from error
+    return path
