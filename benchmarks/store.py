@@ -15,9 +15,10 @@ from benchmarks.echo import QUESTION
 from benchmarks.measure import Figure, figure, main
 from environments.types import Action, Message, Observation
 from eval_client import journal as journal_module
+from eval_client.connection import connect, sqlite_url
 from eval_client.journal import Journal
 from eval_client.records import Manifest, Trial, Turn
-from eval_client.store import Store, connect, sqlite_url
+from eval_client.store import Store
 from task_server.protocol import Act
 from tests.database_servers import mariadb, postgresql, program
 

@@ -3,7 +3,8 @@
 import sys
 from pathlib import Path
 
-from eval_client.store import Store, connect, sqlite_url
+from eval_client.connection import connect, sqlite_url
+from eval_client.store import Store
 
 
 def transcript(folder: Path, trial: int) -> None:

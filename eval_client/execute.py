@@ -15,8 +15,8 @@ from eval_client.begin import Refused, check_tasks, check_trust, check_usable, n
 from eval_client.local import LocalServers, local_servers
 from eval_client.lock import sole_client
 from eval_client.plan import Plan
+from eval_client.progress import Ended
 from eval_client.records import PairStanding
-from eval_client.runner import Ended
 from eval_client.scene import Scene, scene
 from eval_client.store import Store
 from eval_client.watch import Watch

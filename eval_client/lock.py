@@ -8,7 +8,8 @@ from pathlib import Path
 
 import sqlalchemy as sa
 
-from eval_client.store import Store, StoreError
+from eval_client.connection import StoreError
+from eval_client.store import Store
 
 
 def _busy(run: str) -> StoreError:

@@ -4,8 +4,8 @@ import asyncio
 import random
 import secrets
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from environments.types import Finish, FinishReason
 from eval_client.attempt import AttemptEnd, Outcome, attempt
@@ -14,6 +14,7 @@ from eval_client.episode import Episode, Past, SessionServer
 from eval_client.flow import Flow, Pair
 from eval_client.journal import Journal, WriteRefused
 from eval_client.plan import Plan, trial_seed
+from eval_client.progress import Ended, Progress
 from eval_client.records import Trial, Turn
 from eval_client.retry import AttemptPolicy
 from eval_client.store import Store
@@ -21,34 +22,6 @@ from task_server.protocol import Started
 
 PUT_BACK_S = 1.0
 """A trial that found no free slot waits this long; another client has taken it."""
-
-
-@dataclass
-class Progress:
-    """What a run has done since it was started or resumed; the screen reads it."""
-
-    planned: dict[Pair, int]
-    scored: dict[Pair, int]
-    score_sum: dict[Pair, float]
-    unscored: dict[Pair, int] = field(default_factory=dict)
-    running: dict[Pair, int] = field(default_factory=dict)
-    turns: int = 0
-    attempts_lost: int = 0
-    causes: dict[str, int] = field(default_factory=dict)
-    trouble: str | None = None
-    draining: bool = False
-    task_waits: dict[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Ended:
-    """How a run ended. `stopped` says why not everything owed was played, None where it was."""
-
-    stopped: str | None
-    refused: Mapping[str, str]
-    """agent -> why its endpoint refuses it"""
-    abandoned: bool = False
-    """It was stopped at once, trials under way and all."""
 
 
 @dataclass

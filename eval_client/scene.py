@@ -10,7 +10,8 @@ import httpx
 from eval_client.endpoints import Endpoints
 from eval_client.journal import Journal
 from eval_client.plan import Plan
-from eval_client.runner import Progress, Runner
+from eval_client.progress import Progress
+from eval_client.runner import Runner
 from eval_client.spend import Spend
 from eval_client.store import Store
 from task_server.client import TaskClient

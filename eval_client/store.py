@@ -7,13 +7,13 @@ the next resume. Nothing here reads transcripts to answer a question about score
 import datetime
 import json
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
 from pydantic import JsonValue
 
 from environments.types import Finish, FinishReason, Summary
+from eval_client.connection import StoreError
 from eval_client.records import DIVERGED, Manifest, PairStanding, Trial, Turn
 from eval_client.tables import (
     SCHEMA_VERSION,
@@ -26,40 +26,9 @@ from eval_client.tables import (
 )
 
 
-class StoreError(ValueError):
-    """The store can't be used as asked; the message says what to do."""
-
-
 def now_text() -> str:
     """The wall clock in UTC, for the record only."""
     return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-
-
-def connect(url: str) -> sa.Engine:
-    """An engine for a store's URL. SQLite is set to WAL with full durability."""
-    try:
-        parsed = sa.make_url(url)
-        if parsed.get_backend_name() in ("mysql", "mariadb"):
-            parsed = parsed.update_query_dict({"charset": "utf8mb4"})
-        engine = sa.create_engine(parsed, pool_pre_ping=True)
-    except (sa.exc.ArgumentError, ImportError) as error:
-        fix = "use sqlite, postgresql+psycopg or mysql+pymysql, and install its extra"
-        raise StoreError(f"store: {error}; {fix}") from error
-    if engine.dialect.name == "sqlite":
-        sa.event.listen(engine, "connect", _set_up_sqlite)
-    return engine
-
-
-def _set_up_sqlite(connection: object, _record: object) -> None:
-    cursor = connection.cursor()  # type: ignore[attr-defined]
-    for pragma in ("journal_mode=WAL", "synchronous=FULL", "busy_timeout=5000"):
-        cursor.execute(f"PRAGMA {pragma}")
-    cursor.close()
-
-
-def sqlite_url(folder: Path) -> str:
-    """The URL of the store inside a run's folder."""
-    return f"sqlite:///{folder.resolve() / 'run.sqlite'}"
 
 
 class Store:
@@ -274,15 +243,6 @@ class Store:
                 reply = json.loads(fields.pop("reply"))
                 fields["observation"] = json.loads(fields["observation"])
                 yield {**fields, "action": reply.get("action"), "stop": reply.get("reason")}
-
-
-def runs(engine: sa.Engine) -> list[tuple[str, str, str]]:
-    """(run, created at, state) of every run in a store, oldest first."""
-    if not sa.inspect(engine).has_table(run_table.name):
-        return []
-    with engine.connect() as connection:
-        query = sa.select(run_table.c.id, run_table.c.created_at, run_table.c.state).order_by(run_table.c.created_at)
-        return [(row.id, row.created_at, row.state) for row in connection.execute(query)]
 
 
 def _token_sums(table: sa.Table) -> tuple[sa.Label[int], sa.Label[int]]:

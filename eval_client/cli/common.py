@@ -10,7 +10,8 @@ import click
 import sqlalchemy as sa
 
 from environments.yaml_file import FileError
-from eval_client.store import Store, StoreError, connect, runs, sqlite_url
+from eval_client.connection import StoreError, connect, runs, sqlite_url
+from eval_client.store import Store
 
 store_option = click.option(
     "--store",

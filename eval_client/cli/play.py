@@ -15,9 +15,10 @@ from eval_client.cli.common import UsageProblem, told
 from eval_client.execute import Order, execute
 from eval_client.journal import Fenced
 from eval_client.local import LocalServerError
+from eval_client.progress import Ended
 from eval_client.render import report_console, show
 from eval_client.report import report
-from eval_client.runner import Ended, Runner
+from eval_client.runner import Runner
 from eval_client.scene import Scene
 from eval_client.screen import screen
 from task_server.errors import TaskServerError

@@ -10,7 +10,7 @@ from pathlib import Path
 import docker
 import pytest
 
-from eval_client.store import sqlite_url
+from eval_client.connection import sqlite_url
 from eval_client.tables import attempt_table
 from tests.e2e.proctor import Server, begin, proctor, rows, server
 from tests.e2e.scripted import ScriptedEndpoint, reply

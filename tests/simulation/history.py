@@ -18,13 +18,14 @@ from environments import registry
 from environments.chat import ChatModel
 from eval_client import begin, endpoints, execute, journal, scene, store
 from eval_client.begin import Refused, trials_of
+from eval_client.connection import StoreError
 from eval_client.execute import Order
 from eval_client.journal import Fenced
 from eval_client.local import LocalServers
 from eval_client.plan import trial_seed
-from eval_client.runner import Ended
+from eval_client.progress import Ended
 from eval_client.scene import Scene
-from eval_client.store import Store, StoreError
+from eval_client.store import Store
 from task_server.app import build_app
 from task_server.calls import Caller
 from task_server.controller import Controller

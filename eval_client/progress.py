@@ -1,0 +1,34 @@
+"""What a run has done so far, and how it ended."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from eval_client.flow import Pair
+
+
+@dataclass
+class Progress:
+    """What a run has done since it was started or resumed; the screen reads it."""
+
+    planned: dict[Pair, int]
+    scored: dict[Pair, int]
+    score_sum: dict[Pair, float]
+    unscored: dict[Pair, int] = field(default_factory=dict)
+    running: dict[Pair, int] = field(default_factory=dict)
+    turns: int = 0
+    attempts_lost: int = 0
+    causes: dict[str, int] = field(default_factory=dict)
+    trouble: str | None = None
+    draining: bool = False
+    task_waits: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a run ended. `stopped` says why not everything owed was played, None where it was."""
+
+    stopped: str | None
+    refused: Mapping[str, str]
+    """agent -> why its endpoint refuses it"""
+    abandoned: bool = False
+    """It was stopped at once, trials under way and all."""
