@@ -1,0 +1,22 @@
+"""What the things of a game are called (ALFWorld's name wrapper, without shuffling)."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+_SEPARATOR = "_bar_"
+
+
+def names(identifiers: Iterable[str]) -> Mapping[str, str]:
+    """`desk 2` and the like for all identifiers in a game's facts: in sorted order, numbers run down to 1."""
+    entities = sorted(set(identifiers))
+    left = Counter(_base(entity) for entity in entities)
+    found: dict[str, str] = {}
+    for entity in entities:
+        base = _base(entity)
+        found[entity] = f"{base} {left[base]}" if _SEPARATOR in entity else entity
+        left[base] -= 1
+    return found
+
+
+def _base(entity: str) -> str:
+    return entity.partition(_SEPARATOR)[0] + ("basin" if "basin" in entity else "")
