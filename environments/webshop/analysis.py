@@ -4,6 +4,7 @@ Words are split after Unicode UAX 29, lose a possessive 's, stop words and their
 Lucene: each kana is a token of its own, and numbers that are not decimal digits (½, ①) are none.
 """
 
+import functools
 import re
 from collections.abc import Iterator
 
@@ -49,5 +50,11 @@ def words(text: str) -> Iterator[str]:
 
 def tokens(text: str) -> list[str]:
     """The tokens of a document or a query, in order, repeats kept; none of them holds white space."""
-    found = (_POSSESSIVE.sub("", word).lower() for word in words(text))
-    return [stem(word) for word in found if word not in STOP_WORDS]
+    return [token for part in text.split() for token in _tokens(part)]
+
+
+@functools.lru_cache(maxsize=1 << 16)
+def _tokens(part: str) -> tuple[str, ...]:
+    """Of a part without white space, which no word reaches over."""
+    found = (_POSSESSIVE.sub("", word).lower() for word in words(part))
+    return tuple(stem(word) for word in found if word not in STOP_WORDS)

@@ -3,8 +3,7 @@
 Its BM25 has other parameters than Lucene's here, so it only says which documents are worth scoring (`search`).
 """
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple, cast
 
@@ -63,20 +62,17 @@ class Index:
         """How many documents contain a token."""
         return int(self._searcher.doc_freq("tokens", token))
 
-    def candidates(self, tokens: Sequence[str], limit: int) -> list[Candidate]:
-        """The best documents that contain any token, by tantivy's score, the best first."""
-        hits = self._searcher.search(self._query(tokens), limit=limit, count=False).hits
+    def candidates(self, times: Mapping[str, int], limit: int) -> list[Candidate]:
+        """The best documents that contain any token of a query, by how often it has each; the best first."""
+        hits = self._searcher.search(self._query(times), limit=limit, count=False).hits
         addresses = [address for _, address in hits]
-        positions = self._searcher.fast_field_values("position", addresses)
-        lengths = self._searcher.fast_field_values("length", addresses)
-        return [
-            Candidate(cast(int, position), cast(int, length), cast(float, score))
-            for position, length, (score, _) in zip(positions, lengths, hits, strict=True)
-        ]
+        positions = cast(list[int], self._searcher.fast_field_values("position", addresses))
+        lengths = cast(list[int], self._searcher.fast_field_values("length", addresses))
+        return list(map(Candidate, positions, lengths, (score for score, _ in hits)))
 
-    def _query(self, tokens: Sequence[str]) -> tantivy.Query:
+    def _query(self, times: Mapping[str, int]) -> tantivy.Query:
         parts = []
-        for token, times in Counter(tokens).items():
+        for token, many in times.items():
             term = tantivy.Query.term_query(self._schema, "tokens", token, index_option="freq")
-            parts.append((tantivy.Occur.Should, tantivy.Query.boost_query(term, float(times))))
+            parts.append((tantivy.Occur.Should, tantivy.Query.boost_query(term, float(many))))
         return tantivy.Query.boolean_query(parts)

@@ -1,6 +1,5 @@
 """Porter's stemmer, the original algorithm as Lucene runs it (M. F. Porter, Program 14(3), 1980)."""
 
-import functools
 import re
 
 _VOWELS = "aeiou"
@@ -43,7 +42,6 @@ _STEP_4 = (
 _SEQUENCES = re.compile("v+c+")
 
 
-@functools.lru_cache(maxsize=1 << 18)
 def stem(word: str) -> str:
     """The stem of a word in lower case; words of one or two letters are their own."""
     if len(word) < 3:

@@ -1,6 +1,8 @@
 """The shop's search: Lucene's BM25 over candidates that tantivy finds."""
 
-from collections.abc import Sequence
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from environments.webshop import bm25
@@ -10,6 +12,8 @@ from environments.webshop.store import Store
 
 HITS = 50
 """Products found at most."""
+TokensIn = Callable[[str], list[str]]
+"""The query's tokens in a document, each as often as it has it."""
 BATCH = 64
 """Documents scored before looking whether the rest can still be among the best."""
 
@@ -46,36 +50,38 @@ class Search:
 
     def find(self, keywords: str) -> Found:
         """What keywords find; nothing where no document holds any of their words."""
-        known = [(token, self._index.containing(token)) for token in tokens(keywords)]
-        known = [(token, containing) for token, containing in known if containing]
-        if not known:
+        times = {token: many for token, many in Counter(tokens(keywords)).items() if self._index.containing(token)}
+        if not times:
             return Found()
-        candidates = self._index.candidates([token for token, _ in known], self._limit)
-        needles = [f" {token} " for token, _ in known]
-        idfs = [bm25.idf(self._index.documents, containing) for _, containing in known]
-        return self._best(candidates, needles, idfs)
+        weights = {
+            token: many * bm25.idf(self._index.documents, self._index.containing(token))
+            for token, many in times.items()
+        }
+        return self._best(self._index.candidates(times, self._limit), weights)
 
-    def _best(self, candidates: Sequence[Candidate], needles: Sequence[str], idfs: Sequence[float]) -> Found:
+    def _best(self, candidates: Sequence[Candidate], weights: Mapping[str, float]) -> Found:
         """The best candidates, batch by batch in the order of what they can score at most."""
+        tokens_in = re.compile(f" ({'|'.join(map(re.escape, weights))}) ").findall
         average = self._store.meta.average_length
-        bounds = {each: bm25.bound(each.score, each.length, average) for each in candidates}
-        order = sorted(candidates, key=lambda each: -bounds[each])
-        batch = len(order) if self._exact else BATCH
+        bounds = [each.score * bm25.most(each.length, average) for each in candidates]
+        order = sorted(range(len(candidates)), key=bounds.__getitem__, reverse=True)
+        size = len(order) if self._exact else BATCH
         best, missing = list[Hit](), 0
-        for at in range(0, len(order), batch):
+        for at in range(0, len(order), size):
             if len(best) == HITS and bounds[order[at]] < best[-1].score:
                 break
-            scored = self._scored(order[at : at + batch], needles, idfs)
-            missing += len(order[at : at + batch]) - len(scored)
+            batch = [candidates[number] for number in order[at : at + size]]
+            scored = self._scored(batch, tokens_in, weights)
+            missing += len(batch) - len(scored)
             best = sorted([*best, *scored], key=lambda hit: (-hit.score, hit.position))[:HITS]
         return Found(tuple(best), missing)
 
-    def _scored(self, candidates: Sequence[Candidate], needles: Sequence[str], idfs: Sequence[float]) -> list[Hit]:
+    def _scored(self, batch: Sequence[Candidate], tokens_in: TokensIn, weights: Mapping[str, float]) -> list[Hit]:
         average = self._store.meta.average_length
-        documents = self._store.documents([each.position for each in candidates])
+        documents = self._store.documents([each.position for each in batch])
         hits = []
-        for position, length, _ in candidates:
+        for position, length, _ in batch:
             if (document := documents.get(position)) is not None:
-                counts = [document.count(needle) for needle in needles]
-                hits.append(Hit(position, bm25.score(counts, idfs, bm25.norm(length, average))))
+                counts = Counter(tokens_in(document))
+                hits.append(Hit(position, bm25.score(counts, weights, bm25.norm(length, average))))
         return hits
