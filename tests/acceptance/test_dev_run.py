@@ -25,6 +25,7 @@ TASKS = {
     "kg-dev": (20, 1.0, 0.4),
     "card-dev": (12, 1.0, 1.0),
     "mind2web-own": (60, 100 * 55 / 60, 30.0),
+    "webshop-own": (60, 1.0, 0.8),
 }
 """task -> its samples, what the reference reaches on them, and what naive and random stay below"""
 
