@@ -1,10 +1,12 @@
 """`proctor mind2web`: makes tasks on invented pages, and converts score files."""
 
+import re
 from pathlib import Path
 
 import click
 
 from environments.mind2web import converter, generator
+from environments.mind2web.files import SPLIT
 
 TASKS_A_FILE = 10
 
@@ -25,8 +27,13 @@ def generate(folder: Path, tasks: int, seed: int, split: str, raw_html: bool) ->
 
     Play them with `data: FOLDER`, `split: own` and `scores: FOLDER/own_scores.jsonl`.
     """
+    if not re.fullmatch(SPLIT, split):
+        raise click.BadParameter(f"{split!r}: write letters, digits and _ only", param_hint="--split")
     pack = generator.generate(tasks, seed, raw_html)
-    files = generator.write(pack, folder, split, TASKS_A_FILE)
+    try:
+        files = generator.write(pack, folder, split, TASKS_A_FILE)
+    except OSError as error:
+        raise click.UsageError(f"FOLDER: can't be written: {error}; name another") from error
     click.echo(f"{tasks} tasks with {len(pack.scores)} steps in {len(files) - 1} files, and {files[0].name}: {folder}")
 
 
@@ -40,7 +47,7 @@ def scores(pickled: Path, output: Path) -> None:
     """
     try:
         lines = list(converter.convert(pickled))
-    except ValueError as error:
+        output.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    except (OSError, ValueError) as error:
         raise click.UsageError(str(error)) from error
-    output.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     click.echo(f"{len(lines)} steps: {output}")

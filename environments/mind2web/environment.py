@@ -35,7 +35,7 @@ class Mind2Web(Environment):
 
     data: Path | None = None
     """A folder of official task files, or one file; None for the tasks shipped with Proctor."""
-    split: str | None = Field(default=None, pattern=r"^[A-Za-z0-9_]+$")
+    split: str | None = Field(default=None, pattern=files.SPLIT)
     """Which files of the folder: those named `<split>_*.json` (train, test_task, test_website, test_domain)."""
     scores: Path | None = None
     """A file of ranks in JSON lines; see `proctor mind2web scores`."""

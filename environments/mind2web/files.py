@@ -11,6 +11,9 @@ from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO
 
+SPLIT = r"^[A-Za-z0-9_]+$"
+"""What a split may be called."""
+
 
 def opened(path: Path) -> BinaryIO:
     """A file for reading, unpacked where its name ends in .xz; places in it count unpacked bytes."""

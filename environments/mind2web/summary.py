@@ -45,6 +45,7 @@ def _counts(scored: Sequence[Finish]) -> dict[str, float]:
     return {
         "calls": _mean(_values(scored, "calls")),
         "no_positive": count(lambda finish: finish.detail["flag"] == "no_positive"),
+        "no_positive_recorded": count(lambda finish: finish.detail["recorded_positives"] == 0),
         "not_asked": count(lambda finish: finish.detail["flag"] == "not_asked"),
         "ranked_by_words": count(lambda finish: finish.detail["ranker"] == "bm25"),
         "missing_candidates": sum(_values(scored, "missing_candidates")),

@@ -396,6 +396,7 @@ async def test_06_micro_macro_and_task_success_checked_by_hand_on_three_tasks(tm
         "recall@10": percent(5, 6),
         "conditional_step_sr": percent(3, 5),
         "no_positive": 1,
+        "no_positive_recorded": 1,
     }
     assert {name: summary.metrics[name] for name in expected} == pytest.approx(expected)
     assert (summary.primary, summary.notes[0]) == ("step_sr", "Ranker: bm25.")

@@ -9,6 +9,7 @@ from pydantic import ValidationError, model_validator
 
 from environments import registry
 from environments.base import Agent, Environment, Policy
+from environments.chat import ChatConfig
 from environments.definition import TaskDefinition, load_tasks
 from environments.types import Finish, Summary
 from environments.yaml_file import FileError
@@ -21,6 +22,7 @@ class Shelf(Environment):
     data: Path | None = None
     overlay: Path | None = None
     books: int = 3
+    keeper: ChatConfig | None = None
 
     @model_validator(mode="after")
     def _one_shelf_has_no_room(self) -> "Shelf":
@@ -72,6 +74,16 @@ def test_capacity_is_the_environments_unless_the_task_says_otherwise() -> None:
     assert task(capacity=2).sessions() == 2
 
 
+def test_what_shapes_no_trial_is_no_part_of_the_shape() -> None:
+    keeper = {"model": "m", "sampling": {"temperature": 0}, "api_key_env": "KEY", "deadline_s": 5, "max_tries": 2}
+    defined = task(capacity=9, data="shelf.json", parameters={"books": 2, "overlay": "o", "keeper": keeper})
+    assert defined.shape() == {
+        "name": "books",
+        "environment": "shelf",
+        "parameters": {"books": 2, "keeper": {"model": "m", "sampling": {"temperature": 0}}},
+    }
+
+
 def test_every_path_is_taken_relative_to_the_file() -> None:
     moved = task(data="a", parameters={"overlay": "b", "books": 1}).relative_to(Path("/plans"))
     assert moved.build() == Shelf(data=Path("/plans/a"), overlay=Path("/plans/b"), books=1)
@@ -100,7 +112,7 @@ def test_a_wrong_text_is_refused(text: str, message: str) -> None:
         ({"parameters": {"boks": 1}}, "task 'books': parameters.boks: Extra inputs are not permitted; fields of shelf"),
         ({"parameters": {"books": "many"}}, "task 'books': parameters.books: Input should be a valid integer"),
         ({"parameters": {"books": 101}}, "task 'books': parameters: Value error, a shelf holds 100 books; fields of"),
-        ({"parameters": {"books": 101}}, "fields of shelf are: books, data, overlay"),
+        ({"parameters": {"books": 101}}, "fields of shelf are: books, data, keeper, overlay"),
     ],
 )
 def test_what_cannot_be_built_names_task_field_and_fix(fields: dict[str, object], message: str) -> None:

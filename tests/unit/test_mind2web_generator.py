@@ -98,6 +98,18 @@ def test_equal_seeds_give_equal_tasks_the_shipped_ones_among_them() -> None:
     assert generator.generate(1, SHIPPED_SEED + 1).tasks[0] != pack.tasks[0]
 
 
+def test_the_commands_refuse_what_they_cannot_do(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    for arguments in (
+        ["generate", str(tmp_path / "file" / "below"), "--tasks", "1"],
+        ["generate", str(tmp_path), "--split", "../x"],
+        ["scores", str(tmp_path / "file"), str(tmp_path / "scores.jsonl")],
+        ["scores", str(tmp_path / "gone"), str(tmp_path / "scores.jsonl")],
+    ):
+        assert CliRunner().invoke(mind2web, arguments).exit_code == 2, arguments
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file"]
+
+
 async def test_the_command_writes_tasks_that_can_be_played(tmp_path: Path) -> None:
     options = ["--tasks", "3", "--seed", "4", "--split", "mine", "--raw-html"]
     done = CliRunner().invoke(mind2web, ["generate", str(tmp_path / "out"), *options])
