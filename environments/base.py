@@ -62,9 +62,6 @@ class Environment(BaseModel, ABC):
     capacity: ClassVar[int] = 8
     """Sessions a worker holds at once unless its task definition says otherwise."""
 
-    max_turns: ClassVar[int | None] = None
-    """The most turns a session can have, where that is known."""
-
     @abstractmethod
     def samples(self) -> Sequence[str]:
         """The ids of all samples, in a stable order. Raises ValueError on broken data, naming file and field."""
@@ -109,6 +106,11 @@ class Environment(BaseModel, ABC):
         Raises EnvironmentFault, saying why, where it can't be played here at all.
         """
         return {}
+
+    @property
+    def max_turns(self) -> int | None:
+        """The most turns a session can have; None where that is not known. A class variable does where it is fixed."""
+        return None
 
     def comparable(self) -> str | None:
         """None where scores may be compared with published ones, else the reason why they may not."""

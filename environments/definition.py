@@ -41,9 +41,13 @@ class TaskDefinition(Value):
         return self.model_copy(update={"data": data, "parameters": parameters})
 
     def shape(self) -> dict[str, JsonValue]:
-        """What of the definition shapes a trial, as plain data: all but paths and capacity."""
-        paths = self._path_parameters()
-        parameters = {name: value for name, value in self.parameters.items() if name not in paths}
+        """What of the definition shapes a trial, as plain data: all but paths, capacity, and what is operational."""
+        fields, paths = self._class().model_fields, self._path_parameters()
+        parameters = {
+            name: _shape(value, fields[name].annotation if name in fields else None)
+            for name, value in self.parameters.items()
+            if name not in paths
+        }
         return {"name": self.name, "environment": self.environment, "parameters": parameters}
 
     def _path_parameters(self) -> set[str]:
@@ -95,6 +99,14 @@ class TaskDefinition(Value):
         path = ("data",) if location[:1] == ("data",) and self.data is not None else ("parameters", *location)
         field = ".".join(str(part) for part in path)
         return f"task {self.name!r}: {field}: {message}; fields of {self.environment} are: {known or 'none'}"
+
+
+def _shape(value: JsonValue, annotation: object) -> JsonValue:
+    """A parameter without the operational fields of the value that it configures."""
+    kinds = [kind for kind in (annotation, *get_args(annotation)) if isinstance(kind, type) and issubclass(kind, Value)]
+    if not kinds or not isinstance(value, dict):
+        return value
+    return {name: field for name, field in value.items() if name not in kinds[0].operational}
 
 
 def _is_path(annotation: object) -> bool:

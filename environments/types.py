@@ -5,7 +5,7 @@ All are frozen and refuse unknown fields, so a value that exists is a valid one.
 
 import hashlib
 from enum import StrEnum
-from typing import Literal
+from typing import ClassVar, Literal
 
 import pydantic_core
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
@@ -15,6 +15,9 @@ class Value(BaseModel):
     """A frozen value without behaviour; equal when its fields are equal."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+    operational: ClassVar[frozenset[str]] = frozenset()
+    """Fields that shape no trial: a resumed run may change them."""
 
 
 class ToolCall(Value):

@@ -1,6 +1,6 @@
 """How to reach a chat model: what a plan or a task file writes about an endpoint."""
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import httpx
 from pydantic import AfterValidator, Field, JsonValue
@@ -35,6 +35,10 @@ def _sampling(sampling: dict[str, JsonValue]) -> dict[str, JsonValue]:
 
 class ChatConfig(Value):
     """One model at one OpenAI-compatible endpoint, and how long to try it."""
+
+    operational: ClassVar[frozenset[str]] = frozenset(
+        {"api_key_env", "deadline_s", "max_tries", "max_retry_s", "max_reply_bytes"}
+    )
 
     base_url: Annotated[str, AfterValidator(plain_url)] | None = None
     """Up to and with `/v1`; None is OPENAI_BASE_URL, and where that is unset OpenAI itself."""

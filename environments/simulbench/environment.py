@@ -20,6 +20,7 @@ from environments.simulbench.helper import HelperConfig
 from environments.simulbench.interview import Unparsed
 from environments.simulbench.live_stage import LiveStage
 from environments.simulbench.reading import Profile
+from environments.simulbench.records import TURNS
 from environments.simulbench.replies import default_folder
 from environments.simulbench.script_stage import ScriptStage
 from environments.simulbench.stage import Direction, Setting, Stage
@@ -73,6 +74,12 @@ class SimulBench(Environment):
     capacity: ClassVar[int] = 16
 
     _bench: Bench | None = PrivateAttr(default=None)
+
+    @property
+    def max_turns(self) -> int:
+        orders = 2 if self.direction == "both" else 1
+        asked = {"script": 1, "live": TURNS, "compare": orders * self._setting.tries}
+        return asked.get(self.mode, self._setting.tries)
 
     def samples(self) -> Sequence[str]:
         return self._stage.samples()

@@ -2,7 +2,7 @@
 
 import asyncio
 from abc import abstractmethod
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import httpx
 from pydantic import Field, JsonValue
@@ -18,6 +18,8 @@ CHARS_A_TOKEN = 4
 
 class HelperConfig(ChatConfig):
     """A judge or user model at an OpenAI-compatible endpoint, with its own limits and budget."""
+
+    operational: ClassVar[frozenset[str]] = ChatConfig.operational | {"concurrency", "tokens"}
 
     concurrency: int = Field(default=8, ge=1)
     """Requests in flight at once, in one worker."""

@@ -244,3 +244,18 @@ def test_only_the_published_judge_over_published_scripts_is_comparable() -> None
     assert "goes by rules" in str(why())
     assert "Proctor's own" in str(why(data=None))
     assert "'live' has no published" in str(why(mode="live"))
+
+
+@pytest.mark.parametrize(
+    ("setting", "most"),
+    [
+        ({}, 1),
+        ({"mode": "live"}, 4),
+        ({"mode": "extract"}, 3),
+        ({"mode": "generate", "profile": "compat"}, 20),
+        ({"mode": "compare"}, 6),
+        ({"mode": "compare", "direction": "random", "profile": "compat"}, 20),
+    ],
+)
+def test_the_most_turns_of_a_session_are_known_before_a_run(setting: dict[str, str], most: int) -> None:
+    assert SimulBench.model_validate(setting).max_turns == most
