@@ -2,7 +2,20 @@
 
 from environments.chat.config import ChatConfig
 from environments.chat.model import ChatModel, Completion, EndpointEvent
+from environments.chat.replies import Replies, Reply, default_folder, key_of
 from environments.chat.settings import secret, setting
 from environments.chat.wire import Usage
 
-__all__ = ["ChatConfig", "ChatModel", "Completion", "EndpointEvent", "Usage", "secret", "setting"]
+__all__ = [
+    "ChatConfig",
+    "ChatModel",
+    "Completion",
+    "EndpointEvent",
+    "Replies",
+    "Reply",
+    "Usage",
+    "default_folder",
+    "key_of",
+    "secret",
+    "setting",
+]

@@ -11,13 +11,12 @@ import pydantic_core
 from pydantic import PrivateAttr
 
 from environments.base import Agent, Environment, Policy
-from environments.chat import ChatConfig
+from environments.chat import ChatConfig, default_folder
 from environments.lateral_thinking import dataset, game, host_prompt, policies, wording
 from environments.lateral_thinking.dataset import Puzzle
 from environments.lateral_thinking.host import Host, Profile
 from environments.lateral_thinking.lexical_host import LexicalHost
 from environments.lateral_thinking.model_host import ModelHost
-from environments.lateral_thinking.reply_cache import default_folder
 from environments.lateral_thinking.summary import PRIMARY, summarize
 from environments.types import Finish, Summary
 
@@ -54,7 +53,7 @@ class LateralThinking(Environment):
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:
-        host = LexicalHost() if self.host is None else ModelHost(self.host, self.cache or default_folder())
+        host = LexicalHost() if self.host is None else ModelHost(self.host, self.cache or default_folder("ltp"))
         async with host.lifespan():
             self._host = host
             try:

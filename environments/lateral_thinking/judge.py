@@ -1,18 +1,14 @@
 """Asks the host model, once for each prompt: what it said is kept, and its failures are faults."""
 
 import asyncio
-import hashlib
 import re
 from collections.abc import Sequence
-from weakref import WeakValueDictionary
 
 import httpx
-import pydantic_core
 from pydantic import JsonValue
 
 from environments.base import AgentStopped, AgentUnavailable, EnvironmentFault
-from environments.chat import ChatConfig, ChatModel, Completion
-from environments.lateral_thinking.reply_cache import ReplyCache
+from environments.chat import ChatConfig, ChatModel, Completion, Replies, Reply, key_of
 from environments.types import Message
 
 TRIES = 4
@@ -28,21 +24,18 @@ _REFUSAL = re.compile(
 class Judge:
     """The host model behind its endpoint, at temperature 0 unless its sampling says otherwise."""
 
-    def __init__(self, config: ChatConfig, client: httpx.AsyncClient, cache: ReplyCache) -> None:
+    def __init__(self, config: ChatConfig, client: httpx.AsyncClient, replies: Replies) -> None:
         self._config = config
         self._model = ChatModel(config, client)
-        self._cache = cache
+        self._replies = replies
         self._sampling: dict[str, JsonValue] = {"temperature": 0, **config.sampling}
-        self._asking: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-        """By prompt, so that sessions that ask the same at once buy it once."""
 
     async def ask(self, messages: Sequence[Message]) -> str:
         """The model's reply to a prompt, stripped. Raises EnvironmentFault where none can be had."""
-        key = self._key(messages)
-        lock = self._asking.setdefault(key, asyncio.Lock())
-        async with lock:
-            kept = self._cache.get(key)
-            return kept if kept is not None else await self._buy(key, messages)
+        key = key_of(self._config.model, self._sampling, tuple(messages))
+        async with self._replies.locked(key):
+            kept = self._replies.get(key)
+            return kept.text if kept is not None else await self._buy(key, messages)
 
     async def _buy(self, key: str, messages: Sequence[Message]) -> str:
         said = "nothing"
@@ -50,7 +43,8 @@ class Judge:
             completion = await self._complete(messages)
             text = completion.action.content.strip()
             if text and completion.stop != "content_filter" and not _REFUSAL.match(text):
-                return await asyncio.to_thread(self._cache.keep, key, text)
+                reply = Reply.of(completion).model_copy(update={"text": text})
+                return (await asyncio.to_thread(self._replies.keep, key, reply)).text
             said = repr(text[:200]) if text else "nothing"
         raise EnvironmentFault(f"the host model {self._config.model} gave no answer in {TRIES} tries; it said {said}")
 
@@ -59,7 +53,3 @@ class Judge:
             return await self._model.complete(messages, sampling=self._sampling)
         except (AgentUnavailable, AgentStopped) as error:
             raise EnvironmentFault(f"the host model {self._config.model} failed: {error}") from error
-
-    def _key(self, messages: Sequence[Message]) -> str:
-        prompt = [self._config.model, self._sampling, list(messages)]
-        return hashlib.blake2b(pydantic_core.to_json(prompt), digest_size=20).hexdigest()

@@ -6,13 +6,12 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from environments.base import EnvironmentFault
-from environments.chat import ChatConfig
+from environments.chat import ChatConfig, Replies
 from environments.http import http_client
 from environments.lateral_thinking import host_prompt
 from environments.lateral_thinking.dataset import Language, Puzzle
 from environments.lateral_thinking.host import Answer, Game, Host, Profile, Ruling, eligible
 from environments.lateral_thinking.judge import Judge
-from environments.lateral_thinking.reply_cache import ReplyCache
 
 _COMPAT: dict[Language, tuple[str, str, str]] = {
     "en": ("Yes|yes", "No|no", "Irrelevant|irrelevant"),
@@ -42,7 +41,7 @@ class ModelHost(Host):
     def __init__(self, config: ChatConfig, cache: Path) -> None:
         self.name = f"model {config.model}"
         self._config = config
-        self._cache = ReplyCache(cache)
+        self._cache = Replies(cache)
         self._judge: Judge | None = None
 
     @asynccontextmanager

@@ -9,11 +9,11 @@ import httpx
 from pydantic import JsonValue
 
 from environments.base import Policy
+from environments.chat import Replies
 from environments.http import http_client
 from environments.simulbench import rules
 from environments.simulbench.helper import Desk, Helper, HelperConfig, RuleHelper
 from environments.simulbench.records import Line, Script, Task
-from environments.simulbench.replies import Replies
 from environments.types import Action
 
 JUDGE_DEFAULTS: dict[str, JsonValue] = {"temperature": 0, "max_tokens": 1024}

@@ -11,6 +11,7 @@ import pydantic_core
 from pydantic import Field, PrivateAttr
 
 from environments.base import Agent, Environment, Policy
+from environments.chat import default_folder
 from environments.simulbench import prompts
 from environments.simulbench.bench import Bench, open_bench
 from environments.simulbench.compare_stage import CompareStage
@@ -21,7 +22,6 @@ from environments.simulbench.interview import Unparsed
 from environments.simulbench.live_stage import LiveStage
 from environments.simulbench.reading import Profile
 from environments.simulbench.records import TURNS
-from environments.simulbench.replies import default_folder
 from environments.simulbench.script_stage import ScriptStage
 from environments.simulbench.stage import Direction, Setting, Stage
 from environments.types import Finish, FinishReason, Summary
@@ -92,7 +92,7 @@ class SimulBench(Environment):
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:
-        async with open_bench(self.judge, self.user, self.cache or default_folder()) as bench:
+        async with open_bench(self.judge, self.user, self.cache or default_folder("simulbench")) as bench:
             self._bench = bench
             try:
                 yield

@@ -8,8 +8,8 @@ import httpx
 from pydantic import Field, JsonValue
 
 from environments.base import Agent, AgentStopped, AgentUnavailable, EnvironmentFault, Policy, PolicyAgent, Transcript
-from environments.chat import ChatConfig, ChatModel
-from environments.simulbench.replies import Ledger, Replies, Reply, key_of
+from environments.chat import ChatConfig, ChatModel, Replies, Reply, key_of
+from environments.simulbench.ledger import Ledger
 from environments.types import Action, Observation
 
 CHARS_A_TOKEN = 4
@@ -90,8 +90,7 @@ class Desk:
                     completion = await self._model.complete(messages, sampling=self._sampling)
                 except (AgentUnavailable, AgentStopped) as error:
                     raise EnvironmentFault(f"the {self.role} {self._config.model} failed: {error}") from error
-            usage = completion.usage
-            reply = Reply(text=completion.action.content, model=completion.model, **usage.model_dump())
+            reply, usage = Reply.of(completion), completion.usage
             said = sum(len(message.content) for message in messages) + len(reply.text)
             self._ledger.add(usage.prompt_tokens + usage.completion_tokens or said // CHARS_A_TOKEN)
             return await asyncio.to_thread(self._replies.keep, key, reply)

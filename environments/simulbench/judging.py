@@ -4,11 +4,11 @@ from typing import NamedTuple
 
 from pydantic import JsonValue
 
+from environments.chat import key_of
 from environments.simulbench import prompts, reading
 from environments.simulbench.bench import Bench
 from environments.simulbench.interview import Question, interview
 from environments.simulbench.records import Script
-from environments.simulbench.replies import key_of
 from environments.simulbench.stage import Setting
 from environments.types import Finish, FinishReason
 

@@ -17,7 +17,7 @@ import pytest
 from openpyxl import Workbook
 
 from environments.base import Agent, ContextLimitExceeded, Policy, PolicyAgent, play_to_finish
-from environments.chat import ChatConfig
+from environments.chat import ChatConfig, Replies
 from environments.lateral_thinking.dataset import Language, Puzzle, load
 from environments.lateral_thinking.environment import LateralThinking
 from environments.lateral_thinking.game import play
@@ -26,7 +26,6 @@ from environments.lateral_thinking.judge import Judge
 from environments.lateral_thinking.keys import key_points
 from environments.lateral_thinking.model_host import ModelGame
 from environments.lateral_thinking.policies import asking
-from environments.lateral_thinking.reply_cache import ReplyCache
 from environments.lateral_thinking.wording import WORDINGS
 from environments.types import Action, Finish, FinishReason, Observation
 from tests.e2e.proctor import TOKEN, begin, proctor, rows, server
@@ -345,7 +344,7 @@ async def judge_of(tmp_path: Path) -> AsyncIterator[Callable[[Judging], Judge]]:
 
     def make(stub: Judging) -> Judge:
         clients.append(httpx.AsyncClient(transport=httpx.MockTransport(stub)))
-        cache = ReplyCache(tmp_path / str(len(clients)))
+        cache = Replies(tmp_path / str(len(clients)))
         cache.open()
         return Judge(ChatConfig(base_url="http://host/v1", model="judge"), clients[-1], cache)
 

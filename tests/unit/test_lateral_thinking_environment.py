@@ -11,7 +11,6 @@ from environments.base import Agent, AgentUnavailable, ContextLimitExceeded, Pol
 from environments.chat import ChatConfig
 from environments.definition import TaskDefinition
 from environments.lateral_thinking.environment import LateralThinking
-from environments.lateral_thinking.reply_cache import default_folder
 from environments.types import Action, Finish, FinishReason, Message, Observation
 
 OWN = LateralThinking()
@@ -118,14 +117,6 @@ def test_a_task_file_names_the_host_by_its_model_and_paths_are_relative_to_it(tm
     assert environment.host.model == "m"
     with pytest.raises(ValidationError, match="profile"):
         LateralThinking.model_validate({"profile": "loose"})
-
-
-def test_replies_are_kept_in_the_users_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert default_folder() == tmp_path / "proctor" / "ltp"
-    monkeypatch.delenv("XDG_CACHE_HOME")
-    monkeypatch.setenv("HOME", str(tmp_path))
-    assert default_folder() == tmp_path / ".cache" / "proctor" / "ltp"
 
 
 def finish(score: float, language: str) -> Finish:

@@ -6,15 +6,13 @@ from pathlib import Path
 import httpx
 import pytest
 
-from environments.base import EnvironmentFault
-from environments.chat import ChatConfig
+from environments.chat import ChatConfig, Replies
 from environments.lateral_thinking.dataset import Language, Puzzle
 from environments.lateral_thinking.host import Answer, Profile
 from environments.lateral_thinking.host_prompt import answer_prompt, contains_prompt, merge_prompt
 from environments.lateral_thinking.judge import Judge
 from environments.lateral_thinking.lexical_host import LexicalHost
 from environments.lateral_thinking.model_host import read_answer
-from environments.lateral_thinking.reply_cache import ReplyCache
 
 PUZZLE = Puzzle(
     id="p",
@@ -93,22 +91,6 @@ def test_prompts_are_in_the_language_of_the_puzzle() -> None:
     assert merge_prompt("en", ["a", "b"])[0].content.endswith("\n1. a\n2. b")
 
 
-def test_a_kept_reply_never_changes_and_another_process_sees_it(tmp_path: Path) -> None:
-    cache, other = ReplyCache(tmp_path / "deep" / "cache"), ReplyCache(tmp_path / "deep" / "cache")
-    cache.open()
-    assert cache.get("0a1b") is None
-    assert cache.keep("0a1b", "是\n") == "是\n"
-    assert other.keep("0a1b", "no") == "是\n"
-    assert other.get("0a1b") == "是\n"
-    assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["0a1b"]
-
-
-def test_a_folder_that_cannot_be_one_is_a_fault_that_names_the_parameter(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(EnvironmentFault, match="set `cache` to another folder"):
-        ReplyCache(tmp_path / "file" / "cache").open()
-
-
 async def test_sessions_that_ask_the_same_at_once_buy_it_once(tmp_path: Path) -> None:
     bought: list[bytes] = []
 
@@ -116,7 +98,7 @@ async def test_sessions_that_ask_the_same_at_once_buy_it_once(tmp_path: Path) ->
         bought.append(request.content)
         return httpx.Response(200, json={"choices": [{"message": {"content": f"reply {len(bought)}"}}]})
 
-    cache = ReplyCache(tmp_path)
+    cache = Replies(tmp_path)
     cache.open()
     async with httpx.AsyncClient(transport=httpx.MockTransport(handle)) as client:
         judge = Judge(ChatConfig(base_url="http://host/v1", model="judge"), client, cache)

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from environments.base import EnvironmentFault, play_to_finish
+from environments.base import play_to_finish
 from environments.simulbench.environment import SimulBench
-from environments.simulbench.replies import Ledger, Replies, Reply, key_of
+from environments.simulbench.ledger import Ledger
 from environments.types import Action, FinishReason, Observation
 from tests.scripted_server import Script, reply, scripted_server
 from tests.unit.test_simulbench_stages import Scripted
@@ -144,22 +144,6 @@ async def test_the_budget_is_kept_to_where_an_endpoint_reports_no_usage(tmp_path
             finish = await play_to_finish(environment, SAMPLE, Scripted("a"))
     assert len(bought) == 2
     assert "`user.tokens` is 600" in str(finish.detail["cause"])
-
-
-def test_what_was_kept_first_holds(tmp_path: Path) -> None:
-    one, other = (Replies(tmp_path) for _ in range(2))
-    one.open()
-    first, second = (Reply(text=text, model="m", prompt_tokens=1, completion_tokens=2) for text in "ab")
-    key = key_of("question")
-    assert one.get(key) is None
-    assert [one.keep(key, first), other.keep(key, second), other.get(key)] == [first] * 3
-    assert [path.suffix for path in tmp_path.rglob("*") if path.is_file()] == [""]
-
-
-def test_a_folder_that_cant_be_written_is_a_fault(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    with pytest.raises(EnvironmentFault, match="set `cache` to another folder"):
-        Replies(tmp_path / "file" / "cache").open()
 
 
 def test_all_processes_share_one_ledger(tmp_path: Path) -> None:

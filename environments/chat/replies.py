@@ -1,4 +1,7 @@
-"""What judge and user models once said, by the hash of all they were asked: a file for each reply."""
+"""What models on the environment's side (judges, hosts, users) once said, by the hash of all they were asked.
+
+A folder with a file for each reply, so that a replayed or resumed session hears the same again, and buys nothing twice.
+"""
 
 import asyncio
 import hashlib
@@ -10,6 +13,7 @@ from weakref import WeakValueDictionary
 import pydantic_core
 
 from environments.base import EnvironmentFault
+from environments.chat.model import Completion
 from environments.types import Value
 
 
@@ -21,6 +25,11 @@ class Reply(Value):
     """As the endpoint names it."""
     prompt_tokens: int
     completion_tokens: int
+
+    @classmethod
+    def of(cls, completion: Completion) -> "Reply":
+        """A completion, as it is kept."""
+        return cls(text=completion.action.content, model=completion.model, **completion.usage.model_dump())
 
 
 def key_of(*asked: object) -> str:
@@ -41,7 +50,9 @@ class Replies:
             self.folder.mkdir(parents=True, exist_ok=True)
             tempfile.TemporaryFile(dir=self.folder).close()
         except OSError as error:
-            raise EnvironmentFault(f"can't keep the judge's replies: {error}; set `cache` to another folder") from error
+            raise EnvironmentFault(
+                f"can't keep what models reply: {error}; set `cache` to another folder"
+            ) from error
 
     def locked(self, key: str) -> asyncio.Lock:
         """Held while a reply is got or bought, so that sessions that ask the same at once buy it once."""
@@ -72,23 +83,7 @@ class Replies:
         return self.folder / key[:2] / key
 
 
-class Ledger:
-    """A file of the tokens that were paid for, a number a line; any number of processes may add."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def add(self, tokens: int) -> None:
-        """Write down what was paid."""
-        with self._path.open("a") as file:
-            file.write(f"{tokens}\n")
-
-    def spent(self) -> int:
-        """The sum of all that was paid."""
-        return sum(map(int, self._path.read_text().split())) if self._path.exists() else 0
-
-
-def default_folder() -> Path:
-    """Where replies are kept unless a task says otherwise: the user's folder for caches."""
+def default_folder(environment: str) -> Path:
+    """Where an environment's replies are kept unless a task says otherwise: in the user's folder for caches."""
     caches = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(caches) / "proctor" / "simulbench"
+    return Path(caches) / "proctor" / environment
