@@ -62,8 +62,7 @@ def _move(request: Request) -> Move | None:
     """The agent's action that a request asks for."""
     for name, field in (("search", "keywords"), ("click", "click")):
         if (written := request.query_params.get(field)) is not None:
-            argument = written.lower()
-            return Move(name, argument, argument)
+            return Move(name, written.lower())
     return None
 
 

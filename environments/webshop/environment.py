@@ -51,7 +51,7 @@ class WebShop(Environment):
     _shop: Shop | None = PrivateAttr(default=None)
 
     def samples(self) -> Sequence[str]:
-        return tuple(f"{_PREFIX}{index:05d}" for index in self._range)
+        return tuple(map(_name, self._range))
 
     def digest(self) -> str:
         fields = self.model_dump(mode="json", exclude={"data", "cache"})
@@ -126,9 +126,14 @@ class WebShop(Environment):
 
     def _index(self, sample: str) -> int:
         digits = sample.removeprefix(_PREFIX)
-        if not (digits.isascii() and digits.isdigit() and int(digits) in self._range):
-            raise ValueError(f"no sample {sample!r}; ids look like {self.samples()[0]}")
-        return int(digits)
+        index = int(digits) if digits.isascii() and digits.isdigit() else -1
+        if index not in self._range or sample != _name(index):
+            raise ValueError(f"no sample {sample!r}; ids look like {_name(self._range[0])}")
+        return index
+
+
+def _name(index: int) -> str:
+    return f"{_PREFIX}{index:05d}"
 
 
 @functools.lru_cache(maxsize=4096)

@@ -33,14 +33,16 @@ def write(folder: Path, documents: Iterable[Sequence[str]]) -> None:
         .build()
     )
     writer = tantivy.Index(schema, str(folder)).writer(WRITER_BYTES, num_threads=1)
-    for position, tokens in enumerate(documents):
-        document = tantivy.Document()
-        document.add_text("tokens", " ".join(tokens))
-        document.add_unsigned("position", position)
-        document.add_unsigned("length", len(tokens))
-        writer.add_document(document)
-    writer.commit()
-    writer.wait_merging_threads()
+    try:
+        for position, tokens in enumerate(documents):
+            document = tantivy.Document()
+            document.add_text("tokens", " ".join(tokens))
+            document.add_unsigned("position", position)
+            document.add_unsigned("length", len(tokens))
+            writer.add_document(document)
+        writer.commit()
+    finally:
+        writer.wait_merging_threads()
 
 
 class Index:

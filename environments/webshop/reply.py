@@ -13,8 +13,8 @@ class Move(NamedTuple):
     """`search` or `click`; anything else does nothing."""
     argument: str
     """Lower case, up to the first `]`."""
-    longer: str
-    """Lower case, up to the last `]` of the line."""
+    longer: str = ""
+    """Of a click, up to the last `]` of the line, lower case."""
 
 
 def read(reply: str) -> Move | None:
@@ -25,4 +25,5 @@ def read(reply: str) -> Move | None:
     action, rest = match[1], match[2]
     name, _, argument = action[:-1].rpartition("[")
     line = action + rest[: rest.rfind("]") + 1]
-    return Move(name, argument.lower(), line.partition("[")[2][:-1].lower())
+    longer = line.removeprefix("click[")[:-1] if line.startswith("click[") else ""
+    return Move(name, argument.lower(), longer.lower())

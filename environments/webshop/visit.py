@@ -6,7 +6,7 @@ from pydantic import Field
 
 from environments.types import Value
 from environments.webshop import pages
-from environments.webshop.pages import BACK, BUY, NEXT, PER_PAGE, PREVIOUS, Button, Choice, Link, Page, SubPage
+from environments.webshop.pages import BACK, BUY, NEXT, PER_PAGE, PREVIOUS, SEARCH, Button, Choice, Link, Page, SubPage
 from environments.webshop.reply import Move
 from environments.webshop.reward import Profile
 from environments.webshop.shop import Shop
@@ -65,10 +65,11 @@ class Visit:
         if move.name == "search" and (page.search_bar or not self._strict):
             return self._found(move.argument)
         clickables = self.clickables(page)
-        name = move.longer if self._strict and move.longer in clickables else move.argument
-        if move.name != "click" or name == "search" or name not in clickables:
+        if self._strict and move.longer in clickables:
+            move = Move("click", move.longer)
+        if move.name != "click" or move.argument == SEARCH.lower() or move.argument not in clickables:
             return None
-        return self._clicked(place, clickables[name])
+        return self._clicked(place, clickables[move.argument])
 
     def _found(self, keywords: str) -> Place:
         keywords = " ".join(keywords[:MAX_KEYWORDS].split())
