@@ -5,6 +5,7 @@ Its BM25 has other parameters than Lucene's here, so it only says which document
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import NamedTuple, cast
 
 import tantivy
@@ -43,17 +44,28 @@ def write(folder: Path, documents: Iterable[Sequence[str]]) -> None:
         writer.commit()
     finally:
         writer.wait_merging_threads()
+    for file in folder.iterdir():
+        if file.suffix == ".lock":
+            file.unlink()
+        else:
+            file.chmod(0o644)
 
 
 class Index:
     """An index, open for reading; any thread may ask it."""
 
     def __init__(self, folder: Path) -> None:
-        """Raises ValueError where there is none."""
-        self._index = tantivy.Index.open(str(folder))
-        self._index.config_reader(reload_policy="manual")
-        self._schema = self._index.schema
-        self._searcher = self._index.searcher()
+        """Raises ValueError where there is none.
+
+        It is opened through links in a folder of its own, as tantivy writes a lock, and `folder` may be read-only.
+        """
+        with TemporaryDirectory(prefix="proctor-webshop-") as links:
+            for file in folder.glob("*"):
+                (Path(links) / file.name).symlink_to(file.resolve())
+            self._index = tantivy.Index.open(links)
+            self._index.config_reader(reload_policy="manual")
+            self._schema = self._index.schema
+            self._searcher = self._index.searcher()
 
     @property
     def documents(self) -> int:

@@ -295,3 +295,18 @@ def test_an_invented_catalogue_has_what_a_real_one_has(tmp_path: Path) -> None:
     assert {len(goal.options) for goal in goals} == {0, 1, 2, 3}
     by_asin = {product.asin: product for product in products}
     assert any(set(goal.attributes) - set(by_asin[goal.asin].attributes) for goal in goals)
+
+
+def test_a_catalogue_is_for_everyone_to_read_and_nobody_to_write(tmp_path: Path) -> None:
+    """A read-only volume can't be had in a test: nothing may be changed in the folder, which is as good."""
+    make(files_in(written(tmp_path / "files", PRODUCTS, {"A0": [wish("zero")]})), tmp_path / "made", LEXICAL)
+
+    def state() -> list[tuple[Path, int, int]]:
+        found = sorted((tmp_path / "made").rglob("*"))
+        return [(path, path.stat().st_mode, path.stat().st_mtime_ns) for path in found]
+
+    before = state()
+    assert all(mode & 0o444 == 0o444 for _, mode, _ in before)
+    with opened(tmp_path / "made") as shop:
+        assert shop.search.find("table").hits
+    assert state() == before
