@@ -72,4 +72,4 @@ class Chronicle(NamedTuple):
 
 def intervals(records: Sequence[Record], end: int) -> Iterator[tuple[Record, int]]:
     """Each record of one person with the minute at which it ceases to hold."""
-    yield from zip(records, [*(later.t for later in records[1:]), end], strict=True)
+    return zip(records, [*(later.t for later in records[1:]), end], strict=False)

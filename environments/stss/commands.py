@@ -46,14 +46,17 @@ def files(open_run: OpenRun, run: str, to: Path) -> None:
 @stss.command()
 @click.argument("run")
 @click.option("--to", type=click.Path(dir_okay=False, path_type=Path), required=True, help="JSON file to write.")
+@click.option("--task", help="Only the trials of this task, where the run has several.")
 @click.pass_obj
-def scenarios(open_run: OpenRun, run: str, to: Path) -> None:
+def scenarios(open_run: OpenRun, run: str, to: Path, task: str | None) -> None:
     """Freeze the meetings of day 1 of RUN, of all its agents, as scenarios of the language level.
 
     At most two of each pair and twelve of each task; for appointments only meetings with the one who is wanted.
     """
     found: list[frozen.Scenario] = []
     for _, trial, evidence in _lived(open_run, run):
+        if task not in (None, trial.task):
+            continue
         targets = trial.finish.detail.get("targets")
         names = [str(name) for name in targets] if isinstance(targets, list) else []
         performer = str(trial.finish.detail["performer"])

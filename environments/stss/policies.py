@@ -15,6 +15,7 @@ from environments.types import Action, Message
 _CODE = re.compile(r"Request ([A-Z]\d?)\.")
 _DAY_TWO = f"It is Tuesday {DATES[1]}"
 _NEAR = re.compile(r"You are at .*?\. (.+?) is near:")
+_SPEAKER = re.compile(r'(?:Request U\. |\n)([^\n"]+?) says: "')
 _SAYS = re.compile(r'says: "(.*)"', re.DOTALL)
 _INSTEAD = re.compile(r"How about (\d\d:\d\d) instead")
 _AGREED = re.compile(r"gladly: .* on \d{4}-\d\d-\d\d (\d\d:\d\d).*I will be there", re.DOTALL)
@@ -82,10 +83,11 @@ def ideal_inviter(task: Task, script: Script) -> Policy:
     end = min(script.start + script.minutes, 22 * 60 + 30)
     own = [_row(script.start, end, script.activity, script.place or "home")] if own_time else []
 
+    def needed(partner: re.Match[str] | None) -> bool:
+        return not task.task.target or (partner is not None and partner[1] in task.task.target)
+
     def encounter(turn: Turn) -> object:
-        near = _NEAR.search(turn.text)
-        needed = not task.task.target or (near is not None and near[1] in task.task.target)
-        if not needed or turn.phase.count(": agreed") >= wanted:
+        if not needed(_NEAR.search(turn.text)) or turn.phase.count(": agreed") >= wanted:
             return {"talk": False}
         return {"talk": True, "utterance": script.invitation}
 
@@ -103,6 +105,8 @@ def ideal_inviter(task: Task, script: Script) -> Policy:
 
     def utterance(turn: Turn) -> object:
         heard = _said(turn)
+        if not needed(_SPEAKER.search(turn.text)):
+            return {"utterance": "I am well, thank you. Goodbye!", "end": True}
         proposed = _INSTEAD.search(heard)
         if _AGREED.search(heard):
             return {"utterance": "Thank you, see you then!", "end": True}

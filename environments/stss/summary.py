@@ -48,7 +48,7 @@ def summarize(finishes: Sequence[Finish]) -> Summary:
     driven = (f"Background characters driven by: {', '.join(drivers)}.",) if drivers else ()
     judges = sorted({str(finish.detail.get("judge")) for finish in scored})
     told = (f"Judged by: {', '.join(judges)}.", MACRO) if language else (FLOOR,)
-    return Summary(primary=PRIMARY, metrics=metrics, notes=(OWN_WORLD, *driven, *told))
+    return Summary(primary=PRIMARY, metrics=metrics, notes=(*driven, *told))
 
 
 def _micro(scored: Sequence[Finish]) -> dict[str, float]:

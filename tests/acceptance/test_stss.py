@@ -1,0 +1,669 @@
+"""The acceptance list of STSS, one test a line under its number, and a run killed in its second day."""
+
+import asyncio
+import json
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Literal
+
+import pytest
+
+from environments.base import Agent, Policy, PolicyAgent, play_to_finish
+from environments.stss import compat, policies, scenarios, scoring
+from environments.stss.chronicle import Chronicle, Record
+from environments.stss.clock import DAY, END, read_stamp
+from environments.stss.dataset import Data, Goal, Target, Task, home_of
+from environments.stss.environment import Stss
+from environments.stss.evidence import unpack
+from environments.stss.protocol import UTTERANCE_WORDS
+from environments.stss.repairs import repair
+from environments.stss.schedule import Kind
+from environments.stss.templates import instantiate
+from environments.types import Action, Finish, FinishReason, Message, Observation
+from tests.e2e.proctor import TOKEN, begin, proctor, rows
+from tests.support import ROOT, SHARED_DATA
+
+STSS = SHARED_DATA / "stss"
+PolicyOf = Callable[[Stss, str], Policy]
+
+
+def dev() -> Stss:
+    return Stss(data=STSS)
+
+
+def mended(environment: Stss, sample: str) -> Task:
+    return repair(environment.task(sample), Data(environment.data or ROOT).town).task
+
+
+POLICIES: dict[str, PolicyOf] = {
+    "ideal_inviter": lambda environment, sample: environment.reference(sample),
+    "vague_inviter": lambda environment, sample: policies.vague_inviter(environment.script(sample)),
+    "silent": lambda environment, sample: policies.silent(),
+    "liar": lambda environment, sample: policies.liar(environment.script(sample)),
+    "late": lambda environment, sample: policies.late(environment.script(sample)),
+    "garbage": lambda environment, sample: policies.garbage,
+    "naive": lambda environment, sample: environment.naive(sample),
+    "random": lambda environment, sample: environment.random(sample),
+}
+
+
+async def play_all(environment: Stss, name: str) -> dict[str, Finish]:
+    policy = POLICIES[name]
+    return {
+        sample: await play_to_finish(environment, sample, PolicyAgent(policy(environment, sample)))
+        for sample in environment.samples()
+    }
+
+
+@pytest.fixture(scope="module")
+def played() -> dict[str, dict[str, Finish]]:
+    """Every policy of section 10 on every task of the dev data."""
+    environment = dev()
+    return {name: asyncio.run(play_all(environment, name)) for name in POLICIES}
+
+
+def mean(finishes: dict[str, Finish], *categories: str) -> float:
+    scores = [
+        finish.score or 0.0 for finish in finishes.values() if not categories or finish.detail["category"] in categories
+    ]
+    return sum(scores) / len(scores)
+
+
+# 1 to 4: the data.
+
+
+@pytest.mark.shared
+def test_01_the_published_map_has_its_walls_places_and_ways() -> None:
+    town = Data(STSS).town
+    world = town.world
+    assert (len(world.walls), sum(world.walls), len(world.reachable)) == (14_000, 2_064, 4_158)
+    assert all(set(world.tiles(home_of(persona))) & world.reachable for persona in town.personas.values())
+    assert len(town.personas) == 25
+    assert (len(world.sectors), len(world.arenas), len(world.objects)) == (19, 63, 222)
+    assert len({address.rpartition(":")[2] for address in world.objects}) == 46
+    assert all(set(world.tiles(address)) & world.reachable for address in world.objects)
+    start = town.positions["Adam Smith"]
+    for address in world.objects:
+        way = world.path(start, address)
+        assert len(way) == world.distance(start, address)
+        assert (way or [start])[-1] in world.tiles(address)
+
+
+@pytest.mark.shared
+def test_02_twenty_tasks_load_and_the_log_lists_what_is_repaired() -> None:
+    data = Data(STSS)
+    counts = Counter(task.category for task in data.tasks)
+    assert [counts[name] for name in ("public", "appointment", "companions", "online", "help")] == [7, 3, 3, 3, 4]
+    for task in data.tasks:
+        assert 11 <= len(task.all_chars) <= 13
+        assert {task.performer, *task.task.target} <= set(task.all_chars)
+    log = {
+        (entry.task.removeprefix("base_"), entry.field) for task in data.tasks for entry in repair(task, data.town).log
+    }
+    assert log >= {
+        ("1124_find_partner_11", "task.goal.0.location"),
+        ("1124_ask_for_others_18", "task.goal.0.location"),
+        ("1124_public_activity_7", "Description"),
+        ("0209_public_activity_0", "Description"),
+        ("0209_online_meeting_15", "Description"),
+        ("1124_personal_appointment_10", "task.target_num"),
+        ("1124_ask_for_others_17", "task.target_num"),
+        ("1124_find_partner_13", "Description"),
+        ("0209_personal_appointment_9", "task.goal.0.required_character"),
+        ("1124_public_activity_6", "task.goal.0.keyword"),
+        ("1124_party_0", "goal"),
+    }
+    changed = {
+        entry.task for task in data.tasks for entry in repair(task, data.town).log if entry.field == "Description"
+    }
+    assert len(changed) == 6
+    texts = {task.env_name: repair(task, data.town).task.Description for task in data.tasks}
+    assert "6 other people" in texts["base_1124_public_activity_7"]
+    assert "exercise" in texts["base_1124_find_partner_13"]
+    assert "Hobbs Cafe" in texts["base_1124_ask_for_others_18"]
+
+
+@pytest.mark.shared
+def test_03_twenty_five_personas_load_and_every_home_is_on_the_map() -> None:
+    town = Data(STSS).town
+    assert len(town.personas) == 25
+    assert sum(bool(persona.daily_plan_req) for persona in town.personas.values()) == 12
+    for name, persona in town.personas.items():
+        assert home_of(persona) in town.world
+        assert town.positions[name] in town.world.reachable
+
+
+@pytest.mark.shared
+def test_04_a_template_gives_the_same_cast_twice_with_the_target_in_it() -> None:
+    data = Data(STSS)
+    people = tuple(data.town.personas)
+    casts = set()
+    for template in data.templates:
+        for seed in range(20):
+            task = instantiate(template, "t", people, seed)
+            assert task == instantiate(template, "t", people, seed)
+            assert {task.performer, *template.task.target} <= set(task.all_chars)
+            assert 10 <= len(task.others) <= 12
+            assert "#" not in task.FPG + task.goal + task.Description
+            casts.add(task.all_chars)
+            if task.category == "public":
+                assert task.task.target_num == -(-len(task.others) // 2) + 1
+            if task.category == "companions":
+                assert task.task.target_num == -(-len(task.others) // 3) + 1
+    assert len(casts) == 100
+    environment = Stss(data=STSS, templates=2)
+    assert len(environment.samples()) == 10
+
+
+# 5: the policies.
+
+
+@pytest.mark.shared
+def test_05_the_policies_reach_what_the_table_says(played: dict[str, dict[str, Finish]]) -> None:
+    assert mean(played["ideal_inviter"]) > mean(played["vague_inviter"]) > mean(played["silent"])
+    assert mean(played["silent"], "appointment", "companions") == 0
+    assert mean(played["silent"]) < 0.1
+    assert mean(played["ideal_inviter"], "public", "online") >= 0.8
+    assert mean(played["vague_inviter"]) < mean(played["ideal_inviter"]) - 0.3
+    assert mean(played["liar"], "companions", "appointment") == 0
+    assert any(finish.metrics["compat"] > 0 for finish in played["liar"].values())
+    assert mean(played["late"], "public") <= mean(played["silent"], "public")
+    for sample, finish in played["garbage"].items():
+        assert finish.reason is FinishReason.INVALID_FORMAT
+        assert finish.score == played["silent"][sample].score
+    assert mean(played["random"]) < mean(played["naive"]) < mean(played["ideal_inviter"])
+
+
+@pytest.mark.shared
+def test_05_the_floor_stands_beside_every_score(played: dict[str, dict[str, Finish]]) -> None:
+    for sample, finish in played["ideal_inviter"].items():
+        assert finish.metrics["floor"] == played["silent"][sample].score
+    summary = dev().summarize(list(played["ideal_inviter"].values()))
+    assert summary.metrics["floor"] < 0.1
+    assert summary.metrics["tasks_public"] == 7
+    assert summary.metrics["commitments_kept"] + summary.metrics["no_shows"] == summary.metrics["commitments_made"]
+
+
+# 6: repeatable.
+
+
+def _hash(sample: str) -> str:
+    environment = dev()
+    finish = asyncio.run(environment.play(sample, PolicyAgent(environment.reference(sample))))
+    return str(finish.detail["trajectory"])
+
+
+@pytest.mark.shared
+def test_06_the_trajectory_is_the_same_in_one_process_and_in_eight(played: dict[str, dict[str, Finish]]) -> None:
+    alone = {sample: str(finish.detail["trajectory"]) for sample, finish in played["ideal_inviter"].items()}
+    with ProcessPoolExecutor(8, mp_context=get_context("spawn")) as pool:
+        assert dict(zip(alone, pool.map(_hash, alone), strict=True)) == alone
+    assert len(set(alone.values())) == len(alone)
+
+
+@pytest.mark.shared
+async def test_06_eight_sessions_at_once_are_as_one_alone(played: dict[str, dict[str, Finish]]) -> None:
+    environment = dev()
+    samples = environment.samples()[:8]
+    agents = [PolicyAgent(environment.reference(sample)) for sample in samples]
+    finishes = await asyncio.gather(
+        *(environment.play(sample, agent) for sample, agent in zip(samples, agents, strict=True))
+    )
+    for sample, finish in zip(samples, finishes, strict=True):
+        assert finish.detail["trajectory"] == played["ideal_inviter"][sample].detail["trajectory"]
+
+
+# 7: hand-made trajectories.
+
+P, A, B, C = "Pia", "Alf", "Bea", "Cem"
+CAFE, PARK, HALL = ("Cafe", "room"), ("Park", "lawn"), ("Hall", "stage")
+Deed = tuple[str, str, str, tuple[str, str], str]
+"""Who, from, activity, sector and arena, kind (a talk's place is its partner)."""
+
+
+def task(category: str, *goals: Goal, heads: int = 3, target: Sequence[str] = ()) -> Task:
+    kinds: dict[str, Literal["Party", "Personal appointment", "Find partner", "Online meeting", "Ask for others"]] = {
+        "public": "Party",
+        "appointment": "Personal appointment",
+        "companions": "Find partner",
+        "online": "Online meeting",
+        "help": "Ask for others",
+    }
+    return Task(
+        goal="",
+        FPG="",
+        Description="",
+        task_type=kinds[category],
+        task=Target(target=tuple(target), target_num=heads, goal=goals),
+        performer=P,
+        env_name="made",
+        all_chars=(P, A, B, C),
+    )
+
+
+def goal(keyword: str, location: str = "Cafe", start: str = "2023-02-14 19:00", minutes: int = 60) -> Goal:
+    return Goal(keyword=keyword, start_time=start, duration_in_minutes=minutes, location=location)
+
+
+def chronicle(*deeds: Deed) -> Chronicle:
+    records = [
+        Record(
+            0 if start == "-" else read_stamp(f"2023-02-1{start}"),
+            who,
+            1,
+            *(("", "") if kind == "absent" else place),
+            activity,
+            f"<persona> {place[0]}" if kind == "talk" else f"the Ville:{place[0]}:{place[1]}:table",
+            _kind(kind),
+        )
+        for who, start, activity, place, kind in deeds
+    ]
+    return Chronicle(tuple(sorted(records, key=lambda record: record.t)), (), ())
+
+
+def _kind(kind: str) -> Kind:
+    kinds: dict[str, Kind] = {"act": "act", "absent": "walk", "walk": "walk", "talk": "talk", "sleep": "sleep"}
+    return kinds[kind]
+
+
+def act(who: str, start: str, activity: str, place: tuple[str, str] = CAFE, kind: str = "act") -> Deed:
+    return who, start, activity, place, kind
+
+
+PARTY = task("public", goal("party"))
+ONLINE = task("online", goal("quiz", "N/A"))
+ANYTIME = task("public", goal("party", start="N/A"))
+ROOM = task("public", goal("party", "Cafe:room"))
+MEET = task("appointment", goal("chess", "N/A", "N/A"), target=[A])
+LUNCH = task("companions", goal("lunch", "Cafe", "N/A"))
+ANYWHERE = task("companions", goal("lunch", "N/A", "N/A"))
+ERRAND = task("help", goal("buy pills", "Cafe", "N/A"), goal("deliver pills", "Park", "N/A"))
+TIMED = task("help", goal("buy pills", "Cafe"), goal("deliver pills", "Park"))
+THREE = task(
+    "help", *(goal(f"step {word}", place[0], "N/A") for word, place in zip("xyz", (CAFE, PARK, HALL), strict=True))
+)
+TALK = "conversing about a party"
+CASES = [
+    # public and online: one of two guests is half
+    (PARTY, [act(A, "4 19:00", "party")], 0.5, 0.5, "one guest at the opening minute"),
+    (PARTY, [act(A, "4 19:00", "party"), act(B, "4 19:10", "a party")], 1, 1, "two guests"),
+    (
+        PARTY,
+        [act(A, "4 19:00", "party"), act(B, "4 19:0" + "1", "party"), act(C, "4 19:02", "party")],
+        1,
+        1,
+        "never above 1",
+    ),
+    (PARTY, [act(P, "4 19:00", "party")], 0, 0, "the performer is no guest"),
+    (PARTY, [act(A, "4 19:59", "party")], 0.5, 0.5, "the last minute"),
+    (PARTY, [act(A, "4 20:00", "party")], 0, 0.5, "the closing minute counts by start alone"),
+    (PARTY, [act(A, "4 20:01", "party")], 0, 0, "after the window"),
+    (PARTY, [act(A, "4 18:00", "party")], 0.5, 0, "came before the window and stayed"),
+    (PARTY, [act(A, "4 18:00", "party"), act(A, "4 19:00", "gone", PARK)], 0, 0, "left as it opened"),
+    (PARTY, [act(A, "4 18:00", "party"), act(A, "4 19:01", "gone", PARK)], 0.5, 0, "stayed for one minute"),
+    (PARTY, [act(A, "3 19:00", "party"), act(A, "3 20:00", "gone", PARK)], 0, 0.5, "the wrong day"),
+    (PARTY, [act(A, "4 19:00", "party", PARK)], 0, 0, "the wrong place"),
+    (PARTY, [act(A, "4 19:00", "party", kind="absent")], 0, 0.5, "declared but absent"),
+    (PARTY, [act(A, "4 19:00", TALK, ("Pia", ""), "talk")], 0, 0, "only talks about it"),
+    (PARTY, [act(A, "4 19:00", "PARTY time")], 0.5, 0.5, "case is nothing"),
+    (PARTY, [act(A, "4 19:00", "repartying")], 0, 0.5, "the keyword within another word"),
+    (PARTY, [act(A, "4 19:00", "birthday-party!")], 0.5, 0.5, "a hyphen bounds a word"),
+    (PARTY, [act(A, "4 19:00", "party", kind="sleep")], 0, 0.5, "dreams of it"),
+    (ROOM, [act(A, "4 19:00", "party")], 0.5, 0.5, "sector and arena"),
+    (ROOM, [act(A, "4 19:00", "party", ("Cafe", "kitchen"))], 0, 0, "another arena"),
+    (ANYTIME, [act(A, "4 08:00", "party")], 0.5, 0.5, "any time of day 2"),
+    (ANYTIME, [act(A, "3 08:00", "party"), act(A, "3 09:00", "gone", PARK)], 0, 0.5, "any time is not day 1"),
+    (ONLINE, [act(A, "4 19:00", "quiz", PARK), act(B, "4 19:30", "quiz")], 1, 1, "online is anywhere"),
+    (
+        ONLINE,
+        [act(A, "4 19:00", "conversing about a quiz", ("Pia", ""), "talk")],
+        0,
+        0.5,
+        "online talk scores as published",
+    ),
+    # appointment
+    (MEET, [act(P, "4 10:00", "chess"), act(A, "4 10:00", "chess")], 1, 1, "same minute, same room"),
+    (MEET, [act(P, "4 10:00", "chess"), act(A, "4 10:00", "chess", PARK)], 0.5, 0.5, "same minute, two places"),
+    (
+        MEET,
+        [act(P, "4 10:00", "chess"), act(P, "4 11:00", "gone"), act(A, "4 11:00", "chess")],
+        0,
+        0,
+        "one after the other",
+    ),
+    (MEET, [act(P, "4 10:00", "chess"), act(B, "4 10:00", "chess")], 0, 0, "with somebody else"),
+    (MEET, [act(P, "4 10:00", "chess"), act(A, "4 10:00", "reading")], 0, 0, "the target does something else"),
+    (
+        MEET,
+        [act(P, "4 10:00", "conversing about chess", (A, ""), "talk"), act(A, "4 10:00", "chess")],
+        0,
+        0,
+        "talk is not it",
+    ),
+    (
+        MEET,
+        [act(P, "3 10:00", "chess"), act(P, "3 11:00", "x"), act(A, "3 10:00", "chess"), act(A, "3 11:00", "x")],
+        0,
+        1,
+        "an appointment on day 1",
+    ),
+    (
+        MEET,
+        [act(P, "4 10:00", "chess"), act(A, "4 10:00", "chess", kind="absent")],
+        0,
+        1,
+        "the target is still on its way",
+    ),
+    # companions
+    (
+        LUNCH,
+        [act(P, "4 12:00", "lunch"), act(A, "4 12:00", "lunch"), act(B, "4 12:30", "lunch")],
+        1,
+        1,
+        "two companions",
+    ),
+    (LUNCH, [act(P, "4 12:00", "lunch"), act(A, "4 12:00", "lunch")], 0.5, 0.5, "one companion"),
+    (LUNCH, [act(A, "4 12:00", "lunch"), act(B, "4 12:00", "lunch")], 0, 0, "without the performer"),
+    (
+        LUNCH,
+        [
+            act(P, "4 12:00", "lunch"),
+            act(A, "4 12:00", "lunch"),
+            act(A, "4 12:30", "gone", PARK),
+            act(B, "4 12:30", "lunch"),
+        ],
+        0.5,
+        0.5,
+        "never two at one minute",
+    ),
+    (
+        LUNCH,
+        [act(P, "4 12:00", "conversing about lunch at Cafe", (A, ""), "talk"), act(A, "4 12:00", "lunch at Cafe")],
+        0,
+        0.5,
+        "talk about it scores as published",
+    ),
+    (ANYWHERE, [act(P, "4 12:00", "lunch"), act(A, "4 12:00", "lunch", PARK)], 0.5, 0.5, "companions anywhere"),
+    # help
+    (ERRAND, [act(A, "4 10:00", "buy pills"), act(A, "4 11:00", "deliver pills", PARK)], 1, 1, "both legs in order"),
+    (ERRAND, [act(A, "4 10:00", "deliver pills", PARK), act(A, "4 11:00", "buy pills")], 0.5, 0.5, "the wrong order"),
+    (ERRAND, [act(A, "4 10:00", "buy pills")], 0.5, 0.5, "one leg"),
+    (ERRAND, [act(A, "4 10:00", "buy pills"), act(B, "4 11:00", "deliver pills", PARK)], 0.5, 0.5, "a leg each"),
+    (ERRAND, [act(P, "4 10:00", "buy pills"), act(P, "4 11:00", "deliver pills", PARK)], 0, 0, "does it alone"),
+    (ERRAND, [act(A, "4 10:00", "conversing about buy pills", ("Cafe", ""), "talk")], 0, 0, "talk is no errand"),
+    (
+        TIMED,
+        [act(A, "4 19:00", "buy pills"), act(A, "4 19:30", "deliver pills", PARK)],
+        1,
+        0.5,
+        "begins with the window",
+    ),
+    (
+        THREE,
+        [act(A, "4 09:00", "step x"), act(B, "4 10:00", "step y", PARK), act(C, "4 11:00", "step z", HALL)],
+        1 / 3,
+        2 / 3,
+        "three legs by three people",
+    ),
+    (
+        THREE,
+        [act(A, "4 09:00", "step x"), act(A, "4 10:00", "step y", PARK), act(A, "4 11:00", "step z", HALL)],
+        1,
+        1,
+        "three legs by one",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "deeds", "strict", "published"), [case[:4] for case in CASES], ids=[str(case[4]) for case in CASES]
+)
+def test_07_a_hand_made_trajectory_scores(wanted: Task, deeds: list[Deed], strict: float, published: float) -> None:
+    made = chronicle(*deeds)
+    assert scoring.score(made, wanted) == pytest.approx(strict)
+    assert compat.score(made, wanted) == pytest.approx(published)
+
+
+def test_07_there_are_at_least_forty_cases_in_every_category() -> None:
+    assert len(CASES) >= 40
+    assert len({case[0].category for case in CASES}) == 5
+
+
+# 8: limits.
+
+
+class Chatty(Agent):
+    """Talks to everybody without end, in utterances far too long; keeps how much it was sent."""
+
+    def __init__(self, policy: Policy) -> None:
+        self._agent = PolicyAgent(policy)
+        self.calls = 0
+        self.history = self.longest = 0
+
+    async def act(self, observation: Observation) -> Action:
+        self.calls += 1
+        self.history = 0 if observation.fresh else self.history
+        self.history += sum(len(message.content) for message in observation.messages)
+        self.longest = max(self.longest, self.history)
+        action = await self._agent.act(observation)
+        if '"utterance"' in action.content:
+            reply = {**json.loads(action.content), "talk": True, "utterance": "word " * 5_000, "end": False}
+            action = Action(content=json.dumps(reply))
+        self.history += min(len(action.content), 500)
+        return action
+
+
+@pytest.mark.shared
+async def test_08_utterances_and_calls_stay_within_their_limits() -> None:
+    environment = Stss(data=STSS, sociability=1.0)
+    for sample in environment.samples()[::3]:
+        agent = Chatty(policies.vague_inviter(environment.script(sample)))
+        finish = await environment.play(sample, agent)
+        assert agent.calls <= 200
+        assert finish.metrics["calls"] == agent.calls
+        talks = unpack(str(finish.detail["evidence"])).chronicle.talks
+        performer = finish.detail["performer"]
+        mine = [line for talk in talks for line in talk.lines if line.speaker == performer]
+        assert mine
+        assert all(len(line.text.split()) <= UTTERANCE_WORDS for line in mine)
+        for talk in talks:
+            assert max(Counter(line.speaker for line in talk.lines).values()) <= 8
+        by_day = Counter(talk.t // DAY for talk in talks if performer in talk.people)
+        assert by_day[0] <= 14
+        assert by_day[1] <= 10
+        pairs = Counter((talk.t // DAY, frozenset(talk.people)) for talk in talks)
+        assert max(pairs.values()) == 1
+        assert all(talk.t + talk.minutes <= END for talk in talks)
+
+
+@pytest.mark.shared
+async def test_08_a_context_stays_below_three_thousand_tokens() -> None:
+    environment = dev()
+    for sample in environment.samples()[::5]:
+        agent = Chatty(environment.reference(sample))
+        await environment.play(sample, agent)
+        assert agent.longest < 3_000 * 4, "four characters a token"
+
+
+async def test_08_a_performer_out_of_calls_is_scored_and_silent_from_there_on() -> None:
+    environment = Stss(calls=8)
+    sample = environment.samples()[0]
+    finish = await environment.play(sample, PolicyAgent(environment.reference(sample)))
+    assert (finish.reason, finish.metrics["calls"]) == (FinishReason.TURN_LIMIT, 8)
+
+
+# 9: the language level.
+
+
+@pytest.mark.shared
+def test_09_scenarios_of_our_own_runs_tell_the_policies_apart(
+    played: dict[str, dict[str, Finish]], tmp_path: Path
+) -> None:
+    found = [
+        scenario
+        for name in ("ideal_inviter", "naive", "vague_inviter")
+        for sample, finish in played[name].items()
+        for scenario in scenarios.meetings(
+            sample,
+            str(finish.detail["performer"]),
+            dev().task(sample).task.target,
+            unpack(str(finish.detail["evidence"])).chronicle,
+        )
+    ]
+    chosen = scenarios.chosen(found)
+    assert len(chosen) >= 150
+    pairs = Counter((scenario.task, scenario.partner) for scenario in chosen)
+    assert max(pairs.values()) <= 2
+    assert all(scenario.minute < DAY for scenario in chosen)
+    path = tmp_path / "scenarios.json"
+    path.write_text(scenarios.ScenarioFile(format="proctor-stss-1", scenarios=tuple(chosen)).model_dump_json())
+    assert json.loads(path.read_text())["scenarios"][0]["task"]
+    environment = Stss(data=STSS, level="language", scenarios=path)
+    assert len(environment.samples()) == 20
+    rates = {}
+    for name in ("ideal_inviter", "vague_inviter", "silent"):
+        finishes = asyncio.run(play_all(environment, name))
+        rates[name] = environment.summarize(list(finishes.values())).metrics
+    for rate in ("sr_conversation", "micro_sr_conversation"):
+        assert rates["ideal_inviter"][rate] >= 0.8
+        assert rates["vague_inviter"][rate] < rates["ideal_inviter"][rate] - 0.3
+        assert rates["silent"][rate] == 0
+    assert rates["ideal_inviter"]["gcsr_summary"] >= 0.8
+    appointments = {scenario.partner for scenario in chosen if "appointment" in scenario.task}
+    assert appointments == {"Yuriko Yamamoto", "Giorgio Rossi", "Latoya Williams"}
+
+
+# 10: speed, in CPU time.
+
+
+@pytest.mark.shared
+def test_10_two_days_take_less_than_five_seconds_of_cpu() -> None:
+    environment = dev()
+    sample = environment.samples()[0]
+    agent = PolicyAgent(environment.reference(sample))
+    before = time.process_time()
+    asyncio.run(environment.play(sample, agent))
+    assert time.process_time() - before < 5
+
+
+def _cpu(sample: str) -> float:
+    before = time.process_time()
+    _hash(sample)
+    return time.process_time() - before
+
+
+@pytest.mark.shared
+def test_10_twenty_tasks_with_four_workers_take_less_than_a_minute() -> None:
+    before = time.monotonic()
+    with ProcessPoolExecutor(4, mp_context=get_context("spawn")) as pool:
+        spent = sum(pool.map(_cpu, dev().samples()))
+    assert time.monotonic() - before < 60
+    assert spent < 60
+
+
+# The whole service, killed in the second day.
+
+
+class Model(ThreadingHTTPServer):
+    """A model that plays; from the third answer of day 2 on it refuses, until it is told to go on."""
+
+    def __init__(self, policy: Policy) -> None:
+        self.policy = policy
+        self.answered: list[bytes] = []
+        self.second_day = 0
+        self.refusing = threading.Event()
+        self.released = threading.Event()
+        super().__init__(("127.0.0.1", 0), ModelHandler)
+
+
+class ModelHandler(BaseHTTPRequestHandler):
+    """One request."""
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        model = self.server
+        assert isinstance(model, Model)
+        if model.second_day >= 3 and not model.released.is_set():
+            model.refusing.set()
+            self._send(503, {"error": {"message": "busy"}})
+            return
+        asked = [Message(role=message["role"], content=message["content"]) for message in body["messages"]]
+        model.answered.append(json.dumps(body["messages"]).encode())
+        model.second_day += "It is Tuesday" in asked[-1].content
+        content = model.policy("performer", asked).content
+        self._send(200, {"choices": [{"message": {"role": "assistant", "content": content}, "finish_reason": "stop"}]})
+
+    def _send(self, status: int, value: object) -> None:
+        answer = json.dumps(value).encode()
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(answer)))
+        self.end_headers()
+        self.wfile.write(answer)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Silence."""
+
+
+SAMPLE = "fernmouth_sing_along"
+
+
+@pytest.fixture
+def model() -> Iterator[Model]:
+    with Model(Stss().naive(SAMPLE)) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+PLAN = """\
+name: town
+endpoints: [{{name: mine, base_url: "{url}", concurrency: 1}}]
+agents: [{{name: mine, endpoint: mine, model: m}}]
+tasks: [{{name: stss, environment: stss}}]
+"""
+
+
+def test_a_client_killed_in_the_second_day_resumes_without_one_repeated_model_call(
+    tmp_path: Path, model: Model
+) -> None:
+    key = {"OPENAI_API_KEY": TOKEN}
+    (tmp_path / "plan.yaml").write_text(PLAN.format(url=f"http://127.0.0.1:{model.server_port}/v1"))
+    client = begin("run", "plan.yaml", "--name=killed", "--limit=2", cwd=tmp_path, **key)
+    assert model.refusing.wait(100), client.communicate()
+    client.kill()
+    client.communicate()
+    before = len(model.answered)
+    model.released.set()
+    resumed = proctor("resume", "killed", "-q", cwd=tmp_path, **key)
+    assert resumed.returncode == 0, resumed.stdout + resumed.stderr
+    assert 0 < before < len(model.answered)
+    assert max(Counter(model.answered).values()) == 1
+    bought = len(model.answered)
+    whole = proctor("run", "plan.yaml", "--name=whole", "--limit=2", "-q", cwd=tmp_path, **key)
+    assert whole.returncode == 0, whole.stdout + whole.stderr
+    assert len(model.answered) == 2 * bought
+    assert rows("killed", tmp_path) == rows("whole", tmp_path)
+
+
+def test_the_days_of_a_run_are_drawn_written_and_frozen(tmp_path: Path, model: Model) -> None:
+    model.released.set()
+    (tmp_path / "plan.yaml").write_text(PLAN.format(url=f"http://127.0.0.1:{model.server_port}/v1"))
+    ran = proctor("run", "plan.yaml", "--name=one", "--limit=1", "-q", cwd=tmp_path, OPENAI_API_KEY=TOKEN)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    for command in (("draw", "one"), ("files", "one"), ("scenarios", "one", "--to", "frozen.json")):
+        done = proctor("stss", *command, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+    (page,) = (tmp_path / "stss-days").glob("*.html")
+    assert "http" not in page.read_text().replace("http-equiv", "").replace("http://www.w3.org/2000/svg", "")
+    (trajectory,) = (tmp_path / "stss-days").glob("*/trajectory.jsonl")
+    first = json.loads(trajectory.read_text().splitlines()[0])
+    assert set(first) == {"t", "who", "tile", "sector", "arena", "activity", "address", "kind", "talk_with"}
+    assert scenarios.load(tmp_path / "frozen.json")
