@@ -18,6 +18,13 @@ class Facts:
         for predicate, *arguments in facts:
             self._put(predicate, tuple(arguments))
 
+    def copy(self) -> "Facts":
+        """The same facts, to be changed apart from these."""
+        other = Facts(())
+        other._all.update((key, found.copy()) for key, found in self._all.items())
+        other._with.update((key, found.copy()) for key, found in self._with.items())
+        return other
+
     def add(self, predicate: str, arguments: Arguments) -> None:
         """From now on the fact holds."""
         self._drop(f"not_{predicate}", arguments)

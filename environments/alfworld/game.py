@@ -31,7 +31,9 @@ class Game:
         for each, kind in self.problem.types.items():
             objects[kind].append(each)
         self._names = names(argument for _, *arguments in self.problem.facts for argument in arguments)
-        self._compiler = Compiler(self.domain.predicates, objects, Facts(self.problem.facts))
+        self.start = Facts(self.problem.facts)
+        """The facts that each session begins with a copy of."""
+        self._compiler = Compiler(self.domain.predicates, objects, self.start)
         self._queries: dict[object, Query] = {}
         self.goal = self._compiler.query(self.problem.goal, {})
         self.operators = [

@@ -51,7 +51,8 @@ def parse(text: str) -> Grammar:
     rules: dict[str, tuple[Rule, ...]] = {}
     formats = set[Format]()
     for action, fields in _blocks(text):
-        rules |= _rules(fields.pop("grammar", "{}"))
+        for symbol, more in _rules(fields.pop("grammar", "{}")).items():
+            rules[symbol] = rules.get(symbol, ()) + more
         if action is None:
             continue
         if fields.keys() != {"template", "feedback"}:

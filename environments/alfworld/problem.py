@@ -39,14 +39,14 @@ def parse(text: str, predicates: Signatures) -> Problem:
 
 
 def _fact(tree: Tree, types: Mapping[str, str], predicates: Signatures) -> Fact:
-    if isinstance(tree, str) or not all(isinstance(part, str) for part in tree):
+    fact = tuple(part for part in tree if isinstance(part, str))
+    if isinstance(tree, str) or not tree or len(fact) != len(tree):
         raise GameError(f"{NAME}: :init: {show(tree)} is no fact; only plain facts can stand here")
-    predicate, *arguments = (str(part) for part in tree)
-    expected = predicates.get(predicate)
-    if expected != tuple(types.get(argument) for argument in arguments):
+    expected = predicates.get(fact[0])
+    if expected is None:
+        raise GameError(f"{NAME}: :init: {show(tree)}: the domain declares no predicate {fact[0]}")
+    if expected != tuple(map(types.get, fact[1:])):
         raise GameError(
-            f"{NAME}: :init: {show(tree)}: the domain and :objects allow ({' '.join((predicate, *expected))}) only"
-            if expected is not None
-            else f"{NAME}: :init: {show(tree)}: the domain declares no predicate {predicate}"
+            f"{NAME}: :init: {show(tree)}: must be ({' '.join((fact[0], *expected))}), as :objects has them"
         )
-    return (predicate, *arguments)
+    return fact

@@ -1,5 +1,6 @@
 """Finds the values of variables for which a formula holds: a formula becomes a chain of small searches."""
 
+import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 from typing import TypeAlias
 
@@ -58,7 +59,7 @@ class Compiler:
         counts = [len(self._facts.having(atom.predicate, at, each)) for at, each in constants]
         count = min(counts) if counts else len(self._facts.of(atom.predicate))
         free = sum(each.startswith("?") and each not in bound for each in atom.arguments)
-        return float(count) ** (free / max(1, len(atom.arguments) - len(constants)))
+        return math.pow(count, free / max(1, len(atom.arguments) - len(constants)))
 
 
 class _Compilation:

@@ -18,7 +18,7 @@ class Symbol:
 
 @dataclass(frozen=True, slots=True)
 class Property:
-    """`{o.name}`, `{o.indefinite}`, `{o.id}`; `{o}` is its name: what a thing is called, its article, its identifier."""
+    """`{o.name}` (also `{o}`), `{o.indefinite}`, `{o.id}`: what a thing is called, its article, its identifier."""
 
     variable: str
     attribute: str

@@ -1,7 +1,7 @@
 """The engine: one game under way, which answers commands as TextWorld's would."""
 
 from environments.alfworld.domain import Operator
-from environments.alfworld.facts import Arguments, Facts
+from environments.alfworld.facts import Arguments
 from environments.alfworld.game import Binding, Game
 from environments.alfworld.template import Symbol
 
@@ -13,7 +13,7 @@ class World:
 
     def __init__(self, game: Game) -> None:
         self._game = game
-        self._facts = Facts(game.problem.facts)
+        self._facts = game.start.copy()
         self._offers: dict[str, tuple[Operator, Binding]] | None = None
         self.intro = game.say((Symbol("intro"),), {}, self._facts)
         """What is said before the first command: welcome, room and task, paragraph by paragraph."""

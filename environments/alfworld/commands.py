@@ -1,0 +1,73 @@
+"""`proctor alfworld`: makes games, and compares the engine with TextWorld's."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from environments.alfworld import dataset, generator
+from environments.alfworld.cross_check import differences
+from environments.alfworld.texts import GameTexts, OwnGame
+
+
+@click.group()
+def alfworld() -> None:
+    """Games of the environment alfworld: make more, and check the engine that plays them."""
+
+
+@alfworld.command()
+@click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
+@click.option("--games", type=click.IntRange(min=1), default=36, show_default=True, help="The six types take turns.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Equal seeds give equal games.")
+def generate(folder: Path, games: int, seed: int) -> None:
+    """Write games of all six task types to FOLDER, as self-contained game.tw-pddl files.
+
+    Each is proven solvable: its plan stands in it under `walkthrough`. Play them with `data: FOLDER`.
+    """
+    write(folder, tuple(generator.generate(games, seed)))
+
+
+@alfworld.command()
+@click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
+def export(folder: Path) -> None:
+    """Write the games that ship with Proctor to FOLDER, as self-contained game.tw-pddl files."""
+    write(folder, dataset.own_games())
+
+
+@alfworld.command("cross-check")
+@click.argument("paths", type=click.Path(exists=True, path_type=Path), nargs=-1)
+@click.option("--steps", type=click.IntRange(min=0), default=30, show_default=True, help="By chance, after the plan.")
+@click.option("--seed", type=int, default=0, show_default=True)
+def cross_check(paths: tuple[Path, ...], steps: int, seed: int) -> None:
+    """Play games on this engine and on TextWorld's, and say where they differ.
+
+    PATHS are game files or folders of them; without any, five of those that ship. Needs the extra textworld.
+    """
+    try:
+        games = _games(paths)
+        found = [difference for name, texts in games for difference in differences(name, texts, steps, seed)]
+    except (ImportError, ValueError) as error:
+        raise click.ClickException(str(error)) from error
+    for difference in found:
+        click.echo(difference)
+    click.echo(f"{len(games)} games, {len(found)} differences")
+    if found:
+        raise click.exceptions.Exit(1)
+
+
+def write(folder: Path, games: Sequence[OwnGame]) -> None:
+    """Game files below a new folder. Raises UsageError where it holds anything."""
+    if folder.exists() and any(folder.iterdir()):
+        raise click.UsageError(f"{folder}: is not empty; give a new folder")
+    for game in games:
+        path = folder / game.path
+        path.parent.mkdir(parents=True)
+        path.write_text(game.texts().model_dump_json(exclude_none=True), encoding="utf-8")
+    click.echo(f"{len(games)} games: {folder}")
+
+
+def _games(paths: tuple[Path, ...]) -> list[tuple[str, GameTexts]]:
+    if not paths:
+        return [(game.path, game.texts()) for game in dataset.own_games()[::8]]
+    files = [file for path in paths for file in (sorted(path.rglob(dataset.GAME_FILE)) if path.is_dir() else [path])]
+    return [(str(file), dataset.read(file)) for file in files]

@@ -1,0 +1,93 @@
+"""Plays a game on our engine and on TextWorld's (PyPI textworld[pddl]) side by side: both must say the same."""
+
+import random
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, Protocol, cast
+
+from environments.alfworld.game import Game
+from environments.alfworld.names import names
+from environments.alfworld.texts import GameTexts
+from environments.alfworld.world import World
+
+IMPOSSIBLE = "fly to the moon"
+
+
+class State(NamedTuple):
+    """What an engine says, offers and counts as won after a command."""
+
+    text: str
+    admissible: list[str]
+    won: bool
+
+
+class _Info(Protocol):
+    id: str
+    name: str
+
+
+class _PddlEnv(Protocol):
+    """What is used of `textworld.envs.PddlEnv`."""
+
+    _entity_infos: dict[str, _Info]
+
+    def load(self, filename_or_data: object) -> None: ...
+    def reset(self) -> "_GameState": ...
+    def step(self, command: str) -> "tuple[_GameState, float, bool]": ...
+
+
+class _GameState(Protocol):
+    feedback: str
+    admissible_commands: list[str]
+    won: bool
+
+
+class TextWorld:
+    """One game on TextWorld's engine, its things named as ALFWorld names them, without shuffling."""
+
+    def __init__(self, texts: GameTexts) -> None:
+        """Raises ImportError where textworld is not installed."""
+        from textworld import EnvInfos
+        from textworld.envs import PddlEnv
+
+        self._env = cast(_PddlEnv, PddlEnv(EnvInfos(admissible_commands=True, won=True, feedback=True)))
+        self._env.load(texts.model_dump())
+        called = names(self._env._entity_infos)
+        for info in self._env._entity_infos.values():
+            info.name = called[info.id]
+
+    def reset(self) -> State:
+        """The state before the first command."""
+        return _state(self._env.reset())
+
+    def step(self, command: str) -> State:
+        """The state after a command."""
+        return _state(self._env.step(command)[0])
+
+
+def differences(name: str, texts: GameTexts, steps: int, seed: int) -> Iterator[str]:
+    """Where the engines differ: in the plan, if there is one, and then in so many steps by chance from the start."""
+    real = TextWorld(texts)
+    chance = random.Random(f"{name} {seed}")
+    game = Game(texts.pddl_domain, texts.grammar, texts.pddl_problem)
+    for commands in ((IMPOSSIBLE, *(texts.walkthrough or ())), (None,) * steps):
+        difference = _difference(game, real, commands, chance)
+        if difference is not None:
+            yield f"{name}: {difference}"
+
+
+def _difference(game: Game, real: TextWorld, commands: Sequence[str | None], chance: random.Random) -> str | None:
+    """Where two sessions part; a command that is None is drawn by chance."""
+    world = World(game)
+    expected, found, done = real.reset(), State(world.intro, world.admissible(), world.won), ["reset"]
+    for given in commands:
+        if found != expected:
+            break
+        command = given or chance.choice(found.admissible)
+        done.append(command)
+        expected, text = real.step(command), world.step(command)
+        found = State(text, world.admissible(), world.won)
+    return None if found == expected else f"after {' > '.join(done)}: here {found}, TextWorld {expected}"
+
+
+def _state(state: _GameState) -> State:
+    return State(state.feedback, list(state.admissible_commands), bool(state.won))

@@ -1,0 +1,162 @@
+"""Where games come from: the published folders (ALFWorld, MIT), listed by a split file or by path, or our own pack."""
+
+import hashlib
+import json
+import lzma
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import TypeVar
+
+from pydantic import TypeAdapter, ValidationError
+
+from environments.alfworld.errors import GameError
+from environments.alfworld.task_types import TASK_TYPES
+from environments.alfworld.texts import SAMPLES, GameTexts, OwnGame
+from environments.types import Value
+
+T = TypeVar("T")
+OWN = "own"
+"""The name of our own pack's split."""
+PACK = SAMPLES / "games.json.xz"
+GAME_FILE = "game.tw-pddl"
+_UNSUPPORTED = ("movable", "Sliced")
+"""In the name of a task folder: tasks that the published code leaves out too."""
+_SOLVABLE = re.compile(rb'(?<!\\)"solvable"\s*:\s*(true|false)')
+_SPLIT = TypeAdapter(dict[str, list[str]])
+_PLANS = TypeAdapter(dict[str, tuple[str, ...]])
+_PACK = TypeAdapter(tuple[OwnGame, ...])
+
+
+class Entry(Value):
+    """One playable game of a split."""
+
+    sample: str
+    """`<split>-<5-digit index>`; the index counts the games that are skipped, too."""
+    path: str
+    """As the split file has it, or relative to the data folder."""
+    file: Path | None
+    """None for a game of our own pack."""
+    digest: str
+    """Of the file's content."""
+
+    @property
+    def folder(self) -> str:
+        """The name of the task's folder, which tells the type."""
+        return Path(self.path).parts[-3] if len(Path(self.path).parts) >= 3 else self.path
+
+
+class Split(Value):
+    """The games of a split that can be played, in order, and how many others it has."""
+
+    entries: tuple[Entry, ...]
+    skipped: int
+    """Games that no plan solves, or of tasks that move furniture or need slices."""
+
+
+def load(data: Path | None, split: Path | None, per_type: int | None) -> Split:
+    """The games of a split file, of a folder without one, or of our own pack; of each type the first `per_type`.
+
+    Raises ValueError naming file, field and fix. A game that can't be read is listed: it fails when it is played.
+    """
+    listed: list[tuple[str, Path | None]]
+    if data is None:
+        name, listed = OWN, [(game.path, None) for game in own_games()]
+    elif split is None:
+        name, listed = data.name, [(str(path.relative_to(data)), path) for path in sorted(data.rglob(GAME_FILE))]
+    else:
+        name, listed = split.stem, [(path, data / path) for path in _read_split(split)]
+    if not listed:
+        raise ValueError(
+            f"{split or data}: lists no {GAME_FILE}; give ALFWorld's folder json_2.1.1 or one of its splits"
+        )
+    found = [_entry(f"{name}-{index:05}", path, file) for index, (path, file) in enumerate(listed)]
+    entries = [entry for entry in found if entry is not None]
+    if not entries:
+        raise ValueError(f"{split or data}: none of its {len(found)} games can be played; give a folder with others")
+    return Split(entries=tuple(_first(entries, per_type)), skipped=len(found) - len(entries))
+
+
+def texts(entry: Entry) -> GameTexts:
+    """The content of a game. Raises GameError naming the file and what is wrong."""
+    if entry.file is None:
+        return next(game.texts() for game in own_games() if game.path == entry.path)
+    return read(entry.file)
+
+
+def read(file: Path) -> GameTexts:
+    """The content of a game file. Raises GameError naming the file and what is wrong."""
+    try:
+        return GameTexts.model_validate_json(file.read_bytes())
+    except OSError as error:
+        raise GameError(f"{file}: can't be read: {error.strerror}; check `data` and the split file") from error
+    except ValidationError as error:
+        problem = error.errors()[0]
+        field = ".".join(map(str, problem["loc"])) or "the file"
+        raise GameError(f"{file}: {field}: {problem['msg']}; give an unchanged {GAME_FILE}") from error
+
+
+def plans(path: Path) -> Mapping[str, Sequence[str]]:
+    """The plans of a file: JSON, from game paths to lists of commands. Raises ValueError naming file and fix."""
+    return _json(path, _PLANS, "write an object from game paths to lists of commands")
+
+
+@cache
+def own_games() -> Sequence[OwnGame]:
+    """The games that ship with Proctor, made by `proctor alfworld generate`."""
+    return _PACK.validate_json(lzma.decompress(PACK.read_bytes()))
+
+
+def pack(games: Sequence[OwnGame]) -> bytes:
+    """Games as the file that ships has them."""
+    return lzma.compress(_PACK.dump_json(tuple(games)), preset=9)
+
+
+def _read_split(path: Path) -> list[str]:
+    types = _json(path, _SPLIT, "write an object from task types to lists of game paths")
+    return [game for games in types.values() for game in games]
+
+
+def _json(path: Path, adapter: TypeAdapter[T], form: str) -> T:
+    try:
+        return adapter.validate_json(path.read_bytes())
+    except OSError as error:
+        raise ValueError(f"{path}: can't be read: {error.strerror}; check the path") from error
+    except ValidationError as error:
+        problem = error.errors()[0]
+        field = ".".join(map(str, problem["loc"])) or "the file"
+        raise ValueError(f"{path}: {field}: {problem['msg']}; {form}") from error
+
+
+def _entry(sample: str, path: str, file: Path | None) -> Entry | None:
+    if any(word in path for word in _UNSUPPORTED):
+        return None
+    try:
+        content = path.encode() if file is None else file.read_bytes()
+    except OSError:
+        content = b""
+    if file is not None and content and not _solvable(content):
+        return None
+    return Entry(sample=sample, path=path, file=file, digest=hashlib.blake2b(content, digest_size=8).hexdigest())
+
+
+def _solvable(content: bytes) -> bool:
+    """False where the file says so, or doesn't say; what is no JSON fails later, when it is played."""
+    found = _SOLVABLE.search(content)
+    if found:
+        return found[1] == b"true"
+    try:
+        return not isinstance(json.loads(content), dict)
+    except ValueError:
+        return True
+
+
+def _first(entries: Sequence[Entry], per_type: int | None) -> Iterator[Entry]:
+    seen: Counter[str] = Counter()
+    for entry in entries:
+        kind = next((each for each in TASK_TYPES if entry.folder.startswith(each)), entry.folder)
+        seen[kind] += 1
+        if per_type is None or seen[kind] <= per_type:
+            yield entry

@@ -1,0 +1,115 @@
+"""ALFWorld (Shridhar et al., arXiv 2010.03768) as AgentBench plays it (arXiv 2308.03688, Appendix G)."""
+
+import asyncio
+import hashlib
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import ClassVar
+
+import pydantic_core
+from pydantic import Field, JsonValue, model_validator
+
+from environments.alfworld import dataset, policies, wording
+from environments.alfworld.dataset import Entry, Split
+from environments.alfworld.examples import example
+from environments.alfworld.game import Game
+from environments.alfworld.reply import Profile
+from environments.alfworld.session import ROUNDS, Session
+from environments.alfworld.summary import summarize
+from environments.alfworld.task_types import TASK_TYPES, task_type
+from environments.base import Agent, Environment, Policy
+from environments.types import Finish, Summary
+
+_REVISION = "1"
+"""To be changed with any change of behaviour that shapes a trial."""
+
+
+class ALFWorld(Environment):
+    """The agent finds, treats and places objects in a house that is described by text."""
+
+    data: Path | None = None
+    """The folder that the game paths start from, or one with games; None for the games shipped with Proctor."""
+    split: Path | None = None
+    """A split file of AgentBench: which games of `data`, in which order; None for all of them, by their paths."""
+    plans: Path | None = None
+    """JSON from game paths to plans, for the reference; games of ALFWorld since 0.4 and our own bring theirs along."""
+    profile: Profile = "compat"
+    """`compat` plays as published, `strict` without guessing which command was meant."""
+    per_type: int | None = Field(default=None, ge=1)
+    """Only so many games of each task type, the first ones; None for all."""
+
+    capacity: ClassVar[int] = 32
+    max_turns: ClassVar[int | None] = ROUNDS
+
+    @model_validator(mode="after")
+    def _split_needs_data(self) -> "ALFWorld":
+        if self.data is None and (self.split or self.plans):
+            raise ValueError("split, plans: name games of a folder; set `data` to that folder as well")
+        return self
+
+    def samples(self) -> Sequence[str]:
+        return tuple(self._entries)
+
+    def digest(self) -> str:
+        told = [wording.INSTRUCTION, wording.CONSENT, [example(each, "put") for each in TASK_TYPES]]
+        games = [(entry.sample, entry.path, entry.digest) for entry in self._entries.values()]
+        shape = pydantic_core.to_json([_REVISION, self.profile, told, games])
+        return hashlib.blake2b(shape, digest_size=16).hexdigest()
+
+    async def play(self, sample: str, agent: Agent, seed: int = 0) -> Finish:
+        session = await asyncio.to_thread(self._session, self._entry(sample), agent)
+        finish = await session.play()
+        return finish.model_copy(update={"detail": {"game": self._entry(sample).path, **finish.detail}})
+
+    def reference(self, sample: str, seed: int = 0) -> Policy:
+        return policies.reference(self._plan(self._entry(sample)))
+
+    def naive(self, sample: str, seed: int = 0) -> Policy:
+        return policies.fetch
+
+    def random(self, sample: str, seed: int = 0) -> Policy:
+        return policies.chance(sample, seed)
+
+    def summarize(self, finishes: Sequence[Finish]) -> Summary:
+        return summarize(finishes, self._split.skipped)
+
+    @classmethod
+    def suited_parameters(cls) -> dict[str, JsonValue]:
+        return {"per_type": 1}
+
+    def comparable(self) -> str | None:
+        if self.data is None:
+            return "the games are Proctor's own, not the published ones"
+        if self.profile != "compat":
+            return f"the profile {self.profile!r} plays other than the published code; use compat"
+        return None
+
+    def _session(self, entry: Entry, agent: Agent) -> Session:
+        texts = dataset.texts(entry)
+        type_ = task_type(entry.folder)
+        return Session(Game(texts.pddl_domain, texts.grammar, texts.pddl_problem), type_, agent, self.profile)
+
+    def _plan(self, entry: Entry) -> Sequence[str]:
+        """Raises ValueError where a game brings no plan along and none is given."""
+        plan = dataset.texts(entry).walkthrough or self._plans.get(entry.path)
+        if not plan:
+            raise ValueError(f"{entry.path}: no plan is known; give `plans`, a JSON file from game paths to plans")
+        return plan
+
+    @cached_property
+    def _split(self) -> Split:
+        return dataset.load(self.data, self.split, self.per_type)
+
+    @cached_property
+    def _entries(self) -> Mapping[str, Entry]:
+        return {entry.sample: entry for entry in self._split.entries}
+
+    @cached_property
+    def _plans(self) -> Mapping[str, Sequence[str]]:
+        return {} if self.plans is None else dataset.plans(self.plans)
+
+    def _entry(self, sample: str) -> Entry:
+        if sample not in self._entries:
+            raise ValueError(f"no sample {sample!r}; ids look like {next(iter(self._entries))}")
+        return self._entries[sample]

@@ -1,0 +1,93 @@
+"""The built-in agents: one that knows the plan, one that looks for what the task names, one that draws lots."""
+
+import random
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from environments.alfworld import wording
+from environments.base import Policy
+from environments.types import Action, Message
+
+
+class View(NamedTuple):
+    """What an agent can see of its session."""
+
+    task: str
+    room: str
+    """The first observation."""
+    commands: Sequence[str]
+    """What is on offer now."""
+    done: Sequence[str]
+    """The agent's own actions so far."""
+
+
+def reference(plan: Sequence[str]) -> Policy:
+    """Does what the plan says, step by step."""
+
+    def policy(conversation: str, transcript: Sequence[Message]) -> Action:
+        return _action(plan[min(len(_view(transcript).done), len(plan) - 1)])
+
+    return policy
+
+
+def chance(sample: str, seed: int) -> Policy:
+    """Any command of the list."""
+
+    def policy(conversation: str, transcript: Sequence[Message]) -> Action:
+        view = _view(transcript)
+        return _action(random.Random(f"{sample} {seed} {len(view.done)}").choice(view.commands))
+
+    return policy
+
+
+def fetch(conversation: str, transcript: Sequence[Message]) -> Action:
+    """Goes from place to place, takes what the task names, and brings it where the task says; never treats it."""
+    view = _view(transcript)
+    words = set(re.findall(r"\w+", view.task))
+    held = sum(each.startswith("take ") for each in view.done) > sum(
+        each.startswith(("put ", "move ")) for each in view.done
+    )
+    return _action(_bring(view, words) if held else _seek(view, words))
+
+
+def _bring(view: View, words: set[str]) -> str:
+    for command in view.commands:
+        if command.startswith(("put ", "move ")) and command.split()[-2] in words:
+            return command
+    return _open(view) or _go(view, [place for place in _places(view) if place.split()[0] in words])
+
+
+def _seek(view: View, words: set[str]) -> str:
+    for command in view.commands:
+        verb, *rest = command.split()
+        if verb == "take" and rest[0] in words and rest[-2] not in words:
+            return command
+    return _open(view) or _go(view, _places(view))
+
+
+def _open(view: View) -> str | None:
+    return next((each for each in view.commands if each.startswith("open ") and each not in view.done), None)
+
+
+def _go(view: View, places: Sequence[str]) -> str:
+    """To the place on offer where it has been least."""
+    ways = [f"go to {place}" for place in places if f"go to {place}" in view.commands]
+    return min(ways, key=view.done.count, default="look")
+
+
+def _places(view: View) -> list[str]:
+    found = re.search(r"you see (.*)\.", view.room)
+    return re.findall(r"\ba (\w+ \d+)", found[1]) if found else []
+
+
+def _view(transcript: Sequence[Message]) -> View:
+    start = max(at for at, each in enumerate(transcript) if each.content.startswith(wording.TASK))
+    room = transcript[start].content
+    replies = [each.content for each in transcript[start:] if each.role == "assistant"]
+    done = [reply.partition("ACTION: ")[2] for reply in replies]
+    return View(wording.task_of(room), room, wording.listed(transcript[-1].content), done)
+
+
+def _action(command: str) -> Action:
+    return Action(content=f"ACTION: {command}")

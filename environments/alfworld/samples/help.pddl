@@ -1,0 +1,6 @@
+
+    (:action help
+        :parameters (?a - agent)
+        :precondition ()
+        :effect (checked ?a)
+    )

@@ -1,0 +1,124 @@
+"""One session: up to 35 replies, each carried out by the engine."""
+
+from typing import NamedTuple
+
+from pydantic import JsonValue
+
+from environments.alfworld import wording
+from environments.alfworld.examples import example
+from environments.alfworld.game import Game
+from environments.alfworld.reply import Chosen, Profile, action_of, choose
+from environments.alfworld.task_types import TaskType
+from environments.alfworld.world import REFUSED, World
+from environments.base import Agent, AgentStopped
+from environments.types import Finish, FinishReason, Message, Observation
+
+ROUNDS = 35
+REPEATS = 3
+"""This many equal replies in a row end a session."""
+FIRST_REPEAT = 4
+"""The first step after which that rule holds."""
+UPSTREAM_STATUS = {
+    FinishReason.COMPLETED: "completed",
+    FinishReason.TURN_LIMIT: "task limit reached",
+    FinishReason.INVALID_FORMAT: "agent invalid action",
+    FinishReason.INVALID_ACTION: "agent invalid action",
+    FinishReason.CONTEXT_LIMIT: "agent context limit",
+}
+"""What the published code calls each end (AgentBench v0.2)."""
+
+
+class Step(NamedTuple):
+    """One reply that held an action, and what became of it."""
+
+    reply: str
+    action: str
+    chosen: Chosen
+    refused: bool
+
+
+class Session:
+    """One game and the agent that plays it."""
+
+    def __init__(self, game: Game, type_: TaskType, agent: Agent, profile: Profile) -> None:
+        self._world = World(game)
+        self._format = game.grammar.format
+        self._agent = agent
+        self._profile = profile
+        self._type: TaskType = type_
+        self._steps: list[Step] = []
+        self._history = [
+            Message(role="user", content=wording.INSTRUCTION),
+            Message(role="assistant", content=wording.CONSENT),
+            *example(type_, self._format),
+        ]
+
+    async def play(self) -> Finish:
+        """How it ended. Raises AgentUnavailable."""
+        said = wording.TASK + wording.opening(self._world.intro)
+        for _ in range(ROUNDS):
+            try:
+                reply = await self._ask(said)
+            except AgentStopped as stopped:
+                return self._finish(stopped.reason)
+            action = action_of(reply, self._profile)
+            if not action:
+                return self._finish(FinishReason.INVALID_FORMAT if action is None else FinishReason.INVALID_ACTION)
+            said = wording.observed(self._carry_out(reply, action))
+            ended = self._ended()
+            if ended is not None:
+                return self._finish(ended)
+        return self._finish(FinishReason.TURN_LIMIT)
+
+    async def _ask(self, said: str) -> str:
+        """The reply to an observation with its list; the list before it goes from the history, which is told anew."""
+        last = max((at for at, each in enumerate(self._history) if each.role == "user"), default=0)
+        self._history[last] = Message(role="user", content=wording.without_list(self._history[last].content))
+        self._history.append(Message(role="user", content=wording.with_list(said, self._world.admissible())))
+        action = await self._agent.act(Observation(messages=tuple(self._history), fresh=True))
+        self._history.append(Message(role="assistant", content=action.content))
+        return action.content
+
+    def _carry_out(self, reply: str, action: str) -> str:
+        chosen = choose(action, self._world.admissible(), self._profile)
+        answer = self._world.step(chosen.command)
+        self._steps.append(Step(reply, action, chosen, answer == REFUSED))
+        return answer
+
+    def _ended(self) -> FinishReason | None:
+        """In `compat` three equal replies end a session even with the step that wins it, as published."""
+        won = FinishReason.COMPLETED if self._world.won else None
+        repeated = FinishReason.INVALID_ACTION if self._repeated() else None
+        return (repeated or won) if self._profile == "compat" else (won or repeated)
+
+    def _repeated(self) -> bool:
+        """In `strict` only refused replies count."""
+        last = self._steps[-REPEATS:]
+        if len(self._steps) < FIRST_REPEAT or len({step.reply for step in last}) > 1:
+            return False
+        return self._profile == "compat" or all(step.refused for step in last)
+
+    def _finish(self, reason: FinishReason) -> Finish:
+        refused = sum(step.refused for step in self._steps)
+        below = sum(step.chosen.similarity < 1 for step in self._steps)
+        steps: list[JsonValue] = [
+            {"action": step.action, "executed": step.chosen.command, "similarity": step.chosen.similarity}
+            for step in self._steps
+        ]
+        return Finish(
+            reason=reason,
+            score=float(reason is FinishReason.COMPLETED),
+            metrics={
+                "steps": float(len(self._steps)),
+                "matched": float(below - refused),
+                "refused": float(refused),
+                "below_1": float(below),
+            },
+            detail={
+                "task_type": self._type,
+                "format": self._format,
+                "profile": self._profile,
+                "upstream_status": UPSTREAM_STATUS[reason],
+                "steps": steps,
+            },
+        )

@@ -1,0 +1,65 @@
+"""The texts of a game in the published format (`game.tw-pddl`), and how our own games are put together from parts."""
+
+from functools import cache
+from pathlib import Path
+
+from pydantic import ConfigDict, Field
+
+from environments.alfworld.grammar import Format
+from environments.types import Value
+
+SAMPLES = Path(__file__).with_name("samples")
+
+
+class GameTexts(Value):
+    """The content of a game file, key by key."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    pddl_domain: str = Field(min_length=1)
+    grammar: str = Field(min_length=1)
+    pddl_problem: str = Field(min_length=1)
+    solvable: bool = False
+    walkthrough: tuple[str, ...] | None = None
+    """A plan that wins; files of ALFWorld before 0.4 have none."""
+
+
+class OwnGame(Value):
+    """What is special to one of our own games; all share one domain and one grammar."""
+
+    path: str
+    """As a game's path in the published data: task folder, trial, `game.tw-pddl`."""
+    format: Format
+    task: str
+    """The sentence that says what to do."""
+    problem: str
+    plan: tuple[str, ...]
+    """Commands that win."""
+
+    def texts(self) -> GameTexts:
+        """The game as a self-contained file has it."""
+        return GameTexts(
+            pddl_domain=own_domain(self.format),
+            grammar=own_grammar(self.format).replace("@TASK@", self.task),
+            pddl_problem=self.problem,
+            solvable=True,
+            walkthrough=self.plan,
+        )
+
+
+@cache
+def own_domain(format: Format) -> str:
+    """The domain of our own games; those of the new format have `help`."""
+    return _read("domain.pddl").replace("@HELP@", _read("help.pddl") if format == "move" else "")
+
+
+@cache
+def own_grammar(format: Format) -> str:
+    """The grammar of our own games, with @TASK@ for the task."""
+    put, to, place = ("move", "to", "r") if format == "move" else ("put", "in/on", "lend")
+    text = _read("grammar.twl2").replace("@PUT@", put).replace("@TO@", to).replace("@PLACE@", place)
+    return text + (_read("help.twl2") if format == "move" else "")
+
+
+def _read(name: str) -> str:
+    return (SAMPLES / name).read_text(encoding="utf-8")
