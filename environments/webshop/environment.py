@@ -4,7 +4,7 @@ import asyncio
 import functools
 import hashlib
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, closing
+from contextlib import ExitStack, asynccontextmanager, closing
 from functools import cached_property
 from pathlib import Path
 from typing import ClassVar
@@ -60,16 +60,16 @@ class WebShop(Environment):
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:
-        try:
-            opening = shop.opened(await asyncio.to_thread(lambda: self._folder), self.candidates)
-            self._shop = opening.__enter__()
-        except ValueError as error:
-            raise EnvironmentFault(str(error)) from error
-        try:
-            yield
-        finally:
-            self._shop = None
-            opening.__exit__(None, None, None)
+        with ExitStack() as stack:
+            try:
+                folder = await asyncio.to_thread(lambda: self._folder)
+                self._shop = stack.enter_context(shop.opened(folder, self.candidates))
+            except ValueError as error:
+                raise EnvironmentFault(str(error)) from error
+            try:
+                yield
+            finally:
+                self._shop = None
 
     async def play(self, sample: str, agent: Agent, seed: int = 0) -> Finish:
         index = self._index(sample)

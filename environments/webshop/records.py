@@ -79,7 +79,8 @@ class Importer:
 
     def _options(self, written: object) -> dict[str, tuple[str, ...]]:
         if not isinstance(written, Mapping):
-            self.problems["options unreadable"] += bool(written)
+            if written:
+                self.problems["options unreadable"] += 1
             return {}
         options = {}
         for name, values in written.items():
@@ -101,7 +102,8 @@ class Importer:
     def _image(self, images: object) -> str:
         if isinstance(images, list) and all(isinstance(image, str) for image in images):
             return text(images[0]) if images else ""
-        self.problems["images unreadable"] += bool(images)
+        if images:
+            self.problems["images unreadable"] += 1
         return ""
 
 
