@@ -2,15 +2,17 @@
 
 import asyncio
 import json
+import sqlite3
 from collections.abc import AsyncIterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from environments.base import Agent, ContextLimitExceeded, EnvironmentFault, PolicyAgent, play_to_finish
 from environments.types import Action, Finish, FinishReason, Observation
-from environments.webshop import policies
-from environments.webshop.catalogue import make
+from environments.webshop import generate, policies
+from environments.webshop.catalogue import DATABASE, make
 from environments.webshop.environment import WebShop
 from environments.webshop.nouns import extractor
 from environments.webshop.published import files_in
@@ -167,3 +169,22 @@ async def test_strict_clicks_values_with_brackets_and_shared_ones(tmp_path: Path
     assert rewards["strict"].score == 1.0
     assert rewards["compat"].detail["chosen"] == {}
     assert rewards["compat"].metrics["noop_actions"] == 2
+
+
+@pytest.mark.parametrize(
+    ("sql", "reason"),
+    [("delete from products", FinishReason.CONTEXT_LIMIT), ("drop table products", FinishReason.TASK_ERROR)],
+)
+async def test_missing_products_are_counted_and_a_broken_database_is_a_fault(
+    tmp_path: Path, sql: str, reason: FinishReason
+) -> None:
+    generate.write(tmp_path / "files", 20, 1)
+    make(files_in(tmp_path / "files"), tmp_path / "made", extractor("lexical"))
+    with closing(sqlite3.connect(tmp_path / "made" / DATABASE)) as connection:
+        connection.execute(sql)
+        connection.commit()
+    environment = WebShop(data=tmp_path / "made")
+    async with environment.lifespan():
+        finish = await play_to_finish(environment, "goal-00000", Says("search[people praise it]"))
+    assert finish.reason is reason
+    assert reason.is_fault or finish.metrics["missing_products"] > 10
