@@ -81,6 +81,8 @@ class Stss(Environment):
     max_turns: ClassVar[int | None] = MAX_CALLS
 
     _scripts: dict[tuple[str, int], Script] = PrivateAttr(default_factory=dict)
+    _mended: dict[str, Task] = PrivateAttr(default_factory=dict)
+    """The tasks as `strict` plays them, by name; filled with `_tasks`."""
     _helpers: dict[str, Helper] = PrivateAttr(default_factory=dict)
     _floors: dict[tuple[str, int], float] = PrivateAttr(default_factory=dict)
 
@@ -93,10 +95,8 @@ class Stss(Environment):
         if self.level == "language":
             shape.append(list(self._scenarios.values()))
         town = self._data.town
-        return hashlib.blake2b(
-            pydantic_core.to_json([*shape, list(town.personas.values()), town.positions, town.world.objects]),
-            digest_size=16,
-        ).hexdigest()
+        shape += [list(town.personas.values()), town.positions, town.world.walls, town.world.objects]
+        return hashlib.blake2b(pydantic_core.to_json(shape), digest_size=16).hexdigest()
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:
@@ -117,7 +117,7 @@ class Stss(Environment):
 
     async def play(self, sample: str, agent: Agent, seed: int = 0) -> Finish:
         task = self.task(sample)
-        shown = self._mended(task) if self.profile == "strict" else task
+        shown = self._mended[task.env_name] if self.profile == "strict" else task
         performer = self._performer(shown, agent, self.calls)
         if self.planning == "tdp":
             await performer.think()
@@ -142,7 +142,7 @@ class Stss(Environment):
     async def _days(self, task: Task, performer: Performer, seed: int) -> Outcome:
         """The action level: two days, their scores, and the floor beside them."""
         chronicle = await self._live(task, performer, seed)
-        town, mended = self._data.town, self._mended(task)
+        town, mended = self._data.town, self._mended[task.env_name]
         metrics = session.measures(chronicle, mended, task, town.places)
         metrics["floor"] = await self._floor(task, seed)
         hits = [(name, index, hit.start, hit.end) for name, index, hit in scoring.reached(chronicle, mended)]
@@ -156,7 +156,7 @@ class Stss(Environment):
     async def _talks(self, task: Task, performer: Performer, seed: int) -> Outcome:
         """The language level: the task's scenarios."""
         judge = ModelJudge(self._helper("judge")) if self.judge is not None else SlotJudge(self._data.town.places)
-        scenarios, mended = self._scenarios[task.env_name], self._mended(task)
+        scenarios, mended = self._scenarios[task.env_name], self._mended[task.env_name]
         stage = language.Stage(self._data.town.personas, self._driver(task, seed), judge)
         results = await language.play(mended, scenarios, performer, stage)
         metrics = language.measures(results)
@@ -193,16 +193,16 @@ class Stss(Environment):
         key = (task.env_name, seed)
         if key not in self._floors:
             chronicle = await self._live(task, self._performer(task, Silent(), 0), seed)
-            measured = session.measures(chronicle, self._mended(task), task, self._data.town.places)
+            measured = session.measures(chronicle, self._mended[task.env_name], task, self._data.town.places)
             self._floors[key] = measured[self.profile]
         return self._floors[key]
 
     def reference(self, sample: str, seed: int = 0) -> Policy:
-        task = self._mended(self.task(sample))
+        task = self._mended[self.task(sample).env_name]
         return policies.ideal_inviter(task, self.script(sample, seed))
 
     def naive(self, sample: str, seed: int = 0) -> Policy:
-        task = self._mended(self.task(sample))
+        task = self._mended[self.task(sample).env_name]
         return policies.goal_repeater(task, public_places(self._data.town, task))
 
     def random(self, sample: str, seed: int = 0) -> Policy:
@@ -213,7 +213,7 @@ class Stss(Environment):
         """What scripted performers go by."""
         key = (sample, seed)
         if key not in self._scripts:
-            task = self._mended(self.task(sample))
+            task = self._mended[self.task(sample).env_name]
             made = script(self._data.town, task, self.sociability, _seed(task, seed))
             self._scripts[key] = made
         return self._scripts[key]
@@ -243,13 +243,16 @@ class Stss(Environment):
             for seed in range(self.templates)
         )
         tasks = {task.env_name: task for task in (made if self.templates else data.tasks)}
+        self._mended.update({name: repair(task, data.town).task for name, task in tasks.items()})
         if self.level == "action":
             return tasks
-        unknown = sorted(self._scenarios.keys() - tasks.keys())
-        if unknown:
-            raise ValueError(
-                f"{self._scenario_file}: task {unknown[0]!r} is not among the data; give the `data` of that run"
-            )
+        for name, scenarios in self._scenarios.items():
+            for scenario in scenarios:
+                if name not in tasks or {scenario.performer, scenario.partner} - {*tasks[name].all_chars}:
+                    raise ValueError(
+                        f"{self._scenario_file}: {scenario.id}: its task and people are not in the data; "
+                        "set `data` to that of the run it was made from"
+                    )
         return {name: task for name, task in tasks.items() if name in self._scenarios}
 
     @property
@@ -263,9 +266,6 @@ class Stss(Environment):
         for scenario in load(self._scenario_file):
             found[scenario.task].append(scenario)
         return dict(found)
-
-    def _mended(self, task: Task) -> Task:
-        return repair(task, self._data.town).task
 
 
 def _seed(task: Task, seed: int) -> str:

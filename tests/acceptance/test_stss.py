@@ -27,7 +27,7 @@ from environments.stss.schedule import Kind
 from environments.stss.templates import instantiate
 from environments.types import Action, Finish, FinishReason, Message, Observation
 from tests.e2e.proctor import TOKEN, begin, proctor, rows
-from tests.support import ROOT, SHARED_DATA
+from tests.support import SHARED_DATA
 
 STSS = SHARED_DATA / "stss"
 PolicyOf = Callable[[Stss, str], Policy]
@@ -35,10 +35,6 @@ PolicyOf = Callable[[Stss, str], Policy]
 
 def dev() -> Stss:
     return Stss(data=STSS)
-
-
-def mended(environment: Stss, sample: str) -> Task:
-    return repair(environment.task(sample), Data(environment.data or ROOT).town).task
 
 
 POLICIES: dict[str, PolicyOf] = {
