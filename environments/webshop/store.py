@@ -129,19 +129,15 @@ class Store:
             return dict(connection.execute(f"select position, tokens from products where position in ({chosen})"))
 
     def _read_meta(self) -> Meta:
+        fix = "make the catalogue anew with `proctor webshop index`"
         try:
             with self._connection() as connection:
                 written = json.loads(connection.execute("select meta from meta").fetchone()[0])
-        except (sqlite3.Error, TypeError, ValueError) as error:
-            raise ValueError(
-                f"{self._path}: no catalogue: {error}; make it anew with `proctor webshop index`"
-            ) from error
-        if written["format"] != FORMAT:
-            raise ValueError(
-                f"{self._path}: format {written['format']}, this version reads {FORMAT}; make the catalogue anew with "
-                "`proctor webshop index`"
-            )
-        return Meta.model_validate(written)
+            if written["format"] == FORMAT:
+                return Meta.model_validate(written)
+        except (sqlite3.Error, LookupError, TypeError, ValueError) as error:
+            raise ValueError(f"{self._path}: no catalogue: {error}; {fix}") from error
+        raise ValueError(f"{self._path}: format {written['format']}, this version reads {FORMAT}; {fix}")
 
     @contextmanager
     def _connection(self) -> Iterator[sqlite3.Connection]:

@@ -238,6 +238,7 @@ def test_a_missing_broken_or_foreign_catalogue_is_refused_with_the_command_that_
         ("format", "update meta set meta = json_set(meta, '$.format', 0)", "format 0"),
         ("counts", "update meta set meta = json_set(meta, '$.products', 6)", "index has 5 products, the database 6"),
         ("empty", "delete from meta", "no catalogue"),
+        ("foreign", "update meta set meta = '{}'", "no catalogue"),
     ):
         make(files, tmp_path / name, LEXICAL)
         with closing(sqlite3.connect(tmp_path / name / DATABASE)) as connection:
@@ -273,6 +274,13 @@ def test_an_invented_catalogue_follows_from_size_and_seed(tmp_path: Path) -> Non
     assert texts[0] == texts[1] != texts[2]
     with pytest.raises(ValueError, match="61 for 60 products"):
         generate.write(tmp_path / "many", 60, 61)
+
+
+def test_large_invented_catalogues_have_300_kinds_with_paths_of_up_to_five_steps() -> None:
+    kinds = generate._kinds(large=True)
+    assert len({kind.name for kind in kinds}) == 300
+    made = [generate.product(position, kinds, 10_000, seed=0).record for position in range(500)]
+    assert {str(record["product_category"]).count(" › ") + 1 for record in made} == {3, 4, 5}
 
 
 def test_an_invented_catalogue_has_what_a_real_one_has(tmp_path: Path) -> None:
