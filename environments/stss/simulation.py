@@ -25,6 +25,8 @@ ASKS = 2
 """How often a day the performer is asked whether to talk to one and the same person."""
 AT_HOME = (7 * 60, 23 * 60)
 """Wake and bed of a performer without a plan."""
+BREATH = 30
+"""Simulated minutes after which other sessions may run."""
 IDLE_TALK = ("Hello, nice weather today.", "It is. See you!")
 
 
@@ -72,10 +74,13 @@ class Simulation:
     async def run(self) -> Chronicle:
         """What happened. Raises AgentUnavailable and EnvironmentFault."""
         due = [(START, self._morning), (REVIEW, self._review), (DAY, self._midnight), (DAY + START, self._morning)]
+        breath = START
         await self._plan_all(START)
         while (now := min([at for at, _ in due] + [person.due for person in self._people.values()])) < END:
             if due and due[0][0] == now:
                 await due.pop(0)[1](now)
+            if now >= breath:
+                breath = now + BREATH
                 await asyncio.sleep(0)
             moved = [person for person in self._people.values() if person.due == now]
             for person in moved:
@@ -260,9 +265,11 @@ class Simulation:
         """A talk of two background characters, always by rules."""
         if not self._rules.gossips(one.name, other.name, day_of(now)):
             return
+        if not self._invited(one):
+            one, other = other, one
         lines = [Line(one.name, IDLE_TALK[0]), Line(other.name, IDLE_TALK[1])]
         promised: Sequence[Commitment] = ()
-        invited = [promise for promise in one.commitments if promise.with_whom == self._self.name]
+        invited = self._invited(one)
         if self._limits.pass_on and invited:
             opening = Line(one.name, f"{self._self.name} invites you to {told(invited)}.")
             context = self._context(other, now, [opening], one)
@@ -270,6 +277,10 @@ class Simulation:
             lines = [opening, Line(other.name, reply)]
             promised = await self._rules.after_conversation(context)
         self._conclude(one, other, lines, now, promised)
+
+    def _invited(self, person: Person) -> list[Commitment]:
+        """What somebody has promised the performer."""
+        return [promise for promise in person.commitments if promise.with_whom == self._self.name]
 
     def _context(self, person: Person, now: int, lines: Sequence[Line] = (), partner: Person | None = None) -> Context:
         return Context(

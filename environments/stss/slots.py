@@ -28,7 +28,7 @@ _RANGE = re.compile(r"^\s*(?:-|–|to|until|till)\s*$")
 _AFTERNOON = 8
 """`six o'clock` before this hour means the afternoon."""
 _INVITES = (
-    r"invit(?:e|ing) (?:you|everyone|everybody)(?: all)? (?:to|for)(?: come to| join(?: me (?:for|in|at))?| attend)?",
+    r"invit(?:es?|ing) (?:you|everyone|everybody)(?: all)? (?:to|for)(?: come to| join(?: me (?:for|in|at))?| attend)?",
     r"(?:invited|asked) (?:me|us)(?: (?:to|for))",
     r"join (?:me|us)(?: (?:for|in|at|to))?",
     r"(?:come|coming)(?: along)? (?:to|for)",
