@@ -82,7 +82,7 @@ def load(data: Path | None, split: Path | None, per_type: int | None) -> Split:
 def texts(entry: Entry) -> GameTexts:
     """The content of a game. Raises GameError naming the file and what is wrong."""
     if entry.file is None:
-        return next(game.texts() for game in own_games() if game.path == entry.path)
+        return own_game(entry.path).texts()
     return read(entry.file)
 
 
@@ -107,6 +107,11 @@ def plans(path: Path) -> Mapping[str, Sequence[str]]:
 def own_games() -> Sequence[OwnGame]:
     """The games that ship with Proctor, made by `proctor alfworld generate`."""
     return _PACK.validate_json(lzma.decompress(PACK.read_bytes()))
+
+
+def own_game(path: str) -> OwnGame:
+    """The game of our own that has this path."""
+    return next(game for game in own_games() if game.path == path)
 
 
 def pack(games: Sequence[OwnGame]) -> bytes:
@@ -134,7 +139,7 @@ def _entry(sample: str, path: str, file: Path | None) -> Entry | None:
     if any(word in path for word in _UNSUPPORTED):
         return None
     try:
-        content = path.encode() if file is None else file.read_bytes()
+        content = own_game(path).model_dump_json().encode() if file is None else file.read_bytes()
     except OSError:
         content = b""
     if file is not None and content and not _solvable(content):

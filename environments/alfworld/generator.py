@@ -14,6 +14,8 @@ from environments.alfworld.texts import OwnGame
 from environments.alfworld.world import World
 
 LONGEST_PLAN = 9
+SIZES = range(15, 61)
+"""Objects in a room."""
 Verb = Literal["clean", "heat", "cool"]
 
 
@@ -94,7 +96,7 @@ def make(type_: TaskType, format: Format, index: int, seed: int) -> OwnGame:
     while True:
         room = chance.choice(KINDS[type_].rooms)
         house = furnish(room, chance, lamp=type_ == "look_at_obj")
-        goal = _goal(type_, house, chance)
+        goal = _goal(type_, house, chance) if len(house.objects) + len(house.fixtures) in SIZES else None
         if goal is None:
             continue
         folder = f"{KINDS[type_].folder}-{goal.objects[0].type}-None-{goal.target.type}"

@@ -8,8 +8,8 @@ from environments.alfworld.rooms import FIXTURES, LAMP, OBJECTS, RECEPTACLES, RO
 
 SHARED_PLACE = 0.2
 """Part of the receptacles that stand where the one before stands."""
-IN_TWO = 0.04
-"""Part of the objects that are in two receptacles of one place at once, as some of ALFWorld's are."""
+IN_TWO = 0.1
+"""Part of the objects beside another receptacle that are in both at once, as some of ALFWorld's are."""
 AGENT = "agent1"
 
 
@@ -81,7 +81,7 @@ def _add_object(
     house.objects.append(item)
     house.inside.append((item, receptacle))
     beside = [each for each in fitting if each.place == receptacle.place and each is not receptacle]
-    if beside and chance.random() < IN_TWO * len(fitting):
+    if beside and chance.random() < IN_TWO:
         house.inside.append((item, chance.choice(beside)))
 
 

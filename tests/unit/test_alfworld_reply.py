@@ -1,0 +1,54 @@
+"""What of a reply is its action, and what is carried out for it."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from environments.alfworld.reply import MAX_ACTION, Profile, action_of, choose
+
+LIST = ["go to desk 1", "look", "open drawer 1"]
+
+
+@pytest.mark.parametrize(
+    ("reply", "action"),
+    [
+        ("THOUGHT: hm.\nACTION: go to desk 1", "go to desk 1"),
+        ("ACTION: Go To Desk 1 \r\nmore", "go to desk 1"),
+        ("ACTION: look ACTION: open drawer 1\nACTION: go", "look action: open drawer 1"),
+        ("ACTION: one\nACTION: two", "one"),
+        ("ACTION:", ""),
+        ("ACTION:\n go to desk 1", ""),
+        ("go to desk 1", None),
+        ("", None),
+        ("ACTION: a\0b", "a\\0b"),
+        ("ACTION: 去 \ud800", "去 ?"),
+    ],
+)
+def test_the_action_is_the_rest_of_the_line_behind_the_first_mark(reply: str, action: str | None) -> None:
+    assert action_of(reply, "compat") == action
+    assert action_of(reply, "strict") == action
+
+
+def test_a_mark_in_other_letters_counts_in_strict_only() -> None:
+    assert action_of("Action: go to desk 1", "compat") is None
+    assert action_of("Action: go to desk 1", "strict") == "go to desk 1"
+
+
+def test_a_long_action_is_cut() -> None:
+    assert action_of("ACTION: " + "x" * 1_000_000, "compat") == "x" * MAX_ACTION
+
+
+@given(st.text(), st.sampled_from(["compat", "strict"]))
+def test_any_reply_is_read(reply: str, profile: Profile) -> None:
+    action = action_of(f"ACTION: {reply}", profile)
+    assert action is not None
+    choose(action, LIST, profile)
+
+
+def test_a_command_of_the_list_is_carried_out_and_one_that_resembles_it_in_compat() -> None:
+    assert choose("look", LIST, "compat") == choose("look", LIST, "strict")
+    near = choose("go to desk 1.", LIST, "compat")
+    assert near.command == "go to desk 1"
+    assert 0.01 < near.similarity < 1
+    assert choose("go to desk 1.", LIST, "strict").model_dump() == {"command": "go to desk 1.", "similarity": 0.0}
+    assert choose("xyzzy", LIST, "compat").model_dump() == {"command": "xyzzy", "similarity": 0.0}
