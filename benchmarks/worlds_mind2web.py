@@ -68,7 +68,7 @@ def prompts(contest: Contest, rounds: int) -> None:
     """Prune, render and put so many questions, as a tournament does."""
     line = sorted(contest.ranks, key=contest.ranks.__getitem__)
     for number in range(rounds):
-        contest.messages(contest.render(line[5 * (number % 2) : 5 * (number % 2) + 5]), "cot")
+        contest.asked(contest.render(line[5 * (number % 2) : 5 * (number % 2) + 5]))
 
 
 def cpu_ms(work: Callable[[], object], repeats: int) -> float:

@@ -8,7 +8,6 @@ from typing import Literal
 from environments.mind2web import bm25, prompt
 from environments.mind2web.markup import Rendered, render
 from environments.mind2web.page import nodes_by_id, parse
-from environments.mind2web.prompt import Prompt
 from environments.mind2web.pruning import prune
 from environments.mind2web.records import Step
 from environments.types import Message
@@ -59,9 +58,9 @@ class Contest:
         """The page around a group of candidates."""
         return render(prune(self._page, {name: self._nodes[name] for name in group}))
 
-    def messages(self, page: Rendered, style: Prompt) -> tuple[Message, ...]:
+    def asked(self, page: Rendered) -> Message:
         """What is asked about a page."""
-        return prompt.messages(page, self.step.task, self.step.previous, style)
+        return prompt.asked(page, self.step.task, self.step.previous)
 
     def _ranks(self) -> dict[str, int]:
         """As the score file has them, candidates that it lacks after all others; else by words."""

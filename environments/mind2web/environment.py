@@ -12,14 +12,15 @@ from pydantic import Field, JsonValue, model_validator
 
 from environments.base import Agent, Environment, EnvironmentFault, Policy
 from environments.mind2web import dataset, files, policies, prompt, session
+from environments.mind2web import examples as solved
 from environments.mind2web.contest import Contest, Ranker
 from environments.mind2web.dataset import Dataset
+from environments.mind2web.examples import Prompt
 from environments.mind2web.markup import Rendered
 from environments.mind2web.policies import Chooser
-from environments.mind2web.prompt import Prompt
 from environments.mind2web.summary import summarize
 from environments.mind2web.tournament import Profile
-from environments.types import Finish, Summary
+from environments.types import Finish, Message, Summary
 
 SAMPLES = Path(__file__).with_name("samples")
 OWN_SPLIT = "own"
@@ -46,7 +47,9 @@ class Mind2Web(Environment):
     profile: Profile = "compat"
     """`compat` plays as the published code does; `strict` also asks about a last candidate alone."""
     prompt: Prompt = "cot"
-    """The solved examples have thoughts (`cot`), or not (`plain`)."""
+    """Our own solved examples have thoughts (`cot`), or not (`plain`); those of a file are as they stand there."""
+    examples: Path | None = None
+    """AgentBench's llm_prompt_cot.json or llm_prompt.json, or a file like them; None for our own solved examples."""
     shuffle_seed: int = 123
     """Of the order in which the candidates line up, with the step's task and action."""
     steps: int | None = Field(default=None, ge=1)
@@ -63,24 +66,27 @@ class Mind2Web(Environment):
             raise ValueError("data: the shipped tasks have one split, with scores of their own; give `data` as well")
         if self.ranker == "scores" and self.data is not None and self.scores is None:
             raise ValueError("scores: the ranker `scores` needs a score file; give one, or set ranker: bm25")
+        if self.examples is not None and self.prompt != "cot":
+            raise ValueError("prompt: chooses among our own examples; for a file without thoughts, leave it out")
         return self
 
     def samples(self) -> Sequence[str]:
+        _ = self._examples  # a broken file is refused now, before anything is played
         number = self._dataset.head.steps
         return tuple(map(self._dataset.sample, range(min(number, self.steps or number))))
 
     def digest(self) -> str:
-        shape = self.model_dump(mode="json", exclude={"data", "scores", "cache"})
-        told = [prompt.question(Rendered("", ()), "", ()), *prompt.examples(self.prompt)]
+        shape = self.model_dump(mode="json", exclude={"data", "scores", "examples", "cache"})
+        told = [*self._examples, prompt.asked(Rendered("", ()), "", ())]
         content = pydantic_core.to_json([_REVISION, shape, self._ranker, self._dataset.head.digest, told])
         return hashlib.blake2b(content, digest_size=16).hexdigest()
 
     async def play(self, sample: str, agent: Agent, seed: int = 0) -> Finish:
         try:
-            contest = await asyncio.to_thread(self.contest, sample)
+            contest, examples = await asyncio.to_thread(lambda: (self.contest(sample), self._examples))
         except (OSError, ValueError) as error:
             raise EnvironmentFault(str(error)) from error
-        return await session.play(contest, agent, self.profile, self.prompt)
+        return await session.play(contest, agent, self.profile, examples)
 
     def contest(self, sample: str) -> Contest:
         """A step, ready to be played. Raises ValueError where it is broken, OSError where it can't be read."""
@@ -88,7 +94,7 @@ class Mind2Web(Environment):
 
     def rehearsed(self, sample: str, chooser: Chooser) -> Policy:
         """A policy that knows the step's data."""
-        return policies.rehearsed(lambda: self.contest(sample), chooser, self.profile, self.prompt)
+        return policies.rehearsed(lambda: self.contest(sample), chooser, self.profile)
 
     def reference(self, sample: str, seed: int = 0) -> Policy:
         return self.rehearsed(sample, policies.gold)
@@ -111,8 +117,16 @@ class Mind2Web(Environment):
             return "the tasks, pages and scores are Proctor's own, not Mind2Web's"
         if self._ranker == "bm25":
             return "the candidates are ranked by words; published scores rest on those of a trained ranker"
+        if unranked := self._dataset.head.unranked:
+            return (
+                f"{unranked} of {self._dataset.head.steps} steps lack scores, so their candidates are ranked by words"
+            )
         if self.profile != "compat":
             return f"the profile {self.profile!r} asks more than the published code; use compat"
+        if self.examples is None:
+            return "the solved examples are Proctor's own; give AgentBench's llm_prompt_cot.json as `examples`"
+        if solved.fingerprint(self._examples) not in solved.PUBLISHED:
+            return f"{self.examples}: other solved examples than AgentBench's; give its llm_prompt_cot.json"
         return None
 
     @property
@@ -122,6 +136,10 @@ class Mind2Web(Environment):
     @property
     def _scores(self) -> Path | None:
         return OWN_SCORES if self.data is None else self.scores
+
+    @cached_property
+    def _examples(self) -> tuple[Message, ...]:
+        return solved.own(self.prompt) if self.examples is None else solved.read(self.examples)
 
     @cached_property
     def _dataset(self) -> Dataset:

@@ -11,7 +11,7 @@ from environments.base import Policy
 from environments.mind2web.bm25 import words
 from environments.mind2web.contest import Contest
 from environments.mind2web.markup import Choice
-from environments.mind2web.prompt import LETTERS, NONE, Prompt
+from environments.mind2web.prompt import LETTERS, NONE
 from environments.mind2web.reply import write
 from environments.mind2web.session import choice_of
 from environments.mind2web.tournament import Prediction, Profile, Tournament
@@ -79,7 +79,7 @@ def chance(sample: str, seed: int) -> Policy:
     return act
 
 
-def rehearsed(open_contest: Callable[[], Contest], chooser: Chooser, profile: Profile, style: Prompt) -> Policy:
+def rehearsed(open_contest: Callable[[], Contest], chooser: Chooser, profile: Profile) -> Policy:
     """Plays the step through in private when it is first asked, and then says the same again.
 
     To a question that did not come up then (another agent played before), it answers A.
@@ -92,7 +92,7 @@ def rehearsed(open_contest: Callable[[], Contest], chooser: Chooser, profile: Pr
         while group := tournament.group():
             page = contest.render(group)
             reply = chooser(contest, page.choices)
-            known[_digest(contest.messages(page, style)[-1])] = reply
+            known[_digest(contest.asked(page))] = reply
             if chosen := choice_of(reply.removeprefix("Answer: ")[0], page.choices):
                 tournament.choose(Prediction(chosen.id))
         return known

@@ -9,11 +9,11 @@ from pydantic import JsonValue
 from environments.base import Agent, AgentStopped
 from environments.mind2web.contest import Contest
 from environments.mind2web.markup import Choice
-from environments.mind2web.prompt import LETTERS, Prompt
+from environments.mind2web.prompt import LETTERS
 from environments.mind2web.reply import Reply, read
 from environments.mind2web.scoring import score
 from environments.mind2web.tournament import Prediction, Profile, Tournament
-from environments.types import Finish, FinishReason, Observation
+from environments.types import Finish, FinishReason, Message, Observation
 
 UPSTREAM = {
     FinishReason.COMPLETED: "completed",
@@ -34,10 +34,10 @@ class _End(NamedTuple):
     flag: str | None = None
 
 
-async def play(contest: Contest, agent: Agent, profile: Profile, style: Prompt) -> Finish:
-    """Asks about group after group, each question a dialogue of its own, and scores the outcome.
+async def play(contest: Contest, agent: Agent, profile: Profile, examples: Sequence[Message]) -> Finish:
+    """Asks about group after group, each question a dialogue of its own that begins with the solved examples.
 
-    Lets AgentUnavailable pass.
+    Scores the outcome. Lets AgentUnavailable pass.
     """
     replies = list[Reply]()
     if not contest.positives:
@@ -45,7 +45,7 @@ async def play(contest: Contest, agent: Agent, profile: Profile, style: Prompt) 
     tournament = Tournament(contest.line(), profile)
     while group := tournament.group():
         page = await asyncio.to_thread(contest.render, group)
-        messages = contest.messages(page, style)
+        messages = (*examples, contest.asked(page))
         try:
             action = await agent.act(Observation(messages=messages, fresh=True))
         except AgentStopped as stopped:

@@ -201,18 +201,24 @@ def test_a_broken_score_file_is_refused_with_its_line(tmp_path: Path, line: str)
         Mind2Web(data=path, scores=tmp_path / "scores.jsonl", cache=tmp_path).samples()
 
 
-def test_scores_of_published_kind_are_comparable_and_nothing_else_is(tmp_path: Path) -> None:
-    path = write(tmp_path / "mine.json", task("t", action("a")))
+def test_what_keeps_scores_from_being_comparable_is_said(tmp_path: Path) -> None:
+    path = write(tmp_path / "mine.json", task("t", action("a")), task("u", action("a")))
     scores = tmp_path / "scores.jsonl"
-    scores.write_text(json.dumps({"key": "t_a", "scores": {}, "ranks": {}}) + "\n")
+    scores.write_text(json.dumps({"key": "t_a", "scores": {}, "ranks": {"2": 0}}) + "\n")
     fields: Record = {"data": path, "cache": tmp_path, "scores": scores}
-    assert Mind2Web.model_validate(fields).comparable() is None
-    others: list[Record] = [fields | {"ranker": "bm25"}, fields | {"profile": "strict"}, {}]
-    assert all(Mind2Web.model_validate(each).comparable() for each in others)
+    reasons = [
+        str(Mind2Web.model_validate(each).comparable())
+        for each in (fields | {"ranker": "bm25"}, fields | {"profile": "strict"}, fields, {})
+    ]
+    told = ("ranked by words", "1 of 2 steps", "1 of 2 steps", "Proctor's own, not Mind2Web's")
+    assert all(part in reason for part, reason in zip(told, reasons, strict=True)), reasons
     own = write(tmp_path / "own.json", task("t", action("a"), source="proctor"))
-    told = Mind2Web(data=own, scores=scores, cache=tmp_path)
-    assert "Proctor's own" in str(told.comparable())
-    assert any("compare with no Mind2Web score" in note for note in told.summarize([]).notes)
+    environment = Mind2Web(data=own, scores=scores, cache=tmp_path)
+    assert "Proctor's own" in str(environment.comparable())
+    assert any("compare with no Mind2Web score" in note for note in environment.summarize([]).notes)
+    whole = Mind2Web(data=write(tmp_path / "t.json", task("t", action("a"))), scores=scores, cache=tmp_path)
+    assert "solved examples" in str(whole.comparable())
+    assert "'strict' asks more" in str(whole.model_copy(update={"profile": "strict"}).comparable())
 
 
 def test_packed_files_are_read_like_plain_ones(tmp_path: Path) -> None:

@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from environments.mind2web import policies
+from environments.mind2web import policies, prompt
 from environments.mind2web.converter import convert
 from environments.mind2web.markup import Choice, Rendered
-from environments.mind2web.prompt import messages
 from environments.mind2web.reply import read, write
 from environments.mind2web.tournament import GROUP, Prediction, Profile, Tournament
 from environments.types import Message
@@ -47,7 +46,7 @@ def asked(task: str, *labels: str, previous: tuple[str, ...] = ()) -> tuple[Mess
     page = Rendered(
         "<html> A. None of the above\n</html>", tuple(Choice(str(at), label) for at, label in enumerate(labels))
     )
-    return messages(page, task, previous, "cot")
+    return (prompt.asked(page, task, previous),)
 
 
 def test_naive_takes_the_words_of_the_task_that_are_still_open() -> None:
