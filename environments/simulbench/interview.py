@@ -11,6 +11,8 @@ from environments.types import Message, Observation
 TRIES: dict[Profile, int] = {"strict": 3, "compat": 20}
 """Answers asked for before a judge or author counts as unreadable."""
 USER_TRIES = 5
+MAX_ANSWER_CHARS = 100_000
+"""A longer answer is none: some 25 times what a judge is allowed as published."""
 Meaning = TypeVar("Meaning")
 
 
@@ -21,7 +23,7 @@ class Unparsed(Exception):
         super().__init__(f"{who}_unparsed: {problem}")
         self.cause = f"{who}_unparsed"
         self.problem = problem
-        self.text = text
+        self.text = text[:MAX_ANSWER_CHARS]
 
 
 class Question(NamedTuple, Generic[Meaning]):
@@ -52,8 +54,14 @@ async def interview(agent: Agent, question: Question[Meaning], conversation: str
         action = await agent.act(Observation(messages=(message,), conversation=conversation, fresh=tried == 0))
         text = action.content
         try:
-            return Answer(question.read(text), text, tried + 1)
+            return Answer(question.read(_bounded(text)), text, tried + 1)
         except Unreadable as unreadable:
             problem = str(unreadable)
             said = prompts.reminder(question.reminder, problem)
     raise Unparsed(question.who, problem, text)
+
+
+def _bounded(text: str) -> str:
+    if len(text) > MAX_ANSWER_CHARS:
+        raise Unreadable(f"the answer has more than {MAX_ANSWER_CHARS} characters")
+    return text

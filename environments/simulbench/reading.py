@@ -1,6 +1,7 @@
 """What judges, users and authors mean: their texts as numbers, verdicts, requests and tasks."""
 
 import json
+import math
 import re
 from typing import Literal, TypeVar
 
@@ -12,13 +13,14 @@ Profile = Literal["compat", "strict"]
 Verdict = Literal["A", "B", "C"]
 """Which of two responses is the better one; C is a tie."""
 MAX_REQUEST_CHARS = 8_000
+MAX_FENCES = 10
+"""So many are looked into for JSON."""
 
 _MARK = re.compile(r"\[\[([^\[\]]*)\]\]")
 _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 _SINGLE = re.compile(r"\brating\W{0,4}:\W{0,4}?\[([^\[\]]*)\]", re.IGNORECASE)
 _COMPAT_DOUBLE = re.compile(r"\[\[([0-9]+(?:\.[0-9]+)?)\]\]")
 _COMPAT_SINGLE = re.compile(r"\[([0-9]+)\]")
-_FENCE = re.compile(r"```[a-zA-Z]*\s*\n(.*?)```", re.DOTALL)
 Model = TypeVar("Model", bound=BaseModel)
 
 
@@ -36,7 +38,9 @@ def rating(text: str, profile: Profile) -> float:
         found = _COMPAT_DOUBLE.search(text) or _COMPAT_SINGLE.search(text)
         if found is None:
             raise Unreadable("no rating in double brackets")
-        return float(found[1])
+        if not math.isfinite(number := float(found[1])):
+            raise Unreadable("the rating is no number")
+        return number
     given = _MARK.findall(text) or _SINGLE.findall(text)
     return _within(given, 1, 10)
 
@@ -96,6 +100,8 @@ def asked(text: str) -> Asked:
         raise Unreadable("user.request holds no text")
     if len(request) > MAX_REQUEST_CHARS:
         raise Unreadable(f"user.request has more than {MAX_REQUEST_CHARS} characters")
+    if re.search(r"[\ud800-\udfff]", request):
+        raise Unreadable("user.request holds half a character")
     return Asked(strategy=_strategy(str(user.get("strategy", ""))), request=request.strip())
 
 
@@ -114,7 +120,7 @@ def _within(given: list[str], least: int, most: int) -> float:
         raise Unreadable("no number in double brackets")
     number = float(given[-1])
     if not least <= number <= most:
-        raise Unreadable(f"{given[-1].strip()} is not from {least} to {most}")
+        raise Unreadable(f"{given[-1].strip()[:20]} is not from {least} to {most}")
     return number
 
 
@@ -132,7 +138,8 @@ def _parsed(text: str, model: type[Model]) -> Model:
     brace = text.partition("{")
     between = (brace[1] + brace[2]).rpartition("}")
     error = "no JSON"
-    for candidate in (text, *_FENCE.findall(text), between[0] + between[1]):
+    fences = [fence.partition("\n")[2] for fence in text.split("```", 2 * MAX_FENCES)[1::2]]
+    for candidate in (text, *fences, between[0] + between[1]):
         try:
             return model.model_validate(json.loads(candidate, strict=False))
         except ValidationError as problem:

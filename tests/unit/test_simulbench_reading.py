@@ -1,6 +1,7 @@
 """What users, authors and extractors say, as requests, tasks and turns; whatever they say, nothing else is raised."""
 
 import json
+import math
 from collections.abc import Callable
 
 import pytest
@@ -59,11 +60,27 @@ def test_a_strategy_is_known_by_any_word_of_its_name(name: object, strategy: str
         ('{"user": {"request": 7}}', "user.request holds no text"),
         (json.dumps({"user": {"request": "x" * 8_001}}), "more than 8000 characters"),
         ('{"a":' * 100_000, "no JSON"),
+        ('{"user": {"request": "\\ud800"}}', "user.request holds half a character"),
     ],
 )
 def test_a_user_who_asks_nothing_is_unreadable(text: str, problem: str) -> None:
     with pytest.raises(Unreadable, match=problem):
         reading.asked(text)
+
+
+@pytest.mark.parametrize("fences", [reading.MAX_FENCES - 1, reading.MAX_FENCES])
+def test_only_the_first_fences_are_looked_into(fences: int) -> None:
+    text = "{ ```\n```" * fences + f"```json\n{json.dumps(USER)}\n``` }}"
+    if fences < reading.MAX_FENCES:
+        assert reading.asked(text).strategy == "harder"
+    else:
+        with pytest.raises(Unreadable):
+            reading.asked(text)
+
+
+def test_a_fence_that_is_never_closed_is_read_at_once() -> None:
+    with pytest.raises(Unreadable, match="no JSON"):
+        reading.asked("```" + "\n" * 1_000_000)
 
 
 @pytest.mark.parametrize(("text", "turn"), [("[[0]]", 0), ("First [[1]], no: [[ 4 ]]", 4), ("[[2.0]]", 2)])
@@ -89,9 +106,11 @@ def test_one_leading_and_one_trailing_quote_are_removed(said: str, text: str) ->
 @example("[[٣]]")
 @example("[[1e400]]")
 @example("NaN")
+@example("[[" + "9" * 400 + "]]")
+@example('{"user": {"request": "\\ud800"}}')
 def test_any_text_is_read_within_range_or_unreadable(text: str) -> None:
     assert readable(lambda: 1 <= reading.rating(text, "strict") <= 10)
-    assert readable(lambda: reading.rating(text, "compat") >= 0)
+    assert readable(lambda: 0 <= reading.rating(text, "compat") < math.inf)
     assert readable(lambda: reading.verdict(text, "strict") in "ABC")
     assert readable(lambda: reading.verdict(text, "compat") in "ABC")
     assert readable(lambda: 0 <= reading.turn(text, 4) <= 4)

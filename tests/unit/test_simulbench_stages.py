@@ -94,6 +94,13 @@ async def test_without_a_system_line_there_is_none() -> None:
     assert [message.role for message in agent.seen[0].messages] == ["user", "assistant", "user"]
 
 
+async def test_an_answer_too_long_to_be_one_is_unreadable_and_kept_in_part() -> None:
+    finish = await played(bench("extract"), Scripted("[[1]]" + "x" * 200_000))
+    assert (finish.reason, finish.detail["cause"]) == (FinishReason.TASK_ERROR, "judge_unparsed")
+    assert "100000 characters" in str(finish.detail["problem"])
+    assert len(str(finish.detail["text"])) == 100_000
+
+
 # live
 
 
