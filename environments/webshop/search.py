@@ -61,7 +61,7 @@ class Search:
 
     def _best(self, candidates: Sequence[Candidate], weights: Mapping[str, float]) -> Found:
         """The best candidates, batch by batch in the order of what they can score at most."""
-        tokens_in = re.compile(f" ({'|'.join(map(re.escape, weights))}) ").findall
+        tokens_in = re.compile(f" ({'|'.join(map(re.escape, weights))})(?= )").findall
         average = self._store.meta.average_length
         bounds = [each.score * bm25.most(each.length, average) for each in candidates]
         order = sorted(range(len(candidates)), key=bounds.__getitem__, reverse=True)

@@ -54,7 +54,7 @@ def add_product(connection: sqlite3.Connection, position: int, product: Product,
     """Put a product at a position, with the tokens of its document."""
     fields = product.model_dump(mode="json")
     cells = [json.dumps(fields[name], ensure_ascii=False) if name in _LISTS else fields[name] for name in _COLUMNS]
-    row = (position, "  ".join(["", *tokens, ""]), *cells)
+    row = (position, " ".join(["", *tokens, ""]), *cells)
     connection.execute(f"insert into products values ({', '.join('?' * len(row))})", row)
 
 
@@ -123,7 +123,7 @@ class Store:
         return Goal.model_validate_json(row[0])
 
     def documents(self, positions: Sequence[int]) -> dict[int, str]:
-        """The tokens of documents by position, each between two blanks at least; unknown ones are left out."""
+        """The tokens of documents by position, each between blanks; unknown ones are left out."""
         chosen = ", ".join(map(str, positions))
         with self._connection() as connection:
             return dict(connection.execute(f"select position, tokens from products where position in ({chosen})"))
