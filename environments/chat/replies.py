@@ -11,6 +11,7 @@ from pathlib import Path
 from weakref import WeakValueDictionary
 
 import pydantic_core
+from pydantic import ValidationError
 
 from environments.base import EnvironmentFault
 from environments.chat.model import Completion
@@ -50,20 +51,21 @@ class Replies:
             self.folder.mkdir(parents=True, exist_ok=True)
             tempfile.TemporaryFile(dir=self.folder).close()
         except OSError as error:
-            raise EnvironmentFault(
-                f"can't keep what models reply: {error}; set `cache` to another folder"
-            ) from error
+            raise EnvironmentFault(f"can't keep what models reply: {error}; set `cache` to another folder") from error
 
     def locked(self, key: str) -> asyncio.Lock:
         """Held while a reply is got or bought, so that sessions that ask the same at once buy it once."""
         return self._asking.setdefault(key, asyncio.Lock())
 
     def get(self, key: str) -> Reply | None:
-        """The reply kept under a key, or None."""
+        """The reply kept under a key, or None. Raises EnvironmentFault where its file is damaged."""
+        path = self._path(key)
         try:
-            return Reply.model_validate_json(self._path(key).read_bytes())
+            return Reply.model_validate_json(path.read_bytes())
         except FileNotFoundError:
             return None
+        except ValidationError as error:
+            raise EnvironmentFault(f"{path}: holds no reply; delete this file") from error
 
     def keep(self, key: str, reply: Reply) -> Reply:
         """The reply that holds for the key from now on: another's, where one was kept first."""

@@ -8,13 +8,12 @@ from pathlib import Path
 import httpx
 from pydantic import JsonValue
 
-from environments.base import Policy
 from environments.chat import Replies
 from environments.http import http_client
 from environments.simulbench import rules
 from environments.simulbench.helper import Desk, Helper, HelperConfig, RuleHelper
+from environments.simulbench.policies import always
 from environments.simulbench.records import Line, Script, Task
-from environments.types import Action
 
 JUDGE_DEFAULTS: dict[str, JsonValue] = {"temperature": 0, "max_tokens": 1024}
 USER_DEFAULTS: dict[str, JsonValue] = {"temperature": 1.2, "max_tokens": 300}
@@ -34,14 +33,14 @@ class Bench:
             return self._judge.helper()
         history = [line.message() for line in script.dialogue_history]
         rating = rules.rate(history, response, script.exchange)
-        return RuleHelper(_saying(f"Judged by rules, not by a model.\nRating: [[{rating:g}]]"))
+        return RuleHelper(always(f"Judged by rules, not by a model.\nRating: [[{rating:g}]]"))
 
     def user(self, task: Task, history: tuple[Line, ...], seed: int) -> Helper:
         """Who writes the next message of a dialogue; equal seeds get equal messages."""
         if self._user is not None:
             return self._user.helper(f"{task.id}:{seed}")
         strategy, request = rules.follow_up(task, len(history) // 2 + 1, seed)
-        return RuleHelper(_saying(json.dumps({"user": {"strategy": strategy, "request": request}})))
+        return RuleHelper(always(json.dumps({"user": {"strategy": strategy, "request": request}})))
 
 
 @asynccontextmanager
@@ -60,7 +59,3 @@ def _desk(role: str, config: HelperConfig | None, client: httpx.AsyncClient, rep
     if config is None:
         return None
     return Desk(role, config, JUDGE_DEFAULTS if role == "judge" else USER_DEFAULTS, client, replies)
-
-
-def _saying(text: str) -> Policy:
-    return lambda conversation, transcript: Action(content=text)

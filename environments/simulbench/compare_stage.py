@@ -6,13 +6,14 @@ from typing import Literal
 
 from pydantic import JsonValue
 
-from environments.base import Agent, AgentStopped, Policy
+from environments.base import Agent, Policy
 from environments.simulbench import loading, prompts, reading, rules, shipped
 from environments.simulbench.bench import Bench
 from environments.simulbench.interview import Answer, Question, interview
+from environments.simulbench.policies import always
 from environments.simulbench.reading import Verdict
 from environments.simulbench.records import Pair
-from environments.simulbench.stage import Records, Setting, always, described, unusable
+from environments.simulbench.stage import Records, Setting
 from environments.simulbench.summary import verdicts
 from environments.types import Action, Finish, FinishReason, Message, Summary
 
@@ -29,14 +30,15 @@ class CompareStage(Records[Pair]):
     def __init__(self, setting: Setting) -> None:
         super().__init__(setting, loading.load(setting.data, Pair) if setting.data else shipped.pairs())
 
+    def about(self, sample: str) -> dict[str, JsonValue]:
+        pair = self.record(sample)
+        models: dict[str, JsonValue] = {"reference": pair.model_a, "candidate": pair.model_b}
+        return {**super().about(sample), "place": pair.place, **models}
+
     async def play(self, sample: str, agent: Agent, seed: int, bench: Bench) -> Finish:
         pair, given, texts = self.record(sample), list[Outcome](), dict[str, JsonValue]()
-        detail = {**described(pair), "place": pair.place, "reference": pair.model_a, "candidate": pair.model_b}
         for order in self._orders(sample, seed):
-            try:
-                answer = await self._asked(agent, pair, order)
-            except AgentStopped as stopped:
-                return unusable(stopped, detail)
+            answer = await self._asked(agent, pair, order)
             given.append(_outcome(answer.meaning, order))
             texts[order] = answer.text
         outcome = given[0] if len(set(given)) == 1 else "tie"
@@ -44,7 +46,7 @@ class CompareStage(Records[Pair]):
             reason=FinishReason.COMPLETED,
             score={"win": 1.0, "tie": 0.5, "lose": 0.0}[outcome],
             metrics={name: float(name == outcome) for name in ("win", "tie", "lose")},
-            detail={**detail, "texts": texts},
+            detail={"texts": texts},
         )
 
     async def _asked(self, agent: Agent, pair: Pair, order: Order) -> Answer[Verdict]:

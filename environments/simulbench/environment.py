@@ -10,7 +10,7 @@ from typing import ClassVar, Literal
 import pydantic_core
 from pydantic import Field, PrivateAttr
 
-from environments.base import Agent, Environment, Policy
+from environments.base import Agent, AgentStopped, Environment, Policy
 from environments.chat import default_folder
 from environments.simulbench import prompts
 from environments.simulbench.bench import Bench, open_bench
@@ -35,6 +35,7 @@ STAGES: dict[Mode, Callable[[Setting], Stage]] = {
     "compare": CompareStage,
 }
 PUBLISHED_JUDGE = "gpt-4"
+PUBLISHED_SCRIPTS = 500
 _REVISION = "1"
 """To be changed with any change of behaviour that shapes a trial."""
 
@@ -102,11 +103,14 @@ class SimulBench(Environment):
     async def play(self, sample: str, agent: Agent, seed: int = 0) -> Finish:
         if self._bench is None:
             raise RuntimeError("enter the environment's lifespan before playing")
+        about = {"simulbench": self.mode, **self._stage.about(sample)}
         try:
-            return await self._stage.play(sample, agent, seed, self._bench)
+            finish = await self._stage.play(sample, agent, seed, self._bench)
+        except AgentStopped as stopped:
+            finish = Finish(reason=stopped.reason, score=0.0)
         except Unparsed as unparsed:
-            cause = {"cause": unparsed.cause, "problem": unparsed.problem, "text": unparsed.text}
-            return Finish(reason=FinishReason.TASK_ERROR, detail=cause)
+            finish = Finish(reason=FinishReason.TASK_ERROR, detail=unparsed.detail)
+        return finish.model_copy(update={"detail": about | finish.detail})
 
     def reference(self, sample: str, seed: int = 0) -> Policy:
         return self._stage.policies(sample, seed)[0]
@@ -129,8 +133,14 @@ class SimulBench(Environment):
             return "the judge goes by rules; published ratings are a language model's"
         if self.profile != "compat":
             return f"the profile {self.profile!r} reads ratings other than the published code; use compat"
-        if not self.judge.model.startswith(PUBLISHED_JUDGE):
+        if not f"{self.judge.model}-".startswith(f"{PUBLISHED_JUDGE}-"):
             return f"the judge is {self.judge.model}; published ratings are {PUBLISHED_JUDGE}'s"
+        if not self.ensure_ascii:
+            return "the published judge is shown escaped characters; set ensure_ascii: true"
+        count = len(self.samples())
+        if count != PUBLISHED_SCRIPTS:
+            scripts = "1 script" if count == 1 else f"{count} scripts"
+            return f"{self.data} holds {scripts}, the published file {PUBLISHED_SCRIPTS}"
         return None
 
     @cached_property

@@ -3,12 +3,13 @@
 import random
 from collections.abc import Sequence
 
-from environments.base import Agent, AgentStopped, Policy
+from environments.base import Agent, Policy
 from environments.simulbench import loading, prompts, reading, rules, shipped
 from environments.simulbench.bench import Bench
 from environments.simulbench.interview import Question, interview
+from environments.simulbench.policies import always
 from environments.simulbench.records import TURNS, Dialogue
-from environments.simulbench.stage import Records, Setting, always, described, unusable
+from environments.simulbench.stage import Records, Setting
 from environments.simulbench.summary import work
 from environments.types import Finish, FinishReason, Summary
 
@@ -25,16 +26,13 @@ class ExtractStage(Records[Dialogue]):
         question = Question(
             prompt, lambda text: reading.turn(text, TURNS), prompts.CHALLENGE_REMINDER, "judge", self.setting.tries
         )
-        try:
-            answer = await interview(agent, question)
-        except AgentStopped as stopped:
-            return unusable(stopped, described(dialogue))
+        answer = await interview(agent, question)
         turn = answer.meaning
         return Finish(
             reason=FinishReason.COMPLETED,
             score=1.0,
             metrics={"challenging": float(turn > 0), "scripts": float(TURNS + 1 - turn if turn else 1)},
-            detail={**described(dialogue), "turn": turn, "text": answer.text, "tries": answer.tries},
+            detail={"turn": turn, "text": answer.text, "tries": answer.tries},
         )
 
     def policies(self, sample: str, seed: int) -> tuple[Policy, Policy, Policy]:

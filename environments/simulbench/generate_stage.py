@@ -4,12 +4,15 @@ import json
 import random
 from collections.abc import Sequence
 
-from environments.base import Agent, AgentStopped, Policy
+from pydantic import JsonValue
+
+from environments.base import Agent, Policy
 from environments.simulbench import loading, prompts, reading, shipped
 from environments.simulbench.bench import Bench
 from environments.simulbench.interview import Question, interview
+from environments.simulbench.policies import always
 from environments.simulbench.records import Kind, Task
-from environments.simulbench.stage import Records, Setting, always, unusable
+from environments.simulbench.stage import Records, Setting
 from environments.simulbench.summary import authored
 from environments.types import Finish, FinishReason, Summary
 
@@ -30,9 +33,13 @@ class GenerateStage(Records[Task]):
     def samples(self) -> tuple[str, ...]:
         return tuple(f"new-{number:03d}" for number in range(self.setting.count))
 
+    def about(self, sample: str) -> dict[str, JsonValue]:
+        """The licence is that of all that may be among the examples."""
+        licences = dict.fromkeys(task.licence for task in self.records.values())
+        return {"type": self._kind(sample), "licence": "; ".join(licences)}
+
     async def play(self, sample: str, agent: Agent, seed: int, bench: Bench) -> Finish:
         kind = self._kind(sample)
-        licence = next(iter(self.records.values())).licence
         question = Question(
             prompts.author(self._examples(sample, seed), kind, ensure_ascii=self.setting.ensure_ascii),
             lambda text: self._read(text, kind),
@@ -40,14 +47,11 @@ class GenerateStage(Records[Task]):
             "author",
             self.setting.tries,
         )
-        try:
-            answer = await interview(agent, question)
-        except AgentStopped as stopped:
-            return unusable(stopped, {"type": kind, "licence": licence})
+        answer = await interview(agent, question)
         return Finish(
             reason=FinishReason.COMPLETED,
             score=1.0,
-            detail={**answer.meaning.model_dump(), "licence": licence, "tries": answer.tries},
+            detail={**answer.meaning.model_dump(), "tries": answer.tries},
         )
 
     def _read(self, text: str, kind: Kind) -> reading.Authored:

@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from typing import Generic, NamedTuple, TypeVar
 
+from pydantic import JsonValue
+
 from environments.base import Agent
 from environments.simulbench import prompts
 from environments.simulbench.reading import Profile, Unreadable
@@ -21,9 +23,12 @@ class Unparsed(Exception):
 
     def __init__(self, who: str, problem: str, text: str) -> None:
         super().__init__(f"{who}_unparsed: {problem}")
-        self.cause = f"{who}_unparsed"
-        self.problem = problem
-        self.text = text[:MAX_ANSWER_CHARS]
+        self.detail: dict[str, JsonValue] = {
+            "cause": f"{who}_unparsed",
+            "problem": problem,
+            "text": text[:MAX_ANSWER_CHARS],
+        }
+        """What the finish says."""
 
 
 class Question(NamedTuple, Generic[Meaning]):

@@ -7,7 +7,7 @@ from pydantic import JsonValue
 from environments.chat import key_of
 from environments.simulbench import prompts, reading
 from environments.simulbench.bench import Bench
-from environments.simulbench.interview import Question, interview
+from environments.simulbench.interview import Question, Unparsed, interview
 from environments.simulbench.records import Script
 from environments.simulbench.stage import Setting
 from environments.types import Finish, FinishReason
@@ -28,28 +28,35 @@ class Response(NamedTuple):
         return cls(content, text[:limit], max(0, len(text) - limit))
 
 
-async def judged(
-    script: Script, response: Response, setting: Setting, bench: Bench, detail: dict[str, JsonValue]
-) -> Finish:
+async def judged(script: Script, response: Response, setting: Setting, bench: Bench) -> Finish:
     """The finish of a session whose last response is judged. Raises Unparsed, EnvironmentFault."""
     judge = bench.judge(script, response.text)
     prompt = prompts.rating(script.dialogue_history, response.text, ensure_ascii=setting.ensure_ascii)
     question = Question(
         prompt, lambda text: reading.rating(text, setting.profile), prompts.RATING_REMINDER, "judge", setting.tries
     )
-    answer = await interview(judge, question)
-    evidence: dict[str, JsonValue] = {
-        "response": response.text,
-        "chars_cut": response.chars_cut,
-        "judge": judge.name,
-        "judge_text": answer.text,
-        "judge_tries": answer.tries,
-        "judge_prompt_tokens": judge.cost.prompt_tokens,
-        "judge_completion_tokens": judge.cost.completion_tokens,
-        "prompt_hash": key_of(prompt),
-        "trajectory": key_of(setting.system, script.dialogue_history, response.content, answer.text),
-    }
-    score = min(1.0, max(0.0, (answer.meaning - 1) / 9))
+
+    def evidence(text: str, tries: int) -> dict[str, JsonValue]:
+        return {
+            "response": response.text,
+            "chars_cut": response.chars_cut,
+            "judge": judge.name,
+            "judge_text": text,
+            "judge_tries": tries,
+            "judge_prompt_tokens": judge.cost.prompt_tokens,
+            "judge_completion_tokens": judge.cost.completion_tokens,
+            "prompt_hash": key_of(prompt),
+            "trajectory": key_of(setting.system, script.dialogue_history, response.content, text),
+        }
+
+    try:
+        answer = await interview(judge, question)
+    except Unparsed as unparsed:
+        unparsed.detail |= evidence(str(unparsed.detail.pop("text")), question.tries)
+        raise
     return Finish(
-        reason=FinishReason.COMPLETED, score=score, metrics={"rating": answer.meaning}, detail={**detail, **evidence}
+        reason=FinishReason.COMPLETED,
+        score=min(1.0, max(0.0, (answer.meaning - 1) / 9)),
+        metrics={"rating": answer.meaning},
+        detail=evidence(answer.text, answer.tries),
     )

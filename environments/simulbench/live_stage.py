@@ -5,14 +5,14 @@ from collections.abc import Sequence
 
 from pydantic import JsonValue
 
-from environments.base import Agent, AgentStopped, Policy
+from environments.base import Agent, Policy
 from environments.simulbench import loading, policies, prompts, reading, shipped
 from environments.simulbench.bench import Bench
 from environments.simulbench.interview import USER_TRIES, Question, interview
 from environments.simulbench.judging import Response, judged
 from environments.simulbench.records import TURNS, Line, Task, plain
 from environments.simulbench.script_stage import opened
-from environments.simulbench.stage import Records, Setting, described, unusable
+from environments.simulbench.stage import Records, Setting
 from environments.simulbench.summary import ratings
 from environments.types import Finish, Observation, Summary
 
@@ -23,6 +23,10 @@ class LiveStage(Records[Task]):
     def __init__(self, setting: Setting) -> None:
         super().__init__(setting, loading.load(setting.data, Task) if setting.data else shipped.tasks())
 
+    def about(self, sample: str) -> dict[str, JsonValue]:
+        task = self.record(sample)
+        return {**super().about(sample), "act": task.act, "task_description": task.task_description}
+
     async def play(self, sample: str, agent: Agent, seed: int, bench: Bench) -> Finish:
         task, strategies = self.record(sample), list[JsonValue]()
         said: tuple[Line, ...] = ()
@@ -30,10 +34,7 @@ class LiveStage(Records[Task]):
         while True:
             said = (*said, Line(role="user", content=request))
             messages = opened(self.setting.system if len(said) == 1 else None, said[-1:])
-            try:
-                action = await agent.act(Observation(messages=messages))
-            except AgentStopped as stopped:
-                return unusable(stopped, _detail(task, said, strategies))
+            action = await agent.act(Observation(messages=messages))
             response = Response.of(action.content, self.setting.max_response_chars)
             said = (*said, Line(role="assistant", content=response.text))
             if len(said) == 2 * TURNS:
@@ -43,7 +44,9 @@ class LiveStage(Records[Task]):
             request = asked.request
         dialogue = shipped.dialogue_of(task, [line.content for line in said], source_file_name="live.json")
         (script,) = shipped.cut(dialogue, 0, "live")
-        return await judged(script, response, self.setting, bench, _detail(task, said, strategies))
+        finish = await judged(script, response, self.setting, bench)
+        held: dict[str, JsonValue] = {"messages": plain(said), "strategies": strategies}
+        return finish.model_copy(update={"detail": finish.detail | held})
 
     async def _asked(self, task: Task, said: tuple[Line, ...], seed: int, bench: Bench) -> reading.Asked:
         prompt = prompts.user(task, said, ensure_ascii=self.setting.ensure_ascii)
@@ -65,13 +68,3 @@ class LiveStage(Records[Task]):
         )
         counts = {f"strategy_{name}": float(count) for name, count in sorted(used.items())}
         return summary.model_copy(update={"metrics": summary.metrics | counts})
-
-
-def _detail(task: Task, said: tuple[Line, ...], strategies: list[JsonValue]) -> dict[str, JsonValue]:
-    return {
-        **described(task),
-        "act": task.act,
-        "task_description": task.task_description,
-        "messages": plain(said),
-        "strategies": strategies,
-    }

@@ -55,7 +55,7 @@ def _types(path: Path) -> dict[str, Place]:
     try:
         return TypeAdapter(dict[Id, Place]).validate_json(_read(path))
     except ValidationError as error:
-        raise ValueError(f"{path}: {_explain(error)}") from error
+        raise ValueError(f"{path}: {_explain(error, 'write one JSON object, from id to type')}") from error
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
@@ -71,13 +71,13 @@ def _record(place: str, line: str, kind: type[Record]) -> Record:
         raise ValueError(f"{place}: {_explain(error)}") from error
 
 
-def _explain(error: ValidationError) -> str:
+def _explain(error: ValidationError, form: str = "write one JSON object a line") -> str:
     problem = error.errors()[0]
     field = ".".join(str(part) for part in problem["loc"]) or "the record"
     fix = {
         "missing": "add this field",
         "extra_forbidden": "remove it or correct its spelling",
-        "json_invalid": "write one JSON object a line",
+        "json_invalid": form,
     }
     return f"{field}: {problem['msg']}; {fix.get(problem['type'], 'correct it')}"
 

@@ -12,6 +12,11 @@ from environments.types import Action, Message
 _ON = "The simulation goes on; its state now follows from that, step after step."
 
 
+def always(text: str) -> Policy:
+    """The policy that says one thing."""
+    return lambda conversation, transcript: Action(content=text)
+
+
 def knowing(exchanges: Sequence[Exchange]) -> Policy:
     """Gives the right reply to each request in turn."""
 

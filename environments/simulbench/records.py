@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field, JsonValue, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, JsonValue, model_validator
 
 from environments.types import Message, Value
 
@@ -47,6 +47,16 @@ class Exchange(Value):
     """What any right reply holds, each as a piece of text."""
 
 
+def _of_all_turns(exchanges: tuple[Exchange, ...]) -> tuple[Exchange, ...]:
+    if len(exchanges) not in (0, TURNS):
+        raise ValueError(f"there must be {TURNS}, or none")
+    return exchanges
+
+
+Exchanges = Annotated[tuple[Exchange, ...], AfterValidator(_of_all_turns)]
+"""Those of a whole dialogue, or none where right replies aren't known."""
+
+
 class Task(Value):
     """Something to be simulated; fields as in the published `simulbench_tasks.jsonl`."""
 
@@ -59,7 +69,7 @@ class Task(Value):
     """What a user writes next, such as "your next move"."""
     type: Kind
     licence: str = PUBLISHED_LICENCE
-    exchanges: tuple[Exchange, ...] = ()
+    exchanges: Exchanges = ()
     """A whole dialogue with right replies, where there is one."""
 
 
@@ -77,7 +87,7 @@ class Dialogue(Value):
     strategies: tuple[Strategy, ...] = ()
     """Of the requests from the second one on."""
     licence: str = PUBLISHED_LICENCE
-    exchanges: tuple[Exchange, ...] = ()
+    exchanges: Exchanges = ()
     challenging: int | None = Field(default=None, ge=0, le=TURNS)
     """The first challenging turn, from 1; 0 where none is; None where nobody knows."""
 

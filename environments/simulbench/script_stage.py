@@ -2,12 +2,14 @@
 
 from collections.abc import Sequence
 
-from environments.base import Agent, AgentStopped, Policy
+from pydantic import JsonValue
+
+from environments.base import Agent, Policy
 from environments.simulbench import loading, policies, shipped
 from environments.simulbench.bench import Bench
 from environments.simulbench.judging import Response, judged
 from environments.simulbench.records import Line, Script
-from environments.simulbench.stage import Records, Setting, described, unusable
+from environments.simulbench.stage import Records, Setting
 from environments.simulbench.summary import ratings
 from environments.types import Finish, Message, Observation, Summary
 
@@ -22,16 +24,15 @@ class ScriptStage(Records[Script]):
     def shape(self) -> object:
         return [super().shape(), self._places]
 
+    def about(self, sample: str) -> dict[str, JsonValue]:
+        return {**super().about(sample), "place": self._places[sample], "act": self.records[sample].act}
+
     async def play(self, sample: str, agent: Agent, seed: int, bench: Bench) -> Finish:
         script = self.record(sample)
-        detail = {**described(script), "place": self._places[sample], "act": script.act}
         history = opened(self.setting.system, script.dialogue_history)
-        try:
-            action = await agent.act(Observation(messages=history))
-        except AgentStopped as stopped:
-            return unusable(stopped, detail)
+        action = await agent.act(Observation(messages=history))
         response = Response.of(action.content, self.setting.max_response_chars)
-        return await judged(script, response, self.setting, bench, detail)
+        return await judged(script, response, self.setting, bench)
 
     def policies(self, sample: str, seed: int) -> tuple[Policy, Policy, Policy]:
         script = self.record(sample)

@@ -7,12 +7,12 @@ from typing import Generic, Literal, TypeVar
 
 from pydantic import JsonValue
 
-from environments.base import Agent, AgentStopped, Policy
+from environments.base import Agent, Policy
 from environments.simulbench.bench import Bench
 from environments.simulbench.interview import TRIES
 from environments.simulbench.reading import Profile
 from environments.simulbench.records import Dialogue, Pair, Script, Task
-from environments.types import Action, Finish, Summary, Value
+from environments.types import Finish, Summary, Value
 
 Direction = Literal["both", "random"]
 
@@ -55,8 +55,12 @@ class Stage(ABC):
         """The data that shape a trial."""
 
     @abstractmethod
+    def about(self, sample: str) -> dict[str, JsonValue]:
+        """What every finish says of its sample: `type` and `licence` at least. Raises ValueError."""
+
+    @abstractmethod
     async def play(self, sample: str, agent: Agent, seed: int, bench: Bench) -> Finish:
-        """One session. Raises Unparsed where a judge, user or author can't be read."""
+        """One session. Raises Unparsed where a judge, user or author can't be read, and AgentStopped."""
 
     @abstractmethod
     def policies(self, sample: str, seed: int) -> tuple[Policy, Policy, Policy]:
@@ -80,23 +84,12 @@ class Records(Stage, Generic[Record]):
     def shape(self) -> object:
         return list(self.records.values())
 
+    def about(self, sample: str) -> dict[str, JsonValue]:
+        record = self.record(sample)
+        return {"type": record.type, "licence": record.licence}
+
     def record(self, sample: str) -> Record:
         """The record of a sample. Raises ValueError."""
         if sample not in self.records:
             raise ValueError(f"no sample {sample!r}; ids look like {next(iter(self.records))}")
         return self.records[sample]
-
-
-def described(record: Task | Dialogue | Script | Pair) -> dict[str, JsonValue]:
-    """What a finish says of the record it is about."""
-    return {"type": record.type, "licence": record.licence}
-
-
-def unusable(stopped: AgentStopped, detail: dict[str, JsonValue]) -> Finish:
-    """The finish of an agent that can't go on, by its own doing."""
-    return Finish(reason=stopped.reason, score=0.0, detail=detail)
-
-
-def always(text: str) -> Policy:
-    """The policy that says one thing."""
-    return lambda conversation, transcript: Action(content=text)

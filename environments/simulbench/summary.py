@@ -45,7 +45,7 @@ def ratings(finishes: Sequence[Finish], judged_by: str) -> Summary:
     metrics |= _coverage(finishes, len(rated))
     metrics["responses_cut"] = float(sum(finish.detail.get("chars_cut", 0) != 0 for finish in rated))
     for name in ("judge_prompt_tokens", "judge_completion_tokens"):
-        metrics[name] = sum(_number(finish, name) for finish in rated)
+        metrics[name] = sum(_number(finish, name) for finish in finishes)
     return Summary(primary=PRIMARY, metrics=metrics, notes=notes(finishes, metrics, f"Judged by: {judged_by}."))
 
 
@@ -83,7 +83,7 @@ def authored(finishes: Sequence[Finish]) -> Summary:
 def notes(finishes: Sequence[Finish], metrics: dict[str, float], first: str) -> tuple[str, ...]:
     """What must be known beside the figures of any stage."""
     told = [first, WORDING]
-    if any(str(finish.detail.get("licence", "")).startswith("CC BY-NC") for finish in finishes):
+    if any("CC BY-NC" in str(finish.detail.get("licence", "")) for finish in finishes):
         told.append(QUOTES)
     if metrics["coverage"] < FULL_COVERAGE:
         told.append(f"Coverage is {metrics['coverage']:.1%}: below 99 %, don't compare these figures.")

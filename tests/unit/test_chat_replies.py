@@ -24,6 +24,15 @@ def test_a_folder_that_cant_be_written_is_a_fault(tmp_path: Path) -> None:
         Replies(tmp_path / "file" / "cache").open()
 
 
+def test_a_reply_that_was_damaged_is_named(tmp_path: Path) -> None:
+    replies, key = Replies(tmp_path), key_of("question")
+    replies.keep(key, Reply(text="a", model="m", prompt_tokens=1, completion_tokens=2))
+    (file,) = (path for path in tmp_path.rglob("*") if path.is_file())
+    file.write_bytes(b"{}")
+    with pytest.raises(EnvironmentFault, match=f"{key}: holds no reply; delete this file"):
+        replies.get(key)
+
+
 def test_replies_are_kept_in_the_users_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert default_folder("ltp") == tmp_path / "proctor" / "ltp"

@@ -31,6 +31,9 @@ def test_a_file_of_types_stands_above_the_rule_and_must_name_every_script(tmp_pa
     types.write_text(json.dumps({"0": "first"}))
     with pytest.raises(ValueError, match=r"types\.json: 0: Input should be 'lastonly'"):
         loading.places([script(0, "a", 3)], types)
+    types.write_text("0: lastonly")
+    with pytest.raises(ValueError, match=r"types\.json: .*Invalid JSON.*; write one JSON object, from id to type$"):
+        loading.places([script(0, "a", 3)], types)
 
 
 def test_types_change_the_digest_and_the_place_of_a_finish(tmp_path: Path) -> None:
@@ -68,6 +71,15 @@ def test_a_dialogue_must_be_whole(tmp_path: Path) -> None:
     file.write_text(json.dumps({**whole, "messages": whole["messages"][:-1]}))
     with pytest.raises(ValueError, match=r"d\.jsonl:1: .*messages must be 4 exchanges"):
         loading.load(file, Dialogue)
+
+
+@pytest.mark.parametrize("exchanges", [1, 3, 5])
+def test_right_replies_are_there_for_all_turns_or_for_none(exchanges: int, tmp_path: Path) -> None:
+    task = shipped.tasks()[0].model_dump(mode="json")
+    file = tmp_path / "t.jsonl"
+    file.write_text(json.dumps({**task, "exchanges": (task["exchanges"] * 2)[:exchanges]}))
+    with pytest.raises(ValueError, match=r"t\.jsonl:1: exchanges: .*there must be 4, or none; correct it"):
+        loading.load(file, Task)
 
 
 def test_ids_may_be_numbers_or_texts(tmp_path: Path) -> None:

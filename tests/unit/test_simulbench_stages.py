@@ -3,13 +3,15 @@
 import asyncio
 import json
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
-from environments.base import Agent, PolicyAgent, play_to_finish
+from environments.base import Agent, ContextLimitExceeded, PolicyAgent, play_to_finish
 from environments.check import check
-from environments.simulbench import prompts
+from environments.simulbench import prompts, shipped
 from environments.simulbench.environment import STAGES, SimulBench
+from environments.simulbench.records import PUBLISHED_LICENCE
 from environments.types import Action, Finish, FinishReason, Observation
 
 
@@ -99,6 +101,20 @@ async def test_an_answer_too_long_to_be_one_is_unreadable_and_kept_in_part() -> 
     assert (finish.reason, finish.detail["cause"]) == (FinishReason.TASK_ERROR, "judge_unparsed")
     assert "100000 characters" in str(finish.detail["problem"])
     assert len(str(finish.detail["text"])) == 100_000
+
+
+@pytest.mark.parametrize("mode", STAGES)
+async def test_every_finish_says_its_mode_type_and_licence(mode: str) -> None:
+    class Out(Agent):
+        async def act(self, observation: Observation) -> Action:
+            raise ContextLimitExceeded
+
+    environment = bench(mode)
+    reference = PolicyAgent(environment.reference(environment.samples()[0]))
+    for finish in [await played(environment, agent) for agent in (reference, Scripted("no"), Out())]:
+        assert finish.detail["simulbench"] == mode, finish
+        assert finish.detail["type"] == "stateful"
+        assert finish.detail["licence"] == shipped.OWN_LICENCE
 
 
 # live
@@ -217,6 +233,17 @@ async def test_an_author_is_told_what_is_wrong_with_a_task(refused: str, why: st
     assert why in said
 
 
+async def test_a_task_is_under_the_licences_of_all_the_tasks_that_may_be_its_examples(tmp_path: Path) -> None:
+    own, *others = shipped.tasks()
+    published = [task.model_dump_json(exclude={"licence"}) for task in others]
+    file = tmp_path / "tasks.jsonl"
+    file.write_text("\n".join([own.model_dump_json(), *published]))
+    environment = bench("generate", data=file)
+    finish = await played(environment, Scripted(written()))
+    assert finish.detail["licence"] == f"{shipped.OWN_LICENCE}; {PUBLISHED_LICENCE}"
+    assert any("CC BY-NC" in note for note in environment.summarize([finish]).notes)
+
+
 async def test_examples_go_by_the_seed_and_doubles_are_counted() -> None:
     environment = bench("generate")
     agents = [Scripted(written()) for _ in range(3)]
@@ -241,11 +268,19 @@ async def test_authors_of_the_reference_write_200_tasks_and_none_twice() -> None
 # what may be compared
 
 
-def test_only_the_published_judge_over_published_scripts_is_comparable() -> None:
+def test_only_the_published_judge_over_published_scripts_is_comparable(tmp_path: Path) -> None:
+    file, short, one = tmp_path / "all.jsonl", tmp_path / "short.jsonl", shipped.scripts()[0]
+    file.write_text("".join(one.model_copy(update={"id": str(n)}).model_dump_json() + "\n" for n in range(500)))
+    short.write_text(one.model_dump_json())
+
     def why(**fields: object) -> str | None:
-        return SimulBench.model_validate({"data": "x.jsonl", "profile": "compat", **fields}).comparable()
+        usual = {"data": file, "profile": "compat", "ensure_ascii": True}
+        return SimulBench.model_validate({**usual, **fields}).comparable()
 
     assert why(judge={"model": "gpt-4-turbo"}) is None
+    assert "the judge is gpt-4o-mini" in str(why(judge={"model": "gpt-4o-mini"}))
+    assert "ensure_ascii: true" in str(why(judge={"model": "gpt-4"}, ensure_ascii=False))
+    assert "holds 1 script, the published file 500" in str(why(judge={"model": "gpt-4"}, data=short))
     assert "the judge is mine" in str(why(judge={"model": "mine"}))
     assert "use compat" in str(why(judge={"model": "gpt-4-turbo"}, profile="strict"))
     assert "goes by rules" in str(why())
