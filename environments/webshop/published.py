@@ -127,13 +127,15 @@ class _Reader:
         self._next()
         while True:
             try:
-                value, self._at = self._decoder.raw_decode(self._text, self._at)
+                value, end = self._decoder.raw_decode(self._text, self._at)
             except (ValueError, RecursionError) as error:
                 if self._ended or len(self._text) - self._at > MAX_ENTRY:
                     raise self._broken(str(error)) from error
-                self._fill()
             else:
-                return value
+                if end < len(self._text) or self._ended:  # else a number may go on
+                    self._at = end
+                    return value
+            self._fill()
 
     def _next(self) -> str:
         """The next character that is not blank; nothing at the end of the file."""

@@ -158,10 +158,12 @@ def test_a_cut_compressed_file_is_refused(tmp_path: Path) -> None:
         list(records(path))
 
 
-def test_members_keep_their_order(tmp_path: Path) -> None:
+@pytest.mark.parametrize("chunk", [1, 2, 3, 5, 100])
+def test_members_keep_their_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chunk: int) -> None:
+    monkeypatch.setattr(published, "CHUNK", chunk)
     path = tmp_path / "ins.json"
-    path.write_text('{"b": {"x": 1}, "a": []}')
-    assert list(members(path)) == [("b", {"x": 1}), ("a", [])]
+    path.write_text('{"b": {"x": 1}, "a": [], "c": 1234}')
+    assert list(members(path)) == [("b", {"x": 1}), ("a", []), ("c", 1234)]
 
 
 def written(folder: Path, products: Sequence[Json], human: Json, attributes: Json | None = None) -> Path:

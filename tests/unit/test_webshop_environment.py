@@ -78,6 +78,13 @@ async def test_a_cache_that_can_t_be_written_is_named(tmp_path: Path) -> None:
         WebShop(cache=tmp_path / "file").samples()
 
 
+async def test_those_who_index_the_shipped_catalogue_at_once_end_with_the_same(tmp_path: Path) -> None:
+    environments = [WebShop(cache=tmp_path) for _ in range(3)]
+    digests = await asyncio.gather(*(asyncio.to_thread(environment.digest) for environment in environments))
+    assert len(set(digests)) == 1
+    assert len(list(tmp_path.iterdir())) == 1
+
+
 def test_the_digest_follows_from_what_shapes_a_trial(cache: Path, tmp_path: Path) -> None:
     digest = WebShop(cache=cache).digest()
     assert WebShop(cache=tmp_path).digest() == digest
