@@ -9,7 +9,7 @@ import click
 
 from environments.commands import FinishedTrial, OpenRun
 from environments.simulbench import harvest, loading, shipped
-from environments.simulbench.records import Dialogue, Script
+from environments.simulbench.records import Dialogue, Mode, Script
 from environments.simulbench.table import table
 from environments.types import Value
 
@@ -38,7 +38,7 @@ def simulbench() -> None:
 @click.pass_obj
 def tasks(open_run: OpenRun, run: str, to: Path, agent: str | None, task: str | None) -> None:
     """Write the tasks that a `generate` run thought up, doubles left out; a `live` run takes them as its data."""
-    _write(to, harvest.tasks(_chosen(open_run, run, agent, task)), "tasks")
+    _write(to, harvest.tasks(_chosen(open_run, run, "generate", agent, task)), "tasks")
 
 
 @simulbench.command()
@@ -49,7 +49,7 @@ def tasks(open_run: OpenRun, run: str, to: Path, agent: str | None, task: str | 
 @click.pass_obj
 def dialogues(open_run: OpenRun, run: str, to: Path, agent: str | None, task: str | None) -> None:
     """Write the whole dialogues of a `live` run, of all its agents; an `extract` run takes them as its data."""
-    _write(to, harvest.dialogues(_chosen(open_run, run, agent, task)), "dialogues")
+    _write(to, harvest.dialogues(_of_one(run, _chosen(open_run, run, "live", agent, task))), "dialogues")
 
 
 @simulbench.command()
@@ -62,7 +62,7 @@ def dialogues(open_run: OpenRun, run: str, to: Path, agent: str | None, task: st
 def scripts(open_run: OpenRun, run: str, *, to: Path, source: Path | None, agent: str | None, task: str | None) -> None:
     """Cut dialogues into scripts at the turns that an `extract` run found; a `script` run takes them as its data."""
     given = _loaded(source, Dialogue, shipped.dialogues)
-    trials = _of_one_agent(run, _chosen(open_run, run, agent, task), "--agent")
+    trials = _of_one(run, _chosen(open_run, run, "extract", agent, task), "--agent")
     _write(to, harvest.scripts(trials, given), "scripts")
 
 
@@ -91,8 +91,8 @@ def pairs(
     The runs may be one and the same, with two of its agents.
     """
     given = _loaded(source, Script, shipped.scripts)
-    one = _of_one_agent(reference, _chosen(open_run, reference, reference_agent, task), "--reference-agent")
-    other = _of_one_agent(candidate, _chosen(open_run, candidate, candidate_agent, task), "--candidate-agent")
+    one = _of_one(reference, _chosen(open_run, reference, "script", reference_agent, task), "--reference-agent")
+    other = _of_one(candidate, _chosen(open_run, candidate, "script", candidate_agent, task), "--candidate-agent")
     _write(to, harvest.pairs(one, other, given), "pairs")
 
 
@@ -102,23 +102,40 @@ def pairs(
 @click.pass_obj
 def scores(open_run: OpenRun, runs: Sequence[str], task: str | None) -> None:
     """Print the mean ratings of `script` runs by subset, as in the paper's tables, with the number of scripts."""
-    trials = [trial for run in runs for trial in _chosen(open_run, run, None, task)]
-    rows = table(trials)
-    if not rows:
-        raise click.UsageError("none of these runs has a trial of SimulBench's mode `script`; see `proctor ls`")
-    for row in rows:
+    trials = [trial for run in runs for trial in _chosen(open_run, run, "script", None, task)]
+    for row in table(trials):
         click.echo(row)
 
 
-def _chosen(open_run: OpenRun, run: str, agent: str | None, task: str | None) -> list[FinishedTrial]:
-    return [trial for trial in open_run(run) if agent in (None, trial.agent) and task in (None, trial.task)]
+def _chosen(open_run: OpenRun, run: str, mode: Mode, agent: str | None, task: str | None) -> list[FinishedTrial]:
+    """The trials of all tasks of a mode, faults included, which don't say their mode themselves."""
+    trials = list(open_run(run))
+    _known(run, "agent", agent, {trial.agent for trial in trials})
+    _known(run, "task", task, {trial.task for trial in trials})
+    tasks = {
+        trial.task for trial in trials if trial.finish.detail.get("simulbench") == mode and task in (None, trial.task)
+    }
+    if not tasks:
+        raise click.UsageError(f"run {run!r} has no finished trial of the mode `{mode}`; is it the right run?")
+    return [trial for trial in trials if trial.task in tasks and agent in (None, trial.agent)]
 
 
-def _of_one_agent(run: str, trials: list[FinishedTrial], option: str) -> list[FinishedTrial]:
-    agents = sorted({trial.agent for trial in trials})
-    if len(agents) > 1:
-        raise click.UsageError(f"run {run!r} has several agents: {', '.join(agents)}; choose one with {option}")
+def _known(run: str, what: str, name: str | None, names: set[str]) -> None:
+    if name not in (None, *names):
+        raise click.UsageError(f"run {run!r} has no {what} {name!r}; it has: {', '.join(sorted(names))}")
+
+
+def _of_one(run: str, trials: list[FinishedTrial], agent_option: str | None = None) -> list[FinishedTrial]:
+    """The trials, of one task, and of one agent where there is an option to choose it."""
+    _single(run, "tasks", {trial.task for trial in trials}, "--task")
+    if agent_option is not None:
+        _single(run, "agents", {trial.agent for trial in trials}, agent_option)
     return trials
+
+
+def _single(run: str, what: str, names: set[str], option: str) -> None:
+    if len(names) > 1:
+        raise click.UsageError(f"run {run!r} has several {what}: {', '.join(sorted(names))}; choose one with {option}")
 
 
 def _loaded(path: Path | None, kind: type[Loaded], own: Callable[[], tuple[Loaded, ...]]) -> tuple[Loaded, ...]:
@@ -139,7 +156,7 @@ def _write(path: Path, harvested: harvest.Harvest, what: str) -> None:
 def _write_whole(path: Path, records: Iterable[Value]) -> None:
     part = path.with_name(path.name + ".part")
     try:
-        part.write_text("".join(record.model_dump_json(exclude_defaults=True) + "\n" for record in records), "utf-8")
+        part.write_text("".join(record.model_dump_json(exclude_none=True) + "\n" for record in records), "utf-8")
         os.replace(part, path)
     except OSError as error:
         raise click.UsageError(f"--to {path}: can't be written: {error}") from error

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import pydantic_core
 from pydantic import Field, PrivateAttr
@@ -21,12 +21,11 @@ from environments.simulbench.helper import HelperConfig
 from environments.simulbench.interview import Unparsed
 from environments.simulbench.live_stage import LiveStage
 from environments.simulbench.reading import Profile
-from environments.simulbench.records import TURNS
+from environments.simulbench.records import TURNS, Mode
 from environments.simulbench.script_stage import ScriptStage
 from environments.simulbench.stage import Direction, Setting, Stage
 from environments.types import Finish, FinishReason, Summary
 
-Mode = Literal["script", "live", "extract", "generate", "compare"]
 STAGES: dict[Mode, Callable[[Setting], Stage]] = {
     "script": ScriptStage,
     "live": LiveStage,

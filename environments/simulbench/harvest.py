@@ -1,11 +1,12 @@
 """From the finished trials of one stage to the records of the next."""
 
+import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from environments.commands import FinishedTrial
 from environments.simulbench import shipped
-from environments.simulbench.records import Dialogue, Pair, Script, Task
+from environments.simulbench.records import CHANGED, PUBLISHED_LICENCE, Dialogue, Pair, Script, Task
 from environments.types import Value
 
 
@@ -23,9 +24,14 @@ def tasks(trials: Sequence[FinishedTrial]) -> Harvest:
     for trial in trials:
         act = str(trial.finish.detail.get("act"))
         if "request_type" in trial.finish.detail and act.lower() not in made:
-            fields = ("act", "task_description", "request_type", "type", "licence")
-            name = f"{len(made):03d}#{'_'.join(act.split())}"
-            made[act.lower()] = Task.model_validate({"id": name, **{key: trial.finish.detail[key] for key in fields}})
+            fields = ("act", "task_description", "request_type", "type")
+            made[act.lower()] = Task.model_validate(
+                {
+                    "id": f"{len(made):03d}#{'_'.join(re.findall(r'[A-Za-z0-9]+', act))}",
+                    "licence": _marked(trial),
+                    **{key: trial.finish.detail[key] for key in fields},
+                }
+            )
     return Harvest(tuple(made.values()), len(trials) - len(made))
 
 
@@ -46,20 +52,27 @@ def _dialogue(trial: FinishedTrial) -> Dialogue | None:
             "source_id": trial.sample,
             "source_file_name": file,
             "task_description": detail["task_description"],
-            **{key: detail[key] for key in ("act", "type", "licence", "messages", "strategies")},
+            "licence": _marked(trial),
+            **{key: detail[key] for key in ("act", "type", "messages", "strategies")},
         }
     )
 
 
+def _marked(trial: FinishedTrial) -> str:
+    """The licence of what was made in a trial; where published records were changed, it says so."""
+    licence = str(trial.finish.detail["licence"])
+    return f"{licence}{CHANGED}" if PUBLISHED_LICENCE in licence and CHANGED not in licence else licence
+
+
 def scripts(trials: Sequence[FinishedTrial], given: Sequence[Dialogue]) -> Harvest:
-    """The scripts of all dialogues whose challenging turn was found, numbered from 0."""
+    """The scripts of all dialogues whose challenging turn was found, by the first epoch that did, numbered from 0."""
     known = {dialogue.id: dialogue for dialogue in given}
-    cuts = [
-        shipped.cut(known[trial.sample], turn, trial.sample)
-        for trial in trials
-        if trial.sample in known and isinstance(turn := trial.finish.detail.get("turn"), int)
-    ]
-    made = [script for cut in cuts for script in cut]
+    cuts: dict[str, Sequence[Script]] = {}
+    for trial in trials:
+        turn = trial.finish.detail.get("turn")
+        if trial.sample in known and trial.sample not in cuts and isinstance(turn, int):
+            cuts[trial.sample] = shipped.cut(known[trial.sample], turn, trial.sample)
+    made = [script for cut in cuts.values() for script in cut]
     numbered = [script.model_copy(update={"id": str(number)}) for number, script in enumerate(made)]
     return Harvest(numbered, len(trials) - len(cuts))
 

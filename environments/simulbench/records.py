@@ -10,7 +10,11 @@ TURNS = 4
 """Exchanges of a whole dialogue."""
 PUBLISHED_LICENCE = "CC BY-NC 4.0: SimulBench, Jia, Yue, Zheng, Huang and Lin 2024 (arXiv 2409.07641)"
 """Of every record that names no licence: the published files name none."""
+CHANGED = "; changed by models in Proctor"
+"""Stands after the licence of what was made of published records, as that licence demands."""
 
+Mode = Literal["script", "live", "extract", "generate", "compare"]
+"""The stages of the benchmark."""
 Kind = Literal["stateful", "stateless"]
 Place = Literal["lastonly", "firstchan", "subseqchan"]
 Strategy = Literal["dissatisfaction", "next_step", "harder", "other"]

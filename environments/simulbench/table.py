@@ -22,7 +22,7 @@ def table(trials: Sequence[FinishedTrial]) -> list[str]:
 
     A cell is a mean rating with the number of scripts behind it; a row ends with its coverage.
     """
-    ours = [trial for trial in trials if "place" in trial.finish.detail and "win" not in trial.finish.metrics]
+    ours = [trial for trial in trials if trial.finish.detail.get("simulbench") == "script"]
     tasks = {(trial.run, trial.task) for trial in ours}
     names = dict.fromkeys((trial.run, trial.agent, trial.task) for trial in trials if (trial.run, trial.task) in tasks)
     rows = []

@@ -11,12 +11,14 @@ from environments.commands import FinishedTrial
 from environments.simulbench import harvest, shipped
 from environments.simulbench.commands import simulbench
 from environments.simulbench.loading import load
-from environments.simulbench.records import Pair, Script
+from environments.simulbench.records import PUBLISHED_LICENCE, Pair, Script
 from environments.simulbench.table import table
 from environments.types import Finish, FinishReason
 
 FAULT = Finish.fault(FinishReason.TASK_ERROR, "judge_unparsed")
-OUT = Finish(reason=FinishReason.CONTEXT_LIMIT, score=0.0, detail={"type": "stateful", "place": "firstchan"})
+SCRIPT = {"simulbench": "script", "type": "stateful", "place": "firstchan", "licence": "mine"}
+OUT = Finish.model_validate({"reason": "context_limit", "score": 0.0, "detail": SCRIPT})
+FOREIGN = Finish(reason=FinishReason.COMPLETED, score=1.0, detail={"turn": 1, "place": "kitchen"})
 
 
 def trial(sample: str, finish: Finish, agent: str = "a", epoch: int = 0, task: str = "t") -> FinishedTrial:
@@ -28,7 +30,7 @@ def completed(**detail: object) -> Finish:
 
 
 def rated(response: str = "x") -> Finish:
-    return completed(response=response, type="stateful", place="firstchan", licence="mine")
+    return completed(response=response, **SCRIPT)
 
 
 def test_tasks_are_named_anew_and_doubles_and_faults_left_out() -> None:
@@ -39,6 +41,23 @@ def test_tasks_are_named_anew_and_doubles_and_faults_left_out() -> None:
     (task,) = harvested.records
     assert task.model_dump()["id"] == "000#A_Lift"
     assert harvested.left_out == 2
+
+
+def test_an_act_of_any_characters_gives_an_id_of_plain_ones() -> None:
+    finish = completed(act="../A\x00\x1b[31m B?", task_description="x", request_type="x", type="stateless", licence="")
+    (task,) = harvest.tasks([trial("new-000", finish)]).records
+    assert task.model_dump()["id"] == "000#A_31m_B"
+
+
+def test_what_was_made_of_public_material_says_that_it_was_changed() -> None:
+    def made(licence: str) -> str:
+        finish = completed(act="A", task_description="x", request_type="x", type="stateless", licence=licence)
+        return str(harvest.tasks([trial("new-000", finish)]).records[0].model_dump()["licence"])
+
+    once = made(PUBLISHED_LICENCE)
+    assert once == f"{PUBLISHED_LICENCE}; changed by models in Proctor"
+    assert made(once) == once
+    assert made("mine") == "mine"
 
 
 def test_dialogues_are_named_after_task_agent_and_epoch() -> None:
@@ -92,14 +111,21 @@ def test_the_table_is_by_agent_the_best_first_and_faults_lower_the_coverage() ->
     assert [line.split()[2] for line in lines] == ["high", "low", "out"]
     assert lines[1].split()[5:10] == ["5.50", "(1)", "5.50", "(1)", "-"]
     assert lines[1].split()[-1] == "50%"
-    assert table([trial("s", completed(turn=1))]) == []
+    compared = OUT.model_copy(update={"detail": {**SCRIPT, "simulbench": "compare"}})
+    assert table([trial("s", finish) for finish in (compared, FOREIGN, completed(turn=1))]) == []
 
 
-TRIALS = [trial("000-2", rated("left")), trial("000-2", rated("right"), "b")]
+TRIALS = [
+    trial("000-2", rated("left")),
+    trial("000-2", rated("right"), "b"),
+    trial("000-2", FOREIGN, task="other"),
+    trial("000-3", FOREIGN, "b", task="other"),
+]
+TWICE = [trial("000-2", rated()), trial("000-2", rated(), task="u"), trial("000-2", rated(), "b")]
 
 
 def open_run(run: str) -> Iterator[FinishedTrial]:
-    yield from TRIALS
+    yield from {"r": TRIALS, "twice": TWICE}[run]
 
 
 @pytest.mark.parametrize(
@@ -107,10 +133,13 @@ def open_run(run: str) -> Iterator[FinishedTrial]:
     [
         (["pairs", "r", "r", "--to=p"], "has several agents: a, b; choose one with --reference-agent"),
         (["pairs", "r", "r", "--to=p", "--reference-agent=a"], "choose one with --candidate-agent"),
-        (["scripts", "r", "--to=p", "--agent=a"], "no scripts to write: 1 trials are of no use; is it the right run?"),
-        (["tasks", "r", "--to=p"], "no tasks to write"),
-        (["dialogues", "r", "--to=p"], "no dialogues to write"),
-        (["scores", "r", "--task=u"], "none of these runs has a trial"),
+        (["scripts", "r", "--to=p", "--agent=a"], "run 'r' has no finished trial of the mode `extract`"),
+        (["tasks", "r", "--to=p"], "run 'r' has no finished trial of the mode `generate`"),
+        (["dialogues", "r", "--to=p"], "run 'r' has no finished trial of the mode `live`"),
+        (["scores", "r", "--task=other"], "run 'r' has no finished trial of the mode `script`"),
+        (["scores", "r", "--task=u"], "run 'r' has no task 'u'; it has: other, t"),
+        (["tasks", "r", "--to=p", "--agent=z"], "run 'r' has no agent 'z'; it has: a, b"),
+        (["pairs", "twice", "r", "--to=p"], "run 'twice' has several tasks: t, u; choose one with --task"),
         (["pairs", "r", "r", "--to=no/p", "--reference-agent=a", "--candidate-agent=b"], "--to no/p: can't be written"),
         (["scripts", "r", "--to=p", "--dialogues=none.jsonl"], "none.jsonl: can't be read"),
     ],
@@ -134,3 +163,19 @@ def test_a_file_is_written_whole_in_the_format_that_is_loaded(tmp_path: Path) ->
     assert (pair.a, pair.b) == ("left", "right")
     assert json.loads(file.read_text())["licence"] == "Apache-2.0: Proctor"
     assert list(tmp_path.iterdir()) == [file]
+
+
+def test_a_file_of_public_material_carries_its_licence(tmp_path: Path) -> None:
+    scripts, file = tmp_path / "scripts.jsonl", tmp_path / "pairs.jsonl"
+    scripts.write_text(shipped.scripts()[0].model_dump_json(exclude={"licence"}))
+    arguments = ["--reference-agent=a", "--candidate-agent=b", f"--scripts={scripts}", f"--to={file}"]
+    done = CliRunner().invoke(simulbench, ["pairs", "r", "r", *arguments], obj=open_run)
+    assert done.exit_code == 0, done.output
+    assert json.loads(file.read_text())["licence"] == PUBLISHED_LICENCE
+
+
+def test_a_script_is_cut_once_however_many_epochs_found_its_turn() -> None:
+    given = shipped.dialogues()
+    trials = [trial(given[0].id, completed(turn=turn), epoch=epoch) for epoch, turn in enumerate((3, 4, 3))]
+    harvested = harvest.scripts(trials, given)
+    assert (len(harvested.records), harvested.left_out) == (2, 2)
