@@ -29,6 +29,8 @@ class World:
         self._names = addresses
         self._tiles: Mapping[str, list[int]] = _by_address(addresses)
         self._graph = self._inner(_grid(width, height, walls))
+        self._neighbours = {tile: sorted(self._graph[tile]) for tile in self._graph}
+        self._full: dict[str, str] = {}
         self._distances: dict[str, array[int]] = {}
 
     @property
@@ -60,10 +62,11 @@ class World:
 
     def full(self, address: str) -> str:
         """The address down to an object, as far as there is one: the commonest of the arena, or of the sector."""
-        if address.count(":") == 2:
-            return address
-        inside = [longer for longer in self.objects if longer.startswith(f"{address}:")]
-        return max(inside, key=lambda longer: (len(self._tiles[longer]), longer), default=address)
+        if address not in self._full:
+            inside = [longer for longer in self.objects if longer.startswith(f"{address}:")]
+            best = max(inside, key=lambda longer: (len(self._tiles[longer]), longer), default=address)
+            self._full[address] = best
+        return self._full[address]
 
     def place(self, tile: int) -> tuple[str, str]:
         """Sector and arena of a tile, each empty where it has none."""
@@ -88,7 +91,7 @@ class World:
         """The tiles of a shortest way to an address, the first one left out; empty where one is there."""
         distances, way = self._map(address), list[int]()
         while distances[tile] > 0:
-            tile = min(self._graph[tile], key=lambda neighbour: (distances[neighbour], neighbour))
+            tile = min(self._neighbours[tile], key=distances.__getitem__)
             way.append(tile)
         return way
 

@@ -124,6 +124,13 @@ async def test_sleep_and_work_and_promises_stand_against_an_invitation() -> None
     assert "promised somebody: chess" in (await answers(INVITED, commitments=(before,)))[0]
 
 
+async def test_the_wake_up_time_moves_only_where_that_is_asked_for() -> None:
+    early = "I invite you to a kite contest at Harbour Green tomorrow at 5:30."
+    assert await agreed(early, name="Hugo Martin") == ()
+    (promise,) = await agreed(f"{early} Please get up early.", name="Hugo Martin")
+    assert promise.start == DAY + 330
+
+
 async def test_a_proposal_is_the_nearest_free_time_and_is_taken_up_by_naming_it() -> None:
     before = Commitment(activity="chess", address="Gull Bakery", start=DAY + 930, end=DAY + 990)
     (promise,) = await agreed(INVITED, "16:30 is fine.", commitments=(before,))
