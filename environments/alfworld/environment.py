@@ -12,6 +12,7 @@ from pydantic import Field, JsonValue, model_validator
 
 from environments.alfworld import dataset, policies, wording
 from environments.alfworld.dataset import Entry, Split
+from environments.alfworld.errors import GameError
 from environments.alfworld.examples import example
 from environments.alfworld.game import Game
 from environments.alfworld.reply import Profile
@@ -63,7 +64,7 @@ class ALFWorld(Environment):
         return finish.model_copy(update={"detail": {"game": self._entry(sample).path, **finish.detail}})
 
     def reference(self, sample: str, seed: int = 0) -> Policy:
-        return policies.reference(self._plan(self._entry(sample)))
+        return policies.reference(self.plan(sample))
 
     def naive(self, sample: str, seed: int = 0) -> Policy:
         return policies.fetch
@@ -87,11 +88,15 @@ class ALFWorld(Environment):
 
     def _session(self, entry: Entry, agent: Agent) -> Session:
         texts = dataset.texts(entry)
-        type_ = task_type(entry.folder)
-        return Session(Game(texts.pddl_domain, texts.grammar, texts.pddl_problem), type_, agent, self.profile)
+        try:
+            game = Game(texts.pddl_domain, texts.grammar, texts.pddl_problem)
+            return Session(game, task_type(entry.folder), agent, self.profile)
+        except GameError as error:
+            raise GameError(f"{entry.file or entry.path}: {error}") from error
 
-    def _plan(self, entry: Entry) -> Sequence[str]:
-        """Raises ValueError where a game brings no plan along and none is given."""
+    def plan(self, sample: str) -> Sequence[str]:
+        """Commands that win a sample. Raises ValueError where its game brings none along and none are given."""
+        entry = self._entry(sample)
         plan = dataset.texts(entry).walkthrough or self._plans.get(entry.path)
         if not plan:
             raise ValueError(f"{entry.path}: no plan is known; give `plans`, a JSON file from game paths to plans")
