@@ -65,6 +65,11 @@ class Goal(Value):
         """All words any of which names the activity."""
         return (self.keyword, *self.alter_kwd)
 
+    @property
+    def in_words(self) -> str:
+        """What, where and when, as far as that is fixed."""
+        return ", ".join(part for part in (self.keyword, self.location, self.start_time) if part != ANY)
+
 
 class Target(Value):
     """Whom the goal is about, how many people it wants (the performer counted), and its sub-goals in order."""

@@ -38,7 +38,7 @@ def page(title: str, finish: Finish) -> str:
         pixels=evidence.town.width * PIXELS_A_TILE,
         map="\n".join(_map(evidence.town)),
         lanes=_lanes(records, evidence, performer),
-        hits=_hits(evidence),
+        hits=_hits(evidence, _sub_goals(finish)),
         talks="\n".join(_talk(talk, performer) for talk in evidence.chronicle.talks),
         data=json.dumps(_moves(records, evidence.town, performer)).replace("<", "\\u003c"),
     )
@@ -105,9 +105,14 @@ def _x(minute: int) -> float:
     return round(LABEL + (minute - START) * HOUR / 60, 1)
 
 
-def _hits(evidence: Evidence) -> str:
+def _sub_goals(finish: Finish) -> list[str]:
+    named = finish.detail.get("sub_goals")
+    return [str(name) for name in named] if isinstance(named, list) else []
+
+
+def _hits(evidence: Evidence, goals: Sequence[str]) -> str:
     told = [
-        f"<li>{escape(who)}: sub-goal {goal + 1}, {spoken(start)} to {time_text(end)}</li>"
+        f"<li>{escape(who)}: {spoken(start)} to {time_text(end)}, {escape(goals[goal])}</li>"
         for who, goal, start, end in sorted(evidence.hits, key=lambda hit: hit[2])
     ]
     return "<ul>" + "".join(told) + "</ul>" if told else "<p>Nobody did what the goal names, there and then.</p>"

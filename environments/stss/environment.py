@@ -129,6 +129,7 @@ class Stss(Environment):
             "goal": shown.FPG,
             "performer": task.performer,
             "targets": list(task.task.target),
+            "sub_goals": [each.in_words for each in shown.task.goal],
             "driver": self._driver(task, seed).name,
             "note": OWN_WORLD,
         }
