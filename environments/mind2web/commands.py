@@ -25,10 +25,12 @@ def mind2web() -> None:
 def generate(folder: Path, tasks: int, seed: int, split: str, raw_html: bool) -> None:
     """Write tasks on invented sites to FOLDER, in the official form, with the scores of an invented ranker.
 
-    Play them with `data: FOLDER`, `split: own` and `scores: FOLDER/own_scores.jsonl`.
+    Play them with `data: FOLDER`, the split's name as `split`, and `scores: FOLDER/<split>_scores.jsonl`.
     """
     if not re.fullmatch(SPLIT, split):
         raise click.BadParameter(f"{split!r}: write letters, digits and _ only", param_hint="--split")
+    if (folder / f"{split}_0.json").exists():
+        raise click.UsageError(f"{folder}: {split}_0.json is there already; name another FOLDER or --split")
     pack = generator.generate(tasks, seed, raw_html)
     try:
         files = generator.write(pack, folder, split, TASKS_A_FILE)

@@ -7,7 +7,18 @@ from typing import BinaryIO
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from environments.mind2web.records import ScoreRecord
+from environments.mind2web.records import Ranks, ScoreRecord, Scores
+
+_BROKEN = (
+    pickle.UnpicklingError,
+    EOFError,
+    LookupError,
+    AttributeError,
+    TypeError,
+    MemoryError,
+    OverflowError,
+)
+"""What the unpickler raises for bytes that are no pickle."""
 
 
 class _Official(BaseModel):
@@ -15,8 +26,8 @@ class _Official(BaseModel):
 
     model_config = ConfigDict(strict=True)
 
-    scores: dict[str, dict[str, float]]
-    ranks: dict[str, dict[str, int]]
+    scores: dict[str, Scores]
+    ranks: dict[str, Ranks]
 
 
 class _PlainUnpickler(pickle.Unpickler):
@@ -34,19 +45,20 @@ def convert(path: Path) -> Iterator[str]:
     try:
         with path.open("rb") as file:
             official = _Official.model_validate(_unpickled(file))
+        if alone := official.scores.keys() ^ official.ranks.keys():
+            raise ValueError(f"{min(alone)}: stands in one of scores and ranks only; give scores_all_data.pkl")
+        for key, scores in official.scores.items():
+            yield ScoreRecord(key=key, scores=scores, ranks=official.ranks[key]).model_dump_json()
     except ValidationError as error:
         problem = error.errors()[0]
         where = ".".join(map(str, problem["loc"])) or "the file"
         raise ValueError(f"{path}: {where}: {problem['msg']}; give scores_all_data.pkl") from error
     except (OSError, ValueError) as error:
         raise ValueError(f"{path}: {error}") from error
-    for key, scores in official.scores.items():
-        record = ScoreRecord(key=key, scores=scores, ranks=official.ranks.get(key, {}))
-        yield record.model_dump_json()
 
 
 def _unpickled(file: BinaryIO) -> object:
     try:
         return _PlainUnpickler(file).load()
-    except (pickle.UnpicklingError, EOFError, IndexError, KeyError, AttributeError, TypeError, MemoryError) as error:
+    except _BROKEN as error:
         raise ValueError(f"is no pickle that can be read: {error}") from error

@@ -12,12 +12,12 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 from environments.mind2web import prompt
 from environments.mind2web.markup import Choice, Rendered
 from environments.types import Message, Value
-from environments.yaml_file import read_text
+from environments.yaml_file import FileError, read_text
 
 Prompt = Literal["cot", "plain"]
 PUBLISHED = frozenset(("db27cb6156cd2901f39e19f95349a6b1", "4bd6c68d6441f0a50591d70176b37fb9"))
 """What `fingerprint` says of AgentBench v0.2's two files, llm_prompt_cot.json and llm_prompt.json."""
-_FIX = "give AgentBench's llm_prompt_cot.json or llm_prompt.json, or a list of messages like theirs"
+_FIX = "give as `examples` AgentBench's llm_prompt_cot.json or llm_prompt.json, or messages in their form"
 
 
 class _Example(Value):
@@ -59,6 +59,8 @@ def read(path: Path) -> tuple[Message, ...]:
     """
     try:
         told = _PUBLISHED.validate_json(read_text(path))
+    except FileError as error:
+        raise ValueError(f"{error}; {_FIX}") from error
     except ValidationError as error:
         problem = error.errors()[0]
         field = ".".join(map(str, problem["loc"])) or "the file"

@@ -21,7 +21,7 @@ from environments.mind2web.json_reader import JsonReader
 from environments.mind2web.records import OWN, ScoreRecord, TaskRecord
 from environments.types import Value
 
-_FORMAT = "2"
+_FORMAT = "3"
 NOWHERE = -1
 
 
@@ -155,6 +155,8 @@ def _tasks(reader: JsonReader, file: int) -> Iterator[tuple[TaskRecord, list[tup
         if len(steps) != len(task.action_reprs):
             counts = f"{len(task.action_reprs)} action_reprs, but {len(steps)} actions"
             raise ValueError(f"task {task.annotation_id}: {counts}; give one for each action")
+        if len({uid for uid, _ in steps}) < len(steps):
+            raise ValueError(f"task {task.annotation_id}: two of its actions share an action_uid; rename one")
         span = {"task": start, "actions": actions, "actions_end": actions_end, "task_end": reader.at}
         yield task, [(uid, step._replace(file=file, number=at, **span)) for at, (uid, step) in enumerate(steps)]
     reader.end()
@@ -185,19 +187,22 @@ def _step(reader: JsonReader, start: int) -> tuple[str, Place]:
 
 
 def _ranked(path: Path, state: "hashlib.blake2b") -> dict[str, int]:
-    """Where the line of each step of a score file begins, by its key."""
+    """Where the line of each step of a score file begins, by its key; NOWHERE for one without ranks."""
     places: dict[str, int] = {}
     at = 0
     with opened(path) as file:
         for number, line in enumerate(file, 1):
             state.update(line)
             try:
-                places[ScoreRecord.model_validate_json(line).key] = at
+                record = ScoreRecord.model_validate_json(line)
             except ValidationError as error:
                 problem = error.errors()[0]
                 field = ".".join(map(str, problem["loc"])) or "the line"
                 raise ValueError(
                     f"{path}:{number}: {field}: {problem['msg']}; `proctor mind2web scores` makes such files"
                 ) from error
+            if record.key in places:
+                raise ValueError(f"{path}:{number}: key: {record.key} stands in an earlier line already; remove one")
+            places[record.key] = at if record.ranks else NOWHERE
             at += len(line)
     return places

@@ -1,8 +1,8 @@
 """The official records of Mind2Web (arXiv 2306.06070): a file is a list of tasks, a task a list of recorded actions."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import AfterValidator, BaseModel, ConfigDict, FiniteFloat, NonNegativeInt
 
 from environments.types import Value
 
@@ -49,14 +49,24 @@ class ActionRecord(_Record):
     neg_candidates: tuple[_Candidate, ...] = ()
 
 
+def _none_twice(ranks: dict[str, int]) -> dict[str, int]:
+    if len(set(ranks.values())) < len(ranks):
+        raise ValueError("two candidates share a rank")
+    return ranks
+
+
+Scores = dict[str, FiniteFloat]
+Ranks = Annotated[dict[str, NonNegativeInt], AfterValidator(_none_twice)]
+"""By candidate, from 0, the best; none twice."""
+
+
 class ScoreRecord(_Record):
     """A line of a score file: how a ranker saw the candidates of one step."""
 
     key: str
     """`annotation_id`, underscore, `action_uid`."""
-    scores: dict[str, float]
-    ranks: dict[str, int]
-    """From 0, the best."""
+    scores: Scores
+    ranks: Ranks
 
 
 class Step(Value):

@@ -85,6 +85,7 @@ def test_the_value_of_a_click_is_passed_over(tmp_path: Path) -> None:
         (task("t", action("a"), action_reprs=[]), "task t: 0 action_reprs, but 1 actions"),
         (task("t", action("a"), action_reprs=["x", "y"]), "task t: 2 action_reprs, but 1 actions"),
         (task("t", action("")), "has no action_uid"),
+        (task("t", action("a"), action("b"), action("a")), "task t: two of its actions share an action_uid"),
         ({"annotation_id": "t", "confirmed_task": "x", "action_reprs": []}, "no list of actions"),
         (task("t", action("a")) | {"confirmed_task": 3}, "confirmed_task"),
     ],
@@ -191,7 +192,17 @@ def test_candidates_without_a_rank_come_last(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ["{", "[]", '{"key": "t_a", "scores": {}}', '{"key": "t", "scores": {}, "ranks": {"2": "x"}}']
+    "line",
+    [
+        "{",
+        "[]",
+        '{"key": "t", "scores": {}}',
+        '{"key": "t", "scores": {}, "ranks": {"2": "x"}}',
+        '{"key": "t", "scores": {}, "ranks": {"2": -1}}',
+        '{"key": "t", "scores": {}, "ranks": {"2": 0, "3": 0}}',
+        '{"key": "t", "scores": {"2": null}, "ranks": {}}',
+        '{"key": "t_a", "scores": {}, "ranks": {"2": 0}}',
+    ],
 )
 def test_a_broken_score_file_is_refused_with_its_line(tmp_path: Path, line: str) -> None:
     path = write(tmp_path / "mine.json", task("t", action("a")))
@@ -199,6 +210,15 @@ def test_a_broken_score_file_is_refused_with_its_line(tmp_path: Path, line: str)
     (tmp_path / "scores.jsonl").write_text(f"{good}\n{line}\n")
     with pytest.raises(ValueError, match=r"scores\.jsonl:2: "):
         Mind2Web(data=path, scores=tmp_path / "scores.jsonl", cache=tmp_path).samples()
+
+
+def test_a_step_whose_line_has_no_ranks_is_one_without_scores(tmp_path: Path) -> None:
+    path = write(tmp_path / "mine.json", task("t", action("a"), action("b")))
+    lines = [{"key": "t_a", "scores": {}, "ranks": {}}, {"key": "t_b", "scores": {}, "ranks": {"2": 1, "3": 0}}]
+    (tmp_path / "scores.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    environment = Mind2Web(data=path, scores=tmp_path / "scores.jsonl", cache=tmp_path)
+    assert [environment.contest(sample).ranker for sample in environment.samples()] == ["bm25", "scores"]
+    assert "1 of 2 steps have none" in environment.summarize([]).notes[0]
 
 
 def test_what_keeps_scores_from_being_comparable_is_said(tmp_path: Path) -> None:

@@ -99,7 +99,9 @@ def test_a_file_is_taken_word_by_word(tmp_path: Path) -> None:
 async def test_a_broken_file_is_refused_with_its_field_and_the_fix(tmp_path: Path, told: object, field: str) -> None:
     environment = Mind2Web(examples=write(tmp_path / "mine.json", told))
     for refused in (environment.samples, environment.digest):
-        with pytest.raises(ValueError, match=rf"mine\.json: {field}.*; give AgentBench's llm_prompt_cot\.json"):
+        with pytest.raises(
+            ValueError, match=rf"mine\.json: {field}.*; give as `examples` AgentBench's llm_prompt_cot\.json"
+        ):
             refused()
     finish = await play_to_finish(environment, "own-00000", PolicyAgent(environment.naive("own-00000")))
     assert finish.reason is FinishReason.TASK_ERROR
@@ -110,7 +112,7 @@ async def test_a_broken_file_is_refused_with_its_field_and_the_fix(tmp_path: Pat
 def test_what_is_no_text_file_is_refused(tmp_path: Path, name: str) -> None:
     (tmp_path / "large.json").write_text(" " * (1 << 21))
     (tmp_path / "bytes.json").write_bytes(b"\xff\xfe")
-    with pytest.raises(ValueError, match=str(tmp_path / name)):
+    with pytest.raises(ValueError, match=rf"{tmp_path / name}: .*give as `examples`"):
         Mind2Web(examples=tmp_path / name).samples()
 
 

@@ -110,6 +110,16 @@ def test_the_commands_refuse_what_they_cannot_do(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file"]
 
 
+def test_tasks_are_not_mixed_with_those_of_an_earlier_call(tmp_path: Path) -> None:
+    options = ["generate", str(tmp_path), "--tasks"]
+    assert CliRunner().invoke(mind2web, [*options, "11"]).exit_code == 0
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    again = CliRunner().invoke(mind2web, [*options, "1"])
+    assert (again.exit_code, "own_0.json is there already" in again.output) == (2, True)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+    assert CliRunner().invoke(mind2web, [*options, "1", "--split", "other"]).exit_code == 0
+
+
 async def test_the_command_writes_tasks_that_can_be_played(tmp_path: Path) -> None:
     options = ["--tasks", "3", "--seed", "4", "--split", "mine", "--raw-html"]
     done = CliRunner().invoke(mind2web, ["generate", str(tmp_path / "out"), *options])
