@@ -8,6 +8,7 @@ import pytest
 from environments.base import Agent, ContextLimitExceeded, Policy, PolicyAgent, play_to_finish
 from environments.chat import ChatConfig
 from environments.stss import policies
+from environments.stss.clock import END
 from environments.stss.environment import Stss
 from environments.stss.evidence import unpack
 from environments.types import Action, FinishReason, Observation
@@ -153,3 +154,28 @@ async def test_a_driver_that_cannot_be_reached_is_a_fault_and_never_rules(tmp_pa
         finish = await play_to_finish(environment, environment.samples()[0], PolicyAgent(policies.silent()))
     assert finish.reason is FinishReason.TASK_ERROR
     assert "the driver town failed" in str(finish.detail["cause"])
+
+
+class LateTalker(Agent):
+    """Goes to the inn just before the end of each day, and talks there without end."""
+
+    async def act(self, observation: Observation) -> Action:
+        text = observation.messages[-1].content
+        if "Request D." in text:
+            rest = [
+                {"start": f"{h}:00", "end": f"{h}:30", "activity": "resting", "place": "home"} for h in (10, 11, 12)
+            ]
+            inn = {"start": "22:30", "end": "22:59", "activity": "having a drink", "place": "Anchor Inn"}
+            return Action(content=json.dumps({"wake": "07:00", "bed": "23:30", "schedule": [*rest, inn]}))
+        speaks = "Request E." in text or "Request U." in text
+        reply = {"talk": True, "utterance": "la " * 80, "end": False} if speaks else {"note": "", "notes": []}
+        return Action(content=json.dumps(reply | {"plan": ["a", "b", "c"], "schedule_reminder": "", "checklist": []}))
+
+
+async def test_a_talk_in_progress_when_the_days_end_is_closed_and_saved() -> None:
+    finish = await Stss().play("fernmouth_birthday", LateTalker())
+    talks = unpack(str(finish.detail["evidence"])).chronicle.talks
+    last = next(talk for talk in reversed(talks) if "Ada Birch" in talk.people)
+    assert END - 10 < last.t < END == last.t + last.minutes
+    assert len(last.lines) > 2
+    assert finish.reason is FinishReason.COMPLETED
