@@ -18,6 +18,7 @@ QUICK = [
     pytest.param("database", marks=pytest.mark.mariadb),
     "overhead",
     "flow",
+    "worlds",
 ]
 
 
