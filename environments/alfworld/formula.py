@@ -1,5 +1,6 @@
 """Conditions over facts: the part of PDDL's formulas that ALFWorld's games use."""
 
+import functools
 from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -92,6 +93,7 @@ def atom(tree: Tree, signatures: Signatures, name: str) -> Atom:
     return Atom(predicate, tuple(arguments))
 
 
+@functools.lru_cache(maxsize=4096)
 def variables(formula: Formula) -> Set[str]:
     """The variables of a formula that are free in it."""
     match formula:

@@ -39,8 +39,8 @@ def parse(text: str, predicates: Signatures) -> Problem:
 
 
 def _fact(tree: Tree, types: Mapping[str, str], predicates: Signatures) -> Fact:
-    fact = tuple(part for part in tree if isinstance(part, str))
-    if isinstance(tree, str) or not tree or len(fact) != len(tree):
+    fact = () if isinstance(tree, str) or list in map(type, tree) else tuple(map(str, tree))
+    if not fact:
         raise GameError(f"{NAME}: :init: {show(tree)} is no fact; only plain facts can stand here")
     expected = predicates.get(fact[0])
     if expected is None:

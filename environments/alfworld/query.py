@@ -96,16 +96,16 @@ class _Compilation:
                 return _chain([*(self._any_object(scope[name]) for name in sorted(free)), _absent(step)])
 
     def _all_of(self, parts: Sequence[Formula], scope: Scope, bound: Set[str]) -> Step:
-        steps, waiting = list[Step](), list(parts)
+        steps, waiting = list[Step](), [(part, variables(part)) for part in parts]
         while waiting:
-            part = min(waiting, key=lambda each: self._cost(each, bound))
-            waiting.remove(part)
-            steps.append(self._compile(part, scope, bound))
-            bound = bound | variables(part)
+            cheapest = min(waiting, key=lambda each: self._cost(each[0], each[1], bound))
+            waiting.remove(cheapest)
+            steps.append(self._compile(cheapest[0], scope, bound))
+            bound = bound | cheapest[1]
         return _chain(steps)
 
-    def _cost(self, part: Formula, bound: Set[str]) -> float:
-        if variables(part) <= bound:
+    def _cost(self, part: Formula, names: Set[str], bound: Set[str]) -> float:
+        if names <= bound:
             return -1.0 if isinstance(part, Atom | Equal) else -0.5
         if isinstance(part, Atom):
             return self._compiler.guess(part, bound)

@@ -7,14 +7,13 @@ from environments.alfworld.errors import GameError
 
 Tree: TypeAlias = "str | list[Tree]"
 _COMMENT = re.compile(r";[^\n]*")
-_TOKEN = re.compile(r"[()]|[^\s()]+")
 
 
 def read(text: str, name: str) -> list[Tree]:
     """The one expression of a text, in lower case, comments left out. Raises GameError, which says `name`."""
     top: list[Tree] = []
     inner, outer = top, list[list[Tree]]()
-    for token in _TOKEN.findall(_COMMENT.sub("", text).lower()):
+    for token in _COMMENT.sub("", text).lower().replace("(", " ( ").replace(")", " ) ").split():
         if token == "(":
             outer.append(inner)
             inner = []

@@ -310,15 +310,14 @@ async def test_09_illegal_actions_are_refused_for_35_steps() -> None:
     """In `compat` the number must not stand alone: as a word it resembles commands that end in it (section 3.3)."""
     cases: list[tuple[Profile, str]] = [("strict", "xyzzy {}"), ("compat", "xyzzy{}")]
     for profile, form in cases:
-        policy = saying(partial(_illegal, form))
-        played = await finishes(dev(profile), lambda sample, seed, policy=policy: policy)
+        played = await finishes(dev(profile), partial(_illegal, form))
         assert reasons(played) == {FinishReason.TURN_LIMIT: 20}
         assert {finish.score for finish in played} == {0.0}
         assert {finish.metrics["refused"] for finish in played} == {float(ROUNDS)}
 
 
-def _illegal(form: str, turn: int, offered: Sequence[str]) -> str:
-    return f"ACTION: {form.format(turn)}"
+def _illegal(form: str, sample: str, seed: int) -> Policy:
+    return saying(lambda turn, offered: f"ACTION: {form.format(turn)}")
 
 
 @pytest.mark.shared
