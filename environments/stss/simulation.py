@@ -113,6 +113,7 @@ class Simulation:
 
     async def _midnight(self, now: int) -> None:
         self._asked.clear()
+        self._contacts.clear()
         self._talks_today = 0
         for person in self._people.values():
             person.met.clear()
@@ -179,13 +180,11 @@ class Simulation:
     async def _talk(self, partner: Person, opening: Line, now: int, begins: str | None) -> None:
         """A talk with the performer; `begins` is its first request where the partner has spoken first."""
         self._talks_today += 1
-        heard = 1 if begins else 0
 
         async def performer_speaks(lines: Sequence[Line]) -> tuple[str, bool]:
-            nonlocal heard, begins
-            text = begins if begins else prompt.answered(partner.name, lines[-1].text)
-            reply = await self._performer.ask(text, protocol.Utterance, lambda reply: reply, begins=bool(begins))
-            heard, begins = len(lines), None
+            opens = begins is not None and len(lines) == 1
+            text = begins if begins and opens else prompt.answered(partner.name, lines[-1].text)
+            reply = await self._performer.ask(text, protocol.Utterance, lambda reply: reply, begins=opens)
             return (protocol.SILENCE, True) if reply is None else (protocol.spoken(reply.utterance), reply.end)
 
         async def partner_speaks(lines: Sequence[Line]) -> tuple[str, bool]:
@@ -199,9 +198,7 @@ class Simulation:
         promised = await self._driver.after_conversation(context)
         self._conclude(self._self, partner, lines, now, promised)
         partner.memory.append(await self._driver.summary(context))
-        if {line.speaker for line in lines} == {me, partner.name}:
-            last = lines[-1]
-            await self._note(partner, last.text if last.speaker != me and len(lines) > heard else None, now)
+        await self._note(partner, lines[-1], now)
 
     def _conclude(
         self, one: Person, other: Person, lines: Sequence[Line], now: int, promised: Sequence[Commitment]
@@ -209,9 +206,7 @@ class Simulation:
         """Enter a talk, the time it takes, and what the other has taken on."""
         until = min(now + minutes(lines), END)
         topic = promised[0].activity if promised else self._topic(one.name, lines, now)
-        self._talks.append(
-            Talk(now, until - now, (lines[0].speaker, lines[1].speaker if len(lines) > 1 else other.name), tuple(lines))
-        )
+        self._talks.append(Talk(now, until - now, (lines[0].speaker, lines[1].speaker), tuple(lines)))
         for person, partner in ((one, other), (other, one)):
             person.met.add(partner.name)
             self._keep(person.talk(partner.name, topic, now, until))
@@ -233,7 +228,7 @@ class Simulation:
                 slots = slots.merged(read(line.text, self._places, day_of(now)))
         return slots.activity or "the day"
 
-    async def _note(self, partner: Person, last: str | None, now: int) -> None:
+    async def _note(self, partner: Person, last: Line, now: int) -> None:
         me, performer = self._self, self._performer
         left = [row for row in me.plan.rows if row.end > now and day_of(row.start) == day_of(now)]
 
@@ -249,7 +244,9 @@ class Simulation:
                 raise ActionError("reschedule: the first row lies in the past; give the rest of today")
             return reply, promise, me.plan._replace(rows=rows)
 
-        checked = await performer.ask(prompt.note(partner.name, last, left), protocol.Note, check)
+        checked = await performer.ask(
+            prompt.note(partner.name, last.text if last.speaker == partner.name else None, left), protocol.Note, check
+        )
         if checked is None:
             return
         reply, promise, plan = checked
