@@ -16,7 +16,10 @@ SPLIT = r"^[A-Za-z0-9_]+$"
 
 
 def opened(path: Path) -> BinaryIO:
-    """A file for reading, unpacked where its name ends in .xz; places in it count unpacked bytes."""
+    """A file for reading, unpacked where its name ends in .xz; places in it count unpacked bytes.
+
+    Raises OSError, and ValueError naming the file where it can't be unpacked.
+    """
     if path.suffix != ".xz":
         return path.open("rb")
     state = path.stat()
@@ -26,7 +29,10 @@ def opened(path: Path) -> BinaryIO:
 @lru_cache(maxsize=4)
 def _unpacked(path: Path, size: int, changed_ns: int) -> bytes:
     """Packed files are small ones, so some are kept whole."""
-    return lzma.decompress(path.read_bytes())
+    try:
+        return lzma.decompress(path.read_bytes())
+    except lzma.LZMAError as error:
+        raise ValueError(f"{path}: can't be unpacked: {error}; pack it with xz again") from error
 
 
 @contextmanager

@@ -89,6 +89,8 @@ def _name(files: Sequence[Path], scored: bool) -> str:
             state = path.stat()
         except OSError as error:
             raise ValueError(f"{path}: can't be read: {error}; check the path") from error
+        if path.is_dir():
+            raise ValueError(f"{path}: is a folder; name a file")
         told.append([str(path.resolve()), state.st_size, state.st_mtime_ns])
     return hashlib.blake2b(pydantic_core.to_json(told), digest_size=16).hexdigest()
 

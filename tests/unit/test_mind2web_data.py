@@ -252,6 +252,19 @@ def test_packed_files_are_read_like_plain_ones(tmp_path: Path) -> None:
     assert [one.contest(s).step for s in one.samples()[:2]] == [two.contest(s).step for s in two.samples()]
 
 
+@pytest.mark.parametrize("field", ["data", "scores"])
+@pytest.mark.parametrize(("name", "told"), [("cut.json.xz", "can't be unpacked.*xz"), ("folder_0.json", "is a folder")])
+def test_what_cannot_be_opened_is_refused_by_name(tmp_path: Path, field: str, name: str, told: str) -> None:
+    good = write(tmp_path / "mine.json", task("t", action("a")))
+    (tmp_path / "cut.json.xz").write_bytes(lzma.compress(good.read_bytes())[:-20])
+    (tmp_path / "folder_0.json").mkdir()
+    fields: Record = {"data": good, "cache": tmp_path / "cache", field: tmp_path / name}
+    if name == "folder_0.json" and field == "data":
+        fields |= {"data": tmp_path, "split": "folder"}
+    with pytest.raises(ValueError, match=rf"{name}: {told}"):
+        Mind2Web.model_validate(fields).samples()
+
+
 def test_an_unknown_sample_is_refused(tmp_path: Path) -> None:
     path = write(tmp_path / "mine.json", task("t", action("a")))
     known = dataset.load("mine", [path], None, tmp_path, allow_unranked=False)
