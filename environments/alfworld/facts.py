@@ -6,23 +6,24 @@ from collections.abc import Collection, Iterable
 from environments.alfworld.problem import Fact
 
 Arguments = tuple[str, ...]
+Index = defaultdict[str, dict[Arguments, None]]
+"""By the value at one position. Dicts serve as sets that keep an order, so that equal sessions find equal things first."""
 
 
 class Facts:
     """A changing set of facts. What was deleted is kept as a fact of its own, of the predicate `not_...`."""
 
-    def __init__(self, facts: Iterable[Fact]) -> None:
-        # dicts serve as sets that keep an order, so that equal sessions find equal things first
+    def __init__(self, facts: Iterable[Fact] = ()) -> None:
         self._all: defaultdict[str, dict[Arguments, None]] = defaultdict(dict)
-        self._with: defaultdict[tuple[str, int, str], dict[Arguments, None]] = defaultdict(dict)
-        for predicate, *arguments in facts:
-            self._put(predicate, tuple(arguments))
+        self._indexes: defaultdict[str, dict[int, Index]] = defaultdict(dict)
+        """Of each predicate, by the positions that were asked for."""
+        for fact in facts:
+            self._all[fact[0]][fact[1:]] = None
 
     def copy(self) -> "Facts":
         """The same facts, to be changed apart from these."""
-        other = Facts(())
-        other._all.update((key, found.copy()) for key, found in self._all.items())
-        other._with.update((key, found.copy()) for key, found in self._with.items())
+        other = Facts()
+        other._all.update((predicate, found.copy()) for predicate, found in self._all.items())
         return other
 
     def add(self, predicate: str, arguments: Arguments) -> None:
@@ -45,15 +46,20 @@ class Facts:
 
     def having(self, predicate: str, position: int, value: str) -> Collection[Arguments]:
         """The arguments of all facts of a predicate with this value at this position."""
-        return self._with.get((predicate, position, value), ())
+        index = self._indexes[predicate].get(position)
+        if index is None:
+            index = self._indexes[predicate][position] = defaultdict(dict)
+            for arguments in self._all.get(predicate, ()):
+                index[arguments[position]][arguments] = None
+        return index.get(value, ())
 
     def _put(self, predicate: str, arguments: Arguments) -> None:
         self._all[predicate][arguments] = None
-        for position, value in enumerate(arguments):
-            self._with[predicate, position, value][arguments] = None
+        for position, index in self._indexes[predicate].items():
+            index[arguments[position]][arguments] = None
 
     def _drop(self, predicate: str, arguments: Arguments) -> None:
-        if arguments in self._all.get(predicate, ()):
+        if self.holds(predicate, arguments):
             del self._all[predicate][arguments]
-            for position, value in enumerate(arguments):
-                del self._with[predicate, position, value][arguments]
+            for position, index in self._indexes[predicate].items():
+                del index[arguments[position]][arguments]

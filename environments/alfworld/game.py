@@ -30,7 +30,7 @@ class Game:
         objects: defaultdict[str, list[str]] = defaultdict(list)
         for each, kind in self.problem.types.items():
             objects[kind].append(each)
-        self._names = names(argument for _, *arguments in self.problem.facts for argument in arguments)
+        self._names = names({argument for fact in self.problem.facts for argument in fact[1:]})
         self.start = Facts(self.problem.facts)
         """The facts that each session begins with a copy of."""
         self._compiler = Compiler(self.domain.predicates, objects, self.start)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import cast
 
 from environments.alfworld import formula
 from environments.alfworld.errors import GameError
@@ -39,7 +40,7 @@ def parse(text: str, predicates: Signatures) -> Problem:
 
 
 def _fact(tree: Tree, types: Mapping[str, str], predicates: Signatures) -> Fact:
-    fact = () if isinstance(tree, str) or list in map(type, tree) else tuple(map(str, tree))
+    fact = () if isinstance(tree, str) or list in map(type, tree) else cast(Fact, tuple(tree))
     if not fact:
         raise GameError(f"{NAME}: :init: {show(tree)} is no fact; only plain facts can stand here")
     expected = predicates.get(fact[0])
