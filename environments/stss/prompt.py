@@ -114,7 +114,8 @@ def answered(partner: str, text: str) -> str:
 def note(partner: str, last: str | None, rows: Sequence[Row]) -> str:
     """N."""
     heard = f'{partner} says: "{last}"\n' if last is not None else ""
-    left = "; ".join(f"{time_text(row.start)}-{time_text(row.end)} {row.activity}" for row in rows) or "nothing"
+    told = (f"{time_text(row.start)}-{time_text(row.end)} {row.activity}, {row.address}" for row in rows)
+    left = "; ".join(told) or "nothing"
     return (
         f"{heard}Request N. The talk with {partner} is over. What do you note? If you have promised to be somewhere,"
         f" make it a commitment. Left of today's schedule: {left}.\n"
