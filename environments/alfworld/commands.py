@@ -46,7 +46,9 @@ def cross_check(paths: tuple[Path, ...], steps: int, seed: int) -> None:
     try:
         games = _games(paths)
         found = [difference for name, texts in games for difference in differences(name, texts, steps, seed)]
-    except (ImportError, ValueError) as error:
+    except ModuleNotFoundError as error:
+        raise click.ClickException(f"{error}; install what it needs: pip install 'proctor[textworld]'") from error
+    except ValueError as error:
         raise click.ClickException(str(error)) from error
     for difference in found:
         click.echo(difference)

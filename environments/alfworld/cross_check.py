@@ -45,7 +45,7 @@ class TextWorld:
     """One game on TextWorld's engine, its things named as ALFWorld names them, without shuffling."""
 
     def __init__(self, texts: GameTexts) -> None:
-        """Raises ImportError where textworld is not installed."""
+        """Raises ModuleNotFoundError where textworld is not installed."""
         from textworld import EnvInfos
         from textworld.envs import PddlEnv
 

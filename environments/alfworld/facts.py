@@ -7,7 +7,7 @@ from environments.alfworld.problem import Fact
 
 Arguments = tuple[str, ...]
 Index = defaultdict[str, dict[Arguments, None]]
-"""By the value at one position. Dicts serve as sets that keep an order, so that equal sessions find equal things first."""
+"""By the value at one position. Dicts serve as sets that keep an order: equal sessions find equal things first."""
 
 
 class Facts:
