@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from multiprocessing import get_context
 from pathlib import Path
@@ -26,7 +27,7 @@ from environments.stss.repairs import repair
 from environments.stss.schedule import Kind
 from environments.stss.templates import instantiate
 from environments.types import Action, Finish, FinishReason, Message, Observation
-from tests.e2e.proctor import TOKEN, begin, proctor, rows
+from tests.e2e.proctor import TOKEN, begin, proctor, rows, server
 from tests.support import SHARED_DATA
 
 STSS = SHARED_DATA / "stss"
@@ -645,6 +646,29 @@ def test_a_client_killed_in_the_second_day_resumes_without_one_repeated_model_ca
     whole = proctor("run", "plan.yaml", "--name=whole", "--limit=2", "-q", cwd=tmp_path, **key)
     assert whole.returncode == 0, whole.stdout + whole.stderr
     assert len(model.answered) == 2 * bought
+    assert rows("killed", tmp_path) == rows("whole", tmp_path)
+
+
+def test_a_worker_killed_in_the_second_day_is_replaced_from_the_calls_that_were_made(
+    tmp_path: Path, model: Model
+) -> None:
+    key = {"OPENAI_API_KEY": TOKEN}
+    (tmp_path / "plan.yaml").write_text(PLAN.format(url=f"http://127.0.0.1:{model.server_port}/v1"))
+    with ExitStack() as stack:
+        controller = stack.enter_context(server("controller", cwd=tmp_path))
+        workers = [server("worker", "--tasks=plan.yaml", f"--controller={controller.url}", cwd=tmp_path) for _ in "12"]
+        first = stack.enter_context(workers[0])
+        option = f"--set=controller={controller.url}"
+        client = begin("run", "plan.yaml", "--name=killed", "--limit=1", option, cwd=tmp_path, **key)
+        assert model.refusing.wait(100), client.communicate()
+        first.kill()
+        stack.enter_context(workers[1])
+        model.released.set()
+        _, errors = client.communicate(timeout=200)
+        assert client.returncode == 0, errors
+    assert max(Counter(model.answered).values()) == 1
+    whole = proctor("run", "plan.yaml", "--name=whole", "--limit=1", "-q", cwd=tmp_path, **key)
+    assert whole.returncode == 0, whole.stdout + whole.stderr
     assert rows("killed", tmp_path) == rows("whole", tmp_path)
 
 
