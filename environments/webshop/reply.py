@@ -3,7 +3,8 @@
 import re
 from typing import NamedTuple
 
-_ACTION = re.compile(r"[Aa]ction:[ \t]*\r?\n?[ \t]*((?:search|click)\[[^\]]+\])([^\n]*)")
+_MARK = "ction:"
+_START = re.compile(rf"[Aa]{_MARK}[ \t]*+\r?\n?[ \t]*+((?:search|click)\[)[^\]]")
 
 
 class Move(NamedTuple):
@@ -18,12 +19,23 @@ class Move(NamedTuple):
 
 
 def read(reply: str) -> Move | None:
-    """The first action in a reply, or None."""
-    match = _ACTION.search(reply)
-    if match is None:
+    """The first action in a reply, or None; in time that grows with the reply's length, whatever it holds."""
+    start = _start(reply)
+    end = reply.find("]", start)
+    if start < 0 or end < 0:
         return None
-    action, rest = match[1], match[2]
-    name, _, argument = action[:-1].rpartition("[")
-    line = action + rest[: rest.rfind("]") + 1]
-    longer = line.removeprefix("click[")[:-1] if line.startswith("click[") else ""
+    name, _, argument = reply[start:end].rpartition("[")
+    line_end = reply.find("\n", end)
+    last = reply.rfind("]", end, line_end if line_end >= 0 else len(reply))
+    longer = reply[start:last].removeprefix("click[") if reply.startswith("click[", start) else ""
     return Move(name, argument.lower(), longer.lower())
+
+
+def _start(reply: str) -> int:
+    """Where the first action begins, be it closed or not; -1 where there is none."""
+    at = reply.find(_MARK)
+    while at >= 0:
+        if at and (match := _START.match(reply, at - 1)):
+            return match.start(1)
+        at = reply.find(_MARK, at + 1)
+    return -1

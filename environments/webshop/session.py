@@ -9,7 +9,6 @@ from environments.base import Agent, AgentStopped
 from environments.types import Finish, FinishReason, Message, Observation
 from environments.webshop import prompt, reply
 from environments.webshop.product import Goal
-from environments.webshop.reply import Move
 from environments.webshop.reward import Profile, reward
 from environments.webshop.shop import Shop
 from environments.webshop.visit import Place, Visit
@@ -45,16 +44,19 @@ class Session:
             action = await self.agent.act(Observation(messages=(*told, Message(role="user", content=shown))))
             told = ()
             self.rounds += 1
-            move = reply.read(action.content)
-            if move is None:
+            seen = await asyncio.to_thread(self._step, visit, action.content)
+            if seen is None:
                 return FinishReason.INVALID_FORMAT
-            shown = await asyncio.to_thread(self._step, visit, move)
+            shown = seen
             if self.place.bought:
                 return FinishReason.COMPLETED
         return FinishReason.TURN_LIMIT
 
-    def _step(self, visit: Visit, move: Move) -> str:
-        """Goes where an action leads; what is seen there."""
+    def _step(self, visit: Visit, content: str) -> str | None:
+        """Goes where an agent's reply leads; what is seen there, None where the reply holds no action."""
+        move = reply.read(content)
+        if move is None:
+            return None
         place = visit.after(self.place, move)
         self.noops += place is None
         self.missing += place is not None and move.name == "search" and place.missing

@@ -110,3 +110,22 @@ def test_the_reference_searches_titles_that_hold_brackets(title: str) -> None:
 
 def test_what_is_said_can_be_read() -> None:
     assert reply.read(said("why", "click[buy now]")) == ("click", "buy now", "buy now")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Action:" + " " * 5_000_000 + "x",
+        "Action: search[" * 300_000,
+        "Action: click[]" * 300_000,
+        "Action: click[" * 2_000 + "x" * 5_000_000,
+    ],
+    ids=["blanks", "never closed", "empty", "long"],
+)
+def test_no_reply_takes_long_to_read(text: str) -> None:
+    """What looks back and forth would take hours: the test would not end."""
+    assert reply.read(text) is None
+
+
+def test_a_reply_of_a_long_search_is_read_whole() -> None:
+    assert reply.read(f"Action: search[{'X' * 5_000_000}]") == ("search", "x" * 5_000_000, "")
