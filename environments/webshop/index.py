@@ -3,12 +3,15 @@
 Its BM25 has other parameters than Lucene's here, so it only says which documents are worth scoring (`search`).
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple, cast
 
 import tantivy
+
+from environments.webshop.store import REMAKE
 
 WRITER_BYTES = 128 << 20
 
@@ -52,14 +55,15 @@ def write(folder: Path, documents: Iterable[Sequence[str]]) -> None:
 
 
 class Index:
-    """An index, open for reading; any thread may ask it."""
+    """An index, open for reading; any thread may ask it. Each question raises ValueError where files are damaged."""
 
     def __init__(self, folder: Path) -> None:
-        """Raises ValueError where there is none.
+        """Raises ValueError where there is none, or it is damaged.
 
         It is opened through links in a folder of its own, as tantivy writes a lock, and `folder` may be read-only.
         """
-        with TemporaryDirectory(prefix="proctor-webshop-") as links:
+        self._folder = folder
+        with TemporaryDirectory(prefix="proctor-webshop-") as links, self._failures_told():
             for file in folder.glob("*"):
                 (Path(links) / file.name).symlink_to(file.resolve())
             self._index = tantivy.Index.open(links)
@@ -74,14 +78,16 @@ class Index:
 
     def containing(self, token: str) -> int:
         """How many documents contain a token."""
-        return int(self._searcher.doc_freq("tokens", token))
+        with self._failures_told():
+            return int(self._searcher.doc_freq("tokens", token))
 
     def candidates(self, times: Mapping[str, int], limit: int) -> list[Candidate]:
         """The best documents that contain any token of a query, by how often it has each; the best first."""
-        hits = self._searcher.search(self._query(times), limit=limit, count=False).hits
-        addresses = [address for _, address in hits]
-        positions = cast(list[int], self._searcher.fast_field_values("position", addresses))
-        lengths = cast(list[int], self._searcher.fast_field_values("length", addresses))
+        with self._failures_told():
+            hits = self._searcher.search(self._query(times), limit=limit, count=False).hits
+            addresses = [address for _, address in hits]
+            positions = cast(list[int], self._searcher.fast_field_values("position", addresses))
+            lengths = cast(list[int], self._searcher.fast_field_values("length", addresses))
         return list(map(Candidate, positions, lengths, (score for score, _ in hits)))
 
     def _query(self, times: Mapping[str, int]) -> tantivy.Query:
@@ -90,3 +96,13 @@ class Index:
             term = tantivy.Query.term_query(self._schema, "tokens", token, index_option="freq")
             parts.append((tantivy.Occur.Should, tantivy.Query.boost_query(term, float(many))))
         return tantivy.Query.boolean_query(parts)
+
+    @contextmanager
+    def _failures_told(self) -> Iterator[None]:
+        """Over damaged files tantivy also panics, and a panic is no Exception: nobody would take it for a fault."""
+        try:
+            yield
+        except BaseException as error:
+            if not isinstance(error, ValueError) and type(error).__name__ != "PanicException":
+                raise
+            raise ValueError(f"{self._folder}: no search index, or a damaged one: {error}; {REMAKE}") from error

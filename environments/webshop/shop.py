@@ -8,7 +8,7 @@ from typing import NamedTuple
 from environments.webshop.catalogue import DATABASE, INDEX
 from environments.webshop.index import Index
 from environments.webshop.search import Search
-from environments.webshop.store import Store
+from environments.webshop.store import REMAKE, Store
 
 
 class Shop(NamedTuple):
@@ -21,16 +21,12 @@ class Shop(NamedTuple):
 @contextmanager
 def opened(folder: Path, candidates: int | None = None) -> Iterator[Shop]:
     """The shop of a catalogue. Raises ValueError, naming the command that makes one, where it is missing or broken."""
-    fix = "make the catalogue anew with `proctor webshop index`"
     store = Store(folder / DATABASE)
     try:
-        try:
-            index = Index(folder / INDEX)
-        except ValueError as error:
-            raise ValueError(f"{folder / INDEX}: no search index: {error}; {fix}") from error
+        index = Index(folder / INDEX)
         if index.documents != store.meta.products:
             raise ValueError(
-                f"{folder}: the index has {index.documents} products, the database {store.meta.products}; {fix}"
+                f"{folder}: the index has {index.documents} products, the database {store.meta.products}; {REMAKE}"
             )
         yield Shop(store, Search(store, index, candidates))
     finally:

@@ -13,6 +13,10 @@ from pydantic import Field
 from environments.types import Value
 from environments.webshop.product import Goal, Product
 
+REMAKE = (
+    "make the catalogue anew with `proctor webshop index` (remove this one first; Proctor's own comes back by itself)"
+)
+"""What helps against a missing or broken catalogue."""
 FORMAT = 1
 """To be changed with any change of what a catalogue holds, or how texts are analysed."""
 _LISTS = ("bullets", "options", "attributes", "nouns")
@@ -129,15 +133,14 @@ class Store:
             return dict(connection.execute(f"select position, tokens from products where position in ({chosen})"))
 
     def _read_meta(self) -> Meta:
-        fix = "make the catalogue anew with `proctor webshop index`"
         try:
             with self._connection() as connection:
                 written = json.loads(connection.execute("select meta from meta").fetchone()[0])
             if written["format"] == FORMAT:
                 return Meta.model_validate(written)
         except (sqlite3.Error, LookupError, TypeError, ValueError) as error:
-            raise ValueError(f"{self._path}: no catalogue: {error}; {fix}") from error
-        raise ValueError(f"{self._path}: format {written['format']}, this version reads {FORMAT}; {fix}")
+            raise ValueError(f"{self._path}: no catalogue: {error}; {REMAKE}") from error
+        raise ValueError(f"{self._path}: format {written['format']}, this version reads {FORMAT}; {REMAKE}")
 
     @contextmanager
     def _connection(self) -> Iterator[sqlite3.Connection]:

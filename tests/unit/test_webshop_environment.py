@@ -12,7 +12,7 @@ import pytest
 from environments.base import Agent, ContextLimitExceeded, EnvironmentFault, PolicyAgent, play_to_finish
 from environments.types import Action, Finish, FinishReason, Observation
 from environments.webshop import generate, policies
-from environments.webshop.catalogue import DATABASE, make
+from environments.webshop.catalogue import DATABASE, INDEX, make
 from environments.webshop.environment import WebShop
 from environments.webshop.nouns import extractor
 from environments.webshop.published import files_in
@@ -195,3 +195,19 @@ async def test_missing_products_are_counted_and_a_broken_database_is_a_fault(
         finish = await play_to_finish(environment, "goal-00000", Says("search[people praise it]"))
     assert finish.reason is reason
     assert reason.is_fault or finish.metrics["missing_products"] > 10
+
+
+async def test_a_damaged_index_is_a_fault(tmp_path: Path) -> None:
+    """Tantivy panics over it, and a panic is no Exception."""
+    generate.write(tmp_path / "files", 200, 1)
+    make(files_in(tmp_path / "files"), tmp_path / "made", extractor("lexical"))
+    (terms,) = (tmp_path / "made" / INDEX).glob("*.term")
+    content = bytearray(terms.read_bytes())
+    content[len(content) // 4 : len(content) * 3 // 4] = b"\xff" * (len(content) * 3 // 4 - len(content) // 4)
+    terms.write_bytes(content)
+    environment = WebShop(data=tmp_path / "made")
+    async with environment.lifespan():
+        finish = await play_to_finish(environment, "goal-00000", Says("search[people praise it]"))
+    assert finish.reason is FinishReason.TASK_ERROR
+    assert "no search index, or a damaged one" in str(finish.detail["cause"])
+    assert "proctor webshop index" in str(finish.detail["cause"])
