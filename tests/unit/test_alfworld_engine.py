@@ -1,5 +1,8 @@
 """The engine on the rules that ship: every command, every text, and the points that are easy to miss."""
 
+import random
+from collections import Counter
+
 import pytest
 
 from environments.alfworld.dataset import own_games
@@ -334,3 +337,20 @@ def test_worlds_of_one_game_do_not_disturb_each_other() -> None:
     for command in APPLE:
         one.step(command)
     assert other.step("go to countertop 2").endswith("you see a apple 2, a mug 1, and a tomato 1.")
+
+
+# The games that ship.
+
+
+def test_on_shipped_games_every_kind_of_command_is_met_and_none_on_offer_is_refused() -> None:
+    chance, met = random.Random(1), Counter[str]()
+    for game in own_games():
+        texts = game.texts()
+        shipped = World(Game(texts.pddl_domain, texts.grammar, texts.pddl_problem))
+        for _ in range(60):
+            kinds = {each.split()[0]: each for each in chance.sample(shipped.admissible(), len(shipped.admissible()))}
+            command = kinds[min(kinds, key=lambda kind: (met[kind], kind))]
+            met[command.split()[0]] += 1
+            assert shipped.step(command) not in ("", REFUSED), command
+    verbs = "look inventory go open close examine take put move use clean heat cool slice help"
+    assert met.keys() == set(verbs.split())
