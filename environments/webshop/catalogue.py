@@ -23,7 +23,8 @@ INDEX = "index"
 def make(files: Files, folder: Path, nouns: NounExtractor, seed: int = 0) -> Meta:
     """Make a catalogue of the published files; nothing is left where it is interrupted.
 
-    `seed` draws price limits and the prices of ranges, once for all. Raises ValueError naming file, entry and fix.
+    `seed` draws price limits and the prices of ranges, once for all. Raises ValueError naming file, entry and fix,
+    OSError where the folder can't be written.
     """
     folder.parent.mkdir(parents=True, exist_ok=True)
     part = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", suffix=".part", dir=folder.parent))
@@ -31,6 +32,8 @@ def make(files: Files, folder: Path, nouns: NounExtractor, seed: int = 0) -> Met
         meta = _fill(files, part, nouns, seed)
         part.chmod(0o755)
         os.rename(part, folder)
+    except sqlite3.Error as error:
+        raise OSError(f"{folder}: can't be written: {error}; make room, or give another folder") from error
     finally:
         shutil.rmtree(part, ignore_errors=True)
     return meta

@@ -11,7 +11,7 @@ from environments.webshop import browse as web
 from environments.webshop import generate as invented
 from environments.webshop import shipped, shop
 from environments.webshop.catalogue import make
-from environments.webshop.check_goals import compare
+from environments.webshop.check_goals import compare, read
 from environments.webshop.nouns import extractor
 from environments.webshop.published import files_in
 
@@ -33,10 +33,12 @@ def webshop() -> None:
 @click.option("--compress", is_flag=True, help="Write .json.gz.")
 def generate(folder: Path, products: int, goals: int, seed: int, compress: bool) -> None:
     """Invent products and goals, and write them to FOLDER in the form of the published files."""
-    if folder.exists() and any(folder.iterdir()):
+    if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
         raise click.UsageError(f"{folder}: is there already; give a new folder")
     try:
         invented.write(folder, products, goals, seed, compress=compress)
+    except OSError as error:
+        raise click.UsageError(f"{folder}: can't be written: {error}; give a new folder elsewhere") from error
     except ValueError as error:
         raise click.UsageError(str(error)) from error
     click.echo(f"{folder}: {products} products, {goals} goals; next: proctor webshop index {folder} CATALOGUE")
@@ -53,15 +55,19 @@ def index(folder: Path, catalogue: Path, seed: int, nouns: str, check: Path | No
     if catalogue.exists():
         raise click.UsageError(f"{catalogue}: is there already; remove it or give a new folder")
     try:
+        published = None if check is None else read(check)
         meta = make(files_in(folder), catalogue, extractor(nouns), seed)
-        agreed = None if check is None else compare(catalogue, check)
     except (OSError, ValueError) as error:
         raise click.UsageError(str(error)) from error
     click.echo(f"{catalogue}: {meta.products} products, {meta.goals} goals, nouns by {meta.nouns}, seed {seed}")
     for problem, count in meta.problems.items():
         click.echo(f"  {count} x {problem}")
-    if agreed is not None:
-        click.echo(f"  {agreed} goals agree with {check}")
+    if published is not None:
+        try:
+            compare(catalogue, published)
+        except ValueError as error:
+            raise click.UsageError(str(error)) from error
+        click.echo(f"  {len(published.goals)} goals agree with {check}")
 
 
 @webshop.command()

@@ -7,6 +7,7 @@ ending, and `items_human_ins.json`. Each may be compressed (`.json.gz`). The big
 import gzip
 import json
 import re
+import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO, NamedTuple
@@ -60,11 +61,12 @@ def _needed(folder: Path, name: str) -> Path:
 
 
 def records(path: Path) -> Iterator[Mapping[str, object]]:
-    """The objects of a file that is one JSON array, in order. Raises ValueError naming file, entry and fix."""
+    """The objects of a file that is one JSON array, in order. Raises ValueError naming file, line, entry and fix."""
     with _Reader(path) as reader:
         reader.expect("[")
         while reader.goes_on("]"):
             yield reader.record()
+        reader.end()
 
 
 def members(path: Path) -> Iterator[tuple[str, object]]:
@@ -75,6 +77,7 @@ def members(path: Path) -> Iterator[tuple[str, object]]:
             name = reader.value()
             reader.expect(":")
             yield str(name), reader.value()
+        reader.end()
 
 
 class _Reader:
@@ -87,6 +90,7 @@ class _Reader:
         self._at = 0
         self._ended = False
         self._entry = 0
+        self._lines = 0
 
     def __enter__(self) -> "_Reader":
         self._file: IO[str] = (
@@ -100,7 +104,7 @@ class _Reader:
         self._file.close()
 
     def goes_on(self, end: str) -> bool:
-        """Whether another entry follows; steps over the comma before it, or over the end."""
+        """Whether another entry follows; steps over the comma before it, or over the end mark."""
         found = self._next()
         if self._entry and found == ",":
             self._at += 1
@@ -108,6 +112,7 @@ class _Reader:
         elif self._entry and found != end:
             raise self._broken(f"',' or '{end}' expected")
         if found == end:
+            self._at += 1
             return False
         self._entry += 1
         return True
@@ -116,6 +121,10 @@ class _Reader:
         if self._next() != mark:
             raise self._broken(f"'{mark}' expected")
         self._at += 1
+
+    def end(self) -> None:
+        if self._next():
+            raise self._broken("more after the end")
 
     def record(self) -> Mapping[str, object]:
         value = self.value()
@@ -130,7 +139,7 @@ class _Reader:
                 value, end = self._decoder.raw_decode(self._text, self._at)
             except (ValueError, RecursionError) as error:
                 if self._ended or len(self._text) - self._at > MAX_ENTRY:
-                    raise self._broken(str(error)) from error
+                    raise self._broken(getattr(error, "msg", str(error)), getattr(error, "pos", self._at)) from error
             else:
                 if end < len(self._text) or self._ended:  # else a number may go on
                     self._at = end
@@ -149,11 +158,14 @@ class _Reader:
     def _fill(self) -> None:
         try:
             more = self._file.read(max(CHUNK, len(self._text) - self._at))
-        except (OSError, EOFError, UnicodeDecodeError) as error:
+        except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
             raise self._broken(str(error)) from error
+        self._lines += self._text.count("\n", 0, self._at)
         self._text = self._text[self._at :] + more
         self._at = 0
         self._ended = not more
 
-    def _broken(self, why: str) -> ValueError:
-        return ValueError(f"{self._path}: entry {self._entry}: {why}; get the file anew, it is not the published JSON")
+    def _broken(self, why: str, at: int | None = None) -> ValueError:
+        line = 1 + self._lines + self._text.count("\n", 0, self._at if at is None else at)
+        where = f"{self._path}: line {line}, entry {self._entry}"
+        return ValueError(f"{where}: {why}; get the file anew, it is not the published JSON")

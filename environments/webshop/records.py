@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from decimal import Decimal, InvalidOperation
+from math import isfinite
 
 from environments.webshop.nouns import NounExtractor
 from environments.webshop.product import Product, price_between
@@ -70,9 +71,9 @@ class Importer:
                 prices = [float(Decimal(_NOT_NUMERIC.sub("", part))) for part in written.split("$")[1:]]
             except InvalidOperation:
                 prices = []
-            if len(prices) == 1:
+            if len(prices) == 1 and isfinite(prices[0]):
                 return f"${prices[0]}", (prices[0],)
-            if prices:
+            if len(prices) > 1 and all(map(isfinite, prices)):
                 return f"${prices[0]} to ${prices[1]}", (prices[0], prices[1])
             self.problems["price unreadable"] += 1
         return f"${UNPRICED}", (UNPRICED,)

@@ -4,7 +4,7 @@ import gzip
 import json
 import random
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from environments.webshop import catalogue, generate, published
 from environments.webshop.catalogue import DATABASE, make
-from environments.webshop.check_goals import compare
+from environments.webshop.check_goals import compare, read
 from environments.webshop.nouns import NounExtractor, extractor, lexical
 from environments.webshop.product import price_limit
 from environments.webshop.published import files_in, members, records
@@ -37,6 +37,7 @@ Json = Mapping[str, object]
         ("$", "$100.0", 1),
         ("$1.2.3", "$100.0", 1),
         ("$5 - $", "$100.0", 1),
+        (f"${'9' * 400}", "$100.0", 1),
         ("$24.49 - $39.99", "$24.49 to $39.99", 0),
         ("$1 $2 $3", "$1.0 to $2.0", 0),
     ],
@@ -141,6 +142,7 @@ def test_a_big_array_is_read_entry_by_entry(
         ('[{"a": 1} {"a": 2}]', 1, "',' or ']' expected"),
         ('[{"a": }]', 1, "Expecting value"),
         ("[1]", 1, "an object expected"),
+        ('[{"a": 1}] [{"a": 2}]', 1, "more after the end"),
     ],
 )
 def test_a_broken_array_is_refused_by_its_entry(tmp_path: Path, text: str, entry: int, why: str) -> None:
@@ -148,12 +150,24 @@ def test_a_broken_array_is_refused_by_its_entry(tmp_path: Path, text: str, entry
     path.write_text(text)
     with pytest.raises(ValueError, match="get the file anew") as refused:
         list(records(path))
-    assert f"items.json: entry {entry}: {why}" in str(refused.value)
+    assert f"items.json: line 1, entry {entry}: {why}" in str(refused.value)
 
 
-def test_a_cut_compressed_file_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("chunk", [1, 7, 1000])
+def test_a_broken_entry_is_named_by_its_line_in_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chunk: int
+) -> None:
+    monkeypatch.setattr(published, "CHUNK", chunk)
+    path = tmp_path / "items.json"
+    path.write_text('[\n{"a": 1},\n\n{"a":\n2},\n{"a": 3,\n"b" 4},\n{"a": 5}\n]\n')
+    with pytest.raises(ValueError, match=r"items\.json: line 7, entry 3: Expecting ':' delimiter; get the file anew"):
+        list(records(path))
+
+
+@pytest.mark.parametrize("damage", [lambda content: content[:-12], lambda content: content[:10] + b"\x07" * 20])
+def test_a_cut_or_damaged_compressed_file_is_refused(tmp_path: Path, damage: Callable[[bytes], bytes]) -> None:
     path = tmp_path / "items.json.gz"
-    path.write_bytes(gzip.compress(json.dumps([{"a": "b" * 1000}]).encode())[:-12])
+    path.write_bytes(damage(gzip.compress(json.dumps([{"a": "b" * 1000}]).encode())))
     with pytest.raises(ValueError, match="get the file anew"):
         list(records(path))
 
@@ -260,13 +274,13 @@ def test_goals_are_held_against_the_published_ones(tmp_path: Path) -> None:
     make(files, tmp_path / "made", LEXICAL)
     expected = tmp_path / "goals.json"
     expected.write_text('[{"goal_index": 0, "instruction": "zero"}]')
-    assert compare(tmp_path / "made", expected) == 1
+    compare(tmp_path / "made", read(expected))
     expected.write_text('[{"goal_index": 0, "instruction": "other"}]')
     with pytest.raises(ValueError, match="goal 0 is 'zero, and price"):
-        compare(tmp_path / "made", expected)
+        compare(tmp_path / "made", read(expected))
     expected.write_text('[{"goal_index": "first"}]')
     with pytest.raises(ValueError, match=r"0\.goal_index: "):
-        compare(tmp_path / "made", expected)
+        read(expected)
 
 
 def test_an_invented_catalogue_follows_from_size_and_seed(tmp_path: Path) -> None:

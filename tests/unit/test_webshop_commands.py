@@ -2,6 +2,8 @@
 
 import json
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from html import unescape
 from pathlib import Path
@@ -47,6 +49,42 @@ def test_bad_input_gets_one_message(tmp_path: Path) -> None:
     assert (code, "500 for 5 products" in output) == (2, True)
     code, output = said("browse", "--data", tmp_path)
     assert (code, "proctor webshop index" in output) == (2, True)
+
+
+def test_a_file_in_the_way_gets_one_message(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    for folder in (tmp_path / "file", tmp_path / "file" / "below"):
+        code, output = said("generate", folder, "--products", "5", "--goals", "5")
+        assert code == 2
+        assert f"{folder}: " in output
+        assert "new folder" in output
+
+
+def test_a_full_disk_gets_one_message_and_leaves_nothing(tmp_path: Path) -> None:
+    said("generate", tmp_path / "files", "--products", "300", "--goals", "5", "--compress")
+    script = (
+        "import resource; from environments.webshop.commands import webshop; "
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, 60_000)); webshop(['index', 'files', 'made'])"
+    )
+    found = subprocess.run(
+        [sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60
+    )
+    assert found.returncode == 2
+    assert "Traceback" not in found.stderr
+    assert "made: can't be written: " in found.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["files"]
+
+
+def test_expectations_that_can_t_be_read_are_refused_before_the_work(tmp_path: Path) -> None:
+    said("generate", tmp_path / "files", "--products", "5", "--goals", "5")
+    expected = tmp_path / "expected.json"
+    expected.write_text('[{"goal_index": "first"}]')
+    code, output = said("index", tmp_path / "files", tmp_path / "made", "--check", expected)
+    assert (code, "0.goal_index" in output) == (2, True)
+    assert not (tmp_path / "made").exists()
+    expected.write_text('[{"goal_index": 99, "instruction": ""}]')
+    code, output = said("index", tmp_path / "files", tmp_path / "made", "--check", expected)
+    assert (code, "expected.json: 0.goal_index: no goal 99" in output) == (2, True)
 
 
 def test_the_published_goals_are_held_against_the_index(tmp_path: Path) -> None:
