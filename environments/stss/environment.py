@@ -12,14 +12,14 @@ import pydantic_core
 from pydantic import Field, JsonValue, PrivateAttr
 
 from environments.base import Agent, Environment, Policy
-from environments.chat import ChatConfig
+from environments.chat import ChatConfig, Replies, default_folder
 from environments.http import http_client
 from environments.stss import language, policies, prompt, scoring, session
 from environments.stss.chronicle import Chronicle
 from environments.stss.dataset import Data, Task
 from environments.stss.driver import Driver
 from environments.stss.evidence import Evidence, pack, picture
-from environments.stss.helper import Helper, default_folder
+from environments.stss.helper import Helper
 from environments.stss.judge import ModelJudge, SlotJudge
 from environments.stss.model_driver import ModelDriver
 from environments.stss.performer import Performer
@@ -103,11 +103,12 @@ class Stss(Environment):
         if self.driver is None and self.judge is None:
             yield
             return
-        folder = self.cache or default_folder()
+        replies = Replies(self.cache or default_folder("stss"))
+        replies.open()
         async with http_client() as client:
             configs = {"driver": self.driver, "judge": self.judge}
             made = {
-                role: Helper(role, config, client, folder) for role, config in configs.items() if config is not None
+                role: Helper(role, config, client, replies) for role, config in configs.items() if config is not None
             }
             self._helpers.update(made)
             try:

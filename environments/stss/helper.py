@@ -1,20 +1,14 @@
 """Asks a model on the environment's side, each prompt once: what it said is kept, and its failures are faults."""
 
 import asyncio
-import hashlib
-import os
-import tempfile
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import TypeVar
-from weakref import WeakValueDictionary
 
 import httpx
-import pydantic_core
 from pydantic import JsonValue
 
 from environments.base import AgentStopped, AgentUnavailable, EnvironmentFault
-from environments.chat import ChatConfig, ChatModel
+from environments.chat import ChatConfig, ChatModel, Completion, Replies, Reply, key_of
 from environments.types import Message
 
 TRIES = 3
@@ -27,23 +21,13 @@ class Unreadable(Exception):
 
 
 class Helper:
-    """A model behind its endpoint, at temperature 0 unless its sampling says otherwise; replies are kept in files."""
+    """A model behind its endpoint, at temperature 0 unless its sampling says otherwise; what it says is kept."""
 
-    def __init__(self, role: str, config: ChatConfig, client: httpx.AsyncClient, folder: Path) -> None:
-        """Raises EnvironmentFault where nothing can be kept in the folder."""
+    def __init__(self, role: str, config: ChatConfig, client: httpx.AsyncClient, replies: Replies) -> None:
         self.name = f"model {config.model}"
-        self._role, self._folder = role, folder
+        self._role, self._named, self._replies = role, config.model, replies
         self._model = ChatModel(config, client)
         self._sampling: dict[str, JsonValue] = {"temperature": 0, **config.sampling}
-        self._named = config.model
-        self._asking: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            tempfile.TemporaryFile(dir=folder).close()
-        except OSError as error:
-            raise EnvironmentFault(
-                f"can't keep the {role}'s replies: {error}; set `cache` to another folder"
-            ) from error
 
     async def ask(self, system: str, text: str, read: Callable[[str], Result]) -> Result:
         """What `read` makes of the reply; it raises ValueError for one that can't be read, which is asked for again.
@@ -63,34 +47,16 @@ class Helper:
         raise Unreadable(f"no answer of the {self._role} could be read: {problem}")
 
     async def _reply(self, messages: Sequence[Message]) -> str:
-        prompt = pydantic_core.to_json([self._named, self._sampling, list(messages)])
-        key = hashlib.blake2b(prompt, digest_size=20).hexdigest()
-        async with self._asking.setdefault(key, asyncio.Lock()):
-            path = self._folder / key[:2] / key
-            if path.exists():
-                return path.read_text(encoding="utf-8")
-            try:
-                completion = await self._model.complete(messages, sampling=self._sampling)
-            except (AgentUnavailable, AgentStopped) as error:
-                raise EnvironmentFault(f"the {self._role} {self._named} failed: {error}") from error
-            return await asyncio.to_thread(_keep, path, completion.action.content)
+        key = key_of(self._named, self._sampling, tuple(messages))
+        async with self._replies.locked(key):
+            reply = self._replies.get(key)
+            if reply is None:
+                bought = Reply.of(await self._complete(messages))
+                reply = await asyncio.to_thread(self._replies.keep, key, bought)
+            return reply.text
 
-
-def _keep(path: Path, reply: str) -> str:
-    """The reply that holds from now on: another process's, where that was kept first."""
-    path.parent.mkdir(exist_ok=True)
-    with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".part") as file:
-        file.write(reply.encode(errors="replace"))
-        file.flush()
-        os.fsync(file.fileno())
+    async def _complete(self, messages: Sequence[Message]) -> Completion:
         try:
-            os.link(file.name, path)
-        except FileExistsError:
-            return path.read_text(encoding="utf-8")
-    return reply
-
-
-def default_folder() -> Path:
-    """Where replies are kept unless a task says otherwise: the user's folder for caches."""
-    caches = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(caches) / "proctor" / "stss"
+            return await self._model.complete(messages, sampling=self._sampling)
+        except (AgentUnavailable, AgentStopped) as error:
+            raise EnvironmentFault(f"the {self._role} {self._named} failed: {error}") from error
