@@ -12,6 +12,8 @@ from environments.webshop.porter import stem
 
 MAX_TOKEN = 255
 """Characters; longer words are cut into pieces of this length (Lucene's StandardTokenizer)."""
+_KEPT = 40
+"""Characters; the tokens of longer parts are not kept, as agents may write many of them."""
 _STOP_WORDS = """
     a an and are as at be but by for if in into is it no not of on or such that the their then there these they this to
     was will with"""
@@ -50,11 +52,12 @@ def words(text: str) -> Iterator[str]:
 
 def tokens(text: str) -> list[str]:
     """The tokens of a document or a query, in order, repeats kept; none of them holds white space."""
-    return [token for part in text.split() for token in _tokens(part)]
+    parts = text.split()
+    return [token for part in parts for token in (_of_part(part) if len(part) <= _KEPT else _of_part.__wrapped__(part))]
 
 
 @functools.lru_cache(maxsize=1 << 16)
-def _tokens(part: str) -> tuple[str, ...]:
+def _of_part(part: str) -> tuple[str, ...]:
     """Of a part without white space, which no word reaches over."""
     found = (_POSSESSIVE.sub("", word).lower() for word in words(part))
     return tuple(stem(word) for word in found if word not in STOP_WORDS)

@@ -62,8 +62,7 @@ class WebShop(Environment):
     async def lifespan(self) -> AsyncIterator[None]:
         with ExitStack() as stack:
             try:
-                folder = await asyncio.to_thread(lambda: self._folder)
-                self._shop = stack.enter_context(shop.opened(folder, self.candidates))
+                self._shop = await asyncio.to_thread(self._opened, stack)
             except ValueError as error:
                 raise EnvironmentFault(str(error)) from error
             try:
@@ -106,6 +105,9 @@ class WebShop(Environment):
         if self.profile != "compat":
             return f"the profile {self.profile!r} repairs faults of the published code; use compat"
         return None
+
+    def _opened(self, stack: ExitStack) -> Shop:
+        return stack.enter_context(shop.opened(self._folder, self.candidates))
 
     @cached_property
     def _folder(self) -> Path:

@@ -8,7 +8,7 @@ from pathlib import Path
 from queue import Empty, LifoQueue
 from urllib.parse import quote
 
-from pydantic import Field
+from pydantic import Field, ValidationError
 
 from environments.types import Value
 from environments.webshop.product import Goal, Product
@@ -138,6 +138,10 @@ class Store:
                 written = json.loads(connection.execute("select meta from meta").fetchone()[0])
             if written["format"] == FORMAT:
                 return Meta.model_validate(written)
+        except ValidationError as error:
+            wrong = error.errors()[0]
+            field = ".".join(map(str, ("meta", *wrong["loc"])))
+            raise ValueError(f"{self._path}: {field}: {wrong['msg']}; {REMAKE}") from error
         except (sqlite3.Error, LookupError, TypeError, ValueError) as error:
             raise ValueError(f"{self._path}: no catalogue: {error}; {REMAKE}") from error
         raise ValueError(f"{self._path}: format {written['format']}, this version reads {FORMAT}; {REMAKE}")

@@ -255,13 +255,15 @@ def test_a_missing_broken_or_foreign_catalogue_is_refused_with_the_command_that_
         ("counts", "update meta set meta = json_set(meta, '$.products', 6)", "index has 5 products, the database 6"),
         ("empty", "delete from meta", "no catalogue"),
         ("foreign", "update meta set meta = '{}'", "no catalogue"),
+        ("edited", "update meta set meta = json_set(meta, '$.goals', 0)", "meta.goals: Input should be"),
     ):
         make(files, tmp_path / name, LEXICAL)
         with closing(sqlite3.connect(tmp_path / name / DATABASE)) as connection:
             connection.execute(sql)
             connection.commit()
-        with pytest.raises(ValueError, match=rf"{says}.*proctor webshop index"), opened(tmp_path / name):
+        with pytest.raises(ValueError, match=rf"{says}.*proctor webshop index") as refused, opened(tmp_path / name):
             pass
+        assert "\n" not in str(refused.value)
     make(files, tmp_path / "no-index", LEXICAL)
     for file in (tmp_path / "no-index" / catalogue.INDEX).iterdir():
         file.unlink()

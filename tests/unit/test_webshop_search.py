@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from environments.webshop import bm25
+from environments.webshop import analysis, bm25
 from environments.webshop.analysis import tokens, words
 from environments.webshop.catalogue import DATABASE, INDEX, make
 from environments.webshop.index import Index
@@ -80,6 +80,14 @@ def test_stems_are_porters(word: str, expected: str) -> None:
 @given(st.text())
 def test_tokens_never_hold_white_space(text: str) -> None:
     assert all(token and token.split() == [token] for token in tokens(text))
+
+
+def test_no_long_word_is_kept_in_memory() -> None:
+    before = analysis._of_part.cache_info().currsize
+    assert [tokens("y" * length) for length in range(100, 200)] == [
+        ["y" * (length - 1) + "i"] for length in range(100, 200)
+    ]
+    assert analysis._of_part.cache_info().currsize == before
 
 
 @pytest.mark.parametrize(
