@@ -35,8 +35,13 @@ def _by_position(
         if found is None:
             problems["instructions for unknown products"] += 1
             continue
-        usable = [entry for entry in _entries(written) if _texts(entry.get("instruction_attributes"))]
-        problems["instructions without attributes"] += len(_entries(written)) - len(usable)
+        listed = written if isinstance(written, list) else [None]
+        entries = [
+            entry for entry in listed if isinstance(entry, Mapping) and isinstance(entry.get("instruction"), str)
+        ]
+        usable = [entry for entry in entries if _texts(entry.get("instruction_attributes"))]
+        problems["instructions unreadable"] += len(listed) - len(entries)
+        problems["instructions without attributes"] += len(entries) - len(usable)
         yield found[0], [(entry, found[1]) for entry in usable]
 
 
@@ -55,10 +60,6 @@ def _limited(written: Mapping[str, object], product: Product, position: int, see
         product_category=product.product_category,
         nouns=product.nouns,
     )
-
-
-def _entries(written: object) -> list[Mapping[str, object]]:
-    return [entry for entry in written if isinstance(entry, Mapping)] if isinstance(written, list) else []
 
 
 def _texts(written: object) -> tuple[str, ...]:

@@ -19,6 +19,7 @@ from environments.webshop import generate, nouns, pages, policies, published, re
 from environments.webshop.catalogue import make
 from environments.webshop.colours import COLOURS, plain_colour
 from environments.webshop.environment import WebShop
+from environments.webshop.index import Index
 from environments.webshop.product import Goal, Product
 from environments.webshop.records import Importer
 from environments.webshop.reply import Move
@@ -149,7 +150,9 @@ def oracle_shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path
     lines = (DATA / "lucene_oracle" / "docs.jsonl").read_text(encoding="utf-8").splitlines()
     documents = [json.loads(line) for line in lines]
     products = [{"asin": document["id"], "name": document["contents"]} for document in documents]
-    write_files(folder / "files", products, {products[0]["asin"]: [{"instruction_attributes": ["any"]}]})
+    write_files(
+        folder / "files", products, {products[0]["asin"]: [{"instruction": "any", "instruction_attributes": ["any"]}]}
+    )
     make(published.files_in(folder / "files"), folder / "catalogue", nouns.extractor("lexical"))
     with opened(folder / "catalogue") as shop:
         yield folder / "catalogue", shop, [document["id"] for document in documents]
@@ -208,8 +211,6 @@ def test_3_candidate_mode_has_the_same_first_and_99_percent_of_the_others(
 
 
 def exact_search(folder: Path, shop: Shop) -> Search:
-    from environments.webshop.index import Index
-
     return Search(shop.store, Index(folder / "index"), exact=True)
 
 

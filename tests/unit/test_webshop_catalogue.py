@@ -219,6 +219,12 @@ def test_goals_stand_in_the_published_order(tmp_path: Path) -> None:
         assert goal.price_upper in (30, 40, 50)
 
 
+def test_instructions_that_can_t_be_read_are_counted_and_no_goals(tmp_path: Path) -> None:
+    human = {"A0": [5, wish(""), {"instruction_attributes": ["solid"]}], "A1": "text", "A2": wish("no list")}
+    meta = make(files_in(written(tmp_path / "files", PRODUCTS, human)), tmp_path / "made", LEXICAL)
+    assert (meta.goals, meta.problems) == (1, {"instructions unreadable": 4})
+
+
 def test_an_interrupted_import_leaves_nothing(tmp_path: Path) -> None:
     def interrupted(title: str) -> tuple[str, ...]:
         if title == "table 3":
