@@ -33,7 +33,7 @@ from task_server.openapi import document
 from task_server.operations import CONTROLLER_OPERATIONS
 from task_server.placement import Placement, Seat
 from task_server.protocol import (
-    HEARTBEAT_S,
+    SETTLE_S,
     STEP_WAIT_S,
     WORKER_LEASE_S,
     Alive,
@@ -80,7 +80,7 @@ class Controller(PlacementService):
         *,
         trusted: bool = False,
         lease_s: float = WORKER_LEASE_S,
-        settle_s: float = HEARTBEAT_S,
+        settle_s: float = SETTLE_S,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         self._url = url

@@ -20,6 +20,8 @@ STEP_WAIT_S = 20.0
 """A step that takes longer is answered `in_work`; the client asks again and so shows that it still waits."""
 LONG_POLL_S = 60.0
 HEARTBEAT_S = 2.0
+SETTLE_S = 2 * HEARTBEAT_S
+"""A controller that has just started waits this long for its workers' heartbeats; one may be late by a whole one."""
 WORKER_LEASE_S = 10.0
 
 

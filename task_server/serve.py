@@ -17,7 +17,7 @@ from environments.listening import ConfigError, is_loopback, listen, url_of, uvi
 from environments.types import Value
 from task_server.calls import Caller
 from task_server.controller import Controller
-from task_server.protocol import HEARTBEAT_S, WORKER_LEASE_S
+from task_server.protocol import SETTLE_S, WORKER_LEASE_S
 from task_server.service import TaskService
 from task_server.worker import Worker
 
@@ -66,7 +66,7 @@ class ControllerConfig(ServeConfig):
 
     lease_s: float = Field(default=WORKER_LEASE_S, gt=0)
     """A worker silent for this long is taken for lost."""
-    settle_s: float = Field(default=HEARTBEAT_S, ge=0)
+    settle_s: float = Field(default=SETTLE_S, ge=0)
     """After the start, sessions are refused for this long, so that every worker has reported."""
 
 

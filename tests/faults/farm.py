@@ -111,6 +111,8 @@ class Farm:
     """URL of the store, the run's own SQLite if None."""
     lease_s: float = 30.0
     """Of the workers with their controller."""
+    settle_s: float = 2.5
+    """How long a controller that was just started waits for the workers' heartbeats."""
     _control_port: int = field(default_factory=free_port)
 
     def start(
@@ -136,7 +138,7 @@ class Farm:
 
     def start_controller(self, **environment: str) -> Server:
         """At the port it always has."""
-        options = ("--port", str(self._control_port), "--lease", str(self.lease_s), "--settle", "2.5")
+        options = ("--port", str(self._control_port), "--lease", str(self.lease_s), "--settle", str(self.settle_s))
         self.controller = self.stack.enter_context(server("controller", *options, cwd=self.folder, **environment))
         return self.controller
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from eval_client.tables import trial_table
+from task_server.protocol import SETTLE_S
 from tests.e2e.proctor import Server
 from tests.faults.farm import SHORT_LEASE_S, Farm, farm, go_on, stop, until
 from tests.faults.invariants import rows_of
@@ -43,6 +44,7 @@ def test_a_controller_killed_and_restarted_every_two_seconds_costs_nothing(
     tmp_path: Path, agents: Server, route: str
 ) -> None:
     with farm(tmp_path, agents, turns=12) as parts:
+        parts.settle_s = SETTLE_S
         parts.start(workers=2, route=route)
         parts.slow(1.0)
         client = parts.begin()
@@ -140,22 +142,23 @@ def _supervise(parts: Farm, over: threading.Event) -> None:
                 parts.start_worker(name)
 
 
-def test_workers_drained_and_restarted_one_by_one_lose_and_repeat_no_turn(parts: Farm) -> None:
-    parts.start(workers=2)
-    client = parts.begin()
-    for name in ("w1", "w2"):
-        parts.until_calls(8)
-        parts.slow(2.0)  # so that there is a mid-run still when the worker is back
-        old = parts.workers[name]
-        old.process.send_signal(signal.SIGTERM)
-        assert old.process.wait(60) == 0
-        parts.start_worker(name)
-    assert client.poll() is None
-    parts.link("agents").faults.clear()
-    parts.completed(client)
-    parts.verify()
-    assert set(parts.attempts()) == {1}
-    assert parts.turns() == 2 * parts.world.count * parts.world.turns
+def test_workers_drained_and_restarted_one_by_one_lose_and_repeat_no_turn(tmp_path: Path, agents: Server) -> None:
+    with farm(tmp_path, agents, turns=14) as parts:
+        parts.start(workers=2)
+        client = parts.begin()
+        for name in ("w1", "w2"):
+            parts.until_calls(8)
+            parts.slow(2.0)  # so that there is a mid-run still when the worker is back
+            old = parts.workers[name]
+            old.process.send_signal(signal.SIGTERM)
+            assert old.process.wait(60) == 0
+            parts.start_worker(name)
+        assert client.poll() is None
+        parts.link("agents").faults.clear()
+        parts.completed(client)
+        parts.verify()
+        assert set(parts.attempts()) == {1}
+        assert parts.turns() == 2 * parts.world.count * parts.world.turns
 
 
 def test_of_two_clients_at_once_one_plays_and_the_other_is_refused(parts: Farm) -> None:
