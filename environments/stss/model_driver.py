@@ -1,7 +1,9 @@
 """Background characters played by a model: five questions, JSON replies."""
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Annotated, TypeVar
+
+from pydantic import Field
 
 from environments.base import EnvironmentFault
 from environments.stss import protocol
@@ -19,6 +21,8 @@ SYSTEM = (
     " with exactly one JSON object."
 )
 MAX_COMMITMENTS = 2
+MAX_SUMMARY = 1_000
+"""Characters."""
 
 
 class Taken(protocol.Reply):
@@ -30,7 +34,7 @@ class Taken(protocol.Reply):
 class Remembered(protocol.Reply):
     """What a character remembers of a talk."""
 
-    summary: protocol.Line
+    summary: Annotated[protocol.Speech, Field(min_length=1, max_length=MAX_SUMMARY)]
 
 
 class ModelDriver(Driver):

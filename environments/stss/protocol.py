@@ -4,15 +4,19 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, TypeVar
 
-from pydantic import BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, ConfigDict, Field, ValidationError
 
 from environments.stss.clock import DATES, DAY, END, read_time, time_text
 from environments.stss.places import Places
 from environments.stss.schedule import Commitment, DayPlan, Row, overlaps
 from environments.types import Value
 
-MAX_REPLY = 200_000
-"""Characters of a reply that are searched for its object."""
+MAX_OBJECT = 50_000
+"""Characters of a reply, from its first brace, that are searched for its object."""
+TEXT_CHARS = 200
+"""Of every text but an utterance that are kept."""
+MAX_ROWS = 14
+MAX_NOTES = 12
 UTTERANCE_WORDS = 80
 UTTERANCE_CHARS = 800
 """For languages without blanks between words."""
@@ -30,12 +34,29 @@ class ActionError(ValueError):
     """A reply that can be read and asks for what is not allowed."""
 
 
-def _text(value: object) -> object:
-    return " ".join(value.split()) if isinstance(value, str) else value
+_BLANKS = dict.fromkeys((*range(0x20), *range(0x7F, 0xA0)), " ")
+"""Control characters, which no database and no page need hold."""
 
 
-Text = Annotated[str, BeforeValidator(_text)]
-Line = Annotated[str, BeforeValidator(_text), Field(min_length=1)]
+def _plain(text: str) -> str:
+    """A text on one line, without control characters and halves of surrogate pairs."""
+    return " ".join(text.encode(errors="replace").decode().translate(_BLANKS).split())
+
+
+def _short(text: str) -> str:
+    return text[:TEXT_CHARS].rstrip()
+
+
+def _filled(text: str) -> str:
+    if not text:
+        raise ValueError("must not be blank")
+    return text
+
+
+Speech = Annotated[str, AfterValidator(_plain)]
+"""What is said, cut elsewhere."""
+Text = Annotated[Speech, AfterValidator(_short)]
+Line = Annotated[Text, AfterValidator(_filled)]
 
 
 class Reply(Value):
@@ -60,8 +81,8 @@ class Reminder(Reply):
 class PlannedRow(Reply):
     """A row of a day plan, unchecked."""
 
-    start: str
-    end: str
+    start: Text
+    end: Text
     activity: Line
     place: Line
     object: Text | None = None
@@ -70,22 +91,22 @@ class PlannedRow(Reply):
 class Day(Reply):
     """D."""
 
-    wake: str
-    bed: str
-    schedule: tuple[PlannedRow, ...] = Field(min_length=4, max_length=14)
+    wake: Text
+    bed: Text
+    schedule: tuple[PlannedRow, ...] = Field(min_length=4, max_length=MAX_ROWS)
 
 
 class Encounter(Reply):
     """E."""
 
     talk: bool
-    utterance: str = ""
+    utterance: Speech = ""
 
 
 class Utterance(Reply):
     """U."""
 
-    utterance: str
+    utterance: Speech
     end: bool = False
 
 
@@ -94,8 +115,8 @@ class Promise(Reply):
 
     activity: Line
     place: Line
-    start: str
-    end: str
+    start: Text
+    end: Text
 
 
 class Note(Reply):
@@ -103,13 +124,13 @@ class Note(Reply):
 
     note: Text = ""
     commitment: Promise | None = None
-    reschedule: tuple[PlannedRow, ...] | None = None
+    reschedule: Annotated[tuple[PlannedRow, ...], Field(max_length=MAX_ROWS)] | None = None
 
 
 class Review(Reply):
     """R."""
 
-    notes: tuple[Line, ...] = ()
+    notes: tuple[Line, ...] = Field(default=(), max_length=MAX_NOTES)
 
 
 Kind = TypeVar("Kind", bound=Reply)
@@ -117,7 +138,7 @@ Kind = TypeVar("Kind", bound=Reply)
 
 def read(reply: str, kind: type[Kind]) -> Kind:
     """The first balanced object of a reply, as the kind asked for. Raises FormatError."""
-    found = _first_object(reply[:MAX_REPLY])
+    found = _first_object(reply)
     try:
         return kind.model_validate(found)
     except ValidationError as error:
@@ -132,7 +153,7 @@ def _first_object(reply: str) -> Mapping[str, object]:
         raise FormatError("there is no JSON object in the reply")
     end = next(_closings(reply, start), None)
     if end is None:
-        raise FormatError("the first { is never closed")
+        raise FormatError(f"the first {{ is not closed within {MAX_OBJECT} characters")
     try:
         found = json.loads(reply[start : end + 1])
     except (ValueError, RecursionError) as error:
@@ -145,7 +166,7 @@ def _first_object(reply: str) -> Mapping[str, object]:
 def _closings(text: str, start: int) -> Iterator[int]:
     """Where the brace at `start` is closed, strings left aside."""
     depth, quoted, escaped = 0, False, False
-    for position in range(start, len(text)):
+    for position in range(start, min(len(text), start + MAX_OBJECT)):
         character = text[position]
         if quoted:
             quoted, escaped = escaped or character != '"', not escaped and character == "\\"
@@ -159,7 +180,7 @@ def _closings(text: str, start: int) -> Iterator[int]:
 
 def spoken(text: str) -> str:
     """An utterance within the limits: at most 80 words and 800 characters, `...` where it is blank."""
-    words = text.encode(errors="replace").decode().replace("\0", " ").split()
+    words = _plain(text).split()
     return " ".join(words[:UTTERANCE_WORDS])[:UTTERANCE_CHARS].strip() or SILENCE
 
 

@@ -1,6 +1,7 @@
 """What STSS makes of replies that are odd or wrong, and of parts that fail (section 11 of its specification)."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -11,13 +12,13 @@ from environments.stss import policies
 from environments.stss.clock import END
 from environments.stss.environment import Stss
 from environments.stss.evidence import unpack
-from environments.types import Action, FinishReason, Observation
+from environments.types import Action, FinishReason, Observation, ToolCall
 
 
 class Scripted(Agent):
     """Follows a policy, but for some codes, which it answers with texts of its own; keeps what it was told."""
 
-    def __init__(self, policy: Policy, codes: str, *replies: str) -> None:
+    def __init__(self, policy: Policy, codes: Sequence[str], *replies: str) -> None:
         self._agent, self._codes, self._replies = PolicyAgent(policy), codes, replies
         self._given = 0
         self.told: list[str] = []
@@ -92,6 +93,61 @@ async def test_an_utterance_is_passed_on_as_speech_within_its_limits(utterance: 
     assert mine
     assert set(mine) == {kept}
     assert finish.score == 0
+
+
+def everywhere(text: str) -> str:
+    """A reply to any request, with the text wherever a text may stand."""
+    hours = [(f"{hour:02}:00", f"{hour:02}:50") for hour in range(8, 20)]
+    rows = [{"start": start, "end": end, "activity": text, "place": "Anchor Inn"} for start, end in hours]
+    promise = {"activity": text, "place": "Anchor Inn", "start": "2023-02-14 15:00", "end": "2023-02-14 16:00"}
+    thoughts = {"plan": [text] * 3, "schedule_reminder": text, "checklist": [text] * 4, "notes": [text] * 3}
+    day = {"wake": "07:00", "bed": "23:00", "schedule": rows}
+    return json.dumps(thoughts | day | {"talk": True, "utterance": text, "note": text, "commitment": promise})
+
+
+@pytest.mark.parametrize("text", ["a \ud800 b", "a \0 \x1b[2J \x85 b", "x" * 1_500, "word " * 300])
+async def test_no_text_of_a_reply_breaks_or_floods_what_comes_after(text: str) -> None:
+    environment = Stss()
+    agent = Scripted(policies.silent(), ["T1", "T2", *"DEUNR"], everywhere(text))
+    finish = await play_to_finish(environment, environment.samples()[0], agent)
+    assert finish.score is not None
+    assert json.loads(finish.model_dump_json()) == finish.model_dump(mode="json")
+    told = "".join(agent.told)
+    assert "Keep in mind" in told
+    assert not {*"\ud800\0\x1b\x85"} & {*told}
+    assert max(map(len, agent.told)) < 6_000
+
+
+@pytest.mark.parametrize(
+    ("code", "reply", "kind"),
+    [
+        ("D", day_reply(place="Anchr Inm" * 1_000), "action_errors"),
+        ("D", day_reply(start="9" * 1_000), "action_errors"),
+        ("D", "{" * 10_000_000, "format_errors"),
+        ("D", '{"a": "' + "x" * 10_000_000, "format_errors"),
+        ("D", '{"a":' * 9_000 + "1" + "}" * 9_000, "format_errors"),
+        ("D", '{"wake":' + "9" * 9_000 + "}", "format_errors"),
+        ("R", json.dumps({"notes": ["a"] * 9_000}), "format_errors"),
+    ],
+    ids=["long place", "long time", "braces", "never closed", "nested", "big number", "many notes"],
+)
+async def test_what_is_far_too_much_is_refused_in_few_words(code: str, reply: str, kind: str) -> None:
+    environment = Stss()
+    agent = Scripted(policies.silent(), code, reply)
+    finish = await play_to_finish(environment, environment.samples()[0], agent)
+    assert finish.metrics[kind] >= 2
+    assert finish.score is not None
+    assert max(len(text) for text in agent.told if text.startswith("Your answer can't be used")) < 500
+
+
+async def test_a_tool_call_instead_of_text_is_no_object() -> None:
+    class Caller(Agent):
+        async def act(self, observation: Observation) -> Action:
+            return Action(content="", tool_calls=(ToolCall(id="1", name="day", arguments=day_reply()),))
+
+    environment = Stss()
+    finish = await play_to_finish(environment, environment.samples()[0], Caller())
+    assert (finish.reason, finish.score) == (FinishReason.INVALID_FORMAT, 0)
 
 
 @pytest.mark.parametrize(
