@@ -132,4 +132,4 @@ def read_verdicts(reply: str, count: int) -> tuple[bool, ...]:
     return tuple(found[number] for number in range(1, count + 1))
 
 
-_VERDICT = re.compile(r"^\W*(\d+)\s*[:.)-]\s*\W*(yes|no)\b", re.MULTILINE | re.IGNORECASE)
+_VERDICT = re.compile(r"^[^\w\n]*(\d{1,2})[^\S\n]*[:.)-][^\w\n]*(yes|no)\b", re.MULTILINE | re.IGNORECASE)

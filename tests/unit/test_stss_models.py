@@ -190,6 +190,23 @@ def test_what_is_no_verdict_on_each_condition_is_refused(reply: str) -> None:
         read_verdicts(reply, 3)
 
 
+@pytest.mark.parametrize("reply", ["\n" * 200_000, "1:\n" * 60_000, "-" * 200_000, "1" * 9_000 + ": yes"])
+def test_an_endless_reply_is_no_verdict_and_holds_nobody_up(reply: str) -> None:
+    with pytest.raises(ValueError, match="3 lines"):
+        read_verdicts(reply, 3)
+
+
+def test_verdicts_are_found_however_they_are_set() -> None:
+    assert read_verdicts("- 1: yes\n**2.** No, never\n 3) **Yes**", 3) == (True, False, True)
+
+
+def test_who_drives_and_who_judges_are_told_apart_by_the_digest() -> None:
+    config = ChatConfig(model="town")
+    other = ChatConfig(model="town", sampling={"top_p": 0.5})
+    made = [{"driver": config}, {"judge": config}, {"driver": config, "judge": config}, {"driver": other}, {}]
+    assert len({Stss.model_validate({"level": "language"} | fields).digest() for fields in made}) == len(made)
+
+
 @pytest.mark.parametrize(
     ("sample", "said", "met"),
     [
