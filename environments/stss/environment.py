@@ -1,5 +1,6 @@
 """Social tasks in a simulated town (STSS, Wang et al., arXiv 2404.05337)."""
 
+import asyncio
 import hashlib
 from collections import defaultdict
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -31,10 +32,11 @@ from environments.stss.session import Silent
 from environments.stss.simulation import Drivers, Limits, Simulation
 from environments.stss.summary import OWN_WORLD, summarize
 from environments.stss.templates import instantiate
+from environments.stss.world import World
 from environments.types import Finish, Summary
 
 SHIPPED = Path(__file__).with_name("samples")
-_REVISION = "1"
+_REVISION = "2"
 """To be changed with any change of behaviour that shapes a trial."""
 MAX_CALLS = 200
 _UNSHAPING = {"data", "scenarios", "cache", "driver", "judge"}
@@ -91,11 +93,12 @@ class Stss(Environment):
 
     def digest(self) -> str:
         shape = [_REVISION, self.model_dump(mode="json", exclude=_UNSHAPING), list(self._tasks.values()), prompt.RULES]
-        shape += [(model.model, model.sampling) for model in (self.driver, self.judge) if model is not None]
+        shape += [model and (model.model, model.sampling) for model in (self.driver, self.judge)]
         if self.level == "language":
             shape.append(list(self._scenarios.values()))
         town = self._data.town
-        shape += [list(town.personas.values()), town.positions, town.world.walls, town.world.objects]
+        shape += [list(town.personas.values()), town.positions, town.known_places, town.world.walls, town.world.names]
+        shape += [town.history if self.history else None]
         return hashlib.blake2b(pydantic_core.to_json(shape), digest_size=16).hexdigest()
 
     @asynccontextmanager
@@ -145,10 +148,9 @@ class Stss(Environment):
         """The action level: two days, their scores, and the floor beside them."""
         chronicle = await self._live(task, performer, seed)
         town, mended = self._data.town, self._mended[task.env_name]
-        metrics = session.measures(chronicle, mended, task, town.places)
+        metrics = await asyncio.to_thread(session.measures, chronicle, mended, task, town.places)
         metrics["floor"] = await self._floor(task, seed)
-        hits = [(name, index, hit.start, hit.end) for name, index, hit in scoring.reached(chronicle, mended)]
-        evidence = pack(Evidence(chronicle=chronicle, town=picture(town.world), hits=hits))
+        evidence = await asyncio.to_thread(_packed, chronicle, mended, town.world)
         return (
             metrics[self.profile],
             metrics,
@@ -195,7 +197,8 @@ class Stss(Environment):
         key = (task.env_name, seed)
         if key not in self._floors:
             chronicle = await self._live(task, self._performer(task, Silent(), 0), seed)
-            measured = session.measures(chronicle, self._mended[task.env_name], task, self._data.town.places)
+            mended, places = self._mended[task.env_name], self._data.town.places
+            measured = await asyncio.to_thread(session.measures, chronicle, mended, task, places)
             self._floors[key] = measured[self.profile]
         return self._floors[key]
 
@@ -268,6 +271,11 @@ class Stss(Environment):
         for scenario in load(self._scenario_file):
             found[scenario.task].append(scenario)
         return dict(found)
+
+
+def _packed(chronicle: Chronicle, task: Task, world: World) -> str:
+    hits = [(name, index, hit.start, hit.end) for name, index, hit in scoring.reached(chronicle, task)]
+    return pack(Evidence(chronicle=chronicle, town=picture(world), hits=hits))
 
 
 def _seed(task: Task, seed: int) -> str:

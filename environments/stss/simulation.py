@@ -26,7 +26,7 @@ ASKS = 2
 AT_HOME = (7 * 60, 23 * 60)
 """Wake and bed of a performer without a plan."""
 BREATH = 30
-"""Simulated minutes after which other sessions may run."""
+"""Simulated minutes after which other sessions may run, between people too, for whom new ways are looked up then."""
 IDLE_TALK = ("Hello, nice weather today.", "It is. See you!")
 
 
@@ -79,12 +79,13 @@ class Simulation:
         while (now := min([at for at, _ in due] + [person.due for person in self._people.values()])) < END:
             if due and due[0][0] == now:
                 await due.pop(0)[1](now)
-            if now >= breath:
-                breath = now + BREATH
-                await asyncio.sleep(0)
+            resting = now >= breath
+            breath = now + BREATH if resting else breath
             moved = [person for person in self._people.values() if person.due == now]
             for person in moved:
                 self._keep(person.advance(now))
+                if resting:
+                    await asyncio.sleep(0)
             await self._encounters(moved, now)
         return Chronicle(tuple(self._records), tuple(self._talks), tuple(self._agreed))
 

@@ -22,11 +22,11 @@ class World:
     def __init__(
         self, name: str, width: int, height: int, walls: Sequence[bool], addresses: Sequence[tuple[str, ...]]
     ) -> None:
-        """`addresses` says for each tile its sector, arena and object, as far as it has them."""
         self.name = name
         self.width, self.height = width, height
         self.walls = tuple(walls)
-        self._names = addresses
+        self.names = tuple(addresses)
+        """Of each tile its sector, arena and object, as far as it has them."""
         self._tiles: Mapping[str, list[int]] = _by_address(addresses)
         self._graph = self._inner(_grid(width, height, walls))
         self._neighbours = {tile: sorted(self._graph[tile]) for tile in self._graph}
@@ -70,7 +70,7 @@ class World:
 
     def place(self, tile: int) -> tuple[str, str]:
         """Sector and arena of a tile, each empty where it has none."""
-        names = self._names[tile]
+        names = self.names[tile]
         return (names[0] if names else "", names[1] if len(names) > 1 else "")
 
     def point(self, tile: int) -> tuple[int, int]:
@@ -112,7 +112,7 @@ class World:
 
     def _inner(self, graph: "nx.Graph[int]") -> "nx.Graph[int]":
         components = sorted(nx.connected_components(graph), key=min)
-        most = max(components, key=lambda component: sum(len(self._names[tile]) > 1 for tile in component))
+        most = max(components, key=lambda component: sum(len(self.names[tile]) > 1 for tile in component))
         return graph.subgraph(most).copy()
 
 

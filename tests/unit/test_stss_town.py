@@ -210,6 +210,33 @@ def test_broken_data_is_refused_with_file_and_fix(tmp_path: Path, file: str, cha
         broken(tmp_path, file, change).samples()
 
 
+@pytest.mark.parametrize(
+    ("file", "change"),
+    [
+        ("matrix/maze/arena_maze.csv", lambda text: text.replace("302,302", "302,0", 1)),
+        ("personas/Ada Birch/spatial_memory.json", lambda text: json.dumps({"Fernmouth": {}})),
+        (
+            "initial_positions.json",
+            lambda text: (
+                text.replace('"Ada Birch"', '"_"').replace('"Ben Osei"', '"Ada Birch"').replace('"_"', '"Ben Osei"')
+            ),
+        ),
+    ],
+)
+def test_all_that_shapes_a_day_is_in_the_digest(tmp_path: Path, file: str, change: object) -> None:
+    assert broken(tmp_path, file, change).digest() != Stss().digest()
+
+
+def test_what_people_know_of_each_other_is_in_the_digest_where_it_is_told(tmp_path: Path) -> None:
+    digests = set()
+    for told in ("", "Ada Birch,knows Ben Osei"):
+        folder = tmp_path / str(len(told))
+        shutil.copytree(SHIPPED, folder)
+        (folder / "agent_history_init_n12.csv").write_text(f"Name,Whisper\n{told}\n")
+        digests |= {(history, Stss(data=folder, history=history).digest()) for history in (False, True)}
+    assert sorted(history for history, _ in digests) == [False, True, True]
+
+
 def test_a_place_of_a_goal_that_nobody_knows_is_refused(tmp_path: Path) -> None:
     environment = broken(
         tmp_path, "tasks.json", lambda text: text.replace('"location": "Anchor Inn"', '"location": "Moon"')
