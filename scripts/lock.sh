@@ -6,10 +6,18 @@ trap 'rm -rf "$VENV"' EXIT
 create_venv
 say "newest packages"
 "$VENV/bin/python" -m pip install --quiet -e '.[dev]'
+"$VENV/bin/python" -m pip freeze --exclude-editable >"$VENV/pins"
+say "what the extra textworld adds"  # looked up, not installed: it is heavy, and must hold back nothing of the above
+"$VENV/bin/python" -m pip install --quiet --dry-run --report "$VENV/report" -c "$VENV/pins" '.[textworld]'
+"$VENV/bin/python" - "$VENV/report" >>"$VENV/pins" <<'END'
+import json, sys
+for found in json.load(open(sys.argv[1], encoding="utf-8"))["install"]:
+    if "dir_info" not in found["download_info"]:  # this project itself
+        print(f"{found['metadata']['name']}=={found['metadata']['version']}")
+END
 {
     echo "# Made by \`make lock\`. Constraints for pip: pip install -c requirements.lock -e '.[dev]'"
-    "$VENV/bin/python" -m pip freeze --exclude-editable |
-        sed -e "/^uvloop==/s/\$/; platform_system != 'Windows'/"
+    LC_ALL=C sort -f "$VENV/pins" | sed -e "/^uvloop==/s/\$/; platform_system != 'Windows'/"
 } >"$VENV/lock"
 cp "$VENV/lock" requirements.lock
 say "$(grep -c == requirements.lock) packages in requirements.lock; now run: make test"
