@@ -1,15 +1,16 @@
 """Characters and tasks in the published format of STSS (arXiv 2404.05337), as `data` holds them."""
 
 import csv
-import json
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Literal, NamedTuple, TypeVar
+from typing import Annotated, Literal, NamedTuple
 
-from pydantic import ConfigDict, Field, JsonValue, TypeAdapter, ValidationError
+from pydantic import AfterValidator, ConfigDict, Field, JsonValue, TypeAdapter, ValidationError
 
 from environments.stss import world
+from environments.stss.clock import read_stamp, read_time
+from environments.stss.files import bad, first_problem, only, parsed, read_json, read_text
 from environments.stss.places import Places
 from environments.stss.world import World
 from environments.types import Value
@@ -28,7 +29,22 @@ CATEGORIES: Mapping[TaskType, Category] = {
 }
 """From the files' task_type to the paper's category."""
 ANY = "N/A"
-Parsed = TypeVar("Parsed")
+
+
+def _stamp(text: str) -> str:
+    if text != ANY:
+        read_stamp(text)
+    return text
+
+
+def _in_order(row: tuple[str, str, str, str]) -> tuple[str, str, str, str]:
+    if read_time(row[0]) >= read_time(row[1]):
+        raise ValueError(f"{row[0]}-{row[1]}: a row must end after it starts")
+    return row
+
+
+RoutineRow = Annotated[tuple[str, str, str, str], AfterValidator(_in_order)]
+Word = Annotated[str, Field(pattern=r"\S")]
 
 
 class Persona(Value):
@@ -44,7 +60,7 @@ class Persona(Value):
     lifestyle: str
     daily_plan_req: str = ""
     living_area: str
-    routine: tuple[tuple[str, str, str, str], ...] = ()
+    routine: tuple[RoutineRow, ...] = ()
     """Usual rows of a day: from, to, activity, address; ours, the published files have none."""
 
 
@@ -53,9 +69,9 @@ class Goal(Value):
 
     model_config = ConfigDict(extra="ignore")
 
-    keyword: str
-    alter_kwd: tuple[str, ...] = ()
-    start_time: str = ANY
+    keyword: Word
+    alter_kwd: tuple[Word, ...] = ()
+    start_time: Annotated[str, AfterValidator(_stamp)] = ANY
     duration_in_minutes: int = Field(ge=1)
     location: str = ANY
     required_character: tuple[str, ...] = ()
@@ -140,10 +156,7 @@ class Data:
         built = world.load(self.folder / "matrix")
         people = _people(self.folder / "characteristics.json")
         for name, persona in people.items():
-            if home_of(persona) not in built:
-                raise _bad(
-                    self.folder / "characteristics.json", name, "living_area", "is not on the map; give sector:arena"
-                )
+            _check_places(self.folder / "characteristics.json", name, persona, built)
         positions = _positions(self.folder / "initial_positions.json", people, built)
         known = {name: _known(self.folder / "personas" / name / "spatial_memory.json") for name in people}
         return Town(built, Places(built), people, positions, known, _history(self.folder))
@@ -151,8 +164,8 @@ class Data:
     @cached_property
     def tasks(self) -> tuple[Task, ...]:
         """The tasks as the files have them. Raises ValueError naming file, task, field and fix."""
-        path = _only(self.folder, "tasks*.json")
-        tasks = _read(path, TypeAdapter(tuple[Task, ...]))
+        path = only(self.folder, "tasks*.json")
+        tasks = read_json(path, TypeAdapter(Annotated[tuple[Task, ...], Field(min_length=1)]))
         for task in tasks:
             self._check(path, task)
         if len({task.env_name for task in tasks}) < len(tasks):
@@ -162,20 +175,38 @@ class Data:
     @cached_property
     def templates(self) -> tuple[Template, ...]:
         """The templates. Raises ValueError as `tasks` does."""
-        return _read(_only(self.folder, "templates*.json"), TypeAdapter(tuple[Template, ...]))
+        path = only(self.folder, "templates*.json")
+        templates = read_json(path, TypeAdapter(Annotated[tuple[Template, ...], Field(min_length=1)]))
+        for index, template in enumerate(templates):
+            self._check_goal(path, str(index), template)
+        return templates
+
+    def _check_goal(self, path: Path, item: str, task: Template) -> None:
+        """Whom and where a goal names must be in the town."""
+        named: dict[str, Sequence[str]] = {"performer": [task.performer], "task.target": task.task.target}
+        for index, goal in enumerate(task.task.goal):
+            field = f"task.goal.{index}"
+            named[f"{field}.required_character"] = goal.required_character
+            if goal.location not in (ANY, *self.town.world.sectors) and self.town.places.find(goal.location) is None:
+                problem = f"{goal.location!r} is not on the map; name a sector or sector:arena"
+                raise bad(path, item, f"{field}.location", problem)
+        for field, names in named.items():
+            for name in names:
+                if name not in self.town.personas:
+                    raise bad(path, item, field, f"{name!r} is not in characteristics.json; name somebody who is")
 
     def _check(self, path: Path, task: Task) -> None:
-        people = self.town.personas
-        for name in (*task.all_chars, task.performer, *task.task.target):
-            if name not in people:
-                raise _bad(path, task.env_name, "all_chars", f"{name!r} is not in characteristics.json")
+        self._check_goal(path, task.env_name, task)
+        for name in task.all_chars:
+            if name not in self.town.personas:
+                raise bad(path, task.env_name, "all_chars", f"{name!r} is not in characteristics.json; remove it")
         missing = {task.performer, *task.task.target} - set(task.all_chars)
         if missing:
-            raise _bad(path, task.env_name, "all_chars", f"lacks {sorted(missing)[0]!r}; add performer and targets")
+            raise bad(path, task.env_name, "all_chars", f"lacks {sorted(missing)[0]!r}; add performer and targets")
         if task.category == "appointment" and not task.task.target:
-            raise _bad(path, task.env_name, "task.target", "is empty; an appointment is with somebody")
+            raise bad(path, task.env_name, "task.target", "is empty; an appointment is with somebody")
         if len(set(task.all_chars)) < len(task.all_chars):
-            raise _bad(path, task.env_name, "all_chars", "somebody stands twice; name each once")
+            raise bad(path, task.env_name, "all_chars", "somebody stands twice; name each once")
 
 
 def home_of(persona: Persona) -> str:
@@ -183,49 +214,30 @@ def home_of(persona: Persona) -> str:
     return persona.living_area.partition(":")[2]
 
 
-def _bad(path: Path, item: str, field: str, problem: str) -> ValueError:
-    return ValueError(f"{path}: {item}: {field}: {problem}")
-
-
-def _only(folder: Path, pattern: str) -> Path:
-    found = sorted(folder.glob(pattern))
-    if len(found) != 1:
-        raise ValueError(f"{folder}: {len(found)} files {pattern}; there must be one")
-    return found[0]
-
-
-def _json(path: Path) -> object:
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ValueError(f"{path}: can't be read: {error}; `data` must be a folder in the published format") from error
-    except ValueError as error:
-        raise ValueError(f"{path}: is not JSON: {error}; correct it") from error
-
-
-def _read(path: Path, adapter: TypeAdapter[Parsed]) -> Parsed:
-    try:
-        return adapter.validate_python(_json(path))
-    except ValidationError as error:
-        problem = error.errors(include_input=False)[0]
-        where = ".".join(str(part) for part in problem["loc"])
-        raise ValueError(f"{path}: {where}: {problem['msg']}; correct this field") from error
+def _check_places(path: Path, name: str, persona: Persona, built: World) -> None:
+    if home_of(persona) not in built:
+        raise bad(path, name, "living_area", "is not on the map; give sector:arena")
+    for index, row in enumerate(persona.routine):
+        if row[3] not in built:
+            raise bad(path, name, f"routine.{index}.3", f"{row[3]!r} is not on the map; give a sector or sector:arena")
 
 
 def _people(path: Path) -> dict[str, Persona]:
-    fields = TypeAdapter(dict[str, dict[str, JsonValue]]).validate_python(_json(path))
+    fields = read_json(path, TypeAdapter(dict[str, JsonValue]))
     fields.pop("shared", None)
-    return dict(_read_value(path, fields))
+    people = {name: _persona(path, name, persona) for name, persona in fields.items()}
+    for name, persona in people.items():
+        if persona.name != name:
+            raise bad(path, name, "name", f"is {persona.name!r}; give it the key it stands under")
+    return people
 
 
-def _read_value(path: Path, fields: Mapping[str, Mapping[str, JsonValue]]) -> list[tuple[str, Persona]]:
+def _persona(path: Path, name: str, fields: JsonValue) -> Persona:
     try:
-        return [(name, Persona.model_validate(persona)) for name, persona in fields.items()]
+        return Persona.model_validate(fields)
     except ValidationError as error:
-        problem = error.errors(include_input=False)[0]
-        raise ValueError(
-            f"{path}: {problem['loc'][0]}: {problem['msg']}; correct this field of each character"
-        ) from error
+        where, problem = first_problem(error)
+        raise bad(path, name, where, f"{problem}; correct this field") from error
 
 
 def _positions(path: Path, people: Mapping[str, Persona], built: World) -> dict[str, int]:
@@ -234,20 +246,20 @@ def _positions(path: Path, people: Mapping[str, Persona], built: World) -> dict[
         x: int
         y: int
 
-    found = _read(path, TypeAdapter(dict[str, Position]))
+    found = read_json(path, TypeAdapter(dict[str, Position]))
     tiles: dict[str, int] = {}
     for name in people:
         if name not in found:
-            raise _bad(path, name, "x", "is missing; say where this character is at midnight")
+            raise bad(path, name, "x", "is missing; say where this character is at midnight")
         tiles[name] = found[name].y * built.width + found[name].x
-        if tiles[name] not in built.reachable:
-            raise _bad(path, name, "x, y", "nobody can get away from there; give a tile of the home")
+        if not 0 <= found[name].x < built.width or tiles[name] not in built.reachable:
+            raise bad(path, name, "x, y", "nobody can get away from there; give a tile of the home")
     return tiles
 
 
 def _known(path: Path) -> tuple[str, ...]:
     """Sectors of a spatial memory; all are in its one world."""
-    memory = _json(path)
+    memory = parsed(path)
     if not isinstance(memory, dict) or len(memory) != 1:
         raise ValueError(f"{path}: must hold one world with its sectors")
     sectors = next(iter(memory.values()))
@@ -259,8 +271,10 @@ def _known(path: Path) -> tuple[str, ...]:
 def _history(folder: Path) -> dict[str, tuple[str, ...]]:
     found: dict[str, tuple[str, ...]] = {}
     for path in sorted(folder.glob("agent_history_init*.csv")):
-        with path.open(encoding="utf-8", newline="") as file:
-            for row in csv.DictReader(file):
-                facts: Sequence[str] = (row.get("Whisper") or "").split(";")
-                found[(row.get("Name") or "").strip()] = tuple(fact.strip() for fact in facts if fact.strip())
+        rows = csv.DictReader(read_text(path).splitlines())
+        if not {"Name", "Whisper"} <= {*(rows.fieldnames or ())}:
+            raise ValueError(f"{path}: line 1: must be Name,Whisper")
+        for row in rows:
+            facts = (row["Whisper"] or "").split(";")
+            found[row["Name"].strip()] = tuple(fact.strip() for fact in facts if fact.strip())
     return found

@@ -92,7 +92,12 @@ class Stss(Environment):
         return tuple(self._tasks)
 
     def digest(self) -> str:
-        shape = [_REVISION, self.model_dump(mode="json", exclude=_UNSHAPING), list(self._tasks.values()), prompt.RULES]
+        shape: list[object] = [
+            _REVISION,
+            self.model_dump(mode="json", exclude=_UNSHAPING),
+            list(self._tasks.values()),
+            prompt.RULES,
+        ]
         shape += [model and (model.model, model.sampling) for model in (self.driver, self.judge)]
         if self.level == "language":
             shape.append(list(self._scenarios.values()))
@@ -253,7 +258,8 @@ class Stss(Environment):
             return tasks
         for name, scenarios in self._scenarios.items():
             for scenario in scenarios:
-                if name not in tasks or {scenario.performer, scenario.partner} - {*tasks[name].all_chars}:
+                task = tasks.get(name)
+                if task is None or scenario.performer != task.performer or scenario.partner not in task.others:
                     raise ValueError(
                         f"{self._scenario_file}: {scenario.id}: its task and people are not in the data; "
                         "set `data` to that of the run it was made from"

@@ -29,10 +29,7 @@ class Repaired(NamedTuple):
 
 
 def repair(task: Task, town: Town) -> Repaired:
-    """The task with places that exist, all required characters, and texts that say what is counted.
-
-    Raises ValueError where a place can't be mended.
-    """
+    """The task with places that exist, all required characters, and texts that say what is counted."""
     log: list[Repair] = []
     goals = tuple(_goal(task, index, town, log) for index in range(len(task.task.goal)))
     mended = task.model_copy(update={"task": task.task.model_copy(update={"goal": goals})})
@@ -82,12 +79,7 @@ def _goal(task: Task, index: int, town: Town, log: list[Repair]) -> Goal:
     field = f"task.goal.{index}"
     location = goal.location
     if location != ANY and location not in town.world:
-        found = town.places.find(location)
-        if found is None:
-            raise ValueError(
-                f"{task.env_name}: {field}.location: {location!r} is not on the map; name a sector or sector:arena"
-            )
-        location = found.split(":")[0]
+        location = (town.places.find(location) or location).split(":")[0]
     required = goal.required_character
     if task.category == "appointment":
         required = tuple(dict.fromkeys((*task.task.target, *goal.required_character, task.performer)))

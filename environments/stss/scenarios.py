@@ -3,11 +3,13 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Annotated
 
-from pydantic import Field, ValidationError
+from pydantic import AfterValidator, Field, ValidationError
 
 from environments.stss.chronicle import Chronicle, Talk
 from environments.stss.clock import DAY, read_stamp, stamp
+from environments.stss.files import first_problem
 from environments.stss.schedule import Commitment
 from environments.types import Value
 
@@ -17,6 +19,12 @@ A_TASK = 12
 """Scenarios of one task, at most."""
 
 
+def _of_day_1(text: str) -> str:
+    if read_stamp(text) >= DAY:
+        raise ValueError(f"{text} is not on day 1")
+    return text
+
+
 class Scenario(Value):
     """Performer and partner meet on day 1; what both know and do is fixed."""
 
@@ -24,7 +32,7 @@ class Scenario(Value):
     task: str
     performer: str
     partner: str
-    time: str
+    time: Annotated[str, AfterValidator(_of_day_1)]
     """`2023-02-13 10:24`."""
     place: str
     """The sector they are in."""
@@ -55,12 +63,8 @@ def load(path: Path) -> tuple[Scenario, ...]:
     except OSError as error:
         raise ValueError(f"{path}: can't be read: {error}; make it with `proctor stss scenarios RUN`") from error
     except ValidationError as error:
-        problem = error.errors(include_input=False)[0]
-        where = ".".join(str(part) for part in problem["loc"]) or "the file"
-        raise ValueError(f"{path}: {where}: {problem['msg']}; make it with `proctor stss scenarios RUN`") from error
-    for scenario in file.scenarios:
-        if scenario.minute >= DAY:
-            raise ValueError(f"{path}: {scenario.id}: time: {scenario.time} is not on day 1; remove the scenario")
+        where, problem = first_problem(error)
+        raise ValueError(f"{path}: {where}: {problem}; make it with `proctor stss scenarios RUN`") from error
     return file.scenarios
 
 

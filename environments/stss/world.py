@@ -9,6 +9,8 @@ from pathlib import Path
 
 import networkx as nx
 
+from environments.stss.files import read_text
+
 WALL = "32125"
 UNREACHABLE = 0xFFFF
 LAYERS = ("collision", "sector", "arena", "game_object")
@@ -119,15 +121,20 @@ class World:
 def load(folder: Path) -> World:
     """The map of a folder with `maze` and `special_blocks`. Raises ValueError naming file and fix."""
     meta = folder / "maze_meta_info.json"
+    text = read_text(meta)
     try:
-        size = json.loads(meta.read_text(encoding="utf-8"))
+        size = json.loads(text)
         width, height = int(size["maze_width"]), int(size["maze_height"])
     except (ValueError, KeyError, TypeError) as error:
         raise ValueError(f"{meta}: {error!r}; it must give maze_width and maze_height") from error
+    if width < 1 or height < 1:
+        raise ValueError(f"{meta}: maze_width, maze_height: {width} by {height}; give the tiles of the map")
     collision, *codes = (_layer(folder / "maze" / f"{layer}_maze.csv", width * height) for layer in LAYERS)
     blocks = [_blocks(folder / "special_blocks" / f"{layer}_blocks.csv") for layer in LAYERS[1:]]
     world = next(iter(_blocks(folder / "special_blocks" / "world_blocks.csv").values()))
     names = [_address(tile, codes, blocks, folder) for tile in range(width * height)]
+    if all(code == WALL for code in collision):
+        raise ValueError(f"{folder}: maze: collision_maze.csv: all is wall; 0 is what can be walked on")
     built = World(world, width, height, [code == WALL for code in collision], names)
     for sector in built.sectors:
         if not any(tile in built.reachable for tile in built.tiles(sector)):
@@ -150,7 +157,7 @@ def _address(
 
 
 def _layer(path: Path, tiles: int) -> list[str]:
-    codes = [code.strip() for code in path.read_text(encoding="utf-8").replace("\n", ",").strip(",\n ").split(",")]
+    codes = [code.strip() for code in read_text(path).replace("\n", ",").strip(",\n ").split(",")]
     if len(codes) != tiles:
         raise ValueError(f"{path}: holds {len(codes)} codes, the map has {tiles} tiles; give one code for each tile")
     return codes
@@ -158,7 +165,7 @@ def _layer(path: Path, tiles: int) -> list[str]:
 
 def _blocks(path: Path) -> dict[str, str]:
     """From a code to the last name of its line."""
-    lines = [line.split(",") for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+    lines = [line.split(",") for line in read_text(path).splitlines() if line.strip()]
     if not lines:
         raise ValueError(f"{path}: is empty; give lines of a code and its names")
     return {fields[0].strip(): fields[-1].strip() for fields in lines}

@@ -172,6 +172,9 @@ def test_at_most_two_scenarios_of_a_pair_and_twelve_of_a_task_are_kept() -> None
         (lambda text: text.replace("proctor-stss-1", "other"), "format"),
         (lambda text: text.replace("2023-02-13 ", "2023-02-14 "), "is not on day 1"),
         (lambda text: text.replace('"Finn Larsen"', '"Nobody"'), "set `data`"),
+        (lambda text: text.replace('"partner": "Finn Larsen"', '"partner": "Ada Birch"'), "set `data`"),
+        (lambda text: text.replace('"performer": "Ada Birch"', '"performer": "Ben Osei"'), "set `data`"),
+        (lambda text: text.replace("2023-02-13 ", "2023-02-13T", 1), "scenarios.json: scenarios.0.time: "),
     ],
 )
 def test_a_broken_file_of_scenarios_is_refused(tmp_path: Path, change: object, told: str) -> None:

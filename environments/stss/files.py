@@ -1,0 +1,56 @@
+"""Reads the files of a town; what can't be read is refused with file, field and fix."""
+
+import json
+from pathlib import Path
+from typing import TypeVar
+
+from pydantic import TypeAdapter, ValidationError
+
+Parsed = TypeVar("Parsed")
+
+
+def read_text(path: Path) -> str:
+    """The text of a file of the data. Raises ValueError naming it where it can't be read."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise ValueError(f"{path}: can't be read: {error}; `data` must be a folder in the published format") from error
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path}: {error}; save it as UTF-8") from error
+
+
+def bad(path: Path, item: str, field: str, problem: str) -> ValueError:
+    """The error that names a file, an item of it, and the item's field; the problem ends with its fix."""
+    return ValueError(f"{path}: {item}: {field}: {problem}")
+
+
+def only(folder: Path, pattern: str) -> Path:
+    """The one file of a pattern. Raises ValueError where there is none, or several."""
+    found = sorted(folder.glob(pattern))
+    if len(found) != 1:
+        raise ValueError(f"{folder / pattern}: there must be one such file; there are {len(found)}")
+    return found[0]
+
+
+def parsed(path: Path) -> object:
+    """The JSON of a file. Raises ValueError."""
+    text = read_text(path)
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{path}: is not JSON: {error}; correct it") from error
+
+
+def read_json(path: Path, adapter: TypeAdapter[Parsed]) -> Parsed:
+    """The JSON of a file as the kind wanted. Raises ValueError."""
+    try:
+        return adapter.validate_python(parsed(path))
+    except ValidationError as error:
+        where, problem = first_problem(error)
+        raise ValueError(f"{path}: {where}: {problem}; correct this field") from error
+
+
+def first_problem(error: ValidationError) -> tuple[str, str]:
+    """Where the first problem lies, and what it is."""
+    problem = error.errors(include_input=False)[0]
+    return ".".join(str(part) for part in problem["loc"]) or "the file", problem["msg"].removeprefix("Value error, ")
