@@ -54,31 +54,40 @@ def scenarios(open_run: OpenRun, run: str, to: Path, task: str | None) -> None:
     At most two of each pair and twelve of each task; for appointments only meetings with the one who is wanted.
     """
     found: list[frozen.Scenario] = []
-    for _, trial, evidence in _lived(open_run, run):
-        if task not in (None, trial.task):
-            continue
+    for _, trial, evidence in _lived(open_run, run, task):
         targets = trial.finish.detail.get("targets")
         names = [str(name) for name in targets] if isinstance(targets, list) else []
         performer = str(trial.finish.detail["performer"])
         found += frozen.meetings(trial.sample, performer, names, evidence.chronicle)
     chosen = tuple(frozen.chosen(found))
     if not chosen:
-        raise click.ClickException(f"{run}: its performers met nobody on day 1")
+        raise click.UsageError(f"{run}: its performers met nobody on day 1")
     _write(to, frozen.ScenarioFile(format="proctor-stss-1", scenarios=chosen).model_dump_json(indent=1) + "\n")
     click.echo(f"{to}: {len(chosen)} scenarios of {len({scenario.task for scenario in chosen})} tasks")
 
 
-def _lived(open_run: OpenRun, run: str) -> Iterator[tuple[str, FinishedTrial, Evidence]]:
-    """The trials that have simulated days, with names that can be files'. ClickException where there are none."""
+def _lived(open_run: OpenRun, run: str, task: str | None = None) -> Iterator[tuple[str, FinishedTrial, Evidence]]:
+    """The trials, of one task or all, that have simulated days, with names that can be files'.
+
+    Raises UsageError where there are none, or one is damaged.
+    """
     some = False
     for trial in open_run(run):
         packed = trial.finish.detail.get("evidence")
-        if isinstance(packed, str) and "trajectory" in trial.finish.detail:
+        if task in (None, trial.task) and isinstance(packed, str) and "trajectory" in trial.finish.detail:
             some = True
             name = re.sub(r"[^\w.-]+", "_", f"{trial.agent}-{trial.task}-{trial.sample}-{trial.epoch}")
-            yield name, trial, unpack(packed)
+            yield name, trial, _unpacked(name, packed)
     if not some:
-        raise click.ClickException(f"{run}: no trial of stss at the action level has finished in it")
+        of = "of stss" if task is None else f"of the task {task!r}"
+        raise click.UsageError(f"{run}: no trial {of} at the action level has finished in it")
+
+
+def _unpacked(name: str, packed: str) -> Evidence:
+    try:
+        return unpack(packed)
+    except ValueError as error:
+        raise click.UsageError(f"{name}: the evidence of its finish is damaged: {error}") from error
 
 
 def _lines(lines: Iterator[str]) -> str:
@@ -93,5 +102,5 @@ def _write(path: Path, text: str) -> Path:
         part.write_text(text, encoding="utf-8")
         os.replace(part, path)
     except OSError as error:
-        raise click.ClickException(f"{path}: can't be written: {error}") from error
+        raise click.UsageError(f"--to: {path}: can't be written: {error}") from error
     return path

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from environments.stss.clock import spoken, time_text
 from environments.stss.dataset import Persona, Task
-from environments.stss.protocol import UTTERANCE_WORDS
+from environments.stss.protocol import MAX_NOTES, UTTERANCE_WORDS
 from environments.stss.schedule import Commitment, Row
 from environments.stss.world import World
 
@@ -120,14 +120,15 @@ def note(partner: str, last: str | None, rows: Sequence[Row]) -> str:
         f"{heard}Request N. The talk with {partner} is over. What do you note? If you have promised to be somewhere,"
         f" make it a commitment. Left of today's schedule: {left}.\n"
         'Answer: {"note": "...", "commitment": null or {"activity": "...", "place": "...", "start": "2023-02-14 15:00",'
-        ' "end": "2023-02-14 16:00"}, "reschedule": null or the new rows for the rest of today}.'
+        ' "end": "2023-02-14 16:00"}, "reschedule": null or at most 14 new rows for the rest of today}.'
     )
 
 
 def review() -> str:
     """R."""
     return (
-        'Request R. The day is nearly over. What do you want to remember tomorrow?\nAnswer: {"notes": ["...", "..."]}.'
+        "Request R. The day is nearly over. What do you want to remember tomorrow?\n"
+        f'Answer: {{"notes": ["...", "..."]}} with at most {MAX_NOTES} short lines.'
     )
 
 

@@ -1,18 +1,19 @@
 """Which games a split has, which are left out, and what broken files are called."""
 
 import json
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
-from environments.alfworld import dataset
+from environments.alfworld import dataset, texts
 from environments.alfworld.dataset import load
 from environments.alfworld.environment import ALFWorld
 from environments.alfworld.errors import GameError
 from environments.alfworld.task_types import task_type
 from environments.base import PolicyAgent, play_to_finish
-from environments.types import FinishReason
+from environments.types import Action, FinishReason
 
 GOOD = dataset.own_games()[0]
 
@@ -149,3 +150,54 @@ def test_the_digest_follows_what_shapes_a_trial(split: Path) -> None:
     file = split.parent / "look_at_obj_in_light-E" / "trial" / "game.tw-pddl"
     file.write_text(file.read_text(encoding="utf-8") + " ", encoding="utf-8")
     assert ALFWorld(data=split.parent, split=split).digest() != first
+
+
+@pytest.mark.parametrize("name", ["domain.pddl", "grammar.twl2", "help.pddl", "help.twl2"])
+def test_the_digest_follows_each_text_that_our_own_games_are_made_of(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = ALFWorld().digest()
+    shutil.copytree(texts.SAMPLES, tmp_path / "samples")
+    with (tmp_path / "samples" / name).open("a", encoding="utf-8") as file:
+        file.write("\n")
+    monkeypatch.setattr(texts, "SAMPLES", tmp_path / "samples")
+    try:
+        texts.own_domain.cache_clear()
+        texts.own_grammar.cache_clear()
+        assert ALFWorld().digest() != first
+    finally:
+        monkeypatch.undo()
+        texts.own_domain.cache_clear()
+        texts.own_grammar.cache_clear()
+
+
+async def test_a_game_that_fails_in_mid_session_is_named(tmp_path: Path) -> None:
+    broken = (
+        GOOD.texts()
+        .grammar.replace("You open the {r.name}", "You open the {x.name}")
+        .replace("You are carrying: ", "You are carrying {x.name}: ")
+        .replace("You are not carrying anything.", "You, {x.name}, carry nothing.")
+    )
+    path = write(tmp_path, "look_at_obj_in_light-A", grammar=broken)
+    environment = ALFWorld(data=tmp_path)
+    (sample,) = environment.samples()
+    agent = PolicyAgent(lambda conversation, transcript: Action(content="ACTION: inventory"))
+    finish = await play_to_finish(environment, sample, agent)
+    assert finish.reason is FinishReason.TASK_ERROR
+    assert f"{tmp_path / path}: grammar: {{x.name}} stands where x is unknown" in str(finish.detail["cause"])
+
+
+def test_a_file_of_endless_brackets_stays_a_sample(tmp_path: Path) -> None:
+    path = write(tmp_path, "look_at_obj_in_light-A")
+    (tmp_path / path).write_text("[" * 200_000, encoding="utf-8")
+    assert len(load(tmp_path, None, None).entries) == 1
+
+
+def test_data_that_are_no_folder_are_named(split: Path) -> None:
+    with pytest.raises(ValueError, match="elsewhere: is no folder; set `data`"):
+        load(split.parent / "elsewhere", split, None)
+
+
+def test_samples_of_the_folder_that_one_is_in_have_its_name(split: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(split.parent)
+    assert load(Path(), None, None).entries[0].sample == f"{split.parent.name}-00002"

@@ -60,6 +60,8 @@ def test_parentheses_are_read_as_lists_in_lower_case() -> None:
         (swap("(isHot ?o)", "(isHot ?o ?o)"), "ishot takes 1 arguments, not 2"),
         (swap("(isHot ?o)", "(forall (?o - object) (isHot ?o))"), "is none of: and, or, not, exists"),
         (swap("(isHot ?o)", "(isHot ?x)"), r"\?x is declared nowhere"),
+        (swap("(isHot ?o)", "(or (isHot ?o) (= ?x ?o))"), r"the variable \?x is declared nowhere"),
+        (swap("(isHot ?o)", "(not " * 2000 + "(isHot ?o)" + ")" * 2000), "pddl_problem: .*deeper than 100"),
         (swap(" - rtype", ""), "desktype has no type"),
         (lambda text: "", "expected one expression"),
     ],

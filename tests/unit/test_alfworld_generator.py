@@ -97,5 +97,28 @@ def test_the_cross_check_says_what_to_install_or_what_file_is_broken(tmp_path: P
     broken = tmp_path / "game.tw-pddl"
     broken.write_text("{", encoding="utf-8")
     result = CliRunner().invoke(alfworld, ["cross-check", str(broken)])
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert f"{broken}: " in result.output
+    game = dataset.own_games()[0].texts()
+    broken.write_text(game.model_copy(update={"pddl_problem": "(define"}).model_dump_json(), encoding="utf-8")
+    result = CliRunner().invoke(alfworld, ["cross-check", str(broken)])
+    assert result.exit_code == 2
+    assert f"{broken}: pddl_problem: " in result.output
+
+
+def test_a_cross_check_of_no_games_is_an_error(tmp_path: Path) -> None:
+    result = CliRunner().invoke(alfworld, ["cross-check", str(tmp_path)])
+    assert (result.exit_code, f"{tmp_path}: holds no game.tw-pddl" in result.output) == (2, True)
+
+
+@pytest.mark.parametrize("command", ["generate", "export"])
+def test_a_folder_that_cannot_be_written_is_named(command: str, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way", encoding="utf-8")
+    result = CliRunner().invoke(alfworld, [command, str(tmp_path / "file" / "games")])
+    assert (result.exit_code, f"{tmp_path / 'file' / 'games'}: can't be written: " in result.output) == (2, True)
+
+
+def test_a_folder_that_holds_something_is_refused_before_games_are_made(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way", encoding="utf-8")
+    result = CliRunner().invoke(alfworld, ["generate", str(tmp_path), "--games", "1000000000"])
+    assert (result.exit_code, "is not empty" in result.output) == (2, True)

@@ -32,6 +32,9 @@ def test_the_action_is_the_rest_of_the_line_behind_the_first_mark(reply: str, ac
 def test_a_mark_in_other_letters_counts_in_strict_only() -> None:
     assert action_of("Action: go to desk 1", "compat") is None
     assert action_of("Action: go to desk 1", "strict") == "go to desk 1"
+    assert (
+        action_of("THOUGHT: \N{LATIN CAPITAL LETTER I WITH DOT ABOVE}ЖẞŒ\ud800 aCTION: Look\nmore", "strict") == "look"
+    )
 
 
 def test_a_long_action_is_cut() -> None:

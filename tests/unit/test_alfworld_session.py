@@ -10,6 +10,7 @@ from environments.alfworld.environment import ALFWorld
 from environments.alfworld.examples import LEAST_PLAN, LONGEST_PLAN, example, in_format
 from environments.alfworld.grammar import Format
 from environments.alfworld.reply import Profile
+from environments.alfworld.session import MAX_RETOLD
 from environments.alfworld.task_types import TASK_TYPES, TaskType
 from environments.base import Agent, AgentStopped, AgentUnavailable, ContextLimitExceeded, Policy, play_to_finish
 from environments.types import Action, Finish, FinishReason, Message, Observation
@@ -209,3 +210,16 @@ def test_faults_enter_no_rate_and_types_have_rates_of_their_own() -> None:
     assert summary.metrics["invalid_format"] == 1
     assert any("move" in note for note in summary.notes)
     assert ALFWorld().summarize([fault]).metrics["success_rate"] == 0.0
+
+
+async def test_of_a_long_reply_the_history_keeps_the_end() -> None:
+    """All of them in full would in the end make an observation that no answer of a server can carry: a fault."""
+    long = "x" * MAX_RETOLD + "\nACTION: look"
+    finish, seen = await play(long, "")
+    assert seen[1].messages[-2].content == long[-MAX_RETOLD:]
+    assert finish.metrics["steps"] == 1
+
+
+async def test_an_action_that_differs_in_its_blanks_alone_is_matched() -> None:
+    finish, _ = await play(*doing(PLAN[0].replace(" ", "  ")), "")
+    assert finish.metrics == {"steps": 1, "matched": 1, "refused": 0, "below_1": 0}

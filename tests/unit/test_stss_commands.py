@@ -1,0 +1,49 @@
+"""`proctor stss ...` with wrong arguments: one message, exit code 2."""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from environments.base import PolicyAgent
+from environments.commands import FinishedTrial
+from environments.stss.commands import stss
+from environments.stss.environment import Stss
+
+SAMPLE = "fernmouth_birthday"
+
+
+@pytest.fixture(scope="module")
+def trial() -> FinishedTrial:
+    environment = Stss()
+    finish = asyncio.run(environment.play(SAMPLE, PolicyAgent(environment.reference(SAMPLE))))
+    return FinishedTrial(run="one", agent="a", task="town", sample=SAMPLE, epoch=0, finish=finish)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "damaged", "told"),
+    [
+        (["draw", "one", "--to", "file/days"], False, "--to: file/days"),
+        (["files", "one", "--to", "file/days"], False, "--to: file/days"),
+        (["scenarios", "one", "--to", "file/frozen.json"], False, "--to: file/frozen.json"),
+        (["scenarios", "one", "--to", "frozen.json", "--task", "city"], False, "no trial of the task 'city'"),
+        (["draw", "one"], True, f"a-town-{SAMPLE}-0: the evidence of its finish is damaged"),
+    ],
+)
+def test_what_cannot_be_done_is_told_once(
+    tmp_path: Path, trial: FinishedTrial, arguments: list[str], damaged: bool, told: str
+) -> None:
+    detail = trial.finish.detail | ({"evidence": "damaged"} if damaged else {})
+    given = trial.model_copy(update={"finish": trial.finish.model_copy(update={"detail": detail})})
+
+    def open_run(run: str) -> Iterator[FinishedTrial]:
+        yield given
+
+    runner = CliRunner()
+    with runner.isolated_filesystem(tmp_path):
+        Path("file").touch()
+        result = runner.invoke(stss, arguments, obj=open_run)
+    assert (result.exit_code, result.output.count("Error: ")) == (2, 1)
+    assert told in result.output
