@@ -33,7 +33,12 @@ def trial() -> FinishedTrial:
     ],
 )
 def test_what_cannot_be_done_is_told_once(
-    tmp_path: Path, trial: FinishedTrial, arguments: list[str], damaged: bool, told: str
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    trial: FinishedTrial,
+    arguments: list[str],
+    damaged: bool,
+    told: str,
 ) -> None:
     detail = trial.finish.detail | ({"evidence": "damaged"} if damaged else {})
     given = trial.model_copy(update={"finish": trial.finish.model_copy(update={"detail": detail})})
@@ -41,9 +46,8 @@ def test_what_cannot_be_done_is_told_once(
     def open_run(run: str) -> Iterator[FinishedTrial]:
         yield given
 
-    runner = CliRunner()
-    with runner.isolated_filesystem(tmp_path):
-        Path("file").touch()
-        result = runner.invoke(stss, arguments, obj=open_run)
+    monkeypatch.chdir(tmp_path)
+    Path("file").touch()
+    result = CliRunner().invoke(stss, arguments, obj=open_run)
     assert (result.exit_code, result.output.count("Error: ")) == (2, 1)
     assert told in result.output
