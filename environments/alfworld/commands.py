@@ -1,12 +1,13 @@
 """`proctor alfworld`: makes games, and compares the engine with TextWorld's."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from pathlib import Path
 
 import click
 
 from environments.alfworld import dataset, generator
 from environments.alfworld.cross_check import differences
+from environments.alfworld.errors import GameError
 from environments.alfworld.texts import GameTexts, OwnGame
 
 
@@ -24,7 +25,7 @@ def generate(folder: Path, games: int, seed: int) -> None:
 
     Each is proven solvable: its plan stands in it under `walkthrough`. Play them with `data: FOLDER`.
     """
-    write(folder, tuple(generator.generate(games, seed)))
+    write(folder, generator.generate(games, seed))
 
 
 @alfworld.command()
@@ -45,11 +46,11 @@ def cross_check(paths: tuple[Path, ...], steps: int, seed: int) -> None:
     """
     try:
         games = _games(paths)
-        found = [difference for name, texts in games for difference in differences(name, texts, steps, seed)]
+        found = [difference for name, texts in games for difference in _differences(name, texts, steps, seed)]
     except ModuleNotFoundError as error:
-        raise click.ClickException(f"{error}; install what it needs: pip install 'proctor[textworld]'") from error
+        raise click.UsageError(f"{error}; install what it needs: pip install 'proctor[textworld]'") from error
     except ValueError as error:
-        raise click.ClickException(str(error)) from error
+        raise click.UsageError(str(error)) from error
     for difference in found:
         click.echo(difference)
     click.echo(f"{len(games)} games, {len(found)} differences")
@@ -57,19 +58,33 @@ def cross_check(paths: tuple[Path, ...], steps: int, seed: int) -> None:
         raise click.exceptions.Exit(1)
 
 
-def write(folder: Path, games: Sequence[OwnGame]) -> None:
-    """Game files below a new folder. Raises UsageError where it holds anything."""
-    if folder.exists() and any(folder.iterdir()):
-        raise click.UsageError(f"{folder}: is not empty; give a new folder")
-    for game in games:
-        path = folder / game.path
-        path.parent.mkdir(parents=True)
-        path.write_text(game.texts().model_dump_json(exclude_none=True), encoding="utf-8")
-    click.echo(f"{len(games)} games: {folder}")
+def write(folder: Path, games: Iterable[OwnGame]) -> None:
+    """Game files below a new folder. Raises UsageError where it holds anything, or can't be written to."""
+    count = 0
+    try:
+        if folder.exists() and any(folder.iterdir()):
+            raise click.UsageError(f"{folder}: is not empty; give a new folder")
+        for game in games:
+            path = folder / game.path
+            path.parent.mkdir(parents=True)
+            path.write_text(game.texts().model_dump_json(exclude_none=True), encoding="utf-8")
+            count += 1
+    except OSError as error:
+        raise click.UsageError(f"{folder}: can't be written: {error.strerror}; give a new folder elsewhere") from error
+    click.echo(f"{count} games: {folder}")
 
 
 def _games(paths: tuple[Path, ...]) -> list[tuple[str, GameTexts]]:
     if not paths:
         return [(game.path, game.texts()) for game in dataset.own_games()[::8]]
     files = [file for path in paths for file in (sorted(path.rglob(dataset.GAME_FILE)) if path.is_dir() else [path])]
+    if not files:
+        raise ValueError(f"{paths[0]}: holds no {dataset.GAME_FILE}; give game files, or folders of them")
     return [(str(file), dataset.read(file)) for file in files]
+
+
+def _differences(name: str, texts: GameTexts, steps: int, seed: int) -> list[str]:
+    try:
+        return list(differences(name, texts, steps, seed))
+    except GameError as error:
+        raise GameError(f"{name}: {error}") from error

@@ -66,9 +66,9 @@ class TextWorld:
 
 def differences(name: str, texts: GameTexts, steps: int, seed: int) -> Iterator[str]:
     """Where the engines differ: in the plan, if there is one, and then in so many steps by chance from the start."""
-    real = TextWorld(texts)
     chance = random.Random(f"{name} {seed}")
     game = Game(texts.pddl_domain, texts.grammar, texts.pddl_problem)
+    real = TextWorld(texts)
     for commands in ((IMPOSSIBLE, *(texts.walkthrough or ())), (None,) * steps):
         difference = _difference(game, real, commands, chance)
         if difference is not None:
