@@ -1,7 +1,6 @@
 """Where games come from: the published folders (ALFWorld, MIT), listed by a split file or by path, or our own pack."""
 
 import hashlib
-import json
 import lzma
 import re
 from collections import Counter
@@ -10,6 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import TypeVar
 
+import pydantic_core
 from pydantic import TypeAdapter, ValidationError
 
 from environments.alfworld.errors import GameError
@@ -40,7 +40,7 @@ class Entry(Value):
     file: Path | None
     """None for a game of our own pack."""
     digest: str
-    """Of the file's content."""
+    """Of the game's texts."""
 
     @property
     def folder(self) -> str:
@@ -64,8 +64,11 @@ def load(data: Path | None, split: Path | None, per_type: int | None) -> Split:
     listed: list[tuple[str, Path | None]]
     if data is None:
         name, listed = OWN, [(game.path, None) for game in own_games()]
+    elif not data.is_dir():
+        raise ValueError(f"{data}: is no folder; set `data` to the one that the game paths start from")
     elif split is None:
-        name, listed = data.name, [(str(path.relative_to(data)), path) for path in sorted(data.rglob(GAME_FILE))]
+        name = data.resolve().name
+        listed = [(str(path.relative_to(data)), path) for path in sorted(data.rglob(GAME_FILE))]
     else:
         name, listed = split.stem, [(path, data / path) for path in _read_split(split)]
     if not listed:
@@ -139,7 +142,7 @@ def _entry(sample: str, path: str, file: Path | None) -> Entry | None:
     if any(word in path for word in _UNSUPPORTED):
         return None
     try:
-        content = own_game(path).model_dump_json().encode() if file is None else file.read_bytes()
+        content = own_game(path).texts().model_dump_json().encode() if file is None else file.read_bytes()
     except OSError:
         content = b""
     if file is not None and content and not _solvable(content):
@@ -153,7 +156,7 @@ def _solvable(content: bytes) -> bool:
     if found:
         return found[1] == b"true"
     try:
-        return not isinstance(json.loads(content), dict)
+        return not isinstance(pydantic_core.from_json(content), dict)
     except ValueError:
         return True
 

@@ -73,7 +73,7 @@ class _Compilation:
     def complete(self, formula: Formula, scope: Scope, bound: Set[str], wanted: Set[str]) -> Step:
         """A step that binds all wanted variables, those the formula leaves open to every object of their type."""
         left = sorted(wanted - bound - variables(formula))
-        return _chain([self._compile(formula, scope, bound), *(self._any_object(scope[name]) for name in left)])
+        return _chain([self._compile(formula, scope, bound), *(self._any_object(name, scope) for name in left)])
 
     def _compile(self, formula: Formula, scope: Scope, bound: Set[str]) -> Step:
         free = variables(formula) - bound
@@ -90,10 +90,10 @@ class _Compilation:
                 return self._some(inner, part, scope, bound, not free)
             case Equal(left, right):
                 same = _same(scope.get(left), left, scope.get(right), right)
-                return _chain([*(self._any_object(scope[name]) for name in sorted(free)), same])
+                return _chain([*(self._any_object(name, scope) for name in sorted(free)), same])
             case Not(part):
                 step = self._compile(part, scope, bound | free)
-                return _chain([*(self._any_object(scope[name]) for name in sorted(free)), _absent(step)])
+                return _chain([*(self._any_object(name, scope) for name in sorted(free)), _absent(step)])
 
     def _all_of(self, parts: Sequence[Formula], scope: Scope, bound: Set[str]) -> Step:
         steps, waiting = list[Step](), [(part, variables(part)) for part in parts]
@@ -121,7 +121,10 @@ class _Compilation:
         step = self._compile(part, {**scope, **own}, bound - own.keys())
         return _once(step) if once else step
 
-    def _any_object(self, slot: int) -> Step:
+    def _any_object(self, name: str, scope: Scope) -> Step:
+        if name not in scope:
+            raise GameError(f"the variable {name} is declared nowhere")
+        slot = scope[name]
         return _choosing(slot, self._compiler.objects.get(self._slots[slot], ()))
 
     def _check_types(self, atom: Atom, scope: Scope) -> None:

@@ -6,6 +6,8 @@ from typing import TypeAlias
 from environments.alfworld.errors import GameError
 
 Tree: TypeAlias = "str | list[Tree]"
+MAX_DEPTH = 100
+"""How deep parentheses may stand in each other."""
 _COMMENT = re.compile(r";[^\n]*")
 
 
@@ -18,6 +20,8 @@ def read(text: str, name: str) -> list[Tree]:
             outer.append(inner)
             inner = []
             outer[-1].append(inner)
+            if len(outer) > MAX_DEPTH:
+                raise GameError(f"{name}: parentheses stand in each other deeper than {MAX_DEPTH}; balance them")
         elif token != ")":
             inner.append(token)
         elif outer:
