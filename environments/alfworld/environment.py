@@ -2,7 +2,8 @@
 
 import asyncio
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import ClassVar
@@ -15,6 +16,7 @@ from environments.alfworld.dataset import Entry, Split
 from environments.alfworld.errors import GameError
 from environments.alfworld.examples import example
 from environments.alfworld.game import Game
+from environments.alfworld.grammar import FORMATS
 from environments.alfworld.reply import Profile
 from environments.alfworld.session import ROUNDS, Session
 from environments.alfworld.summary import summarize
@@ -22,7 +24,7 @@ from environments.alfworld.task_types import TASK_TYPES, task_type
 from environments.base import Agent, Environment, Policy
 from environments.types import Finish, Summary
 
-_REVISION = "1"
+_REVISION = "2"
 """To be changed with any change of behaviour that shapes a trial."""
 
 
@@ -53,15 +55,18 @@ class ALFWorld(Environment):
         return tuple(self._entries)
 
     def digest(self) -> str:
-        told = [wording.INSTRUCTION, wording.CONSENT, [example(each, "put") for each in TASK_TYPES]]
+        told = [wording.INSTRUCTION, wording.CONSENT, wording.TASK, wording.with_list("", ("look", "inventory"))]
+        examples = [example(type_, format) for type_ in TASK_TYPES for format in FORMATS]
         games = [(entry.sample, entry.path, entry.digest) for entry in self._entries.values()]
-        shape = pydantic_core.to_json([_REVISION, self.profile, told, games])
+        shape = pydantic_core.to_json([_REVISION, self.profile, told, examples, games])
         return hashlib.blake2b(shape, digest_size=16).hexdigest()
 
     async def play(self, sample: str, agent: Agent, seed: int = 0) -> Finish:
-        session = await asyncio.to_thread(self._session, self._entry(sample), agent)
-        finish = await session.play()
-        return finish.model_copy(update={"detail": {"game": self._entry(sample).path, **finish.detail}})
+        entry = self._entry(sample)
+        session = await asyncio.to_thread(self._session, entry, agent)
+        with _naming(entry):
+            finish = await session.play()
+        return finish.model_copy(update={"detail": {"game": entry.path, **finish.detail}})
 
     def reference(self, sample: str, seed: int = 0) -> Policy:
         return policies.reference(self.plan(sample))
@@ -88,11 +93,9 @@ class ALFWorld(Environment):
 
     def _session(self, entry: Entry, agent: Agent) -> Session:
         texts = dataset.texts(entry)
-        try:
+        with _naming(entry):
             game = Game(texts.pddl_domain, texts.grammar, texts.pddl_problem)
             return Session(game, task_type(entry.folder), agent, self.profile)
-        except GameError as error:
-            raise GameError(f"{entry.file or entry.path}: {error}") from error
 
     def plan(self, sample: str) -> Sequence[str]:
         """Commands that win a sample. Raises ValueError where its game brings none along and none are given."""
@@ -118,3 +121,12 @@ class ALFWorld(Environment):
         if sample not in self._entries:
             raise ValueError(f"no sample {sample!r}; ids look like {next(iter(self._entries))}")
         return self._entries[sample]
+
+
+@contextmanager
+def _naming(entry: Entry) -> Iterator[None]:
+    """Says which game it is that can't be played."""
+    try:
+        yield
+    except GameError as error:
+        raise GameError(f"{entry.file or entry.path}: {error}") from error

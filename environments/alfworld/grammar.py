@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from environments.alfworld import template
 from environments.alfworld.errors import GameError
@@ -12,12 +12,13 @@ from environments.alfworld.template import Listing, Pattern, Symbol, Text
 
 Format = Literal["put", "move"]
 """How objects are laid down: `put {o} in/on {r}` in games of ALFWorld before 0.4, `move {o} to {r}` since."""
+FORMATS: tuple[Format, ...] = get_args(Format)
 
 NAME = "grammar"
 _FIELD = re.compile(r'\s*(\w+)\s*::\s*(?:"""(.*?)"""|"(.*?)")\s*;', re.DOTALL)
 _ACTION = re.compile(r"\s*action\s+(\w+)\s*\{")
 _END = re.compile(r"\s*\}")
-_FORMATS: Mapping[str, Format] = {"put {o} in/on {r}": "put", "move {o} to {r}": "move"}
+_TEMPLATES: Mapping[str, Format] = {"put {o} in/on {r}": "put", "move {o} to {r}": "move"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +59,11 @@ def parse(text: str) -> Grammar:
         if fields.keys() != {"template", "feedback"}:
             raise GameError(f"{NAME}: action {action}: expected template, feedback and perhaps grammar")
         if action == "putobject":
-            formats |= {form for written, form in _FORMATS.items() if written == fields["template"]}
+            formats |= {form for written, form in _TEMPLATES.items() if written == fields["template"]}
         feedback = template.parse(fields["feedback"].removeprefix("\n"))
         commands[action] = Command(template.parse(fields["template"]), feedback)
     if not formats:
-        raise GameError(f"{NAME}: action PutObject: its template must be one of: {', '.join(_FORMATS)}")
+        raise GameError(f"{NAME}: action PutObject: its template must be one of: {', '.join(_TEMPLATES)}")
     grammar = Grammar(commands, rules, formats.pop())
     _check_symbols(grammar)
     return grammar

@@ -18,6 +18,8 @@ REPEATS = 3
 """This many equal replies in a row end a session."""
 FIRST_REPEAT = 4
 """The first step after which that rule holds."""
+MAX_RETOLD = 200_000
+"""Characters of a reply that the history keeps, the last ones: 35 whole replies could fill any message."""
 UPSTREAM_STATUS = {
     FinishReason.COMPLETED: "completed",
     FinishReason.TURN_LIMIT: "task limit reached",
@@ -76,7 +78,7 @@ class Session:
         self._history[last] = Message(role="user", content=wording.without_list(self._history[last].content))
         self._history.append(Message(role="user", content=wording.with_list(said, self._world.admissible())))
         action = await self._agent.act(Observation(messages=tuple(self._history), fresh=True))
-        self._history.append(Message(role="assistant", content=action.content))
+        self._history.append(Message(role="assistant", content=action.content[-MAX_RETOLD:]))
         return action.content
 
     def _carry_out(self, reply: str, action: str) -> str:
@@ -100,6 +102,7 @@ class Session:
 
     def _finish(self, reason: FinishReason) -> Finish:
         refused = sum(step.refused for step in self._steps)
+        matched = sum(step.chosen.command != step.action for step in self._steps)
         below = sum(step.chosen.similarity < 1 for step in self._steps)
         steps: list[JsonValue] = [
             {"action": step.action, "executed": step.chosen.command, "similarity": step.chosen.similarity}
@@ -110,7 +113,7 @@ class Session:
             score=float(reason is FinishReason.COMPLETED),
             metrics={
                 "steps": float(len(self._steps)),
-                "matched": float(below - refused),
+                "matched": float(matched),
                 "refused": float(refused),
                 "below_1": float(below),
             },
