@@ -22,6 +22,12 @@ def trial() -> FinishedTrial:
     return FinishedTrial(run="one", agent="a", task="town", sample=SAMPLE, epoch=0, finish=finish)
 
 
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
 @pytest.mark.parametrize(
     ("arguments", "damaged", "told"),
     [
@@ -33,12 +39,7 @@ def trial() -> FinishedTrial:
     ],
 )
 def test_what_cannot_be_done_is_told_once(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    trial: FinishedTrial,
-    arguments: list[str],
-    damaged: bool,
-    told: str,
+    here: Path, trial: FinishedTrial, arguments: list[str], damaged: bool, told: str
 ) -> None:
     detail = trial.finish.detail | ({"evidence": "damaged"} if damaged else {})
     given = trial.model_copy(update={"finish": trial.finish.model_copy(update={"detail": detail})})
@@ -46,8 +47,7 @@ def test_what_cannot_be_done_is_told_once(
     def open_run(run: str) -> Iterator[FinishedTrial]:
         yield given
 
-    monkeypatch.chdir(tmp_path)
-    Path("file").touch()
+    (here / "file").touch()
     result = CliRunner().invoke(stss, arguments, obj=open_run)
     assert (result.exit_code, result.output.count("Error: ")) == (2, 1)
     assert told in result.output
