@@ -108,7 +108,7 @@ class Game:
         return binding[variable] if attribute == "id" else self._names.get(binding[variable], binding[variable])
 
     def _check_rules(self) -> None:
-        """Raises GameError for a condition that asks for facts which can't be."""
+        """Raises GameError for a condition in any text that asks for facts which can't be."""
         for pattern in self._patterns:
             types = dict(pattern.types)
             for atom in pattern.atoms:
@@ -119,6 +119,7 @@ class Game:
     @cached_property
     def _patterns(self) -> list[Pattern]:
         texts = [rule.text for rules in self.grammar.rules.values() for rule in rules]
+        texts += [text for command in self.grammar.commands.values() for text in (command.template, command.feedback)]
         listed = [part.pattern for text in texts for part in text if isinstance(part, Listing)]
         asked = [rule.condition for rules in self.grammar.rules.values() for rule in rules if rule.condition]
         return listed + asked

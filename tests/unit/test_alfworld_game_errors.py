@@ -97,6 +97,7 @@ def test_a_broken_domain_is_an_error_that_names_the_action(change: Change, probl
         (swap("holdsany(a:agent)", "holdsany(a)"), r"the condition 'holdsany\(a\)'"),
         (swap("holdsany(a:agent)", "holdsany(a:agent, b:agent)"), "asks for holdsany, not as the domain has it"),
         (swap("holdsany(a:agent)", "flies(a:agent)"), "asks for flies"),
+        (swap("You close the {r.name}.", "You close [{r.name | flies(r:receptacle)}]."), "asks for flies"),
         (swap('{"rhs": "You are not carrying anything."}', '{"rhs": "", "chance": 1}'), "'chance'"),
         (swap('{"rhs": "You are not carrying anything."}', '{"said": ""}'), "a rule has 'said'"),
         (swap('"task": [', '"task": ]'), "its rules are not a JSON object"),
