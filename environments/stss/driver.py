@@ -1,8 +1,6 @@
 """What moves the background characters: five questions about one of them, asked of rules or of a model."""
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import NamedTuple
 
 from environments.stss.dataset import Persona
@@ -62,8 +60,3 @@ class Driver(ABC):
     @abstractmethod
     async def summary(self, context: Context) -> str:
         """What it remembers of the talk, in a sentence or two."""
-
-    @asynccontextmanager
-    async def lifespan(self) -> AsyncIterator[None]:
-        """What all calls share, from before the first to after the last."""
-        yield
