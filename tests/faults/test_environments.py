@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -50,6 +51,7 @@ class Servers:
     controller: Server
     agents: Server
     workers: dict[str, Server]
+    whole: "Played | None" = None
 
     def start_worker(self, name: str) -> None:
         link = self.ways.links[name]
@@ -61,13 +63,25 @@ class Servers:
         """Model calls answered so far."""
         return int(self.agents.metric(CALLS))
 
-    def turns(self, run: str) -> list[tuple[object, ...]]:
-        """What was observed and answered, turn by turn."""
+    def played(self, run: str) -> "Played":
+        """What was observed and answered, turn by turn, and what came of it."""
         done = proctor("export", run, "--what", "turns", "--to", "turns.jsonl", cwd=self.folder)
         assert done.returncode == 0, done.stderr
         lines = [json.loads(line) for line in (self.folder / "turns.jsonl").read_text().splitlines()]
         keys = ("agent", "sample", "epoch", "turn", "observation", "action", "stop")
-        return [tuple(line[key] for key in keys) for line in lines]
+        return Played(rows(run, self.folder), [tuple(line[key] for key in keys) for line in lines])
+
+    def undisturbed(self) -> "Played":
+        """The run that nothing disturbed."""
+        assert self.whole is not None
+        return self.whole
+
+
+class Played(NamedTuple):
+    """A run, without what differs between equal runs."""
+
+    rows: list[dict[str, object]]
+    turns: list[tuple[object, ...]]
 
 
 @pytest.fixture(
@@ -94,16 +108,12 @@ def servers(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         (folder / "plan.yaml").write_text(PLAN.format(controller=controller.url, agents=served.url))
         done = proctor(*command("whole"), cwd=folder, **KEY)
         assert done.returncode == 0, done.stdout + done.stderr
+        parts.whole = parts.played("whole")
         yield parts
 
 
 def command(run: str) -> tuple[str, ...]:
     return ("run", "plan.yaml", "--name", run, "--limit", str(SAMPLES), "-q")
-
-
-def assert_equal_to_the_whole(servers: Servers, run: str) -> None:
-    assert rows(run, servers.folder) == rows("whole", servers.folder)
-    assert servers.turns(run) == servers.turns("whole")
 
 
 def test_a_second_run_with_the_seed_is_equal_turn_by_turn(servers: Servers) -> None:
@@ -120,13 +130,13 @@ def test_a_second_run_with_the_seed_is_equal_turn_by_turn(servers: Servers) -> N
         link.faults.clear()
     assert done.returncode == 0, done.stdout + done.stderr
     assert any(call.link.endswith("/copy") and "/turns" in call.target for call in servers.ways.calls)
-    assert_equal_to_the_whole(servers, "doubled")
-    assert servers.calls() - before == len(servers.turns("whole"))
+    assert servers.played("doubled") == servers.undisturbed()
+    assert servers.calls() - before == len(servers.undisturbed().turns)
 
 
 def test_a_killed_client_resumes_without_loss_or_second_payment(servers: Servers) -> None:
     chance, kills, before = random.Random(1), 0, servers.calls()
-    whole = len(servers.turns("whole"))
+    whole = len(servers.undisturbed().turns)
     client = begin(*command("killed"), cwd=servers.folder, **KEY)
     while kills < 3:
         target = servers.calls() + chance.randrange(1, max(2, whole // 6))
@@ -140,7 +150,7 @@ def test_a_killed_client_resumes_without_loss_or_second_payment(servers: Servers
     output, errors = client.communicate(timeout=200)
     assert client.returncode == 0, output + errors
     assert kills > 0
-    assert_equal_to_the_whole(servers, "killed")
+    assert servers.played("killed") == servers.undisturbed()
     assert servers.calls() - before <= whole + kills * IN_FLIGHT
 
 
@@ -152,5 +162,5 @@ def test_a_killed_worker_costs_no_score_and_no_paid_turn(servers: Servers) -> No
     servers.start_worker("w1")
     output, errors = client.communicate(timeout=200)
     assert client.returncode == 0, output + errors
-    assert_equal_to_the_whole(servers, "widowed")
-    assert servers.calls() - before == len(servers.turns("whole"))
+    assert servers.played("widowed") == servers.undisturbed()
+    assert servers.calls() - before == len(servers.undisturbed().turns)
