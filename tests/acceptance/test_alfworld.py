@@ -248,7 +248,7 @@ def test_07_a_game_loads_within_10_ms_and_a_step_takes_at_most_1_ms() -> None:
     loads, steps = list[float](), list[float]()
     for path, trace in ((DATA / trace["gamefile"], trace) for trace in traces()):
         best = math.inf
-        for _ in range(3):
+        for _ in range(8):  # the best of these: what other processes do to the caches counts for nothing
             began = time.process_time()
             now = world(dataset.read(path))
             now.admissible()
