@@ -38,7 +38,7 @@ def load(name: str) -> click.Command | None:
     for entry in entry_points(group=GROUP, name=name):
         try:
             group: click.Command = entry.load()
-        except ModuleNotFoundError as error:
+        except ImportError as error:
             raise click.ClickException(f"{error}; install what it needs: pip install 'proctor[{name}]'") from error
         return group
     return None

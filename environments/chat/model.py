@@ -164,7 +164,7 @@ class ChatModel:
     def _read(self, reply: Reply) -> ChatReply | _Failed:
         """A reply that claims success. Some gateways report their own failures so: they are read as what they are."""
         try:
-            return ChatReply.model_validate_json(reply.body)
+            return ChatReply.read(reply.body)
         except ValidationError as error:
             if is_context_limit(reply.status, read_error(reply.body)):
                 raise ContextLimitExceeded from None

@@ -1,9 +1,10 @@
 """Requests and replies of OpenAI Chat Completions, as we send and understand them."""
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Annotated
 
-from pydantic import BaseModel, BeforeValidator, Field, JsonValue
+from pydantic import BaseModel, BeforeValidator, Field, JsonValue, ValidationError
 from pydantic_core import to_json
 
 from environments.types import Action, Message, Tool, ToolCall, Value
@@ -122,6 +123,21 @@ class ChatReply(BaseModel):
     choices: list[_Choice] = Field(min_length=1)
     usage: _Usage | None = None
     model: str | None = None
+
+    @classmethod
+    def read(cls, body: bytes) -> "ChatReply":
+        """A body as a reply; half characters (lone surrogates), which a model may well say, become `?`.
+
+        Raises ValidationError.
+        """
+        try:
+            return cls.model_validate_json(body)
+        except ValidationError as broken:
+            try:
+                whole = json.dumps(json.loads(body), ensure_ascii=False).encode(errors="replace")
+                return cls.model_validate_json(whole)
+            except (ValueError, RecursionError):
+                raise broken from None
 
     def action(self) -> Action:
         """What the first choice says; a refusal is what it says."""

@@ -80,6 +80,13 @@ async def test_an_answer_without_its_cost_says_so() -> None:
     assert (completion.metered, completion.usage) == (False, Usage())
 
 
+async def test_half_characters_are_the_models_doing_and_no_broken_reply() -> None:
+    body = rb'{"choices": [{"message": {"content": "a\ud800b \u00e9 \ud83d\ude00"}}], "usage": {"prompt_tokens": 3}}'
+    completion = await rig(httpx.Response(200, content=body)).model.complete(MESSAGES)
+    assert (completion.action.content, completion.tries) == ("a?b \u00e9 \U0001f600", 1)
+    assert completion.usage.prompt_tokens == 3
+
+
 async def test_the_key_and_the_path_are_the_protocols() -> None:
     rigged = rig(answer())
     await rigged.model.complete(MESSAGES)
