@@ -66,7 +66,7 @@ MUTANTS = (
     Mutant("a replay is taken whatever it observes", Observation, "digest", lambda self: "0", "I6", ["kill worker"]),
     Mutant("an answer is sent on before it is durable", Runner, "_turn", _write_meanwhile, "I5"),
     Mutant("a repeated turn is applied again", Turns, "replied", _apply_again, "I5"),
-    Mutant("placement forgets who holds a session", Placement, "_holder", lambda self, session: None, ("I5", "I6")),
+    Mutant("placement forgets who holds a session", Placement, "_holder", lambda self, session: None, "I5"),
     Mutant("attempts have no bound", AttemptPolicy, "wait_s", lambda self, made, chance: chance, "I4"),
     Mutant("a fault is scored as zero", attempt, "_fault", _score_zero, "I6"),
     Mutant("a resumed run forgets its journal", Store, "journal", lambda self, trial: (0, [], (0, 0)), "I2"),
