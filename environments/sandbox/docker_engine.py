@@ -108,7 +108,9 @@ class DockerEngine(Engine):
         try:
             container.start()
         except Exception:
-            container.remove(force=True)
+            # An engine may remove it by itself, as it shall whenever one ends; the cause is why it didn't start.
+            with suppress(docker.errors.DockerException):
+                container.remove(force=True)
             raise
         return str(container.id)
 

@@ -1,6 +1,7 @@
 """A Docker engine of a test's own, to be stopped and started again."""
 
 import contextlib
+import re
 import shutil
 import socket
 import subprocess
@@ -25,7 +26,8 @@ class OwnEngine:
 
     def start(self) -> None:
         """Start it, and wait until it answers."""
-        name = self._folder.name
+        # containerd takes no name with two marks in a row, as the folder's random letters may give.
+        name = re.sub("[^a-z0-9]", "", self._folder.name)
         command = [
             *("dockerd", "--data-root", str(self._folder / "data"), "--exec-root", str(self._folder / "exec")),
             *("--pidfile", str(self._folder / "pid"), "--host", self.host, "--bridge=none", "--iptables=false"),

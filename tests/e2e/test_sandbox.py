@@ -1,6 +1,7 @@
 """Sandboxes on both engines, with real processes: the shell, the limits, and that nothing is left behind or harmed."""
 
 import asyncio
+import io
 import json
 import os
 import select
@@ -8,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tarfile
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
@@ -477,6 +479,20 @@ async def test_a_missing_image_is_named_with_its_fix() -> None:
     with pytest.raises(EnvironmentFault, match="no image 'proctor-none:1'; build it with `docker build"):
         async with DockerEngine("proctor-none:1", LIMITS).lifespan():
             pass
+
+
+@pytest.mark.docker
+async def test_a_container_that_cannot_start_says_why_and_is_gone(client: docker.DockerClient) -> None:
+    empty = io.BytesIO()
+    tarfile.open(fileobj=empty, mode="w").close()
+    client.api.import_image_from_data(empty.getvalue(), repository="proctor-empty")
+    try:
+        async with entered(DockerEngine("proctor-empty", LIMITS, pool=0)) as engine:
+            with pytest.raises(EnvironmentFault, match="unable to find user root"):
+                await engine.create()
+        assert mine(client) == []
+    finally:
+        client.images.remove("proctor-empty")
 
 
 @pytest.mark.docker
