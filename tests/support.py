@@ -3,6 +3,7 @@
 import gc
 import os
 import warnings
+from importlib.util import find_spec
 from pathlib import Path
 
 from tests.database_servers import program
@@ -23,6 +24,7 @@ def missing(part: str) -> str | None:
         "mariadb": _mariadb,
         "postgresql": _postgresql,
         "shared": _shared,
+        "textworld": _textworld,
         "virtuoso": _virtuoso,
     }[part]()
 
@@ -70,6 +72,12 @@ def _virtuoso() -> str | None:
     if program("virtuoso-t") and program("isql-vt"):
         return None
     return "no Virtuoso; install virtuoso-opensource-7-bin, or run `make test` as root, which does"
+
+
+def _textworld() -> str | None:
+    if find_spec("textworld"):
+        return None
+    return "no textworld; pip install 'proctor[textworld]', or run `make test` as root, which does"
 
 
 def _shared() -> str | None:

@@ -1,6 +1,5 @@
 """The acceptance list of ALFWorld, one test a line under its number. Line 5 is tests/unit/test_alfworld_engine.py."""
 
-import importlib.util
 import json
 import math
 import random
@@ -362,9 +361,8 @@ async def test_10_the_shipped_pack_has_six_games_of_each_type_and_all_are_won_by
 
 
 @pytest.mark.shared
+@pytest.mark.textworld
 def test_11_the_cross_check_reports_no_difference_on_five_shipped_and_five_dev_games(tmp_path: Path) -> None:
-    if importlib.util.find_spec("textworld") is None:
-        pytest.skip("no textworld; pip install 'proctor[textworld]' (spaCy and a planner, some 400 MB)")
     listed = [str(entry.file) for entry in dataset.load(DATA, SPLIT, None).entries[::4]]
     for paths in ([], listed):
         result = CliRunner().invoke(alfworld, ["cross-check", "--steps", "15", *paths])
