@@ -15,6 +15,7 @@ from environments.definition import NAME, TaskDefinition
 from environments.http import http_client
 from environments.listening import ConfigError, is_loopback, listen, url_of, uvicorn_config, when_stdin_ends
 from environments.types import Value
+from task_server.address import reached_by
 from task_server.calls import Caller
 from task_server.controller import Controller
 from task_server.protocol import SETTLE_S, WORKER_LEASE_S
@@ -37,7 +38,8 @@ class ServeConfig(Value):
     token: SecretStr | None = None
     """Asked of every request, and sent to the controller and the workers; printable ASCII without spaces."""
     advertise: str = ""
-    """Base URL under which others reach this process; the address it listens at if empty."""
+    """Base URL under which others reach this process. If empty, the address it listens at; where that is all of them,
+    a worker takes the one on the way to its controller, and others the machine's name."""
     stop_with_stdin: bool = False
     """End at once when standard input closes: whoever started this process is gone."""
 
@@ -183,8 +185,8 @@ def _listen(config: ServeConfig) -> socket.socket:
 def _base_url(config: ServeConfig, listener: socket.socket) -> str:
     if config.advertise:
         return config.advertise.rstrip("/")
-    host = socket.gethostname() if config.host in ("0.0.0.0", "::") else config.host
-    return url_of(host, listener)
+    controller = config.controller if isinstance(config, WorkerConfig) else ""
+    return url_of(reached_by(config.host, controller), listener)
 
 
 def _token(config: ServeConfig) -> str | None:

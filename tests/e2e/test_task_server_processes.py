@@ -125,6 +125,18 @@ async def test_a_lone_worker_and_a_controller_with_two_workers_play_alike(
     assert all(worker.end(signal.SIGTERM) == 0 for worker in workers)
 
 
+async def test_a_worker_that_listens_everywhere_announces_where_its_controller_reaches_it(
+    tmp_path: Path, http: httpx.AsyncClient
+) -> None:
+    with contextlib.closing(Servers(tmp_path, token="of-these-tests")) as servers:
+        controller = servers.controller()
+        worker = servers.worker(controller, host="0.0.0.0")
+        assert worker.url.startswith("http://127.0.0.1:")
+        client = TaskClient(controller.url, http, token="of-these-tests")
+        await free(client, 4)
+        assert (await client.start(ONE, "count", "plain")).url == worker.url
+
+
 async def test_a_killed_worker_is_lost_at_once_and_the_other_goes_on(servers: Servers, http: httpx.AsyncClient) -> None:
     controller = servers.controller()
     by_url = {worker.url: worker for worker in (servers.worker(controller), servers.worker(controller))}
