@@ -35,6 +35,7 @@ from task_server.placement import Placement, Seat
 from task_server.protocol import (
     SETTLE_S,
     STEP_WAIT_S,
+    VERSION,
     WORKER_LEASE_S,
     Alive,
     Heartbeat,
@@ -49,6 +50,7 @@ from task_server.protocol import (
     TasksQuery,
     Turned,
     TurnRequest,
+    WorkerList,
 )
 from task_server.reporting import BATCH_S
 from task_server.service import PlacementService
@@ -107,6 +109,9 @@ class Controller(PlacementService):
             raise TurnConflict(f"another process has taken the name {beat.worker!r}; give each worker its own")
         self._publish()
         return HeartbeatTaken(lease_s=self._lease_s)
+
+    async def workers(self) -> WorkerList:
+        return WorkerList.of(self._placement.workers())
 
     async def tasks(self, query: TasksQuery) -> TaskList:
         if query.after == self._version():
@@ -182,7 +187,7 @@ class Controller(PlacementService):
         )
 
     def alive(self) -> Alive:
-        return Alive(role="controller", url=self._url)
+        return Alive(role="controller", url=self._url, version=VERSION, time=time.time())
 
     def check_ready(self) -> None:
         if self._draining:

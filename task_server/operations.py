@@ -32,6 +32,7 @@ from task_server.protocol import (
     TasksQuery,
     Turned,
     TurnRequest,
+    WorkerList,
 )
 from task_server.service import PlacementService, TaskService
 
@@ -87,6 +88,10 @@ async def _metrics(service: TaskService, path: Path, query: Nothing) -> str:
 
 async def _heartbeat(service: PlacementService, path: Path, request: Heartbeat) -> HeartbeatTaken:
     return await service.heartbeat(request)
+
+
+async def _workers(service: PlacementService, path: Path, query: Nothing) -> WorkerList:
+    return await service.workers()
 
 
 _LOST = (UnknownSession, WorkerLost)
@@ -160,4 +165,5 @@ CONTROLLER_OPERATIONS: tuple[Operation[PlacementService, Any], ...] = (
         _heartbeat,
         (TurnConflict, Unauthorized),
     ),
+    Operation("GET", "/workers", "The live workers, where they are and their versions", Nothing, WorkerList, _workers),
 )

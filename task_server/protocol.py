@@ -1,5 +1,7 @@
 """What travels between client, controller and workers: requests, replies, errors."""
 
+from collections.abc import Iterable
+from importlib.metadata import version
 from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
@@ -10,6 +12,10 @@ from environments.types import Action, Finish, FinishReason, Observation, Value
 SessionId = Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
 """128 random bits in hex, chosen by the client, so that a start can be repeated."""
 
+VERSION = version("proctor")
+"""What every part says it is."""
+UNKNOWN_VERSION = "unknown"
+"""Of a part older than the field."""
 BASE_URL = r"^https?://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?(/[A-Za-z0-9._~/-]*)?$"
 MAX_REQUEST_BYTES = 8 << 20
 MAX_SUMMARY_BYTES = 64 << 20
@@ -167,6 +173,31 @@ class Heartbeat(Value):
     tasks: tuple[TaskStanding, ...] = Field(max_length=1_000)
     sessions: tuple[SessionId, ...]
     """The sessions that the worker can still answer for: live ones, and finished ones not yet deleted."""
+    version: str = Field(default=UNKNOWN_VERSION, max_length=64)
+
+
+class WorkerStanding(Value):
+    """A live worker, as last heard."""
+
+    worker: str
+    url: str
+    version: str
+    draining: bool
+
+
+class WorkerList(Value):
+    """Answer to `GET /workers`, sorted by name."""
+
+    workers: tuple[WorkerStanding, ...]
+
+    @classmethod
+    def of(cls, beats: Iterable[Heartbeat]) -> "WorkerList":
+        """The workers that these are the latest heartbeats of."""
+        standings = (
+            WorkerStanding(worker=beat.worker, url=beat.url, version=beat.version, draining=beat.draining)
+            for beat in sorted(beats, key=lambda beat: beat.worker)
+        )
+        return cls(workers=tuple(standings))
 
 
 class HeartbeatTaken(Value):
@@ -181,6 +212,9 @@ class Alive(Value):
 
     role: Literal["worker", "controller"]
     url: str
+    version: str = UNKNOWN_VERSION
+    time: float | None = None
+    """Its wall clock, in Unix seconds; no part decides by it, `proctor doctor` compares it."""
 
 
 ProblemType = Literal[

@@ -18,6 +18,7 @@ from task_server.protocol import (
     TasksQuery,
     Turned,
     TurnRequest,
+    WorkerList,
 )
 
 
@@ -79,3 +80,7 @@ class PlacementService(TaskService):
     @abstractmethod
     async def heartbeat(self, beat: Heartbeat) -> HeartbeatTaken:
         """Take what a worker says of itself."""
+
+    @abstractmethod
+    async def workers(self) -> WorkerList:
+        """The live workers."""

@@ -21,6 +21,7 @@ from task_server.metrics import Counts, family
 from task_server.openapi import document
 from task_server.operations import OPERATIONS
 from task_server.protocol import (
+    VERSION,
     Alive,
     Finished,
     Heartbeat,
@@ -124,7 +125,7 @@ class Worker(TaskService):
         return await asyncio.to_thread(summarize, environment, request.finishes, request.clusters)
 
     def alive(self) -> Alive:
-        return Alive(role="worker", url=self.url)
+        return Alive(role="worker", url=self.url, version=VERSION, time=time.time())
 
     def check_ready(self) -> None:
         self._check_open()
@@ -191,6 +192,7 @@ class Worker(TaskService):
             draining=self._draining,
             tasks=self._standings(),
             sessions=self._sessions.held(),
+            version=VERSION,
         )
 
     def _standings(self) -> tuple[TaskStanding, ...]:

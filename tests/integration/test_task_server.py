@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import json
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -30,7 +31,18 @@ from task_server.errors import (
     UnknownTask,
     WorkerLost,
 )
-from task_server.protocol import Act, Finished, Heartbeat, Observed, RenewLeases, Started, TaskList
+from task_server.protocol import (
+    VERSION,
+    Act,
+    Alive,
+    Finished,
+    Heartbeat,
+    Observed,
+    RenewLeases,
+    Started,
+    TaskList,
+    WorkerList,
+)
 from task_server.remote import RemoteSession
 from task_server.worker import Worker
 from tests.task_server_world import Counting, count
@@ -317,7 +329,19 @@ async def test_a_controller_that_just_started_says_so_instead_of_guessing(networ
         with pytest.raises(NotReady):
             await client.turn("http://c", ONE, 1, say(1))
         assert (await network.http.get("http://c/readyz")).status_code == 503
-        assert (await network.http.get("http://c/healthz")).json() == {"role": "controller", "url": "http://c"}
+        alive = Alive.model_validate((await network.http.get("http://c/healthz")).json())
+        assert (alive.role, alive.url, alive.version) == ("controller", "http://c", VERSION)
+        assert alive.time == pytest.approx(time.time(), abs=5.0)
+
+
+async def test_a_controller_lists_its_workers_with_their_versions(network: Network) -> None:
+    async with controller(network), worker(network, "w2", controller=True), worker(network, controller=True):
+        await settled(network.client("c"), free=4)
+        listed = WorkerList.model_validate((await network.http.get("http://c/workers")).json()).workers
+    assert [(each.worker, each.url, each.version) for each in listed] == [
+        ("w1", "http://w1", VERSION),
+        ("w2", "http://w2", VERSION),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -448,7 +472,7 @@ async def test_the_openapi_document_describes_every_route(network: Network) -> N
     operations = {(method, path) for path, methods in document["paths"].items() for method in methods}
     assert ("post", "/workers") in operations
     assert ("post", "/sessions/{session}/turns") in operations
-    assert len(operations) == 11
+    assert len(operations) == 12
     names = json.dumps(document).split('"#/components/schemas/')[1:]
     assert {name.split('"')[0] for name in names} <= document["components"]["schemas"].keys()
 
