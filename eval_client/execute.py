@@ -49,7 +49,7 @@ class Order:
 async def execute(order: Order, watch: Watcher) -> Ended:
     """Play the run to its end, or until it is stopped.
 
-    Raises Refused, StoreError, LocalServerError, TaskServerError, Fenced.
+    Raises Refused, StoreError, ServerProcessError, TaskServerError, Fenced.
     """
     plan = order.plan
     check_usable(plan)

@@ -6,25 +6,13 @@ They hold on to our standard input and stop when it closes, so nothing outlives 
 import asyncio
 import contextlib
 import json
-import os
-import sys
-from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from environments.definition import TaskDefinition
 from eval_client.endpoints import new_local_token
-
-READY_S = 60.0
-STOP_S = 40.0
-RESTARTS = 5
-RESTART_WAIT_S = 1.0
-
-
-class LocalServerError(Exception):
-    """A server of this run did not come up; the message names its log."""
+from eval_client.server_process import ServerProcess
 
 
 @dataclass(frozen=True)
@@ -36,65 +24,6 @@ class LocalServers:
     agents: str | None
     failure: asyncio.Future[str]
     """Done when a server died too often; says which."""
-
-
-class _Server:
-    """One process, started again when it dies."""
-
-    def __init__(self, name: str, arguments: Sequence[str], folder: Path, token: str) -> None:
-        self._name, self._arguments = name, list(arguments)
-        self._log = folder / f"{name}.log"
-        self._environment = {**os.environ, "PROCTOR_TOKEN": token}
-        self._process: Process | None = None
-
-    async def start(self, *first_only: str) -> str:
-        """The base URL, once it listens; `first_only` are arguments for this start alone. Raises LocalServerError."""
-        arguments = [*self._arguments, *first_only, "--stop-with-stdin"]
-        command = [sys.executable, "-m", "eval_client.cli.main", *arguments]
-        with self._log.open("ab") as log:
-            self._process = await asyncio.create_subprocess_exec(
-                *command, stdin=PIPE, stdout=PIPE, stderr=log, env=self._environment, start_new_session=True
-            )
-        assert self._process.stdout is not None
-        try:
-            async with asyncio.timeout(READY_S):
-                line = await self._process.stdout.readline()
-        except TimeoutError:
-            line = b""
-        if not line:
-            await self.stop()
-            raise LocalServerError(f"{self._name} did not start; its log ends: {_tail(self._log)}")
-        return line.decode().strip()
-
-    async def stop(self) -> None:
-        """End it by closing its standard input, and after a while by killing it."""
-        process = self._process
-        if process is None or process.returncode is not None:
-            return
-        assert process.stdin is not None
-        process.stdin.close()
-        try:
-            async with asyncio.timeout(STOP_S):
-                await process.wait()
-        except TimeoutError:
-            process.kill()
-            await process.wait()
-
-    async def supervise(self, failure: asyncio.Future[str]) -> None:
-        """Start it again whenever it dies, RESTARTS times; then say so."""
-        for restart in range(RESTARTS + 1):
-            assert self._process is not None
-            await self._process.wait()
-            if restart < RESTARTS:
-                await asyncio.sleep(RESTART_WAIT_S * restart)
-                with contextlib.suppress(LocalServerError):
-                    await self.start()
-        if not failure.done():
-            failure.set_result(f"{self._name} died {RESTARTS + 1} times; its log ends: {_tail(self._log)}")
-
-    def pin(self, url: str) -> None:
-        """From now on it is started at the port of this URL."""
-        self._arguments += ["--port", str(urlsplit(url).port)]
 
 
 @contextlib.asynccontextmanager
@@ -110,7 +39,7 @@ async def local_servers(
     async with contextlib.AsyncExitStack() as stack:
 
         async def up(name: str, arguments: Sequence[str], *first_only: str, keep_port: bool = False) -> str:
-            server = _Server(name, arguments, folder, token)
+            server = ServerProcess(name, arguments, folder, {"PROCTOR_TOKEN": token})
             stack.push_async_callback(server.stop)
             url = await server.start(*first_only)
             if keep_port:
@@ -151,8 +80,3 @@ async def _cancel(task: asyncio.Task[None]) -> None:
     task.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await task
-
-
-def _tail(log: Path) -> str:
-    lines = log.read_text(errors="replace").strip().splitlines() if log.exists() else []
-    return " | ".join(lines[-3:]) or "(empty)"

@@ -14,13 +14,13 @@ from eval_client.begin import Refused
 from eval_client.cli.common import UsageProblem, told
 from eval_client.execute import Order, execute
 from eval_client.journal import Fenced
-from eval_client.local import LocalServerError
 from eval_client.progress import Ended
 from eval_client.render import report_console, show
 from eval_client.report import report
 from eval_client.runner import Runner
 from eval_client.scene import Scene
 from eval_client.screen import screen
+from eval_client.server_process import ServerProcessError
 from task_server.errors import TaskServerError
 
 INTERRUPTED = 130
@@ -75,7 +75,7 @@ def play(order: Order, *, quiet: bool) -> None:
     except asyncio.CancelledError:
         _say_how_to_resume(order, interrupts.errors)
         sys.exit(INTERRUPTED)
-    except (Refused, LocalServerError, TaskServerError, Fenced) as error:
+    except (Refused, ServerProcessError, TaskServerError, Fenced) as error:
         raise UsageProblem(str(error)) from error
     show(result, report_console(), full=False)
     all_scored = all(pair.scored == pair.planned for pair in result.pairs)
