@@ -37,6 +37,13 @@ class AttemptEnd(Value):
     finish: Finish | None = None
     cause: str = ""
 
+    def fault(self) -> str | None:
+        """The kind of fault it was, for counts: a fault's reason, or the outcome that says more; None for a score."""
+        if self.outcome is not Outcome.FINISHED:
+            return str(self.outcome.value)
+        assert self.finish is not None
+        return str(self.finish.reason) if self.finish.reason.is_fault else None
+
 
 def _fault(outcome: Outcome, reason: FinishReason, error: object) -> AttemptEnd:
     return AttemptEnd(outcome=outcome, finish=Finish.fault(reason, str(error)), cause=str(error))

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from environments.base import ContextLimitExceeded, Transcript
 from environments.chat import Completion
+from environments.telemetry import tracing
 from environments.types import Finish, FinishReason, Message, Observation, Tool
 from eval_client.journal import Cost
 from eval_client.plan import TrialLimits
@@ -92,10 +93,12 @@ class Episode:
         """The finish. Raises Diverged, OutOfTime, AgentUnavailable, WriteRefused, TaskServerError, Fenced."""
         begun = time.monotonic()
         try:
-            started = await self.server.start(self.session, self.trial.task, self.trial.sample, self.seed)
-            self.on_started(started)
-            async with asyncio.timeout(self.limits.seconds) as limit:
-                return await self._play_from(started)
+            with tracing.begin("attempt", number=self.trial.attempts, session=self.session):
+                with tracing.begin("session start"):
+                    started = await self.server.start(self.session, self.trial.task, self.trial.sample, self.seed)
+                self.on_started(started)
+                async with asyncio.timeout(self.limits.seconds) as limit:
+                    return await self._play_from(started)
         except TimeoutError as error:
             if not limit.expired():
                 raise
@@ -108,7 +111,8 @@ class Episode:
         if isinstance(step, Observed):
             self._catch_up(step.turn)
         while isinstance(step, Observed):
-            step = await self.server.turn(started.url, self.session, step.turn, await self._reply(step))
+            with tracing.begin("turn", turn=step.turn):
+                step = await self.server.turn(started.url, self.session, step.turn, await self._reply(step))
         return step.finish
 
     def _catch_up(self, turn: int) -> None:

@@ -21,6 +21,12 @@ class Progress:
     trouble: str | None = None
     draining: bool = False
     task_waits: dict[str, str] = field(default_factory=dict)
+    faults: dict[tuple[str, str, str], int] = field(default_factory=dict)
+    """(agent, task, kind of fault) -> attempts that ended so."""
+
+    def count_fault(self, pair: Pair, kind: str) -> None:
+        """An attempt ended by a fault."""
+        self.faults[*pair, kind] = self.faults.get((*pair, kind), 0) + 1
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """Plays a run's owed trials: the flow says what starts, every event that frees something asks it again."""
 
 import asyncio
+import logging
 import random
 import secrets
 from collections import deque
@@ -18,7 +19,10 @@ from eval_client.progress import Ended, Progress
 from eval_client.records import Trial, Turn
 from eval_client.retry import AttemptPolicy
 from eval_client.store import Store
+from eval_client.traces import Traces
 from task_server.protocol import Started
+
+log = logging.getLogger(__name__)
 
 PUT_BACK_S = 1.0
 """A trial that found no free slot waits this long; another client has taken it."""
@@ -62,6 +66,7 @@ class Runner:
         self._owed: dict[Pair, deque[_Owed]] = {}
         self._playing: set[asyncio.Task[None]] = set()
         self._sessions: dict[str, str] = {}
+        self._traces = Traces(store.run)
         self._pausing = 0
         self._idle = asyncio.Event()
         self.abandoned = False
@@ -185,12 +190,16 @@ class Runner:
             self._recall(owed)
         await self._begin(owed)
         session, end = str(owed.session), AttemptEnd(outcome=Outcome.PUT_BACK)
+        self._traces.enter(owed.trial, session)
         try:
             end = await attempt(self._episode(owed, session))
         finally:
             url = self._sessions.pop(session, "")
             if end.finish is None or end.finish.reason.is_fault:
                 self._end_session(url, session)
+        if kind := end.fault():
+            log.info("attempt %d: %s: %s", owed.trial.attempts, kind, end.cause)
+            self.progress.count_fault(pair, kind)
         recalled, owed.recalled = owed.recalled, False
         match end.outcome:
             case Outcome.REFUSED:
@@ -267,6 +276,7 @@ class Runner:
         else:
             self.progress.scored[pair] = self.progress.scored.get(pair, 0) + 1
             self.progress.score_sum[pair] = self.progress.score_sum.get(pair, 0.0) + finish.score
+        self._traces.settled(trial, finish.reason.value)
 
     async def _turn(self, owed: _Owed, turn: Turn) -> None:
         await self._journal.turn(owed.trial, owed.past.journal, turn)
@@ -296,3 +306,4 @@ class Runner:
         for task in playing:
             task.cancel()
         await asyncio.gather(*playing, return_exceptions=True)
+        self._traces.close()

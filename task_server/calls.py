@@ -6,6 +6,7 @@ import httpx
 from pydantic import BaseModel, ValidationError
 
 from environments.http import HttpFailure, Reply, ReplyTooLarge, Unreachable, bounded_request
+from environments.telemetry import tracing
 from task_server.errors import BadReply, ServerUnreachable, TaskServerError, refusal_of
 from task_server.protocol import Problem
 
@@ -45,7 +46,7 @@ class Caller:
                 method,
                 url,
                 content=content,
-                headers=self._headers,
+                headers={**self._headers, **tracing.headers()},
                 deadline_s=deadline_s,
                 max_bytes=MAX_REPLY_BYTES,
             )

@@ -17,6 +17,7 @@ from environments.chat.retry import RetryPolicy, retry_after_s, retryable
 from environments.chat.settings import secret
 from environments.chat.wire import ChatReply, Usage, request_body
 from environments.http import HttpFailure, Reply, bounded_request
+from environments.telemetry import tracing
 from environments.types import Action, Message, Tool, Value
 
 EXCERPT_CHARS = 300
@@ -107,6 +108,18 @@ class ChatModel:
             {**config.sampling, **sampling} if sampling else config.sampling,
             metadata if config.metadata else None,
         )
+        with tracing.begin("model call", "client", **{"gen_ai.request.model": config.model}) as span:
+            completion = await self._patiently(body)
+            span.note(
+                tries=completion.tries,
+                **{
+                    "gen_ai.usage.input_tokens": completion.usage.prompt_tokens,
+                    "gen_ai.usage.output_tokens": completion.usage.completion_tokens,
+                },
+            )
+        return completion
+
+    async def _patiently(self, body: bytes) -> Completion:
         started, tries = self._clock(), 0
         while True:
             tries += 1
@@ -142,7 +155,7 @@ class ChatModel:
         )
 
     async def _request(self, body: bytes) -> ChatReply | _Failed:
-        headers = {"Content-Type": "application/json"}
+        headers = {"Content-Type": "application/json", **tracing.headers()}
         if self._key is not None:
             headers["Authorization"] = f"Bearer {self._key.get_secret_value()}"
         try:

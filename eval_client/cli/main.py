@@ -22,6 +22,8 @@ COMMANDS = {
     "controller": ("servers", "Place sessions on workers."),
     "agents": ("servers", "Serve built-in agents through the OpenAI Chat Completions protocol."),
 }
+SERVERS = {"worker": "worker", "controller": "controller", "agents": "agent-server"}
+"""The role of a process in logs and traces, by its command; of all others it is `client`."""
 
 
 class Commands(click.Group):
@@ -64,11 +66,21 @@ def _print_version(ctx: click.Context, _option: click.Parameter, wanted: bool) -
 @click.option(
     "--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version, help="Print the version."
 )
-def proctor() -> None:
+@click.pass_context
+def proctor(ctx: click.Context) -> None:
     """Evaluate language-model agents on interactive tasks.
 
     Exit codes: 0 all scored, 1 finished with unscored trials, 2 usage, 130 interrupted.
     """
+    from environments.telemetry import logs, tracing
+
+    role = SERVERS.get(ctx.invoked_subcommand or "", "client")
+    try:
+        logs.set_up(role)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
+    tracing.set_up(role)
+    ctx.call_on_close(tracing.close)
 
 
 def main() -> None:

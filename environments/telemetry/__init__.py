@@ -1,0 +1,1 @@
+"""What a process says of itself to whoever runs it: metrics, traces, logs."""

@@ -1,0 +1,122 @@
+"""Traces of a trial through all processes. Without OTEL_* settings or the extra `otel` nothing is recorded, at no cost.
+
+Spans carry names, counts and kinds: never a prompt, an answer, a secret or the text of an error.
+"""
+
+import logging
+import os
+from collections.abc import Iterable, Mapping
+from importlib.util import find_spec
+from types import TracebackType
+from typing import Literal, Protocol
+
+log = logging.getLogger(__name__)
+
+Attribute = str | int | float | bool
+Kind = Literal["internal", "client", "server"]
+ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
+TRACEPARENT = "traceparent"
+
+
+class Span:
+    """A stretch of work that is not recorded. As a context manager it covers what is done inside."""
+
+    def note(self, **attributes: Attribute) -> None:
+        """Say more of it; to be called before its end."""
+
+    def adopt(self) -> None:
+        """Spans that the running task begins from now on lie within this one."""
+
+    def end(self) -> None:
+        """It is over. Repeatable."""
+
+    def __enter__(self) -> "Span":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        return None
+
+
+class Recorder(Protocol):
+    """What makes recorded spans, and knows the one that the running task is in."""
+
+    def begin(
+        self, name: str, kind: Kind, attributes: Mapping[str, Attribute], headers: Mapping[str, str] | None
+    ) -> Span:
+        """A span within the running task's or, with headers, within the one that they name: none begins a trace."""
+        ...
+
+    def headers(self) -> dict[str, str]:
+        """The W3C headers that name the running task's span; none outside of any."""
+        ...
+
+    def trace_id(self) -> str | None:
+        """32 hex digits, or None outside of any span."""
+        ...
+
+    def close(self) -> None:
+        """Send what is not sent yet, for as long as OTEL_* allows."""
+        ...
+
+
+NOT_RECORDED = Span()
+_recorder: Recorder | None = None
+
+
+def set_up(role: str) -> None:
+    """Record the traces of this process from now on, where OTEL_* settings say where to send them."""
+    global _recorder  # noqa: PLW0603  # one process, one recorder
+    if not _wanted():
+        return
+    if find_spec("opentelemetry.exporter") is None or find_spec("opentelemetry.sdk") is None:
+        log.warning("OTEL_* settings ask for traces, which need the extra `otel`: pip install 'proctor[otel]'")
+        return
+    from environments.telemetry.otel import OtelRecorder
+
+    _recorder = OtelRecorder(role)
+
+
+def close() -> None:
+    """Send what is not sent yet; nothing is recorded any more."""
+    global _recorder
+    recorder, _recorder = _recorder, None
+    if recorder is not None:
+        recorder.close()
+
+
+def begin(name: str, kind: Kind = "internal", **attributes: Attribute) -> Span:
+    """A span within the one that the running task is in."""
+    return NOT_RECORDED if _recorder is None else _recorder.begin(name, kind, attributes, None)
+
+
+def root(name: str, **attributes: Attribute) -> Span:
+    """A span that begins a trace of its own."""
+    return NOT_RECORDED if _recorder is None else _recorder.begin(name, "internal", attributes, {})
+
+
+def received(name: str, headers: Iterable[tuple[bytes, bytes]], **attributes: Attribute) -> Span:
+    """The span of a request that came in, within its sender's; not recorded where that records none."""
+    if _recorder is None:
+        return NOT_RECORDED
+    named = {key.decode("latin-1"): value.decode("latin-1") for key, value in headers}
+    if TRACEPARENT not in named:
+        return NOT_RECORDED
+    return _recorder.begin(name, "server", attributes, named)
+
+
+def headers() -> dict[str, str]:
+    """What to send along with a request, so that its spans lie within the running task's."""
+    return {} if _recorder is None else _recorder.headers()
+
+
+def trace_id() -> str | None:
+    """Of the trace that the running task is in, 32 hex digits; None outside of any."""
+    return None if _recorder is None else _recorder.trace_id()
+
+
+def _wanted() -> bool:
+    disabled = os.environ.get("OTEL_SDK_DISABLED", "").lower() == "true"
+    elsewhere = os.environ.get("OTEL_TRACES_EXPORTER", "otlp") != "otlp"
+    return not (disabled or elsewhere) and any(os.environ.get(name) for name in ENDPOINTS)
