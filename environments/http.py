@@ -1,14 +1,18 @@
 """HTTP calls with a total deadline and a byte cap, over one fast client per process."""
 
 import asyncio
+import ssl
 import zlib
-from collections.abc import AsyncIterable, AsyncIterator, Mapping
+from collections.abc import AsyncIterable, AsyncIterator, Iterator, Mapping
 from typing import NamedTuple, cast
 
 import aiohttp
 import httpx
+from aiohttp.abc import AbstractResolver
 from httpx_aiohttp import AiohttpTransport
 from pydantic_core import to_json
+
+from environments.tls import NO_TLS, Tls
 
 CONNECT_S = 10.0
 KEEP_ALIVE_S = 30.0
@@ -36,6 +40,10 @@ class Unreachable(ConnectionFailed):
     """No connection could be made: the server never saw the request."""
 
 
+class Untrusted(Unreachable):
+    """The server's certificate is not to be believed; trying again doesn't help."""
+
+
 class DeadlineExceeded(HttpFailure):
     """The whole reply was not there in time."""
 
@@ -45,19 +53,27 @@ class ReplyTooLarge(HttpFailure):
 
 
 def http_client(
-    *, max_connections: int | None = None, trust_env: bool = False, proxy: str | None = None
+    *,
+    tls: Tls = NO_TLS,
+    max_connections: int | None = None,
+    trust_env: bool = False,
+    proxy: str | None = None,
+    resolver: AbstractResolver | None = None,
 ) -> httpx.AsyncClient:
     """The client that a process shares for all its calls; building one costs 20 ms, so build one.
 
-    Certificates are verified, redirects are not followed, cookies are not kept. `max_connections=None` is no limit.
+    Certificates are verified, redirects are not followed, cookies are not kept. `max_connections=None` is no limit;
+    `resolver` looks up names instead of the system. Raises FileError for TLS files that can't be used.
     `trust_env` honours HTTP_PROXY, NO_PROXY and SSL_CERT_FILE. Close it with `async with` or `aclose()`.
     It stands on aiohttp, since httpx's own transport rescans its pool on each request (2-4 ms of CPU at 32 in flight);
     `bounded_request` goes straight to aiohttp, since httpx's requests and replies cost more than the call itself.
     """
-    context = httpx.create_ssl_context(trust_env=trust_env)
+    context = tls.context(trust_env=trust_env)
 
     def session() -> aiohttp.ClientSession:
-        connector = aiohttp.TCPConnector(limit=max_connections or 0, keepalive_timeout=KEEP_ALIVE_S, ssl=context)
+        connector = aiohttp.TCPConnector(
+            limit=max_connections or 0, keepalive_timeout=KEEP_ALIVE_S, ssl=context, resolver=resolver
+        )
         return aiohttp.ClientSession(
             connector=connector,
             cookie_jar=aiohttp.DummyCookieJar(),
@@ -102,7 +118,7 @@ async def bounded_request(
     except _TooLarge as error:
         raise ReplyTooLarge(f"{_where(method, url)}: the reply is larger than {max_bytes} bytes") from error
     except (httpx.HTTPError, aiohttp.ClientError, zlib.error) as error:
-        failure = Unreachable if _never_connected(error) else ConnectionFailed
+        failure = _failure(error)
         raise failure(f"{_where(method, url)}: {str(error) or type(error).__name__}") from error
     except TimeoutError as error:
         raise DeadlineExceeded(f"{_where(method, url)}: no whole reply within {deadline_s:g} s") from error
@@ -193,6 +209,19 @@ def _decompress(body: bytes, max_bytes: int) -> bytes:
 
 def _where(method: str, url: str | httpx.URL) -> str:
     return f"{method} {httpx.URL(url).copy_with(userinfo=b'', query=None)}"
+
+
+def _failure(error: Exception) -> type[ConnectionFailed]:
+    if any(isinstance(each, ssl.SSLCertVerificationError) for each in _chain(error)):
+        return Untrusted
+    return Unreachable if _never_connected(error) else ConnectionFailed
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    """An error and what it came from."""
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
 
 
 def _never_connected(error: Exception) -> bool:

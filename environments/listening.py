@@ -9,6 +9,8 @@ from collections.abc import Callable
 import uvicorn
 from starlette.types import ASGIApp
 
+from environments.tls import NO_TLS, ServerTls
+
 BACKLOG = 2048
 
 
@@ -35,13 +37,13 @@ def listen(host: str, port: int) -> socket.socket:
         raise ConfigError(f"host, port: can't listen at {host}:{port}: {error}; choose others, or port 0") from error
 
 
-def url_of(host: str, listener: socket.socket) -> str:
+def url_of(host: str, listener: socket.socket, scheme: str = "http") -> str:
     """The base URL of a listening socket, under the name of its host."""
-    return f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}"
+    return f"{scheme}://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}"
 
 
-def uvicorn_config(app: ASGIApp, *, keep_alive_s: int, last_replies_s: int) -> uvicorn.Config:
-    """How our servers run: httptools, no logs of requests, no headers that cost and say nothing."""
+def uvicorn_config(app: ASGIApp, *, keep_alive_s: int, last_replies_s: int, tls: ServerTls = NO_TLS) -> uvicorn.Config:
+    """How our servers run: httptools, no logs of requests, no headers that cost and say nothing. Raises FileError."""
     return uvicorn.Config(
         app,
         http="httptools",
@@ -55,6 +57,7 @@ def uvicorn_config(app: ASGIApp, *, keep_alive_s: int, last_replies_s: int) -> u
         timeout_keep_alive=keep_alive_s,
         timeout_graceful_shutdown=last_replies_s,
         backlog=BACKLOG,
+        **tls.options(),
     )
 
 

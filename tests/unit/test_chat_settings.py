@@ -1,10 +1,11 @@
-"""Settings come from the environment, else from `.env`."""
+"""Settings come from the environment, else from `.env`; secrets from files too."""
 
 from pathlib import Path
 
 import pytest
 
-from environments.chat.settings import parse_dotenv, setting
+from environments.chat.settings import parse_dotenv, secret, secret_text, setting
+from environments.redaction import redacted
 
 
 @pytest.mark.parametrize(
@@ -48,3 +49,47 @@ def test_the_working_directory_is_where_it_looks(tmp_path: Path, monkeypatch: py
     assert setting("PROCTOR_TEST_A") is None
     monkeypatch.chdir(tmp_path)
     assert setting("PROCTOR_TEST_A") == "file"
+
+
+def test_a_secret_may_stand_in_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "token").write_text("canary-in-a-file\n")
+    monkeypatch.setenv("PROCTOR_TEST_A_FILE", "token")
+    found = secret("PROCTOR_TEST_A")
+    assert found is not None
+    assert found.get_secret_value() == "canary-in-a-file"
+    assert redacted("it is canary-in-a-file") == "it is ***"
+
+
+def test_the_real_environment_wins_whether_it_names_a_file_or_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / ".env").write_text("PROCTOR_TEST_A_FILE=gone\nPROCTOR_TEST_B=of-dotenv\n")
+    (tmp_path / "b").write_text("of-the-file")
+    monkeypatch.setenv("PROCTOR_TEST_A", "of-the-environment")
+    monkeypatch.setenv("PROCTOR_TEST_B_FILE", "b")
+    assert [secret_text(name) for name in ("PROCTOR_TEST_A", "PROCTOR_TEST_B")] == ["of-the-environment", "of-the-file"]
+
+
+@pytest.mark.parametrize(
+    ("variables", "says"),
+    [
+        ({"PROCTOR_TEST_A": "x", "PROCTOR_TEST_A_FILE": "y"}, "PROCTOR_TEST_A_FILE is set too; unset one of them"),
+        ({"PROCTOR_TEST_A_FILE": "gone"}, "PROCTOR_TEST_A_FILE: gone can't be read: No such file"),
+        ({"PROCTOR_TEST_A_FILE": "."}, "PROCTOR_TEST_A_FILE: . can't be read: Is a directory"),
+        ({"PROCTOR_TEST_A_FILE": "binary"}, "PROCTOR_TEST_A_FILE: binary can't be read: it is no text"),
+        ({"PROCTOR_TEST_A_FILE": "two"}, "PROCTOR_TEST_A: the key holds characters that no key has"),
+    ],
+)
+def test_a_secret_that_cannot_be_had_is_named_without_being_shown(
+    variables: dict[str, str], says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "binary").write_bytes(b"canary\xff")
+    (tmp_path / "two").write_text("canary\ncanary\n")
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(ValueError, match=says) as caught:
+        secret("PROCTOR_TEST_A")
+    assert "canary" not in str(caught.value)

@@ -1,0 +1,46 @@
+"""The one filter for everything that is printed, logged or stored about a failure: no secret passes.
+
+Every secret that a process reads is remembered here (`environments.chat.settings.secret` does it), so that it is found
+in whatever form an error may repeat it.
+"""
+
+import base64
+import json
+import re
+from urllib.parse import quote, quote_plus
+
+SHORTEST = 8
+"""Secrets of fewer characters are not looked for: they can't be told from words."""
+HIDDEN = "***"
+
+_USERINFO = re.compile(r"(?<=://)[^\s/@:'\"]*:[^\s/'\"]*@(?=[^\s/])")
+_KEY_LIKE = re.compile(r"\b(?:sk-|(?:Bearer|Basic) )[A-Za-z0-9._~+/=*-]{6,}")
+
+_forms: dict[str, None] = {}
+"""Every known secret in every form, the longest first."""
+
+
+def remember(secret: str) -> None:
+    """From now on no text holds this secret, nor its URL-quoted, base64 or JSON form, once it was redacted."""
+    if len(secret) < SHORTEST or secret in _forms:
+        return
+    forms = {secret, quote(secret), quote(secret, safe=""), quote_plus(secret), json.dumps(secret)[1:-1]}
+    forms |= {form for lead in range(3) for form in _base64(secret, lead)}
+    known = sorted({*_forms, *(form for form in forms if len(form) >= SHORTEST)}, key=len, reverse=True)
+    _forms.clear()
+    _forms.update(dict.fromkeys(known))
+
+
+def redacted(text: str) -> str:
+    """The text without any secret that is known, any user info in a URL, and anything that looks like a key."""
+    for form in _forms:
+        if form in text:
+            text = text.replace(form, HIDDEN)
+    return _KEY_LIKE.sub(HIDDEN, _USERINFO.sub(HIDDEN + "@", text))
+
+
+def _base64(secret: str, lead: int) -> tuple[str, str]:
+    """What is the same in every base64 text that holds the secret after so many other bytes, in both alphabets."""
+    data = b"\0" * lead + secret.encode()
+    sure = slice((0, 2, 3)[lead], len(data) * 8 // 6)
+    return base64.b64encode(data).decode()[sure], base64.urlsafe_b64encode(data).decode()[sure]

@@ -1,0 +1,64 @@
+"""No text that went through the filter shows a secret."""
+
+import base64
+import json
+from urllib.parse import quote, quote_plus
+
+import pytest
+
+from environments.redaction import redacted, remember
+
+SECRET = 'canary/7f 3a+9c"é0'
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        SECRET,
+        quote(SECRET),
+        quote(SECRET, safe=""),
+        quote_plus(SECRET),
+        json.dumps(SECRET),
+        *(
+            base64.b64encode(b"x" * lead + SECRET.encode() + b"y" * rest).decode()
+            for lead in range(4)
+            for rest in (0, 1)
+        ),
+        base64.urlsafe_b64encode(SECRET.encode()).decode(),
+    ],
+)
+def test_a_secret_is_found_in_every_form(form: str) -> None:
+    remember(SECRET)
+    shown = redacted(f"before {form} after")
+    assert "***" in shown
+    for fragment in ("7f", "N2Yg", "3a", base64.b64encode(SECRET.encode()).decode()[4:-4]):
+        assert fragment not in shown
+    assert shown.startswith("before ")
+    assert shown.endswith(" after")
+
+
+def test_a_short_secret_would_garble_every_text() -> None:
+    remember("a")
+    remember("EMPTY")
+    assert redacted("a plan, EMPTY") == "a plan, EMPTY"
+
+
+def test_of_two_secrets_the_longer_one_goes_first() -> None:
+    remember("first-secret")
+    remember("first-secret-and-more")
+    assert redacted("first-secret-and-more") == "***"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("at postgresql+psycopg://me:pw@host/db", "at postgresql+psycopg://***@host/db"),
+        ("http://:pw@h:1/v1 and https://u:@h", "http://***@h:1/v1 and https://***@h"),
+        ("http://127.0.0.1:8000/v1@x", "http://127.0.0.1:8000/v1@x"),
+        ("10:30 a@b.c", "10:30 a@b.c"),
+        ("Authorization: Bearer abc.def-123", "Authorization: ***"),
+        ("key sk-abcdef123 is wrong", "key *** is wrong"),
+    ],
+)
+def test_user_info_and_what_looks_like_a_key_is_hidden(text: str, shown: str) -> None:
+    assert redacted(text) == shown
