@@ -6,6 +6,9 @@ import sqlalchemy as sa
 
 from eval_client.tables import run_table
 
+IDLE_IN_TRANSACTION = "25P03"
+"""PostgreSQL's code for a connection that it closed since its client stood still in the midst of a transaction."""
+
 
 class StoreError(ValueError):
     """The store can't be used as asked; the message says what to do."""
@@ -24,6 +27,20 @@ def connect(url: str) -> sa.Engine:
     if engine.dialect.name == "sqlite":
         sa.event.listen(engine, "connect", _set_up_sqlite)
     return engine
+
+
+def passes(error: sa.exc.SQLAlchemyError) -> bool:
+    """Whether the same may be tried again later: the database is away, full, locked, or has dropped the connection."""
+    if isinstance(error, sa.exc.OperationalError):
+        return True
+    return isinstance(error, sa.exc.DBAPIError) and (
+        error.connection_invalidated or getattr(error.orig, "sqlstate", None) == IDLE_IN_TRANSACTION
+    )
+
+
+def reason(error: sa.exc.SQLAlchemyError) -> str:
+    """What the database said, in its own words."""
+    return str(getattr(error, "orig", None) or type(error).__name__)
 
 
 def _set_up_sqlite(connection: object, _record: object) -> None:

@@ -9,16 +9,14 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 
 from environments.types import Finish
+from eval_client.connection import passes, reason
 from eval_client.records import Trial, Turn
+from eval_client.shards import Fenced, hold_live
 from eval_client.store import Store, now_text
-from eval_client.tables import attempt_table, run_table, trial_table, turn_table
+from eval_client.tables import SETTLED, attempt_table, trial_table, turn_table
 
 MAX_GROUP = 512
 RETRY_S = 1.0
-
-
-class Fenced(Exception):
-    """Another client has taken this run over; nothing of ours is written any more."""
 
 
 class WriteRefused(Exception):
@@ -75,7 +73,7 @@ _FINAL = (
         trial_table.c.id == sa.bindparam("b_trial"),
         trial_table.c.score.is_(None),
     )
-    .values({name: sa.bindparam(f"b_{name}") for name in _FINAL_COLUMNS})
+    .values({"holder": SETTLED, **{name: sa.bindparam(f"b_{name}") for name in _FINAL_COLUMNS}})
 )
 _ORDER = (_ATTEMPT, _COUNT, _TURN, _ATTEMPT_END, _FINAL)
 
@@ -87,9 +85,9 @@ class Journal:
     is told what is wrong, and None when it is over. Nothing is acknowledged meanwhile, so nothing is lost.
     """
 
-    def __init__(self, store: Store, fence: int, on_trouble: Callable[[str | None], None] = lambda _: None) -> None:
+    def __init__(self, store: Store, shard: int, on_trouble: Callable[[str | None], None] = lambda _: None) -> None:
         self._store = store
-        self._fence = fence
+        self._shard = shard
         self._on_trouble = on_trouble
         self._loop = asyncio.get_running_loop()
         self._queue: queue.SimpleQueue[_Write | None] = queue.SimpleQueue()
@@ -187,27 +185,25 @@ class Journal:
         while True:
             try:
                 self._write(group, again=unknown_outcome)
-            except sa.exc.OperationalError as error:
-                unknown_outcome = True
-                self._report(f"the store can't be written to, waiting: {error.orig}")
-                if self._closing.wait(RETRY_S):
-                    return JournalClosed(f"the store can't be written to: {error.orig}")
-                continue
             except Fenced as error:
                 return error
             except sa.exc.SQLAlchemyError as error:
-                return WriteRefused(f"the store refuses a row: {getattr(error, 'orig', None) or type(error).__name__}")
+                if passes(error):
+                    unknown_outcome = True
+                    self._report(f"the store can't be written to, waiting: {reason(error)}")
+                    if self._closing.wait(RETRY_S):
+                        return JournalClosed(f"the store can't be written to: {reason(error)}")
+                    continue
+                return WriteRefused(f"the store refuses a row: {reason(error)}")
             if unknown_outcome:
                 self._report(None)
             return None
 
     def _write(self, group: list[_Write], again: bool) -> None:
         """One commit. `again`: an earlier one may have succeeded unheard, so rows that stand already are ours."""
-        mine = sa.and_(run_table.c.id == self._store.run, run_table.c.fence == self._fence)
         operations = [operation for write in group for operation in write.operations]
         with self._store.engine.begin() as connection:
-            if connection.execute(run_table.update().where(mine).values(fence=self._fence)).rowcount != 1:
-                raise Fenced("another client has taken this run over")
+            hold_live(connection, self._store.run, self._shard)
             for statement in _ORDER:
                 rows = [row for of, row in operations if of is statement]
                 if again:

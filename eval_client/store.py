@@ -13,6 +13,7 @@ import sqlalchemy as sa
 from pydantic import JsonValue
 
 from environments.types import Finish, FinishReason, Summary
+from eval_client import shards
 from eval_client.connection import StoreError
 from eval_client.records import DIVERGED, Manifest, PairStanding, Trial, Turn
 from eval_client.tables import (
@@ -89,17 +90,16 @@ class Store:
         with self.engine.connect() as connection:
             return str(connection.execute(sa.select(run_table.c.state).where(run_table.c.id == self.run)).scalar_one())
 
-    def set_state(self, state: str) -> None:
-        """Record what the run is doing."""
+    def set_state(self, state: str, shard: int | None = None) -> None:
+        """Record what the run is doing; for a shard only while it is live. Raises Fenced."""
         with self.engine.begin() as connection:
+            if shard is not None:
+                shards.hold_live(connection, self.run, shard)
             connection.execute(run_table.update().where(run_table.c.id == self.run).values(state=state))
 
     def take_over(self) -> int:
-        """A new fencing number: whoever wrote under an older one is refused from now on."""
-        with self.engine.begin() as connection:
-            mine = run_table.c.id == self.run
-            connection.execute(run_table.update().where(mine).values(fence=run_table.c.fence + 1, state="running"))
-            return int(connection.execute(sa.select(run_table.c.fence).where(mine)).scalar_one())
+        """The number of a new first shard: whoever wrote for an older one is refused from now on."""
+        return shards.take_over(self.engine, self.run)
 
     def owed(self) -> list[Trial]:
         """The trials without a score, in the run's order."""
@@ -223,6 +223,7 @@ class Store:
         with self.engine.connect() as connection:
             for row in connection.execution_options(stream_results=True).execute(query):
                 fields = dict(row._mapping)
+                del fields["holder"]
                 finish = fields.pop("finish")
                 fields["finish"] = None if finish is None else json.loads(finish)
                 yield fields

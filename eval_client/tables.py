@@ -5,9 +5,11 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.dialects.mysql import LONGTEXT
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 LONG = sa.Text().with_variant(LONGTEXT(), "mysql", "mariadb")
 NAME = sa.String(64)
+FREE, SETTLED = 0, -1
+"""Holders of a trial that are no shard: it waits to be claimed; it has its final row until the run is resumed."""
 
 UTF8: dict[str, Any] = {"mysql_charset": "utf8mb4", "mariadb_charset": "utf8mb4"}
 """Whatever the server's own default is."""
@@ -22,6 +24,17 @@ run_table = sa.Table(
     sa.Column("manifest", LONG, nullable=False),
     sa.Column("fence", sa.Integer, nullable=False),
     sa.Column("state", sa.String(32), nullable=False),
+    sa.Column("levels", LONG, nullable=False, default="{}"),
+    **UTF8,
+)
+shard_table = sa.Table(
+    "proctor_shard",
+    metadata,
+    sa.Column("run", NAME, primary_key=True),
+    sa.Column("shard", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("state", sa.String(32), nullable=False),
+    sa.Column("beats", sa.Integer, nullable=False),
+    sa.Column("standing", LONG, nullable=False),
     **UTF8,
 )
 trial_table = sa.Table(
@@ -42,6 +55,7 @@ trial_table = sa.Table(
     sa.Column("prompt_tokens", sa.BigInteger),
     sa.Column("completion_tokens", sa.BigInteger),
     sa.Column("seconds", sa.Float),
+    sa.Column("holder", sa.Integer, nullable=False, default=FREE, server_default=str(FREE)),
     **UTF8,
 )
 attempt_table = sa.Table(
@@ -84,3 +98,11 @@ summary_table = sa.Table(
     sa.Column("summary", LONG, nullable=False),
     **UTF8,
 )
+
+sa.Index(
+    "proctor_trial_owed",
+    *(trial_table.c[name] for name in ("run", "holder", "agent", "task")),
+    trial_table.c.attempts.desc(),
+    trial_table.c.id,
+    postgresql_where=trial_table.c.score.is_(None),
+).ddl_if(dialect="postgresql")

@@ -13,7 +13,6 @@ from environments import loop as event_loop
 from eval_client.begin import Refused
 from eval_client.cli.common import UsageProblem, told
 from eval_client.execute import Order, execute
-from eval_client.journal import Fenced
 from eval_client.progress import Ended
 from eval_client.render import report_console, show
 from eval_client.report import report
@@ -21,6 +20,7 @@ from eval_client.runner import Runner
 from eval_client.scene import Scene
 from eval_client.screen import screen
 from eval_client.server_process import ServerProcessError
+from eval_client.shards import Fenced
 from task_server.errors import TaskServerError
 
 INTERRUPTED = 130

@@ -12,9 +12,10 @@ import pytest
 from environments.types import Action, Finish, FinishReason, Message, Observation
 from eval_client import journal as journal_module
 from eval_client.connection import StoreError, connect, runs, sqlite_url
-from eval_client.journal import Cost, Fenced, Journal, JournalClosed
+from eval_client.journal import Cost, Journal, JournalClosed
 from eval_client.lock import sole_client
 from eval_client.records import Manifest, TaskRecord, Trial, Turn
+from eval_client.shards import Fenced
 from eval_client.store import Store
 from task_server.protocol import Act
 from tests.database_servers import DatabaseServer, mariadb, postgresql

@@ -10,7 +10,8 @@ from enum import Enum
 
 import sqlalchemy as sa
 
-from eval_client.journal import MAX_GROUP, RETRY_S, Fenced, Journal, JournalClosed, Operation, _resolve, _Write
+from eval_client.journal import MAX_GROUP, RETRY_S, Journal, JournalClosed, Operation, _resolve, _Write
+from eval_client.shards import Fenced
 from eval_client.store import Store
 from eval_client.tables import metadata
 
@@ -38,9 +39,9 @@ class DiskJournal(Journal):
     """Journal, with its writer as callbacks of the event loop."""
 
     def __init__(
-        self, disk: Disk, store: Store, fence: int, on_trouble: Callable[[str | None], None] = lambda _: None
+        self, disk: Disk, store: Store, shard: int, on_trouble: Callable[[str | None], None] = lambda _: None
     ) -> None:
-        self._disk, self._store, self._fence, self._on_trouble = disk, store, fence, on_trouble
+        self._disk, self._store, self._shard, self._on_trouble = disk, store, shard, on_trouble
         self._loop = asyncio.get_running_loop()
         self._closing = threading.Event()
         self._waiting: list[_Write] = []

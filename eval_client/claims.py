@@ -1,0 +1,68 @@
+"""Which trials of a run a shard plays: claimed in small batches ahead of need, given back when it does without them."""
+
+from collections.abc import Mapping, Sequence
+
+import sqlalchemy as sa
+
+from eval_client.flow import Pair
+from eval_client.records import Trial
+from eval_client.shards import hold_live
+from eval_client.tables import FREE, SETTLED, trial_table
+
+_COLUMNS = [trial_table.c[name] for name in Trial.model_fields]
+HOPELESS_BATCH = 2000
+
+
+def _owed(run: str, *holder: sa.ColumnElement[bool]) -> sa.ColumnElement[bool]:
+    return sa.and_(trial_table.c.run == run, trial_table.c.score.is_(None), *holder)
+
+
+def batch(room: int, free: int, shards: int) -> int:
+    """How many trials of a pair a shard should hold unbegun: enough to be busy for a while, and few towards the end.
+
+    `room` is how many it may play at once, `free` how many nobody holds yet.
+    """
+    return min(2 * room, -(-free // (2 * shards)))
+
+
+def free(engine: sa.Engine, run: str) -> dict[Pair, int]:
+    """(agent, task) -> trials that wait for whoever claims them; pairs without any are left out."""
+    t = trial_table.c
+    query = sa.select(t.agent, t.task, sa.func.count()).where(_owed(run, t.holder == FREE)).group_by(t.agent, t.task)
+    with engine.connect() as connection:
+        return {(agent, task): int(count) for agent, task, count in connection.execute(query)}
+
+
+def agents_owed(engine: sa.Engine, run: str) -> set[str]:
+    """The agents that have trials without a final row since the run was begun or resumed, whoever holds them."""
+    query = sa.select(trial_table.c.agent).where(_owed(run, trial_table.c.holder != SETTLED)).distinct()
+    with engine.connect() as connection:
+        return set(connection.execute(query).scalars())
+
+
+def claim(engine: sa.Engine, run: str, shard: int, wanted: Mapping[Pair, int]) -> list[Trial]:
+    """Up to so many trials of each pair, this shard's from now on: those begun first, then by number. Raises Fenced."""
+    claimed: list[Trial] = []
+    with engine.begin() as connection:
+        hold_live(connection, run, shard)
+        for pair, count in wanted.items():
+            rows = connection.execute(_claiming(run, shard, pair, count))
+            claimed += [Trial.model_construct(**row._mapping) for row in rows]
+    return sorted(claimed, key=lambda trial: (-trial.attempts, trial.id))
+
+
+def _claiming(run: str, shard: int, pair: Pair, count: int) -> sa.Executable:
+    t = trial_table.c
+    waiting = sa.select(t.id).where(_owed(run, t.holder == FREE), t.agent == pair[0], t.task == pair[1])
+    picked = waiting.order_by(t.attempts.desc(), t.id).limit(count).with_for_update(skip_locked=True).cte("picked")
+    mine = trial_table.update().where(t.run == run, t.id.in_(sa.select(picked.c.id)))
+    return mine.values(holder=shard).returning(*_COLUMNS)
+
+
+def give_back(engine: sa.Engine, run: str, shard: int, trials: Sequence[Trial]) -> None:
+    """Free trials of this shard that it does not play. Raises Fenced."""
+    ids = [trial.id for trial in trials]
+    with engine.begin() as connection:
+        hold_live(connection, run, shard)
+        mine = _owed(run, trial_table.c.holder == shard, trial_table.c.id.in_(ids))
+        connection.execute(trial_table.update().where(mine).values(holder=FREE))

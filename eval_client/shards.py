@@ -1,0 +1,169 @@
+"""The clients of a run, each a shard of it: rows that say who writes, what each holds, and who is lost.
+
+Rows are locked in the order run, shard, trial, so that no two transactions wait for each other. A shard's own row is
+the fence: who writes for it needs the row live in the same transaction, and who takes its trials away ends it first.
+"""
+
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+import sqlalchemy as sa
+from pydantic import Field
+
+from environments.types import Value
+from eval_client.connection import StoreError
+from eval_client.shares import Level, Standing
+from eval_client.tables import FREE, run_table, shard_table, trial_table
+
+LIVE, LOST, LEFT = "live", "lost", "left"
+
+
+class Fenced(Exception):
+    """Another client has taken over what this one held; nothing of it is written any more."""
+
+
+class Levels(Value):
+    """What every endpoint of a run bears, over all its shards."""
+
+    endpoints: dict[str, Level] = Field(default_factory=dict)
+
+
+class Team(NamedTuple):
+    """All that a run's shards tell each other, at one moment."""
+
+    now: float
+    """By the database's clock, in seconds."""
+    levels: Levels
+    live: dict[int, Standing]
+    gone: list[Standing]
+    """Of shards that are lost or left; what they spent stays spent."""
+
+
+def several_may_work(engine: sa.Engine) -> bool:
+    """Whether a run in this database may have several clients."""
+    return engine.dialect.name == "postgresql"
+
+
+def _is(run: str, shard: int) -> sa.ColumnElement[bool]:
+    return sa.and_(shard_table.c.run == run, shard_table.c.shard == shard)
+
+
+def hold_live(connection: sa.Connection, run: str, shard: int) -> None:
+    """Nobody can end the shard before this transaction is over. Raises Fenced where it has been ended."""
+    mine = shard_table.update().where(_is(run, shard), shard_table.c.state == LIVE)
+    if connection.execute(mine.values(state=LIVE)).rowcount != 1:
+        raise Fenced("another client has taken this run over, or took this one for lost after a long silence")
+
+
+def take_over(engine: sa.Engine, run: str) -> int:
+    """A new first shard, its number: all others are ended, and all that is owed is free."""
+    with engine.begin() as connection:
+        shard = _next_number(connection, run)
+        connection.execute(run_table.update().where(run_table.c.id == run).values(state="running", levels="{}"))
+        connection.execute(shard_table.delete().where(shard_table.c.run == run))
+        held = sa.and_(trial_table.c.run == run, trial_table.c.score.is_(None), trial_table.c.holder != FREE)
+        connection.execute(trial_table.update().where(held).values(holder=FREE))
+        _add(connection, run, shard)
+        return shard
+
+
+def join(engine: sa.Engine, run: str) -> int:
+    """A new shard beside others, its number. Raises StoreError where the run is not being worked on."""
+    with engine.begin() as connection:
+        shard = _next_number(connection, run)
+        state = connection.execute(sa.select(run_table.c.state).where(run_table.c.id == run)).scalar_one()
+        if state != "running":
+            raise StoreError(f"run {run!r} is {state}: there is nothing to join; `proctor resume` goes on with it")
+        _add(connection, run, shard)
+        return shard
+
+
+def _next_number(connection: sa.Connection, run: str) -> int:
+    mine = run_table.c.id == run
+    connection.execute(run_table.update().where(mine).values(fence=run_table.c.fence + 1))
+    return int(connection.execute(sa.select(run_table.c.fence).where(mine)).scalar_one())
+
+
+def _add(connection: sa.Connection, run: str, shard: int) -> None:
+    row = {"run": run, "shard": shard, "state": LIVE, "beats": 0, "standing": Standing().model_dump_json()}
+    connection.execute(shard_table.insert(), row)
+
+
+def beat(connection: sa.Connection, run: str, shard: int) -> None:
+    """Show the others that this shard lives. Raises Fenced."""
+    mine = shard_table.update().where(_is(run, shard), shard_table.c.state == LIVE)
+    if connection.execute(mine.values(beats=shard_table.c.beats + 1)).rowcount != 1:
+        hold_live(connection, run, shard)
+
+
+def beats(engine: sa.Engine, run: str) -> dict[int, int]:
+    """live shard -> its counter"""
+    with engine.connect() as connection:
+        live = sa.and_(shard_table.c.run == run, shard_table.c.state == LIVE)
+        rows = connection.execute(sa.select(shard_table.c.shard, shard_table.c.beats).where(live))
+        return {int(row.shard): int(row.beats) for row in rows}
+
+
+def lose(engine: sa.Engine, run: str, shard: int, beats: int) -> bool:
+    """End a silent shard and free what it held; False where it was heard since, or is ended already."""
+    with engine.begin() as connection:
+        silent = sa.and_(_is(run, shard), shard_table.c.state == LIVE, shard_table.c.beats == beats)
+        if connection.execute(shard_table.update().where(silent).values(state=LOST)).rowcount != 1:
+            return False
+        _free(connection, run, shard)
+        return True
+
+
+def leave(engine: sa.Engine, run: str, shard: int, *, unless_last: bool = False) -> bool:
+    """End this shard and free what it held; False where it was ended already, or is the last and stays."""
+    with engine.begin() as connection:
+        connection.execute(sa.select(run_table.c.id).where(run_table.c.id == run).with_for_update())
+        if unless_last:
+            others = sa.and_(shard_table.c.run == run, shard_table.c.state == LIVE, shard_table.c.shard != shard)
+            if not connection.execute(sa.select(sa.func.count()).where(others)).scalar_one():
+                return False
+        mine = sa.and_(_is(run, shard), shard_table.c.state == LIVE)
+        if connection.execute(shard_table.update().where(mine).values(state=LEFT)).rowcount != 1:
+            return False
+        _free(connection, run, shard)
+        return True
+
+
+def _free(connection: sa.Connection, run: str, shard: int) -> None:
+    held = sa.and_(trial_table.c.run == run, trial_table.c.holder == shard, trial_table.c.score.is_(None))
+    connection.execute(trial_table.update().where(held).values(holder=FREE))
+
+
+def exchange(engine: sa.Engine, run: str, shard: int, settle: Callable[[Team], tuple[Levels, Standing]]) -> None:
+    """Change what is shared, one shard at a time: `settle` sees it all, and says it as it is from now on.
+
+    Raises Fenced.
+    """
+    with engine.begin() as connection:
+        mine = sa.select(run_table.c.levels).where(run_table.c.id == run).with_for_update()
+        levels = Levels.model_validate_json(connection.execute(mine).scalar_one())
+        rows = connection.execute(sa.select(shard_table).where(shard_table.c.run == run)).all()
+        standings = {int(row.shard): Standing.model_validate_json(row.standing) for row in rows}
+        live = {int(row.shard) for row in rows if row.state == LIVE}
+        team = Team(
+            database_now(connection),
+            levels,
+            {number: standing for number, standing in standings.items() if number in live},
+            [standing for number, standing in standings.items() if number not in live],
+        )
+        if shard not in live:
+            hold_live(connection, run, shard)
+        changed, standing = settle(team)
+        written = shard_table.update().where(_is(run, shard), shard_table.c.state == LIVE)
+        if connection.execute(written.values(standing=standing.model_dump_json())).rowcount != 1:
+            hold_live(connection, run, shard)
+        if changed != levels:
+            connection.execute(run_table.update().where(run_table.c.id == run).values(levels=changed.model_dump_json()))
+
+
+def database_now(connection: sa.Connection) -> float:
+    """The database's wall clock in seconds; this machine's where the database is a file on it."""
+    if connection.dialect.name != "postgresql":
+        return time.time()
+    return float(connection.execute(sa.text("SELECT extract(epoch FROM clock_timestamp())")).scalar_one())

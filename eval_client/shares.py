@@ -1,0 +1,87 @@
+"""Pure: how the clients of one run share a limit, and what an endpoint bears over all of them.
+
+Each shard tells what it holds of every limit and what it could use; it takes back at once what is not its fair share,
+and takes more only of what nobody holds. So what all hold together never grows beyond the limit, whoever asks when.
+"""
+
+from collections.abc import Mapping
+
+from pydantic import Field
+
+from environments.types import Value
+from eval_client.throttle import EndpointLimit
+
+
+class Slice(Value):
+    """A shard's part of one limit, in trials at once."""
+
+    held: int = Field(ge=0)
+    """What it uses or may begin to use without asking."""
+    wanted: int = Field(ge=0)
+    """What it uses, and what it could use more."""
+
+
+class Standing(Value):
+    """What a shard tells the others."""
+
+    slices: dict[str, Slice] = Field(default_factory=dict)
+    """By limit: `endpoint NAME`, `agent NAME` or `task NAME`."""
+    spent: dict[str, tuple[int, int]] = Field(default_factory=dict)
+    """agent -> (prompt, completion) tokens paid by this client; the first one counts what was paid before as well."""
+
+
+class Level(Value):
+    """What an endpoint takes over all shards."""
+
+    limit: float
+    cool_until: float
+    """By the database's clock, in seconds."""
+
+
+class Heard(Value):
+    """What an endpoint has told one shard since it last told the others."""
+
+    answered: int = 0
+    throttled: bool = False
+    retry_after_s: float | None = None
+
+    def and_then(self, later: "Heard") -> "Heard":
+        """Both in one."""
+        pauses = [pause for pause in (self.retry_after_s, later.retry_after_s) if pause is not None]
+        return Heard(
+            answered=self.answered + later.answered,
+            throttled=self.throttled or later.throttled,
+            retry_after_s=max(pauses, default=None),
+        )
+
+
+def divide(limit: int, wanted: Mapping[int, int]) -> dict[int, int]:
+    """A limit divided by demand: nobody gets more than it wants, nor 2 more than one who would like more.
+
+    Keys are shards; what can't be divided evenly goes to the lowest numbers.
+    """
+    parts, left, lacking = {}, max(0, limit), len(wanted)
+    for shard in sorted(wanted, key=lambda shard: (wanted[shard], -shard)):
+        parts[shard] = min(wanted[shard], left // lacking)
+        left -= parts[shard]
+        lacking -= 1
+    return parts
+
+
+def granted(limit: int, shard: int, slices: Mapping[int, Slice]) -> int:
+    """How many of a limit a shard may use from now on, given what every live shard tells."""
+    fair = divide(limit, {number: slice.wanted for number, slice in slices.items()})[shard]
+    unheld = limit - sum(slice.held for number, slice in slices.items() if number != shard)
+    return max(0, min(fair, unheld))
+
+
+def raised(level: Level | None, ceiling: int, heard: Heard, now: float) -> Level:
+    """An endpoint's level after what one shard heard of it; `now` is by the database's clock."""
+    limit = EndpointLimit(ceiling)
+    if level is not None:
+        limit.adopt(level.limit, level.cool_until)
+    for _ in range(heard.answered):
+        limit.succeeded()
+    if heard.throttled:
+        limit.throttled(now, heard.retry_after_s)
+    return Level(limit=limit.limit, cool_until=limit.cool_until)
