@@ -4,6 +4,7 @@ import asyncio
 import random
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from typing import TypeVar
 from urllib.parse import quote
 
@@ -38,6 +39,17 @@ LONGEST_PAUSE_S = 5.0
 Answer = TypeVar("Answer")
 
 
+@dataclass
+class Call:
+    """A call under way, all its tries together."""
+
+    what: str
+    since: float
+    """By the monotonic clock."""
+    trouble: str | None = None
+    """How the last try failed."""
+
+
 def pause_s(failures: int, retry_after_s: float | None, draw: float) -> float:
     """Seconds before the next try: full jitter (`draw` in [0, 1)) over a doubling range, after what the server asks."""
     return (retry_after_s or 0.0) + draw * min(LONGEST_PAUSE_S, 0.1 * 2.0 ** min(failures, 10))
@@ -68,20 +80,24 @@ class TaskClient:
         self._step_s = step_s
         self._relayed = relayed
         self._probes: dict[str, asyncio.Task[bool]] = {}
+        self.calls: dict[int, Call] = {}
+        """Those under way, the oldest first; for whoever wants to know what is waited for."""
 
     async def tasks(self, after: str | None = None, wait_s: float = 0.0) -> TaskList:
         """The tasks and what they can take. With the version known already: when that changed, or after `wait_s`."""
         query = str(httpx.QueryParams({"wait_s": wait_s} if after is None else {"after": after, "wait_s": wait_s}))
         return await self._patiently(
-            lambda: self._caller.call("GET", f"{self._url}/tasks?{query}", TaskList, deadline_s=CALL_S + wait_s)
+            "what can be started",
+            lambda: self._caller.call("GET", f"{self._url}/tasks?{query}", TaskList, deadline_s=CALL_S + wait_s),
         )
 
     async def samples(self, task: str) -> SampleList:
         """The samples of a task and the digest of what they come from."""
         return await self._patiently(
+            f"the samples of {task}",
             lambda: self._caller.call(
                 "GET", f"{self._url}/tasks/{quote(task, safe='')}/samples", SampleList, deadline_s=CALL_S
-            )
+            ),
         )
 
     async def start(
@@ -97,39 +113,44 @@ class TaskClient:
         """The session's first step and where it lives. Raises NoCapacity when no slot came free within the patience."""
         request = StartSession(session=session, task=task, sample=sample, seed=seed, lease_s=lease_s)
         return await self._patiently(
-            lambda: self._caller.call("POST", f"{self._url}/sessions", Started, request, deadline_s=CALL_S), patience_s
+            f"a session of {task}",
+            lambda: self._caller.call("POST", f"{self._url}/sessions", Started, request, deadline_s=CALL_S),
+            patience_s,
         )
 
     async def turn(self, url: str, session: str, n: int, reply: Reply) -> Step:
         """What came after turn `n` of a session pinned to the worker at `url`."""
         request = TurnRequest(turn=n, reply=reply)
         turned = await self._patiently(
+            f"a turn at {url}",
             lambda: self._routed(
                 url,
                 lambda base: self._caller.call(
                     "POST", f"{base}/sessions/{session}/turns", Turned, request, deadline_s=CALL_S
                 ),
-            )
+            ),
         )
         return turned.step
 
     async def end(self, session: str, url: str | None = None) -> None:
         """End a session: what it held is freed, and the record of its last step too. Repeatable."""
         await self._patiently(
+            "a session's end",
             lambda: self._routed(
                 url or self._url,
                 lambda base: self._caller.done("DELETE", f"{base}/sessions/{session}", deadline_s=CALL_S),
-            )
+            ),
         )
 
     async def renew(self, url: str, sessions: Sequence[str]) -> tuple[str, ...]:
         """Keep the sessions pinned to the worker at `url` alive; those of them that are lost."""
         request = RenewLeases(sessions=tuple(sessions))
         renewed = await self._patiently(
+            f"leases at {url}",
             lambda: self._routed(
                 url,
                 lambda base: self._caller.call("POST", f"{base}/leases", LeasesRenewed, request, deadline_s=CALL_S),
-            )
+            ),
         )
         return renewed.lost
 
@@ -137,28 +158,39 @@ class TaskClient:
         """The environment's own metrics over finishes; `clusters` says which of them belong together."""
         request = SummarizeRequest(finishes=tuple(finishes), clusters=tuple(clusters))
         return await self._patiently(
+            f"the summary of {task}",
             lambda: self._caller.call(
                 "POST",
                 f"{self._url}/tasks/{quote(task, safe='')}/summary",
                 Summary,
                 request,
                 deadline_s=SUMMARY_S,
-            )
+            ),
         )
 
-    async def _patiently(self, attempt: Callable[[], Awaitable[Answer]], patience_s: float | None = None) -> Answer:
-        """The one retry loop: every request may be repeated."""
-        patience_s = self._patience_s if patience_s is None else patience_s
-        began = trusted = time.monotonic()
+    async def _patiently(
+        self, what: str, attempt: Callable[[], Awaitable[Answer]], patience_s: float | None = None
+    ) -> Answer:
+        """The one retry loop: every request may be repeated. `what` names what is asked for."""
+        call = Call(what, time.monotonic())
+        self.calls[id(call)] = call
+        try:
+            return await self._until_answered(call, attempt, self._patience_s if patience_s is None else patience_s)
+        finally:
+            del self.calls[id(call)]
+
+    async def _until_answered(self, call: Call, attempt: Callable[[], Awaitable[Answer]], patience_s: float) -> Answer:
+        began = trusted = call.since
         failures = 0
         while True:
             try:
                 return await attempt()
             except InWork:
-                trusted, failures = time.monotonic(), 0
+                trusted, failures, call.trouble = time.monotonic(), 0, None
                 if trusted - began > self._step_s:
                     raise
             except TaskServerError as error:
+                call.trouble = str(error)
                 wait_s = pause_s(failures, error.retry_after_s, random.random())
                 if not error.retryable or time.monotonic() + wait_s - trusted > patience_s:
                     raise
