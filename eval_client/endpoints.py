@@ -13,6 +13,7 @@ from environments.types import Message, Tool
 from eval_client.plan import AgentEntry, Endpoint, Plan
 from eval_client.spend import Spend
 from eval_client.throttle import EndpointLimit
+from task_server.client import Call
 
 LOCAL_TOKEN_ENV = "PROCTOR_LOCAL_TOKEN"
 """Holds the token of the servers that a run has started for itself."""
@@ -30,9 +31,15 @@ class Endpoints:
     ) -> None:
         self.spend = spend
         self.limits = {endpoint.name: EndpointLimit(endpoint.concurrency) for endpoint in _endpoints(plan)}
+        self.calls: dict[int, Call] = {}
+        """Model calls under way, the oldest first, each named by its agent."""
+        self.troubles: dict[str, str] = {}
+        """agent -> how its last request failed, until one succeeds"""
         self._changed = changed
         self._models = {
-            agent.name: _Limited(self._chat(plan, agent, client, builtin), agent.name, self._limit(plan, agent), spend)
+            agent.name: _Limited(
+                self._chat(plan, agent, client, builtin), agent.name, self._limit(plan, agent), spend, self.calls
+            )
             for agent in plan.agents
         }
 
@@ -49,11 +56,14 @@ class Endpoints:
         def on_event(event: EndpointEvent) -> None:
             capacity = limit.capacity
             if event.kind == "ok":
+                self.troubles.pop(agent.name, None)
                 limit.succeeded()
             elif event.kind == "throttled":
                 limit.throttled(time.monotonic(), event.retry_after_s)
             else:
                 limit.retried()
+            if event.kind != "ok":
+                self.troubles[agent.name] = event.cause
             if limit.capacity != capacity:
                 self._changed()
 
@@ -89,8 +99,10 @@ def check_settings(plan: Plan) -> None:
 class _Limited:
     """A model that asks nothing while its endpoint cools, or once the run's budget is spent."""
 
-    def __init__(self, model: ChatModel, agent: str, limit: EndpointLimit, spend: Spend) -> None:
-        self._model, self._agent, self._limit, self._spend = model, agent, limit, spend
+    def __init__(
+        self, model: ChatModel, agent: str, limit: EndpointLimit, spend: Spend, calls: dict[int, Call]
+    ) -> None:
+        self._model, self._agent, self._limit, self._spend, self._calls = model, agent, limit, spend, calls
 
     async def __call__(
         self, messages: Sequence[Message], tools: Sequence[Tool], metadata: Mapping[str, str]
@@ -98,7 +110,12 @@ class _Limited:
         await self._cooled()
         if exhausted := self._spend.exhausted():
             raise BudgetExhausted(exhausted)
-        completion = await self._model.complete(messages, tools, metadata)
+        call = Call(self._agent, time.monotonic())
+        self._calls[id(call)] = call
+        try:
+            completion = await self._model.complete(messages, tools, metadata)
+        finally:
+            del self._calls[id(call)]
         self._spend.add(self._agent, completion.usage.prompt_tokens, completion.usage.completion_tokens)
         if not completion.metered:
             self._spend.unmetered.add(self._agent)
