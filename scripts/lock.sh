@@ -7,8 +7,8 @@ create_venv
 say "newest packages"
 "$VENV/bin/python" -m pip install --quiet -e '.[dev]'
 "$VENV/bin/python" -m pip freeze --exclude-editable >"$VENV/pins"
-say "what the extra textworld adds"  # looked up, not installed: it is heavy, and must hold back nothing of the above
-"$VENV/bin/python" -m pip install --quiet --dry-run --report "$VENV/report" -c "$VENV/pins" '.[textworld]'
+say "what the extras ray and textworld add"  # looked up only: they are heavy, and must hold back nothing of the above
+"$VENV/bin/python" -m pip install --quiet --dry-run --report "$VENV/report" -c "$VENV/pins" '.[ray,textworld]'
 "$VENV/bin/python" - "$VENV/report" >>"$VENV/pins" <<'END'
 import json, sys
 for found in json.load(open(sys.argv[1], encoding="utf-8"))["install"]:

@@ -11,7 +11,7 @@ flock -n 9 || { say "another make test is running here; waiting for it"; flock -
 mkdir -p "$STATE"
 if can_install; then install_packages; fi
 ensure_venv dev
-if can_install; then ensure_venv dev,textworld; fi  # what is too heavy for everybody's development
+if can_install; then ensure_venv dev,ray,textworld; fi  # what is too heavy for everybody's development
 scripts/check.sh
 if can_install; then ensure_docker; fi
 say "pytest"

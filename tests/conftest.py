@@ -11,7 +11,7 @@ _missing = functools.cache(support.missing)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    for part in ("docker", "faketime", "mariadb", "postgresql", "shared", "textworld", "virtuoso"):
+    for part in ("docker", "faketime", "mariadb", "postgresql", "ray", "shared", "textworld", "virtuoso"):
         if item.get_closest_marker(part) is None:
             continue
         reason = _missing(part)

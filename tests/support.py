@@ -23,6 +23,7 @@ def missing(part: str) -> str | None:
         "faketime": _faketime,
         "mariadb": _mariadb,
         "postgresql": _postgresql,
+        "ray": _ray,
         "shared": _shared,
         "textworld": _textworld,
         "virtuoso": _virtuoso,
@@ -78,6 +79,12 @@ def _textworld() -> str | None:
     if find_spec("textworld"):
         return None
     return "no textworld; pip install 'proctor[textworld]', or run `make test` as root, which does"
+
+
+def _ray() -> str | None:
+    if find_spec("ray"):
+        return None
+    return "no Ray; pip install 'proctor[ray]', or run `make test` as root, which does"
 
 
 def _shared() -> str | None:

@@ -2,6 +2,7 @@
 
 import contextlib
 import datetime
+import re
 import secrets
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import click
 import sqlalchemy as sa
 
+from environments.definition import NAME
 from environments.yaml_file import FileError
 from eval_client.connection import StoreError, connect, runs, sqlite_url
 from eval_client.store import Store
@@ -53,6 +55,13 @@ def new_name(plan: str) -> str:
     """A name for a new run: the plan's, the time, and four hex digits."""
     now = datetime.datetime.now(datetime.UTC)
     return f"{plan[:40]}-{now:%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
+
+
+def checked_name(name: str) -> str:
+    """The name of a run, as it was given. Raises FileError where it can't be one."""
+    if not re.fullmatch(NAME, name):
+        raise FileError(f"--name {name}: use up to 64 letters, digits, dots, dashes and underscores")
+    return name
 
 
 def open_store(store: str | None, folder: Path) -> Store:

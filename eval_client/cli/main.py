@@ -18,6 +18,8 @@ COMMANDS = {
     "plan": ("plan", "Check a plan, print it resolved, or its JSON Schema."),
     "envs": ("environments", "The environments that are installed."),
     "check": ("environments", "Hold an environment against what every environment promises."),
+    "up": ("up", "Play a plan with its servers on the nodes of a Ray cluster."),
+    "down": ("up", "Remove what `proctor up` has left on a Ray cluster."),
     "worker": ("servers", "Serve tasks: hold the sessions of environments."),
     "controller": ("servers", "Place sessions on workers."),
     "agents": ("servers", "Serve built-in agents through the OpenAI Chat Completions protocol."),

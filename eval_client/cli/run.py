@@ -1,14 +1,20 @@
 """`proctor run` and `proctor resume`."""
 
-import re
 from pathlib import Path
 
 import click
 
-from environments.definition import NAME
-from environments.yaml_file import FileError
 from eval_client.begin import Refused, check_plan
-from eval_client.cli.common import UsageProblem, find_run, new_name, open_store, output_option, store_option, told
+from eval_client.cli.common import (
+    UsageProblem,
+    checked_name,
+    find_run,
+    new_name,
+    open_store,
+    output_option,
+    store_option,
+    told,
+)
 from eval_client.cli.play import play
 from eval_client.execute import Order
 from eval_client.plan import Plan, load_plan, with_overrides
@@ -49,7 +55,7 @@ def run(
         if dry_run:
             click.echo(preview(loaded, limit))
             return
-        folder = output / _checked(name or new_name(loaded.name))
+        folder = output / checked_name(name or new_name(loaded.name))
         order = Order(
             loaded,
             str(plan.resolve()),
@@ -60,12 +66,6 @@ def run(
             limit=limit,
         )
     play(order, quiet=quiet)
-
-
-def _checked(name: str) -> str:
-    if not re.fullmatch(NAME, name):
-        raise FileError(f"--name {name}: use up to 64 letters, digits, dots, dashes and underscores")
-    return name
 
 
 @click.command()

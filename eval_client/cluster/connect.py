@@ -1,0 +1,67 @@
+"""The way into a Ray cluster, and what there is."""
+
+import os
+import socket
+
+PROBE_S = 5.0
+
+
+class ClusterError(ValueError):
+    """The cluster can't be used as asked; the message says what to do."""
+
+
+def namespace_of(run: str) -> str:
+    """Where the actors of a run have their names."""
+    return f"proctor-{run}"
+
+
+def join(address: str, namespace: str, *, verbose: bool = False) -> None:
+    """Join the cluster at `HOST:PORT`, or `auto`: the one that this machine belongs to. Raises ClusterError.
+
+    `verbose` shows here what hosts write on their nodes.
+    """
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    os.environ.setdefault("RAY_DEFAULT_PYTHON_VERSION_MATCH_LEVEL", "minor")
+    try:
+        import ray
+    except ImportError as error:
+        raise ClusterError("--ray: Ray is not installed here; pip install 'proctor[ray]'") from error
+    if address != "auto":
+        _probe(address)
+    try:
+        ray.init(address, namespace=namespace, log_to_driver=verbose, logging_level="INFO" if verbose else "ERROR")
+    except RuntimeError as error:
+        if "Version mismatch" not in str(error):
+            raise ClusterError(f"--ray {address}: {_first_line(error)}; is this machine a node of it?") from error
+        raise ClusterError(
+            f"--ray {address}: {' '.join(str(error).split())} "
+            "All nodes and this machine need the same Ray and the same minor version of Python."
+        ) from error
+    except (ConnectionError, ValueError) as error:
+        raise ClusterError(
+            f"--ray {address}: {_first_line(error)}; make this machine a node: ray start --address=HOST:PORT"
+        ) from error
+
+
+def _probe(address: str) -> None:
+    host, colon, port = address.rpartition(":")
+    if not colon or not host or not port.isdigit() or "/" in address:
+        raise ClusterError(
+            f"--ray {address}: give HOST:PORT of the head node as `ray start` takes it, or `auto`; "
+            "Ray's client (ray://) is not used: run this on a machine of the cluster"
+        )
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), PROBE_S).close()
+    except (OSError, OverflowError) as error:
+        raise ClusterError(f"--ray {address}: nothing answers there: {error}; start it: ray start --head") from error
+
+
+def _first_line(error: Exception) -> str:
+    return next(iter(str(error).strip().splitlines()), type(error).__name__)
+
+
+def nodes() -> list[dict[str, float]]:
+    """The total resources of every live node."""
+    import ray
+
+    return [dict(node["Resources"]) for node in ray.nodes() if node["Alive"]]
