@@ -18,6 +18,7 @@ from eval_client.plan import Plan
 from eval_client.progress import Ended
 from eval_client.records import PairStanding
 from eval_client.scene import Scene, scene
+from eval_client.starting import explained
 from eval_client.store import Store
 from eval_client.watch import Watch
 from task_server.client import TaskClient
@@ -56,9 +57,10 @@ async def execute(order: Order, watch: Watcher) -> Ended:
     order.store.check()
     async with http_client() as http, _servers(order) as local:
         client = _client(plan, http, local)
-        if local.controller:
-            await _await_tasks(plan, client)
-        listed = await _list_samples(plan, client)
+        async with explained(client):
+            if local.controller:
+                await _await_tasks(plan, client)
+            listed = await _list_samples(plan, client)
         check_trust(plan, listed)
         if order.resume:
             manifest = order.store.manifest()

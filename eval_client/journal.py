@@ -3,6 +3,7 @@
 import asyncio
 import queue
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -91,6 +92,7 @@ class Journal:
         self._on_trouble = on_trouble
         self._loop = asyncio.get_running_loop()
         self._queue: queue.SimpleQueue[_Write | None] = queue.SimpleQueue()
+        self._asked: dict[asyncio.Future[None], float] = {}
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._write_all, name="journal", daemon=True)
         self._thread.start()
@@ -137,6 +139,11 @@ class Journal:
         ending = self._ending(trial, number, outcome, cause, worker)
         await self._put((_ATTEMPT_END, ending), (_FINAL, final))
 
+    @property
+    def waiting_since(self) -> float | None:
+        """When the oldest write that is not durable yet was asked for, by the monotonic clock; None where all are."""
+        return next(iter(self._asked.values()), None)
+
     async def close(self) -> None:
         """Write what is queued and stop the thread."""
         self._closing.set()
@@ -153,8 +160,12 @@ class Journal:
         if self._closing.is_set():
             raise JournalClosed("the journal is closed")
         done: asyncio.Future[None] = self._loop.create_future()
+        self._asked[done] = time.monotonic()
         self._queue.put(_Write(operations, done))
-        await done
+        try:
+            await done
+        finally:
+            del self._asked[done]
 
     def _write_all(self) -> None:
         while group := self._next_group():

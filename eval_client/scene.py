@@ -29,6 +29,8 @@ class Scene:
     run: str
     runner: Runner
     endpoints: Endpoints
+    client: TaskClient
+    journal: Journal
 
 
 @contextlib.asynccontextmanager
@@ -64,7 +66,7 @@ async def scene(
         end_session=end_session,
     )
     try:
-        yield Scene(store.run, runner, endpoints)
+        yield Scene(store.run, runner, endpoints, client, journal)
     finally:
         if endings:
             await asyncio.wait(endings, timeout=ABANDONED_END_S if runner.abandoned else END_S)

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 from pydantic import Field
 from rich.console import Console, Group
@@ -14,9 +15,12 @@ from rich.table import Table
 
 from environments.types import Value
 from eval_client.scene import Scene
+from eval_client.standstill import STILL_S, Standstill, Waits
 
 LIVE_EVERY_S = 0.25
 PLAIN_EVERY_S = 5.0
+PLAIN_LOOK_S = 0.5
+"""Trouble that has just begun doesn't wait for the next line."""
 
 
 class PairView(Value):
@@ -60,7 +64,7 @@ class RunView(Value):
         return sum(pair.planned for pair in self.pairs)
 
 
-def view(scene: Scene, begun: float, done_at_begin: int, now: float) -> RunView:
+def view(scene: Scene, standstill: Standstill, begun: float, done_at_begin: int, now: float) -> RunView:
     """The moment's facts; `begun` and `now` are of one monotonic clock."""
     progress, flow = scene.runner.progress, scene.runner.flow
     pairs = tuple(
@@ -80,7 +84,7 @@ def view(scene: Scene, begun: float, done_at_begin: int, now: float) -> RunView:
     elapsed, fresh = now - begun, done - done_at_begin
     total = sum(pair.planned for pair in pairs)
     spend = scene.endpoints.spend
-    troubles = [trouble for trouble in (progress.trouble, spend.unknown()) if trouble]
+    troubles = [trouble for trouble in (progress.trouble, spend.unknown(), _still(scene, standstill, now)) if trouble]
     return RunView(
         run=scene.run,
         elapsed_s=elapsed,
@@ -95,6 +99,29 @@ def view(scene: Scene, begun: float, done_at_begin: int, now: float) -> RunView:
         money=spend.money,
         troubles=(*troubles, *(("draining: nothing more is started",) if progress.draining else ())),
     )
+
+
+def _still(scene: Scene, standstill: Standstill, now: float) -> str | None:
+    """Why the run comes no further, where it has not for a while."""
+    lasts_s = standstill.lasts_s(_achieved(scene), now)
+    if lasts_s < STILL_S:
+        return None
+    cooling = {name: limit.cool_for_s(now) for name, limit in scene.endpoints.limits.items()}
+    waits = Waits(
+        now=now,
+        tasks=scene.runner.progress.task_waits,
+        cooling=cooling,
+        models=scene.endpoints.calls.values(),
+        failures=scene.endpoints.troubles,
+        server=scene.client.held_up(),
+        store_since=scene.journal.waiting_since,
+    )
+    return f"no progress for {lasts_s:.0f} s: {'; '.join(waits.reasons())}"
+
+
+def _achieved(scene: Scene) -> tuple[int, ...]:
+    progress = scene.runner.progress
+    return progress.turns, progress.attempts_lost, sum(progress.scored.values()), sum(progress.unscored.values())
 
 
 def _mean(total: float, count: int) -> float | None:
@@ -159,8 +186,10 @@ def screen(scene: Scene, console: Console, quiet: bool) -> Iterator[None]:
     begun = time.monotonic()
     done = sum(scene.runner.progress.scored.values())
 
+    standstill = Standstill(_achieved(scene), begun)
+
     def now() -> RunView:
-        return view(scene, begun, done, time.monotonic())
+        return view(scene, standstill, begun, done, time.monotonic())
 
     if quiet:
         yield
@@ -170,13 +199,28 @@ def screen(scene: Scene, console: Console, quiet: bool) -> Iterator[None]:
                 yield
             live.update(table(now()), refresh=True)
     else:
-
-        def print_line() -> None:
-            console.print(line(now()), soft_wrap=True, markup=False, highlight=False)
-
-        with _every(PLAIN_EVERY_S, print_line):
+        lines = _Lines(console, begun)
+        with _every(PLAIN_LOOK_S, lambda: lines.show(now())):
             yield
-        print_line()
+        lines.print(now())
+
+
+@dataclass
+class _Lines:
+    """A line every PLAIN_EVERY_S, and at once where a trouble begins."""
+
+    _console: Console
+    _printed_at: float
+    _in_trouble: bool = False
+
+    def show(self, run: RunView) -> None:
+        due = time.monotonic() - self._printed_at >= PLAIN_EVERY_S
+        if due or (run.troubles and not self._in_trouble):
+            self.print(run)
+
+    def print(self, run: RunView) -> None:
+        self._printed_at, self._in_trouble = time.monotonic(), bool(run.troubles)
+        self._console.print(line(run), soft_wrap=True, markup=False, highlight=False)
 
 
 @contextlib.contextmanager

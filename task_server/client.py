@@ -35,6 +35,7 @@ CALL_S = STEP_WAIT_S + 10.0
 PROBE_S = 2.0
 SUMMARY_S = 300.0
 LONGEST_PAUSE_S = 5.0
+NEWS = "what can be started"
 
 Answer = TypeVar("Answer")
 
@@ -83,11 +84,15 @@ class TaskClient:
         self.calls: dict[int, Call] = {}
         """Those under way, the oldest first; for whoever wants to know what is waited for."""
 
+    def held_up(self) -> list[Call]:
+        """The calls under way that somebody waits for, the oldest first: not those that wait for news."""
+        return [call for call in self.calls.values() if call.trouble or call.what != NEWS]
+
     async def tasks(self, after: str | None = None, wait_s: float = 0.0) -> TaskList:
         """The tasks and what they can take. With the version known already: when that changed, or after `wait_s`."""
         query = str(httpx.QueryParams({"wait_s": wait_s} if after is None else {"after": after, "wait_s": wait_s}))
         return await self._patiently(
-            "what can be started",
+            NEWS,
             lambda: self._caller.call("GET", f"{self._url}/tasks?{query}", TaskList, deadline_s=CALL_S + wait_s),
         )
 
@@ -186,7 +191,7 @@ class TaskClient:
             try:
                 return await attempt()
             except InWork:
-                trusted, failures, call.trouble = time.monotonic(), 0, None
+                trusted, failures, call.trouble = time.monotonic(), 0, "the environment is at work on it"
                 if trusted - began > self._step_s:
                     raise
             except TaskServerError as error:

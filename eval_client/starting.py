@@ -1,0 +1,31 @@
+"""Says what the start of a run waits for, where it takes its time."""
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import AsyncIterator
+
+from eval_client.standstill import STILL_S, Waits
+from task_server.client import TaskClient
+
+log = logging.getLogger(__name__)
+
+
+@contextlib.asynccontextmanager
+async def explained(client: TaskClient) -> AsyncIterator[None]:
+    """While inside, a warning every STILL_S seconds names the calls that are not answered."""
+    begun = time.monotonic()
+
+    async def explain() -> None:
+        while True:
+            await asyncio.sleep(STILL_S)
+            now = time.monotonic()
+            waits = Waits(now=now, server=client.calls.values())
+            log.warning("not begun for %.0f s: %s", now - begun, "; ".join(waits.reasons()))
+
+    explaining = asyncio.create_task(explain())
+    try:
+        yield
+    finally:
+        explaining.cancel()
