@@ -17,6 +17,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from environments.telemetry import tracing
 from environments.types import Value
 from task_server.errors import BadRequest, Internal, NotReady, Refusal, ServerUnreachable, TooLarge, Unauthorized
 from task_server.protocol import MAX_REQUEST_BYTES
@@ -81,8 +82,13 @@ class _Endpoint(Generic[Service_contra, Request_]):
     def __init__(self, operation: Operation[Service_contra, Request_], service: Service_contra) -> None:
         self._operation = operation
         self._service = service
+        self._span = f"{operation.method} {operation.path}"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        with tracing.received(self._span, scope["headers"]):
+            await self._respond(scope, receive, send)
+
+    async def _respond(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
             request = await self._request(scope, receive)
             reply = await self._operation.handle(self._service, scope["path_params"], request)

@@ -12,10 +12,13 @@ from urllib.parse import urlsplit
 from starlette.types import ASGIApp
 
 from environments.listening import is_loopback
+from environments.telemetry.metrics import Counter, gauge
+from environments.telemetry.process import ProcessFigures
 from environments.types import Summary
 from task_server.app import build_app
 from task_server.calls import Caller
 from task_server.changes import Changes
+from task_server.demand import Demand
 from task_server.errors import (
     BadRequest,
     InWork,
@@ -28,7 +31,7 @@ from task_server.errors import (
     UnknownSession,
     WorkerLost,
 )
-from task_server.metrics import Counts, family
+from task_server.figures import task_gauges
 from task_server.openapi import document
 from task_server.operations import CONTROLLER_OPERATIONS
 from task_server.placement import Placement, Seat
@@ -61,12 +64,6 @@ TICK_S = 0.5
 RELAY_S = STEP_WAIT_S + 5.0
 """A worker that has not answered by then hangs."""
 
-_COUNTED = {
-    "proctor_sessions_placed_total": "Sessions that a worker took.",
-    "proctor_relayed_total": "Requests passed on to a worker for a client that can't reach it.",
-    "proctor_workers_lost_total": "Workers that fell silent or refused connections.",
-}
-
 SUMMARY_S = 290.0
 
 Answer = TypeVar("Answer")
@@ -96,7 +93,13 @@ class Controller(PlacementService):
         self._boot = secrets.token_hex(8)
         self._standings = self._placement.standings()
         self._draining = False
-        self._counts = Counts()
+        self._demand = Demand()
+        self._process = ProcessFigures("controller", now)
+        self._placed = Counter("proctor_sessions_placed_total", "Sessions that a worker took.", "task")
+        self._relayed = Counter(
+            "proctor_relayed_total", "Requests passed on to a worker for a client that can't reach it."
+        )
+        self._lost = Counter("proctor_workers_lost_total", "Workers that fell silent or refused connections.")
 
     def app(self, token: str | None = None) -> ASGIApp:
         """The HTTP app of this controller."""
@@ -114,6 +117,7 @@ class Controller(PlacementService):
         return WorkerList.of(self._placement.workers())
 
     async def tasks(self, query: TasksQuery) -> TaskList:
+        self._demand.said(query, self._now())
         if query.after == self._version():
             await self._changes.wait(self._changes.count, query.wait_s)
             await asyncio.sleep(min(BATCH_S, query.wait_s))
@@ -148,7 +152,7 @@ class Controller(PlacementService):
                 if _refuses_connections(error):
                     self._forget(seat)
             else:
-                self._counts.add("proctor_sessions_placed_total", task=request.task)
+                self._placed.add(request.task)
                 return started
             refused.add(seat.worker)
 
@@ -197,15 +201,23 @@ class Controller(PlacementService):
     def metrics(self) -> str:
         workers = self._placement.workers()
         standings = [(worker.worker, standing) for worker in workers for standing in worker.tasks]
-        slots = [((("worker", name), ("task", task.name)), float(task.total)) for name, task in standings]
-        free = [((("worker", name), ("task", task.name)), float(task.free)) for name, task in standings]
-        held = [((("worker", worker.worker),), float(len(worker.sessions))) for worker in workers]
+        at = ("worker", "task")
+        slots = {(name, task.name): task.total for name, task in standings}
+        free = {(name, task.name): task.free for name, task in standings}
+        held = {(worker.worker,): len(worker.sessions) for worker in workers}
+        settled = self._now() >= self._settled_at
         return (
-            family("proctor_workers", "gauge", "Live workers.", [((), len(workers))])
-            + family("proctor_worker_slots", "gauge", "Sessions that a worker can hold.", slots)
-            + family("proctor_worker_slots_free", "gauge", "Sessions that a worker can start now.", free)
-            + family("proctor_worker_sessions", "gauge", "Sessions that a worker answers for.", held)
-            + self._counts.text(_COUNTED)
+            gauge("proctor_workers", "Live workers.", (), {(): len(workers)})
+            + gauge("proctor_worker_slots", "Sessions that a worker can hold.", at, slots)
+            + gauge("proctor_worker_slots_free", "Sessions that a worker can start now.", at, free)
+            + gauge("proctor_worker_sessions", "Sessions that a worker answers for.", ("worker",), held)
+            + gauge("proctor_controller_settled", "1 once every worker had time to report.", (), {(): settled})
+            + task_gauges(self._standings)
+            + self._demand.text(self._now())
+            + self._placed.text()
+            + self._relayed.text()
+            + self._lost.text()
+            + self._process.text()
         )
 
     @asynccontextmanager
@@ -223,16 +235,16 @@ class Controller(PlacementService):
 
     async def _watch(self) -> None:
         while True:
-            await asyncio.sleep(TICK_S)
+            await self._process.sleep(TICK_S)
             for last in self._placement.tick(self._now()):
                 if not (last.draining and not last.sessions):  # else it has left as it should
                     log.warning("worker %s is lost: no heartbeat for %g s", last.worker, self._lease_s)
-                    self._counts.add("proctor_workers_lost_total")
+                    self._lost.add()
             self._publish()
 
     async def _ask(self, seat: Seat, call: Awaitable[Answer]) -> Answer:
         """What a worker answers; one that refuses connections is gone. Raises what it refuses, WorkerLost, NotReady."""
-        self._counts.add("proctor_relayed_total")
+        self._relayed.add()
         try:
             return await call
         except ServerUnreachable as error:
@@ -278,7 +290,7 @@ class Controller(PlacementService):
 
     def _forget(self, seat: Seat) -> None:
         log.warning("worker %s is lost: nobody listens at %s", seat.worker, seat.url)
-        self._counts.add("proctor_workers_lost_total")
+        self._lost.add()
         self._placement.forget(seat, self._now())
         self._publish()
 

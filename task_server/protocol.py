@@ -126,6 +126,20 @@ class TasksQuery(Value):
     after: str | None = None
     """The version the client knows already."""
     wait_s: float = Field(default=0.0, ge=0.0, le=LONG_POLL_S)
+    client: str | None = Field(default=None, pattern=r"^[0-9a-f]{32}$")
+    """Who asks: 128 random bits in hex."""
+    wants: str = Field(
+        default="",
+        max_length=8192,
+        pattern=r"^([A-Za-z0-9][A-Za-z0-9._-]{0,63}:[0-9]{1,6}(,[A-Za-z0-9][A-Za-z0-9._-]{0,63}:[0-9]{1,6})*)?$",
+        description="How many sessions of each task the client could hold if there were slots, those under way among "
+        "them: `task:sessions,task:sessions`. Replaces what the client wanted before; forgotten after 30 s of silence.",
+    )
+
+    def wanted(self) -> dict[str, int]:
+        """`wants` by task."""
+        pairs = (each.rpartition(":") for each in self.wants.split(",") if each)
+        return {task: int(sessions) for task, _, sessions in pairs}
 
 
 class TaskList(Value):

@@ -4,8 +4,10 @@ import asyncio
 from collections.abc import Callable, Iterable
 
 from environments.base import Agent, AgentStopped, ContextLimitExceeded, Environment, play_to_finish
+from environments.telemetry import logs, tracing
 from environments.types import Action, Finish, FinishReason, Observation
 from task_server.errors import BadRequest, InWork, NoCapacity, UnknownSession
+from task_server.figures import SessionFigures
 from task_server.protocol import STEP_WAIT_S, Act, StartSession, Step, TurnRequest
 from task_server.turns import Lease, Reply, Turns
 
@@ -18,9 +20,12 @@ END_S = 10.0
 class Session(Agent):
     """One play under way, with this object as its agent."""
 
-    def __init__(self, request: StartSession, now: float) -> None:
+    def __init__(self, request: StartSession, now: Callable[[], float], figures: SessionFigures) -> None:
         self.request = request
-        self.lease = Lease.granted(request.lease_s, now)
+        self.lease = Lease.granted(request.lease_s, now())
+        self._now, self._figures = now, figures
+        self._asked_at, self._span = now(), tracing.begin("environment step", turn=0)
+        self._ended = False
         self._turns = Turns()
         self._next_step: asyncio.Future[Step] = asyncio.get_running_loop().create_future()
         self._reply: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
@@ -31,16 +36,21 @@ class Session(Agent):
             self._reply = asyncio.get_running_loop().create_future()
             self._arrived(self._turns.observed(observation))
             reply = await self._reply
+        self._span.adopt()
         if isinstance(reply, Act):
             return reply.action
         raise ContextLimitExceeded if reply.reason is FinishReason.CONTEXT_LIMIT else AgentStopped(reply.reason)
 
     async def run(self, environment: Environment) -> Finish:
         """Play to the finish, which is kept for repeats of the last turn."""
-        finish = Finish.fault(FinishReason.TASK_ERROR, "the environment cancelled itself")
+        logs.about(session=self.request.session)
+        self._span.adopt()
+        finish = Finish.fault(FinishReason.TASK_ERROR, "CancelledError: the environment cancelled itself")
         try:
             finish = await play_to_finish(environment, self.request.sample, self, self.request.seed)
         finally:
+            if not self._ended:
+                self._figures.finished(self.request.task, finish)
             self._arrived(self._turns.finished(finish))
         return finish
 
@@ -52,6 +62,8 @@ class Session(Agent):
         """What came after a turn, applied now or before. Raises TurnConflict, InWork, UnknownSession."""
         self._turns, new = self._turns.replied(request.turn, request.reply)
         if new:
+            self._figures.turns.add(self.request.task)
+            self._asked_at, self._span = self._now(), tracing.begin("environment step", turn=request.turn)
             self._next_step = asyncio.get_running_loop().create_future()
             if not self._reply.done():  # done where the environment gave up waiting
                 self._reply.set_result(request.reply)
@@ -59,6 +71,8 @@ class Session(Agent):
 
     def lost(self) -> None:
         """Tell whoever waits for a step that the session has ended."""
+        self._ended = True
+        self._span.end()
         if not self._next_step.done():
             self._next_step.set_exception(UnknownSession("the session was ended"))
             self._next_step.exception()  # nobody may be waiting
@@ -66,6 +80,8 @@ class Session(Agent):
     def _arrived(self, turns: Turns) -> None:
         self._turns = turns
         if not self._next_step.done() and turns.step is not None:
+            self._figures.stepped(self.request.task, turns.answered, self._now() - self._asked_at)
+            self._span.end()
             self._next_step.set_result(turns.step)
 
     async def _step(self) -> Step:
@@ -81,6 +97,7 @@ class Sessions:
     """All sessions of a worker. A slot is taken while a play runs, its clean-up included."""
 
     def __init__(self, now: Callable[[], float], changed: Callable[[], None]) -> None:
+        self.figures = SessionFigures()
         self._now = now
         self._changed = changed
         self._sessions: dict[str, Session] = {}
@@ -92,7 +109,8 @@ class Sessions:
         """The new session; from here on `find` knows it. Raises NoCapacity."""
         if self.live(request.task) >= capacity:
             raise NoCapacity(f"all {capacity} slots of task {request.task!r} are taken", retry_after_s=1.0)
-        session = Session(request, self._now())
+        session = Session(request, self._now, self.figures)
+        self.figures.started.add(request.task)
         play = asyncio.create_task(session.run(environment), name=f"session {request.session}")
         self._sessions[request.session] = session
         self._plays[request.session] = play

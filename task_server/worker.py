@@ -11,26 +11,27 @@ from starlette.types import ASGIApp
 
 from environments.definition import TaskDefinition
 from environments.summary import summarize
-from environments.types import FinishReason, Summary
+from environments.telemetry.metrics import gauge
+from environments.telemetry.process import ProcessFigures
+from environments.types import Summary
 from task_server.app import build_app
 from task_server.calls import Caller
 from task_server.changes import Changes
+from task_server.demand import Demand
 from task_server.errors import NotReady, UnknownTask
+from task_server.figures import task_gauges
 from task_server.hosting import HostedTask
-from task_server.metrics import Counts, family
 from task_server.openapi import document
 from task_server.operations import OPERATIONS
 from task_server.protocol import (
     VERSION,
     Alive,
-    Finished,
     Heartbeat,
     LeasesRenewed,
     RenewLeases,
     SampleList,
     Started,
     StartSession,
-    Step,
     SummarizeRequest,
     TaskList,
     TasksQuery,
@@ -45,13 +46,6 @@ from task_server.sessions import Sessions
 log = logging.getLogger(__name__)
 
 TICK_S = 0.5
-
-_COUNTED = {
-    "proctor_sessions_started_total": "Sessions begun.",
-    "proctor_turns_total": "Turns answered, repeats among them.",
-    "proctor_finishes_total": "Finishes handed out, repeats among them, by reason.",
-    "proctor_sessions_expired_total": "Sessions ended because no client asked for them.",
-}
 
 
 class Worker(TaskService):
@@ -81,13 +75,15 @@ class Worker(TaskService):
         self._draining = False
         self._boot = secrets.token_hex(8)
         self._sequence = 0
-        self._counts = Counts()
+        self._demand = Demand()
+        self._process = ProcessFigures("worker", now)
 
     def app(self, token: str | None = None) -> ASGIApp:
         """The HTTP app of this worker."""
         return build_app(self, OPERATIONS, token, document("Proctor worker", OPERATIONS, token is not None))
 
     async def tasks(self, query: TasksQuery) -> TaskList:
+        self._demand.said(query, self._now())
         if query.after == self._version():
             await self._changes.wait(self._changes.count, query.wait_s)
             await asyncio.sleep(min(BATCH_S, query.wait_s))
@@ -103,16 +99,12 @@ class Worker(TaskService):
             self._check_open()
             task.admit(request.sample)
             session = self._sessions.start(request, task.environment, task.capacity)
-            self._counts.add("proctor_sessions_started_total", task=task.name)
-        return Started(worker=self.name, url=self.url, step=self._counted(task.name, await session.current_step()))
+        return Started(worker=self.name, url=self.url, step=await session.current_step())
 
     async def turn(self, session: str, request: TurnRequest) -> Turned:
         if self._is_cut_off():  # it was stopped, and the turn came before the watch
             await self._cut_off()
-        found = self._sessions.find(session)
-        step = await found.turn(request)
-        self._counts.add("proctor_turns_total", task=found.request.task)
-        return Turned(step=self._counted(found.request.task, step))
+        return Turned(step=await self._sessions.find(session).turn(request))
 
     async def end(self, session: str) -> None:
         await self._sessions.end(session)
@@ -135,17 +127,18 @@ class Worker(TaskService):
 
     def metrics(self) -> str:
         standings = self._standings()
-        gauges: dict[str, tuple[str, Callable[[TaskStanding], float]]] = {
-            "proctor_slots": ("Sessions that a task can hold.", lambda task: task.total),
-            "proctor_slots_free": ("Sessions that a task can start now.", lambda task: task.free),
-            "proctor_sessions_live": ("Sessions under way.", lambda task: self._sessions.live(task.name)),
-            "proctor_task_up": ("1 where sessions of the task can start.", lambda task: task.waiting is None),
-        }
-        text = "".join(
-            family(name, "gauge", meaning, [((("task", task.name),), value(task)) for task in standings])
-            for name, (meaning, value) in gauges.items()
+        total = {(task.name,): task.total for task in standings}
+        free = {(task.name,): task.free for task in standings}
+        live = {(task.name,): self._sessions.live(task.name) for task in standings}
+        return (
+            gauge("proctor_slots", "Sessions that a task can hold.", ("task",), total)
+            + gauge("proctor_slots_free", "Sessions that a task can start now.", ("task",), free)
+            + gauge("proctor_sessions_live", "Sessions under way.", ("task",), live)
+            + task_gauges(standings)
+            + self._demand.text(self._now())
+            + self._sessions.figures.text()
+            + self._process.text()
         )
-        return text + self._counts.text(_COUNTED)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -174,11 +167,11 @@ class Worker(TaskService):
     async def _watch(self) -> None:
         """End the sessions that nobody asks for, and all of them where the controller must take them for lost."""
         while True:
-            await asyncio.sleep(TICK_S)
+            await self._process.sleep(TICK_S)
             expired = self._sessions.expire()
             if expired:
                 log.warning("%d sessions ended: no client asked for them within their lease", expired)
-                self._counts.add("proctor_sessions_expired_total", expired)
+                self._sessions.figures.expired.add(amount=expired)
             if self._is_cut_off():
                 await self._cut_off()
 
@@ -229,12 +222,6 @@ class Worker(TaskService):
 
     def _is_cut_off(self) -> bool:
         return self._reporter is not None and self._reporter.contact.lost(self._now())
-
-    def _counted(self, task: str, step: Step) -> Step:
-        if isinstance(step, Finished):
-            reason: FinishReason = step.finish.reason
-            self._counts.add("proctor_finishes_total", task=task, reason=reason.value)
-        return step
 
     def _version(self) -> str:
         return f"{self._boot}-{self._changes.count}"

@@ -1,0 +1,74 @@
+"""The metrics of workers and controllers, by name."""
+
+import re
+from collections.abc import Iterable
+
+from environments.telemetry.metrics import Counter, Histogram, gauge
+from environments.types import Finish, FinishReason
+from task_server.protocol import TaskStanding
+
+_EXCEPTION = re.compile(r"([A-Z][A-Za-z]{2,59}): ")
+_WAITS = {
+    "starting": "starting",
+    "stopping": "stopping",
+    "draining": "draining",
+    "no live worker": "no_worker",
+    "no worker": "no_worker",
+    "its workers differ": "workers_differ",
+    "the task server can't be reached": "unreachable",
+}
+
+
+def kind_of(cause: str) -> str:
+    """The class of the exception that a cause begins with; `other` where there is none."""
+    found = _EXCEPTION.match(cause)
+    return found[1] if found else "other"
+
+
+def waiting_class(waiting: str) -> str:
+    """Why a task takes no sessions, in one of few words: the text itself may name hosts, paths, figures."""
+    known = (word for start, word in _WAITS.items() if waiting.startswith(start))
+    return next(known, None) or kind_of(waiting)
+
+
+def task_gauges(standings: Iterable[TaskStanding]) -> str:
+    """Which tasks take sessions and, where one doesn't, why."""
+    listed = list(standings)
+    up = {(task.name,): float(task.waiting is None) for task in listed}
+    waits = {(task.name, waiting_class(task.waiting)): 1.0 for task in listed if task.waiting is not None}
+    return gauge("proctor_task_up", "1 where sessions of the task can start.", ("task",), up) + gauge(
+        "proctor_task_waiting", "1 with the kind of reason where none can.", ("task", "reason"), waits
+    )
+
+
+class SessionFigures:
+    """What the sessions of a worker do."""
+
+    def __init__(self) -> None:
+        self.started = Counter("proctor_sessions_started_total", "Sessions begun.", "task")
+        self.turns = Counter("proctor_turns_total", "Turns answered.", "task")
+        self.expired = Counter("proctor_sessions_expired_total", "Sessions ended because no client asked for them.")
+        self._finishes = Counter("proctor_finishes_total", "Sessions that came to a finish.", "task", "reason")
+        self._faults = Counter("proctor_faults_total", "Sessions that failed by no agent's doing.", "task", "kind")
+        self._start_s = Histogram(
+            "proctor_session_start_seconds", "From a session's start to its first observation.", labels=("task",)
+        )
+        self._turn_s = Histogram(
+            "proctor_turn_seconds", "From an answer to what the environment says next.", labels=("task",)
+        )
+
+    def stepped(self, task: str, turn: int, seconds: float) -> None:
+        """The environment went on after turn `turn`, 0 being the start."""
+        (self._turn_s if turn else self._start_s).observe(seconds, task)
+
+    def finished(self, task: str, finish: Finish) -> None:
+        """A session is over, not ended by anybody."""
+        self._finishes.add(task, finish.reason.value)
+        if finish.reason.is_fault:
+            agents = finish.reason is FinishReason.AGENT_ERROR
+            self._faults.add(task, "agent" if agents else kind_of(str(finish.detail.get("cause"))))
+
+    def text(self) -> str:
+        """All of them, in the Prometheus text format."""
+        counted = (self.started, self.turns, self.expired, self._finishes, self._faults, self._start_s, self._turn_s)
+        return "".join(metric.text() for metric in counted)
