@@ -11,16 +11,27 @@ import click
 import sqlalchemy as sa
 
 from environments.definition import NAME
+from environments.chat.settings import secret_text
 from environments.yaml_file import FileError
 from eval_client.connection import StoreError, connect, runs, sqlite_url
 from eval_client.store import Store
 
+STORE = "PROCTOR_STORE"
+
+
+def _store_url(_context: click.Context, _option: click.Parameter, given: str | None) -> str | None:
+    try:
+        return given or secret_text(STORE) or None
+    except ValueError as error:
+        raise UsageProblem(str(error)) from error
+
+
 store_option = click.option(
     "--store",
-    envvar="PROCTOR_STORE",
+    callback=_store_url,
     metavar="URL",
-    help="Database server for runs (postgresql+psycopg://, mysql+pymysql://), better given as PROCTOR_STORE, since it "
-    "may hold a password. Default: SQLite in the run's folder.",
+    help="Database server for runs (postgresql+psycopg://, mysql+pymysql://), better given as PROCTOR_STORE or in the "
+    "file that PROCTOR_STORE_FILE names, since it may hold a password. Default: SQLite in the run's folder.",
 )
 output_option = click.option(
     "-o",

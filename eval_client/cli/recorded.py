@@ -1,17 +1,17 @@
 """What the commands of environments may read of runs."""
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from environments.chat.settings import secret_text
 from environments.commands import FinishedTrial
-from eval_client.cli.common import find_run, told
+from eval_client.cli.common import STORE, find_run, told
 
 
 def open_run(run: str) -> Iterator[FinishedTrial]:
     """The finished trials of a run by folder, by name in `runs`, or `latest`; in PROCTOR_STORE where that is set."""
     with told():
-        store, _ = find_run(run, os.environ.get("PROCTOR_STORE"), Path("runs"))
+        store, _ = find_run(run, secret_text(STORE), Path("runs"))
         store.manifest()
     for pair in store.standing():
         for sample, epoch, finish in store.finishes(pair.agent, pair.task):

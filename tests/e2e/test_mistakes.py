@@ -139,6 +139,15 @@ def test_a_store_that_cannot_be_reached(tmp_path: Path) -> None:
         assert "canary" not in ended.stderr
 
 
+def test_a_store_whose_url_stands_in_a_file(tmp_path: Path) -> None:
+    (tmp_path / "url").write_text(f"sqlite:///{tmp_path}/all.sqlite\n")
+    (tmp_path / "plan.yaml").write_text(LOCAL)
+    ended = proctor("run", "plan.yaml", "--limit", "1", "-q", cwd=tmp_path, PROCTOR_STORE_FILE="url")
+    assert ended.returncode == 0, ended.stderr
+    assert (tmp_path / "all.sqlite").is_file()
+    refused(tmp_path, LOCAL, "PROCTOR_STORE_FILE", PROCTOR_STORE_FILE="absent")
+
+
 def test_ls_shows_runs_beside_a_broken_one(tmp_path: Path) -> None:
     (tmp_path / "plan.yaml").write_text(LOCAL)
     assert proctor("run", "plan.yaml", "--name", "good", "--limit", "1", cwd=tmp_path).returncode == 0
