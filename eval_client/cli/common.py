@@ -10,8 +10,8 @@ from pathlib import Path
 import click
 import sqlalchemy as sa
 
-from environments.definition import NAME
 from environments.chat.settings import secret_text
+from environments.definition import NAME
 from environments.yaml_file import FileError
 from eval_client.connection import StoreError, connect, runs, sqlite_url
 from eval_client.store import Store
