@@ -49,6 +49,13 @@ class ScriptedEndpoint:
         await asyncio.gather(*self._connections, return_exceptions=True)
         await self._server.wait_closed()
 
+    def hang_up(self) -> None:
+        """End all connections, and answer well from now on. May be called from another thread."""
+        assert self._server is not None
+        self.always = False
+        for connection in list(self._connections):
+            self._server.get_loop().call_soon_threadsafe(connection.cancel)
+
     def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.create_task(self._serve(reader, writer))
         self._connections.add(task)
