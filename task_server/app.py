@@ -1,12 +1,11 @@
 """The HTTP app of a task service: routes, token, size caps, and a problem for every error."""
 
 import asyncio
-import hmac
 import logging
 import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 from urllib.parse import parse_qsl
 
 from pydantic import ValidationError
@@ -19,6 +18,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from environments.telemetry import tracing
 from environments.types import Value
+from task_server.access import OPEN_PATHS, Access
 from task_server.errors import BadRequest, Internal, NotReady, Refusal, ServerUnreachable, TooLarge, Unauthorized
 from task_server.protocol import MAX_REQUEST_BYTES
 from task_server.service import TaskService
@@ -27,12 +27,18 @@ log = logging.getLogger(__name__)
 
 BODY_S = 30.0
 """A client has this long to send its request's body."""
-OPEN_PATHS = frozenset({"/healthz", "/readyz"})
-"""Paths that need no token."""
 
 Request_ = TypeVar("Request_", bound=Value)
 Service_contra = TypeVar("Service_contra", bound=TaskService, contravariant=True)
-Path = Mapping[str, str]
+
+
+class Asked(NamedTuple):
+    """What a request says besides its fields."""
+
+    path: Mapping[str, str]
+    """The parameters in its path."""
+    peer: str | None
+    """The address it came from."""
 
 
 class Nothing(Value):
@@ -49,7 +55,7 @@ class Operation(Generic[Service_contra, Request_]):
     request: type[Request_]
     """Of the JSON body for a POST, else of the query."""
     reply: type[Value] | type[str] | None
-    handle: Callable[[Service_contra, Path, Request_], Awaitable[Value | str | None]]
+    handle: Callable[[Service_contra, Asked, Request_], Awaitable[Value | str | None]]
     refusals: tuple[type[Refusal], ...] = ()
     max_bytes: int = MAX_REQUEST_BYTES
 
@@ -62,7 +68,7 @@ class Operation(Generic[Service_contra, Request_]):
 def build_app(
     service: Service_contra,
     operations: Sequence[Operation[Service_contra, Any]],
-    token: str | None,
+    access: Access,
     document: Mapping[str, object],
 ) -> ASGIApp:
     """The app that serves the operations, and their OpenAPI document at /openapi.json."""
@@ -73,7 +79,7 @@ def build_app(
     routes.append(Route("/openapi.json", openapi, methods=["GET"]))
     app = Starlette(routes=routes, exception_handlers={HTTPException: _no_route})
     app.router.redirect_slashes = False
-    return app if token is None else _Guard(app, token)
+    return _Guard(app, access) if access.closed else app
 
 
 class _Endpoint(Generic[Service_contra, Request_]):
@@ -91,7 +97,8 @@ class _Endpoint(Generic[Service_contra, Request_]):
     async def _respond(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
             request = await self._request(scope, receive)
-            reply = await self._operation.handle(self._service, scope["path_params"], request)
+            asked = Asked(scope["path_params"], scope["client"][0] if scope["client"] else None)
+            reply = await self._operation.handle(self._service, asked, request)
         except Refusal as refusal:
             await _refuse(send, refusal)
         except ServerUnreachable as error:
@@ -113,21 +120,23 @@ class _Endpoint(Generic[Service_contra, Request_]):
 
 
 class _Guard:
-    """Lets requests through that carry the token."""
+    """Lets requests through that carry a token for what they ask."""
 
-    def __init__(self, app: ASGIApp, token: str) -> None:
+    def __init__(self, app: ASGIApp, access: Access) -> None:
         self._app = app
-        self._expected = b"Bearer " + token.encode()
+        self._access = access
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["path"] in OPEN_PATHS or self._admits(scope):
+        if scope["type"] != "http" or self._admits(scope):
             await self._app(scope, receive, send)
+        elif self._access.pending:
+            await _refuse(send, NotReady("the controller has not taken this worker yet", retry_after_s=0.5))
         else:
-            await _refuse(send, Unauthorized("send `Authorization: Bearer <token>`"))
+            await _refuse(send, Unauthorized("send `Authorization: Bearer <token>` with a token for this route"))
 
     def _admits(self, scope: Scope) -> bool:
-        given = next((value for name, value in scope["headers"] if name == b"authorization"), b"")
-        return hmac.compare_digest(given, self._expected)
+        shown = next((value for name, value in scope["headers"] if name == b"authorization"), b"")
+        return self._access.admits(scope["method"], scope["path"], shown)
 
 
 async def _body(receive: Receive, max_bytes: int) -> bytes:

@@ -5,8 +5,9 @@ from typing import TypeVar
 import httpx
 from pydantic import BaseModel, ValidationError
 
-from environments.http import HttpFailure, Reply, ReplyTooLarge, Unreachable, bounded_request
+from environments.http import HttpFailure, Reply, ReplyTooLarge, Unreachable, Untrusted, bounded_request
 from environments.telemetry import tracing
+from task_server.access import token_for
 from task_server.errors import BadReply, ServerUnreachable, TaskServerError, refusal_of
 from task_server.protocol import Problem
 
@@ -16,13 +17,16 @@ Answer = TypeVar("Answer", bound=BaseModel)
 
 
 class Caller:
-    """Calls task servers over one shared client, with one token."""
+    """Calls task servers over one shared client: the server at `home` with the token itself, each other with its own.
 
-    def __init__(self, http: httpx.AsyncClient, token: str | None) -> None:
+    No other server is shown the token, only what `token_for` makes of it for its URL.
+    """
+
+    def __init__(self, http: httpx.AsyncClient, token: str | None, home: str = "") -> None:
         self._http = http
-        self._headers = {"Content-Type": "application/json"}
-        if token is not None:
-            self._headers["Authorization"] = f"Bearer {token}"
+        self._token = token
+        self._home = f"{home.rstrip('/')}/" if home else ""
+        self._authorizations: dict[str, str] = {}
 
     async def call(
         self, method: str, url: str, answer: type[Answer], request: BaseModel | None = None, *, deadline_s: float
@@ -46,17 +50,34 @@ class Caller:
                 method,
                 url,
                 content=content,
-                headers={**self._headers, **tracing.headers()},
+                headers={**self._headers(url), **tracing.headers()},
                 deadline_s=deadline_s,
                 max_bytes=MAX_REPLY_BYTES,
             )
         except ReplyTooLarge as error:
             raise BadReply(str(error)) from error
+        except Untrusted as error:
+            raise BadReply(f"{error}; name its authority (tls.ca in a plan, --tls-ca of a server)") from error
         except HttpFailure as error:
             raise ServerUnreachable(str(error), never_sent=isinstance(error, Unreachable)) from error
         if reply.status >= 300:
             raise _refusal(f"{method} {url}", reply)
         return reply
+
+    def _headers(self, url: str) -> dict[str, str]:
+        headers = {"Content-Type": "application/json"}
+        if self._token is not None:
+            headers["Authorization"] = self._authorization(self._token, url)
+        return headers
+
+    def _authorization(self, token: str, url: str) -> str:
+        if self._home and url.startswith(self._home):
+            return f"Bearer {token}"
+        scheme, _, rest = url.partition("://")
+        origin = f"{scheme}://{rest.partition('/')[0]}"
+        if origin not in self._authorizations:
+            self._authorizations[origin] = f"Bearer {token_for(token, origin)}"
+        return self._authorizations[origin]
 
 
 def _refusal(call: str, reply: Reply) -> TaskServerError:

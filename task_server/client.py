@@ -75,7 +75,7 @@ class TaskClient:
         relayed: bool = False,
     ) -> None:
         self._url = url.rstrip("/")
-        self._caller = Caller(http, token)
+        self._caller = Caller(http, token, home=self._url)
         self._prober = Caller(http, None)
         self._patience_s = patience_s
         self._step_s = step_s

@@ -7,27 +7,25 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import TypeVar
-from urllib.parse import urlsplit
 
 from starlette.types import ASGIApp
 
-from environments.listening import is_loopback
 from environments.telemetry.metrics import Counter, gauge
 from environments.telemetry.process import ProcessFigures
 from environments.types import Summary
+from task_server.access import Access, token_for
+from task_server.addresses import Admit, loopback_only
 from task_server.app import build_app
 from task_server.calls import Caller
 from task_server.changes import Changes
 from task_server.demand import Demand
 from task_server.errors import (
-    BadRequest,
     InWork,
     NoCapacity,
     NotReady,
     Refusal,
     ServerUnreachable,
     TurnConflict,
-    Unauthorized,
     UnknownSession,
     WorkerLost,
 )
@@ -70,21 +68,25 @@ Answer = TypeVar("Answer")
 
 
 class Controller(PlacementService):
-    """The service of a controller. `trusted` says that whoever may report as a worker has shown a token."""
+    """The service of a controller. `admit` says where workers may be; `token` is what its clients show."""
 
     def __init__(
         self,
         url: str,
         caller: Caller,
         *,
-        trusted: bool = False,
+        admit: Admit = loopback_only,
+        token: str | None = None,
+        access: Access | None = None,
         lease_s: float = WORKER_LEASE_S,
         settle_s: float = SETTLE_S,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         self._url = url
         self._caller = caller
-        self._trusted = trusted
+        self._admit = admit
+        self._token = token
+        self._access = access or Access()
         self._lease_s = lease_s
         self._now = now
         self._settled_at = now() + settle_s
@@ -101,17 +103,18 @@ class Controller(PlacementService):
         )
         self._lost = Counter("proctor_workers_lost_total", "Workers that fell silent or refused connections.")
 
-    def app(self, token: str | None = None) -> ASGIApp:
+    def app(self) -> ASGIApp:
         """The HTTP app of this controller."""
-        openapi = document("Proctor controller", CONTROLLER_OPERATIONS, token is not None)
-        return build_app(self, CONTROLLER_OPERATIONS, token, openapi)
+        openapi = document("Proctor controller", CONTROLLER_OPERATIONS, self._access.closed)
+        return build_app(self, CONTROLLER_OPERATIONS, self._access, openapi)
 
-    async def heartbeat(self, beat: Heartbeat) -> HeartbeatTaken:
-        self._check_address(beat.url)
+    async def heartbeat(self, beat: Heartbeat, peer: str | None) -> HeartbeatTaken:
+        sure = await self._admit(beat.url, peer)
         if not self._placement.heartbeat(beat, self._now()):
             raise TurnConflict(f"another process has taken the name {beat.worker!r}; give each worker its own")
         self._publish()
-        return HeartbeatTaken(lease_s=self._lease_s)
+        granted = self._token is not None and sure
+        return HeartbeatTaken(lease_s=self._lease_s, access=token_for(self._token or "", beat.url) if granted else None)
 
     async def workers(self) -> WorkerList:
         return WorkerList.of(self._placement.workers())
@@ -278,15 +281,6 @@ class Controller(PlacementService):
         left_s = self._settled_at - self._now()
         if left_s > 0:
             raise NotReady("just started, waiting for the workers to report", retry_after_s=left_s)
-
-    def _check_address(self, url: str) -> None:
-        """A worker's address is where sessions are sent: without a token anybody could name one."""
-        try:
-            local = is_loopback(urlsplit(url).hostname)
-        except ValueError as error:
-            raise BadRequest(f"url: {error}") from error
-        if not (self._trusted or local):
-            raise Unauthorized("url: a controller without a token takes workers at loopback addresses only")
 
     def _forget(self, seat: Seat) -> None:
         log.warning("worker %s is lost: nobody listens at %s", seat.worker, seat.url)

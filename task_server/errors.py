@@ -57,9 +57,15 @@ class BadRequest(Refusal):
 
 
 class Unauthorized(Refusal):
-    """The token is missing or wrong."""
+    """The token is missing, wrong, or for another route."""
 
     type, status, title = "unauthorized", 401, "A valid bearer token is needed"
+
+
+class Forbidden(Refusal):
+    """The token is right, but what is asked for is not allowed from there."""
+
+    type, status, title = "forbidden", 403, "This is not allowed from there"
 
 
 class TooLarge(Refusal):
@@ -129,6 +135,7 @@ class Internal(Refusal):
 _REFUSALS: tuple[type[Refusal], ...] = (
     BadRequest,
     Unauthorized,
+    Forbidden,
     TooLarge,
     UnknownTask,
     UnknownSample,

@@ -4,14 +4,14 @@ import re
 from typing import Any
 
 from environments.types import Summary
-from task_server.app import Nothing, Operation, Path
+from task_server.app import Asked, Nothing, Operation
 from task_server.errors import (
     BadRequest,
+    Forbidden,
     InWork,
     NoCapacity,
     NotReady,
     TurnConflict,
-    Unauthorized,
     UnknownSample,
     UnknownSession,
     UnknownTask,
@@ -39,58 +39,58 @@ from task_server.service import PlacementService, TaskService
 _SESSION = re.compile(r"[0-9a-f]{32}")
 
 
-def _session(path: Path) -> str:
-    if not _SESSION.fullmatch(path["session"]):
+def _session(asked: Asked) -> str:
+    if not _SESSION.fullmatch(asked.path["session"]):
         raise BadRequest("a session's id is 32 lower-case hex digits")
-    return path["session"]
+    return asked.path["session"]
 
 
-async def _tasks(service: TaskService, path: Path, query: TasksQuery) -> TaskList:
+async def _tasks(service: TaskService, asked: Asked, query: TasksQuery) -> TaskList:
     return await service.tasks(query)
 
 
-async def _samples(service: TaskService, path: Path, query: Nothing) -> SampleList:
-    return await service.samples(path["task"])
+async def _samples(service: TaskService, asked: Asked, query: Nothing) -> SampleList:
+    return await service.samples(asked.path["task"])
 
 
-async def _start(service: TaskService, path: Path, request: StartSession) -> Started:
+async def _start(service: TaskService, asked: Asked, request: StartSession) -> Started:
     return await service.start(request)
 
 
-async def _turn(service: TaskService, path: Path, request: TurnRequest) -> Turned:
-    return await service.turn(_session(path), request)
+async def _turn(service: TaskService, asked: Asked, request: TurnRequest) -> Turned:
+    return await service.turn(_session(asked), request)
 
 
-async def _end(service: TaskService, path: Path, query: Nothing) -> None:
-    await service.end(_session(path))
+async def _end(service: TaskService, asked: Asked, query: Nothing) -> None:
+    await service.end(_session(asked))
 
 
-async def _renew(service: TaskService, path: Path, request: RenewLeases) -> LeasesRenewed:
+async def _renew(service: TaskService, asked: Asked, request: RenewLeases) -> LeasesRenewed:
     return await service.renew(request)
 
 
-async def _summarize(service: TaskService, path: Path, request: SummarizeRequest) -> Summary:
-    return await service.summarize(path["task"], request)
+async def _summarize(service: TaskService, asked: Asked, request: SummarizeRequest) -> Summary:
+    return await service.summarize(asked.path["task"], request)
 
 
-async def _healthz(service: TaskService, path: Path, query: Nothing) -> Alive:
+async def _healthz(service: TaskService, asked: Asked, query: Nothing) -> Alive:
     return service.alive()
 
 
-async def _readyz(service: TaskService, path: Path, query: Nothing) -> Alive:
+async def _readyz(service: TaskService, asked: Asked, query: Nothing) -> Alive:
     service.check_ready()
     return service.alive()
 
 
-async def _metrics(service: TaskService, path: Path, query: Nothing) -> str:
+async def _metrics(service: TaskService, asked: Asked, query: Nothing) -> str:
     return service.metrics()
 
 
-async def _heartbeat(service: PlacementService, path: Path, request: Heartbeat) -> HeartbeatTaken:
-    return await service.heartbeat(request)
+async def _heartbeat(service: PlacementService, asked: Asked, request: Heartbeat) -> HeartbeatTaken:
+    return await service.heartbeat(request, asked.peer)
 
 
-async def _workers(service: PlacementService, path: Path, query: Nothing) -> WorkerList:
+async def _workers(service: PlacementService, asked: Asked, query: Nothing) -> WorkerList:
     return await service.workers()
 
 
@@ -163,7 +163,7 @@ CONTROLLER_OPERATIONS: tuple[Operation[PlacementService, Any], ...] = (
         Heartbeat,
         HeartbeatTaken,
         _heartbeat,
-        (TurnConflict, Unauthorized),
+        (TurnConflict, Forbidden),
     ),
     Operation("GET", "/workers", "The live workers, where they are and their versions", Nothing, WorkerList, _workers),
 )

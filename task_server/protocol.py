@@ -219,6 +219,8 @@ class HeartbeatTaken(Value):
 
     lease_s: float
     """A worker silent for this long is taken for lost; it ends its sessions after 0.7 of it without an answer."""
+    access: str | None = None
+    """The token that clients will show at the worker's URL, told where it is sure that the worker is there."""
 
 
 class Alive(Value):
@@ -234,6 +236,7 @@ class Alive(Value):
 ProblemType = Literal[
     "bad_request",
     "unauthorized",
+    "forbidden",
     "unknown_task",
     "unknown_sample",
     "unknown_session",

@@ -43,10 +43,12 @@ class Reporter:
         *,
         compose: Callable[[], Heartbeat],
         on_lost: Callable[[], Awaitable[None]],
+        on_granted: Callable[[str], None],
         now: Callable[[], float],
     ) -> None:
         self.contact = Contact()
         self._on_lost = on_lost
+        self._on_granted = on_granted
         self._url = f"{controller.rstrip('/')}/workers"
         self._caller = caller
         self._compose = compose
@@ -78,3 +80,5 @@ class Reporter:
         sent_at = self._now()
         taken = await self._caller.call("POST", self._url, HeartbeatTaken, self._compose(), deadline_s=HEARTBEAT_S)
         self.contact = self.contact.acknowledged(sent_at, taken.lease_s)
+        if taken.access is not None:
+            self._on_granted(taken.access)

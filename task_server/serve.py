@@ -4,18 +4,23 @@ import asyncio
 import re
 import socket
 from collections.abc import Callable
+from ipaddress import IPv4Network, IPv6Network
 from types import FrameType
+from typing import Annotated, Self
 
 import uvicorn
-from pydantic import Field, SecretStr, field_validator
+from pydantic import AfterValidator, Field, SecretStr, model_validator
 from starlette.types import ASGIApp
 
 from environments import loop
 from environments.definition import NAME, TaskDefinition
 from environments.http import http_client
 from environments.listening import ConfigError, is_loopback, listen, url_of, uvicorn_config, when_stdin_ends
+from environments.tls import ServerTls
 from environments.types import Value
+from task_server.access import Access, worker_access
 from task_server.address import reached_by
+from task_server.addresses import WorkerAddresses, loopback_only
 from task_server.calls import Caller
 from task_server.controller import Controller
 from task_server.protocol import SETTLE_S, WORKER_LEASE_S
@@ -29,26 +34,33 @@ LAST_REPLIES_S = 5
 OnReady = Callable[[str], None]
 
 
+def _fits_a_header(token: SecretStr) -> SecretStr:
+    if not re.fullmatch(r"[!-~]+", token.get_secret_value()):
+        raise ValueError("must be printable ASCII without spaces, and not empty")
+    return token
+
+
+Token = Annotated[SecretStr, AfterValidator(_fits_a_header)]
+
+
 class ServeConfig(Value):
     """What workers and controllers have in common."""
 
     host: str = "127.0.0.1"
     port: int = Field(default=0, ge=0, le=65535)
     """0 chooses a free one."""
-    token: SecretStr | None = None
-    """Asked of every request, and sent to the controller and the workers; printable ASCII without spaces."""
+    token: Token | None = None
+    """What clients show; the controller and the clients show a worker what `token_for` makes of it."""
+    worker_token: Token | None = None
+    """What workers show the controller, for heartbeats alone; the clients' token if absent."""
+    metrics_token: Token | None = None
+    """Opens GET /metrics alone."""
+    tls: ServerTls = ServerTls()
     advertise: str = ""
     """Base URL under which others reach this process. If empty, the address it listens at; where that is all of them,
     a worker takes the one on the way to its controller, and others the machine's name."""
     stop_with_stdin: bool = False
     """End at once when standard input closes: whoever started this process is gone."""
-
-    @field_validator("token")
-    @classmethod
-    def _fits_a_header(cls, token: SecretStr | None) -> SecretStr | None:
-        if token is not None and not re.fullmatch(r"[!-~]+", token.get_secret_value()):
-            raise ValueError("must be printable ASCII without spaces, and not empty")
-        return token
 
 
 class WorkerConfig(ServeConfig):
@@ -62,6 +74,18 @@ class WorkerConfig(ServeConfig):
     grace_s: float = Field(default=30.0, ge=0)
     """After SIGTERM live sessions may go on for this long."""
 
+    @model_validator(mode="after")
+    def _can_be_told_its_token(self) -> Self:
+        if self.worker_token is not None and self.token is None and not self.controller:
+            raise ValueError("worker_token: only a controller asks for it; give a lone worker `token`")
+        return self
+
+    def access(self, url: str) -> Access:
+        """Who may do what at this worker; without the clients' token the controller says what opens it."""
+        access = worker_access(url, _text(self.token), _text(self.metrics_token))
+        access.pending = self.token is None and self.worker_token is not None
+        return access
+
 
 class ControllerConfig(ServeConfig):
     """A controller process."""
@@ -70,6 +94,19 @@ class ControllerConfig(ServeConfig):
     """A worker silent for this long is taken for lost."""
     settle_s: float = Field(default=SETTLE_S, ge=0)
     """After the start, sessions are refused for this long, so that every worker has reported."""
+    allow_workers: tuple[IPv4Network | IPv6Network, ...] = ()
+    """Where workers may be besides the address that they speak from."""
+
+    @model_validator(mode="after")
+    def _clients_have_a_token(self) -> Self:
+        if self.token is None and (self.worker_token is not None or self.metrics_token is not None):
+            raise ValueError("token: clients need one too where workers or metrics have their own")
+        return self
+
+    def access(self) -> Access:
+        """Who may do what at this controller."""
+        clients = [self.token.get_secret_value()] if self.token is not None else []
+        return Access(clients, workers=_text(self.worker_token), metrics=_text(self.metrics_token))
 
 
 def serve_worker(config: WorkerConfig, on_ready: OnReady = lambda url: None) -> None:
@@ -80,20 +117,19 @@ def serve_worker(config: WorkerConfig, on_ready: OnReady = lambda url: None) -> 
     listener = _listen(config)
     url = _base_url(config, listener)
     name = config.name or f"{socket.gethostname()}-{listener.getsockname()[1]}"
-    token = _token(config)
 
     async def run() -> None:
-        async with http_client() as http:
-            caller = Caller(http, token) if config.controller else None
-            worker = Worker(name, url, config.tasks, controller=config.controller, caller=caller)
-            await _serve(
-                worker,
-                worker.app(token),
-                listener,
-                grace_s=config.grace_s,
-                stop_with_stdin=config.stop_with_stdin,
-                on_ready=lambda: on_ready(url),
+        async with http_client(tls=config.tls) as http:
+            caller = Caller(http, _text(config.worker_token or config.token), home=config.controller)
+            worker = Worker(
+                name,
+                url,
+                config.tasks,
+                controller=config.controller,
+                caller=caller if config.controller else None,
+                access=config.access(url),
             )
+            await _serve(worker, worker.app(), listener, config, lambda: on_ready(url), grace_s=config.grace_s)
 
     with listener:
         loop.run(run())
@@ -106,25 +142,21 @@ def serve_controller(config: ControllerConfig, on_ready: OnReady = lambda url: N
     """
     listener = _listen(config)
     url = _base_url(config, listener)
-    token = _token(config)
+    token = _text(config.token)
 
     async def run() -> None:
-        async with http_client() as http:
+        addresses = WorkerAddresses(config.allow_workers)
+        async with http_client(tls=config.tls, resolver=addresses) as http:
             controller = Controller(
                 url,
                 Caller(http, token),
-                trusted=token is not None,
+                admit=addresses.admit if token is not None else loopback_only,
+                token=token,
+                access=config.access(),
                 lease_s=config.lease_s,
                 settle_s=config.settle_s,
             )
-            await _serve(
-                controller,
-                controller.app(token),
-                listener,
-                grace_s=0.0,
-                stop_with_stdin=config.stop_with_stdin,
-                on_ready=lambda: on_ready(url),
-            )
+            await _serve(controller, controller.app(), listener, config, lambda: on_ready(url))
 
     with listener:
         loop.run(run())
@@ -153,10 +185,10 @@ async def _serve(
     service: TaskService,
     app: ASGIApp,
     listener: socket.socket,
-    *,
-    grace_s: float,
-    stop_with_stdin: bool,
+    config: ServeConfig,
     on_ready: Callable[[], None],
+    *,
+    grace_s: float = 0.0,
 ) -> None:
     leaving: set[asyncio.Task[None]] = set()
 
@@ -167,8 +199,9 @@ async def _serve(
     def leave(at_once: bool) -> None:
         leaving.add(asyncio.create_task(drained(0.0 if at_once else grace_s)))
 
-    server = _Server(uvicorn_config(app, keep_alive_s=KEEP_ALIVE_S, last_replies_s=LAST_REPLIES_S), leave, on_ready)
-    if stop_with_stdin:
+    settings = uvicorn_config(app, keep_alive_s=KEEP_ALIVE_S, last_replies_s=LAST_REPLIES_S, tls=config.tls)
+    server = _Server(settings, leave, on_ready)
+    if config.stop_with_stdin:
         running = asyncio.get_running_loop()
         when_stdin_ends(lambda: running.call_soon_threadsafe(leave, True))
     with server.capture_signals():
@@ -177,7 +210,7 @@ async def _serve(
 
 
 def _listen(config: ServeConfig) -> socket.socket:
-    if config.token is None and not is_loopback(config.host):
+    if config.token is None and config.worker_token is None and not is_loopback(config.host):
         raise ConfigError(f"host: {config.host} is open to other machines; set a token, or listen at 127.0.0.1")
     return listen(config.host, config.port)
 
@@ -186,8 +219,8 @@ def _base_url(config: ServeConfig, listener: socket.socket) -> str:
     if config.advertise:
         return config.advertise.rstrip("/")
     controller = config.controller if isinstance(config, WorkerConfig) else ""
-    return url_of(reached_by(config.host, controller), listener)
+    return url_of(reached_by(config.host, controller), listener, config.tls.scheme)
 
 
-def _token(config: ServeConfig) -> str | None:
-    return config.token.get_secret_value() if config.token is not None else None
+def _text(token: SecretStr | None) -> str | None:
+    return token.get_secret_value() if token is not None else None

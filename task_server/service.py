@@ -78,8 +78,8 @@ class PlacementService(TaskService):
     """A service that workers report to."""
 
     @abstractmethod
-    async def heartbeat(self, beat: Heartbeat) -> HeartbeatTaken:
-        """Take what a worker says of itself."""
+    async def heartbeat(self, beat: Heartbeat, peer: str | None) -> HeartbeatTaken:
+        """Take what a worker says of itself; `peer` is the address it speaks from."""
 
     @abstractmethod
     async def workers(self) -> WorkerList:

@@ -14,6 +14,7 @@ from environments.summary import summarize
 from environments.telemetry.metrics import gauge
 from environments.telemetry.process import ProcessFigures
 from environments.types import Summary
+from task_server.access import Access
 from task_server.app import build_app
 from task_server.calls import Caller
 from task_server.changes import Changes
@@ -59,16 +60,26 @@ class Worker(TaskService):
         *,
         controller: str = "",
         caller: Caller | None = None,
+        access: Access | None = None,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         self.name = name
         self.url = url
+        self._access = access or Access()
         self._now = now
         self._changes = Changes()
         self._tasks = {task.name: HostedTask(task, self._changes.notify) for task in tasks}
         self._sessions = Sessions(now, self._changes.notify)
         self._reporter = (
-            Reporter(controller, caller, self._changes, compose=self._heartbeat, on_lost=self._cut_off, now=now)
+            Reporter(
+                controller,
+                caller,
+                self._changes,
+                compose=self._heartbeat,
+                on_lost=self._cut_off,
+                on_granted=self._access.grant,
+                now=now,
+            )
             if caller
             else None
         )
@@ -78,9 +89,9 @@ class Worker(TaskService):
         self._demand = Demand()
         self._process = ProcessFigures("worker", now)
 
-    def app(self, token: str | None = None) -> ASGIApp:
+    def app(self) -> ASGIApp:
         """The HTTP app of this worker."""
-        return build_app(self, OPERATIONS, token, document("Proctor worker", OPERATIONS, token is not None))
+        return build_app(self, OPERATIONS, self._access, document("Proctor worker", OPERATIONS, self._access.closed))
 
     async def tasks(self, query: TasksQuery) -> TaskList:
         self._demand.said(query, self._now())

@@ -81,6 +81,11 @@ def count(conversation: str, transcript: Sequence[Message]) -> Action:
     return Action(content=str(int(transcript[-1].content) + 1))
 
 
+async def anywhere(url: str, peer: str | None) -> bool:
+    """Admits every worker: these servers' hosts are names in a table."""
+    return True
+
+
 def install() -> None:
     """Make every environment's name mean Counting, in this process."""
     registry.load = lambda name: Counting

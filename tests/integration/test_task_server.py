@@ -15,6 +15,7 @@ from environments.base import Agent, PolicyAgent
 from environments.definition import TaskDefinition
 from environments.types import Action, Finish, FinishReason, Message, Observation
 from task_server import sessions as sessions_module
+from task_server.access import Access, worker_access
 from task_server.calls import Caller
 from task_server.client import TaskClient
 from task_server.controller import Controller
@@ -45,7 +46,7 @@ from task_server.protocol import (
 )
 from task_server.remote import RemoteSession
 from task_server.worker import Worker
-from tests.task_server_world import Counting, count
+from tests.task_server_world import Counting, anywhere, count
 
 ONE, TWO, THREE = "1" * 32, "2" * 32, "3" * 32
 
@@ -89,9 +90,10 @@ async def worker(
 ) -> AsyncIterator[Worker]:
     """A running worker whose task "count" can take sessions."""
     task = TaskDefinition(name="count", environment="counting", capacity=capacity, parameters=dict(parameters))
-    caller = Caller(network.http, token) if controller else None
-    worker = Worker(name, f"http://{name}", [task], controller="http://c", caller=caller)
-    network.hosts[name] = worker.app(token)
+    caller = Caller(network.http, token, home="http://c") if controller else None
+    access = worker_access(f"http://{name}", token)
+    worker = Worker(name, f"http://{name}", [task], controller="http://c", caller=caller, access=access)
+    network.hosts[name] = worker.app()
     async with worker.running():
         await settled(network.client(name, token, patience_s=5.0))
         yield worker
@@ -100,8 +102,15 @@ async def worker(
 
 @contextlib.asynccontextmanager
 async def controller(network: Network, settle_s: float = 0.0, token: str | None = None) -> AsyncIterator[Controller]:
-    controller = Controller("http://c", Caller(network.http, token), trusted=True, settle_s=settle_s)
-    network.hosts["c"] = controller.app(token)
+    controller = Controller(
+        "http://c",
+        Caller(network.http, token),
+        admit=anywhere,
+        token=token,
+        access=Access([token] if token else []),
+        settle_s=settle_s,
+    )
+    network.hosts["c"] = controller.app()
     async with controller.running():
         yield controller
 
@@ -300,7 +309,7 @@ async def test_a_full_worker_that_looked_free_is_passed_over(network: Network) -
         for name in ("w1", "w2"):
             standing = (await network.client(name).tasks()).tasks
             beat = Heartbeat(worker=name, boot="b", url=f"http://{name}", sequence=1, tasks=standing, sessions=())
-            await placing.heartbeat(beat)
+            await placing.heartbeat(beat, "127.0.0.1")
         await network.client("w1").start(ONE, "count", "plain")
         client = network.client("c")
         assert (await client.start(TWO, "count", "plain")).worker == "w2"
@@ -349,8 +358,8 @@ async def test_a_controller_lists_its_workers_with_their_versions(network: Netwo
     [
         ("http://127.0.0.1:1", 200),
         ("http://[::1]:1/base", 200),
-        ("http://192.0.2.1:80", 401),
-        ("http://worker", 401),
+        ("http://192.0.2.1:80", 403),
+        ("http://worker", 403),
         ("http://[:::]", 400),
         ("ftp://127.0.0.1", 400),
         ("http://user@127.0.0.1", 400),

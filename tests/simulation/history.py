@@ -16,16 +16,17 @@ import httpx
 
 from environments import registry
 from environments.chat import ChatModel
-from eval_client import begin, endpoints, execute, journal, scene, store
+from eval_client import begin, endpoints, execute, journal, lock, scene, store
 from eval_client.begin import Refused, trials_of
 from eval_client.connection import StoreError
 from eval_client.execute import Order
-from eval_client.journal import Fenced
 from eval_client.local import LocalServers
 from eval_client.plan import trial_seed
 from eval_client.progress import Ended
 from eval_client.scene import Scene
+from eval_client.shards import Fenced
 from eval_client.store import Store
+from task_server.access import OPEN
 from task_server.app import build_app
 from task_server.calls import Caller
 from task_server.controller import Controller
@@ -40,6 +41,7 @@ from tests.simulation.ledger import Key, Ledger
 from tests.simulation.loop import NOBODY, NothingLeft, Process, State, VirtualLoop, current
 from tests.simulation.network import CALM, Client, Network, serving
 from tests.simulation.setting import KINDS, Fault, Setting, draw
+from tests.task_server_world import anywhere
 
 SETTLE_S = WORKER_LEASE_S + 2.0
 """So long after the last fault, and the last late message, everybody has found everybody again."""
@@ -169,9 +171,9 @@ class History:
             self._after(0.5, self._start_server, process.name)
 
     async def _control(self, process: Process) -> None:
-        controller = Controller("http://controller", Caller(self._client(), None), trusted=True, now=time.monotonic)
+        controller = Controller("http://controller", Caller(self._client(), None), admit=anywhere, now=time.monotonic)
         async with controller.running():
-            self.network.listen(process.name, process, serving(build_app(controller, CONTROLLER_OPERATIONS, None, {})))
+            self.network.listen(process.name, process, serving(build_app(controller, CONTROLLER_OPERATIONS, OPEN, {})))
             await asyncio.Event().wait()
 
     async def _work(self, process: Process) -> None:
@@ -184,7 +186,7 @@ class History:
         terminated = asyncio.Event()
         self._workers[process] = worker, terminated
         async with worker.running():
-            self.network.listen(process.name, process, serving(build_app(worker, OPERATIONS, None, {})))
+            self.network.listen(process.name, process, serving(build_app(worker, OPERATIONS, OPEN, {})))
             await terminated.wait()
             await worker.drain(5.0)
             await asyncio.sleep(1.0)
@@ -435,7 +437,7 @@ def _patched(history: History) -> Iterator[None]:
         (registry, "load", lambda name: Chain),
         (execute, "http_client", http_client),
         (execute, "local_servers", no_servers),
-        (execute, "sole_client", lambda store: contextlib.nullcontext()),
+        (lock, "sole_client", lambda store: contextlib.nullcontext()),
         (begin, "version", lambda name: "simulated"),
         (scene, "Journal", partial(DiskJournal, history.disk)),
         (endpoints, "ChatModel", model),
