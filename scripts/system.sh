@@ -2,6 +2,7 @@
 
 SUITE=bookworm
 IMAGE=proctor-os:latest
+BASE_IMAGE=proctor-base:bookworm
 IMAGE_PACKAGES=procps,tree,git,python3-minimal,bc,file,gcc,libc6-dev,iproute2,net-tools,cron
 PATH=$PATH:/usr/sbin:/sbin
 engine_folder= engine_pid= rootfs_tree=
@@ -19,6 +20,9 @@ install_packages() {
     command -v virtuoso-t >/dev/null || missing+=(virtuoso-opensource-7-bin)
     command -v debootstrap >/dev/null || missing+=(debootstrap)
     command -v dockerd >/dev/null || missing+=(docker.io)
+    command -v docker-compose >/dev/null || missing+=(docker-compose)
+    command -v runsc >/dev/null || missing+=(runsc)
+    command -v ip >/dev/null || missing+=(iproute2)
     ((${#missing[@]})) || return 0
     say "apt-get install ${missing[*]}"
     (
@@ -54,6 +58,14 @@ ensure_docker() {
     [[ -z $(docker_trouble) ]] && return
     say "importing the image $IMAGE"
     import_image || say "the image can't be imported; going on without"
+}
+
+# The base of Proctor's own images, in whichever engine the tests use.
+ensure_base_image() {
+    engine_answers || return 0
+    [[ -z $("$VENV/bin/python" -c 'from tests.support import missing; print(missing("images") or "")' 2>&1) ]] && return
+    say "debootstrap of the base image of Proctor's own images (about a minute)"
+    docker/base.sh "$BASE_IMAGE" || say "no base image for Proctor's own; going on without"
 }
 
 import_image() {

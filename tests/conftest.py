@@ -11,7 +11,8 @@ _missing = functools.cache(support.missing)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    for part in ("docker", "faketime", "mariadb", "postgresql", "ray", "shared", "textworld", "virtuoso"):
+    parts = ("compose", "docker", "faketime", "images", "mariadb", "postgresql", "ray", "runsc", "shared", "textworld")
+    for part in (*parts, "swarm", "virtuoso"):
         if item.get_closest_marker(part) is None:
             continue
         reason = _missing(part)

@@ -2,6 +2,7 @@
 
 import gc
 import os
+import subprocess
 import warnings
 from importlib.util import find_spec
 from pathlib import Path
@@ -11,6 +12,8 @@ from tests.database_servers import program
 SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 """The public data beside the checkout; tests marked `shared` run only where it is."""
 
+BASE_IMAGE = "proctor-base:bookworm"
+"""What the tests build Proctor's own images on: docker/base.sh makes it."""
 ROOT = Path(__file__).resolve().parents[1]
 FAKETIME = sorted(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"))
 """The library that gives one process a wall clock of its own."""
@@ -20,11 +23,15 @@ def missing(part: str) -> str | None:
     """Why tests marked with a part can't run here, or None where they can."""
     return {
         "docker": _docker,
+        "compose": _compose,
         "faketime": _faketime,
+        "images": _images,
         "mariadb": _mariadb,
         "postgresql": _postgresql,
         "ray": _ray,
+        "runsc": _runsc,
         "shared": _shared,
+        "swarm": _swarm,
         "textworld": _textworld,
         "virtuoso": _virtuoso,
     }[part]()
@@ -51,6 +58,32 @@ def _docker_trouble() -> str | None:
     return None
 
 
+def _images() -> str | None:
+    try:
+        import docker
+
+        client = docker.from_env()
+        client.ping()
+        client.images.get(BASE_IMAGE)
+        client.close()
+    except Exception as error:
+        gc.collect()
+        return f"no Docker engine with the image {BASE_IMAGE}: {error}; `make test` as root sets both up"
+    return None
+
+
+def _compose() -> str | None:
+    if program("docker-compose"):
+        return None
+    return "no docker-compose; install it, or run `make test` as root, which does"
+
+
+def _runsc() -> str | None:
+    if program("runsc"):
+        return None
+    return "no runsc; install it, or run `make test` as root, which does"
+
+
 def _mariadb() -> str | None:
     if program("mariadbd"):
         return None
@@ -73,6 +106,16 @@ def _virtuoso() -> str | None:
     if program("virtuoso-t") and program("isql-vt"):
         return None
     return "no Virtuoso; install virtuoso-opensource-7-bin, or run `make test` as root, which does"
+
+
+def _swarm() -> str | None:
+    programs = [name for name in ("dockerd", "ip", "nsenter", "unshare") if program(name) is None]
+    if programs:
+        return f"no {', '.join(programs)} for nodes of a swarm; `make test` as root installs them"
+    probe = ["unshare", "--net", "--mount", "--pid", "--fork", "ip", "link", "add", "x0", "type", "vxlan", "id", "1", "dstport", "4789"]
+    if subprocess.run(probe, capture_output=True, check=False).returncode:
+        return "no namespaces with overlay networks here; run `make test` as root on a kernel that has vxlan"
+    return None
 
 
 def _textworld() -> str | None:
