@@ -247,15 +247,23 @@ def _by_name(entries: Sequence[dict[str, JsonValue]], leave_out: set[str]) -> Js
 
 
 def load_plan(path: Path, overrides: Sequence[str] = ()) -> Plan:
-    """The plan of a YAML file, data paths taken relative to it. Raises FileError."""
+    """The plan of a YAML file, paths taken relative to it; data that are played here can be read. Raises FileError."""
+    plan = read_plan(path, overrides)
+    if plan.controller == "local":
+        try:
+            for task in plan.definitions():
+                task.samples()
+        except FileError as error:
+            raise FileError(f"{path}: {error}") from error
+    return plan
+
+
+def read_plan(path: Path, overrides: Sequence[str] = ()) -> Plan:
+    """The plan of a YAML file, paths taken relative to it; no data are read. Raises FileError."""
     plan = load(path, Plan, overrides)
     folder = path.resolve().parent
     try:
         tasks = tuple(task.relative_to(folder) if isinstance(task, TaskDefinition) else task for task in plan.tasks)
-        if plan.controller == "local":
-            for task in tasks:
-                if isinstance(task, TaskDefinition):
-                    task.samples()
     except FileError as error:
         raise FileError(f"{path}: {error}") from error
     return plan.model_copy(update={"tasks": tasks})

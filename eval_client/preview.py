@@ -1,6 +1,29 @@
 """What a plan would run, without running it."""
 
+from typing import NamedTuple
+
 from eval_client.plan import Plan
+
+
+class Volume(NamedTuple):
+    """How much a pair plays at most."""
+
+    agent: str
+    task: str
+    samples: int | None
+    """None where only the controller knows."""
+    turns: int | None
+    """Of a trial; None where nothing bounds it."""
+
+
+def volumes(plan: Plan, limit: int | None) -> list[Volume]:
+    """Of every pair, in the plan's order; `limit` is the number of samples per task. Raises FileError."""
+    sizes: dict[str, tuple[int, int | None]] = {}
+    for definition in plan.definitions():
+        environment = definition.build()
+        turns = _most_turns(plan.limits.trial.turns, environment.max_turns)
+        sizes[definition.name] = len(environment.samples()[:limit]), turns
+    return [Volume(agent, task, *sizes.get(task, (None, plan.limits.trial.turns))) for agent, task in plan.pairs()]
 
 
 def preview(plan: Plan, limit: int | None) -> str:
@@ -8,15 +31,11 @@ def preview(plan: Plan, limit: int | None) -> str:
     lines = []
     trials = calls = 0
     unbounded = False
-    definitions = {definition.name: definition for definition in plan.definitions()}
-    for agent, task in plan.pairs():
-        if task not in definitions:
+    for agent, task, samples, turns in volumes(plan, limit):
+        if samples is None:
             lines.append(f"{agent} x {task}: samples known to the controller only")
             unbounded = True
             continue
-        environment = definitions[task].build()
-        samples = len(environment.samples()[:limit])
-        turns = _most_turns(plan.limits.trial.turns, environment.max_turns)
         trials += samples * plan.epochs
         calls += samples * plan.epochs * (turns or 0)
         unbounded = unbounded or turns is None
