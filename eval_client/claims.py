@@ -40,6 +40,14 @@ def agents_owed(engine: sa.Engine, run: str) -> set[str]:
         return set(connection.execute(query).scalars())
 
 
+def held(engine: sa.Engine, run: str, shard: int) -> list[Trial]:
+    """The trials of a shard without a final row, in the run's order. Raises Fenced."""
+    with engine.begin() as connection:
+        hold_live(connection, run, shard)
+        rows = connection.execute(sa.select(*_COLUMNS).where(_owed(run, trial_table.c.holder == shard)))
+        return sorted((Trial.model_construct(**row._mapping) for row in rows), key=lambda trial: trial.id)
+
+
 def claim(engine: sa.Engine, run: str, shard: int, wanted: Mapping[Pair, int]) -> list[Trial]:
     """Up to so many trials of each pair, this shard's from now on: those begun first, then by number. Raises Fenced."""
     claimed: list[Trial] = []

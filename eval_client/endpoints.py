@@ -11,6 +11,7 @@ import httpx
 from environments.chat import ChatConfig, ChatModel, Completion, EndpointEvent, secret
 from environments.types import Message, Tool
 from eval_client.plan import AgentEntry, Endpoint, Plan
+from eval_client.shares import Heard
 from eval_client.spend import Spend
 from eval_client.throttle import EndpointLimit
 from task_server.client import Call
@@ -35,6 +36,9 @@ class Endpoints:
         """Model calls under way, the oldest first, each named by its agent."""
         self.troubles: dict[str, str] = {}
         """agent -> how its last request failed, until one succeeds"""
+        self.heard = {name: Heard() for name in self.limits}
+        """What each has told since this was last emptied."""
+        self.on_throttled: Callable[[], None] = lambda: None
         self._changed = changed
         self._models = {
             agent.name: _Limited(
@@ -51,15 +55,18 @@ class Endpoints:
         return self.limits[plan.endpoint_of(agent).name]
 
     def _chat(self, plan: Plan, agent: AgentEntry, client: httpx.AsyncClient, builtin: str | None) -> ChatModel:
-        limit = self._limit(plan, agent)
+        limit, name = self._limit(plan, agent), plan.endpoint_of(agent).name
 
         def on_event(event: EndpointEvent) -> None:
             capacity = limit.capacity
             if event.kind == "ok":
                 self.troubles.pop(agent.name, None)
                 limit.succeeded()
+                self.heard[name].answered += 1
             elif event.kind == "throttled":
                 limit.throttled(time.monotonic(), event.retry_after_s)
+                self.heard[name].was_throttled(event.retry_after_s)
+                self.on_throttled()
             else:
                 limit.retried()
             if event.kind != "ok":

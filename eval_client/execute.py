@@ -2,6 +2,8 @@
 
 import asyncio
 import contextlib
+import dataclasses
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,14 +14,18 @@ import httpx
 from environments.chat import secret
 from environments.http import http_client
 from eval_client.begin import Refused, check_tasks, check_trust, check_usable, new_run
+from eval_client.crew import crew
+from eval_client.endpoints import LOCAL_TOKEN_ENV
 from eval_client.local import LocalServers, local_servers
-from eval_client.lock import sole_client
+from eval_client.member import membership
 from eval_client.plan import Plan
 from eval_client.progress import Ended
 from eval_client.records import PairStanding
 from eval_client.scene import Scene, scene
+from eval_client.shards import ONLY_POSTGRESQL, several_may_work
 from eval_client.starting import explained
 from eval_client.store import Store
+from eval_client.team import Team, is_to_close
 from eval_client.watch import Watch
 from task_server.client import TaskClient
 from task_server.errors import TaskServerError
@@ -33,6 +39,19 @@ Watcher = Callable[[Scene], contextlib.AbstractContextManager[None]]
 
 
 @dataclass(frozen=True)
+class Served:
+    """Where servers listen that another client of this machine has started; None for those it has none of."""
+
+    controller: str | None
+    agents: str | None
+
+    def servers(self) -> LocalServers:
+        """The same as our own ones; they are the other client's to look after."""
+        failure: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        return LocalServers(os.environ.get(LOCAL_TOKEN_ENV, ""), self.controller, self.agents, failure)
+
+
+@dataclass(frozen=True)
 class Order:
     """What to execute: a new run of a plan, or what an old one still owes."""
 
@@ -42,6 +61,12 @@ class Order:
     folder: Path
     """Of this run: logs of its own servers go to its folder `logs`."""
     resume: bool
+    joins: bool = False
+    """Beside the clients that work on it already."""
+    served: Served | None = None
+    """What an earlier client on this machine has started for the run."""
+    shards: int = 1
+    """Clients on this machine, each a process of its own."""
     overrides: tuple[str, ...] = ()
     """`--set` options the plan was loaded with, this time and before."""
     limit: int | None = None
@@ -54,6 +79,7 @@ async def execute(order: Order, watch: Watcher) -> Ended:
     """
     plan = order.plan
     check_usable(plan)
+    check_shards(order)
     order.store.check()
     async with http_client() as http, _servers(order) as local:
         client = _client(plan, http, local)
@@ -62,21 +88,41 @@ async def execute(order: Order, watch: Watcher) -> Ended:
                 await _await_tasks(plan, client)
             listed = await _list_samples(plan, client)
         check_trust(plan, listed)
-        if order.resume:
+        if order.resume or order.joins:
             manifest = order.store.manifest()
             check_tasks(manifest, listed)
         else:
             order.store.create(*new_run(plan, order.plan_path, order.overrides, order.limit, listed))
-        with sole_client(order.store):
+        with membership(order.store, joins=order.joins) as member:
             if order.resume:
                 changed = {"plan": plan.model_dump(mode="json"), "overrides": order.overrides}
                 order.store.update_manifest(manifest.model_copy(update=changed))
-            async with scene(plan, order.store, http, client, local.agents) as played:
-                ended = await _play(order, played, client, local, watch)
-            if not ended.abandoned:
-                await _summarize(order.store, client)
-            order.store.set_state(_state(order.store, ended))
-    return ended
+            async with crew(order.store, order.folder, _options(local), order.shards) as others:
+                async with scene(plan, member, http, client, local.agents) as played:
+                    played.runner.on_stop = others.stop
+                    ended = await _play(order, played, client, local, watch)
+                if member.alone or await is_to_close(member, ended):
+                    if not ended.abandoned:
+                        await _summarize(order.store, client)
+                    order.store.set_state(_state(order.store, ended), member.shard)
+                return dataclasses.replace(ended, losses=tuple(await others.ended()))
+
+
+def _options(local: LocalServers) -> list[str]:
+    """How other clients on this machine find the servers that this one has started."""
+    urls = {"--controller": local.controller, "--agents": local.agents}
+    return [f"{option}={url}" for option, url in urls.items() if url is not None]
+
+
+def check_shards(order: Order) -> None:
+    """Raises Refused where the run can't have the clients asked for."""
+    if order.shards > 1 and not several_may_work(order.store.engine):
+        raise Refused(f"--shards {order.shards}: {ONLY_POSTGRESQL}")
+    if order.joins and order.plan.controller == "local" and order.served is None:
+        raise Refused(
+            f"run {order.store.run!r} has servers of its own (controller: local), which only the client that began it "
+            "can reach; begin the run with `controller: URL`, or use --shards there"
+        )
 
 
 def _client(plan: Plan, http: httpx.AsyncClient, local: LocalServers) -> TaskClient:
@@ -92,9 +138,11 @@ def _client(plan: Plan, http: httpx.AsyncClient, local: LocalServers) -> TaskCli
 
 def _servers(order: Order) -> contextlib.AbstractAsyncContextManager[LocalServers]:
     plan = order.plan
+    if order.served is not None:
+        return contextlib.nullcontext(order.served.servers())
     builtin = [(agent.model or agent.name, agent.builtin) for agent in plan.agents if agent.endpoint is None]
     return local_servers(
-        order.folder / "logs",
+        order.folder / "logs" / (f"joined-{os.getpid()}" if order.joins else ""),
         plan.definitions(),
         workers=plan.local.workers if plan.controller == "local" else 0,
         builtin_agents=[(name, kind) for name, kind in builtin if kind is not None],
@@ -105,8 +153,8 @@ async def _play(order: Order, played: Scene, client: TaskClient, local: LocalSer
     """Play beside the loops that keep the runner informed; whichever of them fails ends the run."""
     runner, limits = played.runner, order.plan.limits
     names = [task.name for task in order.plan.tasks]
-    informed = asyncio.create_task(Watch(runner, client, names, limits.patience_s).run())
-    playing = asyncio.create_task(runner.run(order.store.owed()))
+    informed = asyncio.create_task(_inform(played, Watch(runner, client, names, limits.patience_s)))
+    playing = asyncio.create_task(runner.run(order.store.owed() if played.member.alone else []))
     try:
         with watch(played):
             waited_for: set[asyncio.Future[Any]] = {playing, informed, local.failure}
@@ -121,6 +169,14 @@ async def _play(order: Order, played: Scene, client: TaskClient, local: LocalSer
         for task in (playing, informed):
             task.cancel()
         await asyncio.gather(playing, informed, return_exceptions=True)
+
+
+async def _inform(played: Scene, watch: Watch) -> None:
+    """Tell the runner what others do, until cancelled. Raises Fenced."""
+    if played.member.alone:
+        await watch.run()
+    else:
+        await asyncio.gather(watch.run(), Team(played.member, played.runner, played.endpoints).run())
 
 
 async def _await_tasks(plan: Plan, client: TaskClient) -> None:

@@ -1,8 +1,13 @@
-"""One client at a time works on a run: a lock that ends with its holder, even one killed with -9."""
+"""The lock of a run, which ends with its holder, even one killed with -9.
+
+One client at a time holds a run in SQLite or MariaDB. In PostgreSQL all clients of a run share its lock, and who begins
+or resumes it has it alone for a moment.
+"""
 
 import contextlib
 import fcntl
 import hashlib
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +15,9 @@ import sqlalchemy as sa
 
 from eval_client.connection import StoreError
 from eval_client.store import Store
+
+ENTER_S = 10.0
+PAUSE_S = 0.1
 
 
 def _busy(run: str) -> StoreError:
@@ -24,10 +32,14 @@ def sole_client(store: Store) -> Iterator[None]:
             with _file_lock(store):
                 yield
         case "postgresql":
-            with _server_lock(store, "SELECT pg_try_advisory_lock(:key)", _key_number(store.run)):
-                yield
+            with store.engine.connect() as connection:
+                seize(connection, store.run)
+                try:
+                    yield
+                finally:
+                    connection.invalidate()
         case _:
-            with _server_lock(store, "SELECT GET_LOCK(:key, 0)", f"proctor-{_key_number(store.run):x}"):
+            with _server_lock(store):
                 yield
 
 
@@ -38,6 +50,42 @@ def is_worked_on(store: Store) -> bool:
             return False
     except StoreError:
         return True
+
+
+def seize(connection: sa.Connection, run: str) -> None:
+    """The lock for this connection alone, in PostgreSQL. Raises StoreError when clients hold the run."""
+    if not _ask(connection, "SELECT pg_try_advisory_lock(:key)", run):
+        raise StoreError(
+            f"run {run!r} is being worked on by another client; to work on it as well: proctor join {run}; "
+            "else wait for it, or stop it first"
+        )
+
+
+def share(connection: sa.Connection, run: str) -> bool:
+    """The lock together with other clients; False where one has it alone."""
+    return _ask(connection, "SELECT pg_try_advisory_lock_shared(:key)", run)
+
+
+def release(connection: sa.Connection, run: str) -> None:
+    """Have the lock no longer alone."""
+    _ask(connection, "SELECT pg_advisory_unlock(:key)", run)
+
+
+def enter(connection: sa.Connection, run: str) -> None:
+    """The lock together with clients that hold it already. Raises StoreError where there are none."""
+    if _ask(connection, "SELECT pg_try_advisory_lock(:key)", run):
+        raise StoreError(f"run {run!r}: no client works on it; begin or resume it first: proctor resume {run}")
+    give_up = time.monotonic() + ENTER_S
+    while not share(connection, run):
+        if time.monotonic() > give_up:
+            raise _busy(run)
+        time.sleep(PAUSE_S)
+
+
+def _ask(connection: sa.Connection, question: str, run: str) -> bool:
+    answer = bool(connection.execute(sa.text(question), {"key": _key_number(run)}).scalar())
+    connection.commit()
+    return answer
 
 
 def _lockable(store: Store) -> bool:
@@ -61,11 +109,12 @@ def _file_lock(store: Store) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _server_lock(store: Store, statement: str, key: int | str) -> Iterator[None]:
+def _server_lock(store: Store) -> Iterator[None]:
     """The lock lives as long as its connection; should the server drop that, the fence still guards the rows."""
     connection = store.engine.connect()
     try:
-        if not connection.execute(sa.text(statement), {"key": key}).scalar():
+        key = {"key": f"proctor-{_key_number(store.run):x}"}
+        if not connection.execute(sa.text("SELECT GET_LOCK(:key, 0)"), key).scalar():
             raise _busy(store.run)
         connection.commit()
         yield

@@ -38,3 +38,5 @@ class Ended:
     """agent -> why its endpoint refuses it"""
     abandoned: bool = False
     """It was stopped at once, trials under way and all."""
+    losses: tuple[str, ...] = ()
+    """Clients of `--shards` that did not come to the end."""

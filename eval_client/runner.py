@@ -5,20 +5,21 @@ import logging
 import random
 import secrets
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from environments.types import Finish, FinishReason
 from eval_client.attempt import AttemptEnd, Outcome, attempt
+from eval_client.caps import Caps
 from eval_client.endpoints import Endpoints
 from eval_client.episode import Episode, Past, SessionServer
-from eval_client.flow import Flow, Pair
+from eval_client.flow import Pair
 from eval_client.journal import Journal, WriteRefused
+from eval_client.member import Assured, Member
 from eval_client.plan import Plan, trial_seed
 from eval_client.progress import Ended, Progress
 from eval_client.records import Trial, Turn
 from eval_client.retry import AttemptPolicy
-from eval_client.store import Store
 from eval_client.traces import Traces
 from task_server.protocol import Started
 
@@ -53,7 +54,7 @@ class Runner:
         self,
         *,
         plan: Plan,
-        store: Store,
+        member: Member,
         journal: Journal,
         server: SessionServer,
         endpoints: Endpoints,
@@ -61,45 +62,76 @@ class Runner:
         end_session: Callable[[str, str], None],
     ) -> None:
         self.plan, self.progress, self.endpoints = plan, progress, endpoints
-        self._store, self._journal, self._server, self._end_session = store, journal, server, end_session
+        self._store, self._member, self._journal = member.store, member, journal
+        self._server, self._end_session = server, end_session
         self._policy = AttemptPolicy(plan.limits.attempts)
         self._owed: dict[Pair, deque[_Owed]] = {}
         self._playing: set[asyncio.Task[None]] = set()
         self._sessions: dict[str, str] = {}
-        self._traces = Traces(store.run)
+        self._traces = Traces(member.store.run)
         self._pausing = 0
         self._idle = asyncio.Event()
         self.abandoned = False
-        self._stopped: str | None = None
-        self._refused: dict[str, str] = {}
+        self.stopped: str | None = None
+        self.refused: dict[str, str] = {}
+        """agent -> why its endpoint refuses it"""
+        self.hopeless: set[str] = set()
+        """Tasks that were given up, until they have a slot again."""
+        self.returned: list[Trial] = []
+        """What was taken and is not played here, for others to play."""
+        self.on_need: Callable[[], None] = lambda: None
+        """Called when a pair has as few trials waiting as `low` says, and when nothing is left to do."""
+        self.low: dict[Pair, int] = {}
+        self.on_stop: Callable[[bool], None] = lambda at_once: None
+        """Called when nothing more is started (False), and when all is stopped (True)."""
+        self._more_to_come = not member.alone
         self._error: BaseException | None = None
-        self.flow = Flow({agent.name: plan.endpoint_of(agent).name for agent in plan.agents})
-        for name, limit in endpoints.limits.items():
-            self.flow.limit_endpoint(name, limit.capacity)
-        for agent in plan.agents:
-            self.flow.limit_agent(agent.name, agent.concurrency)
-        for task in plan.tasks:
-            self.flow.limit_task(task.name, 0)
-        for pair in plan.pairs():
-            self.flow.owe(pair, 0)
+        self.caps = Caps(plan, endpoints, alone=member.alone)
+        self.flow = self.caps.flow
 
     async def run(self, owed: Sequence[Trial]) -> Ended:
         """Play everything owed. Raises Fenced when another client has taken the run over."""
-        for trial in sorted(owed, key=lambda trial: trial.attempts == 0):  # those begun first: they may hold slots
-            self.flow.owe(self._wait_in_line(_Owed(trial, Past(), begun=trial.attempts > 0)))
-        self._pump()
+        self.take(owed)
         try:
             await self._idle.wait()
         finally:
             await self._abandon()
         if self._error is not None:
             raise self._error
-        return Ended(self._stopped, self._refused, self.abandoned)
+        return Ended(self.stopped, self.refused, self.abandoned)
+
+    def take(self, trials: Sequence[Trial]) -> None:
+        """Play these too. Those that were begun come first: they may hold slots."""
+        for trial in sorted(trials, key=lambda trial: trial.attempts == 0):
+            self.flow.owe(self._wait_in_line(_Owed(trial, Past(), begun=trial.attempts > 0)))
+        self._pump()
+
+    def take_no_more(self) -> None:
+        """Nothing is owed but what was taken."""
+        self._more_to_come = False
+        self._pump()
+
+    def waiting(self) -> dict[Pair, int]:
+        """The trials that were taken and wait to be started."""
+        return {pair: len(waiting) for pair, waiting in self._owed.items() if waiting}
+
+    @property
+    def quiet(self) -> bool:
+        """Whether nothing is played, and nothing waits."""
+        return not (self._playing or self._pausing or any(self._owed.values()))
+
+    def fail(self, error: BaseException) -> None:
+        """Stop at once; `run` raises this."""
+        self._error = self._error or error
+        self.abandon(str(error))
 
     def drain(self, why: str) -> None:
         """Start nothing more; what is under way is played to its end."""
-        self._stopped = self._stopped or why
+        self.stopped = self.stopped or why
         self.progress.draining = True
+        for pair in self._owed:
+            self._return(pair)
+        self.on_stop(self.abandoned)
         self._pump()
 
     def abandon(self, why: str) -> None:
@@ -108,9 +140,11 @@ class Runner:
         self.drain(why)
         self._idle.set()
 
-    def limit_task(self, task: str, capacity: int, waiting: str | None) -> None:
-        """The task server can hold this many sessions of a task."""
-        self.flow.limit_task(task, capacity)
+    def limit_task(self, task: str, capacity: int, waiting: str | None, total: int) -> None:
+        """The task server can hold this many sessions of a task for us, and `total` for all clients."""
+        self.caps.limit_task(task, capacity, total)
+        if capacity:
+            self.hopeless.discard(task)
         if waiting is None:
             self.progress.task_waits.pop(task, None)
         else:
@@ -119,8 +153,12 @@ class Runner:
 
     def endpoint_limits_changed(self) -> None:
         """Take over what the endpoints can bear now."""
-        for name, limit in self.endpoints.limits.items():
-            self.flow.limit_endpoint(name, limit.capacity)
+        self.caps.endpoints_changed()
+        self._pump()
+
+    def grant(self, slices: Mapping[str, int]) -> None:
+        """This client's slices of the limits that it shares with others."""
+        self.caps.grant(slices)
         self._pump()
 
     def sessions(self) -> dict[str, list[str]]:
@@ -136,6 +174,7 @@ class Runner:
 
     async def give_up_task(self, task: str, cause: str) -> None:
         """Leave all that a task still owes unscored."""
+        self.hopeless.add(task)
         for pair, waiting in self._owed.items():
             if pair[1] != task or not waiting:
                 continue
@@ -162,12 +201,16 @@ class Runner:
 
     def _pump(self) -> None:
         """Start whatever may start, and notice when nothing is left."""
-        if self._stopped is None:
+        if self.stopped is None:
             for pair in self.flow.start():
                 self._start(pair, self._owed[pair].popleft())
-        waiting = any(self._owed.values()) or self._pausing
-        if not self._playing and (self._stopped is not None or not waiting):
-            self._idle.set()
+                if len(self._owed[pair]) <= self.low.get(pair, -1):
+                    self.on_need()
+        if not self._playing and (self.stopped is not None or self.quiet):
+            if self.stopped is None and self._more_to_come:
+                self.on_need()
+            else:
+                self._idle.set()
 
     def _start(self, pair: Pair, owed: _Owed) -> None:
         self.progress.running[pair] = self.progress.running.get(pair, 0) + 1
@@ -180,8 +223,7 @@ class Runner:
         self.progress.running[pair] -= 1
         self.flow.release(pair)
         if not task.cancelled() and (error := task.exception()) is not None:
-            self._error = self._error or error
-            self.abandon(str(error))
+            self.fail(error)
         self._pump()
 
     async def _play(self, pair: Pair, owed: _Owed) -> None:
@@ -203,8 +245,10 @@ class Runner:
         recalled, owed.recalled = owed.recalled, False
         match end.outcome:
             case Outcome.REFUSED:
+                self.returned.append(owed.trial)
                 self._refuse(owed.trial.agent, end.cause)
             case Outcome.BUDGET:
+                self.returned.append(owed.trial)
                 self.drain(end.cause)
             case Outcome.PUT_BACK:
                 self._pause(owed, PUT_BACK_S)
@@ -226,7 +270,7 @@ class Runner:
             seed=trial_seed(self.plan.seed, trial.task, trial.sample, trial.epoch),
             session=session,
             past=owed.past,
-            model=self.endpoints.model(trial.agent),
+            model=Assured(self._member, self.endpoints.model(trial.agent)),
             server=self._server,
             limits=self.plan.limits.trial,
             write_turn=lambda turn: self._turn(owed, turn),
@@ -251,7 +295,7 @@ class Runner:
         owed.attempts_made += 1
         if end.outcome is Outcome.DIVERGED:
             owed.past.start_anew()
-        retry = end.finish.reason is FinishReason.TASK_ERROR and self._stopped is None
+        retry = end.finish.reason is FinishReason.TASK_ERROR and self.stopped is None
         wait_s = self._policy.wait_s(owed.attempts_made, random.random()) if retry else None
         if wait_s is None:
             await self._settle(owed, url, end.finish, end.outcome)
@@ -295,11 +339,16 @@ class Runner:
 
     def _refuse(self, agent: str, why: str) -> None:
         """Start nothing more for an agent whose endpoint refuses it; its trials stay owed."""
-        self._refused.setdefault(agent, why)
-        for pair, waiting in self._owed.items():
-            if pair[0] == agent and waiting:
-                self.flow.drop(pair)
-                waiting.clear()
+        self.refused.setdefault(agent, why)
+        for pair in self._owed:
+            if pair[0] == agent:
+                self._return(pair)
+
+    def _return(self, pair: Pair) -> None:
+        """Play nothing more that a pair is owed."""
+        self.flow.drop(pair)
+        self.returned += [owed.trial for owed in self._owed[pair]]
+        self._owed[pair].clear()
 
     async def _abandon(self) -> None:
         playing = list(self._playing)

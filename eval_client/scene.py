@@ -9,9 +9,11 @@ import httpx
 
 from eval_client.endpoints import Endpoints
 from eval_client.journal import Journal
+from eval_client.member import Member
 from eval_client.plan import Plan
 from eval_client.progress import Progress
 from eval_client.runner import Runner
+from eval_client.shards import Fenced
 from eval_client.spend import Spend
 from eval_client.store import Store
 from task_server.client import TaskClient
@@ -29,19 +31,22 @@ class Scene:
     run: str
     runner: Runner
     endpoints: Endpoints
+    member: Member
     client: TaskClient
     journal: Journal
 
 
 @contextlib.asynccontextmanager
 async def scene(
-    plan: Plan, store: Store, http: httpx.AsyncClient, client: TaskClient, builtin: str | None
+    plan: Plan, member: Member, http: httpx.AsyncClient, client: TaskClient, builtin: str | None
 ) -> AsyncIterator[Scene]:
     """Everything a run needs while it plays; sessions ended and the journal closed afterwards."""
-    progress = _progress(store)
+    store = member.store
+    progress = _progress(store, joined=member.joined)
     spend = Spend.of(plan)
-    for agent, (prompt, completion) in store.spent().items():
-        spend.add(agent, prompt, completion)
+    if not member.joined:
+        for agent, (prompt, completion) in store.spent().items():
+            spend.add(agent, prompt, completion)
 
     def trouble(what: str | None) -> None:
         progress.trouble = what
@@ -49,16 +54,16 @@ async def scene(
     endings: set[asyncio.Task[None]] = set()
 
     def end_session(url: str, session: str) -> None:
-        ending = asyncio.create_task(_end(client, url, session))
+        ending = asyncio.create_task(_end(member, client, url, session))
         endings.add(ending)
         ending.add_done_callback(endings.discard)
 
-    journal = Journal(store, store.take_over(), trouble)
+    journal = Journal(store, member.shard, trouble)
     runner: Runner | None = None
     endpoints = Endpoints(plan, http, spend, builtin, lambda: runner.endpoint_limits_changed() if runner else None)
     runner = Runner(
         plan=plan,
-        store=store,
+        member=member,
         journal=journal,
         server=client,
         endpoints=endpoints,
@@ -66,7 +71,7 @@ async def scene(
         end_session=end_session,
     )
     try:
-        yield Scene(store.run, runner, endpoints, client, journal)
+        yield Scene(store.run, runner, endpoints, member, client, journal)
     finally:
         if endings:
             await asyncio.wait(endings, timeout=ABANDONED_END_S if runner.abandoned else END_S)
@@ -75,16 +80,20 @@ async def scene(
         await journal.close()
 
 
-async def _end(client: TaskClient, url: str, session: str) -> None:
-    """End a session that is of no more use; where that fails, its lease ends it."""
-    with contextlib.suppress(TaskServerError):
+async def _end(member: Member, client: TaskClient, url: str, session: str) -> None:
+    """End a session that is of no more use to anybody; where that fails, its lease ends it."""
+    with contextlib.suppress(TaskServerError, Fenced):
+        await member.assured()
         await client.end(session, url or None)
 
 
-def _progress(store: Store) -> Progress:
+def _progress(store: Store, *, joined: bool) -> Progress:
     standing = {(pair.agent, pair.task): pair for pair in store.standing()}
+    planned = {key: pair.planned for key, pair in standing.items()}
+    if joined:
+        return Progress(planned=planned, scored={}, score_sum={})
     return Progress(
-        planned={key: pair.planned for key, pair in standing.items()},
+        planned=planned,
         scored={key: pair.scored for key, pair in standing.items()},
         score_sum={key: (pair.mean or 0.0) * pair.scored for key, pair in standing.items()},
     )

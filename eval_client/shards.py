@@ -16,6 +16,7 @@ from eval_client.connection import StoreError
 from eval_client.shares import Level, Standing
 from eval_client.tables import FREE, run_table, shard_table, trial_table
 
+ONLY_POSTGRESQL = "only PostgreSQL takes several clients of one run; begin it with --store postgresql+psycopg://..."
 LIVE, LOST, LEFT = "live", "lost", "left"
 
 
@@ -115,8 +116,8 @@ def lose(engine: sa.Engine, run: str, shard: int, beats: int) -> bool:
         return True
 
 
-def leave(engine: sa.Engine, run: str, shard: int, *, unless_last: bool = False) -> bool:
-    """End this shard and free what it held; False where it was ended already, or is the last and stays."""
+def leave(engine: sa.Engine, run: str, shard: int, unless_last: bool = False) -> bool:
+    """End this shard and free what it held; False where it is the last and stays. Raises Fenced."""
     with engine.begin() as connection:
         connection.execute(sa.select(run_table.c.id).where(run_table.c.id == run).with_for_update())
         if unless_last:
@@ -125,7 +126,7 @@ def leave(engine: sa.Engine, run: str, shard: int, *, unless_last: bool = False)
                 return False
         mine = sa.and_(_is(run, shard), shard_table.c.state == LIVE)
         if connection.execute(shard_table.update().where(mine).values(state=LEFT)).rowcount != 1:
-            return False
+            hold_live(connection, run, shard)
         _free(connection, run, shard)
         return True
 

@@ -5,6 +5,7 @@ and takes more only of what nobody holds. So what all hold together never grows 
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from pydantic import Field
 
@@ -38,21 +39,25 @@ class Level(Value):
     """By the database's clock, in seconds."""
 
 
-class Heard(Value):
+@dataclass
+class Heard:
     """What an endpoint has told one shard since it last told the others."""
 
     answered: int = 0
     throttled: bool = False
     retry_after_s: float | None = None
 
-    def and_then(self, later: "Heard") -> "Heard":
-        """Both in one."""
-        pauses = [pause for pause in (self.retry_after_s, later.retry_after_s) if pause is not None]
-        return Heard(
-            answered=self.answered + later.answered,
-            throttled=self.throttled or later.throttled,
-            retry_after_s=max(pauses, default=None),
-        )
+    def was_throttled(self, retry_after_s: float | None) -> None:
+        """A 429 came, with the pause that it asked for."""
+        self.throttled = True
+        if retry_after_s is not None:
+            self.retry_after_s = max(retry_after_s, self.retry_after_s or 0.0)
+
+    def and_also(self, other: "Heard") -> None:
+        """Take over what another has heard."""
+        self.answered += other.answered
+        if other.throttled:
+            self.was_throttled(other.retry_after_s)
 
 
 def divide(limit: int, wanted: Mapping[int, int]) -> dict[int, int]:
@@ -84,4 +89,4 @@ def raised(level: Level | None, ceiling: int, heard: Heard, now: float) -> Level
         limit.succeeded()
     if heard.throttled:
         limit.throttled(now, heard.retry_after_s)
-    return Level(limit=limit.limit, cool_until=limit.cool_until)
+    return Level(limit=limit.limit, cool_until=max(0.0, limit.cool_until))

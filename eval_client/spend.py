@@ -15,6 +15,8 @@ class Spend:
     prompt_tokens: int = 0
     completion_tokens: int = 0
     money: float = 0.0
+    elsewhere: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    """agent -> (prompt, completion) tokens paid by the run's other clients."""
     by_agent: dict[str, tuple[int, int]] = field(default_factory=dict)
     unmetered: set[str] = field(default_factory=set)
     """Agents of which an answer came without its cost: no limit can bind what isn't known."""
@@ -30,9 +32,11 @@ class Spend:
         self.completion_tokens += completion_tokens
         before = self.by_agent.get(agent, (0, 0))
         self.by_agent[agent] = (before[0] + prompt_tokens, before[1] + completion_tokens)
+        self.money += self._price(agent, prompt_tokens, completion_tokens)
+
+    def _price(self, agent: str, prompt_tokens: int, completion_tokens: int) -> float:
         price = self.prices.get(agent)
-        if price is not None:
-            self.money += (prompt_tokens * price.input + completion_tokens * price.output) / 1e6
+        return (prompt_tokens * price.input + completion_tokens * price.output) / 1e6 if price is not None else 0.0
 
     def unknown(self) -> str | None:
         """Whose costs are not known and which limits that makes void; None where all are."""
@@ -44,12 +48,13 @@ class Spend:
 
     def exhausted(self) -> str | None:
         """Which limit of the run is reached, and how to go on; None while more may be spent."""
-        tokens = self.prompt_tokens + self.completion_tokens
+        tokens = self.prompt_tokens + self.completion_tokens + sum(map(sum, self.elsewhere.values()))
+        money = self.money + sum(self._price(agent, *tokens) for agent, tokens in self.elsewhere.items())
         if self.limits.tokens is not None and tokens >= self.limits.tokens:
             return (
                 f"limits.run.tokens: {tokens} of {self.limits.tokens} spent; resume with --set limits.run.tokens=MORE"
             )
-        if self.limits.money is not None and self.money >= self.limits.money:
-            spent = f"{self.money:.2f} of {self.limits.money:.2f} spent"
+        if self.limits.money is not None and money >= self.limits.money:
+            spent = f"{money:.2f} of {self.limits.money:.2f} spent"
             return f"limits.run.money: {spent}; resume with --set limits.run.money=MORE"
         return None

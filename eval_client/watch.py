@@ -43,9 +43,11 @@ class Watch:
         for name in self._tasks:
             task = offered.get(name)
             if task is None:
-                self._limit(name, 0, "no worker holds this task")
+                self._limit(name, 0, "no worker holds this task", 0)
+            elif task.waiting is None:
+                self._limit(name, self._ours(task), None, task.total)
             else:
-                self._limit(name, self._ours(task) if task.waiting is None else 0, task.waiting)
+                self._limit(name, 0, task.waiting, 0)
 
     def _ours(self, task: TaskStanding) -> int:
         """How many of a task's slots are ours or free.
@@ -59,15 +61,15 @@ class Watch:
 
     def _all_wait(self, reason: str) -> None:
         for name in self._tasks:
-            self._limit(name, 0, reason)
+            self._limit(name, 0, reason, 0)
 
-    def _limit(self, task: str, capacity: int, waiting: str | None) -> None:
+    def _limit(self, task: str, capacity: int, waiting: str | None, total: int) -> None:
         if capacity > 0 or waiting is None:
             self._nothing_since.pop(task, None)
         else:
             self._nothing_since.setdefault(task, time.monotonic())
             self._reasons[task] = waiting or "no slot"
-        self._runner.limit_task(task, capacity, waiting)
+        self._runner.limit_task(task, capacity, waiting, total)
 
     async def _renew_leases(self) -> None:
         while True:

@@ -11,6 +11,7 @@ COMMANDS = {
     "demo": ("demo", "Play every environment on its own samples with built-in agents: no key, no network."),
     "run": ("run", "Play a plan: agents by tasks, recorded turn by turn."),
     "resume": ("run", "Go on with a run where it stopped, paying for nothing twice."),
+    "join": ("join", "Work on a run beside the clients that work on it already."),
     "status": ("inspect", "How far a run is."),
     "report": ("inspect", "Scores with their errors, coverage, validity, faults and costs of a run."),
     "ls": ("inspect", "The runs there are."),

@@ -71,19 +71,22 @@ def play(order: Order, *, quiet: bool) -> None:
     try:
         with told():
             ended = event_loop.run(interrupts.guard(order, quiet))
-            result = report(order.store)
+            code = tell(order, ended, interrupts.errors)
     except asyncio.CancelledError:
         _say_how_to_resume(order, interrupts.errors)
         sys.exit(INTERRUPTED)
     except (Refused, ServerProcessError, TaskServerError, Fenced) as error:
         raise UsageProblem(str(error)) from error
+    sys.exit(code)
+
+
+def tell(order: Order, ended: Ended, errors: Console) -> int:
+    """Show the report of a run, and say what is left to do; the exit code."""
+    result = report(order.store)
     show(result, report_console(), full=False)
     all_scored = all(pair.scored == pair.planned for pair in result.pairs)
-    sys.exit(_conclude(order, ended, interrupts.errors, all_scored))
-
-
-def _conclude(order: Order, ended: Ended, errors: Console, all_scored: bool) -> int:
-    """Say what is left to do; the exit code."""
+    for loss in ended.losses:
+        errors.print(loss, markup=False, soft_wrap=True)
     for agent, why in ended.refused.items():
         errors.print(f"agent {agent}: its endpoint refuses every request: {why}", style="red", markup=False)
     if ended.stopped is not None:

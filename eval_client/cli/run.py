@@ -27,6 +27,13 @@ set_option = click.option(
     metavar="FIELD=VALUE",
     help="Override a field of the plan, for example limits.run.money=5 or agents.gpt.concurrency=4.",
 )
+shards_option = click.option(
+    "--shards",
+    type=click.IntRange(1, 64),
+    default=1,
+    show_default=True,
+    help="Clients on this machine that work on the run together, each a process; more than 1 needs PostgreSQL.",
+)
 quiet_option = click.option("-q", "--quiet", is_flag=True, help="Print only the report and errors.")
 
 
@@ -37,6 +44,7 @@ quiet_option = click.option("-q", "--quiet", is_flag=True, help="Print only the 
 @click.option("--name", help="Name of the run and its folder; made from the plan's name and the time if absent.")
 @click.option("--limit", type=click.IntRange(min=1), help="Play only the first N samples of each task.")
 @set_option
+@shards_option
 @click.option("--dry-run", is_flag=True, help="Say what would run and how many calls it makes at most; run nothing.")
 @quiet_option
 def run(
@@ -46,6 +54,7 @@ def run(
     name: str | None,
     limit: int | None,
     overrides: tuple[str, ...],
+    shards: int,
     dry_run: bool,
     quiet: bool,
 ) -> None:
@@ -64,6 +73,7 @@ def run(
             resume=False,
             overrides=overrides,
             limit=limit,
+            shards=shards,
         )
     play(order, quiet=quiet)
 
@@ -79,9 +89,16 @@ def run(
     help="The plan, where it has moved; it must agree with the run in everything that shapes a trial.",
 )
 @set_option
+@shards_option
 @quiet_option
 def resume(
-    run: str, output: Path, store: str | None, plan_path: Path | None, overrides: tuple[str, ...], quiet: bool
+    run: str,
+    output: Path,
+    store: str | None,
+    plan_path: Path | None,
+    overrides: tuple[str, ...],
+    shards: int,
+    quiet: bool,
 ) -> None:
     """Go on with RUN (a folder, a name, or `latest`) where it stopped, paying for nothing twice.
 
@@ -102,4 +119,4 @@ def resume(
             check_plan(manifest, plan)
         except Refused as refused:
             raise UsageProblem(str(refused)) from refused
-    play(Order(plan, str(path), found, folder, resume=True, overrides=overrides), quiet=quiet)
+    play(Order(plan, str(path), found, folder, resume=True, overrides=overrides, shards=shards), quiet=quiet)

@@ -95,8 +95,8 @@ BUGS = (
     ),
     Bug(
         "no lock on a run",
-        "eval_client/execute.py",
-        "with sole_client(order.store):",
+        "eval_client/member.py",
+        "with lock.sole_client(store):",
         "with contextlib.nullcontext():",
         "test_kills.py::two_clients",
     ),

@@ -1,0 +1,63 @@
+"""`proctor join`."""
+
+import os
+import signal
+import sys
+import threading
+from pathlib import Path
+
+import click
+from rich.console import Console
+
+from eval_client.cli.common import find_run, output_option, store_option, told
+from eval_client.cli.play import play, tell
+from eval_client.cli.run import quiet_option, shards_option
+from eval_client.execute import Order, Served
+from eval_client.plan import Plan
+from eval_client.progress import Ended
+
+OVER = ("finished", "incomplete")
+
+
+@click.command()
+@click.argument("run", metavar="RUN", default="latest")
+@output_option
+@store_option
+@shards_option
+@quiet_option
+@click.option("--controller", hidden=True, help="The controller that an earlier client of this machine has started.")
+@click.option("--agents", hidden=True, help="The agent server that an earlier client of this machine has started.")
+@click.option("--with-stdin", is_flag=True, hidden=True, help="Die when standard input closes.")
+def join(
+    run: str,
+    output: Path,
+    store: str | None,
+    shards: int,
+    quiet: bool,
+    controller: str | None,
+    agents: str | None,
+    with_stdin: bool,
+) -> None:
+    """Work on RUN beside the clients that work on it already: one more shard of it, on this machine.
+
+    The run must be in PostgreSQL (--store, or PROCTOR_STORE), and its plan must name a controller that can be reached
+    from here. The clients share all limits, and all end together, with the same report.
+    """
+    if with_stdin:
+        threading.Thread(target=_die_with_stdin, daemon=True).start()
+    with told():
+        found, folder = find_run(run, store, output)
+        manifest = found.manifest()
+        over = found.state() in OVER
+        plan = Plan.model_validate(manifest.plan)
+    served = Served(controller, agents) if controller or agents else None
+    order = Order(plan, manifest.plan_path, found, folder, resume=False, joins=True, served=served, shards=shards)
+    if over:
+        sys.exit(tell(order, Ended(None, {}), Console(stderr=True)))
+    play(order, quiet=quiet)
+
+
+def _die_with_stdin() -> None:
+    """Whoever started this process holds its standard input open; when it dies, however it does, so do we."""
+    sys.stdin.buffer.read()
+    os.kill(os.getpid(), signal.SIGKILL)

@@ -1,0 +1,77 @@
+"""More clients of a run on the same machine, each a process of its own (`proctor join`), for `--shards`."""
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+from asyncio.subprocess import PIPE, STDOUT, Process
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+
+from eval_client.store import Store
+
+ORDERLY = (0, 1, 130)
+"""Exit codes of a client that came to the end of the run, or was stopped."""
+
+
+class Crew:
+    """The other clients. They hold on to our standard input and die when it closes, so none outlives us."""
+
+    def __init__(self) -> None:
+        self._clients: list[tuple[Process, Path]] = []
+        self._told: set[signal.Signals] = set()
+
+    async def start(self, store: Store, folder: Path, options: Sequence[str], number: int) -> None:
+        """One more client; the store's URL goes by the environment, since it may hold a password."""
+        log = folder / "logs" / f"shard-{number}.log"
+        log.parent.mkdir(parents=True, exist_ok=True)
+        arguments = ["join", store.run, "--output", str(folder.parent), "--quiet", "--with-stdin", *options]
+        url = store.engine.url.render_as_string(hide_password=False)
+        with log.open("ab") as file:
+            process = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-m", "eval_client.cli.main", *arguments),
+                stdin=PIPE,
+                stdout=file,
+                stderr=STDOUT,
+                env={**os.environ, "PROCTOR_STORE": url},
+                start_new_session=True,
+            )
+        self._clients.append((process, log))
+
+    def stop(self, at_once: bool) -> None:
+        """Have all of them drain, or stop at once: what Ctrl-C does to this client, once and twice."""
+        for number in (signal.SIGINT, *((signal.SIGTERM,) if at_once else ())):
+            if number not in self._told:
+                self._told.add(number)
+                for process, _ in self._clients:
+                    with contextlib.suppress(ProcessLookupError):
+                        process.send_signal(number)
+
+    async def ended(self) -> list[str]:
+        """Once all have ended, what there is to say about those that did not end well."""
+        codes = await asyncio.gather(*(process.wait() for process, _ in self._clients))
+        return [
+            f"a client of --shards ended with {code}; the others played on without it; see {log}"
+            for code, (_, log) in zip(codes, self._clients, strict=True)
+            if code not in ORDERLY
+        ]
+
+    async def put_away(self) -> None:
+        """Kill what is left."""
+        for process, _ in self._clients:
+            assert process.stdin is not None
+            process.stdin.close()
+        await asyncio.gather(*(process.wait() for process, _ in self._clients))
+
+
+@contextlib.asynccontextmanager
+async def crew(store: Store, folder: Path, options: Sequence[str], shards: int) -> AsyncIterator[Crew]:
+    """So many clients, this one counted; none of the others is left afterwards."""
+    others = Crew()
+    try:
+        for number in range(2, shards + 1):
+            await others.start(store, folder, options, number)
+        yield others
+    finally:
+        await others.put_away()

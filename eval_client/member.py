@@ -1,0 +1,178 @@
+"""This client as one of those that work on a run: its shard, the run's lock, and the sign of life it gives."""
+
+import asyncio
+import contextlib
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+
+from environments.chat import Completion
+from environments.types import Message, Tool
+from eval_client import lock, shards
+from eval_client.connection import StoreError, passes
+from eval_client.episode import Model
+from eval_client.lookout import BEAT_S, LEASE_S
+from eval_client.shards import Fenced
+from eval_client.store import Store
+
+SURE_FOR_S = 0.7 * LEASE_S
+"""So long after a beat was begun no other client can have taken this one for lost."""
+LOOK_S = 0.05
+
+
+class Member:
+    """A client that is alone on its run: nobody takes anything away from it but with the lock."""
+
+    alone = True
+
+    def __init__(self, store: Store, shard: int, *, joined: bool = False) -> None:
+        self.store, self.shard, self.joined = store, shard, joined
+
+    async def assured(self) -> None:
+        """Come back once no other client can play what this one plays. Raises Fenced."""
+
+    def fenced(self) -> Fenced | None:
+        """Why nothing of this client is written any more, None while it is."""
+        return None
+
+
+class TeamMember(Member):
+    """One of several clients. A thread of its own gives the sign of life, whatever the event loop is at."""
+
+    alone = False
+
+    def __init__(self, store: Store, shard: int, held: sa.Connection, *, joined: bool) -> None:
+        super().__init__(store, shard, joined=joined)
+        self._held: sa.Connection | None = held
+        """Has the lock, and beats. The server frees the lock with it, should this client be killed."""
+        self._sure_until = time.monotonic() + SURE_FOR_S
+        self._fenced: Fenced | None = None
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._beat_on, name="beats", daemon=True)
+        self._thread.start()
+
+    async def assured(self) -> None:
+        while time.monotonic() > self._sure_until:
+            if self._fenced is not None:
+                raise self._fenced
+            await asyncio.sleep(LOOK_S)
+
+    def fenced(self) -> Fenced | None:
+        return self._fenced
+
+    def leave(self) -> None:
+        """Give no further sign, and leave the run where that was not done yet."""
+        self._over.set()
+        self._thread.join()
+        with contextlib.suppress(sa.exc.SQLAlchemyError, Fenced):
+            shards.leave(self.store.engine, self.store.run, self.shard)
+        self._drop()
+
+    def _beat_on(self) -> None:
+        while self._fenced is None and not self._over.wait(BEAT_S):
+            try:
+                self._beat()
+            except Fenced as fenced:
+                self._fenced = fenced
+            except sa.exc.SQLAlchemyError as error:
+                if not passes(error):
+                    raise
+                self._drop()
+
+    def _beat(self) -> None:
+        begun = time.monotonic()
+        if self._held is None:
+            self._held = self.store.engine.connect()
+            lock.share(self._held, self.store.run)
+        with self._held.begin():
+            shards.beat(self._held, self.store.run, self.shard)
+        self._sure_until = begun + SURE_FOR_S
+
+    def _drop(self) -> None:
+        held, self._held = self._held, None
+        if held is not None:
+            held.invalidate()
+            held.close()
+
+
+@contextlib.contextmanager
+def membership(store: Store, *, joins: bool = False) -> Iterator[Member]:
+    """Work on a run while inside: as its first client, ending whatever was left of others, or beside others.
+
+    Raises StoreError where that can't be: other clients hold the run, or there are none to join.
+    """
+    if not shards.several_may_work(store.engine):
+        if joins:
+            raise StoreError(f"run {store.run!r}: {shards.ONLY_POSTGRESQL}")
+        with lock.sole_client(store):
+            yield Member(store, store.take_over())
+        return
+    member = _join(store) if joins else _begin(store)
+    try:
+        yield member
+    finally:
+        member.leave()
+
+
+def _begin(store: Store) -> TeamMember:
+    held = _connection(store)
+    try:
+        lock.seize(held, store.run)
+        shard = store.take_over()
+        lock.share(held, store.run)
+        lock.release(held, store.run)
+    except BaseException:
+        held.invalidate()
+        raise
+    return TeamMember(store, shard, held, joined=False)
+
+
+def _join(store: Store) -> TeamMember:
+    held = _connection(store)
+    try:
+        lock.enter(held, store.run)
+        shard = shards.join(store.engine, store.run)
+    except BaseException:
+        held.invalidate()
+        raise
+    return TeamMember(store, shard, held, joined=True)
+
+
+@dataclass(frozen=True)
+class Assured(Model):
+    """A model that is asked only while nobody else can be playing the same trial."""
+
+    member: Member
+    model: Model
+
+    async def __call__(
+        self, messages: Sequence[Message], tools: Sequence[Tool], metadata: Mapping[str, str]
+    ) -> Completion:
+        await self.member.assured()
+        return await self.model(messages, tools, metadata)
+
+
+STANDSTILL_S = 5
+"""A client that stands still in the midst of a transaction holds others up no longer than this."""
+_SETTINGS = {
+    "idle_in_transaction_session_timeout": f"{STANDSTILL_S}s",
+    "tcp_keepalives_idle": "10",
+    "tcp_keepalives_interval": "5",
+    "tcp_keepalives_count": "3",
+}
+
+
+def _connection(store: Store) -> sa.Connection:
+    """A new connection; this one and all later ones are dropped by the server soon after their client is gone."""
+
+    def set_up(connection: object, _record: object) -> None:
+        for name, value in _SETTINGS.items():
+            connection.execute(f"SET {name} = '{value}'")  # type: ignore[attr-defined]
+        connection.commit()  # type: ignore[attr-defined]
+
+    sa.event.listen(store.engine, "connect", set_up)
+    store.engine.dispose()
+    return store.engine.connect()

@@ -1,0 +1,240 @@
+"""Works with the other clients of a run: claims trials ahead of need, shares limits and spending, finds who is lost."""
+
+import asyncio
+import contextlib
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+
+import sqlalchemy as sa
+
+from eval_client import claims, shards
+from eval_client.connection import passes
+from eval_client.endpoints import Endpoints
+from eval_client.flow import Pair
+from eval_client.lookout import BEAT_S, Lookout
+from eval_client.member import Member
+from eval_client.progress import Ended
+from eval_client.runner import Runner
+from eval_client.shares import Heard, Slice, Standing, granted, raised
+
+EXCHANGE_S = 1.0
+CLOSING_S = 0.2
+LEAST_PAUSE_S = 0.02
+"""Between two claims."""
+
+Answer = TypeVar("Answer")
+
+
+class Team:
+    """A loop beside a runner; its calls to the database go to threads."""
+
+    def __init__(self, member: Member, runner: Runner, endpoints: Endpoints) -> None:
+        self._engine, self._run, self._shard = member.store.engine, member.store.run, member.shard
+        self._member, self._runner, self._endpoints = member, runner, endpoints
+        self._lookout = Lookout()
+        self._free: dict[Pair, int] = {}
+        self._live = 1
+        self._exchange_at = 0.0
+        self._wake = asyncio.Event()
+        runner.on_need = self._wake.set
+        endpoints.on_throttled = self._throttled
+
+    async def run(self) -> None:
+        """Until cancelled. Raises Fenced."""
+        while True:
+            self._wake.clear()
+            try:
+                await self._work()
+            except sa.exc.SQLAlchemyError as error:
+                if not passes(error):
+                    raise
+                await asyncio.sleep(BEAT_S)
+            await asyncio.sleep(LEAST_PAUSE_S)
+            left_s = self._exchange_at - time.monotonic()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(left_s):
+                    await self._wake.wait()
+
+    async def _work(self) -> None:
+        await self._give_back()
+        if time.monotonic() >= self._exchange_at:
+            self._exchange_at = time.monotonic() + EXCHANGE_S
+            if fenced := self._member.fenced():
+                raise fenced
+            await self._look_out()
+            self._free = await self._call(claims.free)
+            await self._exchange()
+        await self._claim()
+        if self._runner.quiet and not self._to_claim():
+            await self._notice_the_end()
+
+    def _throttled(self) -> None:
+        self._exchange_at = 0.0
+        self._wake.set()
+
+    async def _call(self, ask: Callable[..., Answer], *arguments: object) -> Answer:
+        return await asyncio.to_thread(ask, self._engine, self._run, *arguments)
+
+    async def _look_out(self) -> None:
+        """End shards that have fallen silent; what they held is free from then on."""
+        beats = await self._call(shards.beats)
+        self._live = max(1, len(beats))
+        for shard in self._lookout.look(time.monotonic(), beats):
+            if shard != self._shard:
+                await self._call(shards.lose, shard, beats[shard])
+
+    async def _exchange(self) -> None:
+        """Tell the others what this client holds, wants, heard and spent; take what they leave."""
+        caps, waiting = self._runner.caps, self._runner.waiting()
+        startable = {pair: waiting.get(pair, 0) + self._to_claim().get(pair, 0) for pair in {*waiting, *self._free}}
+        mine = Standing(slices=caps.slices(startable), spent=self._endpoints.spend.by_agent)
+        heard, self._endpoints.heard = self._endpoints.heard, {name: Heard() for name in self._endpoints.limits}
+        bargain = _Bargain(self._shard, mine, heard, self._ceilings(), caps.whole())
+        try:
+            await self._call(shards.exchange, self._shard, bargain)
+        except BaseException:
+            for name, told in heard.items():
+                self._endpoints.heard[name].and_also(told)
+            raise
+        now = time.monotonic()
+        for name, level in bargain.levels.endpoints.items():
+            if name in self._endpoints.limits:
+                self._endpoints.limits[name].adopt(level.limit, now + level.cool_until - bargain.now)
+        self._endpoints.spend.elsewhere = bargain.elsewhere
+        self._runner.grant(bargain.grants)
+
+    def _ceilings(self) -> dict[str, int]:
+        return {name: limit.ceiling for name, limit in self._endpoints.limits.items()}
+
+    async def _claim(self) -> None:
+        """Hold a few trials of each pair beyond those under way, so that nobody waits for the database."""
+        wanted = self._wanted()
+        if not wanted:
+            return
+        trials = await self._call(claims.claim, self._shard, wanted)
+        claimed = Counter((trial.agent, trial.task) for trial in trials)
+        for pair, count in wanted.items():
+            self._free[pair] -= count
+            if claimed[pair] < count or not self._free[pair]:
+                del self._free[pair]
+        self._runner.take(trials)
+
+    def _to_claim(self) -> dict[Pair, int]:
+        """The free trials that this client would play."""
+        if self._runner.stopped is not None:
+            return {}
+        return {pair: count for pair, count in self._free.items() if pair[0] not in self._runner.refused}
+
+    def _wanted(self) -> dict[Pair, int]:
+        """pair -> trials to claim"""
+        rooms, waiting, wanted = self._runner.caps.rooms(), self._runner.waiting(), {}
+        for pair, free in self._to_claim().items():
+            held = waiting.get(pair, 0)
+            if pair[1] in self._runner.hopeless:
+                target = claims.HOPELESS_BATCH
+            else:
+                target = claims.batch(rooms[pair], free, self._live)
+            self._runner.low[pair] = target // 2
+            if held <= target // 2 < target:
+                wanted[pair] = min(target - held, free)
+        return wanted
+
+    async def _give_back(self) -> None:
+        trials = list(self._runner.returned)
+        if trials:
+            await self._call(claims.give_back, self._shard, trials)
+            del self._runner.returned[: len(trials)]
+
+    async def _notice_the_end(self) -> None:
+        """Where nothing that this client could play is owed by anybody, its part is over.
+
+        What it claimed in a commit that it never heard of comes to light here.
+        """
+        owed = await self._call(claims.agents_owed)
+        if not self._runner.quiet or self._runner.returned:
+            return
+        if owed - self._runner.refused.keys():
+            self._runner.take(await self._call(claims.held, self._shard))
+        else:
+            self._runner.take_no_more()
+
+
+async def is_to_close(member: Member, ended: Ended) -> bool:
+    """Whether this client writes how the run ended; else another has, or will. Raises Fenced.
+
+    Who leaves early does where no other is left. Else everything is settled: the first of those that live writes, and
+    the others wait for that.
+    """
+    engine, run, shard = member.store.engine, member.store.run, member.shard
+    if ended.stopped is not None or ended.refused:
+        return not await _patiently(shards.leave, engine, run, shard, True)
+    lookout = Lookout()
+    while await _patiently(member.store.state) == "running":
+        if fenced := member.fenced():
+            raise fenced
+        beats = await _patiently(shards.beats, engine, run)
+        if min(beats, default=shard) == shard:
+            return True
+        for silent in lookout.look(time.monotonic(), beats):
+            await _patiently(shards.lose, engine, run, silent, beats[silent])
+        await asyncio.sleep(CLOSING_S)
+    return False
+
+
+async def _patiently(ask: Callable[..., Answer], *arguments: object) -> Answer:
+    """The database's answer, whenever it can be had."""
+    while True:
+        try:
+            return await asyncio.to_thread(ask, *arguments)
+        except sa.exc.SQLAlchemyError as error:
+            if not passes(error):
+                raise
+            await asyncio.sleep(BEAT_S)
+
+
+class _Bargain:
+    """What one shard says of the shared limits, given what all others say; and what it gets by that."""
+
+    def __init__(
+        self,
+        shard: int,
+        mine: Standing,
+        heard: Mapping[str, Heard],
+        ceilings: Mapping[str, int],
+        whole: Mapping[str, int],
+    ) -> None:
+        self._shard, self._mine, self._heard, self._ceilings, self._whole = shard, mine, heard, ceilings, whole
+        self.now = 0.0
+        self.levels = shards.Levels()
+        self.grants: dict[str, int] = {}
+        self.elsewhere: dict[str, tuple[int, int]] = {}
+
+    def __call__(self, team: shards.Team) -> tuple[shards.Levels, Standing]:
+        """All that is shared, as it is from now on."""
+        self.now = team.now
+        endpoints = {
+            name: raised(team.levels.endpoints.get(name), ceiling, self._heard[name], team.now)
+            for name, ceiling in self._ceilings.items()
+        }
+        self.levels = shards.Levels(endpoints=endpoints)
+        limits = {**self._whole, **{f"endpoint {name}": int(level.limit) for name, level in endpoints.items()}}
+        others = {number: standing for number, standing in team.live.items() if number != self._shard}
+        slices = {name: self._slice(name, limits[name], own, others) for name, own in self._mine.slices.items()}
+        self.elsewhere = _sum([*others.values(), *team.gone])
+        return self.levels, self._mine.model_copy(update={"slices": slices})
+
+    def _slice(self, name: str, limit: int, own: Slice, others: Mapping[int, Standing]) -> Slice:
+        told = {number: standing.slices[name] for number, standing in others.items() if name in standing.slices}
+        self.grants[name] = granted(limit, self._shard, {**told, self._shard: own})
+        return own.model_copy(update={"held": max(own.held, self.grants[name])})
+
+
+def _sum(standings: list[Standing]) -> dict[str, tuple[int, int]]:
+    total: dict[str, tuple[int, int]] = {}
+    for standing in standings:
+        for agent, (prompt, completion) in standing.spent.items():
+            before = total.get(agent, (0, 0))
+            total[agent] = (before[0] + prompt, before[1] + completion)
+    return total

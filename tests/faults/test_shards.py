@@ -1,0 +1,91 @@
+"""Several clients on one run in PostgreSQL: killed, stopped beyond their lease, their database restarted in mid-run."""
+
+import signal
+import subprocess
+from collections.abc import Iterator
+
+import pytest
+import sqlalchemy as sa
+
+from eval_client.tables import shard_table
+from tests.database_servers import DatabaseServer, postgresql
+from tests.faults.farm import Farm, until
+
+pytestmark = pytest.mark.postgresql
+
+IN_FLIGHT = 8
+"""Over all clients together: two agents of concurrency 4."""
+
+
+@pytest.fixture
+def database(parts: Farm) -> Iterator[DatabaseServer]:
+    with postgresql() as server:
+        parts.store = server.url
+        yield server
+
+
+def shards(parts: Farm, state: str) -> int:
+    """How many clients of the run are `live`, `lost` or `left`."""
+    engine = sa.create_engine(parts.store_url())
+    with engine.connect() as connection:
+        counted = sa.select(sa.func.count()).where(shard_table.c.state == state)
+        count = int(connection.execute(counted).scalar_one())
+    engine.dispose()
+    return count
+
+
+def three_clients(parts: Farm, slow_s: float) -> "list[subprocess.Popen[str]]":
+    """A run under way, and three clients at it; from now on a model call takes up to so long."""
+    parts.start()
+    parts.slow(4.0)  # it is not through before all have come
+    clients = [parts.begin()]
+    parts.until_calls(1)
+    clients += [parts.begin("join") for _ in range(2)]
+    until(lambda: shards(parts, "live") == 3)
+    parts.link("agents").faults.clear()
+    parts.slow(slow_s)
+    return clients
+
+
+def test_three_clients_play_one_run_and_all_report_it(parts: Farm, database: DatabaseServer) -> None:
+    clients = three_clients(parts, slow_s=0.3)
+    reports = [parts.completed(client).partition("run:")[0] for client in clients]
+    assert len(set(reports)) == 1
+    parts.verify()
+    assert set(parts.attempts()) == {1}
+
+
+def test_one_of_three_clients_killed_loses_nothing(parts: Farm, database: DatabaseServer) -> None:
+    clients = three_clients(parts, slow_s=0.5)
+    parts.until_calls(10)
+    clients[1].kill()
+    parts.completed(clients[0])
+    parts.completed(clients[2])
+    assert shards(parts, "lost") == 1
+    parts.verify(paid_twice=IN_FLIGHT)
+
+
+def test_what_a_client_says_that_was_taken_for_lost_is_refused(parts: Farm, database: DatabaseServer) -> None:
+    clients = three_clients(parts, slow_s=0.5)
+    parts.until_calls(6)
+    clients[1].send_signal(signal.SIGSTOP)
+    until(lambda: shards(parts, "lost") == 1)
+    clients[1].send_signal(signal.SIGCONT)
+    _, errors = clients[1].communicate(timeout=60)
+    assert (clients[1].returncode, "took this one for lost" in errors) == (2, True), errors
+    parts.completed(clients[0])
+    parts.completed(clients[2])
+    parts.verify(clients=2, paid_twice=IN_FLIGHT)
+
+
+def test_postgresql_restarted_beneath_three_clients_is_waited_for(parts: Farm, database: DatabaseServer) -> None:
+    clients = three_clients(parts, slow_s=0.5)
+    parts.until_calls(6)
+    database.stop()
+    parts.until_stalled(2.0)
+    database.start()
+    for client in clients:
+        parts.completed(client)
+    assert shards(parts, "lost") == 0
+    parts.verify()
+    assert set(parts.attempts()) == {1}
