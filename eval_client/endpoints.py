@@ -10,6 +10,7 @@ import httpx
 
 from environments.chat import ChatConfig, ChatModel, Completion, EndpointEvent, secret
 from environments.types import Message, Tool
+from eval_client.figures import EndpointFigures
 from eval_client.plan import AgentEntry, Endpoint, Plan
 from eval_client.shares import Heard
 from eval_client.spend import Spend
@@ -39,10 +40,16 @@ class Endpoints:
         self.heard = {name: Heard() for name in self.limits}
         """What each has told since this was last emptied."""
         self.on_throttled: Callable[[], None] = lambda: None
+        self.figures = EndpointFigures()
         self._changed = changed
         self._models = {
             agent.name: _Limited(
-                self._chat(plan, agent, client, builtin), agent.name, self._limit(plan, agent), spend, self.calls
+                self._chat(plan, agent, client, builtin),
+                agent.name,
+                self._limit(plan, agent),
+                spend,
+                self.calls,
+                figures=self.figures,
             )
             for agent in plan.agents
         }
@@ -59,6 +66,7 @@ class Endpoints:
 
         def on_event(event: EndpointEvent) -> None:
             capacity = limit.capacity
+            self.figures.requests.add(plan.endpoint_of(agent).name, event.kind)
             if event.kind == "ok":
                 self.troubles.pop(agent.name, None)
                 limit.succeeded()
@@ -107,9 +115,17 @@ class _Limited:
     """A model that asks nothing while its endpoint cools, or once the run's budget is spent."""
 
     def __init__(
-        self, model: ChatModel, agent: str, limit: EndpointLimit, spend: Spend, calls: dict[int, Call]
+        self,
+        model: ChatModel,
+        agent: str,
+        limit: EndpointLimit,
+        spend: Spend,
+        calls: dict[int, Call],
+        *,
+        figures: EndpointFigures,
     ) -> None:
         self._model, self._agent, self._limit, self._spend, self._calls = model, agent, limit, spend, calls
+        self._figures = figures
 
     async def __call__(
         self, messages: Sequence[Message], tools: Sequence[Tool], metadata: Mapping[str, str]
@@ -123,6 +139,7 @@ class _Limited:
             completion = await self._model.complete(messages, tools, metadata)
         finally:
             del self._calls[id(call)]
+        self._figures.answer_s.observe(completion.seconds, self._agent)
         self._spend.add(self._agent, completion.usage.prompt_tokens, completion.usage.completion_tokens)
         if not completion.metered:
             self._spend.unmetered.add(self._agent)

@@ -14,6 +14,7 @@ import httpx
 from environments.chat import secret
 from environments.http import http_client
 from eval_client.begin import Refused, check_tasks, check_trust, check_usable, new_run
+from eval_client.demand import Demand
 from eval_client.crew import crew
 from eval_client.endpoints import LOCAL_TOKEN_ENV
 from eval_client.local import LocalServers, local_servers
@@ -152,8 +153,8 @@ def _servers(order: Order) -> contextlib.AbstractAsyncContextManager[LocalServer
 async def _play(order: Order, played: Scene, client: TaskClient, local: LocalServers, watch: Watcher) -> Ended:
     """Play beside the loops that keep the runner informed; whichever of them fails ends the run."""
     runner, limits = played.runner, order.plan.limits
-    names = [task.name for task in order.plan.tasks]
-    informed = asyncio.create_task(_inform(played, Watch(runner, client, names, limits.patience_s)))
+    demand = Demand(order.store, order.plan, runner.progress, runner.endpoints)
+    informed = asyncio.create_task(_inform(played, Watch(runner, client, demand, limits.patience_s)))
     playing = asyncio.create_task(runner.run(order.store.owed() if played.member.alone else []))
     try:
         with watch(played):

@@ -11,6 +11,7 @@ import sqlalchemy as sa
 
 from environments.types import Finish
 from eval_client.connection import passes, reason
+from eval_client.figures import JournalFigures
 from eval_client.records import Trial, Turn
 from eval_client.shards import Fenced, hold_live
 from eval_client.store import Store, now_text
@@ -90,6 +91,7 @@ class Journal:
         self._store = store
         self._shard = shard
         self._on_trouble = on_trouble
+        self.figures = JournalFigures()
         self._loop = asyncio.get_running_loop()
         self._queue: queue.SimpleQueue[_Write | None] = queue.SimpleQueue()
         self._asked: dict[asyncio.Future[None], float] = {}
@@ -194,6 +196,7 @@ class Journal:
         """None once the group is durable, else why it can't be."""
         unknown_outcome = False
         while True:
+            begun = time.monotonic()
             try:
                 self._write(group, again=unknown_outcome)
             except Fenced as error:
@@ -208,6 +211,7 @@ class Journal:
                 return WriteRefused(f"the store refuses a row: {reason(error)}")
             if unknown_outcome:
                 self._report(None)
+            self.figures.committed(len(group), time.monotonic() - begun)
             return None
 
     def _write(self, group: list[_Write], again: bool) -> None:

@@ -2,8 +2,8 @@
 
 import asyncio
 import time
-from collections.abc import Collection
 
+from eval_client.demand import Demand
 from eval_client.runner import Runner
 from task_server.client import TaskClient
 from task_server.errors import TaskServerError
@@ -15,8 +15,9 @@ CHECK_S = 0.5
 class Watch:
     """Three loops beside a runner."""
 
-    def __init__(self, runner: Runner, client: TaskClient, tasks: Collection[str], patience_s: float) -> None:
-        self._runner, self._client, self._tasks, self._patience_s = runner, client, tasks, patience_s
+    def __init__(self, runner: Runner, client: TaskClient, demand: Demand, patience_s: float) -> None:
+        self._runner, self._client, self._demand, self._patience_s = runner, client, demand, patience_s
+        self._tasks = [task.name for task in runner.plan.tasks]
         self._begun = time.monotonic()
         self._nothing_since: dict[str, float] = {}
         self._reasons: dict[str, str] = {}
@@ -29,7 +30,9 @@ class Watch:
         version: str | None = None
         while True:
             try:
-                listed = await self._client.tasks(after=version, wait_s=LONG_POLL_S / 2)
+                listed = await self._client.tasks(
+                    version, LONG_POLL_S / 2, client=self._demand.client, wants=self._demand.told()
+                )
             except TaskServerError as error:
                 version = None
                 self._all_wait(f"the task server can't be reached: {error}")

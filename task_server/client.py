@@ -25,6 +25,7 @@ from task_server.protocol import (
     Step,
     SummarizeRequest,
     TaskList,
+    TasksQuery,
     Turned,
     TurnRequest,
 )
@@ -88,9 +89,15 @@ class TaskClient:
         """The calls under way that somebody waits for, the oldest first: not those that wait for news."""
         return [call for call in self.calls.values() if call.trouble or call.what != NEWS]
 
-    async def tasks(self, after: str | None = None, wait_s: float = 0.0) -> TaskList:
-        """The tasks and what they can take. With the version known already: when that changed, or after `wait_s`."""
-        query = str(httpx.QueryParams({"wait_s": wait_s} if after is None else {"after": after, "wait_s": wait_s}))
+    async def tasks(
+        self, after: str | None = None, wait_s: float = 0.0, *, client: str | None = None, wants: str = ""
+    ) -> TaskList:
+        """The tasks and what they can take. With the version known already: when that changed, or after `wait_s`.
+
+        `client` and `wants` tell how many sessions could be held: `TasksQuery`.
+        """
+        given = TasksQuery(after=after, wait_s=wait_s, client=client, wants=wants)
+        query = str(httpx.QueryParams(given.model_dump(exclude_defaults=True)))
         return await self._patiently(
             NEWS,
             lambda: self._caller.call("GET", f"{self._url}/tasks?{query}", TaskList, deadline_s=CALL_S + wait_s),
