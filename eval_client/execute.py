@@ -14,8 +14,8 @@ import httpx
 from environments.chat import secret
 from environments.http import http_client
 from eval_client.begin import Refused, check_tasks, check_trust, check_usable, new_run
-from eval_client.demand import Demand
 from eval_client.crew import crew
+from eval_client.demand import Demand
 from eval_client.endpoints import LOCAL_TOKEN_ENV
 from eval_client.local import LocalServers, local_servers
 from eval_client.member import membership
