@@ -9,6 +9,7 @@ from asyncio.subprocess import PIPE, STDOUT, Process
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
+from eval_client.exposition import of_shard
 from eval_client.store import Store
 
 ORDERLY = (0, 1, 130)
@@ -34,7 +35,7 @@ class Crew:
                 stdin=PIPE,
                 stdout=file,
                 stderr=STDOUT,
-                env={**os.environ, "PROCTOR_STORE": url},
+                env={**os.environ, "PROCTOR_STORE": url, **of_shard(number)},
                 start_new_session=True,
             )
         self._clients.append((process, log))

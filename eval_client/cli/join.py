@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import sys
 import threading
 from pathlib import Path
@@ -11,7 +12,7 @@ from rich.console import Console
 
 from eval_client.cli.common import find_run, output_option, store_option, told
 from eval_client.cli.play import play, tell
-from eval_client.cli.run import quiet_option, shards_option
+from eval_client.cli.run import metrics_option, quiet_option, shards_option
 from eval_client.execute import Order, Served
 from eval_client.plan import Plan
 from eval_client.progress import Ended
@@ -24,6 +25,7 @@ OVER = ("finished", "incomplete")
 @output_option
 @store_option
 @shards_option
+@metrics_option
 @quiet_option
 @click.option("--controller", hidden=True, help="The controller that an earlier client of this machine has started.")
 @click.option("--agents", hidden=True, help="The agent server that an earlier client of this machine has started.")
@@ -33,6 +35,7 @@ def join(
     output: Path,
     store: str | None,
     shards: int,
+    metrics: socket.socket | None,
     quiet: bool,
     controller: str | None,
     agents: str | None,
@@ -54,7 +57,7 @@ def join(
     order = Order(plan, manifest.plan_path, found, folder, resume=False, joins=True, served=served, shards=shards)
     if over:
         sys.exit(tell(order, Ended(None, {}), Console(stderr=True)))
-    play(order, quiet=quiet)
+    play(order, quiet=quiet, metrics=metrics)
 
 
 def _die_with_stdin() -> None:

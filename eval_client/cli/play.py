@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import signal
+import socket
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from environments import loop as event_loop
 from eval_client.begin import Refused
 from eval_client.cli.common import UsageProblem, told
 from eval_client.execute import Order, execute
+from eval_client.exposition import exposed
 from eval_client.progress import Ended
 from eval_client.render import report_console, show
 from eval_client.report import report
@@ -32,6 +34,7 @@ class _Interrupts:
     """What Ctrl-C does: before the first trial it ends the run; then once drains, twice stops at once."""
 
     errors: Console
+    metrics: socket.socket | None
     presses: int = 0
     _runner: Runner | None = None
     _main: asyncio.Task[Ended] | None = None
@@ -48,7 +51,7 @@ class _Interrupts:
     def _watched(self, played: Scene, quiet: bool) -> Iterator[None]:
         self._runner = played.runner
         try:
-            with screen(played, self.errors, quiet):
+            with screen(played, self.errors, quiet), exposed(played, self.metrics):
                 yield
         finally:
             self._runner = None
@@ -65,9 +68,9 @@ class _Interrupts:
             self._runner.abandon(STOPPED_BY_USER)
 
 
-def play(order: Order, *, quiet: bool) -> None:
-    """Execute, report, and exit with the code that tells how it ended."""
-    interrupts = _Interrupts(Console(stderr=True))
+def play(order: Order, *, quiet: bool, metrics: socket.socket | None = None) -> None:
+    """Execute, report, and exit with the code that tells how it ended. The run's metrics are served at a socket."""
+    interrupts = _Interrupts(Console(stderr=True), metrics)
     try:
         with told():
             ended = event_loop.run(interrupts.guard(order, quiet))

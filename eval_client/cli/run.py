@@ -1,9 +1,12 @@
 """`proctor run` and `proctor resume`."""
 
+import os
+import socket
 from pathlib import Path
 
 import click
 
+from eval_client import exposition
 from eval_client.begin import Refused, check_plan
 from eval_client.cli.common import (
     UsageProblem,
@@ -34,6 +37,27 @@ shards_option = click.option(
     show_default=True,
     help="Clients on this machine that work on the run together, each a process; more than 1 needs PostgreSQL.",
 )
+
+
+def _listen(_context: click.Context, _option: click.Parameter, where: str | None) -> socket.socket | None:
+    if not where:
+        return None
+    try:
+        socket_ = exposition.listener(where)
+    except ValueError as error:
+        raise UsageProblem(str(error)) from error
+    os.environ[exposition.VARIABLE] = where  # for the clients of --shards
+    return socket_
+
+
+metrics_option = click.option(
+    "--metrics",
+    metavar="[HOST:]PORT",
+    envvar=exposition.VARIABLE,
+    callback=_listen,
+    help="Serve Prometheus metrics at /metrics while the run is played; any host but loopback needs PROCTOR_TOKEN. "
+    "The nth client of --shards takes the port n - 1 above.",
+)
 quiet_option = click.option("-q", "--quiet", is_flag=True, help="Print only the report and errors.")
 
 
@@ -46,6 +70,7 @@ quiet_option = click.option("-q", "--quiet", is_flag=True, help="Print only the 
 @set_option
 @shards_option
 @click.option("--dry-run", is_flag=True, help="Say what would run and how many calls it makes at most; run nothing.")
+@metrics_option
 @quiet_option
 def run(
     plan: Path,
@@ -56,6 +81,7 @@ def run(
     overrides: tuple[str, ...],
     shards: int,
     dry_run: bool,
+    metrics: socket.socket | None,
     quiet: bool,
 ) -> None:
     """Play PLAN: agents by tasks, recorded turn by turn."""
@@ -75,7 +101,7 @@ def run(
             limit=limit,
             shards=shards,
         )
-    play(order, quiet=quiet)
+    play(order, quiet=quiet, metrics=metrics)
 
 
 @click.command()
@@ -90,6 +116,7 @@ def run(
 )
 @set_option
 @shards_option
+@metrics_option
 @quiet_option
 def resume(
     run: str,
@@ -98,6 +125,7 @@ def resume(
     plan_path: Path | None,
     overrides: tuple[str, ...],
     shards: int,
+    metrics: socket.socket | None,
     quiet: bool,
 ) -> None:
     """Go on with RUN (a folder, a name, or `latest`) where it stopped, paying for nothing twice.
@@ -119,4 +147,5 @@ def resume(
             check_plan(manifest, plan)
         except Refused as refused:
             raise UsageProblem(str(refused)) from refused
-    play(Order(plan, str(path), found, folder, resume=True, overrides=overrides, shards=shards), quiet=quiet)
+    order = Order(plan, str(path), found, folder, resume=True, overrides=overrides, shards=shards)
+    play(order, quiet=quiet, metrics=metrics)

@@ -1,0 +1,118 @@
+"""A run's metrics while it is played, in the Prometheus text format. Reads; counts nothing of its own."""
+
+from collections.abc import Callable, Mapping
+
+from environments.telemetry.metrics import family, gauge
+from eval_client.flow import Pair
+from eval_client.scene import Scene
+from eval_client.spend import Spend
+from task_server.figures import waiting_class
+
+MAX_PAIRS = 1_000
+"""Of more pairs of agent and task than this, only sums over agents are exposed."""
+ALL = "(all)"
+
+
+def text(scene: Scene) -> str:
+    """What the run has done since it was begun or resumed, and how it stands."""
+    progress, journal = scene.runner.progress, scene.journal
+    parts = (
+        gauge("proctor_run_info", "The run that this client plays.", ("run",), {(scene.run,): 1}),
+        _trials(scene),
+        family("proctor_client_turns_total", "counter", "Turns that are durable.", (), {(): progress.turns}),
+        family("proctor_attempts_lost_total", "counter", "Attempts tried again.", (), {(): progress.attempts_lost}),
+        _faults(progress.faults),
+        _model_calls(scene),
+        scene.endpoints.figures.text(),
+        _spending(scene.endpoints.spend),
+        _caps(scene),
+        journal.figures.text(),
+        gauge(
+            "proctor_store_trouble", "1 while the store can't be written to.", (), {(): progress.trouble is not None}
+        ),
+        gauge("proctor_run_draining", "1 while nothing more is started.", (), {(): progress.draining}),
+    )
+    return "".join(parts)
+
+
+def _trials(scene: Scene) -> str:
+    progress, by = scene.runner.progress, _grouping(len(scene.runner.progress.planned))
+    stages = {
+        "planned": ("Trials of the run.", progress.planned),
+        "scored": ("Trials that have a score.", progress.scored),
+        "unscored": ("Trials left unscored by a fault.", progress.unscored),
+        "running": ("Trials under way.", progress.running),
+    }
+    waiting: dict[tuple[str, str, str], float] = {}
+    for pair, trials in scene.runner.waiting().items():
+        key = (*by(pair), _waits_for(scene, pair))
+        waiting[key] = waiting.get(key, 0) + trials
+    labels = ("agent", "task")
+    return "".join(
+        gauge(f"proctor_trials_{stage}", meaning, labels, _summed(counts, by))
+        for stage, (meaning, counts) in stages.items()
+    ) + gauge("proctor_trials_waiting", "Trials not begun, by what they wait for.", (*labels, "reason"), waiting)
+
+
+def _waits_for(scene: Scene, pair: Pair) -> str:
+    """`endpoint`, `agent` or `task` for a cap that is reached; why the task takes nothing, where it doesn't."""
+    cap = scene.runner.flow.waits_for(pair) or "agent"
+    why = scene.runner.progress.task_waits.get(pair[1])
+    return waiting_class(why) if cap == "task" and why else cap
+
+
+def _faults(faults: Mapping[tuple[str, str, str], int]) -> str:
+    by = _grouping(len(faults))
+    counts: dict[tuple[str, str, str], float] = {}
+    for (agent, task, kind), count in faults.items():
+        key = (*by((agent, task)), kind)
+        counts[key] = counts.get(key, 0) + count
+    meaning = "Attempts that ended without a score, by the kind of fault."
+    return family("proctor_attempt_faults_total", "counter", meaning, ("agent", "task", "kind"), counts)
+
+
+def _model_calls(scene: Scene) -> str:
+    under_way: dict[tuple[str], float] = {(agent.name,): 0 for agent in scene.runner.plan.agents}
+    for call in scene.endpoints.calls.values():
+        under_way[(call.what,)] += 1
+    return gauge("proctor_model_calls_in_flight", "Calls to a model under way.", ("agent",), under_way)
+
+
+def _spending(spend: Spend) -> str:
+    tokens = {
+        (agent, kind): count
+        for agent, counts in spend.by_agent.items()
+        for kind, count in zip(("prompt", "completion"), counts, strict=True)
+    }
+    money = {
+        (agent,): (spend.by_agent[agent][0] * price.input + spend.by_agent[agent][1] * price.output) / 1e6
+        for agent, price in spend.prices.items()
+        if agent in spend.by_agent
+    }
+    return family(
+        "proctor_tokens_total", "counter", "Tokens paid for, those before a resume too.", ("agent", "kind"), tokens
+    ) + family("proctor_money_total", "counter", "Money spent, where a price is known.", ("agent",), money)
+
+
+def _caps(scene: Scene) -> str:
+    uses = {(kind, name): use for kind, nodes in scene.runner.flow.use().items() for name, use in nodes.items()}
+    labels = ("kind", "name")
+    return gauge(
+        "proctor_cap_used", "Trials under way within each cap.", labels, {key: used for key, (used, _) in uses.items()}
+    ) + gauge(
+        "proctor_cap_capacity",
+        "Trials that each cap allows now.",
+        labels,
+        {key: capacity for key, (_, capacity) in uses.items()},
+    )
+
+
+def _grouping(pairs: int) -> Callable[[Pair], Pair]:
+    return (lambda pair: pair) if pairs <= MAX_PAIRS else (lambda pair: (ALL, pair[1]))
+
+
+def _summed(counts: Mapping[Pair, int], by: Callable[[Pair], Pair]) -> dict[Pair, float]:
+    total: dict[Pair, float] = {}
+    for pair, count in counts.items():
+        total[by(pair)] = total.get(by(pair), 0) + count
+    return total
