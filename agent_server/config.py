@@ -5,9 +5,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field, SecretStr, model_validator
 
-from environments.chat import ChatConfig, setting
+from environments.chat import ChatConfig, secret
 from environments.definition import NAME, TaskDefinition
 from environments.listening import is_loopback
+from environments.tls import ServerTls
 from environments.types import Value
 from environments.yaml_file import FileError
 
@@ -72,6 +73,7 @@ class AgentServerConfig(Value):
     token_env: str = Field(default="PROCTOR_TOKEN", pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")
     """Name of the variable with the bearer token that every request must show; unset on loopback, none is asked for."""
     max_request_bytes: int = Field(default=16 << 20, ge=1024)
+    tls: ServerTls = ServerTls()
 
     @model_validator(mode="after")
     def _consistent(self) -> "AgentServerConfig":
@@ -93,14 +95,14 @@ class AgentServerConfig(Value):
             agent.model_copy(update={"path": folder / agent.path}) if isinstance(agent, RecordedConfig) else agent
             for agent in self.agents
         )
-        return self.model_copy(update={"tasks": tasks, "agents": agents})
+        return self.model_copy(update={"tasks": tasks, "agents": agents, "tls": self.tls.relative_to(folder)})
 
     def token(self) -> SecretStr | None:
-        """The token that requests must show. Raises FileError where one is needed and missing."""
-        token = setting(self.token_env)
-        if not token and not is_loopback(self.host):
+        """The token that requests must show. Raises FileError where one is needed and missing, ValueError for none."""
+        token = secret(self.token_env)
+        if token is None and not is_loopback(self.host):
             raise FileError(
                 f"host: {self.host} can be reached by others, so a token is needed; "
                 f"set the variable {self.token_env} to a long random text, or bind 127.0.0.1"
             )
-        return SecretStr(token) if token else None
+        return token

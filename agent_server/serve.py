@@ -24,12 +24,12 @@ def serve(config: AgentServerConfig, on_ready: Callable[[str], None] = lambda ba
     `on_ready` gets the base URL (up to and with /v1) once requests are accepted. Raises ValueError where the
     configuration can't be served.
     """
-    token, client = config.token(), http_client()
+    token, client = config.token(), http_client(tls=config.tls)
     app = build_app(build_agents(config, client), token, config.max_request_bytes)
     listener = listen(config.host, config.port)
     server = _Server(
-        uvicorn_config(app, keep_alive_s=KEEP_ALIVE_S, last_replies_s=GRACE_S),
-        lambda: on_ready(url_of(config.host, listener) + "/v1"),
+        uvicorn_config(app, keep_alive_s=KEEP_ALIVE_S, last_replies_s=GRACE_S, tls=config.tls),
+        lambda: on_ready(url_of(config.host, listener, config.tls.scheme) + "/v1"),
     )
     loop.run(_run(server, client, listener))
 

@@ -10,6 +10,8 @@ from typing import ClassVar, Literal
 import pydantic_core
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
+from environments.redaction import redacted
+
 
 class Value(BaseModel):
     """A frozen value without behaviour; equal when its fields are equal."""
@@ -108,8 +110,8 @@ class Finish(Value):
 
     @classmethod
     def fault(cls, reason: FinishReason, cause: str) -> "Finish":
-        """A finish that says the service failed, and why."""
-        return cls(reason=reason, detail={"cause": cause.replace("\0", "\\0")})
+        """A finish that says the service failed, and why, without any secret."""
+        return cls(reason=reason, detail={"cause": redacted(cause).replace("\0", "\\0")})
 
 
 class Summary(Value):

@@ -10,6 +10,8 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
+from environments.redaction import redacted
+
 Model = TypeVar("Model", bound=BaseModel)
 Location = tuple[int | str, ...]
 MAX_BYTES = 1 << 20
@@ -173,7 +175,7 @@ def _explain(name: str, root: Node | None, overridden: dict[Location, str], prob
 
 
 def _short(value: object) -> str:
-    text = reprlib.repr(value)
+    text = reprlib.repr(redacted(value) if isinstance(value, str) else value)
     return text if len(text) <= 60 else text[:57] + "..."
 
 

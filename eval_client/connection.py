@@ -4,6 +4,7 @@ from pathlib import Path
 
 import sqlalchemy as sa
 
+from environments.redaction import remember
 from eval_client.tables import run_table
 
 IDLE_IN_TRANSACTION = "25P03"
@@ -18,6 +19,7 @@ def connect(url: str) -> sa.Engine:
     """An engine for a store's URL. SQLite is set to WAL with full durability."""
     try:
         parsed = sa.make_url(url)
+        remember(str(parsed.password or ""))
         if parsed.get_backend_name() in ("mysql", "mariadb"):
             parsed = parsed.update_query_dict({"charset": "utf8mb4"})
         engine = sa.create_engine(parsed, pool_pre_ping=True)

@@ -82,7 +82,7 @@ async def execute(order: Order, watch: Watcher) -> Ended:
     check_usable(plan)
     check_shards(order)
     order.store.check()
-    async with http_client() as http, _servers(order) as local:
+    async with http_client(tls=plan.tls) as http, _servers(order) as local:
         client = _client(plan, http, local)
         async with explained(client):
             if local.controller:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
+from environments.redaction import redacted
 from environments.types import Finish
 from eval_client.connection import passes, reason
 from eval_client.figures import JournalFigures
@@ -156,7 +157,7 @@ class Journal:
         self, trial: Trial, number: int, outcome: str, cause: str | None, worker: str | None
     ) -> dict[str, object]:
         keys = {"b_run": self._store.run, "b_trial": trial.id, "b_number": number}
-        return {**keys, "b_outcome": outcome, "b_cause": cause, "b_worker": worker}
+        return {**keys, "b_outcome": outcome, "b_cause": cause and redacted(cause), "b_worker": worker}
 
     async def _put(self, *operations: Operation) -> None:
         if self._closing.is_set():

@@ -14,6 +14,11 @@ from environments.definition import TaskDefinition
 from eval_client.endpoints import new_local_token
 from eval_client.server_process import ServerProcess
 
+ALONE = dict.fromkeys(
+    ("PROCTOR_TOKEN_FILE", "PROCTOR_TLS_CERT", "PROCTOR_TLS_KEY", "PROCTOR_TLS_CA", "PROCTOR_TLS_CLIENT_CA"), ""
+)
+"""Settings for servers that others reach; ours have a token of their own, and speak plain HTTP at loopback."""
+
 
 @dataclass(frozen=True)
 class LocalServers:
@@ -39,7 +44,7 @@ async def local_servers(
     async with contextlib.AsyncExitStack() as stack:
 
         async def up(name: str, arguments: Sequence[str], *first_only: str, keep_port: bool = False) -> str:
-            server = ServerProcess(name, arguments, folder, {"PROCTOR_TOKEN": token})
+            server = ServerProcess(name, arguments, folder, {**ALONE, "PROCTOR_TOKEN": token})
             stack.push_async_callback(server.stop)
             url = await server.start(*first_only)
             if keep_port:

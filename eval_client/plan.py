@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, JsonValue, model_validator
+from pydantic import AfterValidator, Field, JsonValue, model_validator
 
+from environments.chat.config import plain_url
 from environments.definition import NAME, TaskDefinition
+from environments.tls import Tls
 from environments.types import Value
 from environments.yaml_file import FileError, load, parse
 
@@ -18,11 +20,23 @@ DEFAULT_ENDPOINT = "default"
 VARIABLE = r"^[A-Za-z_][A-Za-z0-9_]*$"
 
 
+def _url(text: str) -> str:
+    plain_url(text)
+    return text
+
+
+def _name_or_url(text: str) -> str:
+    return _url(text) if "://" in text else text
+
+
+Url = Annotated[str, AfterValidator(_url)]
+
+
 class Endpoint(Value):
     """An OpenAI-compatible endpoint, and the limits its agents share."""
 
     name: Name
-    base_url: str | None = Field(default=None, pattern=r"^https?://")
+    base_url: Url | None = None
     """Up to and including `/v1`; `OPENAI_BASE_URL` if absent."""
     api_key_env: str = Field(default="OPENAI_API_KEY", pattern=VARIABLE)
     """The NAME of the environment variable that holds the key. Keys never stand in a plan."""
@@ -48,7 +62,7 @@ class AgentEntry(Value):
     name: Name
     builtin: Literal["reference", "naive", "random"] | None = None
     """A built-in agent. Without `endpoint`, an agent server is started for this run."""
-    endpoint: str | None = None
+    endpoint: Annotated[str, AfterValidator(_name_or_url)] | None = None
     """The name of an entry in `endpoints`, or a base URL."""
     model: str | None = None
     """The endpoint's name of the model; the agent's own name if absent."""
@@ -122,10 +136,12 @@ class Plan(Value):
     seed: int = 0
     epochs: int = Field(default=1, ge=1, le=1000)
     """How often each agent plays each sample."""
-    controller: str = Field(default="local", pattern=r"^(local|https?://[^/\s]+(/\S*)?)$")
+    controller: str = Field(default="local", pattern=r"^(local|https?://[^/\s@]+(/\S*)?)$")
     """`local`: workers are started for this run and stopped after it. Else a controller's or a lone worker's URL."""
     token_env: str = Field(default="PROCTOR_TOKEN", pattern=VARIABLE)
     """The NAME of the environment variable with the controller's bearer token."""
+    tls: Tls = Tls()
+    """PEM files: authorities to believe besides the usual ones, and our own certificate where servers ask for one."""
     route: Literal["auto", "relayed"] = "auto"
     """`auto`: turns go straight to the worker that holds the session where it can be reached, else through the
     controller; `relayed`: always through the controller."""
@@ -266,7 +282,7 @@ def read_plan(path: Path, overrides: Sequence[str] = ()) -> Plan:
         tasks = tuple(task.relative_to(folder) if isinstance(task, TaskDefinition) else task for task in plan.tasks)
     except FileError as error:
         raise FileError(f"{path}: {error}") from error
-    return plan.model_copy(update={"tasks": tasks})
+    return plan.model_copy(update={"tasks": tasks, "tls": plan.tls.relative_to(folder)})
 
 
 def with_overrides(plan: Plan, overrides: Sequence[str]) -> Plan:

@@ -2,6 +2,7 @@
 
 from typing import ClassVar
 
+from environments.redaction import redacted
 from task_server.protocol import Problem, ProblemType
 
 
@@ -40,11 +41,11 @@ class Refusal(TaskServerError):
     title: ClassVar[str]
 
     def problem(self) -> Problem:
-        """The refusal as it travels."""
+        """The refusal as it travels, without any secret."""
         return Problem(
             type=self.type,
             title=self.title,
-            detail=self.detail,
+            detail=redacted(self.detail),
             retryable=self.retryable,
             retry_after_s=self.retry_after_s,
         )

@@ -5,6 +5,7 @@ import logging
 from collections.abc import Callable, Iterator
 
 from environments.definition import TaskDefinition
+from environments.redaction import redacted
 from task_server.errors import NotReady, UnknownSample
 from task_server.protocol import SampleList
 
@@ -89,7 +90,7 @@ class HostedTask:
         )
 
     def _become(self, waiting: str | None) -> None:
-        self.waiting = waiting
+        self.waiting = redacted(waiting) if waiting is not None else None
         self._changed()
 
     async def _pause(self, pause_s: float) -> None:

@@ -2,7 +2,6 @@
 
 import asyncio
 import random as chance
-import re
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Literal, NamedTuple
@@ -17,13 +16,13 @@ from environments.chat.retry import RetryPolicy, retry_after_s, retryable
 from environments.chat.settings import secret
 from environments.chat.wire import ChatReply, Usage, request_body
 from environments.http import HttpFailure, Reply, bounded_request
+from environments.redaction import HIDDEN, redacted
 from environments.telemetry import tracing
 from environments.types import Action, Message, Tool, Value
 
 EXCERPT_CHARS = 300
 REFUSALS = frozenset({401, 403, 404})
 """A wrong key, a forbidden model, an unknown model or a wrong base URL: no request of the kind will succeed."""
-_KEY_LIKE = re.compile(r"\b(?:sk-|Bearer )[A-Za-z0-9._~+/=*-]{6,}")
 
 
 class Completion(Value):
@@ -169,7 +168,9 @@ class ChatModel:
                 max_bytes=self._config.max_reply_bytes,
             )
         except HttpFailure as failure:
-            return _Failed(self._redacted(str(failure)))
+            return _Failed(redacted(str(failure)))
+        if self._key is not None and (key := self._key.get_secret_value().encode()) in reply.body:
+            reply = reply._replace(body=reply.body.replace(key, HIDDEN.encode()))  # it said our key: nothing keeps that
         if reply.status == 200:
             return self._read(reply)
         return self._failed(reply)
@@ -205,10 +206,5 @@ class ChatModel:
         return f"model {self._config.model} at {self._url}"
 
     def _excerpt(self, reply: Reply) -> str:
-        text = " ".join(self._redacted(reply.body.decode("utf-8", "replace")).split())
+        text = " ".join(redacted(reply.body.decode("utf-8", "replace")).split())
         return text if len(text) <= EXCERPT_CHARS else text[: EXCERPT_CHARS - 3] + "..."
-
-    def _redacted(self, text: str) -> str:
-        if self._key is not None:
-            text = text.replace(self._key.get_secret_value(), "***")
-        return _KEY_LIKE.sub("***", text)

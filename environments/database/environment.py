@@ -1,7 +1,6 @@
 """The database environment: SQL about one table, an exact answer in a strict form (arXiv 2308.03688, Appendix C)."""
 
 import hashlib
-import os
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from typing import ClassVar, Literal
 from pydantic import Field, JsonValue, PrivateAttr, SecretStr, model_validator
 
 from environments.base import Agent, AgentStopped, Environment, Policy
+from environments.chat.settings import secret_text
 from environments.database import answers, dataset, errata, policies, prompt
 from environments.database.actions import Answer, Malformed, Operation, read
 from environments.database.dataset import Entry
@@ -158,7 +158,7 @@ class Database(Environment):
 
     @staticmethod
     def _running_server(url: SecretStr) -> Server:
-        return RunningServer(parse_url(url.get_secret_value(), os.environ.get(PASSWORD_VARIABLE)))
+        return RunningServer(parse_url(url.get_secret_value(), secret_text(PASSWORD_VARIABLE)))
 
     def _finish(self, entry: Entry, talk: Talk, changed: TableHash, setup_error: str | None) -> Finish:
         metrics = _judge(entry, talk, changed)

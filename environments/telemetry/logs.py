@@ -11,7 +11,9 @@ from collections.abc import Mapping
 from contextvars import ContextVar
 from datetime import UTC, datetime
 from types import TracebackType
+from typing import TextIO
 
+from environments.redaction import redacted
 from environments.telemetry import tracing
 
 FORMATS = ("text", "json")
@@ -24,19 +26,26 @@ _about: ContextVar[Mapping[str, str]] = ContextVar("about", default={})  # noqa:
 def set_up(role: str) -> None:
     """Log as the environment asks; `role` says which part this process is. Raises ValueError naming the variable."""
     form, level = _chosen("PROCTOR_LOG_FORMAT", FORMATS, "text"), _chosen("PROCTOR_LOG_LEVEL", LEVELS, "warning")
-    handler = logging.StreamHandler(sys.stderr)
+    handler = _Handler(sys.stderr)
     handler.setFormatter(JsonLines(role) if form == "json" else _text())
     root = logging.getLogger()
     root.handlers = [handler]
     root.setLevel(level.upper())
+    sys.excepthook = _log_uncaught
     if form == "json":
         logging.captureWarnings(True)
-        sys.excepthook = _log_uncaught
 
 
 def about(**ids: str) -> None:
     """What the running task logs from now on is about these: run, trial, session."""
     _about.set({**_about.get(), **ids})
+
+
+class _Handler(logging.StreamHandler[TextIO]):
+    """Writes no secret, whoever logs it and in whatever form."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return redacted(super().format(record))
 
 
 class JsonLines(logging.Formatter):

@@ -12,15 +12,22 @@ import sqlalchemy as sa
 
 from environments.chat.settings import secret_text
 from environments.definition import NAME
+from environments.redaction import redacted
 from environments.yaml_file import FileError
 from eval_client.connection import StoreError, connect, runs, sqlite_url
 from eval_client.store import Store
 
 STORE = "PROCTOR_STORE"
+_PASSWORD = re.compile(r"://[^/@]*:[^/]*@|[?&]password=")
 
 
 def _store_url(_context: click.Context, _option: click.Parameter, given: str | None) -> str | None:
     try:
+        if given and _PASSWORD.search(given):
+            raise UsageProblem(
+                f"--store: everybody on this machine can read a password there; put the URL into {STORE}, or into a file "
+                f"that {STORE}_FILE names"
+            )
         return given or secret_text(STORE) or None
     except ValueError as error:
         raise UsageProblem(str(error)) from error
@@ -47,6 +54,9 @@ class UsageProblem(click.ClickException):
     """A mistake the user can mend: one message, exit code 2."""
 
     exit_code = 2
+
+    def __init__(self, message: str) -> None:
+        super().__init__(redacted(message))
 
 
 @contextlib.contextmanager

@@ -5,11 +5,11 @@ import os
 import re
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import click
-from pydantic import ValidationError
+from pydantic import SecretStr, ValidationError
 
 from environments.chat.settings import secret
 from environments.definition import load_tasks
@@ -17,8 +17,8 @@ from eval_client.cli.common import UsageProblem, told
 
 
 def _http_url(_context: click.Context, _option: click.Parameter, url: str) -> str:
-    if url and not re.fullmatch(r"https?://[^/\s]+(/\S*)?", url):
-        raise click.BadParameter("must begin with http:// or https:// and a host")
+    if url and not re.fullmatch(r"https?://[^/\s@]+(/\S*)?", url):
+        raise click.BadParameter("must begin with http:// or https:// and a host, without user and password")
     return url
 
 
@@ -32,6 +32,26 @@ advertise_option = click.option("--advertise", default="", metavar="URL", help="
 stdin_option = click.option(
     "--stop-with-stdin", is_flag=True, help="Stop when standard input closes; standard output is the base URL alone."
 )
+
+
+def tls_options(command: Callable[..., None]) -> Callable[..., None]:
+    """The options of `ServerTls`, each also a variable."""
+    path = click.Path(dir_okay=False, path_type=Path)
+    texts = {
+        "client-ca": "Talk only to clients with a certificate that an authority of this file signed.",
+        "ca": "Believe the authorities of this file too, when calling others.",
+        "key": "Private key of the certificate, without a passphrase.",
+        "cert": "Certificate to serve https with, and to show others; PEM, as all of these.",
+    }
+    for name, text in texts.items():
+        variable = f"PROCTOR_TLS_{name.replace('-', '_').upper()}"
+        command = click.option(f"--tls-{name}", type=path, envvar=variable, show_envvar=True, help=text)(command)
+    return command
+
+
+def _tls(files: Mapping[str, Path | None]) -> dict[str, Path | None]:
+    """The options as the fields of `ServerTls`."""
+    return {name.removeprefix("tls_"): path for name, path in files.items()}
 
 
 @click.command()
@@ -54,13 +74,23 @@ stdin_option = click.option(
 @host_option
 @port_option
 @advertise_option
+@tls_options
 @stdin_option
 def worker(
-    tasks: Path, controller: str, name: str, grace: float, host: str, port: int, advertise: str, stop_with_stdin: bool
+    tasks: Path,
+    controller: str,
+    name: str,
+    grace: float,
+    host: str,
+    port: int,
+    advertise: str,
+    stop_with_stdin: bool,
+    **tls: Path | None,
 ) -> None:
     """Serve the tasks of a task file: hold the sessions of their environments.
 
-    PROCTOR_TOKEN is asked of every request, and sent to the controller.
+    Clients show PROCTOR_TOKEN. The controller is shown PROCTOR_WORKER_TOKEN where that is set; then PROCTOR_TOKEN may
+    be absent, and the controller says what clients will show. PROCTOR_METRICS_TOKEN opens /metrics alone.
     """
     from task_server.serve import WorkerConfig, serve_worker
 
@@ -74,7 +104,8 @@ def worker(
             port=port,
             advertise=advertise,
             stop_with_stdin=stop_with_stdin,
-            token=secret("PROCTOR_TOKEN"),
+            **_tokens(),
+            tls=_tls(tls),
         )
         serve_worker(config, _announce("worker", stop_with_stdin))
 
@@ -94,14 +125,33 @@ def worker(
     show_default=True,
     help="Seconds after the start in which sessions wait, until every worker that lives has reported.",
 )
+@click.option(
+    "--allow-workers",
+    multiple=True,
+    metavar="CIDR",
+    envvar="PROCTOR_ALLOW_WORKERS",
+    show_envvar=True,
+    help="Addresses that workers may announce besides the one they speak from, such as 10.1.0.0/16; repeatable.",
+)
 @host_option
 @port_option
 @advertise_option
+@tls_options
 @stdin_option
-def controller(lease: float, settle: float, host: str, port: int, advertise: str, stop_with_stdin: bool) -> None:
+def controller(
+    lease: float,
+    settle: float,
+    allow_workers: tuple[str, ...],
+    host: str,
+    port: int,
+    advertise: str,
+    stop_with_stdin: bool,
+    **tls: Path | None,
+) -> None:
     """Place sessions on the workers that report here.
 
-    PROCTOR_TOKEN is asked of every request, and sent to the workers.
+    Clients show PROCTOR_TOKEN. Workers show PROCTOR_WORKER_TOKEN where that is set, which opens nothing else.
+    PROCTOR_METRICS_TOKEN opens /metrics alone.
     """
     from task_server.serve import ControllerConfig, serve_controller
 
@@ -113,7 +163,9 @@ def controller(lease: float, settle: float, host: str, port: int, advertise: str
             port=port,
             advertise=advertise,
             stop_with_stdin=stop_with_stdin,
-            token=secret("PROCTOR_TOKEN"),
+            allow_workers=allow_workers,
+            **_tokens(),
+            tls=_tls(tls),
         )
         serve_controller(config, _announce("controller", stop_with_stdin))
 
@@ -130,16 +182,27 @@ def controller(lease: float, settle: float, host: str, port: int, advertise: str
     help="An agent: reference, naive, random, human, or recorded:PATH. Default: reference, naive and random.",
 )
 @click.option("--config", type=click.Path(dir_okay=False, path_type=Path), help="YAML file with all settings instead.")
+@click.option(
+    "--token-env",
+    default="PROCTOR_TOKEN",
+    show_default=True,
+    help="Name of the variable with the token that every request must show, as the API key.",
+)
 @host_option
 @port_option
+@tls_options
 @stdin_option
 def agents(
-    tasks: Path | None, agents: tuple[str, ...], config: Path | None, host: str, port: int, stop_with_stdin: bool
+    tasks: Path | None,
+    agents: tuple[str, ...],
+    config: Path | None,
+    token_env: str,
+    host: str,
+    port: int,
+    stop_with_stdin: bool,
+    **tls: Path | None,
 ) -> None:
-    """Serve agents through the OpenAI Chat Completions protocol, to Proctor or to any other client.
-
-    PROCTOR_TOKEN is asked of every request, as the API key.
-    """
+    """Serve agents through the OpenAI Chat Completions protocol, to Proctor or to any other client."""
     from agent_server.config import AgentServerConfig
     from agent_server.serve import serve
     from environments.listening import when_stdin_ends
@@ -147,6 +210,8 @@ def agents(
 
     if config is not None and (tasks is not None or agents):
         raise UsageProblem("--config holds all settings; leave --tasks and --agent out")
+    if config is not None and any(tls.values()):
+        raise UsageProblem("--config holds all settings; write the files of --tls-... into its `tls`")
     with _configured():
         if config is not None:
             loaded = load(config, AgentServerConfig).relative_to(config.parent)
@@ -157,12 +222,19 @@ def agents(
                 port=port,
                 tasks=load_tasks(tasks) if tasks is not None else (),
                 agents=tuple(map(_agent, chosen)),
-                token_env="PROCTOR_TOKEN",
+                token_env=token_env,
+                tls=_tls(tls),
             )
         if stop_with_stdin:
             when_stdin_ends(lambda: os.kill(os.getpid(), signal.SIGTERM))
         with contextlib.suppress(KeyboardInterrupt):
             serve(loaded, _announce("agent server", stop_with_stdin))
+
+
+def _tokens() -> dict[str, SecretStr | None]:
+    """The tokens of a task server, by field. Raises ValueError."""
+    names = {"token": "PROCTOR_TOKEN", "worker_token": "PROCTOR_WORKER_TOKEN", "metrics_token": "PROCTOR_METRICS_TOKEN"}
+    return {field: secret(name) for field, name in names.items()}
 
 
 @contextlib.contextmanager
