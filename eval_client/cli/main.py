@@ -16,6 +16,7 @@ COMMANDS = {
     "report": ("inspect", "Scores with their errors, coverage, validity, faults and costs of a run."),
     "ls": ("inspect", "The runs there are."),
     "export": ("inspect", "A run's trials or turns as JSONL, CSV or Parquet."),
+    "doctor": ("doctor", "Say what would go wrong before it does, each with its fix."),
     "plan": ("plan", "Check a plan, print it resolved, or its JSON Schema."),
     "envs": ("environments", "The environments that are installed."),
     "check": ("environments", "Hold an environment against what every environment promises."),

@@ -19,8 +19,9 @@ START_S = 60.0
 class OwnEngine:
     """dockerd with its own data, sockets and containers."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *options: str) -> None:
         self._folder = folder
+        self._options = options
         self._process: subprocess.Popen[bytes] | None = None
         self.host = f"unix://{folder / 'docker.sock'}"
 
@@ -33,6 +34,7 @@ class OwnEngine:
             *("--pidfile", str(self._folder / "pid"), "--host", self.host, "--bridge=none", "--iptables=false"),
             *("--ip6tables=false", "--ip-forward=false", "--shutdown-timeout=1", f"--containerd-namespace={name}"),
             f"--containerd-plugins-namespace={name}-plugins",
+            *self._options,
         ]
         with (self._folder / "log").open("ab") as log:
             self._process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL)

@@ -1,0 +1,143 @@
+"""`proctor doctor`."""
+
+import asyncio
+import json
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import click
+import sqlalchemy as sa
+
+from environments import loop as event_loop
+from environments.http import http_client
+from environments.yaml_file import FileError
+from eval_client.cli.common import find_run, output_option, run_folders, store_option, told
+from eval_client.cli.run import set_option
+from eval_client.connection import StoreError, connect, sqlite_url
+from eval_client.doctor.checks import Check, findings
+from eval_client.doctor.finding import Finding, Status, fail, ok
+from eval_client.doctor.machine_checks import Options, machine_checks
+from eval_client.doctor.plan_checks import PlanChecks
+from eval_client.plan import Plan, read_plan
+from eval_client.records import Manifest
+from eval_client.store import Store
+
+COLOURS = {Status.OK: "green", Status.WARN: "yellow", Status.FAIL: "red", Status.SKIP: "bright_black"}
+LEAVING_S = 60.0
+"""Environments that came up late are given this long to be put away."""
+
+
+@click.command()
+@click.argument("plan", required=False, type=click.Path(dir_okay=False, path_type=Path))
+@click.option("--run", "run", metavar="RUN", help="A run of PLAN that is to be resumed; found by itself where it can.")
+@set_option
+@output_option
+@store_option
+@click.option("--no-calls", is_flag=True, help="Ask no model; endpoints are only asked which models they have.")
+@click.option(
+    "--patience",
+    default=8.0,
+    show_default=True,
+    type=click.FloatRange(min=1),
+    help="Seconds to wait for any one answer.",
+)
+@click.option("--json", "as_json", is_flag=True, help="One JSON object instead.")
+def doctor(
+    plan: Path | None,
+    run: str | None,
+    overrides: tuple[str, ...],
+    output: Path,
+    store: str | None,
+    no_calls: bool,
+    patience: float,
+    as_json: bool,
+) -> None:
+    """Say what would go wrong before it does, each with its fix: on this machine, or in all that PLAN needs.
+
+    With PLAN every agent's model is asked one small question, which costs a request each; --no-calls leaves that out.
+    Exit codes: 0 nothing fails, 1 something does, 2 usage.
+    """
+    if plan is None and run is not None:
+        raise click.UsageError("--run needs the run's PLAN")
+    options = Options(output, store, patience, not no_calls, run)
+    with told():
+        found = event_loop.run(_examine(plan, overrides, options, as_json))
+    if as_json:
+        click.echo(json.dumps({"findings": [each.model_dump(mode="json") for each in found]}))
+    else:
+        click.echo(_summary(found))
+    sys.exit(1 if any(each.status is Status.FAIL for each in found) else 0)
+
+
+async def _examine(path: Path | None, overrides: tuple[str, ...], options: Options, as_json: bool) -> list[Finding]:
+    found = []
+    async for finding in _found(path, overrides, options):
+        found.append(finding)
+        if not as_json:
+            _print(finding)
+    return found
+
+
+async def _found(path: Path | None, overrides: tuple[str, ...], options: Options) -> AsyncIterator[Finding]:
+    limit_s = options.patience_s + 1.0
+    if path is None:
+        async for finding in findings(machine_checks(options), limit_s):
+            yield finding
+        return
+    try:
+        plan = read_plan(path, overrides)
+    except FileError as error:
+        for line in str(error).splitlines():
+            yield fail("plan-broken", line)
+        return
+    yield ok("plan", f"{path}: {len(plan.agents)} agents, {len(plan.tasks)} tasks, {len(plan.pairs())} pairs")
+    async for finding in _of_plan(plan, path, options, limit_s):
+        yield finding
+
+
+async def _of_plan(plan: Plan, path: Path, options: Options, limit_s: float) -> AsyncIterator[Finding]:
+    try:
+        client = http_client(tls=plan.tls)
+    except FileError as error:
+        yield fail("plan-broken", f"{path}: {error}")
+        return
+    async with client as http:
+        checks = PlanChecks(plan, options, http, _resumable(path, options))
+        looked: list[Check] = checks.all()
+        async for finding in findings(looked, limit_s):
+            yield finding
+        if checks.leaving:
+            _, left = await asyncio.wait(checks.leaving, timeout=LEAVING_S)
+            for task in left:
+                task.cancel()
+
+
+def _resumable(path: Path, options: Options) -> Store | None:
+    """The run that is named, or the latest of this plan that is not finished."""
+    if options.run is not None:
+        return find_run(options.run, options.store, options.output)[0]
+    if options.store is not None:
+        return None
+    for folder in reversed(run_folders(options.output)):
+        store = Store(connect(sqlite_url(folder)), folder.name)
+        try:
+            manifest: Manifest = store.manifest()
+            if manifest.plan_path == str(path.resolve()) and store.state() != "finished":
+                return store
+        except (StoreError, sa.exc.SQLAlchemyError):
+            continue
+    return None
+
+
+def _print(finding: Finding) -> None:
+    mark = click.style(f"{finding.status.value:<4}", fg=COLOURS[finding.status], bold=finding.status is Status.FAIL)
+    click.echo(f"{mark}  {finding.id}: {finding.what}")
+    if finding.amiss:
+        click.echo(f"      why: {finding.why}")
+        click.echo(f"      fix: {finding.fix}")
+
+
+def _summary(found: list[Finding]) -> str:
+    counts = {status: sum(each.status is status for each in found) for status in Status}
+    return f"{counts[Status.OK]} ok, {counts[Status.WARN]} warn, {counts[Status.FAIL]} fail, {counts[Status.SKIP]} skip"

@@ -1,0 +1,69 @@
+"""Runs checks side by side, each within its time; what goes wrong in one is a finding of its own."""
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from typing import NamedTuple, ParamSpec, TypeVar
+
+from eval_client.doctor.finding import Finding, fail
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Check(NamedTuple):
+    """What is looked at, and the look itself."""
+
+    name: str
+    look: Coroutine[None, None, Sequence[Finding]]
+
+
+async def findings(checks: Sequence[Check], limit_s: float) -> AsyncIterator[Finding]:
+    """What all checks find, in their order, each after `limit_s` at the latest."""
+    looking = [asyncio.create_task(_look(check, limit_s)) for check in checks]
+    for task in looking:
+        for finding in await task:
+            yield finding
+
+
+async def _look(check: Check, limit_s: float) -> Sequence[Finding]:
+    try:
+        async with asyncio.timeout(limit_s) as limit:
+            return await check.look
+    except TimeoutError as error:
+        if limit.expired():
+            return [fail("check-late", f"{check.name}: no result within {limit_s:g} s")]
+        return [_crashed(check, error)]
+    except Exception as error:
+        return [_crashed(check, error)]
+
+
+def _crashed(check: Check, error: Exception) -> Finding:
+    return fail("check-failed", f"{check.name}: {type(error).__name__}: {error}")
+
+
+async def in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """What a blocking function returns or raises; one that never comes back holds up nobody, not even the exit."""
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[T] = loop.create_future()
+
+    def settle(result: T | None, error: BaseException | None) -> None:
+        if done.done():
+            return
+        if error is not None:
+            done.set_exception(error)
+        else:
+            done.set_result(result)  # type: ignore[arg-type]
+
+    def work() -> None:
+        result, caught = None, None
+        try:
+            result = function(*args, **kwargs)
+        except BaseException as error:
+            caught = error
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            loop.call_soon_threadsafe(settle, result, caught)
+
+    threading.Thread(target=work, daemon=True).start()
+    return await done

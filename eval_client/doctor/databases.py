@@ -1,0 +1,75 @@
+"""The store that runs are kept in: whether it answers, of which version it is, what its account may do."""
+
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+
+from eval_client.connection import StoreError, connect, reason
+from eval_client.doctor.finding import Finding, fail, ok
+from eval_client.tables import SCHEMA_VERSION, run_table
+
+PROBE = "proctor_doctor_probe"
+CONNECT_S = 5
+
+
+@dataclass(frozen=True)
+class StoreFacts:
+    """A store as it was met."""
+
+    url: str
+    """Without its password."""
+    unreachable: str | None = None
+    version: str = ""
+    refused: str | None = None
+    """What the account may not do, in the server's words."""
+    schemas: tuple[int, ...] = ()
+    """The schema versions of the runs there."""
+
+
+def store_facts(url: str) -> StoreFacts:
+    """Connects, and tries out what a run does; a table that is made for that is dropped again."""
+    try:
+        engine = connect(url)
+    except StoreError as error:
+        return StoreFacts("the store's URL", unreachable=str(error))
+    shown = engine.url.render_as_string(hide_password=True)
+    try:
+        with engine.connect() as connection:
+            version = ".".join(map(str, engine.dialect.server_version_info or ()))
+            connection.rollback()
+            try:
+                return StoreFacts(shown, None, f"{engine.dialect.name} {version}", None, _try_out(connection))
+            except sa.exc.DBAPIError as error:
+                return StoreFacts(shown, None, f"{engine.dialect.name} {version}", reason(error))
+    except sa.exc.SQLAlchemyError as error:
+        return StoreFacts(shown, unreachable=reason(error))
+    finally:
+        engine.dispose()
+
+
+def _try_out(connection: sa.Connection) -> tuple[int, ...]:
+    """The schema versions of the runs there, after each right was used once. Raises DBAPIError."""
+    probe = sa.Table(PROBE, sa.MetaData(), sa.Column("n", sa.Integer))
+    with connection.begin():
+        probe.create(connection, checkfirst=True)
+        connection.execute(probe.insert(), {"n": 1})
+        connection.execute(probe.update().values(n=2))
+        connection.execute(probe.delete())
+        probe.drop(connection)
+    if not sa.inspect(connection).has_table(run_table.name):
+        return ()
+    return tuple(connection.execute(sa.select(run_table.c.schema_version).distinct()).scalars())
+
+
+def store_finding(facts: StoreFacts) -> Finding:
+    """What follows."""
+    if facts.unreachable is not None:
+        return fail("store-unreachable", f"{facts.url}: {facts.unreachable}")
+    if facts.refused is not None:
+        return fail("store-rights", f"{facts.url}: {facts.refused}")
+    others = [str(number) for number in facts.schemas if number != SCHEMA_VERSION]
+    if others:
+        return fail(
+            "store-schema", f"{facts.url}: holds runs of schema {', '.join(others)}; this version has {SCHEMA_VERSION}"
+        )
+    return ok("store", f"{facts.url}: {facts.version}; tables and rows can be written")

@@ -1,0 +1,174 @@
+"""This machine: what is installed, where runs are kept, memory and limits."""
+
+import os
+import re
+import resource
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, requires, version
+from pathlib import Path
+
+from environments import registry
+from eval_client.doctor.finding import Finding, fail, ok, skip, warn
+
+MEBI, GIBI = 1 << 20, 1 << 30
+DISK_SHORT_BYTES, DISK_FULL_BYTES = 2 * GIBI, 100 * MEBI
+INODES_SHORT, INODES_NONE = 10_000, 100
+MEMORY_SHORT_BYTES = GIBI
+FEW_DESCRIPTORS = 512
+DESCRIPTORS_EACH = 3
+"""Of a trial under way: a request to its model, one to its task server, and what a sandbox may take."""
+_SEARCH = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/usr/local/sbin", "/usr/libexec"])
+
+
+@dataclass(frozen=True)
+class FolderFacts:
+    """The folder of the runs, or where it would be made."""
+
+    folder: str
+    trouble: str | None
+    """Why nothing can be written there."""
+    free_bytes: int
+    free_inodes: int | None
+    """None where the file system doesn't count them."""
+
+
+def packages() -> list[Finding]:
+    """Python, Proctor, and the packages that it needs whatever is played."""
+    missing = [name for name, extra in _required() if extra is None and not _installed(name)]
+    found = [fail("package-missing", f"package {name} is not installed") for name in missing]
+    return found or [ok("python", f"proctor {version('proctor')}, Python {sys.version.split()[0]} ({sys.executable})")]
+
+
+def extras(environments: Iterable[str]) -> list[Finding]:
+    """Whether everything is installed that these environments need."""
+    return [_extra(name) for name in environments]
+
+
+def _extra(environment: str) -> Finding:
+    needed = [name for name, extra in _required() if extra == environment]
+    missing = [name for name in needed if not _installed(name)]
+    fix = f"pip install 'proctor[{environment}]'"
+    if missing:
+        return warn("extra-missing", f"environment {environment}: no package {', '.join(missing)}", fix)
+    try:
+        registry.load(environment)
+    except (ImportError, registry.UnknownEnvironment) as error:
+        return warn("extra-missing", f"environment {environment}: {error}")
+    return ok("extra", f"environment {environment}: {', '.join(needed) or 'nothing more needed'}")
+
+
+def _required() -> list[tuple[str, str | None]]:
+    """(package, the extra that needs it or None for Proctor itself)"""
+    pairs = []
+    for line in requires("proctor") or ():
+        package, _, marker = line.partition(";")
+        extra = re.search(r"extra\s*==\s*['\"]([\w.-]+)['\"]", marker)
+        name = re.match(r"[\w.-]+", package)
+        if name is not None and name[0] != "proctor":
+            pairs.append((name[0], extra[1] if extra else None))
+    return pairs
+
+
+def _installed(package: str) -> bool:
+    try:
+        version(package)
+    except PackageNotFoundError:
+        return False
+    return True
+
+
+def programs() -> list[Finding]:
+    """The database servers that environments and stores can use."""
+    return [
+        _program("mariadb", "mariadbd", lambda what: warn("mariadb-missing", what)),
+        _program(
+            "postgresql", "postgres", lambda what: skip("postgresql", f"{what}; only a store of a team's needs one")
+        ),
+        _program(
+            "virtuoso", "virtuoso-t", lambda what: skip("virtuoso", f"{what}; only large knowledge graphs need one")
+        ),
+    ]
+
+
+def _program(kind: str, name: str, missing: Callable[[str], Finding]) -> Finding:
+    folders = [_SEARCH, *map(str, sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True))]
+    path = shutil.which(name, path=os.pathsep.join(folders))
+    return missing(f"no program {name} on this machine") if path is None else ok(kind, path)
+
+
+def folder_facts(folder: Path) -> FolderFacts:
+    """Whether runs can be kept in a folder; leaves nothing there, and makes no folder."""
+    existing = next(parent for parent in (folder.absolute(), *folder.absolute().parents) if parent.exists())
+    trouble = None
+    try:
+        with tempfile.NamedTemporaryFile(dir=existing, prefix=".proctor-doctor-") as file:
+            file.write(b"\0" * 4096)
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        trouble = error.strerror or str(error)
+    room = os.statvfs(existing)
+    inodes = room.f_favail if room.f_files else None
+    return FolderFacts(str(folder), trouble, room.f_bavail * room.f_frsize, inodes)
+
+
+def folder_findings(facts: FolderFacts, needed_bytes: int = 0) -> list[Finding]:
+    """Whether a run that writes so much at most can be kept there."""
+    if facts.trouble is not None:
+        found = [fail("runs-folder-unwritable", f"nothing can be written to {facts.folder}: {facts.trouble}")]
+    else:
+        found = [ok("runs-folder", f"{facts.folder} can be written to")]
+    what = f"{facts.free_bytes / GIBI:.1f} GiB free at {facts.folder}"
+    if needed_bytes:
+        what += f", the run may take {max(0.01, needed_bytes / GIBI):.2f} GiB"
+    if facts.free_bytes < max(DISK_FULL_BYTES, needed_bytes):
+        found.append(fail("disk-short", what))
+    else:
+        short = facts.free_bytes < max(DISK_SHORT_BYTES, 2 * needed_bytes)
+        found.append(warn("disk-short", what) if short else ok("disk", what))
+    if facts.free_inodes is None:
+        return [*found, skip("inodes", "this file system doesn't count them")]
+    return [*found, _inodes(facts.free_inodes, f"{facts.free_inodes} inodes free at {facts.folder}")]
+
+
+def _inodes(free: int, what: str) -> Finding:
+    if free < INODES_SHORT:
+        return (fail if free < INODES_NONE else warn)("inodes-short", what)
+    return ok("inodes", what)
+
+
+def available_memory() -> int | None:
+    """Bytes that can still be used without swapping; None where the system doesn't tell."""
+    try:
+        text = Path("/proc/meminfo").read_text()
+    except OSError:
+        return None
+    found = re.search(r"^MemAvailable:\s+(\d+) kB", text, re.MULTILINE)
+    return int(found[1]) * 1024 if found else None
+
+
+def memory_finding(available: int | None) -> Finding:
+    """Whether that is enough for a client and a few sandboxes."""
+    if available is None:
+        return skip("memory", "this system doesn't tell what is available")
+    what = f"{available / GIBI:.1f} GiB of memory available"
+    return ok("memory", what) if available >= MEMORY_SHORT_BYTES else warn("memory-short", what)
+
+
+def descriptor_limit() -> int:
+    """How many files and connections this process may have open at once."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return sys.maxsize if soft == resource.RLIM_INFINITY else soft
+
+
+def descriptor_finding(limit: int, trials: int) -> Finding:
+    """Whether so many trials can be under way at once."""
+    needed = max(FEW_DESCRIPTORS, 128 + DESCRIPTORS_EACH * trials)
+    what = f"{limit} files may be open at once"
+    if limit >= needed:
+        return ok("descriptors", what)
+    return warn("descriptors-few", f"{what}; {needed} are needed", f"ulimit -n {needed}, in the shell that starts it")

@@ -1,0 +1,90 @@
+"""The checks of this machine, whatever shall be run."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from environments import registry
+from environments.base import EnvironmentFault
+from environments.sandbox import Limits, NamespaceEngine
+from eval_client.doctor import databases, machine
+from eval_client.doctor.checks import Check, in_thread
+from eval_client.doctor.docker_host import engine_facts, engine_findings
+from eval_client.doctor.finding import Finding, fail, ok, warn
+
+IMAGE = "proctor-os:latest"
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the user asked for."""
+
+    output: Path
+    """Folder of the runs."""
+    store: str | None
+    patience_s: float
+    """For each answer that is waited for."""
+    calls: bool = True
+    """Whether models may be asked, which costs a request each."""
+    run: str | None = None
+    """The run that is to be resumed."""
+
+
+def machine_checks(options: Options) -> list[Check]:
+    """All that can be said without a plan."""
+    return [
+        *general_checks(options, registry.names(), trials=0, needed_bytes=0),
+        Check("docker", docker((IMAGE,), options.patience_s, needed=False)),
+        Check("programs", _programs()),
+        Check("namespaces", namespaces()),
+    ]
+
+
+def general_checks(options: Options, environments: Sequence[str], *, trials: int, needed_bytes: int) -> list[Check]:
+    """Packages, room and limits, for so many trials under way at once and so much to be written."""
+
+    async def packages() -> Sequence[Finding]:
+        return [*machine.packages(), *await in_thread(machine.extras, environments)]
+
+    async def folder() -> Sequence[Finding]:
+        return machine.folder_findings(await in_thread(machine.folder_facts, options.output), needed_bytes)
+
+    async def limits() -> Sequence[Finding]:
+        memory = machine.memory_finding(machine.available_memory())
+        return [memory, machine.descriptor_finding(machine.descriptor_limit(), trials)]
+
+    async def store(url: str) -> Sequence[Finding]:
+        return [databases.store_finding(await in_thread(databases.store_facts, url))]
+
+    checks = [Check("packages", packages()), Check("folder", folder()), Check("limits", limits())]
+    return [*checks, Check("store", store(options.store))] if options.store is not None else checks
+
+
+async def docker(images: Sequence[str], patience_s: float, *, needed: bool) -> list[Finding]:
+    """The engine and these images; where they are needed, what is missing fails."""
+    found: dict[tuple[str, str], Finding] = {}
+    try:
+        from environments.sandbox.docker_exec import reach  # needs the extra `os`
+
+        await reach()
+        for image in images:
+            facts = await in_thread(engine_facts, image, patience_s)
+            found |= {(each.id, each.what): each for each in engine_findings(facts, sandboxes_only=needed)}
+    except ImportError:
+        return [(fail if needed else warn)("extra-missing", "no package docker", "pip install 'proctor[os]'")]
+    except Exception as error:  # whatever the SDK lets pass
+        return [(fail if needed else warn)("docker-down", str(error))]
+    return list(found.values())
+
+
+async def _programs() -> Sequence[Finding]:
+    return machine.programs()
+
+
+async def namespaces() -> Sequence[Finding]:
+    """Whether the light engine of environment `os` works."""
+    try:
+        async with NamespaceEngine(Limits()).lifespan():
+            return [ok("namespaces", "sandboxes from namespaces can be made")]
+    except EnvironmentFault as error:
+        return [warn("namespaces-refused", str(error))]

@@ -1,0 +1,147 @@
+"""Agents: whether each endpoint answers a small request, with its key and its model, and what is wrong where not."""
+
+import json
+import re
+import ssl
+import time
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import httpx
+from pydantic import ValidationError
+
+from environments.chat import ChatConfig, secret
+from environments.chat.failures import ErrorReply, read_error
+from environments.chat.wire import ChatReply, request_body
+from environments.http import DeadlineExceeded, HttpFailure, Reply, Unreachable, Untrusted, bounded_request
+from environments.types import Message
+from eval_client.doctor.finding import Finding, fail, ok, skip, warn
+
+QUESTION = "This only checks the connection. Reply with the one word: ready"
+EXCERPT_CHARS = 200
+_UNKNOWN_MODEL = re.compile(r"\bmodel\b.*\b(not exist|not found|unknown|no such|invalid model|not loaded)", re.I | re.S)
+_QUOTA = re.compile(r"\b(insufficient_quota|quota|billing|credits?|balance|payment)\b", re.I)
+
+
+class Asked(NamedTuple):
+    """One request to an agent's endpoint, for what is said about it."""
+
+    agent: str
+    model: str
+    url: str
+    key_env: str
+    has_key: bool
+    seconds: float = 0.0
+
+    def __str__(self) -> str:
+        return f"agent {self.agent}: model {self.model} at {self.url}"
+
+
+async def complete(http: httpx.AsyncClient, agent: str, config: ChatConfig, patience_s: float) -> Finding:
+    """One small completion, with the plan's own sampling: what it costs is a request of some twenty tokens."""
+    body = request_body(config.model, [Message(role="user", content=QUESTION)], (), config.sampling, None)
+    asked, reply = await _ask(http, agent, config, "/chat/completions", body=body, patience_s=patience_s)
+    return reply if isinstance(reply, Finding) else judge_completion(asked, reply.status, reply.body)
+
+
+async def look_up(http: httpx.AsyncClient, agent: str, config: ChatConfig, patience_s: float) -> Finding:
+    """Whether the endpoint lists the model, which costs nothing."""
+    asked, reply = await _ask(http, agent, config, "/models", body=None, patience_s=patience_s)
+    return reply if isinstance(reply, Finding) else judge_models(asked, reply.status, reply.body)
+
+
+async def _ask(
+    http: httpx.AsyncClient, agent: str, config: ChatConfig, path: str, *, body: bytes | None, patience_s: float
+) -> tuple[Asked, Reply | Finding]:
+    key = secret(config.api_key_env)
+    asked = Asked(agent, config.model, config.endpoint(), config.api_key_env, key is not None)
+    headers = {"Content-Type": "application/json"}
+    if key is not None:
+        headers["Authorization"] = f"Bearer {key.get_secret_value()}"
+    begun = time.monotonic()
+    try:
+        reply = await bounded_request(
+            http,
+            "GET" if body is None else "POST",
+            asked.url + path,
+            content=body,
+            headers=headers,
+            deadline_s=min(patience_s, config.deadline_s),
+            max_bytes=config.max_reply_bytes,
+        )
+    except HttpFailure as failure:
+        return asked, judge_failure(asked, failure)
+    return asked._replace(seconds=time.monotonic() - begun), reply
+
+
+def judge_failure(asked: Asked, failure: HttpFailure) -> Finding:
+    """What follows where no reply came."""
+    what = f"{asked}: {failure}"
+    if isinstance(failure, Untrusted) or any(isinstance(each, ssl.SSLError) for each in _chain(failure)):
+        return fail("agent-tls", what)
+    if isinstance(failure, DeadlineExceeded):
+        return fail("agent-silent", what)
+    if isinstance(failure, Unreachable):
+        return fail("agent-unreachable", what)
+    return fail("agent-reply", what)
+
+
+def judge_completion(asked: Asked, status: int, body: bytes) -> Finding:
+    """What follows from the reply to a completion."""
+    if status != 200:
+        return _refused(asked, status, body)
+    try:
+        reply = ChatReply.read(body)
+    except ValidationError:
+        return fail("agent-reply", f"{asked}: answers, but not with a chat completion: {_excerpt(body)}")
+    used = reply.used()
+    tokens = f", {used.prompt_tokens} + {used.completion_tokens} tokens" if reply.usage else ", tokens not told"
+    return ok("agent", f"{asked} answers in {asked.seconds:.1f} s{tokens}")
+
+
+def judge_models(asked: Asked, status: int, body: bytes) -> Finding:
+    """What follows from the reply to a request for the list of models."""
+    if status in (404, 405, 501):
+        return skip("agent", f"{asked}: lists no models; only a request would tell")
+    if status != 200:
+        return _refused(asked, status, body)
+    try:
+        listed = [str(each["id"]) for each in json.loads(body)["data"]]
+    except (ValueError, LookupError, TypeError):
+        return fail("agent-reply", f"{asked}: answers, but not with a list of models: {_excerpt(body)}")
+    if asked.model in listed:
+        return ok("agent", f"{asked} is listed")
+    return fail("agent-model", f"{asked}: not among its models: {', '.join(listed[:10]) or 'none'}")
+
+
+def _refused(asked: Asked, status: int, body: bytes) -> Finding:
+    error = read_error(body)
+    what = f"{asked}: status {status}: {_excerpt(error.message.encode() or body)}"
+    text = f"{error.code} {error.type} {error.message}"
+    if status in (401, 403):
+        state = f"variable {asked.key_env} {'holds the key that was sent' if asked.has_key else 'is unset'}"
+        return fail("agent-key", f"{what} ({state})", f"set {asked.key_env} to a key of this endpoint for this model")
+    if status == 402 or (status == 429 and _QUOTA.search(text)):
+        return fail("agent-quota", what)
+    if status == 429:
+        return warn("agent-throttled", what)
+    if status >= 500:
+        return fail("agent-failing", what)
+    if status in (400, 404, 422) and _names_model(error, text):
+        return fail("agent-model", what)
+    return fail("agent-refuses" if status in (400, 413, 422) else "agent-url", what)
+
+
+def _names_model(error: ErrorReply, text: str) -> bool:
+    return error.code == "model_not_found" or _UNKNOWN_MODEL.search(text) is not None
+
+
+def _excerpt(body: bytes) -> str:
+    text = " ".join(body[: 4 * EXCERPT_CHARS].decode("utf-8", "replace").split())
+    return text if len(text) <= EXCERPT_CHARS else text[: EXCERPT_CHARS - 3] + "..."
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__

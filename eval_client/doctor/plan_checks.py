@@ -1,0 +1,207 @@
+"""The checks of a plan: all that it needs, and only that."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from urllib.parse import urlsplit
+
+import httpx
+
+from environments.chat import secret
+from environments.definition import TaskDefinition
+from environments.listening import is_loopback
+from environments.yaml_file import FileError
+from eval_client.connection import StoreError
+from eval_client.doctor import models, resumed, servers, tasks
+from eval_client.doctor.checks import Check, in_thread
+from eval_client.doctor.finding import Finding, fail, ok, skip, warn
+from eval_client.doctor.machine_checks import Options, docker, general_checks
+from eval_client.endpoints import chat_config
+from eval_client.plan import AgentEntry, Plan
+from eval_client.preview import volumes
+from eval_client.store import Store
+from task_server.protocol import TaskList
+
+TURN_BYTES, TRIAL_BYTES = 4096, 4096
+"""Of a store, indexes and all: the demo's 889 turns of 90 trials over all environments took 3.2 MB."""
+USUAL_TURNS = 20
+"""Where nothing bounds a trial's turns."""
+
+
+@dataclass
+class PlanChecks:
+    """The checks of one plan. What several of them need is found out once."""
+
+    plan: Plan
+    options: Options
+    http: httpx.AsyncClient
+    resume: Store | None
+    """The run that is to be resumed, where there is one."""
+    leaving: set[asyncio.Task[None]] = field(default_factory=set)
+    """Environments that were still busy when they were reported; to be waited for before the process ends."""
+
+    def all(self) -> list[Check]:
+        """In the order in which they are told."""
+        plan, here = self.plan, self._played_here()
+        environments = sorted({definition.environment for definition in here})
+        under_way = sum(agent.concurrency for agent in plan.agents)
+        checks = [Check(f"agent {agent.name}", self._agent(agent)) for agent in plan.agents]
+        checks.insert(0, Check("keys", self._keys()))
+        if not self._local:
+            checks.append(Check("controller", self._servers()))
+        checks += [Check(f"task {definition.name}", self._data(definition)) for definition in here]
+        if self._local:
+            checks.append(Check("environments", self._environments()))
+        if self.resume is not None:
+            checks.append(Check(f"run {self.resume.run}", self._resumed(self.resume)))
+        needed = 0 if self.options.store else self._needed_bytes()
+        return [*checks, *general_checks(self.options, environments, trials=under_way, needed_bytes=needed)]
+
+    @property
+    def _local(self) -> bool:
+        return self.plan.controller == "local"
+
+    def _played_here(self) -> list[TaskDefinition]:
+        """The tasks whose data this machine reads: all where it has the workers, else those of its built-in agents."""
+        own = {agent.name for agent in self.plan.agents if agent.builtin is not None and agent.endpoint is None}
+        wanted = {task for agent, task in self.plan.pairs() if self._local or agent in own}
+        return [definition for definition in self.plan.definitions() if definition.name in wanted]
+
+    def _needed_bytes(self) -> int:
+        try:
+            return sum(
+                samples * self.plan.epochs * (TRIAL_BYTES + TURN_BYTES * (turns or USUAL_TURNS))
+                for _, _, samples, turns in volumes(self.plan, None)
+                if samples is not None
+            )
+        except (FileError, OSError, ValueError):
+            return 0  # its own check says what is wrong with the data
+
+    async def _keys(self) -> Sequence[Finding]:
+        variables: dict[str, bool] = {} if self._local else {self.plan.token_env: True}
+        for agent in self.plan.agents:
+            if agent.builtin is None or agent.endpoint is not None:
+                config = chat_config(self.plan, agent, None)
+                optional = config.base_url is not None and is_loopback(urlsplit(config.base_url).hostname)
+                variables[config.api_key_env] = variables.get(config.api_key_env, True) and optional
+        return [key_finding(variable, optional=optional) for variable, optional in variables.items()]
+
+    async def _agent(self, agent: AgentEntry) -> Sequence[Finding]:
+        if agent.builtin is not None and agent.endpoint is None:
+            return [skip("agent", f"agent {agent.name} is built in; its server is started for the run")]
+        config = chat_config(self.plan, agent, None)
+        try:
+            config.endpoint()
+        except ValueError as error:
+            return [fail("agent-url", f"agent {agent.name}: {error}", "correct the variable OPENAI_BASE_URL")]
+        try:
+            secret(config.api_key_env)
+        except ValueError:
+            return [skip("agent", f"agent {agent.name}: see key-broken")]
+        ask = models.complete if self.options.calls and not config.metadata else models.look_up
+        return [await ask(self.http, agent.name, config, self.options.patience_s)]
+
+    async def _servers(self) -> Sequence[Finding]:
+        try:
+            facts = await self._server_facts
+        except ValueError:
+            return [skip("controller", f"{self.plan.controller}: see key-broken")]
+        found = servers.server_findings(
+            facts,
+            token_env=self.plan.token_env,
+            has_token=secret(self.plan.token_env) is not None,
+            tasks=[task.name for task in self.plan.tasks],
+            relayed=self.plan.route == "relayed",
+        )
+        known = [await self._known(definition) for definition in self._played_here()]
+        here = [each for each in known if each is not None]
+        return [*found, *tasks.digest_findings(here, await self._offered())]
+
+    @cached_property
+    def _server_facts(self) -> "asyncio.Task[servers.ServerFacts]":
+        return asyncio.create_task(self._ask_servers())
+
+    async def _ask_servers(self) -> servers.ServerFacts:
+        token = secret(self.plan.token_env)
+        shown = token.get_secret_value() if token is not None else None
+        return await servers.server_facts(self.http, self.plan.controller, shown, self.options.patience_s / 3)
+
+    async def _offered(self) -> dict[str, str | None]:
+        """task -> its digest at the servers, where they answer."""
+        try:
+            listed = (await self._server_facts).tasks
+        except ValueError:
+            return {}
+        return {each.name: each.digest for each in listed.tasks} if isinstance(listed, TaskList) else {}
+
+    @cached_property
+    def _task_facts(self) -> Mapping[str, "asyncio.Task[tasks.TaskFacts]"]:
+        return {
+            definition.name: asyncio.create_task(in_thread(tasks.task_facts, definition))
+            for definition in self._played_here()
+        }
+
+    async def _known(self, definition: TaskDefinition) -> tasks.TaskFacts | None:
+        try:
+            return await asyncio.shield(self._task_facts[definition.name])
+        except FileError:
+            return None
+
+    async def _data(self, definition: TaskDefinition) -> Sequence[Finding]:
+        try:
+            facts = await asyncio.shield(self._task_facts[definition.name])
+        except FileError as error:
+            return [fail("data-broken", str(error))]
+        playing = {agent for agent, task in self.plan.pairs() if task == definition.name}
+        model_agents = {agent for agent in playing if self.plan.agent(agent).builtin is None}
+        return tasks.data_findings(facts, model_agents)
+
+    async def _environments(self) -> Sequence[Finding]:
+        """Each environment comes up once, unless it is known already that it can't."""
+        images = {d.name: image for d in self._played_here() if (image := tasks.docker_image(d)) is not None}
+        engine = asyncio.create_task(self._engine(sorted(set(images.values()))))
+        entering = (self._entered(d, engine if d.name in images else None) for d in self._played_here())
+        entered = await asyncio.gather(*entering)
+        return [*await engine, *entered]
+
+    async def _engine(self, images: Sequence[str]) -> list[Finding]:
+        return await docker(images, self.options.patience_s / 2, needed=True) if images else []
+
+    async def _entered(self, definition: TaskDefinition, engine: "asyncio.Task[list[Finding]] | None") -> Finding:
+        name, patience_s = definition.name, self.options.patience_s
+        if await self._known(definition) is None:
+            return skip("environment", f"task {name}: see data-broken")
+        if tasks.lacks_mariadb(definition):
+            return fail("mariadb-missing", f"task {name}: no program mariadbd on this machine")
+        if engine is not None:
+            patience_s /= 2
+            for finding in await asyncio.shield(engine):
+                if finding.id in tasks.NO_CONTAINERS:
+                    return skip("environment", f"task {name}: see {finding.id}")
+        return await tasks.entered(definition, patience_s, self.leaving)
+
+    async def _resumed(self, run: Store) -> Sequence[Finding]:
+        try:
+            manifest = await in_thread(run.manifest)
+        except StoreError as error:
+            return [resumed.unreadable(error)]
+        if self._local:
+            known = [await self._known(definition) for definition in self._played_here()]
+            digests: Mapping[str, str | None] = {facts.name: facts.digest for facts in known if facts is not None}
+        else:
+            digests = await self._offered()
+        return resumed.run_findings(run.run, manifest, self.plan, digests)
+
+
+def key_finding(variable: str, *, optional: bool) -> Finding:
+    """Whether a variable holds a key that can be sent; `optional` where the servers may do without."""
+    try:
+        value = secret(variable)
+    except ValueError as error:
+        return fail("key-broken", str(error))
+    if value is not None:
+        return ok("key", f"{variable} is set")
+    if optional:
+        return skip("key", f"{variable} is unset; the servers that it is for may do without")
+    return warn("key-unset", f"{variable} is unset", f"export {variable}=..., or a line in .env")

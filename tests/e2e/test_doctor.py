@@ -1,0 +1,411 @@
+"""`proctor doctor` before real trouble: each test brings some about, and every finding has its fix."""
+
+import contextlib
+import http.server
+import json
+import shutil
+import socketserver
+import subprocess
+import sys
+import tempfile
+import threading
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import docker
+import pytest
+import sqlalchemy as sa
+
+from eval_client.begin import new_run
+from eval_client.connection import connect, sqlite_url
+from eval_client.doctor.databases import store_facts, store_finding
+from eval_client.plan import load_plan
+from eval_client.store import Store
+from eval_client.tables import metadata, run_table
+from task_server.protocol import SampleList
+from tests.database_servers import postgresql, program
+from tests.e2e.docker_engine import OwnEngine
+from tests.e2e.proctor import COMMAND, TOKEN, environment, proctor, server
+from tests.faults.test_clocks import HOUR_S, Clock
+
+CANARY = "sk-canary-canary-1234"
+OWN = "{name: own, environment: db, parameters: {engine: sqlite}}"
+
+
+class Report:
+    """What the doctor found."""
+
+    def __init__(self, ended: subprocess.CompletedProcess[str]) -> None:
+        assert "Traceback" not in ended.stderr, ended.stderr
+        assert "canary" not in ended.stdout + ended.stderr
+        self.code = ended.returncode
+        self.findings: list[dict[str, str]] = json.loads(ended.stdout)["findings"]
+        for each in self.findings:
+            assert bool(each["fix"]) == bool(each["why"]) == (each["status"] in ("warn", "fail"))
+
+    def says(self, kind: str, status: str, *texts: str) -> None:
+        """There is such a finding with all these texts."""
+        found = [each for each in self.findings if each["id"] == kind and each["status"] == status]
+        lines = [f"{each['status']} {each['id']}: {each['what']}" for each in self.findings]
+        assert any(all(text in each["what"] + each["fix"] for text in texts) for each in found), "\n".join(lines)
+
+
+def doctor(folder: Path, *arguments: str, **extra: str) -> Report:
+    """`proctor doctor --json ...` to its end."""
+    return Report(proctor("doctor", "--json", *arguments, cwd=folder, **extra))
+
+
+def doctor_within(folder: Path, script: str, *arguments: str, **extra: str) -> Report:
+    """The same as root of a mount and user namespace of its own, in which a shell script was run before."""
+    command = ["unshare", "--map-root-user", "--mount", "sh", "-ec", f'{script}\nexec "$@"', "sh"]
+    ended = subprocess.run(
+        [*command, *COMMAND, "doctor", "--json", *arguments],
+        cwd=folder,
+        env=environment(**extra),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert ended.stdout, ended.stderr
+    return Report(ended)
+
+
+def without_mariadb() -> str:
+    """Shell commands after which no mariadbd can be started."""
+    path = program("mariadbd")
+    return f"mount --bind /dev/null {path}" if path else ":"
+
+
+def test_a_poor_machine(tmp_path: Path) -> None:
+    (tmp_path / "runs").mkdir()
+    script = "\n".join(
+        [
+            "mount -t tmpfs -o size=200m,nr_inodes=500 tmpfs runs",
+            without_mariadb(),
+            "ulimit -n 300",
+            "echo 0 > /proc/sys/user/max_user_namespaces",
+        ]
+    )
+    report = doctor_within(
+        tmp_path,
+        script,
+        DOCKER_HOST=f"unix://{tmp_path}/nothing.sock",
+        PROCTOR_STORE=f"postgresql+psycopg://me:{CANARY}@127.0.0.1:9/x",
+    )
+    assert report.code == 1
+    report.says("python", "ok", sys.version.split()[0])
+    report.says("extra", "ok", "db: pymysql")
+    report.says("docker-down", "warn", "nothing.sock", "DOCKER_HOST")
+    report.says("mariadb-missing", "warn", "apt-get install mariadb-server")
+    report.says("namespaces-refused", "warn")
+    report.says("runs-folder", "ok")
+    report.says("disk-short", "warn", "0.2 GiB")
+    report.says("inodes-short", "warn")
+    report.says("descriptors-few", "warn", "ulimit -n 512")
+    report.says("store-unreachable", "fail", "***@127.0.0.1:9")
+    assert {"memory", "postgresql", "virtuoso"} <= {each["id"] for each in report.findings}
+
+
+BAD = {
+    "keyless": (401, b'{"error": {"message": "Incorrect API key provided: ' + CANARY.encode() + b'"}}'),
+    "unheard-of": (404, b'{"error": {"message": "The model `unheard-of` does not exist"}}'),
+    "poor": (429, b'{"error": {"message": "You exceeded your current quota", "code": "insufficient_quota"}}'),
+    "busy": (429, b'{"error": {"message": "Rate limit reached"}}'),
+    "ill": (503, b"overloaded"),
+    "strict": (400, b'{"error": {"message": "temperature must be at most 2"}}'),
+    "chatty": (200, b"<html>Welcome</html>"),
+}
+KINDS = {
+    "good": "agent",
+    "keyless": "agent-key",
+    "unheard-of": "agent-model",
+    "poor": "agent-quota",
+    "ill": "agent-failing",
+    "strict": "agent-refuses",
+    "chatty": "agent-reply",
+    "silent": "agent-silent",
+}
+GOOD = b'{"choices": [{"message": {"content": "ready"}}], "usage": {"prompt_tokens": 20, "completion_tokens": 1}}'
+
+
+@contextlib.contextmanager
+def models() -> Iterator[tuple[str, list[str]]]:
+    """An endpoint whose models each have a way of their own to fail; its base URL, and what it was asked for."""
+    released, asked = threading.Event(), []
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            model = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["model"]
+            asked.append(model)
+            if model == "silent":
+                released.wait()
+            self._answer(*BAD.get(model, (200, GOOD)))
+
+        def do_GET(self) -> None:
+            asked.append(self.path)
+            self._answer(200, b'{"data": [{"id": "good"}]}')
+
+        def _answer(self, status: int, body: bytes) -> None:
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Not at all."""
+
+    class Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
+        block_on_close = True
+
+        def handle_error(self, request: object, client_address: object) -> None:
+            """A client that left early is no error."""
+
+    with Server(("127.0.0.1", 0), Handler) as listening:
+        serving = threading.Thread(target=listening.serve_forever)
+        serving.start()
+        try:
+            yield f"http://127.0.0.1:{listening.server_address[1]}/v1", asked
+        finally:
+            released.set()
+            listening.shutdown()
+            serving.join()
+
+
+def test_a_plan_with_everything_wrong_that_can_be_wrong_on_this_machine(tmp_path: Path) -> None:
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "empty").mkdir()
+    with models() as (url, asked):
+        agents = [{"name": name, "endpoint": url} for name in ("good", *BAD, "silent")]
+        agents += [
+            {"name": "refusing", "endpoint": "http://127.0.0.1:9/v1"},
+            {"name": "secure", "endpoint": url.replace("http:", "https:")},
+            {"name": "naive", "builtin": "naive"},
+            {"name": "garbled", "endpoint": "other"},
+        ]
+        tasks: list[dict[str, object]] = [
+            {"name": "lost", "environment": "db", "data": "nowhere.jsonl"},
+            {"name": "sql", "environment": "db"},
+            {"name": "boxes", "environment": "os"},
+            {"name": "thin", "environment": "os", "parameters": {"engine": "namespace"}},
+            {"name": "cards", "environment": "card_game"},
+            {"name": "kept", "environment": "ltp", "parameters": {"host": {"model": "h"}, "cache": "/proc/no"}},
+        ]
+        plan = {
+            "endpoints": [{"name": "other", "base_url": url, "api_key_env": "GARBLED"}],
+            "agents": agents,
+            "tasks": tasks,
+        }
+        (tmp_path / "plan.yaml").write_text(json.dumps(plan))
+        report = doctor_within(
+            tmp_path,
+            f"mount -t tmpfs -o ro tmpfs runs\n{without_mariadb()}",
+            *("plan.yaml", "--patience", "3"),
+            OPENAI_API_KEY=CANARY,
+            GARBLED=f"{CANARY} \u00e9",
+            DOCKER_HOST=f"unix://{tmp_path}/nothing.sock",
+        )
+        assert report.code == 1
+        assert sorted(asked) == sorted(["good", *BAD, "silent"])
+        for model, kind in KINDS.items():
+            report.says(kind, "ok" if kind == "agent" else "fail", f"agent {model}: model {model} at {url}")
+        report.says("agent-throttled", "warn", "agent busy")
+        report.says("agent-key", "fail", "OPENAI_API_KEY holds the key that was sent", "***")
+        report.says("agent-unreachable", "fail", "agent refusing")
+        report.says("agent-tls", "fail", "agent secure")
+        report.says("agent", "skip", "agent naive is built in")
+        report.says("key", "ok", "OPENAI_API_KEY is set")
+        report.says("key-broken", "fail", "GARBLED")
+        report.says("agent", "skip", "agent garbled: see key-broken")
+        report.says("data-broken", "fail", "task 'lost'", "nowhere.jsonl")
+        report.says("environment", "skip", "task lost: see data-broken")
+        report.says("mariadb-missing", "fail", "task sql", "engine: sqlite")
+        report.says("docker-down", "fail", "nothing.sock")
+        report.says("environment", "skip", "task boxes: see docker-down")
+        report.says("task-untrusted", "fail", "task thin", "good")
+        report.says("environment", "ok", "task cards")
+        report.says("environment-fault", "fail", "task kept", "set `cache` to another folder")
+        report.says("runs-folder-unwritable", "fail", "Read-only file system", "-o FOLDER")
+
+        asked.clear()
+        (tmp_path / "plan.yaml").write_text(json.dumps({**plan, "agents": agents[:2], "tasks": tasks[4:5]}))
+        plain = proctor("doctor", "plan.yaml", "--no-calls", cwd=tmp_path, OPENAI_API_KEY="")
+        assert asked == ["/v1/models", "/v1/models"]
+        assert plain.returncode == 1
+        assert "\x1b" not in plain.stdout
+        assert "skip  key: OPENAI_API_KEY is unset" in plain.stdout
+        assert "fail  agent-model: agent keyless" in plain.stdout
+        assert "\n      fix: correct `model`\n" in plain.stdout
+
+
+def test_a_plan_with_mistakes_is_told_with_file_line_and_field(tmp_path: Path) -> None:
+    (tmp_path / "plan.yaml").write_text(f"agents: [{{name: naive, builtin: naive}}]\ntasks: [{OWN}]\nepochs: many\n")
+    report = doctor(tmp_path, "plan.yaml")
+    assert report.code == 1
+    report.says("plan-broken", "fail", "plan.yaml:3: epochs")
+    assert proctor("doctor", "--run", "r", cwd=tmp_path).returncode == 2
+
+
+REMOTE = """\
+controller: {controller}
+agents: [{{name: naive, builtin: naive}}, {{name: reference, builtin: reference}}]
+tasks:
+  - {{name: own, environment: db, parameters: {{engine: sqlite}}, data: mine.jsonl}}
+  - {{name: full, environment: card_game}}
+  - {{name: boxes, environment: os}}
+  - {{name: gone, environment: card_game}}
+"""
+
+
+@pytest.mark.faketime
+def test_a_controller_whose_workers_are_of_another_version_time_and_data(tmp_path: Path) -> None:
+    import environments.database
+
+    shipped = Path(str(environments.database.__file__)).parent / "samples" / "select.jsonl"
+    (tmp_path / "theirs.jsonl").write_text(shipped.read_text())
+    (tmp_path / "mine.jsonl").write_text(shipped.read_text().replace("?", "!", 1))
+    (tmp_path / "one.yaml").write_text(
+        "tasks:\n- {name: own, environment: db, parameters: {engine: sqlite}, data: theirs.jsonl}\n"
+        "- {name: boxes, environment: os}\n"
+    )
+    (tmp_path / "two.yaml").write_text("tasks: [{name: full, environment: card_game, capacity: 1}]\n")
+    late = Clock(tmp_path / "clock")
+    late.set(HOUR_S)
+    with (
+        server("controller", "--settle=0", cwd=tmp_path) as controller,
+        server(
+            "worker",
+            *("--tasks=one.yaml", "--name=one", f"--controller={controller.url}"),
+            cwd=tmp_path,
+            DOCKER_HOST=f"unix://{tmp_path}/nothing.sock",
+        ),
+        server(
+            "worker",
+            *("--tasks=two.yaml", "--name=two", f"--controller={controller.url}"),
+            cwd=tmp_path,
+            PYTHONPATH=str(older_version(tmp_path)),
+            **late.environment,
+        ),
+    ):
+        occupy(controller.url, "full")
+        (tmp_path / "plan.yaml").write_text(REMOTE.format(controller=controller.url))
+        run_of(tmp_path, "plan.yaml", {"own": "0" * 32})
+        report = doctor(tmp_path, "plan.yaml")
+        assert report.code == 1
+        report.says("plan", "ok", "2 agents, 4 tasks")
+        report.says("controller", "ok", controller.url)
+        report.says("key", "ok", "PROCTOR_TOKEN")
+        report.says("task", "ok", "task own: 8 of 8")
+        report.says("task-full", "warn", "task full: all 1 slots")
+        report.says("task-waiting", "fail", "task boxes", "nothing.sock")
+        report.says("task-unknown", "fail", "task gone", f"--controller {controller.url}")
+        report.says("data-differs", "fail", "task own")
+        report.says("worker", "ok", "worker one")
+        report.says("version", "ok", "worker one")
+        report.says("version-differs", "fail", "worker two", "version 0.0.1", "pip install proctor==")
+        report.says("clock", "ok", controller.url)
+        report.says("clock-skew", "warn", "ahead of ours")
+        report.says("run-data-changed", "fail", "run r: task own", "began with 000000000000")
+        refused = doctor(tmp_path, "plan.yaml", "--set", "epochs=2", "--run", "r", PROCTOR_TOKEN="wrong-canary-token")
+        refused.says("controller-token", "fail", "PROCTOR_TOKEN holds the token that was sent")
+        refused.says("run-plan-changed", "fail", "epochs: 1 -> 2")
+
+
+def older_version(folder: Path) -> Path:
+    """A folder that, first on its path, makes a Python process believe that an older Proctor is installed."""
+    info = folder / "older" / "proctor-0.0.1.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: proctor\nVersion: 0.0.1\n")
+    [entry_points] = Path(sys.prefix).glob("lib/python*/site-packages/proctor-*.dist-info/entry_points.txt")
+    shutil.copy(entry_points, info)
+    return info.parent
+
+
+def occupy(controller: str, task: str) -> None:
+    """Begin a session, once the task can be started."""
+
+    def ask(path: str, body: object = None) -> object:
+        request = urllib.request.Request(controller + path, json.dumps(body).encode() if body else None)
+        request.add_header("Authorization", f"Bearer {TOKEN}")
+        with urllib.request.urlopen(request, timeout=60) as reply:
+            return json.loads(reply.read())
+
+    version = ""
+    while True:
+        listed = ask(f"/tasks?wait_s=30&after={version}")
+        assert isinstance(listed, dict)
+        names = {each["name"]: each for each in listed["tasks"]}
+        if (
+            names.get(task, {}).get("free")
+            and names.get("own", {}).get("free")
+            and names["boxes"]["waiting"] != "starting"
+        ):
+            break
+        version = listed["version"]
+    samples = ask(f"/tasks/{task}/samples")
+    assert isinstance(samples, dict)
+    ask("/sessions", {"session": "1" * 32, "task": task, "sample": samples["samples"][0], "lease_s": 600.0})
+
+
+def run_of(folder: Path, plan_file: str, digests: dict[str, str]) -> None:
+    """A run of a plan in its own store, begun with these digests and not finished."""
+    plan = load_plan(folder / plan_file)
+    listed = {
+        task.name: SampleList(task=task.name, environment="db", samples=("s",), digest=digests.get(task.name, ""))
+        for task in plan.tasks
+    }
+    manifest, trials = new_run(plan, str((folder / plan_file).resolve()), (), None, listed)
+    manifest = manifest.model_copy(update={"tasks": {name: manifest.tasks[name] for name in digests}})
+    (folder / "runs" / "r").mkdir(parents=True)
+    Store(connect(sqlite_url(folder / "runs" / "r")), "r").create(manifest, trials)
+
+
+@pytest.mark.postgresql
+def test_stores_that_refuse_or_hold_runs_of_another_version() -> None:
+    with postgresql() as database:
+        assert store_finding(store_facts(database.url)).id == "store"
+        engine = sa.create_engine(database.url)
+        with engine.begin() as connection:
+            connection.execute(sa.text("CREATE ROLE poor LOGIN"))
+        refused = store_finding(store_facts(database.url.replace("//proctor@", "//poor@")))
+        assert refused.id == "store-rights"
+        assert "permission denied" in refused.what
+        metadata.create_all(engine)
+        with engine.begin() as connection:
+            row = {"id": "r", "schema_version": 0, "created_at": "", "manifest": "", "fence": 0, "state": "new"}
+            connection.execute(run_table.insert(), row)
+        engine.dispose()
+        other = store_finding(store_facts(database.url))
+        assert other.id == "store-schema"
+        assert sa.inspect(engine).has_table("proctor_doctor_probe") is False
+        engine.dispose()
+
+
+@pytest.mark.docker
+def test_an_engine_without_image_room_and_addresses(tmp_path: Path) -> None:
+    folder = Path(tempfile.mkdtemp(prefix="proctor-doctor-", dir="/tmp"))
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1g", "tmpfs", str(folder)], check=True)
+    try:
+        engine = OwnEngine(folder, "--default-address-pool=base=10.213.0.0/23,size=24")
+        engine.start()
+        try:
+            with contextlib.closing(docker.DockerClient(base_url=engine.host)) as client:
+                client.networks.create("one")
+            (tmp_path / "plan.yaml").write_text(
+                "agents: [{name: naive, builtin: naive}]\ntasks: [{name: boxes, environment: os}]\n"
+            )
+            machine = doctor(tmp_path, DOCKER_HOST=engine.host)
+            machine.says("docker", "ok", "Docker engine")
+            machine.says("namespaces", "ok")
+            machine.says("docker-image-missing", "warn", "proctor-os:latest", "docker build")
+            machine.says("docker-disk-short", "warn", "GiB free")
+            machine.says("docker-pools-short", "warn", "addresses for 1 more networks", "docker network prune")
+            planned = doctor(tmp_path, "plan.yaml", DOCKER_HOST=engine.host)
+            planned.says("docker-image-missing", "fail", "proctor-os:latest")
+            planned.says("environment", "skip", "see docker-image-missing")
+        finally:
+            engine.stop()
+    finally:
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)
+        folder.rmdir()
