@@ -48,6 +48,19 @@ def held(engine: sa.Engine, run: str, shard: int) -> list[Trial]:
         return sorted((Trial.model_construct(**row._mapping) for row in rows), key=lambda trial: trial.id)
 
 
+def standing(engine: sa.Engine, run: str) -> dict[Pair, tuple[int, float, int]]:
+    """(agent, task) -> (scored trials, sum of their scores, trials left unscored since the run was begun or resumed)"""
+    t = trial_table.c
+    unscored = sa.func.sum(sa.case((sa.and_(t.score.is_(None), t.holder == SETTLED), 1), else_=0))
+    columns = (t.agent, t.task, sa.func.count(t.score), sa.func.sum(t.score), unscored)
+    query = sa.select(*columns).where(t.run == run).group_by(t.agent, t.task)
+    with engine.connect() as connection:
+        return {
+            (a, b): (int(scored), float(total or 0), int(left))
+            for a, b, scored, total, left in connection.execute(query)
+        }
+
+
 def claim(engine: sa.Engine, run: str, shard: int, wanted: Mapping[Pair, int]) -> list[Trial]:
     """Up to so many trials of each pair, this shard's from now on: those begun first, then by number. Raises Fenced."""
     claimed: list[Trial] = []

@@ -42,7 +42,7 @@ async def scene(
 ) -> AsyncIterator[Scene]:
     """Everything a run needs while it plays; sessions ended and the journal closed afterwards."""
     store = member.store
-    progress = _progress(store, joined=member.joined)
+    progress = _progress(store)
     spend = Spend.of(plan)
     if not member.joined:
         for agent, (prompt, completion) in store.spent().items():
@@ -87,13 +87,10 @@ async def _end(member: Member, client: TaskClient, url: str, session: str) -> No
         await client.end(session, url or None)
 
 
-def _progress(store: Store, *, joined: bool) -> Progress:
+def _progress(store: Store) -> Progress:
     standing = {(pair.agent, pair.task): pair for pair in store.standing()}
-    planned = {key: pair.planned for key, pair in standing.items()}
-    if joined:
-        return Progress(planned=planned, scored={}, score_sum={})
     return Progress(
-        planned=planned,
+        planned={key: pair.planned for key, pair in standing.items()},
         scored={key: pair.scored for key, pair in standing.items()},
         score_sum={key: (pair.mean or 0.0) * pair.scored for key, pair in standing.items()},
     )

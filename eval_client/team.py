@@ -20,6 +20,7 @@ from eval_client.runner import Runner
 from eval_client.shares import Heard, Slice, Standing, granted, raised
 
 EXCHANGE_S = 1.0
+PROGRESS_S = 3.0
 CLOSING_S = 0.2
 LEAST_PAUSE_S = 0.02
 """Between two claims."""
@@ -36,7 +37,7 @@ class Team:
         self._lookout = Lookout()
         self._free: dict[Pair, int] = {}
         self._live = 1
-        self._exchange_at = 0.0
+        self._exchange_at = self._progress_at = 0.0
         self._wake = asyncio.Event()
         runner.on_need = self._wake.set
         endpoints.on_throttled = self._throttled
@@ -66,6 +67,7 @@ class Team:
             await self._look_out()
             self._free = await self._call(claims.free)
             await self._exchange()
+            await self._tell_progress()
         await self._claim()
         if self._runner.quiet and not self._to_claim():
             await self._notice_the_end()
@@ -104,6 +106,14 @@ class Team:
                 self._endpoints.limits[name].adopt(level.limit, now + level.cool_until - bargain.now)
         self._endpoints.spend.elsewhere = bargain.elsewhere
         self._runner.grant(bargain.grants)
+
+    async def _tell_progress(self) -> None:
+        """Show what all clients have done; from here on this one's own finishes are added, until the next time."""
+        if time.monotonic() < self._progress_at:
+            return
+        self._progress_at, progress = time.monotonic() + PROGRESS_S, self._runner.progress
+        for pair, (scored, total, unscored) in (await self._call(claims.standing)).items():
+            progress.scored[pair], progress.score_sum[pair], progress.unscored[pair] = scored, total, unscored
 
     def _ceilings(self) -> dict[str, int]:
         return {name: limit.ceiling for name, limit in self._endpoints.limits.items()}

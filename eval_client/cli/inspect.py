@@ -13,6 +13,7 @@ from eval_client.lock import is_worked_on
 from eval_client.records import PairStanding
 from eval_client.render import report_console, show
 from eval_client.report import report as make_report
+from eval_client.shards import beats
 from eval_client.store import Store
 
 run_argument = click.argument("run", metavar="RUN", default="latest")
@@ -29,12 +30,13 @@ def status(run: str, output: Path, store: str | None, as_json: bool) -> None:
     with told():
         found, folder = find_run(run, store, output)
         found.manifest()
-        pairs, state = found.standing(), _state(found)
+        pairs, state, clients = found.standing(), _state(found), _clients(found)
     if as_json:
-        body = {"run": found.run, "folder": str(folder), "state": state, "pairs": [p.model_dump() for p in pairs]}
-        click.echo(json.dumps(body))
+        facts = {"run": found.run, "folder": str(folder), "state": state, "clients": clients}
+        click.echo(json.dumps({**facts, "pairs": [pair.model_dump() for pair in pairs]}))
         return
-    click.echo(f"{found.run}: {state}, {_share(pairs)}")
+    several = f" ({clients} clients)" if clients > 1 else ""
+    click.echo(f"{found.run}: {state}{several}, {_share(pairs)}")
     for pair in pairs:
         mean = "-" if pair.mean is None else f"{pair.mean:.3f}"
         unscored = f", {pair.unscored} unscored" if pair.unscored else ""
@@ -106,6 +108,11 @@ def _state(store: Store) -> str:
     """The run's state; a client that left it running and is gone was stopped."""
     state = store.state()
     return "stopped" if state in ("new", "running") and not is_worked_on(store) else state
+
+
+def _clients(store: Store) -> int:
+    """How many clients work on a run now; one that was killed counts until the others have noticed."""
+    return len(beats(store.engine, store.run)) if is_worked_on(store) else 0
 
 
 def _row(store: Store) -> dict[str, str]:

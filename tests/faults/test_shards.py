@@ -9,10 +9,13 @@ import sqlalchemy as sa
 
 from eval_client.tables import shard_table
 from tests.database_servers import DatabaseServer, postgresql
+from tests.e2e.scripted import reply
 from tests.faults.farm import Farm, until
+from tests.faults.proxy import Fault
 
 pytestmark = pytest.mark.postgresql
 
+SLOW_DOWN = reply(429, b'{"error": {"message": "slow down"}}', "Retry-After: 8")
 IN_FLIGHT = 8
 """Over all clients together: two agents of concurrency 4."""
 
@@ -39,7 +42,8 @@ def three_clients(parts: Farm, slow_s: float) -> "list[subprocess.Popen[str]]":
     parts.start()
     parts.slow(4.0)  # it is not through before all have come
     clients = [parts.begin()]
-    parts.until_calls(1)
+    until(lambda: parts.calls() > 0 or clients[0].poll() is not None)
+    assert clients[0].poll() is None, clients[0].communicate()
     clients += [parts.begin("join") for _ in range(2)]
     until(lambda: shards(parts, "live") == 3)
     parts.link("agents").faults.clear()
@@ -58,8 +62,9 @@ def test_three_clients_play_one_run_and_all_report_it(parts: Farm, database: Dat
 def test_one_of_three_clients_killed_loses_nothing(parts: Farm, database: DatabaseServer) -> None:
     clients = three_clients(parts, slow_s=0.5)
     parts.until_calls(10)
-    clients[1].kill()
-    parts.completed(clients[0])
+    clients[0].kill()
+    clients[0].communicate()
+    parts.completed(clients[1])
     parts.completed(clients[2])
     assert shards(parts, "lost") == 1
     parts.verify(paid_twice=IN_FLIGHT)
@@ -68,12 +73,12 @@ def test_one_of_three_clients_killed_loses_nothing(parts: Farm, database: Databa
 def test_what_a_client_says_that_was_taken_for_lost_is_refused(parts: Farm, database: DatabaseServer) -> None:
     clients = three_clients(parts, slow_s=0.5)
     parts.until_calls(6)
-    clients[1].send_signal(signal.SIGSTOP)
+    clients[0].send_signal(signal.SIGSTOP)
     until(lambda: shards(parts, "lost") == 1)
-    clients[1].send_signal(signal.SIGCONT)
-    _, errors = clients[1].communicate(timeout=60)
-    assert (clients[1].returncode, "took this one for lost" in errors) == (2, True), errors
-    parts.completed(clients[0])
+    clients[0].send_signal(signal.SIGCONT)
+    _, errors = clients[0].communicate(timeout=60)
+    assert (clients[0].returncode, "took this one for lost" in errors) == (2, True), errors
+    parts.completed(clients[1])
     parts.completed(clients[2])
     parts.verify(clients=2, paid_twice=IN_FLIGHT)
 
@@ -89,3 +94,17 @@ def test_postgresql_restarted_beneath_three_clients_is_waited_for(parts: Farm, d
     assert shards(parts, "lost") == 0
     parts.verify()
     assert set(parts.attempts()) == {1}
+
+
+def test_a_429_to_one_client_slows_all_of_them(parts: Farm, database: DatabaseServer) -> None:
+    clients = three_clients(parts, slow_s=0.3)
+    parts.until_calls(6)
+    refusal = Fault("answer", "POST", body=SLOW_DOWN, left=1)
+    parts.link("agents").faults.insert(0, refusal)
+    until(lambda: refusal.left == 0)
+    parts.until_stalled(4.0)
+    assert [client.poll() for client in clients] == [None, None, None]
+    assert parts.turns() < 2 * parts.world.count * parts.world.turns
+    for client in clients:
+        parts.completed(client)
+    parts.verify()
