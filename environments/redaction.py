@@ -16,6 +16,9 @@ HIDDEN = "***"
 _USERINFO = re.compile(r"(?<=://)[^\s/@:'\"]*:[^\s/'\"]*@(?=[^\s/])")
 _KEY_LIKE = re.compile(r"\b(?:sk-|(?:Bearer|Basic) )[A-Za-z0-9._~+/=*-]{6,}")
 
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+"""What commands a terminal, or makes a text read otherwise than it is; not line breaks and tabs."""
+
 _forms: dict[str, None] = {}
 """Every known secret in every form, the longest first."""
 
@@ -32,11 +35,15 @@ def remember(secret: str) -> None:
 
 
 def redacted(text: str) -> str:
-    """The text without any secret that is known, any user info in a URL, and anything that looks like a key."""
+    """The text without any secret that is known, any user info in a URL, and anything that looks like a key.
+
+    Control characters, with which a text could take hold of the terminal it is printed on, are shown as `\\x1b`.
+    """
     for form in _forms:
         if form in text:
             text = text.replace(form, HIDDEN)
-    return _KEY_LIKE.sub(HIDDEN, _USERINFO.sub(HIDDEN + "@", text))
+    text = _KEY_LIKE.sub(HIDDEN, _USERINFO.sub(HIDDEN + "@", text))
+    return _CONTROL.sub(lambda found: ascii(found[0])[1:-1], text)
 
 
 def _base64(secret: str, lead: int) -> tuple[str, str]:

@@ -111,7 +111,7 @@ class Finish(Value):
     @classmethod
     def fault(cls, reason: FinishReason, cause: str) -> "Finish":
         """A finish that says the service failed, and why, without any secret."""
-        return cls(reason=reason, detail={"cause": redacted(cause).replace("\0", "\\0")})
+        return cls(reason=reason, detail={"cause": redacted(cause)})
 
 
 class Summary(Value):

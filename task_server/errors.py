@@ -7,14 +7,14 @@ from task_server.protocol import Problem, ProblemType
 
 
 class TaskServerError(Exception):
-    """A request to a task server came to nothing."""
+    """A request to a task server came to nothing; what it says of that holds no secret, whichever side it is of."""
 
     retryable: ClassVar[bool] = False
     """True where the same request may succeed later."""
 
     def __init__(self, detail: str = "", retry_after_s: float | None = None) -> None:
-        super().__init__(detail or type(self).__name__)
-        self.detail = detail
+        self.detail = redacted(detail)
+        super().__init__(self.detail or type(self).__name__)
         self.retry_after_s = retry_after_s
 
 
@@ -41,11 +41,11 @@ class Refusal(TaskServerError):
     title: ClassVar[str]
 
     def problem(self) -> Problem:
-        """The refusal as it travels, without any secret."""
+        """The refusal as it travels."""
         return Problem(
             type=self.type,
             title=self.title,
-            detail=redacted(self.detail),
+            detail=self.detail,
             retryable=self.retryable,
             retry_after_s=self.retry_after_s,
         )

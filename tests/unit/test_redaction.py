@@ -49,6 +49,13 @@ def test_of_two_secrets_the_longer_one_goes_first() -> None:
     assert redacted("first-secret-and-more") == "***"
 
 
+def test_what_would_command_a_terminal_is_shown_instead() -> None:
+    assert redacted("\x1b[31mred\x1b]0;title\x07 \x9b2J a\rb \u202eabc \0") == (
+        r"\x1b[31mred\x1b]0;title\x07 \x9b2J a\rb \u202eabc \x00"
+    )
+    assert redacted("two\nlines\tand all of ünïcödé 日本") == "two\nlines\tand all of ünïcödé 日本"
+
+
 @pytest.mark.parametrize(
     ("text", "shown"),
     [
