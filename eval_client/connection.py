@@ -15,6 +15,10 @@ class StoreError(ValueError):
     """The store can't be used as asked; the message says what to do."""
 
 
+class RunExists(StoreError):
+    """A new run can't be written: there is one of that name."""
+
+
 def connect(url: str) -> sa.Engine:
     """An engine for a store's URL. SQLite is set to WAL with full durability."""
     try:

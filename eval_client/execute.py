@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import dataclasses
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,8 @@ import httpx
 
 from environments.chat import secret
 from environments.http import http_client
-from eval_client.begin import Refused, check_tasks, check_trust, check_usable, new_run
+from eval_client.begin import Refused, check_plan, check_tasks, check_trust, check_usable, new_run
+from eval_client.connection import RunExists
 from eval_client.crew import crew
 from eval_client.demand import Demand
 from eval_client.endpoints import LOCAL_TOKEN_ENV
@@ -64,6 +65,8 @@ class Order:
     resume: bool
     joins: bool = False
     """Beside the clients that work on it already."""
+    either: bool = False
+    """Where the run exists already, beside the clients that work on it, or alone where there are none."""
     served: Served | None = None
     """What an earlier client on this machine has started for the run."""
     shards: int = 1
@@ -93,8 +96,8 @@ async def execute(order: Order, watch: Watcher) -> Ended:
             manifest = order.store.manifest()
             check_tasks(manifest, listed)
         else:
-            order.store.create(*new_run(plan, order.plan_path, order.overrides, order.limit, listed))
-        with membership(order.store, joins=order.joins) as member:
+            _begin(order, listed)
+        with membership(order.store, joins=order.joins, either=order.either) as member:
             if order.resume:
                 changed = {"plan": plan.model_dump(mode="json"), "overrides": order.overrides}
                 order.store.update_manifest(manifest.model_copy(update=changed))
@@ -107,6 +110,18 @@ async def execute(order: Order, watch: Watcher) -> Ended:
                         await _summarize(order.store, client)
                     order.store.set_state(_state(order.store, ended), member.shard)
                 return dataclasses.replace(ended, losses=tuple(await others.ended()))
+
+
+def _begin(order: Order, listed: Mapping[str, SampleList]) -> None:
+    """Write the new run; where it may be there already, see that it is the same. Raises RunExists, Refused."""
+    try:
+        order.store.create(*new_run(order.plan, order.plan_path, order.overrides, order.limit, listed))
+    except RunExists:
+        if not order.either:
+            raise
+        manifest = order.store.manifest()
+        check_plan(manifest, order.plan)
+        check_tasks(manifest, listed)
 
 
 def _options(local: LocalServers) -> list[str]:

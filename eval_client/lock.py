@@ -71,15 +71,16 @@ def release(connection: sa.Connection, run: str) -> None:
     _ask(connection, "SELECT pg_advisory_unlock(:key)", run)
 
 
-def enter(connection: sa.Connection, run: str) -> None:
-    """The lock together with clients that hold it already. Raises StoreError where there are none."""
+def enter(connection: sa.Connection, run: str) -> bool:
+    """The lock: True together with the clients that hold it already, False alone, where there are none."""
     if _ask(connection, "SELECT pg_try_advisory_lock(:key)", run):
-        raise StoreError(f"run {run!r}: no client works on it; begin or resume it first: proctor resume {run}")
+        return False
     give_up = time.monotonic() + ENTER_S
     while not share(connection, run):
         if time.monotonic() > give_up:
             raise _busy(run)
         time.sleep(PAUSE_S)
+    return True
 
 
 def _ask(connection: sa.Connection, question: str, run: str) -> bool:

@@ -99,8 +99,10 @@ class TeamMember(Member):
 
 
 @contextlib.contextmanager
-def membership(store: Store, *, joins: bool = False) -> Iterator[Member]:
+def membership(store: Store, *, joins: bool = False, either: bool = False) -> Iterator[Member]:
     """Work on a run while inside: as its first client, ending whatever was left of others, or beside others.
+
+    `either` is beside others where there are some, else as the first.
 
     Raises StoreError where that can't be: other clients hold the run, or there are none to join.
     """
@@ -110,7 +112,7 @@ def membership(store: Store, *, joins: bool = False) -> Iterator[Member]:
         with lock.sole_client(store):
             yield Member(store, store.take_over())
         return
-    member = _join(store) if joins else _begin(store)
+    member = _join(store, alone_too=either) if joins or either else _begin(store)
     try:
         yield member
     finally:
@@ -121,24 +123,33 @@ def _begin(store: Store) -> TeamMember:
     held = _connection(store)
     try:
         lock.seize(held, store.run)
-        shard = store.take_over()
-        lock.share(held, store.run)
-        lock.release(held, store.run)
+        return _take_over(store, held)
     except BaseException:
         held.invalidate()
         raise
-    return TeamMember(store, shard, held, joined=False)
 
 
-def _join(store: Store) -> TeamMember:
+def _join(store: Store, *, alone_too: bool) -> TeamMember:
     held = _connection(store)
     try:
-        lock.enter(held, store.run)
-        shard = shards.join(store.engine, store.run)
+        if lock.enter(held, store.run):
+            return TeamMember(store, shards.join(store.engine, store.run), held, joined=True)
+        if alone_too:
+            return _take_over(store, held)
+        raise StoreError(
+            f"run {store.run!r}: no client works on it; begin or resume it first: proctor resume {store.run}"
+        )
     except BaseException:
         held.invalidate()
         raise
-    return TeamMember(store, shard, held, joined=True)
+
+
+def _take_over(store: Store, held: sa.Connection) -> TeamMember:
+    """With the lock alone: end what was left of others, then let others in."""
+    shard = store.take_over()
+    lock.share(held, store.run)
+    lock.release(held, store.run)
+    return TeamMember(store, shard, held, joined=False)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from pydantic import JsonValue
 
 from environments.types import Finish, FinishReason, Summary
 from eval_client import shards
-from eval_client.connection import StoreError
+from eval_client.connection import RunExists, StoreError
 from eval_client.records import DIVERGED, Manifest, PairStanding, Trial, Turn
 from eval_client.tables import (
     SCHEMA_VERSION,
@@ -40,8 +40,8 @@ class Store:
         self.run = run
 
     def create(self, manifest: Manifest, trials: Sequence[Trial]) -> None:
-        """Write a new run whole. Raises StoreError when the run exists."""
-        metadata.create_all(self.engine)
+        """Write a new run whole. Raises RunExists."""
+        self._create_tables()
         row = {"id": self.run, "schema_version": SCHEMA_VERSION, "created_at": now_text(), "fence": 0, "state": "new"}
         rows = [{"run": self.run, **trial.model_dump()} for trial in trials]
         try:
@@ -50,7 +50,21 @@ class Store:
                 if rows:
                     connection.execute(trial_table.insert(), rows)
         except sa.exc.IntegrityError as error:
-            raise StoreError(f"run {self.run!r} exists already; resume it, or choose another name") from error
+            raise RunExists(f"run {self.run!r} exists already; resume it, or choose another name") from error
+
+    def _create_tables(self) -> None:
+        try:
+            metadata.create_all(self.engine)
+        except sa.exc.DatabaseError:  # another client was making them at the same time
+            metadata.create_all(self.engine)
+
+    def is_over(self) -> bool:
+        """Whether the run is there and has come to its end; to be played no more unless it is resumed."""
+        if not sa.inspect(self.engine).has_table(run_table.name):
+            return False
+        with self.engine.connect() as connection:
+            state = connection.execute(sa.select(run_table.c.state).where(run_table.c.id == self.run)).scalar()
+        return state in ("finished", "incomplete")
 
     def manifest(self) -> Manifest:
         """What the run is. Raises StoreError when there is no such run, or of another version."""

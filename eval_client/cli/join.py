@@ -17,8 +17,6 @@ from eval_client.execute import Order, Served
 from eval_client.plan import Plan
 from eval_client.progress import Ended
 
-OVER = ("finished", "incomplete")
-
 
 @click.command()
 @click.argument("run", metavar="RUN", default="latest")
@@ -51,7 +49,7 @@ def join(
     with told():
         found, folder = find_run(run, store, output)
         manifest = found.manifest()
-        over = found.state() in OVER
+        over = found.is_over()
         plan = Plan.model_validate(manifest.plan)
     served = Served(controller, agents) if controller or agents else None
     order = Order(plan, manifest.plan_path, found, folder, resume=False, joins=True, served=served, shards=shards)

@@ -2,9 +2,11 @@
 
 import os
 import socket
+import sys
 from pathlib import Path
 
 import click
+from rich.console import Console
 
 from eval_client import exposition
 from eval_client.begin import Refused, check_plan
@@ -18,10 +20,11 @@ from eval_client.cli.common import (
     store_option,
     told,
 )
-from eval_client.cli.play import play
+from eval_client.cli.play import play, tell
 from eval_client.execute import Order
 from eval_client.plan import Plan, load_plan, with_overrides
 from eval_client.preview import preview
+from eval_client.progress import Ended
 
 set_option = click.option(
     "--set",
@@ -66,6 +69,13 @@ quiet_option = click.option("-q", "--quiet", is_flag=True, help="Print only the 
 @output_option
 @store_option
 @click.option("--name", help="Name of the run and its folder; made from the plan's name and the time if absent.")
+@click.option(
+    "--continue",
+    "either",
+    is_flag=True,
+    help="Where the run NAME exists, go on with it: beside the clients that work on it, else alone; where it is over, "
+    "show its report. For clients that an orchestrator starts, and starts again.",
+)
 @click.option("--limit", type=click.IntRange(min=1), help="Play only the first N samples of each task.")
 @set_option
 @shards_option
@@ -77,6 +87,7 @@ def run(
     output: Path,
     store: str | None,
     name: str | None,
+    either: bool,
     limit: int | None,
     overrides: tuple[str, ...],
     shards: int,
@@ -85,6 +96,8 @@ def run(
     quiet: bool,
 ) -> None:
     """Play PLAN: agents by tasks, recorded turn by turn."""
+    if either and name is None:
+        raise UsageProblem("--continue: which run? give its --name")
     with told():
         loaded = load_plan(plan, overrides)
         if dry_run:
@@ -97,10 +110,16 @@ def run(
             open_store(store, folder),
             folder,
             resume=False,
+            either=either,
             overrides=overrides,
             limit=limit,
             shards=shards,
         )
+        over = either and order.store.is_over()
+        if over:
+            _checked_plan(order)
+    if over:
+        sys.exit(tell(order, Ended(None, {}), Console(stderr=True)))
     play(order, quiet=quiet, metrics=metrics)
 
 
@@ -143,9 +162,13 @@ def resume(
             plan = load_plan(path, overrides)
         else:
             plan = with_overrides(Plan.model_validate(manifest.plan), overrides)
-        try:
-            check_plan(manifest, plan)
-        except Refused as refused:
-            raise UsageProblem(str(refused)) from refused
-    order = Order(plan, str(path), found, folder, resume=True, overrides=overrides, shards=shards)
+        order = Order(plan, str(path), found, folder, resume=True, overrides=overrides, shards=shards)
+        _checked_plan(order)
     play(order, quiet=quiet, metrics=metrics)
+
+
+def _checked_plan(order: Order) -> None:
+    try:
+        check_plan(order.store.manifest(), order.plan)
+    except Refused as refused:
+        raise UsageProblem(str(refused)) from refused
