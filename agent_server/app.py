@@ -4,7 +4,6 @@ import asyncio
 import hmac
 import logging
 import time
-from collections import Counter
 from collections.abc import Mapping
 
 from fastapi import FastAPI, Request, Response
@@ -15,13 +14,15 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from agent_server.agents.base import ServedAgent
 from agent_server.errors import Refused
+from agent_server.figures import UNKNOWN_AGENT, AgentFigures
 from agent_server.protocol import ChatRequest, chunks, completion, parse_request
 from environments.base import AgentUnavailable, ContextLimitExceeded
+from environments.telemetry import tracing
+from environments.telemetry.process import ProcessFigures
 
 log = logging.getLogger(__name__)
 OPEN_PATHS = frozenset({"/healthz", "/readyz"})
 BODY_DEADLINE_S = 60.0
-UNKNOWN_AGENT = "(unknown)"
 _SCHEMA_AT = "#/paths/~1v1~1chat~1completions/post/requestBody/content/application~1json/schema"
 _SCHEMA = ChatRequest.model_json_schema(ref_template=_SCHEMA_AT + "/$defs/{model}")
 _REQUEST_BODY = {"required": True, "content": {"application/json": {"schema": _SCHEMA}}}
@@ -39,7 +40,9 @@ _REFUSALS: dict[int | str, dict[str, object]] = {
 }
 
 
-def build_app(agents: Mapping[str, ServedAgent], token: SecretStr | None, max_request_bytes: int) -> ASGIApp:
+def build_app(
+    agents: Mapping[str, ServedAgent], token: SecretStr | None, max_request_bytes: int, process: ProcessFigures
+) -> ASGIApp:
     """The app that serves these agents; with a token, every route but the health ones asks for it."""
     app = FastAPI(
         title="Proctor agent server",
@@ -48,7 +51,7 @@ def build_app(agents: Mapping[str, ServedAgent], token: SecretStr | None, max_re
         redoc_url=None,
     )
     started = int(time.time())
-    requests: Counter[tuple[str, int]] = Counter()
+    figures = AgentFigures()
 
     @app.post(
         "/v1/chat/completions",
@@ -58,8 +61,11 @@ def build_app(agents: Mapping[str, ServedAgent], token: SecretStr | None, max_re
         response_class=Response,
     )
     async def chat(request: Request) -> Response:
-        agent, response = await _answer(agents, request, max_request_bytes)
-        requests[agent, response.status_code] += 1
+        with tracing.received("POST /v1/chat/completions", request.scope["headers"]) as span:
+            with figures.request() as counted:
+                counted.agent, response = await _answer(agents, request, max_request_bytes)
+                counted.status = response.status_code
+            span.note(agent=counted.agent, status=response.status_code)
         return response
 
     @app.get("/v1/models", summary="The agents served here")
@@ -77,9 +83,9 @@ def build_app(agents: Mapping[str, ServedAgent], token: SecretStr | None, max_re
     async def health() -> dict[str, str]:
         return {"status": "ok"}
 
-    @app.get("/metrics", summary="Requests by agent and status, as Prometheus text", response_class=PlainTextResponse)
+    @app.get("/metrics", summary="Figures in the Prometheus text format", response_class=PlainTextResponse)
     async def metrics() -> PlainTextResponse:
-        return PlainTextResponse(_metrics(requests), media_type="text/plain; version=0.0.4")
+        return PlainTextResponse(figures.text() + process.text(), media_type="text/plain; version=0.0.4")
 
     @app.exception_handler(HTTPException)
     async def no_such_route(request: Request, error: HTTPException) -> Response:
@@ -158,12 +164,3 @@ def _find(agents: Mapping[str, ServedAgent], name: str) -> ServedAgent:
 def _error(refused: Refused) -> Response:
     headers = {} if refused.retry_after_s is None else {"Retry-After": f"{refused.retry_after_s:.3g}"}
     return Response(refused.body(), refused.status, headers, media_type="application/json")
-
-
-def _metrics(requests: Mapping[tuple[str, int], int]) -> str:
-    lines = ["# HELP proctor_agent_requests_total Requests answered.", "# TYPE proctor_agent_requests_total counter"]
-    lines += [
-        f'proctor_agent_requests_total{{agent="{agent}",status="{status}"}} {count}'
-        for (agent, status), count in sorted(requests.items())
-    ]
-    return "\n".join(lines) + "\n"

@@ -1,5 +1,6 @@
 """Runs an agent server until it is told to stop."""
 
+import asyncio
 import socket
 from collections.abc import Callable
 
@@ -12,6 +13,8 @@ from agent_server.config import AgentServerConfig
 from environments import loop
 from environments.http import http_client
 from environments.listening import listen, url_of, uvicorn_config
+from environments.telemetry import tracing
+from environments.telemetry.process import ProcessFigures
 
 GRACE_S = 30
 KEEP_ALIVE_S = 65
@@ -24,19 +27,23 @@ def serve(config: AgentServerConfig, on_ready: Callable[[str], None] = lambda ba
     `on_ready` gets the base URL (up to and with /v1) once requests are accepted. Raises ValueError where the
     configuration can't be served.
     """
-    token, client = config.token(), http_client(tls=config.tls)
-    app = build_app(build_agents(config, client), token, config.max_request_bytes)
+    token, client, figures = config.token(), http_client(tls=config.tls), ProcessFigures("agent-server")
+    app = build_app(build_agents(config, client), token, config.max_request_bytes, figures)
     listener = listen(config.host, config.port)
     server = _Server(
         uvicorn_config(app, keep_alive_s=KEEP_ALIVE_S, last_replies_s=GRACE_S, tls=config.tls),
         lambda: on_ready(url_of(config.host, listener, config.tls.scheme) + "/v1"),
     )
-    loop.run(_run(server, client, listener))
+    loop.run(_run(server, client, listener, figures))
 
 
-async def _run(server: uvicorn.Server, client: httpx.AsyncClient, listener: socket.socket) -> None:
+async def _run(
+    server: uvicorn.Server, client: httpx.AsyncClient, listener: socket.socket, figures: ProcessFigures
+) -> None:
+    watching = asyncio.create_task(figures.watch())
     async with client:
         await server.serve(sockets=[listener])
+    watching.cancel()
 
 
 class _Server(uvicorn.Server):
@@ -47,3 +54,7 @@ class _Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         self._on_started()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().shutdown(sockets)
+        await asyncio.to_thread(tracing.close)  # now: a signal that ended the server ends the process after this

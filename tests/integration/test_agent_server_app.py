@@ -18,6 +18,7 @@ from agent_server.config import AgentServerConfig
 from agent_server.errors import Refused
 from environments.base import AgentUnavailable, ContextLimitExceeded
 from environments.chat import ChatConfig, ChatModel
+from environments.telemetry.process import ProcessFigures
 from environments.types import Action, Message
 from tests.toy_environment import installed
 
@@ -25,7 +26,7 @@ ASKED = {"model": "ref", "messages": [{"role": "user", "content": "?"}], "metada
 
 
 def over(agents: Mapping[str, ServedAgent], token: str | None = None, max_bytes: int = 10_000) -> httpx.AsyncClient:
-    app = build_app(agents, SecretStr(token) if token else None, max_bytes)
+    app = build_app(agents, SecretStr(token) if token else None, max_bytes, ProcessFigures("agent-server"))
     return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://agents")
 
 
@@ -138,12 +139,14 @@ async def test_requests_are_counted_by_agent_and_status(client: httpx.AsyncClien
         await ask(client, **changes)
     reply = await client.get("/metrics")
     assert reply.headers["content-type"].startswith("text/plain")
-    assert reply.text.splitlines()[1:] == [
-        "# TYPE proctor_agent_requests_total counter",
+    counts = [line for line in reply.text.splitlines() if line.startswith("proctor_agent_requests_total")]
+    assert sorted(counts) == [
         'proctor_agent_requests_total{agent="(unknown)",status="404"} 1',
         'proctor_agent_requests_total{agent="ref",status="200"} 2',
         'proctor_agent_requests_total{agent="ref",status="400"} 1',
     ]
+    assert 'proctor_agent_request_seconds_count{agent="ref"} 3' in reply.text
+    assert "proctor_agent_requests_in_flight 0" in reply.text
 
 
 async def test_unknown_routes_and_methods_are_error_objects(client: httpx.AsyncClient) -> None:
