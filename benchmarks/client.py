@@ -6,6 +6,7 @@ A process of its own, so that its CPU and memory are the client's and nothing el
 import contextlib
 import os
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,6 +28,10 @@ class Load(Value):
     folder: Path
     servers: dict[str, int]
     """part -> process id"""
+    store: str | None = None
+    """URL of a database server; with it, what is measured begins when standard input says so."""
+    joins: bool = False
+    """Beside the clients that work on the run already; its name is the folder's."""
 
 
 class Took(Value):
@@ -37,6 +42,8 @@ class Took(Value):
     """By part, the client's own under `client`."""
     peak_mb: float
     turns: int
+    turns_ever: int
+    """And those before what was measured."""
     scored: int
     causes: dict[str, int]
 
@@ -48,24 +55,36 @@ def play(load: Load) -> Took:
 
     @contextlib.contextmanager
     def watch(scene: Scene) -> Iterator[None]:
-        before, begun = {part: cpu_s(pid) for part, pid in processes.items()}, time.monotonic()
+        progress = scene.runner.progress
+        before, begun, turns = {part: cpu_s(pid) for part, pid in processes.items()}, time.monotonic(), 0
+
+        def go() -> None:
+            nonlocal before, begun, turns
+            sys.stdin.readline()
+            before, begun = {part: cpu_s(pid) for part, pid in processes.items()}, time.monotonic()
+            turns = progress.turns
+
+        if load.store is not None:
+            print("ready", flush=True)
+            threading.Thread(target=go, daemon=True).start()
         yield
         wall_s = time.monotonic() - begun
         used = {part: cpu_s(pid) - before[part] for part, pid in processes.items()}
-        progress = scene.runner.progress
         scored = sum(progress.scored.values())
         took.append(
             Took(
                 wall_s=wall_s,
                 cpu_s=used,
                 peak_mb=peak_mb(os.getpid()),
-                turns=progress.turns,
+                turns=progress.turns - turns,
+                turns_ever=progress.turns,
                 scored=scored,
                 causes=progress.causes,
             )
         )
 
-    order = Order(load.plan, "bench", open_store(None, load.folder), load.folder, resume=False, limit=load.trials)
+    store = open_store(load.store, load.folder)
+    order = Order(load.plan, "bench", store, load.folder, resume=False, joins=load.joins, limit=load.trials)
     loop.run(execute(order, watch))
     return took[0]
 

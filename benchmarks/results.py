@@ -15,7 +15,7 @@ from pathlib import Path
 
 from benchmarks.measure import Figure, median, parse
 
-NAMES = ("overhead", "resume", "flow", "store", "sandbox", "database", "worlds")
+NAMES = ("overhead", "shards", "resume", "flow", "store", "sandbox", "database", "worlds")
 """overhead runs floor in its midst."""
 PACKAGES = ("aiohttp", "httptools", "httpx", "pydantic", "sqlalchemy", "starlette", "uvicorn", "uvloop")
 RESULTS = Path(__file__).with_name("RESULTS.md")

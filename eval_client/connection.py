@@ -15,6 +15,10 @@ class StoreError(ValueError):
     """The store can't be used as asked; the message says what to do."""
 
 
+class RunOver(StoreError):
+    """The run has come to its end; there is nothing to join."""
+
+
 class RunExists(StoreError):
     """A new run can't be written: there is one of that name."""
 

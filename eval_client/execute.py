@@ -14,7 +14,7 @@ import httpx
 from environments.chat import secret
 from environments.http import http_client
 from eval_client.begin import Refused, check_plan, check_tasks, check_trust, check_usable, new_run
-from eval_client.connection import RunExists
+from eval_client.connection import RunExists, RunOver
 from eval_client.crew import crew
 from eval_client.demand import Demand
 from eval_client.endpoints import LOCAL_TOKEN_ENV
@@ -81,6 +81,13 @@ async def execute(order: Order, watch: Watcher) -> Ended:
 
     Raises Refused, StoreError, ServerProcessError, TaskServerError, Fenced.
     """
+    try:
+        return await _execute(order, watch)
+    except RunOver:
+        return Ended(None, {})  # those that it was to join came to the end before
+
+
+async def _execute(order: Order, watch: Watcher) -> Ended:
     plan = order.plan
     check_usable(plan)
     check_shards(order)
@@ -132,8 +139,8 @@ def _options(local: LocalServers) -> list[str]:
 
 def check_shards(order: Order) -> None:
     """Raises Refused where the run can't have the clients asked for."""
-    if order.shards > 1 and not several_may_work(order.store.engine):
-        raise Refused(f"--shards {order.shards}: {ONLY_POSTGRESQL}")
+    if (order.shards > 1 or order.joins) and not several_may_work(order.store.engine):
+        raise Refused(f"{'proctor join' if order.joins else f'--shards {order.shards}'}: {ONLY_POSTGRESQL}")
     if order.joins and order.plan.controller == "local" and order.served is None:
         raise Refused(
             f"run {order.store.run!r} has servers of its own (controller: local), which only the client that began it "

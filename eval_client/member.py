@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from environments.chat import Completion
 from environments.types import Message, Tool
 from eval_client import lock, shards
-from eval_client.connection import StoreError, passes
+from eval_client.connection import RunOver, StoreError, passes
 from eval_client.episode import Model
 from eval_client.lookout import BEAT_S, LEASE_S
 from eval_client.shards import Fenced
@@ -107,8 +107,6 @@ def membership(store: Store, *, joins: bool = False, either: bool = False) -> It
     Raises StoreError where that can't be: other clients hold the run, or there are none to join.
     """
     if not shards.several_may_work(store.engine):
-        if joins:
-            raise StoreError(f"run {store.run!r}: {shards.ONLY_POSTGRESQL}")
         with lock.sole_client(store):
             yield Member(store, store.take_over())
         return
@@ -136,6 +134,8 @@ def _join(store: Store, *, alone_too: bool) -> TeamMember:
             return TeamMember(store, shards.join(store.engine, store.run), held, joined=True)
         if alone_too:
             return _take_over(store, held)
+        if store.is_over():
+            raise RunOver(f"run {store.run!r} is over")
         raise StoreError(
             f"run {store.run!r}: no client works on it; begin or resume it first: proctor resume {store.run}"
         )

@@ -12,11 +12,13 @@ import sqlalchemy as sa
 from pydantic import Field
 
 from environments.types import Value
-from eval_client.connection import StoreError
+from eval_client.connection import RunOver, StoreError
 from eval_client.shares import Level, Standing
 from eval_client.tables import FREE, run_table, shard_table, trial_table
 
 ONLY_POSTGRESQL = "only PostgreSQL takes several clients of one run; begin it with --store postgresql+psycopg://..."
+OVER = ("finished", "incomplete")
+"""States of a run that came to its end."""
 LIVE, LOST, LEFT = "live", "lost", "left"
 
 
@@ -70,10 +72,12 @@ def take_over(engine: sa.Engine, run: str) -> int:
 
 
 def join(engine: sa.Engine, run: str) -> int:
-    """A new shard beside others, its number. Raises StoreError where the run is not being worked on."""
+    """A new shard beside others, its number. Raises RunOver, StoreError where the run is not being worked on."""
     with engine.begin() as connection:
         shard = _next_number(connection, run)
         state = connection.execute(sa.select(run_table.c.state).where(run_table.c.id == run)).scalar_one()
+        if state in OVER:
+            raise RunOver(f"run {run!r} is {state}")
         if state != "running":
             raise StoreError(f"run {run!r} is {state}: there is nothing to join; `proctor resume` goes on with it")
         _add(connection, run, shard)

@@ -64,7 +64,7 @@ class Store:
             return False
         with self.engine.connect() as connection:
             state = connection.execute(sa.select(run_table.c.state).where(run_table.c.id == self.run)).scalar()
-        return state in ("finished", "incomplete")
+        return state in shards.OVER
 
     def manifest(self) -> Manifest:
         """What the run is. Raises StoreError when there is no such run, or of another version."""

@@ -60,5 +60,6 @@ def join(
 
 def _die_with_stdin() -> None:
     """Whoever started this process holds its standard input open; when it dies, however it does, so do we."""
-    sys.stdin.buffer.read()
+    while os.read(sys.stdin.fileno(), 1):
+        pass
     os.kill(os.getpid(), signal.SIGKILL)

@@ -1,0 +1,139 @@
+"""Several clients on one run in PostgreSQL: 50 ms, 200 in flight over all of them, 8 turns; throughput, and who works.
+
+The same run by 1 to 4 clients, one after the other. Measured is from the moment when all clients play to the run's end.
+"""
+
+import contextlib
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import sqlalchemy as sa
+
+from benchmarks.client import Load, Took
+from benchmarks.measure import Figure, cpu_s, figure, main
+from benchmarks.world import World, world
+from eval_client.plan import Plan
+from eval_client.tables import trial_table
+from tests.database_servers import postgresql, program
+
+IN_FLIGHT, TURNS, LATENCY_MS = 200, 8, 50
+TRIALS, QUICK_TRIALS = 3_000, 600
+IDEAL = IN_FLIGHT / LATENCY_MS * 1000
+"""Turns per second if nothing but the endpoint took time."""
+
+
+def measure(quick: bool) -> Iterator[Figure]:
+    """The run by each number of clients."""
+    if program("postgres") is None:
+        print("no postgres here; left out", file=sys.stderr)
+        return
+    with world() as servers, postgresql() as database:
+        for shards in (1, 2) if quick else (1, 2, 3, 4):
+            yield from _case(servers, database.url, shards, QUICK_TRIALS if quick else TRIALS)
+
+
+def _case(servers: World, url: str, shards: int, trials: int) -> Iterator[Figure]:
+    name, case = f"by-{shards}-{time.monotonic_ns():x}", f"{shards} client{'s' * (shards > 1)}"
+    before: dict[str, float] = {}
+    with contextlib.ExitStack() as stack:
+        clients = [stack.enter_context(_client(servers, url, name, trials, joins=False))]
+        _await_ready(clients[0])
+        clients += [stack.enter_context(_client(servers, url, name, trials, joins=True)) for _ in range(1, shards)]
+        for client in clients[1:]:
+            _await_ready(client)
+        before = _used(servers, url)
+        for client in clients:
+            assert client.stdin is not None
+            client.stdin.write("go\n")
+            client.stdin.flush()
+        took = [_took(client) for client in clients]
+        used = {part: cpu - before[part] for part, cpu in _used(servers, url).items()}
+    turns, wall_s = sum(each.turns for each in took), max(each.wall_s for each in took)
+    used["clients"] = sum(each.cpu_s["client"] for each in took)
+    yield figure(f"{case}: turns/s", turns / wall_s, "1/s")
+    yield figure(f"{case}: share of the ideal", turns / wall_s / IDEAL, "")
+    for part, seconds in sorted(used.items()):
+        yield figure(f"{case}: {part}", 1000 * seconds / turns, "ms CPU/turn")
+    yield figure(f"{case}: cores busy", sum(used.values()) / wall_s, "cores")
+    yield figure(f"{case}: busiest client", max(each.cpu_s["client"] for each in took) / wall_s, "cores")
+    yield figure(f"{case}: turns played by the least busy client", min(each.turns for each in took) / turns, "of all")
+    yield figure(f"{case}: trials run twice", _attempts(url, name) - trials, "trials", at_most=0)
+    yield figure(f"{case}: answers paid twice", sum(each.turns_ever for each in took) - trials * TURNS, "", at_most=0)
+
+
+@contextlib.contextmanager
+def _client(servers: World, url: str, name: str, trials: int, *, joins: bool) -> Iterator["subprocess.Popen[str]"]:
+    plan = Plan.model_validate(
+        {
+            "controller": servers.controller.url,
+            "endpoints": [
+                {"name": "e", "base_url": f"{servers.endpoint.url}/{LATENCY_MS}/v1", "concurrency": IN_FLIGHT}
+            ],
+            "agents": [{"name": "a", "endpoint": "e", "model": "echo", "concurrency": IN_FLIGHT}],
+            "tasks": [{"name": f"echo-{TURNS}"}],
+        }
+    )
+    folder = servers.folder / name
+    load = Load(plan=plan, trials=trials, folder=folder, servers={}, store=url, joins=joins)
+    pipe = subprocess.PIPE
+    command = [sys.executable, "-m", "benchmarks.client", load.model_dump_json()]
+    with subprocess.Popen(command, env=servers.environment, stdin=pipe, stdout=pipe, text=True) as client:
+        try:
+            yield client
+        finally:
+            client.kill()
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _await_ready(client: "subprocess.Popen[str]") -> None:
+    assert client.stdout is not None
+    if client.stdout.readline() != "ready\n":
+        raise SystemExit("a client did not begin; its error stands above")
+
+
+def _took(client: "subprocess.Popen[str]") -> Took:
+    assert client.stdout is not None
+    line = client.stdout.readline()
+    if not line:
+        raise SystemExit("a client did not come to the end; its error stands above")
+    return Took.model_validate_json(line)
+
+
+def _used(servers: World, url: str) -> dict[str, float]:
+    """part -> CPU seconds so far; PostgreSQL's processes together."""
+    folder = url.partition("host=")[2]
+    postmaster = int(Path(folder, "data", "postmaster.pid").read_text().split()[0])
+    backends = [
+        int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit() and _is_child(entry, postmaster)
+    ]
+    database = 0.0
+    for pid in (postmaster, *backends):
+        with contextlib.suppress(OSError):
+            database += cpu_s(pid)
+    return {**{part: cpu_s(pid) for part, pid in servers.pids().items()}, "postgresql": database}
+
+
+def _is_child(entry: Path, parent: int) -> bool:
+    with contextlib.suppress(OSError):
+        return int((entry / "stat").read_text().rpartition(")")[2].split()[1]) == parent
+    return False
+
+
+def _attempts(url: str, name: str) -> int:
+    """How often any trial of a run was begun."""
+    engine = sa.create_engine(url)
+    with engine.connect() as connection:
+        counted = sa.select(sa.func.sum(trial_table.c.attempts)).where(trial_table.c.run == name)
+        attempts = int(connection.execute(counted).scalar_one())
+    engine.dispose()
+    return attempts
+
+
+if __name__ == "__main__":
+    os.environ.pop("PROCTOR_STORE", None)
+    main(measure, __doc__)
