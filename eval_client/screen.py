@@ -5,6 +5,7 @@ import contextlib
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 from pydantic import Field
 from rich.console import Console, Group
@@ -15,11 +16,11 @@ from rich.table import Table
 
 from environments.types import Value
 from eval_client.scene import Scene
-from eval_client.standstill import STILL_S, Standstill, Waits
+from eval_client.troubles import Troubles
 
 LIVE_EVERY_S = 0.25
 PLAIN_EVERY_S = 5.0
-PLAIN_LOOK_S = 0.5
+LOOK_S = 0.5
 """Trouble that has just begun doesn't wait for the next line."""
 
 
@@ -64,7 +65,7 @@ class RunView(Value):
         return sum(pair.planned for pair in self.pairs)
 
 
-def view(scene: Scene, standstill: Standstill, begun: float, done_at_begin: int, now: float) -> RunView:
+def view(scene: Scene, troubles: tuple[str, ...], begun: float, done_at_begin: int, now: float) -> RunView:
     """The moment's facts; `begun` and `now` are of one monotonic clock."""
     progress, flow = scene.runner.progress, scene.runner.flow
     pairs = tuple(
@@ -84,7 +85,8 @@ def view(scene: Scene, standstill: Standstill, begun: float, done_at_begin: int,
     elapsed, fresh = now - begun, done - done_at_begin
     total = sum(pair.planned for pair in pairs)
     spend = scene.endpoints.spend
-    troubles = [trouble for trouble in (progress.trouble, spend.unknown(), _still(scene, standstill, now)) if trouble]
+    draining = ("draining: nothing more is started",) if progress.draining else ()
+    unknown = tuple(filter(None, (spend.unknown(),)))
     return RunView(
         run=scene.run,
         elapsed_s=elapsed,
@@ -97,31 +99,8 @@ def view(scene: Scene, standstill: Standstill, begun: float, done_at_begin: int,
         prompt_tokens=spend.prompt_tokens,
         completion_tokens=spend.completion_tokens,
         money=spend.money,
-        troubles=(*troubles, *(("draining: nothing more is started",) if progress.draining else ())),
+        troubles=(*troubles, *unknown, *draining),
     )
-
-
-def _still(scene: Scene, standstill: Standstill, now: float) -> str | None:
-    """Why the run comes no further, where it has not for a while."""
-    lasts_s = standstill.lasts_s(_achieved(scene), now)
-    if lasts_s < STILL_S:
-        return None
-    cooling = {name: limit.cool_for_s(now) for name, limit in scene.endpoints.limits.items()}
-    waits = Waits(
-        now=now,
-        tasks=scene.runner.progress.task_waits,
-        cooling=cooling,
-        models=scene.endpoints.calls.values(),
-        failures=scene.endpoints.troubles,
-        server=scene.client.held_up(),
-        store_since=scene.journal.waiting_since,
-    )
-    return f"no progress for {lasts_s:.0f} s: {'; '.join(waits.reasons())}"
-
-
-def _achieved(scene: Scene) -> tuple[int, ...]:
-    progress = scene.runner.progress
-    return progress.turns, progress.attempts_lost, sum(progress.scored.values()), sum(progress.unscored.values())
 
 
 def _mean(total: float, count: int) -> float | None:
@@ -181,28 +160,31 @@ def table(run: RunView) -> Group:
 
 
 @contextlib.contextmanager
-def screen(scene: Scene, console: Console, quiet: bool) -> Iterator[None]:
+def screen(scene: Scene, console: Console, folder: Path, quiet: bool) -> Iterator[None]:
     """Show the run while inside. Nothing when quiet; lines when the console is no terminal. Needs a running loop."""
     begun = time.monotonic()
     done = sum(scene.runner.progress.scored.values())
 
-    standstill = Standstill(_achieved(scene), begun)
+    troubles = Troubles(scene, folder, begun)
 
     def now() -> RunView:
-        return view(scene, standstill, begun, done, time.monotonic())
+        moment = time.monotonic()
+        return view(scene, troubles.look(moment), begun, done, moment)
 
-    if quiet:
-        yield
-    elif console.is_terminal:
-        with Live(table(now()), console=console, auto_refresh=False) as live:
-            with _every(LIVE_EVERY_S, lambda: live.update(table(now()), refresh=True)):
+    with contextlib.closing(troubles):
+        if quiet:
+            with _every(LOOK_S, lambda: troubles.look(time.monotonic())):
                 yield
-            live.update(table(now()), refresh=True)
-    else:
-        lines = _Lines(console, begun)
-        with _every(PLAIN_LOOK_S, lambda: lines.show(now())):
-            yield
-        lines.print(now())
+        elif console.is_terminal:
+            with Live(table(now()), console=console, auto_refresh=False) as live:
+                with _every(LIVE_EVERY_S, lambda: live.update(table(now()), refresh=True)):
+                    yield
+                live.update(table(now()), refresh=True)
+        else:
+            lines = _Lines(console, troubles, now, begun)
+            with _every(LOOK_S, lines.look):
+                yield
+            lines.print()
 
 
 @dataclass
@@ -210,21 +192,26 @@ class _Lines:
     """A line every PLAIN_EVERY_S, and at once where a trouble begins."""
 
     _console: Console
+    _troubles: Troubles
+    _now: Callable[[], RunView]
     _printed_at: float
     _in_trouble: bool = False
 
-    def show(self, run: RunView) -> None:
-        due = time.monotonic() - self._printed_at >= PLAIN_EVERY_S
-        if due or (run.troubles and not self._in_trouble):
-            self.print(run)
+    def look(self) -> None:
+        """Print a line where one is due."""
+        now, before = time.monotonic(), self._in_trouble
+        self._in_trouble = bool(self._troubles.look(now))
+        if now - self._printed_at >= PLAIN_EVERY_S or (self._in_trouble and not before):
+            self._printed_at = now
+            self.print()
 
-    def print(self, run: RunView) -> None:
-        self._printed_at, self._in_trouble = time.monotonic(), bool(run.troubles)
-        self._console.print(line(run), soft_wrap=True, markup=False, highlight=False)
+    def print(self) -> None:
+        """A line of this moment."""
+        self._console.print(line(self._now()), soft_wrap=True, markup=False, highlight=False)
 
 
 @contextlib.contextmanager
-def _every(seconds: float, show: Callable[[], None]) -> Iterator[None]:
+def _every(seconds: float, show: Callable[[], object]) -> Iterator[None]:
     """Show again and again while inside, in the running loop, where nothing changes meanwhile."""
 
     async def repeat() -> None:

@@ -15,11 +15,11 @@ from environments.yaml_file import FileError
 from eval_client.cli.common import find_run, output_option, run_folders, store_option, told
 from eval_client.cli.run import set_option
 from eval_client.connection import StoreError, connect, sqlite_url
-from eval_client.doctor.checks import Check, findings
+from eval_client.doctor.checks import findings
 from eval_client.doctor.finding import Finding, Status, fail, ok
 from eval_client.doctor.machine_checks import Options, machine_checks
 from eval_client.doctor.plan_checks import PlanChecks
-from eval_client.plan import Plan, read_plan
+from eval_client.plan import read_plan
 from eval_client.records import Manifest
 from eval_client.store import Store
 
@@ -63,23 +63,27 @@ def doctor(
     options = Options(output, store, patience, not no_calls, run)
     with told():
         found = event_loop.run(_examine(plan, overrides, options, as_json))
-    if as_json:
-        click.echo(json.dumps({"findings": [each.model_dump(mode="json") for each in found]}))
-    else:
-        click.echo(_summary(found))
     sys.exit(1 if any(each.status is Status.FAIL for each in found) else 0)
 
 
 async def _examine(path: Path | None, overrides: tuple[str, ...], options: Options, as_json: bool) -> list[Finding]:
-    found = []
-    async for finding in _found(path, overrides, options):
+    found, leaving = [], set[asyncio.Task[None]]()
+    async for finding in _found(path, overrides, options, leaving):
         found.append(finding)
         if not as_json:
             _print(finding)
+    whole = {"findings": [each.model_dump(mode="json") for each in found]}
+    click.echo(json.dumps(whole) if as_json else _summary(found))
+    if leaving:
+        _, left = await asyncio.wait(leaving, timeout=LEAVING_S)
+        for task in left:
+            task.cancel()
     return found
 
 
-async def _found(path: Path | None, overrides: tuple[str, ...], options: Options) -> AsyncIterator[Finding]:
+async def _found(
+    path: Path | None, overrides: tuple[str, ...], options: Options, leaving: set[asyncio.Task[None]]
+) -> AsyncIterator[Finding]:
     limit_s = options.patience_s + 1.0
     if path is None:
         async for finding in findings(machine_checks(options), limit_s):
@@ -92,25 +96,15 @@ async def _found(path: Path | None, overrides: tuple[str, ...], options: Options
             yield fail("plan-broken", line)
         return
     yield ok("plan", f"{path}: {len(plan.agents)} agents, {len(plan.tasks)} tasks, {len(plan.pairs())} pairs")
-    async for finding in _of_plan(plan, path, options, limit_s):
-        yield finding
-
-
-async def _of_plan(plan: Plan, path: Path, options: Options, limit_s: float) -> AsyncIterator[Finding]:
     try:
         client = http_client(tls=plan.tls)
     except FileError as error:
         yield fail("plan-broken", f"{path}: {error}")
         return
     async with client as http:
-        checks = PlanChecks(plan, options, http, _resumable(path, options))
-        looked: list[Check] = checks.all()
-        async for finding in findings(looked, limit_s):
+        checks = PlanChecks(plan, options, http, _resumable(path, options), leaving)
+        async for finding in findings(checks.all(), limit_s):
             yield finding
-        if checks.leaving:
-            _, left = await asyncio.wait(checks.leaving, timeout=LEAVING_S)
-            for task in left:
-                task.cancel()
 
 
 def _resumable(path: Path, options: Options) -> Store | None:

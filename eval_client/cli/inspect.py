@@ -15,6 +15,7 @@ from eval_client.render import report_console, show
 from eval_client.report import report as make_report
 from eval_client.shards import beats
 from eval_client.store import Store
+from eval_client.troubles import troubles_of
 
 run_argument = click.argument("run", metavar="RUN", default="latest")
 json_option = click.option("--json", "as_json", is_flag=True, help="One JSON object instead.")
@@ -31,12 +32,15 @@ def status(run: str, output: Path, store: str | None, as_json: bool) -> None:
         found, folder = find_run(run, store, output)
         found.manifest()
         pairs, state, clients = found.standing(), _state(found), _clients(found)
+    troubles = troubles_of(folder) if state == "running" else []
     if as_json:
-        facts = {"run": found.run, "folder": str(folder), "state": state, "clients": clients}
+        facts = {"run": found.run, "folder": str(folder), "state": state, "clients": clients, "troubles": troubles}
         click.echo(json.dumps({**facts, "pairs": [pair.model_dump() for pair in pairs]}))
         return
     several = f" ({clients} clients)" if clients > 1 else ""
     click.echo(f"{found.run}: {state}{several}, {_share(pairs)}")
+    for trouble in troubles:
+        click.echo(f"  {trouble}")
     for pair in pairs:
         mean = "-" if pair.mean is None else f"{pair.mean:.3f}"
         unscored = f", {pair.unscored} unscored" if pair.unscored else ""

@@ -7,6 +7,7 @@ import socket
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 from rich.console import Console
 
@@ -42,16 +43,16 @@ class _Interrupts:
     async def guard(self, order: Order, quiet: bool) -> Ended:
         """Execute the run; CancelledError where it was ended at once."""
         loop = asyncio.get_running_loop()
-        self._main = asyncio.create_task(execute(order, lambda played: self._watched(played, quiet)))
+        self._main = asyncio.create_task(execute(order, lambda played: self._watched(played, order.folder, quiet)))
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self._pressed)
         return await self._main
 
     @contextlib.contextmanager
-    def _watched(self, played: Scene, quiet: bool) -> Iterator[None]:
+    def _watched(self, played: Scene, folder: Path, quiet: bool) -> Iterator[None]:
         self._runner = played.runner
         try:
-            with screen(played, self.errors, quiet), exposed(played, self.metrics):
+            with screen(played, self.errors, folder, quiet), exposed(played, self.metrics):
                 yield
         finally:
             self._runner = None

@@ -6,6 +6,8 @@ from environments.redaction import redacted
 from environments.types import Value
 from eval_client.doctor.kinds import KINDS
 
+LONGEST_CHARS = 600
+
 
 class Status(StrEnum):
     """How a check ended."""
@@ -39,12 +41,12 @@ class Finding(Value):
 
 def ok(kind: str, what: str) -> Finding:
     """All is well."""
-    return Finding(id=_known(kind), status=Status.OK, what=redacted(what))
+    return Finding(id=_known(kind), status=Status.OK, what=_line(what))
 
 
 def skip(kind: str, what: str) -> Finding:
     """Not looked at, or of no matter, and why."""
-    return Finding(id=_known(kind), status=Status.SKIP, what=redacted(what))
+    return Finding(id=_known(kind), status=Status.SKIP, what=_line(what))
 
 
 def warn(kind: str, what: str, fix: str = "") -> Finding:
@@ -59,7 +61,13 @@ def fail(kind: str, what: str, fix: str = "") -> Finding:
 
 def _amiss(status: Status, kind: str, what: str, fix: str) -> Finding:
     known = KINDS[kind]
-    return Finding(id=kind, status=status, what=redacted(what), why=known.why, fix=redacted(fix or known.fix))
+    return Finding(id=kind, status=status, what=_line(what), why=known.why, fix=redacted(fix or known.fix))
+
+
+def _line(text: str) -> str:
+    """The text in one line without secrets, cut where it is very long."""
+    line = " ".join(redacted(text).split())
+    return line if len(line) <= LONGEST_CHARS else f"{line[:LONGEST_CHARS]}..."
 
 
 def _known(kind: str) -> str:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from urllib.parse import urlsplit
 
@@ -38,8 +38,8 @@ class PlanChecks:
     http: httpx.AsyncClient
     resume: Store | None
     """The run that is to be resumed, where there is one."""
-    leaving: set[asyncio.Task[None]] = field(default_factory=set)
-    """Environments that were still busy when they were reported; to be waited for before the process ends."""
+    leaving: set[asyncio.Task[None]]
+    """Gets the environments that are still busy when they are reported, to be waited for before the process ends."""
 
     def all(self) -> list[Check]:
         """In the order in which they are told."""

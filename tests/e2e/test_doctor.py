@@ -47,8 +47,10 @@ class Report:
     def says(self, kind: str, status: str, *texts: str) -> None:
         """There is such a finding with all these texts."""
         found = [each for each in self.findings if each["id"] == kind and each["status"] == status]
-        lines = [f"{each['status']} {each['id']}: {each['what']}" for each in self.findings]
-        assert any(all(text in each["what"] + each["fix"] for text in texts) for each in found), "\n".join(lines)
+        assert any(all(text in each["what"] + each["fix"] for text in texts) for each in found), str(self)
+
+    def __str__(self) -> str:
+        return "\n".join(f"{each['status']} {each['id']}: {each['what']}" for each in self.findings)
 
 
 def doctor(folder: Path, *arguments: str, **extra: str) -> Report:
@@ -247,6 +249,30 @@ def test_a_plan_with_mistakes_is_told_with_file_line_and_field(tmp_path: Path) -
     assert proctor("doctor", "--run", "r", cwd=tmp_path).returncode == 2
 
 
+@pytest.mark.docker
+@pytest.mark.mariadb
+def test_a_plan_that_can_be_run_fails_nothing_and_leaves_nothing_behind() -> None:
+    folder = Path(tempfile.mkdtemp(prefix="proctor-doctor-", dir="/tmp"))  # a socket's path must be short
+    folder.chmod(0o755)
+    try:
+        temporary = folder / "tmp"
+        temporary.mkdir()
+        temporary.chmod(0o1777)
+        tasks = [{"name": name, "environment": name} for name in ("db", "os", "card_game")]
+        plan = {"agents": [{"name": "naive", "builtin": "naive"}], "tasks": tasks}
+        (folder / "plan.yaml").write_text(json.dumps(plan))
+        report = doctor(folder, "plan.yaml", "--patience", "60", TMPDIR=str(temporary))
+        assert report.code == 0, str(report)
+        for name in ("db", "os", "card_game"):
+            report.says("environment", "ok", f"task {name}")
+            report.says("data", "ok", f"task {name}")
+        report.says("docker-image", "ok", "proctor-os:latest")
+        assert list(temporary.iterdir()) == []
+        assert [path.name for path in folder.iterdir() if path.name not in ("plan.yaml", "tmp")] == []
+    finally:
+        shutil.rmtree(folder)
+
+
 REMOTE = """\
 controller: {controller}
 agents: [{{name: naive, builtin: naive}}, {{name: reference, builtin: reference}}]
@@ -390,12 +416,11 @@ def test_an_engine_without_image_room_and_addresses(tmp_path: Path) -> None:
         engine = OwnEngine(folder, "--default-address-pool=base=10.213.0.0/23,size=24")
         engine.start()
         try:
-            with contextlib.closing(docker.DockerClient(base_url=engine.host)) as client:
-                client.networks.create("one")
             (tmp_path / "plan.yaml").write_text(
                 "agents: [{name: naive, builtin: naive}]\ntasks: [{name: boxes, environment: os}]\n"
             )
-            machine = doctor(tmp_path, DOCKER_HOST=engine.host)
+            with network(engine):
+                machine = doctor(tmp_path, DOCKER_HOST=engine.host)
             machine.says("docker", "ok", "Docker engine")
             machine.says("namespaces", "ok")
             machine.says("docker-image-missing", "warn", "proctor-os:latest", "docker build")
@@ -409,3 +434,14 @@ def test_an_engine_without_image_room_and_addresses(tmp_path: Path) -> None:
     finally:
         subprocess.run(["umount", "--lazy", str(folder)], check=True)
         folder.rmdir()
+
+
+@contextlib.contextmanager
+def network(engine: OwnEngine) -> Iterator[None]:
+    """A network, with its bridge, while inside."""
+    with contextlib.closing(docker.DockerClient(base_url=engine.host)) as client:
+        made = client.networks.create("one")
+        try:
+            yield
+        finally:
+            made.remove()

@@ -62,6 +62,7 @@ def test_what_is_amiss_always_has_a_reason_and_a_fix_and_shows_no_secret() -> No
             assert finding.fix
     told = fail("store-unreachable", "postgresql://me:canary-canary@db/x: no answer to Bearer sk-canary1234567")
     assert "canary" not in told.model_dump_json()
+    assert fail("environment-fault", "a\n  b " + "x" * 1000).what == "a b " + "x" * 596 + "..."
 
 
 FOLDER = FolderFacts("runs", None, 100 * GIBI, 1_000_000)

@@ -1,0 +1,65 @@
+"""What holds a run up at the moment: for its screen, and in its folder for `proctor status`."""
+
+import contextlib
+from pathlib import Path
+
+from eval_client.scene import Scene
+from eval_client.standstill import STILL_S, Standstill, Waits
+
+FILE = "held-up.txt"
+
+
+class Troubles:
+    """Looks at a run again and again, and leaves what it sees in the run's folder."""
+
+    def __init__(self, scene: Scene, folder: Path, begun: float) -> None:
+        self._scene, self._file = scene, folder / FILE
+        self._standstill = Standstill(self._achieved(), begun)
+        self._left = ""
+
+    def look(self, now: float) -> tuple[str, ...]:
+        """Why the run comes no further; nothing while it does. `now` is monotonic."""
+        lasts_s = self._standstill.lasts_s(self._achieved(), now)
+        still = () if lasts_s < STILL_S else (f"no progress for {lasts_s:.0f} s: {'; '.join(self._reasons(now))}",)
+        trouble = self._scene.runner.progress.trouble
+        found = still if trouble is None else (trouble, *still)
+        self._leave("\n".join(found))
+        return found
+
+    def close(self) -> None:
+        """Take back what was left in the folder."""
+        self._leave("")
+
+    def _leave(self, text: str) -> None:
+        if text == self._left:
+            return
+        self._left = text
+        with contextlib.suppress(OSError):  # a full disk is what it may be about
+            if text:
+                self._file.write_text(text + "\n", encoding="utf-8")
+            else:
+                self._file.unlink(missing_ok=True)
+
+    def _reasons(self, now: float) -> tuple[str, ...]:
+        scene = self._scene
+        return Waits(
+            now=now,
+            tasks=scene.runner.progress.task_waits,
+            cooling={name: limit.cool_for_s(now) for name, limit in scene.endpoints.limits.items()},
+            models=scene.endpoints.calls.values(),
+            failures=scene.endpoints.troubles,
+            server=scene.client.held_up(),
+            store_since=scene.journal.waiting_since,
+        ).reasons()
+
+    def _achieved(self) -> tuple[int, ...]:
+        progress = self._scene.runner.progress
+        return progress.turns, progress.attempts_lost, sum(progress.scored.values()), sum(progress.unscored.values())
+
+
+def troubles_of(folder: Path) -> list[str]:
+    """What a run's client last said it is held up by, a line each; it may be gone by now."""
+    try:
+        return (folder / FILE).read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return []
