@@ -18,6 +18,7 @@ install_packages() {
     compgen -G '/usr/lib/postgresql/*/bin/postgres' >/dev/null || missing+=(postgresql)
     compgen -G '/usr/lib/*/faketime/libfaketimeMT.so.1' >/dev/null || missing+=(faketime)
     command -v virtuoso-t >/dev/null || missing+=(virtuoso-opensource-7-bin)
+    command -v openssl >/dev/null || missing+=(openssl)
     command -v debootstrap >/dev/null || missing+=(debootstrap)
     command -v dockerd >/dev/null || missing+=(docker.io)
     command -v docker-compose >/dev/null || missing+=(docker-compose)
