@@ -1,15 +1,12 @@
 """`proctor up` and `proctor down`: a run's servers on the machines of a cluster."""
 
 import contextlib
-import os
-import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import click
 
-from environments.chat.settings import secret
 from eval_client.begin import Refused, check_plan, check_usable
 from eval_client.cli.common import (
     UsageProblem,
@@ -26,8 +23,10 @@ from eval_client.cli.play import play
 from eval_client.cli.run import quiet_option, set_option
 from eval_client.cluster.connect import ClusterError, join, namespace_of
 from eval_client.connection import connect, runs
-from eval_client.execute import Order
+from eval_client.execute import Order, check_shards
 from eval_client.plan import Plan, load_plan
+
+LOOK_S = 0.5
 
 ray_option = click.option(
     "--ray",
@@ -47,6 +46,13 @@ verbose_option = click.option("-v", "--verbose", is_flag=True, help="Show what R
     type=click.IntRange(min=1),
     help="Worker hosts for the tasks; one for every node that has what they ask for if absent.",
 )
+@click.option(
+    "--shards",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="Clients that play the run: this one, and others on the nodes; more than one needs PostgreSQL.",
+)
 @click.option("--keep", is_flag=True, help="Leave controller and workers up afterwards; `proctor down` removes them.")
 @output_option
 @store_option
@@ -59,6 +65,7 @@ def up(
     plan: Path,
     address: str,
     workers: int | None,
+    shards: int,
     keep: bool,
     output: Path,
     store: str | None,
@@ -81,10 +88,12 @@ def up(
     with _told():
         order = _order(plan, output, store, name, limit, overrides)
         check_usable(order.plan)
-        token = _token(order.plan)
+        check_shards(replace(order, shards=shards))
         join(address, namespace_of(order.folder.name), verbose=verbose)
-        with _servers(order, token, workers, say, keep) as controller:
-            play(replace(order, plan=order.plan.model_copy(update={"controller": controller})), quiet=quiet)
+        from eval_client.cluster.placed import on_cluster
+
+        with on_cluster(order, workers, shards - 1, keep, say) as placed:
+            play(placed, quiet=quiet)
 
 
 @click.command()
@@ -138,29 +147,3 @@ def _own_controller(path: Path, plan: Plan) -> Plan:
     if plan.controller != "local":
         raise UsageProblem(f"{path}: controller: leave it out; `proctor up` brings one up, `proctor run` uses yours")
     return plan
-
-
-def _token(plan: Plan) -> str:
-    """The token of the run's servers: the one that is set here, or a new one, then left in the environment for us."""
-    given = secret(plan.token_env)
-    if given is None:
-        os.environ[plan.token_env] = secrets.token_hex(16)
-    return given.get_secret_value() if given is not None else os.environ[plan.token_env]
-
-
-@contextlib.contextmanager
-def _servers(order: Order, token: str, workers: int | None, say: Callable[[str], None], keep: bool) -> Iterator[str]:
-    """Controller and workers on the cluster while inside; the address that leads to the controller."""
-    from eval_client.cluster.hosts import controller_address, take_down
-    from eval_client.cluster.servers import bring_up
-
-    namespace = namespace_of(order.folder.name)
-    if replaced := take_down(namespace):
-        say(f"{replaced} hosts of an earlier `proctor up` removed")
-    try:
-        bring_up(order.plan, token, workers, say)
-        with controller_address(namespace) as url:
-            yield url
-    finally:
-        if not keep:
-            take_down(namespace)

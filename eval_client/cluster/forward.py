@@ -50,10 +50,10 @@ class Forwarder:
 
     async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         async with contextlib.AsyncExitStack() as stack:
-            stack.callback(writer.close)
+            stack.push_async_callback(_close, writer)
             with contextlib.suppress(OSError):
                 there, back = await self._connect()
-                stack.callback(back.close)
+                stack.push_async_callback(_close, back)
                 ways = [asyncio.create_task(_copy(reader, back)), asyncio.create_task(_copy(there, writer))]
                 try:
                     await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
@@ -79,6 +79,12 @@ async def _open(target: tuple[str, int]) -> Stream:
     """A connection. Raises OSError, TimeoutError among them."""
     async with asyncio.timeout(CONNECT_S):
         return await asyncio.open_connection(*target)
+
+
+async def _close(writer: asyncio.StreamWriter) -> None:
+    writer.close()
+    with contextlib.suppress(OSError):
+        await writer.wait_closed()
 
 
 async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -13,7 +13,7 @@ from ray.exceptions import GetTimeoutError, RayActorError, RayTaskError
 
 from eval_client.cluster.connect import ClusterError
 from eval_client.cluster.forward import Forwarder
-from eval_client.cluster.host import CONTROLLER, Hosted, ServerHost, Standing, find_controller
+from eval_client.cluster.host import Host, Hosted, ServerHost, Standing, address_of
 from eval_client.cluster.placement import CPU, Resources, WorkerHost, described, unplaced
 
 ANSWER_S = 5.0
@@ -25,7 +25,7 @@ MORE_S = 5.0
 Say = Callable[[str], None]
 
 
-def start(hosted: Hosted, asks: Resources, host: type = ServerHost) -> Any:
+def start(hosted: Hosted, asks: Resources, host: type[Host] = ServerHost) -> Any:
     """A host, anew: Ray starts it where there is room, and again wherever there is when it dies."""
     asked = {name: amount for name, amount in asks.items() if name != CPU}
     return (
@@ -43,12 +43,12 @@ def start(hosted: Hosted, asks: Resources, host: type = ServerHost) -> Any:
     )
 
 
-def await_controller(actor: Any, patience_s: float, say: Say) -> None:
-    """Until the controller listens. Raises ClusterError."""
+def await_server(name: str, actor: Any, patience_s: float, say: Say) -> None:
+    """Until a server listens that needs no place of its own. Raises ClusterError."""
     reference = actor.standing.remote()
     if not ray.wait([reference], timeout=patience_s)[0]:
-        raise ClusterError(f"controller: no node has started it within {patience_s:g} s; see `ray status`")
-    _say_where(CONTROLLER, _standing(CONTROLLER, reference), say)
+        raise ClusterError(f"{name}: no node has started it within {patience_s:g} s; see `ray status`")
+    _say_where(name, _standing(name, reference), say)
 
 
 def await_workers(hosts: Sequence[WorkerHost], actors: Sequence[Any], patience_s: float, say: Say) -> None:
@@ -118,16 +118,24 @@ def _found(name: str, namespace: str) -> Any:
 
 
 @contextlib.contextmanager
-def controller_address(namespace: str) -> Iterator[str]:
-    """A base URL on this machine that leads to the run's controller, wherever it is, while inside."""
+def addresses(namespace: str, names: Sequence[str]) -> Iterator[dict[str, str]]:
+    """Base URLs on this machine that lead to hosts' servers, wherever they are, while inside; by their names."""
     loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=loop.run_forever, daemon=True, name="to the controller")
+    thread = threading.Thread(target=loop.run_forever, daemon=True, name="to the cluster")
     thread.start()
-    forwarder = Forwarder(lambda: find_controller(namespace))
+
+    async def opened() -> list[tuple[Forwarder, str]]:
+        return [await address_of(name, namespace) for name in names]
+
+    async def closed() -> None:
+        await asyncio.gather(*(forwarder.close() for forwarder, _ in found))
+
+    found: list[tuple[Forwarder, str]] = []
     try:
-        yield asyncio.run_coroutine_threadsafe(forwarder.open(), loop).result()
+        found = asyncio.run_coroutine_threadsafe(opened(), loop).result()
+        yield {name: url for name, (_, url) in zip(names, found, strict=True)}
     finally:
-        asyncio.run_coroutine_threadsafe(forwarder.close(), loop).result()
+        asyncio.run_coroutine_threadsafe(closed(), loop).result()
         loop.call_soon_threadsafe(loop.stop)
         thread.join()
         loop.close()

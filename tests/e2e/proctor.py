@@ -92,9 +92,9 @@ def server(*arguments: str, cwd: Path, **extra: str) -> Iterator[Server]:
                 raise
 
 
-def rows(run: str, cwd: Path) -> list[dict[str, object]]:
+def rows(run: str, cwd: Path, **extra: str) -> list[dict[str, object]]:
     """A run's trials, without what differs between equal runs (times, attempts)."""
-    exported = proctor("export", run, "--to", "rows.jsonl", cwd=cwd)
+    exported = proctor("export", run, "--to", "rows.jsonl", cwd=cwd, **extra)
     assert exported.returncode == 0, exported.stderr
     varying = {"run", "seconds", "attempts"}
     lines = (cwd / "rows.jsonl").read_text().splitlines()
