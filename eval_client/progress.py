@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from environments.types import Finish
 from eval_client.flow import Pair
 
 
@@ -21,6 +22,17 @@ class Progress:
     trouble: str | None = None
     draining: bool = False
     task_waits: dict[str, str] = field(default_factory=dict)
+
+    def settled(self, pair: Pair, finish: Finish) -> None:
+        """A trial has its final row."""
+        if finish.score is None:
+            cause = str(finish.detail.get("cause"))
+            self.unscored[pair] = self.unscored.get(pair, 0) + 1
+            self.causes[cause] = self.causes.get(cause, 0) + 1
+        else:
+            self.scored[pair] = self.scored.get(pair, 0) + 1
+            self.score_sum[pair] = self.score_sum.get(pair, 0.0) + finish.score
+
     faults: dict[tuple[str, str, str], int] = field(default_factory=dict)
     """(agent, task, kind of fault) -> attempts that ended so."""
 

@@ -6,7 +6,6 @@ import random
 import secrets
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 from environments.types import Finish, FinishReason
 from eval_client.attempt import AttemptEnd, Outcome, attempt
@@ -16,6 +15,7 @@ from eval_client.episode import Episode, Past, SessionServer
 from eval_client.flow import Pair
 from eval_client.journal import Journal, WriteRefused
 from eval_client.member import Assured, Member
+from eval_client.owed import Owed
 from eval_client.plan import Plan, trial_seed
 from eval_client.progress import Ended, Progress
 from eval_client.records import Trial, Turn
@@ -27,24 +27,6 @@ log = logging.getLogger(__name__)
 
 PUT_BACK_S = 1.0
 """A trial that found no free slot waits this long; another client has taken it."""
-
-
-@dataclass
-class _Owed:
-    """A trial that waits to be played, and what it has paid for so far."""
-
-    trial: Trial
-    past: Past
-    session: str | None = None
-    """The session of the attempt under way."""
-    begun: bool = False
-    """An earlier client has left a journal, not yet read."""
-    recalled: bool = False
-    """The session is an earlier client's: it may live or not."""
-    attempts_made: int = 0
-    """In this run or resume, since the journal last grew: who gets further is not what kills its worker."""
-    turns_kept: int = 0
-    """Of the journal when an attempt last ended."""
 
 
 class Runner:
@@ -65,7 +47,7 @@ class Runner:
         self._store, self._member, self._journal = member.store, member, journal
         self._server, self._end_session = server, end_session
         self._policy = AttemptPolicy(plan.limits.attempts)
-        self._owed: dict[Pair, deque[_Owed]] = {}
+        self._owed: dict[Pair, deque[Owed]] = {}
         self._playing: set[asyncio.Task[None]] = set()
         self._sessions: dict[str, str] = {}
         self._traces = Traces(member.store.run)
@@ -103,7 +85,7 @@ class Runner:
     def take(self, trials: Sequence[Trial]) -> None:
         """Play these too. Those that were begun come first: they may hold slots."""
         for trial in sorted(trials, key=lambda trial: trial.attempts == 0):
-            self.flow.owe(self._wait_in_line(_Owed(trial, Past(), begun=trial.attempts > 0)))
+            self.flow.owe(self._wait_in_line(Owed(trial, Past(), begun=trial.attempts > 0)))
         self._pump()
 
     def take_no_more(self) -> None:
@@ -182,19 +164,12 @@ class Runner:
             given_up, finish = list(waiting), Finish.fault(FinishReason.TASK_ERROR, cause)
             for owed in given_up:
                 if owed.begun:
-                    self._recall(owed)
+                    owed.recall(self._store)
             waiting.clear()
             await asyncio.gather(*(self._settle(owed, None, finish) for owed in given_up))
         self._pump()
 
-    def _recall(self, owed: _Owed) -> None:
-        """Read what an earlier client left of a trial, only now that it is played."""
-        journal, turns, paid_before = self._store.journal(owed.trial.id)
-        owed.past = Past(journal, turns, paid_before)
-        owed.session = self._store.last_session(owed.trial.id)
-        owed.begun, owed.recalled = False, owed.session is not None
-
-    def _wait_in_line(self, owed: _Owed) -> Pair:
+    def _wait_in_line(self, owed: Owed) -> Pair:
         pair = (owed.trial.agent, owed.trial.task)
         self._owed.setdefault(pair, deque()).append(owed)
         return pair
@@ -212,7 +187,7 @@ class Runner:
             else:
                 self._idle.set()
 
-    def _start(self, pair: Pair, owed: _Owed) -> None:
+    def _start(self, pair: Pair, owed: Owed) -> None:
         self.progress.running[pair] = self.progress.running.get(pair, 0) + 1
         task = asyncio.create_task(self._play(pair, owed), name=f"trial {owed.trial.id}")
         self._playing.add(task)
@@ -226,10 +201,10 @@ class Runner:
             self.fail(error)
         self._pump()
 
-    async def _play(self, pair: Pair, owed: _Owed) -> None:
+    async def _play(self, pair: Pair, owed: Owed) -> None:
         """One attempt, and what follows from how it ended."""
         if owed.begun:
-            self._recall(owed)
+            owed.recall(self._store)
         await self._begin(owed)
         session, end = str(owed.session), AttemptEnd(outcome=Outcome.PUT_BACK)
         self._traces.enter(owed.trial, session)
@@ -259,7 +234,7 @@ class Runner:
             case _:
                 await self._conclude(owed, url, end)
 
-    def _episode(self, owed: _Owed, session: str) -> Episode:
+    def _episode(self, owed: Owed, session: str) -> Episode:
         trial = owed.trial
 
         def started(reply: Started) -> None:
@@ -277,7 +252,7 @@ class Runner:
             on_started=started,
         )
 
-    async def _begin(self, owed: _Owed) -> None:
+    async def _begin(self, owed: Owed) -> None:
         """Count a new attempt durably before anything is started; one that was put back goes on as it is."""
         if owed.session is not None:
             return
@@ -285,7 +260,7 @@ class Runner:
         owed.trial = owed.trial.model_copy(update={"attempts": owed.trial.attempts + 1})
         await self._journal.begin(owed.trial, owed.trial.attempts, owed.past.journal, owed.session)
 
-    async def _conclude(self, owed: _Owed, url: str, end: AttemptEnd) -> None:
+    async def _conclude(self, owed: Owed, url: str, end: AttemptEnd) -> None:
         """The final row, or another attempt."""
         assert end.finish is not None
         owed.session = None
@@ -305,7 +280,7 @@ class Runner:
         await self._journal.end(owed.trial, owed.trial.attempts, end.outcome.value, cause, url)
         self._pause(owed, wait_s)
 
-    async def _settle(self, owed: _Owed, url: str | None, finish: Finish, outcome: Outcome = Outcome.FINISHED) -> None:
+    async def _settle(self, owed: Owed, url: str | None, finish: Finish, outcome: Outcome = Outcome.FINISHED) -> None:
         trial, pair = owed.trial, (owed.trial.agent, owed.trial.task)
         cost = owed.past.cost()
         try:
@@ -313,20 +288,14 @@ class Runner:
         except WriteRefused as refused:
             finish = Finish.fault(FinishReason.TASK_ERROR, str(refused))
             await self._journal.finish(trial, trial.attempts, url, finish, cost, outcome=outcome.value)
-        if finish.score is None:
-            cause = str(finish.detail.get("cause"))
-            self.progress.unscored[pair] = self.progress.unscored.get(pair, 0) + 1
-            self.progress.causes[cause] = self.progress.causes.get(cause, 0) + 1
-        else:
-            self.progress.scored[pair] = self.progress.scored.get(pair, 0) + 1
-            self.progress.score_sum[pair] = self.progress.score_sum.get(pair, 0.0) + finish.score
+        self.progress.settled(pair, finish)
         self._traces.settled(trial, finish.reason.value)
 
-    async def _turn(self, owed: _Owed, turn: Turn) -> None:
+    async def _turn(self, owed: Owed, turn: Turn) -> None:
         await self._journal.turn(owed.trial, owed.past.journal, turn)
         self.progress.turns += 1
 
-    def _pause(self, owed: _Owed, wait_s: float) -> None:
+    def _pause(self, owed: Owed, wait_s: float) -> None:
         """Owe the trial again after a wait; its slots are free meanwhile."""
         self._pausing += 1
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pydantic import Field
 
 from environments.types import Value
-from eval_client.throttle import EndpointLimit
+from eval_client.throttle import LONGEST_COOL_S, EndpointLimit
 
 
 class Slice(Value):
@@ -81,10 +81,13 @@ def granted(limit: int, shard: int, slices: Mapping[int, Slice]) -> int:
 
 
 def raised(level: Level | None, ceiling: int, heard: Heard, now: float) -> Level:
-    """An endpoint's level after what one shard heard of it; `now` is by the database's clock."""
+    """An endpoint's level after what one shard heard of it; `now` is by the database's clock.
+
+    A pause that lasts longer than any does was begun before that clock was set back, and is over.
+    """
     limit = EndpointLimit(ceiling)
     if level is not None:
-        limit.adopt(level.limit, level.cool_until)
+        limit.adopt(level.limit, level.cool_until if level.cool_until <= now + LONGEST_COOL_S else now)
     for _ in range(heard.answered):
         limit.succeeded()
     if heard.throttled:

@@ -21,6 +21,7 @@ from eval_client.shares import Heard, Slice, Standing, granted, raised
 
 EXCHANGE_S = 1.0
 PROGRESS_S = 3.0
+END_S = 0.5
 CLOSING_S = 0.2
 LEAST_PAUSE_S = 0.02
 """Between two claims."""
@@ -37,7 +38,7 @@ class Team:
         self._lookout = Lookout()
         self._free: dict[Pair, int] = {}
         self._live = 1
-        self._exchange_at = self._progress_at = 0.0
+        self._exchange_at = self._progress_at = self._end_at = 0.0
         self._wake = asyncio.Event()
         runner.on_need = self._wake.set
         endpoints.on_throttled = self._throttled
@@ -69,7 +70,8 @@ class Team:
             await self._exchange()
             await self._tell_progress()
         await self._claim()
-        if self._runner.quiet and not self._to_claim():
+        if self._runner.quiet and not self._to_claim() and time.monotonic() >= self._end_at:
+            self._end_at = time.monotonic() + END_S
             await self._notice_the_end()
 
     def _throttled(self) -> None:
@@ -89,8 +91,8 @@ class Team:
 
     async def _exchange(self) -> None:
         """Tell the others what this client holds, wants, heard and spent; take what they leave."""
-        caps, waiting = self._runner.caps, self._runner.waiting()
-        startable = {pair: waiting.get(pair, 0) + self._to_claim().get(pair, 0) for pair in {*waiting, *self._free}}
+        caps, waiting, free = self._runner.caps, self._runner.waiting(), self._to_claim()
+        startable = {pair: waiting.get(pair, 0) + free.get(pair, 0) for pair in {*waiting, *free}}
         mine = Standing(slices=caps.slices(startable), spent=self._endpoints.spend.by_agent)
         heard, self._endpoints.heard = self._endpoints.heard, {name: Heard() for name in self._endpoints.limits}
         bargain = _Bargain(self._shard, mine, heard, self._ceilings(), caps.whole())
@@ -165,10 +167,10 @@ class Team:
         owed = await self._call(claims.agents_owed)
         if not self._runner.quiet or self._runner.returned:
             return
-        if owed - self._runner.refused.keys():
-            self._runner.take(await self._call(claims.held, self._shard))
-        else:
+        if not owed - self._runner.refused.keys():
             self._runner.take_no_more()
+        elif mine := await self._call(claims.held, self._shard):
+            self._runner.take(mine)
 
 
 async def is_to_close(member: Member, ended: Ended) -> bool:

@@ -417,7 +417,7 @@ def _patched(history: History) -> Iterator[None]:
     """Everything that production takes from its surroundings, taken from a history: all in this one place."""
 
     @contextlib.asynccontextmanager
-    async def http_client() -> AsyncIterator[httpx.AsyncClient]:
+    async def http_client(**_: object) -> AsyncIterator[httpx.AsyncClient]:
         yield history._client()
 
     @contextlib.asynccontextmanager

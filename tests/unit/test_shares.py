@@ -93,6 +93,11 @@ def test_a_429_halves_the_level_of_all_and_a_wave_of_them_only_once() -> None:
     assert raised(again, 16, Heard(throttled=True), now=106.0).limit == 4.0
 
 
+def test_a_clock_that_is_set_back_keeps_nobody_waiting() -> None:
+    level = raised(None, 16, Heard(throttled=True), now=5000.0)
+    assert raised(level, 16, Heard(), now=1400.0).cool_until == 1400.0
+
+
 def test_answers_heard_by_any_shard_raise_the_level_again_to_its_ceiling() -> None:
     level = raised(None, 16, Heard(throttled=True), now=0.0)
     for _ in range(20):

@@ -1,0 +1,31 @@
+"""A trial that waits to be played, or is, and what earlier attempts at it have left."""
+
+from dataclasses import dataclass
+
+from eval_client.episode import Past
+from eval_client.records import Trial
+from eval_client.store import Store
+
+
+@dataclass
+class Owed:
+    """A trial that waits to be played, and what it has paid for so far."""
+
+    trial: Trial
+    past: Past
+    session: str | None = None
+    """The session of the attempt under way."""
+    begun: bool = False
+    """An earlier client has left a journal, not yet read."""
+    recalled: bool = False
+    """The session is an earlier client's: it may live or not."""
+    attempts_made: int = 0
+    """By this client, since the journal last grew: who gets further is not what kills its worker."""
+    turns_kept: int = 0
+    """Of the journal when an attempt last ended."""
+
+    def recall(self, store: Store) -> None:
+        """Read what an earlier client left, only now that the trial is played."""
+        self.past = Past(*store.journal(self.trial.id))
+        self.session = store.last_session(self.trial.id)
+        self.begun, self.recalled = False, self.session is not None
