@@ -41,9 +41,16 @@ _REFUSALS: dict[int | str, dict[str, object]] = {
 
 
 def build_app(
-    agents: Mapping[str, ServedAgent], token: SecretStr | None, max_request_bytes: int, process: ProcessFigures
+    agents: Mapping[str, ServedAgent],
+    token: SecretStr | None,
+    max_request_bytes: int,
+    process: ProcessFigures,
+    metrics_token: SecretStr | None = None,
 ) -> ASGIApp:
-    """The app that serves these agents; with a token, every route but the health ones asks for it."""
+    """The app that serves these agents; with a token, every route but the health ones asks for it.
+
+    `metrics_token` opens /metrics too, and nothing else.
+    """
     app = FastAPI(
         title="Proctor agent server",
         description="Agents as an OpenAI-compatible endpoint; the model of a request is the agent's name.",
@@ -95,20 +102,22 @@ def build_app(
     async def refused(request: Request, error: Refused) -> Response:
         return _error(error)
 
-    return app if token is None else BearerToken(app, token)
+    return app if token is None else BearerToken(app, token, metrics_token)
 
 
 class BearerToken:
-    """Lets requests pass that show the token, and those for the health routes."""
+    """Lets requests pass that show a token for their route, and those for the health routes."""
 
-    def __init__(self, app: ASGIApp, token: SecretStr) -> None:
+    def __init__(self, app: ASGIApp, token: SecretStr, metrics_token: SecretStr | None) -> None:
         self._app = app
-        self._expected = b"Bearer " + token.get_secret_value().encode()
+        self._expected = [b"Bearer " + token.get_secret_value().encode()]
+        self._metrics = [b"Bearer " + each.get_secret_value().encode() for each in (token, metrics_token) if each]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope["path"] not in OPEN_PATHS:
             shown = next((value for name, value in scope["headers"] if name == b"authorization"), b"")
-            if not hmac.compare_digest(shown, self._expected):
+            expected = self._metrics if scope["path"] == "/metrics" else self._expected
+            if not any(hmac.compare_digest(shown, each) for each in expected):
                 refused = Refused(401, "the bearer token is missing or wrong", code="invalid_api_key")
                 await _error(refused)(scope, receive, send)
                 return

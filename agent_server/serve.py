@@ -11,6 +11,7 @@ from agent_server.app import build_app
 from agent_server.build import build_agents
 from agent_server.config import AgentServerConfig
 from environments import loop
+from environments.chat import secret
 from environments.http import http_client
 from environments.listening import listen, url_of, uvicorn_config
 from environments.telemetry import tracing
@@ -28,7 +29,8 @@ def serve(config: AgentServerConfig, on_ready: Callable[[str], None] = lambda ba
     configuration can't be served.
     """
     token, client, figures = config.token(), http_client(tls=config.tls), ProcessFigures("agent-server")
-    app = build_app(build_agents(config, client), token, config.max_request_bytes, figures)
+    metrics_token = secret("PROCTOR_METRICS_TOKEN")
+    app = build_app(build_agents(config, client), token, config.max_request_bytes, figures, metrics_token)
     listener = listen(config.host, config.port)
     server = _Server(
         uvicorn_config(app, keep_alive_s=KEEP_ALIVE_S, last_replies_s=GRACE_S, tls=config.tls),

@@ -43,7 +43,7 @@ class Reporter:
         *,
         compose: Callable[[], Heartbeat],
         on_lost: Callable[[], Awaitable[None]],
-        on_granted: Callable[[str], None],
+        on_granted: Callable[[str | None], None],
         now: Callable[[], float],
     ) -> None:
         self.contact = Contact()
@@ -80,5 +80,4 @@ class Reporter:
         sent_at = self._now()
         taken = await self._caller.call("POST", self._url, HeartbeatTaken, self._compose(), deadline_s=HEARTBEAT_S)
         self.contact = self.contact.acknowledged(sent_at, taken.lease_s)
-        if taken.access is not None:
-            self._on_granted(taken.access)
+        self._on_granted(taken.access)

@@ -77,13 +77,14 @@ class Worker(TaskService):
                 self._changes,
                 compose=self._heartbeat,
                 on_lost=self._cut_off,
-                on_granted=self._access.grant,
+                on_granted=self._granted,
                 now=now,
             )
             if caller
             else None
         )
         self._draining = False
+        self._warned = False
         self._boot = secrets.token_hex(8)
         self._sequence = 0
         self._demand = Demand()
@@ -230,6 +231,17 @@ class Worker(TaskService):
         if self._sessions.held():
             log.error("no answer from the controller for 0.7 of its lease: all sessions end")
             await self._sessions.end_all()
+
+    def _granted(self, token: str | None) -> None:
+        """The controller took a heartbeat, and said what clients will show, or doesn't know who is at our address."""
+        if token is not None:
+            self._access.grant(token)
+        elif self._access.pending and not self._warned:
+            log.warning(
+                "the controller tells no token, so no session can start here: it has none, or admits this worker by "
+                "--allow-workers only; set PROCTOR_TOKEN here too, or --advertise the address that it speaks from"
+            )
+            self._warned = True
 
     def _is_cut_off(self) -> bool:
         return self._reporter is not None and self._reporter.contact.lost(self._now())

@@ -202,7 +202,10 @@ def agents(
     stop_with_stdin: bool,
     **tls: Path | None,
 ) -> None:
-    """Serve agents through the OpenAI Chat Completions protocol, to Proctor or to any other client."""
+    """Serve agents through the OpenAI Chat Completions protocol, to Proctor or to any other client.
+
+    PROCTOR_METRICS_TOKEN opens /metrics alone.
+    """
     from agent_server.config import AgentServerConfig
     from agent_server.serve import serve
     from environments.listening import when_stdin_ends

@@ -26,7 +26,13 @@ ASKED = {"model": "ref", "messages": [{"role": "user", "content": "?"}], "metada
 
 
 def over(agents: Mapping[str, ServedAgent], token: str | None = None, max_bytes: int = 10_000) -> httpx.AsyncClient:
-    app = build_app(agents, SecretStr(token) if token else None, max_bytes, ProcessFigures("agent-server"))
+    app = build_app(
+        agents,
+        SecretStr(token) if token else None,
+        max_bytes,
+        ProcessFigures("agent-server"),
+        SecretStr("of-prometheus"),
+    )
     return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://agents")
 
 
@@ -131,7 +137,13 @@ async def test_only_the_health_routes_are_open_without_the_token() -> None:
                 assert (reply.status_code, reply.json()["error"]["code"]) == (401, "invalid_api_key")
         for path in ("/healthz", "/readyz"):
             assert (await client.get(path)).status_code == 200
-        assert (await client.get("/v1/models", headers={"Authorization": "Bearer secret"})).status_code == 200
+        for token, path, status in [
+            ("secret", "/v1/models", 200),
+            ("secret", "/metrics", 200),
+            ("of-prometheus", "/metrics", 200),
+            ("of-prometheus", "/v1/models", 401),
+        ]:
+            assert (await client.get(path, headers={"Authorization": f"Bearer {token}"})).status_code == status
 
 
 async def test_requests_are_counted_by_agent_and_status(client: httpx.AsyncClient) -> None:

@@ -15,7 +15,7 @@ from environments.base import Agent, PolicyAgent
 from environments.definition import TaskDefinition
 from environments.types import Action, Finish, FinishReason, Message, Observation
 from task_server import sessions as sessions_module
-from task_server.access import Access, worker_access
+from task_server.access import Access, token_for, worker_access
 from task_server.calls import Caller
 from task_server.client import TaskClient
 from task_server.controller import Controller
@@ -101,13 +101,15 @@ async def worker(
 
 
 @contextlib.asynccontextmanager
-async def controller(network: Network, settle_s: float = 0.0, token: str | None = None) -> AsyncIterator[Controller]:
+async def controller(
+    network: Network, settle_s: float = 0.0, token: str | None = None, workers: str | None = None
+) -> AsyncIterator[Controller]:
     controller = Controller(
         "http://c",
         Caller(network.http, token),
         admit=anywhere,
         token=token,
-        access=Access([token] if token else []),
+        access=Access([token] if token else [], workers=workers),
         settle_s=settle_s,
     )
     network.hosts["c"] = controller.app()
@@ -373,6 +375,32 @@ async def test_a_controller_without_a_token_takes_only_loopback_workers(
     network.hosts["c"] = Controller("http://c", Caller(network.http, None)).app()
     beat = {"worker": "w", "boot": "b", "url": url, "sequence": 1, "tasks": [], "sessions": []}
     assert (await network.http.post("http://c/workers", json=beat)).status_code == status
+
+
+async def test_a_worker_that_knows_no_clients_token_is_told_its_own(network: Network) -> None:
+    task = TaskDefinition(name="count", environment="counting", capacity=2, parameters={})
+    access = Access()
+    access.pending = True
+    told = Worker(
+        "w1",
+        "http://w1",
+        [task],
+        controller="http://c",
+        caller=Caller(network.http, "w", home="http://c"),
+        access=access,
+    )
+    network.hosts["w1"] = told.app()
+    assert (await network.http.get("http://w1/tasks")).status_code == 503
+    async with controller(network, token="secret", workers="w"), told.running():
+        client = network.client("c", token="secret", patience_s=5.0)
+        await settled(client)
+        await client.start(ONE, "count", "plain")
+        step = await client.turn("http://w1", ONE, 1, Act(action=Action(content="1")))
+        assert isinstance(step, Observed | Finished)
+        assert ("w1", f"POST /sessions/{ONE}/turns") in network.calls
+        for token in ("secret", "w", "", token_for("secret", "http://w2")):
+            shown = {"authorization": f"Bearer {token}"}
+            assert (await network.http.get("http://w1/tasks", headers=shown)).status_code == 401
 
 
 async def test_everything_but_health_needs_the_token(network: Network) -> None:
