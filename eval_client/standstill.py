@@ -40,6 +40,10 @@ class Waits:
     server: Iterable[Call] = ()
     store_since: float | None = None
     """When the oldest write that is not confirmed was asked for."""
+    slots: Mapping[str, int] = field(default_factory=dict)
+    """endpoint, agent or task -> how many trials wait for a free one of its slots"""
+    elsewhere: bool = False
+    """Nothing that is left is with this client."""
 
     def reasons(self) -> tuple[str, ...]:
         """Each in a few words, the ones that explain most first; at least one."""
@@ -55,9 +59,15 @@ class Waits:
             *(self._unanswered(f"task server, {calls[0].what}", calls) for calls in _by_name(self.server)),
         ]
         if not found:
-            return ("trials pause before they are tried again",)
+            return self._otherwise()
         more = len(found) - MAX_REASONS
         return (*found[:MAX_REASONS], f"and {more} more") if more > 0 else tuple(found)
+
+    def _otherwise(self) -> tuple[str, ...]:
+        if self.elsewhere:
+            return ("all that is left is played by other clients",)
+        slots = (f"{trials} trials wait for a slot of their {kind}" for kind, trials in sorted(self.slots.items()))
+        return tuple(slots) or ("trials pause before they are tried again",)
 
     def _store(self) -> list[str]:
         since = self.store_since

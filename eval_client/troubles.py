@@ -1,6 +1,7 @@
 """What holds a run up at the moment: for its screen, and in its folder for `proctor status`."""
 
 import contextlib
+from collections import Counter
 from pathlib import Path
 
 from eval_client.scene import Scene
@@ -50,7 +51,15 @@ class Troubles:
             failures=scene.endpoints.troubles,
             server=scene.client.held_up(),
             store_since=scene.journal.waiting_since,
+            slots=self._slots(),
+            elsewhere=scene.runner.quiet,
         ).reasons()
+
+    def _slots(self) -> Counter[str]:
+        slots: Counter[str] = Counter()
+        for pair, trials in self._scene.runner.waiting().items():
+            slots[self._scene.runner.flow.waits_for(pair) or "agent"] += trials
+        return slots
 
     def _achieved(self) -> tuple[int, ...]:
         progress = self._scene.runner.progress

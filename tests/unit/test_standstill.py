@@ -34,6 +34,12 @@ def test_a_write_that_is_just_under_way_is_no_cause() -> None:
     assert Waits(now=100.0, store_since=99.9).reasons() == ("trials pause before they are tried again",)
 
 
+def test_where_nothing_is_asked_for_slots_and_other_clients_are_named() -> None:
+    waits = Waits(now=0.0, slots={"endpoint": 3, "agent": 1})
+    assert waits.reasons() == ("1 trials wait for a slot of their agent", "3 trials wait for a slot of their endpoint")
+    assert Waits(now=0.0, elsewhere=True).reasons() == ("all that is left is played by other clients",)
+
+
 def test_many_causes_are_cut_short() -> None:
     reasons = Waits(now=0.0, tasks={f"t{n}": "starting" for n in range(MAX_REASONS + 3)}).reasons()
     assert len(reasons) == MAX_REASONS + 1
