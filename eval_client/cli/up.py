@@ -1,6 +1,7 @@
 """`proctor up` and `proctor down`: a run's servers on the machines of a cluster."""
 
 import contextlib
+import socket
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +21,7 @@ from eval_client.cli.common import (
     told,
 )
 from eval_client.cli.play import play
-from eval_client.cli.run import quiet_option, set_option
+from eval_client.cli.run import metrics_option, quiet_option, set_option
 from eval_client.cluster.connect import ClusterError, join, namespace_of
 from eval_client.connection import connect, runs
 from eval_client.execute import Order, check_shards
@@ -59,6 +60,7 @@ verbose_option = click.option("-v", "--verbose", is_flag=True, help="Show what R
 @click.option("--name", help="Name of the run; where there is one of that name already, it is gone on with.")
 @click.option("--limit", type=click.IntRange(min=1), help="Play only the first N samples of each task.")
 @set_option
+@metrics_option
 @quiet_option
 @verbose_option
 def up(
@@ -72,6 +74,7 @@ def up(
     name: str | None,
     limit: int | None,
     overrides: tuple[str, ...],
+    metrics: socket.socket | None,
     quiet: bool,
     verbose: bool,
 ) -> None:
@@ -93,7 +96,7 @@ def up(
         from eval_client.cluster.placed import on_cluster
 
         with on_cluster(order, workers, shards - 1, keep, say) as placed:
-            play(placed, quiet=quiet)
+            play(placed, quiet=quiet, metrics=metrics)
 
 
 @click.command()
