@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import socket
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -20,6 +21,8 @@ from environments.sandbox.owner import Owner
 
 T = TypeVar("T")
 OWNER_LABEL = "proctor.sandbox.owner"
+HOME_LABEL = "proctor.sandbox.home"
+"""Id and start of the container that the owner runs in, if any: its engine knows whether that still runs."""
 _CAPABILITIES = ["CHOWN", "DAC_OVERRIDE", "FOWNER", "SETUID", "SETGID", "KILL"]
 """What root needs inside to manage users and files; everything else is dropped."""
 _CREATE_S = 60.0
@@ -46,6 +49,7 @@ class DockerEngine(Engine):
         self._tasks: set[asyncio.Task[object]] = set()
         self._filling = False
         self._quota = False
+        self._home = ""
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:
@@ -56,6 +60,7 @@ class DockerEngine(Engine):
                 self._client = await self.call(_connect, self._call_limit_s)
             try:
                 await self.call(self._require_image)
+                self._home = await self.call(self._find_home)
                 await self.call(self._reap)
                 self._quota = await self.call(self._has_quota)
                 self._refill()
@@ -136,7 +141,7 @@ class DockerEngine(Engine):
                 docker.types.Ulimit(name="core", soft=0, hard=0),
             ],
             "log_config": docker.types.LogConfig(type="none"),
-            "labels": {OWNER_LABEL: self._owner},
+            "labels": {OWNER_LABEL: self._owner, **({HOME_LABEL: self._home} if self._home else {})},
             "auto_remove": True,
             "runtime": self._runtime,
             **({"storage_opt": {"size": f"{self._limits.disk_mb}M"}} if self._quota else {}),
@@ -230,8 +235,23 @@ class DockerEngine(Engine):
         """Remove the containers that a dead process left behind."""
         for found in self._client.api.containers(all=True, filters={"label": OWNER_LABEL}):
             owner = Owner.from_label(found["Labels"][OWNER_LABEL])
-            if owner is not None and owner.is_dead():
+            home = found["Labels"].get(HOME_LABEL)
+            if (owner is not None and owner.is_dead()) or (home is not None and self._start_of(home) != home):
                 self._remove_blocking(found["Id"])
+
+    def _find_home(self) -> str:
+        """The container of this engine that this process runs in, as its label says it; empty where it runs in none."""
+        name = socket.gethostname()  # a container's own is the beginning of its id, unless it was given another
+        home = self._start_of(name)
+        return home if home.startswith(name) else ""
+
+    def _start_of(self, container: str) -> str:
+        """Id and start of a running container, by its id and whatever follows a blank; empty where it doesn't run."""
+        try:
+            found = self._client.api.inspect_container(container.partition(" ")[0])
+        except docker.errors.NotFound:
+            return ""
+        return f"{found['Id']} {found['State']['StartedAt']}" if found["State"]["Running"] else ""
 
     def _has_quota(self) -> bool:
         """Whether the storage driver can bound what a container writes: tried out, as nothing says it."""

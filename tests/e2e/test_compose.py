@@ -1,0 +1,126 @@
+"""The stack of docker/compose.yaml: all ten environments from another machine, with kills in mid-run."""
+
+import contextlib
+import json
+import subprocess
+import time
+from pathlib import Path
+
+import docker
+import pytest
+import sqlalchemy as sa
+import yaml
+
+from environments.sandbox.docker_engine import HOME_LABEL
+from eval_client.tables import trial_table
+from tests.e2e.docker_compose import Stack, stack
+from tests.e2e.elsewhere import elsewhere
+from tests.e2e.proctor import COMMAND, begin, environment, proctor
+from tests.support import ROOT
+
+pytestmark = [pytest.mark.compose, pytest.mark.images, pytest.mark.docker, pytest.mark.mariadb]
+
+PORTS = {"CONTROLLER_PORT": 28000, "AGENTS_PORT": 28001, "STORE_PORT": 25432}
+VARYING = {"run", "seconds", "attempts"}
+PATIENCE_S = 240.0
+
+
+def test_ten_environments_from_another_machine_with_a_worker_and_the_controller_killed_equal_the_local_run(
+    tmp_path: Path,
+) -> None:
+    outside = yaml.safe_load((ROOT / "docker" / "outside.yaml").read_text())
+    tasks = yaml.safe_load((ROOT / "docker" / "tasks-agents.yaml").read_text())["tasks"]
+    assert len(tasks) == 10
+    plan = {"name": "local", "seed": outside["seed"], "agents": [{"name": "reference", "builtin": "reference"}]}
+    (tmp_path / "local.yaml").write_text(yaml.safe_dump({**plan, "tasks": tasks}))
+    with (
+        begin("run", "local.yaml", "--name", "local", "--quiet", cwd=tmp_path) as local,
+        elsewhere() as there,
+        stack(tmp_path, there.address, PORTS) as running,
+    ):
+        outside["controller"] = f"http://{there.address}:{PORTS['CONTROLLER_PORT']}"
+        outside["endpoints"][0]["base_url"] = f"http://{there.address}:{PORTS['AGENTS_PORT']}/v1"
+        (tmp_path / "outside.yaml").write_text(yaml.safe_dump(outside))
+        password = (tmp_path / "secrets" / "store-password").read_text()
+        store = f"postgresql+psycopg://proctor:{password}@{there.address}:{PORTS['STORE_PORT']}/proctor"
+        (tmp_path / "store-url").write_text(store)
+        running.compose("--profile", "os", "up", "--detach", "--no-build", "--scale", "worker=3")
+        running.compose("run", "--rm", "client", "--version")  # returns once all are healthy
+        assert len(running.containers("worker")) == 3
+
+        settings = {"PROCTOR_TOKEN_FILE": str(tmp_path / "secrets" / "token"), "PROCTOR_STORE_FILE": "store-url"}
+        run = _from_there(there.prefix, tmp_path, settings)
+        _kill_in_mid_run(running, run, sa.create_engine(store))
+        said, wrong = run.communicate(timeout=PATIENCE_S)
+        assert run.returncode == 0, said + wrong
+
+        done = proctor("export", "outside", "--to", "outside.jsonl", cwd=tmp_path, PROCTOR_STORE=store)
+        assert done.returncode == 0, done.stderr
+        within = running.compose("run", "--rm", "client", "report", "outside", "--json")
+        assert len(json.loads(within)["pairs"]) == 10
+        assert _orphans(running.containers("worker-os")[0]) == []
+        relayed = running.compose("exec", "-T", "controller", "python", "-c", RELAYED)
+        assert float(relayed) > 100
+
+        said, wrong = local.communicate(timeout=PATIENCE_S)
+        assert local.returncode == 0, said + wrong
+    assert proctor("export", "local", "--to", "local.jsonl", cwd=tmp_path).returncode == 0
+    assert _table(tmp_path / "outside.jsonl") == _table(tmp_path / "local.jsonl")
+
+
+RELAYED = """
+import urllib.request
+token = open("/run/secrets/token").read().strip()
+asked = urllib.request.Request("http://127.0.0.1:8000/metrics", headers={"Authorization": f"Bearer {token}"})
+lines = urllib.request.urlopen(asked).read().decode().splitlines()
+print(sum(float(line.split()[-1]) for line in lines if line.startswith("proctor_relayed_total")))
+"""
+
+
+def _orphans(worker: str) -> list[str]:
+    """Sandboxes that an earlier life of a worker's container left behind."""
+    with contextlib.closing(docker.from_env(timeout=60)) as engine:
+        start = engine.containers.get(worker).attrs["State"]["StartedAt"]
+        homes = [each.labels[HOME_LABEL] for each in engine.containers.list(filters={"label": HOME_LABEL})]
+    return [home for home in homes if home.startswith(worker) and home != f"{worker} {start}"]
+
+
+def _from_there(prefix: tuple[str, ...], cwd: Path, settings: dict[str, str]) -> subprocess.Popen[str]:
+    """`proctor run outside.yaml` on the other machine."""
+    variables = {key: value for key, value in environment(**settings).items() if key != "PROCTOR_TOKEN"}
+    command = [*prefix, *COMMAND, "run", "outside.yaml", "--name", "outside", "--quiet"]
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, cwd=cwd, env=variables, stdout=pipe, stderr=pipe, text=True)
+
+
+def _kill_in_mid_run(running: Stack, run: subprocess.Popen[str], store: sa.Engine) -> None:
+    """SIGKILL to the worker for os, to one of three others, and to the controller, all while the run is under way."""
+    for settled, service in ((10, "worker-os"), (30, "worker"), (60, "controller")):
+        _until_settled(settled, store, run)
+        running.kill(running.containers(service)[0])
+        assert run.poll() is None
+    store.dispose()
+
+
+def _until_settled(least: int, store: sa.Engine, run: subprocess.Popen[str]) -> None:
+    give_up = time.monotonic() + PATIENCE_S
+    while _settled(store) < least:
+        assert run.poll() is None, run.communicate()
+        assert time.monotonic() < give_up
+        time.sleep(0.05)
+
+
+def _settled(store: sa.Engine) -> int:
+    """How many trials have their final row."""
+    if not sa.inspect(store).has_table(trial_table.name):
+        return 0
+    with store.connect() as connection:
+        count = sa.select(sa.func.count()).where(trial_table.c.reason.is_not(None))
+        return connection.execute(count).scalar_one()
+
+
+def _table(path: Path) -> list[dict[str, object]]:
+    """The exported trials without what differs between equal runs."""
+    rows = map(json.loads, path.read_text().splitlines())
+    kept = [{key: value for key, value in row.items() if key not in VARYING | {"id"}} for row in rows]
+    return sorted(kept, key=lambda row: (row["task"], row["sample"]))
