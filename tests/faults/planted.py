@@ -154,8 +154,8 @@ BUGS = (
     Bug(
         "no fence",
         "eval_client/journal.py",
-        ".rowcount != 1:",
-        ".rowcount > 1:",
+        "hold_live(connection, self._store.run, self._shard)",
+        "pass",
         "test_stores.py::client_whose_lock",
     ),
     Bug(
@@ -241,6 +241,34 @@ BUGS = (
         "return newest, [_turn(row) for row in rows],",
         "return newest + 1, [],",
         "test_environments.py::killed_client and db",
+    ),
+    Bug(
+        "a client that was taken for lost goes on writing",
+        "eval_client/shards.py",
+        "    if connection.execute(mine.values(state=LIVE)).rowcount != 1:",
+        "    if connection.execute(mine.values(state=LIVE)).rowcount > 1:",
+        "test_shards.py::taken_for_lost",
+    ),
+    Bug(
+        "what a lost client held stays its own",
+        "eval_client/shards.py",
+        "            return False\n        _free(connection, run, shard)\n        return True\n\n\ndef leave",
+        "            return False\n        return True\n\n\ndef leave",
+        "test_shards.py::one_of_three",
+    ),
+    Bug(
+        "a 429 is heard by one client alone",
+        "eval_client/shares.py",
+        "    if heard.throttled:",
+        "    if heard.answered < 0:",
+        "test_shards.py::a_429",
+    ),
+    Bug(
+        "trials are claimed that another client holds",
+        "eval_client/claims.py",
+        "waiting = sa.select(t.id).where(_owed(run, t.holder == FREE),",
+        "waiting = sa.select(t.id).where(_owed(run, t.holder != SETTLED),",
+        "test_shards.py::play_one_run",
     ),
 )
 

@@ -1,16 +1,19 @@
 """Several clients on one run in PostgreSQL: killed, stopped beyond their lease, their database restarted in mid-run."""
 
+import random
 import signal
 import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
 
 from eval_client.tables import shard_table
 from tests.database_servers import DatabaseServer, postgresql
+from tests.e2e.proctor import Server
 from tests.e2e.scripted import reply
-from tests.faults.farm import Farm, until
+from tests.faults.farm import Farm, farm, until
 from tests.faults.proxy import Fault
 
 pytestmark = pytest.mark.postgresql
@@ -108,3 +111,22 @@ def test_a_429_to_one_client_slows_all_of_them(parts: Farm, database: DatabaseSe
     for client in clients:
         parts.completed(client)
     parts.verify()
+
+
+def test_clients_killed_ten_times_at_random_moments_while_others_join(tmp_path: Path, agents: Server) -> None:
+    chance = random.Random(5)
+    with farm(tmp_path, agents, turns=24) as parts, postgresql() as database:
+        parts.store = database.url
+        clients = three_clients(parts, slow_s=0.6)
+        for joined in range(4, 14):
+            parts.until_calls(chance.randrange(1, 12))
+            victim = clients.pop(chance.randrange(len(clients)))
+            assert victim.poll() is None, victim.communicate()
+            victim.kill()
+            victim.communicate()
+            clients.append(parts.begin("join"))
+            until(lambda: sum(shards(parts, state) for state in ("live", "lost")) == joined)  # noqa: B023
+        parts.link("agents").faults.clear()
+        for client in clients:
+            parts.completed(client)
+        parts.verify(clients=13, paid_twice=10 * IN_FLIGHT)
