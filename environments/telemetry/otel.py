@@ -1,6 +1,7 @@
 """Records spans with OpenTelemetry and sends them by OTLP over HTTP; all settings are its own, in OTEL_* variables."""
 
 import os
+import threading
 from collections.abc import Mapping
 from contextvars import Token
 from types import TracebackType
@@ -18,6 +19,8 @@ from environments.telemetry.tracing import Attribute, Kind, Span
 
 _KINDS = {"internal": trace.SpanKind.INTERNAL, "client": trace.SpanKind.CLIENT, "server": trace.SpanKind.SERVER}
 _W3C = TraceContextTextMapPropagator()
+CLOSE_S = 2.0
+"""What a collector has not taken by then is lost."""
 
 
 class OtelSpan(Span):
@@ -59,7 +62,7 @@ class OtelRecorder:
         named = os.environ.get("OTEL_SERVICE_NAME") or SERVICE_NAME in os.environ.get("OTEL_RESOURCE_ATTRIBUTES", "")
         if not named:
             attributes[SERVICE_NAME] = f"proctor-{role}"
-        self._provider = TracerProvider(resource=Resource.create(attributes))
+        self._provider = TracerProvider(resource=Resource.create(attributes), shutdown_on_exit=False)
         self._provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
         self._tracer = self._provider.get_tracer("proctor")
 
@@ -79,4 +82,6 @@ class OtelRecorder:
         return f"{context.trace_id:032x}" if context.is_valid else None
 
     def close(self) -> None:
-        self._provider.shutdown()
+        closing = threading.Thread(target=self._provider.shutdown, daemon=True)
+        closing.start()
+        closing.join(CLOSE_S)

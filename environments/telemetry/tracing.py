@@ -57,7 +57,7 @@ class Recorder(Protocol):
         ...
 
     def close(self) -> None:
-        """Send what is not sent yet, for as long as OTEL_* allows."""
+        """Send what is not sent yet, as far as the collector takes it within two seconds."""
         ...
 
 

@@ -1,7 +1,10 @@
 """Traces and logs of a run's processes: real ones, which send to a collector and write to their logs."""
 
 import json
+import os
+import socket
 import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.collector import Collector, Recorded, collector
-from tests.e2e.proctor import TOKEN, begin, proctor
+from tests.e2e.proctor import TOKEN, proctor
 
 PLAN = """\
 endpoints: [{name: gone, base_url: "http://127.0.0.1:1/v1", max_tries: 1, api_key_env: GONE_KEY}]
@@ -113,16 +116,26 @@ def test_a_setting_of_the_log_that_is_none_is_named(tmp_path: Path, variable: st
     assert f"{variable}: 'loud' is none of" in ended.stderr
 
 
-def test_a_collector_that_is_gone_holds_no_run_up(tmp_path: Path) -> None:
-    (tmp_path / "plan.yaml").write_text(
-        "agents: [{name: naive, builtin: naive}]\ntasks: [{name: t, environment: ltp}]\n"
-    )
-    gone = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1"}
-    playing = begin("run", "plan.yaml", "--limit=1", "-q", cwd=tmp_path, **gone)
-    try:
-        _, stderr = playing.communicate(timeout=60)
-    except subprocess.TimeoutExpired:
-        playing.kill()
-        playing.communicate()
-        raise
-    assert playing.returncode == 0, stderr
+RECORDS_AND_ENDS = """\
+from environments.telemetry import tracing
+tracing.set_up("client")
+with tracing.root("trial"):
+    print(len(tracing.headers()["traceparent"]))
+tracing.close()
+"""
+
+
+def test_a_collector_that_never_answers_holds_no_process_up() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        gone = {
+            "OTEL_EXPORTER_OTLP_ENDPOINT": f"http://127.0.0.1:{silent.getsockname()[1]}",
+            "OTEL_EXPORTER_OTLP_TIMEOUT": "600",
+        }
+        ended = subprocess.run(
+            [sys.executable, "-c", RECORDS_AND_ENDS],
+            env={**os.environ, **gone},
+            timeout=60,
+            check=False,
+            capture_output=True,
+        )
+    assert (ended.returncode, ended.stdout) == (0, b"55\n"), ended.stderr
