@@ -26,7 +26,7 @@ _about: ContextVar[Mapping[str, str]] = ContextVar("about", default={})  # noqa:
 def set_up(role: str) -> None:
     """Log as the environment asks; `role` says which part this process is. Raises ValueError naming the variable."""
     form, level = _chosen("PROCTOR_LOG_FORMAT", FORMATS, "text"), _chosen("PROCTOR_LOG_LEVEL", LEVELS, "warning")
-    handler = _Handler(sys.stderr)
+    handler = Handler(sys.stderr)
     handler.setFormatter(JsonLines(role) if form == "json" else _text())
     root = logging.getLogger()
     root.handlers = [handler]
@@ -41,7 +41,7 @@ def about(**ids: str) -> None:
     _about.set({**_about.get(), **ids})
 
 
-class _Handler(logging.StreamHandler[TextIO]):
+class Handler(logging.StreamHandler[TextIO]):
     """Writes no secret, whoever logs it and in whatever form."""
 
     def format(self, record: logging.LogRecord) -> str:

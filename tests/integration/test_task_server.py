@@ -403,6 +403,24 @@ async def test_a_worker_that_knows_no_clients_token_is_told_its_own(network: Net
             assert (await network.http.get("http://w1/tasks", headers=shown)).status_code == 401
 
 
+async def test_no_request_names_code_or_files(network: Network, monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded: list[str] = []
+    async with worker(network):
+        monkeypatch.setattr("environments.registry.load", loaded.append)
+        start = {"session": ONE, "task": "count", "sample": "plain", "seed": 0, "lease_s": 60.0}
+        for changes, status in [
+            ({"task": "environments.database.environment:Database"}, 404),
+            ({"task": "../../tasks.yaml"}, 404),
+            ({"sample": "../plain"}, 404),
+            ({"environment": "db"}, 400),
+            ({"data": "/etc/passwd"}, 400),
+            ({"session": "../" + ONE[3:]}, 400),
+        ]:
+            assert (await network.http.post("http://w1/sessions", json={**start, **changes})).status_code == status
+        assert (await network.http.get("http://w1/tasks/db:Database/samples")).status_code == 404
+    assert loaded == []
+
+
 async def test_everything_but_health_needs_the_token(network: Network) -> None:
     async with worker(network, token="secret"):
         assert (await network.client(token="secret").tasks()).tasks

@@ -2,11 +2,19 @@
 
 import base64
 import json
+import logging
+import sys
 from urllib.parse import quote, quote_plus
 
 import pytest
 
 from environments.redaction import redacted, remember
+from environments.telemetry.logs import Handler, JsonLines
+from environments.types import Finish, FinishReason
+from environments.yaml_file import FileError, parse
+from eval_client.cli.common import UsageProblem
+from eval_client.plan import Plan
+from task_server.errors import NotReady
 
 SECRET = 'canary/7f 3a+9c"é0'
 
@@ -54,6 +62,33 @@ def test_what_would_command_a_terminal_is_shown_instead() -> None:
         r"\x1b[31mred\x1b]0;title\x07 \x9b2J a\rb \u202eabc \x00"
     )
     assert redacted("two\nlines\tand all of ünïcödé 日本") == "two\nlines\tand all of ünïcödé 日本"
+
+
+def test_whoever_tells_of_a_failure_hides_secrets() -> None:
+    remember(SECRET)
+    told = f"\x1b{SECRET} http://me:pw@h"
+    with pytest.raises(FileError) as mistake:
+        parse("name: http://me:pw@h/x", "plan.yaml", Plan)
+    log = logging.LogRecord("a", logging.ERROR, "b", 1, "%s", (told,), None)
+    try:
+        raise ValueError(told)
+    except ValueError:
+        log.exc_info = sys.exc_info()
+    for form in ("text", "json"):
+        formatter = JsonLines("client") if form == "json" else logging.Formatter()
+        handler = Handler(sys.stderr)
+        handler.setFormatter(formatter)
+        assert_hidden(handler.format(log))
+    assert_hidden(str(mistake.value))
+    assert_hidden(UsageProblem(told).message)
+    assert_hidden(str(NotReady(told)))
+    assert_hidden(NotReady(told).problem().model_dump_json())
+    assert_hidden(Finish.fault(FinishReason.TASK_ERROR, told).model_dump_json())
+
+
+def assert_hidden(text: str) -> None:
+    assert "***" in text
+    assert not [part for part in (SECRET, "7f 3a", "me:pw", "pw@", "\x1b") if part in text]
 
 
 @pytest.mark.parametrize(
