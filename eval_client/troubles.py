@@ -2,8 +2,11 @@
 
 import contextlib
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 
+from environments.redaction import redacted
+from eval_client.flow import Pair
 from eval_client.scene import Scene
 from eval_client.standstill import STILL_S, Standstill, Waits
 
@@ -23,7 +26,7 @@ class Troubles:
         lasts_s = self._standstill.lasts_s(self._achieved(), now)
         still = () if lasts_s < STILL_S else (f"no progress for {lasts_s:.0f} s: {'; '.join(self._reasons(now))}",)
         trouble = self._scene.runner.progress.trouble
-        found = still if trouble is None else (trouble, *still)
+        found = tuple(map(redacted, still if trouble is None else (trouble, *still)))
         self._leave("\n".join(found))
         return found
 
@@ -42,22 +45,23 @@ class Troubles:
                 self._file.unlink(missing_ok=True)
 
     def _reasons(self, now: float) -> tuple[str, ...]:
-        scene = self._scene
+        scene, waiting = self._scene, self._scene.runner.waiting()
+        owed = {task for _, task in waiting}
         return Waits(
             now=now,
-            tasks=scene.runner.progress.task_waits,
+            tasks={task: why for task, why in scene.runner.progress.task_waits.items() if task in owed},
             cooling={name: limit.cool_for_s(now) for name, limit in scene.endpoints.limits.items()},
             models=scene.endpoints.calls.values(),
             failures=scene.endpoints.troubles,
             server=scene.client.held_up(),
             store_since=scene.journal.waiting_since,
-            slots=self._slots(),
+            slots=self._slots(waiting),
             elsewhere=scene.runner.quiet,
         ).reasons()
 
-    def _slots(self) -> Counter[str]:
+    def _slots(self, waiting: Mapping[Pair, int]) -> Counter[str]:
         slots: Counter[str] = Counter()
-        for pair, trials in self._scene.runner.waiting().items():
+        for pair, trials in waiting.items():
             slots[self._scene.runner.flow.waits_for(pair) or "agent"] += trials
         return slots
 

@@ -29,10 +29,13 @@ class StoreFacts:
 def store_facts(url: str) -> StoreFacts:
     """Connects, and tries out what a run does; a table that is made for that is dropped again."""
     try:
-        engine = connect(url)
-    except StoreError as error:
+        parsed = sa.make_url(url)
+        if parsed.get_backend_name() != "sqlite":
+            parsed = parsed.update_query_dict({"connect_timeout": str(CONNECT_S)})
+        engine = connect(parsed.render_as_string(hide_password=False))
+    except (StoreError, sa.exc.ArgumentError) as error:
         return StoreFacts("the store's URL", unreachable=str(error))
-    shown = engine.url.render_as_string(hide_password=True)
+    shown = engine.url.difference_update_query(["connect_timeout"]).render_as_string(hide_password=True)
     try:
         with engine.connect() as connection:
             version = ".".join(map(str, engine.dialect.server_version_info or ()))

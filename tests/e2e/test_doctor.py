@@ -3,6 +3,7 @@
 import contextlib
 import http.server
 import json
+import os
 import shutil
 import socketserver
 import subprocess
@@ -84,7 +85,8 @@ def test_a_poor_machine(tmp_path: Path) -> None:
     (tmp_path / "runs").mkdir()
     script = "\n".join(
         [
-            "mount -t tmpfs -o size=200m,nr_inodes=500 tmpfs runs",
+            "mount -t tmpfs -o size=200m,nr_inodes=20000 tmpfs runs",
+            "(cd runs && seq 15000 | xargs touch)",
             without_mariadb(),
             "ulimit -n 300",
             "echo 0 > /proc/sys/user/max_user_namespaces",
@@ -305,12 +307,12 @@ def test_a_controller_whose_workers_are_of_another_version_time_and_data(tmp_pat
             *("--tasks=one.yaml", "--name=one", f"--controller={controller.url}"),
             cwd=tmp_path,
             DOCKER_HOST=f"unix://{tmp_path}/nothing.sock",
-        ),
+        ) as one,
         server(
             "worker",
             *("--tasks=two.yaml", "--name=two", f"--controller={controller.url}"),
             cwd=tmp_path,
-            PYTHONPATH=str(older_version(tmp_path)),
+            PYTHONPATH=os.pathsep.join([str(older_version(tmp_path)), os.environ.get("PYTHONPATH", "")]),
             **late.environment,
         ),
     ):
@@ -331,6 +333,7 @@ def test_a_controller_whose_workers_are_of_another_version_time_and_data(tmp_pat
         report.says("version", "ok", "worker one")
         report.says("version-differs", "fail", "worker two", "version 0.0.1", "pip install proctor==")
         report.says("clock", "ok", controller.url)
+        report.says("clock", "ok", one.url)
         report.says("clock-skew", "warn", "ahead of ours")
         report.says("run-data-changed", "fail", "run r: task own", "began with 000000000000")
         refused = doctor(tmp_path, "plan.yaml", "--set", "epochs=2", "--run", "r", PROCTOR_TOKEN="wrong-canary-token")
