@@ -62,6 +62,28 @@ async def test_relations_are_sorted_and_only_those_of_the_vocabulary() -> None:
     assert f"<{NAMESPACE}m.1>" in graph.queries[0]
 
 
+@pytest.mark.parametrize("profile", ["strict", "compat"])
+@pytest.mark.parametrize(
+    "text", ["m.1> ?o . } #", "m.1\n", "m.1 ?y", "m.1\\u003e", "SERVICE <http://127.0.0.1/>", "../m.1"]
+)
+async def test_what_an_agent_writes_is_part_of_no_query(text: str, profile: Profile) -> None:
+    graph = Told("a.ship.port", "a.ship.length")
+    made = tools(graph, profile)
+    await run(made, "get_relations", "Wren")
+    await run(made, "get_neighbors", "Wren", "a.ship.port")
+    await run(made, "get_attributes", "#0")
+    asked = len(graph.queries)
+    for function, arguments in [
+        ("get_relations", (text,)),
+        ("get_neighbors", (text, "a.ship.port")),
+        ("get_neighbors", ("Wren", text)),
+        ("argmax", ("#0", text)),
+        (text, ("#0",)),
+    ]:
+        assert isinstance(await run(made, function, *arguments), Refusal)
+    assert len(graph.queries) == asked
+
+
 async def test_nothing_is_executed_when_a_variable_is_made() -> None:
     made = await two_variables("strict")
     assert isinstance(made._graph, Told)
