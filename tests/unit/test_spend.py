@@ -36,3 +36,15 @@ def test_a_limit_reached_says_which_and_how_to_go_on() -> None:
     money = Spend(RunLimits(money=1.0), {"a": Price(input=1.0, output=1.0)})
     money.add("a", 1_000_000, 0)
     assert "--set limits.run.money" in str(money.exhausted())
+
+
+def test_what_other_clients_of_the_run_have_spent_counts_against_its_limits() -> None:
+    spend = Spend(RunLimits(tokens=100, money=5.0), {"dear": Price(input=2.0, output=10.0)})
+    spend.add("dear", 30, 10)
+    assert spend.exhausted() is None
+    spend.elsewhere = {"dear": (50, 10)}
+    assert str(spend.exhausted()).startswith("limits.run.tokens: 100 of 100 spent")
+    spend.elsewhere = {"dear": (1_000_000, 300_000)}
+    assert Spend(RunLimits(money=5.0), spend.prices, elsewhere=spend.elsewhere).exhausted() == (
+        "limits.run.money: 5.00 of 5.00 spent; resume with --set limits.run.money=MORE"
+    )

@@ -1,0 +1,180 @@
+"""The clients of a run in PostgreSQL: claims that never meet, fences, exchanges one by one, who is last to leave."""
+
+import asyncio
+import contextlib
+import secrets
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+import sqlalchemy as sa
+
+from environments.types import Finish, FinishReason
+from eval_client import claims, shards
+from eval_client.connection import RunOver, StoreError, connect, passes
+from eval_client.journal import Cost, Journal
+from eval_client.lock import is_worked_on
+from eval_client.member import membership
+from eval_client.records import Manifest, Trial
+from eval_client.shards import Fenced, Levels, Team
+from eval_client.shares import Slice, Standing
+from eval_client.store import Store
+from tests.database_servers import postgresql
+
+pytestmark = pytest.mark.postgresql
+PAIR = ("a", "t")
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    with postgresql() as server:
+        yield server.url
+
+
+@pytest.fixture
+def store(url: str) -> Iterator[Store]:
+    made = Store(connect(url), f"run-{secrets.token_hex(4)}")
+    trials = [Trial(id=n, agent="a", task="t", sample=f"s{n}", epoch=0) for n in range(60)]
+    made.create(Manifest(version="1", plan_path="p", plan={}, identity={}), trials)
+    yield made
+    made.engine.dispose()
+
+
+def ids(trials: list[Trial]) -> list[int]:
+    return [trial.id for trial in trials]
+
+
+def test_clients_that_claim_at_the_same_time_never_claim_the_same(store: Store) -> None:
+    numbers = [store.take_over(), *(shards.join(store.engine, store.run) for _ in range(3))]
+    start = threading.Barrier(4)
+
+    def claim_all(shard: int) -> list[int]:
+        start.wait()
+        found: list[int] = []
+        while more := ids(claims.claim(store.engine, store.run, shard, {PAIR: 3})):
+            found += more
+        return found
+
+    with ThreadPoolExecutor(4) as pool:
+        claimed = [trial for found in pool.map(claim_all, numbers) for trial in found]
+    assert sorted(claimed) == list(range(60))
+    assert claims.free(store.engine, store.run) == {}
+    assert claims.agents_owed(store.engine, store.run) == {"a"}
+
+
+async def test_what_a_lost_client_held_is_free_and_what_it_writes_is_refused(store: Store) -> None:
+    first, second = store.take_over(), shards.join(store.engine, store.run)
+    begun, *_ = claims.claim(store.engine, store.run, first, {PAIR: 5})
+    journal = Journal(store, first)
+    await journal.begin(begun, 1, 0, "0" * 32)
+    beats = shards.beats(store.engine, store.run)
+    assert not shards.lose(store.engine, store.run, first, beats[first] + 1)
+    assert shards.lose(store.engine, store.run, first, beats[first])
+    with pytest.raises(Fenced):
+        await journal.finish(begun, 1, "w", Finish(reason=FinishReason.COMPLETED, score=1.0), Cost(1, 1, 1, 1.0))
+    await journal.close()
+    with pytest.raises(Fenced):
+        claims.claim(store.engine, store.run, first, {PAIR: 1})
+    with pytest.raises(Fenced):
+        shards.exchange(store.engine, store.run, first, lambda team: (team.levels, Standing()))
+    claimed = claims.claim(store.engine, store.run, second, {PAIR: 2})
+    assert [(trial.id, trial.attempts) for trial in claimed] == [(begun.id, 1), (1, 0)]
+    assert [row["score"] for row in store.trial_rows() if row["id"] == begun.id] == [None]
+
+
+async def test_a_fault_is_owed_to_nobody_until_the_run_is_resumed(store: Store) -> None:
+    shard = store.take_over()
+    trial, *_ = claims.claim(store.engine, store.run, shard, {PAIR: 60})
+    journal = Journal(store, shard)
+    await journal.begin(trial, 1, 0, "0" * 32)
+    await journal.finish(trial, 1, "w", Finish.fault(FinishReason.TASK_ERROR, "gone"), Cost(1, 1, 1, 1.0))
+    await journal.close()
+    assert len(claims.held(store.engine, store.run, shard)) == 59
+    assert claims.standing(store.engine, store.run) == {PAIR: (0, 0.0, 1)}
+    store.take_over()
+    assert claims.free(store.engine, store.run) == {PAIR: 60}
+    assert claims.standing(store.engine, store.run) == {PAIR: (0, 0.0, 0)}
+
+
+def test_what_is_given_back_is_claimed_by_others(store: Store) -> None:
+    first, second = store.take_over(), shards.join(store.engine, store.run)
+    mine = claims.claim(store.engine, store.run, first, {PAIR: 4})
+    claims.give_back(store.engine, store.run, second, mine)
+    assert claims.free(store.engine, store.run) == {PAIR: 56}
+    claims.give_back(store.engine, store.run, first, mine)
+    assert ids(claims.claim(store.engine, store.run, second, {PAIR: 4})) == ids(mine)
+
+
+def test_of_clients_that_leave_at_the_same_time_one_is_the_last(store: Store) -> None:
+    numbers = [store.take_over(), *(shards.join(store.engine, store.run) for _ in range(3))]
+    start = threading.Barrier(4)
+
+    def leave(shard: int) -> bool:
+        start.wait()
+        return shards.leave(store.engine, store.run, shard, True)
+
+    with ThreadPoolExecutor(4) as pool:
+        assert sorted(pool.map(leave, numbers)) == [False, True, True, True]
+
+
+def test_exchanges_follow_one_another_so_that_none_misses_what_another_told(store: Store) -> None:
+    numbers = [store.take_over(), *(shards.join(store.engine, store.run) for _ in range(3))]
+
+    def count(team: Team) -> tuple[Levels, Standing]:
+        told = sum(standing.slices["n"].held for standing in team.live.values() if "n" in standing.slices)
+        return team.levels, Standing(slices={"n": Slice(held=told + 1, wanted=0)})
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda shard: shards.exchange(store.engine, store.run, shard, count), numbers))
+    held: list[int] = []
+
+    def look(team: Team) -> tuple[Levels, Standing]:
+        held.extend(standing.slices["n"].held for standing in team.live.values())
+        return team.levels, team.live[numbers[0]]
+
+    shards.exchange(store.engine, store.run, numbers[0], look)
+    assert sorted(held) == [1, 2, 4, 8]
+
+
+def test_a_run_is_joined_only_while_it_is_played(store: Store) -> None:
+    with pytest.raises(StoreError, match="no client works on it"), membership(store, joins=True):
+        pass
+    with membership(store) as first:
+        other = Store(connect(store.engine.url.render_as_string(hide_password=False)), store.run)
+        with membership(other, joins=True) as second:
+            assert (first.alone, second.alone, second.shard) == (False, False, first.shard + 1)
+            assert is_worked_on(store)
+            with pytest.raises(StoreError, match="proctor join"), membership(other):
+                pass
+        assert set(shards.beats(store.engine, store.run)) == {first.shard}
+        store.set_state("finished", first.shard)
+        with pytest.raises(RunOver), membership(other, joins=True):
+            pass
+        other.engine.dispose()
+    assert not is_worked_on(store)
+
+
+async def test_a_client_that_was_taken_over_asks_no_model_before_it_knows(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("eval_client.member.SURE_FOR_S", 0.0)
+    with membership(store) as member:
+        store.take_over()
+        with pytest.raises(Fenced):
+            await asyncio.wait_for(member.assured(), 20)
+
+
+def test_a_connection_dropped_in_the_midst_of_a_transaction_is_tried_again(store: Store) -> None:
+    engine = connect(store.engine.url.render_as_string(hide_password=False))
+    with contextlib.closing(engine.connect()) as idle, store.engine.connect() as other:
+        pid = idle.execute(sa.text("SELECT pg_backend_pid()")).scalar_one()
+        idle.execute(sa.text("SET idle_in_transaction_session_timeout = 50"))
+        alive = sa.text("SELECT count(*) FROM pg_stat_activity WHERE pid = :pid")
+        other.execution_options(isolation_level="AUTOCOMMIT")
+        while other.execute(alive, {"pid": pid}).scalar_one():
+            pass
+        with pytest.raises(sa.exc.SQLAlchemyError) as dropped:
+            idle.execute(sa.text("SELECT 1"))
+        assert passes(dropped.value)
+    engine.dispose()
