@@ -68,7 +68,7 @@ class JsonLines(logging.Formatter):
         }
         if (trace_id := tracing.trace_id()) is not None:
             line["trace"] = trace_id
-        if record.exc_info:
+        if record.exc_info and record.exc_info[0]:
             line["exception"] = self.formatException(record.exc_info)
         return json.dumps(line)
 

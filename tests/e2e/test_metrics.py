@@ -86,18 +86,20 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Scrape
             urls = {"Controller": controller, "Worker": worker.url, "Agent server": agents.url.removesuffix("/v1")}
             yield {**{part: scrape(url) for part, url in urls.items()}, "Client": client}
         finally:
-            run.terminate()
+            run.kill()
             run.communicate(timeout=60)
 
 
 def _in_the_midst(url: str) -> Scrape:
     """The client's metrics once it has seen an answer, a failure and a finish."""
-    until = time.monotonic() + 60
+    until = time.monotonic() + 120
     while True:
         with contextlib.suppress(urllib.error.URLError):
             found = scrape(url, "scrape")
             seen = [found.value(name) for name in ("proctor_trials_scored", "proctor_attempt_faults_total")]
             if all(seen):
+                with pytest.raises(urllib.error.HTTPError, match="401"):
+                    scrape(url, "wrong")
                 return found
         assert time.monotonic() < until
         time.sleep(0.02)  # between looks
