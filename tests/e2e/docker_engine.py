@@ -66,10 +66,10 @@ class OwnEngine:
 
 
 @contextlib.contextmanager
-def own_engine() -> Iterator[OwnEngine]:
-    """An engine with the base image, copied from the one that DOCKER_HOST names."""
+def own_engine(*options: str) -> Iterator[OwnEngine]:
+    """An engine with the base image, copied from the one that DOCKER_HOST names, with more options."""
     folder = Path(tempfile.mkdtemp(prefix="proctor-e2e-", dir="/tmp"))
-    engine = OwnEngine(folder)
+    engine = OwnEngine(folder, *options)
     engine.start()
     try:
         with contextlib.closing(docker.from_env(timeout=120)) as source, contextlib.closing(engine.client()) as target:
