@@ -25,8 +25,8 @@ def _store_url(_context: click.Context, _option: click.Parameter, given: str | N
     try:
         if given and _PASSWORD.search(given):
             raise UsageProblem(
-                f"--store: everybody on this machine can read a password there; put the URL into {STORE}, or into a file "
-                f"that {STORE}_FILE names"
+                f"--store: everybody on this machine can read a password there; put the URL into {STORE}, or into a "
+                f"file that {STORE}_FILE names"
             )
         return given or secret_text(STORE) or None
     except ValueError as error:
