@@ -180,6 +180,13 @@ def test_no_secret_stands_in_a_manifest_and_the_guide_makes_each() -> None:
         assert {Path(path).name for path in used} == set(re.findall(r"--from-(?:literal|file)=([a-z-]+)=", made[1]))
 
 
+def test_the_controller_is_replaced_and_workers_are_doubled_by_an_update() -> None:
+    strategies = {each["metadata"]["name"]: each["spec"].get("strategy") for each in of_kind("Deployment")}
+    assert strategies["controller"] == {"type": "Recreate"}
+    assert named("Deployment", "controller", "proctor")["spec"]["replicas"] == 1
+    assert strategies["worker"] == strategies["worker-db"] == {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}
+
+
 def test_servers_are_given_longer_to_end_than_they_take() -> None:
     for _, template in pod_templates(EVERYTHING):
         for container in template["spec"]["containers"]:
@@ -263,3 +270,7 @@ def test_nobody_but_a_client_leaves_the_cluster() -> None:
     assert [pod.component for pod in pods(resources) if may_speak(resources, pod, outside, 443)] == ["client"]
     assert not any(may_speak(resources, pod, metadata, 443) for pod in pods(resources))
     assert not any(may_speak(resources, outside, pod, port) for pod in pods(resources) for port in pod.ports.values())
+    for namespace in ("proctor", "proctor-sandboxes"):
+        stranger = Pod("stranger", namespace, {}, {}, "10.0.0.9")
+        assert not any(may_speak(resources, stranger, pod, 8000) for pod in pods(resources))
+        assert not any(may_speak(resources, pod, stranger, 8000) for pod in (*pods(resources), outside))
