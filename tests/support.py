@@ -112,8 +112,11 @@ def _swarm() -> str | None:
     programs = [name for name in ("dockerd", "ip", "nsenter", "unshare") if program(name) is None]
     if programs:
         return f"no {', '.join(programs)} for nodes of a swarm; `make test` as root installs them"
-    probe = ["unshare", "--net", "--mount", "--pid", "--fork", "ip", "link", "add", "x0", "type", "vxlan", "id", "1", "dstport", "4789"]
-    if subprocess.run(probe, capture_output=True, check=False).returncode:
+    overlay = ("ip", "link", "add", "x0", "type", "vxlan", "id", "1", "dstport", "4789")
+    probe = subprocess.run(
+        ["unshare", "--net", "--mount", "--pid", "--fork", *overlay], capture_output=True, check=False
+    )
+    if probe.returncode:
         return "no namespaces with overlay networks here; run `make test` as root on a kernel that has vxlan"
     return None
 
