@@ -7,6 +7,10 @@ image=${1:-proctor-base:bookworm}
 suite=bookworm
 [ "$(id -u)" = 0 ] || { echo "base.sh: debootstrap needs root" >&2; exit 2; }
 command -v debootstrap >/dev/null || { echo "base.sh: no debootstrap; apt-get install debootstrap" >&2; exit 2; }
+if docker image inspect "$image" >/dev/null 2>&1; then
+    echo "the image $image is there already; docker rmi it to make it anew"
+    exit
+fi
 place=$(mktemp -d /tmp/proctor-base.XXXXXX) # debootstrap takes no path with a space
 trap 'rm -rf --one-file-system "$place"' EXIT
 trap 'exit 130' INT TERM

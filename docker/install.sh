@@ -25,6 +25,7 @@ packages)
     ;;
 proctor)
     /opt/tools/bin/pip wheel --no-deps --no-build-isolation --wheel-dir dist .
-    /opt/tools/bin/pip --python /opt/packages/bin/python install --no-deps --target /opt/proctor dist/*.whl
+    /opt/tools/bin/pip --python /opt/packages/bin/python install --no-deps --no-compile --target /opt/proctor dist/*.whl
+    /opt/packages/bin/python -m compileall -q /opt/proctor # pip would write its temporary folder into the bytecode
     ;;
 esac

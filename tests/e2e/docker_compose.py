@@ -77,4 +77,4 @@ def stack(folder: Path, address: str, ports: Mapping[str, int]) -> Iterator[Stac
     try:
         yield running
     finally:
-        running.compose("--profile", "os", "down", "--volumes", "--timeout", "1")
+        running.compose("--profile", "os", "down", "--volumes")

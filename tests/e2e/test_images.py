@@ -1,33 +1,87 @@
-"""The images of docker/Dockerfile, built for real: small, closed, reproducible."""
+"""The images of docker/Dockerfile, built for real: small, closed, reproducible, and good at ending."""
 
 import contextlib
+import time
 from collections.abc import Iterator
+from typing import Any
 
 import docker
 import pytest
+from docker.models.containers import Container
 
-from tests.e2e.docker_images import image
+from tests.e2e.docker_images import build, image
 
 pytestmark = pytest.mark.images
 
-TARGETS = ("controller", "client", "worker", "agents", "worker-db")
+MEGABYTES = {"controller": 260, "client": 280, "worker": 350, "agents": 350, "worker-db": 430}
+CLOSED: dict[str, Any] = {
+    "network_mode": "none",
+    "read_only": True,
+    "cap_drop": ["ALL"],
+    "security_opt": ["no-new-privileges"],
+}
+LISTEN = ("--host", "127.0.0.1", "--port", "8000")
+DIGEST = "cd / && find opt/proctor opt/packages -type f -print0 | sort -z | xargs -0 sha256sum | sha256sum"
 
 
 @pytest.fixture
 def engine() -> Iterator[docker.DockerClient]:
+    """The engine of the tests."""
     with contextlib.closing(docker.from_env(timeout=120)) as client:
         yield client
 
 
-@pytest.mark.parametrize("target", TARGETS)
-def test_every_role_starts_without_rights_on_a_read_only_root(engine: docker.DockerClient, target: str) -> None:
-    said = engine.containers.run(
-        image(target),
-        "--version",
-        network_mode="none",
-        read_only=True,
-        cap_drop=["ALL"],
-        security_opt=["no-new-privileges"],
-        remove=True,
-    )
+@contextlib.contextmanager
+def started(engine: docker.DockerClient, *command: str, target: str) -> Iterator[Container]:
+    """A container under way, without any right; removed afterwards."""
+    container = engine.containers.run(image(target), list(command), detach=True, tmpfs={"/tmp": ""}, **CLOSED)
+    try:
+        yield container
+    finally:
+        container.remove(force=True)
+
+
+def health(container: Container, least: str) -> str:
+    """The health of a container once it is not `least` any more."""
+    give_up = time.monotonic() + 120
+    while True:
+        container.reload()
+        found = str(container.attrs["State"]["Health"]["Status"])
+        if found != least:
+            return found
+        assert time.monotonic() < give_up, container.logs()
+        time.sleep(0.1)
+
+
+@pytest.mark.parametrize("target", MEGABYTES)
+def test_every_role_is_small_and_starts_without_rights_on_a_read_only_root(
+    engine: docker.DockerClient, target: str
+) -> None:
+    said = engine.containers.run(image(target), "--version", remove=True, **CLOSED)
     assert said.decode().startswith("proctor ")
+    found = engine.images.get(image(target))
+    assert found.attrs["Config"]["User"] == "10001:10001"
+    assert found.attrs["Size"] < MEGABYTES[target] * 1_000_000
+    tools = engine.containers.run(
+        image(target), ["-c", "command -v gcc pip || true"], entrypoint="sh", remove=True, **CLOSED
+    )
+    assert tools == b""
+
+
+def test_a_controller_becomes_healthy_and_ends_at_sigterm_with_0(engine: docker.DockerClient) -> None:
+    with started(engine, "controller", *LISTEN, target="controller") as container:
+        assert health(container, "starting") == "healthy"
+        assert container.exec_run(["healthy", "8001", "/readyz"]).exit_code == 1
+        assert container.exec_run(["healthy", "8000", "/nowhere"]).exit_code == 1
+        container.kill("SIGTERM")
+        assert container.wait(timeout=30)["StatusCode"] == 0
+
+
+def test_two_builds_from_the_same_inputs_hold_the_same_files(engine: docker.DockerClient) -> None:
+    build("controller", "proctor-controller:again", afresh=True)
+    digests = [
+        engine.containers.run(name, ["-c", DIGEST], entrypoint="sh", remove=True, **CLOSED)
+        for name in (image("controller"), "proctor-controller:again")
+    ]
+    engine.images.remove("proctor-controller:again")
+    assert digests[0] == digests[1]
