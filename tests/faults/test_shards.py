@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from eval_client.tables import shard_table
+from eval_client.shards import Levels
+from eval_client.shares import Level
+from eval_client.tables import run_table, shard_table
 from tests.database_servers import DatabaseServer, postgresql
 from tests.e2e.proctor import Server
 from tests.e2e.scripted import reply
@@ -38,6 +40,15 @@ def shards(parts: Farm, state: str) -> int:
         count = int(connection.execute(counted).scalar_one())
     engine.dispose()
     return count
+
+
+def level(parts: Farm) -> Level:
+    """What the endpoint bears, by what all clients know."""
+    engine = sa.create_engine(parts.store_url())
+    with engine.connect() as connection:
+        levels = Levels.model_validate_json(connection.execute(sa.select(run_table.c.levels)).scalar_one())
+    engine.dispose()
+    return levels.endpoints["served"]
 
 
 def three_clients(parts: Farm, slow_s: float) -> "list[subprocess.Popen[str]]":
@@ -105,6 +116,7 @@ def test_a_429_to_one_client_slows_all_of_them(parts: Farm, database: DatabaseSe
     refusal = Fault("answer", "POST", body=SLOW_DOWN, left=1)
     parts.link("agents").faults.insert(0, refusal)
     until(lambda: refusal.left == 0)
+    until(lambda: 8 <= level(parts).limit < 9)
     parts.until_stalled(4.0)
     assert [client.poll() for client in clients] == [None, None, None]
     assert parts.turns() < 2 * parts.world.count * parts.world.turns
