@@ -19,11 +19,11 @@ RAY = Path(sys.executable).with_name("ray")
 READY_S = 120.0
 PIDFD_GETFD = 438
 """Linux's call that copies a file descriptor of another process; the same number on every architecture."""
-IMPATIENT = {  # a dead node is noticed after some 5 s; by Ray's defaults it is some 15
+IMPATIENT = {  # notice a dead node sooner than by defaults, but bear a busy machine
     "RAY_health_check_initial_delay_ms": "1000",
     "RAY_health_check_period_ms": "1000",
-    "RAY_health_check_timeout_ms": "4000",
-    "RAY_health_check_failure_threshold": "4",
+    "RAY_health_check_timeout_ms": "10000",
+    "RAY_health_check_failure_threshold": "6",
     "RAY_raylet_start_wait_time_s": "90",
     "RAY_USAGE_STATS_ENABLED": "0",
 }
