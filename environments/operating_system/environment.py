@@ -86,6 +86,8 @@ class OperatingSystem(Environment):
     async def lifespan(self) -> AsyncIterator[None]:
         engine = self._make_engine()
         async with engine.lifespan():
+            if self.runtime is not None:
+                await _require_whole_kernel(engine, self.runtime)
             self._engine = engine
             try:
                 yield
@@ -172,3 +174,18 @@ class OperatingSystem(Environment):
         from environments.sandbox.docker_engine import DockerEngine  # needs the extra `os`
 
         return DockerEngine(self.image, self.limits, pool=self.pool, runtime=self.runtime)
+
+
+async def _require_whole_kernel(engine: Engine, runtime: str) -> None:
+    """Raises EnvironmentFault where a runtime's kernel lacks what the programs of the samples call.
+
+    Debian 12's gVisor refuses statx, so that `ls -l` and `stat` fail there: right commands would be scored as wrong.
+    """
+    async with engine.sandbox() as sandbox:
+        probe = await sandbox.run(["stat", "--format=%n", "/"])
+    if probe.status != 0:
+        said = probe.output.decode(errors="replace").strip()
+        raise EnvironmentFault(
+            f"runtime {runtime!r}: its kernel refuses what samples need ({said}); install a newer one, or leave "
+            "`runtime` out"
+        )
