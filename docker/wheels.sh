@@ -13,7 +13,8 @@ python=${PYTHON:-python3}
 list=$(mktemp)
 trap 'rm -f "$list"' EXIT
 { "$python" docker/requirements.py "$extras"; echo hatchling; } >"$list"
-rm -rf docker/wheelhouse
+rm -rf docker/wheelhouse docker/wheelhouse.part
 "$python" -m pip download --quiet --disable-pip-version-check --only-binary=:all: --python-version "$version" \
-    --constraint requirements.lock --requirement "$list" --dest docker/wheelhouse
+    --constraint requirements.lock --requirement "$list" --dest docker/wheelhouse.part
+mv docker/wheelhouse.part docker/wheelhouse # whole, or not at all
 echo "$(find docker/wheelhouse -name '*.whl' | wc -l) wheels for Python $version in docker/wheelhouse"

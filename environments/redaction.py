@@ -13,7 +13,7 @@ SHORTEST = 8
 """Secrets of fewer characters are not looked for: they can't be told from words."""
 HIDDEN = "***"
 
-_USERINFO = re.compile(r"(?<=://)[^\s/@:'\"]*:[^\s/'\"]*@(?=[^\s/])")
+_USERINFO = re.compile(r"(?<=://)(?:[^\s/@:'\"]*:[^\s/'\"]*|[^\s/@:'\"]+)@(?=[^\s/])")
 _KEY_LIKE = re.compile(r"\b(?:sk-|(?:Bearer|Basic) )[A-Za-z0-9._~+/=*-]{6,}")
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
@@ -24,10 +24,12 @@ _forms: dict[str, None] = {}
 
 
 def remember(secret: str) -> None:
-    """From now on no text holds this secret, nor its URL-quoted, base64 or JSON form, once it was redacted."""
+    """From now on no text holds this secret, nor its URL-quoted, base64, Python or JSON form, once it was redacted."""
     if len(secret) < SHORTEST or secret in _forms:
         return
-    forms = {secret, quote(secret), quote(secret, safe=""), quote_plus(secret), json.dumps(secret)[1:-1]}
+    written = {secret, repr(secret)[1:-1]}
+    forms = {quote(secret), quote(secret, safe=""), quote_plus(secret)}
+    forms |= written | {json.dumps(each)[1:-1] for each in written}
     forms |= {form for lead in range(3) for form in _base64(secret, lead)}
     known = sorted({*_forms, *(form for form in forms if len(form) >= SHORTEST)}, key=len, reverse=True)
     _forms.clear()

@@ -85,7 +85,6 @@ PROGRAM
 ensure_rootfs() {
     local mirror
     [[ -f $STATE/rootfs.tar ]] && return
-    compgen -G '/usr/lib/postgresql/*/bin/postgres' >/dev/null || missing+=(postgresql)
     command -v debootstrap >/dev/null || return
     say "debootstrap of the base image (about a minute)"
     rootfs_tree=$(mktemp -d /tmp/proctor-rootfs.XXXXXX) # debootstrap takes no path with a space

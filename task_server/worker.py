@@ -133,9 +133,8 @@ class Worker(TaskService):
 
     def check_ready(self) -> None:
         self._check_open()
-        for task in self._tasks.values():
-            if task.waiting is not None:
-                raise NotReady(f"task {task.name!r}: {task.waiting}", retry_after_s=1.0)
+        if any(task.waiting is not None for task in self._tasks.values()):
+            raise NotReady("a task can't be started yet; GET /tasks says why", retry_after_s=1.0)  # to anybody
 
     def metrics(self) -> str:
         standings = self._standings()

@@ -128,7 +128,8 @@ class ServerHost(Host):
             log.error("%s", failure.result())
         except (ServerProcessError, OSError) as error:
             log.error("%s", error)
-            self._url.set_exception(error)
+            if not self._url.done():
+                self._url.set_exception(error)
             await asyncio.sleep(RETRY_S)
         os._exit(1)  # Ray takes it for a crash, and starts this host again where there is room
 

@@ -38,6 +38,13 @@ class OwnEngine:
         ]
         with (self._folder / "log").open("ab") as log:
             self._process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+        try:
+            self._await_answer()
+        except BaseException:
+            self.stop()
+            raise
+
+    def _await_answer(self) -> None:
         give_up = time.monotonic() + START_S
         while not self._accepts():
             assert time.monotonic() < give_up, (self._folder / "log").read_text()[-2000:]
@@ -57,7 +64,11 @@ class OwnEngine:
         """SIGTERM, as a system does; its containers end with it."""
         assert self._process is not None
         self._process.terminate()
-        self._process.wait(timeout=60)
+        try:
+            self._process.wait(timeout=60)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
 
     def containers(self) -> int:
         """How many containers there are, stopped ones too."""

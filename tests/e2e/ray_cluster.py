@@ -136,7 +136,11 @@ class RayCluster:
 
     def _start(self, address: str, *options: str) -> Node:
         self.nodes[address] = node = Node(address, self.folder, *options)
-        node.await_ready()
+        try:
+            node.await_ready()
+        except BaseException:
+            self.kill()
+            raise
         return node
 
 

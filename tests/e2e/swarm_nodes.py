@@ -144,7 +144,7 @@ class Node:
     def end(self) -> None:
         """Nothing of it stays but its folder."""
         self._tree.end()
-        for group in CGROUPS.glob(f"*/{self._cgroup}"):
+        for group in [*CGROUPS.glob(self._cgroup), *CGROUPS.glob(f"*/{self._cgroup}")]:
             for inner in sorted(group.glob("**/"), reverse=True):  # the kernel needs a moment to empty them
                 until(lambda inner=inner: _removed(inner))  # type: ignore[misc]
 

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -9,7 +10,12 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.docker_compose import SOCKET
+from tests.faults.farm import free_port
 from tests.support import ROOT
+
+PROJECT = f"proctor-deploy-{os.getpid()}"
+"""Never the name that the page gives operators: the test removes its volumes."""
+NOT_THE_PAGES = shutil.ignore_patterns(".git", ".venv", ".proctor-test", "runs", "wheelhouse", "secrets", ".*_cache")
 
 pytestmark = [pytest.mark.compose, pytest.mark.images, pytest.mark.docker]
 
@@ -21,9 +27,17 @@ def test_the_page_brings_up_a_stack_and_scores_runs_on_it(tmp_path: Path) -> Non
     assert all(line.startswith("$ ") for line in lines)
     commands = [line.removeprefix("$ ") for line in lines]
     assert len(commands) > 15
+    named = "COMPOSE_PROJECT_NAME=proctor "
+    assert sum(named in command for command in commands) == 1
+    commands = [command.replace(named, f"COMPOSE_PROJECT_NAME={PROJECT} ") for command in commands]
     clone = tmp_path / "proctor"
-    subprocess.run(["git", "clone", "--quiet", ROOT, clone], check=True)
-    settings = {"DOCKER_SOCKET": str(SOCKET), "PYTHON": sys.executable, "COMPOSE_HTTP_TIMEOUT": "300"}
+    shutil.copytree(ROOT, clone, ignore=NOT_THE_PAGES)
+    settings = {
+        "DOCKER_SOCKET": str(SOCKET),
+        "PYTHON": sys.executable,
+        "COMPOSE_HTTP_TIMEOUT": "300",
+        "STORE_PORT": str(free_port()),  # Debian's own server may have the usual one
+    }
     script = "set -eux\ntrap '$DOWN' EXIT\n" + "\n".join(commands)
     down = "docker-compose --profile os --profile client down --volumes"
     done = subprocess.run(

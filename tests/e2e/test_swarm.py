@@ -24,7 +24,7 @@ SECRETS = {
     "store-password": "password-of-the-store",
     "store-url": "postgresql+psycopg://proctor:password-of-the-store@store/proctor",
 }
-SETTINGS = {"STORE_IMAGE": "proctor-store:latest", "RUN": "swarmed", "GRACE": "5"}
+SETTINGS = {"STORE_IMAGE": "proctor-store:swarm", "VERSION": "swarm", "RUN": "swarmed", "GRACE": "5"}
 PINNED = """\
 version: "3.8"
 services:
@@ -111,7 +111,7 @@ def archives(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Pat
         "client": ("client",),
         "store": ("store",),
     }.items():
-        names = [f"proctor-{role}:latest" for role in roles]
+        names = [f"proctor-{role}:swarm" for role in roles]
         for name in names:
             subprocess.run([CLI, "tag", image(target), name], check=True)
         archives[target] = folder / target

@@ -78,7 +78,9 @@ def test_a_trace_has_every_turn_and_every_step(run: Run) -> None:
         assert len(run.within(trial.trace, "environment step")) == len(turns) + 1
         for span in run.kept.spans:
             above = run.kept.above(span)
-            assert above is None or 0 <= span.seconds <= above.seconds + 0.05, (span, above)
+            assert span.seconds >= 0
+            if above is not None and above.service == span.service:  # a server's span ends after its reply was sent
+                assert span.seconds <= above.seconds + 0.05, (span, above)
 
 
 def test_spans_hold_no_prompt_no_answer_no_error_and_no_secret(run: Run) -> None:

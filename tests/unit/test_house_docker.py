@@ -41,7 +41,7 @@ def test_every_container_of_ours_is_closed_and_its_secrets_are_files(service: st
 
 @pytest.mark.parametrize("service", [name for name in OURS if name.startswith("worker")])
 def test_no_worker_is_given_the_clients_token_or_reaches_the_store(service: str) -> None:
-    assert SERVICES[service]["secrets"] == ["worker-token"]
+    assert SERVICES[service]["secrets"] == ["worker-token", "metrics-token"]
     assert SERVICES[service]["networks"] == ["proctor"]
 
 
