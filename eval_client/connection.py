@@ -1,12 +1,18 @@
 """Stores by URL: how to connect to one, and which runs it holds."""
 
+import asyncio
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 import sqlalchemy as sa
 
 from environments.redaction import remember
 from eval_client.tables import run_table
 
+Answer = TypeVar("Answer")
+
+AGAIN_S = 1.0
 IDLE_IN_TRANSACTION = "25P03"
 """PostgreSQL's code for a connection that it closed since its client stood still in the midst of a transaction."""
 
@@ -46,6 +52,17 @@ def passes(error: sa.exc.SQLAlchemyError) -> bool:
     return isinstance(error, sa.exc.DBAPIError) and (
         error.connection_invalidated or getattr(error.orig, "sqlstate", None) == IDLE_IN_TRANSACTION
     )
+
+
+async def patiently(ask: Callable[..., Answer], *arguments: object, aside: bool = True) -> Answer:
+    """The database's answer, whenever it can be had; asked in a thread, or where not `aside` here and now."""
+    while True:
+        try:
+            return await asyncio.to_thread(ask, *arguments) if aside else ask(*arguments)
+        except sa.exc.SQLAlchemyError as error:
+            if not passes(error):
+                raise
+            await asyncio.sleep(AGAIN_S)
 
 
 def reason(error: sa.exc.SQLAlchemyError) -> str:

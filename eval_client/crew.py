@@ -27,7 +27,16 @@ class Crew:
         """One more client; the store's URL goes by the environment, since it may hold a password."""
         log = folder / "logs" / f"shard-{number}.log"
         log.parent.mkdir(parents=True, exist_ok=True)
-        arguments = ["join", store.run, "--output", str(folder.parent), "--quiet", "--with-stdin", *options]
+        arguments = [
+            "join",
+            store.run,
+            "--output",
+            str(folder.parent),
+            "--quiet",
+            "--with-stdin",
+            "--checked",
+            *options,
+        ]
         url = store.engine.url.render_as_string(hide_password=False)
         with log.open("ab") as file:
             process = await asyncio.create_subprocess_exec(
@@ -63,6 +72,8 @@ class Crew:
         for process, _ in self._clients:
             assert process.stdin is not None
             process.stdin.close()
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()  # one that was suspended does not notice
         await asyncio.gather(*(process.wait() for process, _ in self._clients))
 
 

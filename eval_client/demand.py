@@ -52,14 +52,15 @@ class Demand:
 def wanted(plan: Plan, endpoints: Mapping[str, int], left: Mapping[Pair, int]) -> dict[str, int]:
     """Pure: task -> sessions, those under way among them.
 
-    `endpoints` says how many trials each endpoint takes, `left` how many trials of a pair have no final row. Each task
+    `endpoints` says how many trials each endpoint takes, `left` how many trials of a pair have no final row
+    (fewer than none where a client has counted some twice, for a moment). Each task
     is looked at as if it were alone, so that tasks which share an endpoint may together want more than it takes.
     """
     agents = {agent.name: agent for agent in plan.agents}
     by_endpoint: dict[tuple[str, str], int] = {}
     for (agent, task), trials in left.items():
         key = (task, plan.endpoint_of(agents[agent]).name)
-        by_endpoint[key] = by_endpoint.get(key, 0) + min(trials, agents[agent].concurrency)
+        by_endpoint[key] = by_endpoint.get(key, 0) + min(max(0, trials), agents[agent].concurrency)
     total = {task.name: 0 for task in plan.tasks}
     for (task, endpoint), sessions in by_endpoint.items():
         total[task] += min(sessions, endpoints[endpoint])

@@ -4,7 +4,7 @@ import asyncio
 import os
 import random
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 import httpx
 
@@ -26,12 +26,23 @@ class BudgetExhausted(Exception):
 
 
 class Endpoints:
-    """Every agent's model, and the limits that agents of one endpoint share. `changed` is called when a limit moves."""
+    """Every agent's model, and the limits that agents of one endpoint share. `changed` is called when a limit moves.
+
+    `assured` is awaited right before every request: it comes back once no other client can be playing the same trial.
+    """
 
     def __init__(
-        self, plan: Plan, client: httpx.AsyncClient, spend: Spend, builtin: str | None, changed: Callable[[], None]
+        self,
+        plan: Plan,
+        client: httpx.AsyncClient,
+        spend: Spend,
+        builtin: str | None,
+        changed: Callable[[], None],
+        *,
+        assured: Callable[[], Awaitable[None]],
     ) -> None:
         self.spend = spend
+        self._assured = assured
         self.limits = {endpoint.name: EndpointLimit(endpoint.concurrency) for endpoint in _endpoints(plan)}
         self.calls: dict[int, Call] = {}
         """Model calls under way, the oldest first, each named by its agent."""
@@ -50,6 +61,7 @@ class Endpoints:
                 spend,
                 self.calls,
                 figures=self.figures,
+                assured=assured,
             )
             for agent in plan.agents
         }
@@ -82,7 +94,11 @@ class Endpoints:
             if limit.capacity != capacity:
                 self._changed()
 
-        return ChatModel(chat_config(plan, agent, builtin), client, on_event=on_event)
+        async def sleep(wait_s: float) -> None:
+            await asyncio.sleep(wait_s)
+            await self._assured()
+
+        return ChatModel(chat_config(plan, agent, builtin), client, on_event=on_event, sleep=sleep)
 
 
 def chat_config(plan: Plan, agent: AgentEntry, builtin: str | None) -> ChatConfig:
@@ -123,14 +139,16 @@ class _Limited:
         calls: dict[int, Call],
         *,
         figures: EndpointFigures,
+        assured: Callable[[], Awaitable[None]],
     ) -> None:
         self._model, self._agent, self._limit, self._spend, self._calls = model, agent, limit, spend, calls
-        self._figures = figures
+        self._figures, self._assured = figures, assured
 
     async def __call__(
         self, messages: Sequence[Message], tools: Sequence[Tool], metadata: Mapping[str, str]
     ) -> Completion:
         await self._cooled()
+        await self._assured()
         if exhausted := self._spend.exhausted():
             raise BudgetExhausted(exhausted)
         call = Call(self._agent, time.monotonic())

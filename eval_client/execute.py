@@ -14,7 +14,7 @@ import httpx
 from environments.chat import secret
 from environments.http import http_client
 from eval_client.begin import Refused, check_plan, check_tasks, check_trust, check_usable, new_run
-from eval_client.connection import RunExists, RunOver
+from eval_client.connection import RunExists, RunOver, patiently
 from eval_client.crew import crew
 from eval_client.demand import Demand
 from eval_client.endpoints import LOCAL_TOKEN_ENV
@@ -69,6 +69,8 @@ class Order:
     """Where the run exists already, beside the clients that work on it, or alone where there are none."""
     served: Served | None = None
     """What an earlier client on this machine has started for the run."""
+    checked: bool = False
+    """The client that started this one has just seen that all is as it was."""
     shards: int = 1
     """Clients on this machine, each a process of its own."""
     overrides: tuple[str, ...] = ()
@@ -94,11 +96,7 @@ async def _execute(order: Order, watch: Watcher) -> Ended:
     order.store.check()
     async with http_client(tls=plan.tls) as http, _servers(order) as local:
         client = _client(plan, http, local)
-        async with explained(client):
-            if local.controller:
-                await _await_tasks(plan, client)
-            listed = await _list_samples(plan, client)
-        check_trust(plan, listed)
+        listed = {} if order.checked else await _listed(plan, client, local)
         if order.resume or order.joins:
             manifest = order.store.manifest()
             check_tasks(manifest, listed)
@@ -115,7 +113,8 @@ async def _execute(order: Order, watch: Watcher) -> Ended:
                 if member.alone or await is_to_close(member, ended):
                     if not ended.abandoned:
                         await _summarize(order.store, client)
-                    order.store.set_state(_state(order.store, ended), member.shard)
+                    if member.alone or await is_to_close(member, ended):  # unless somebody has joined meanwhile
+                        await patiently(_close, order.store, ended, member.shard, aside=False)
                 return dataclasses.replace(ended, losses=tuple(await others.ended()))
 
 
@@ -202,6 +201,16 @@ async def _inform(played: Scene, watch: Watch) -> None:
         await asyncio.gather(watch.run(), Team(played.member, played.runner, played.endpoints).run())
 
 
+async def _listed(plan: Plan, client: TaskClient, local: LocalServers) -> dict[str, SampleList]:
+    """The samples of the run's tasks, once the servers have them. Raises Refused."""
+    async with explained(client):
+        if local.controller:
+            await _await_tasks(plan, client)
+        listed = await _list_samples(plan, client)
+    check_trust(plan, listed)
+    return listed
+
+
 async def _await_tasks(plan: Plan, client: TaskClient) -> None:
     """Until our own workers have reported to our own controller."""
     names = {task.name for task in plan.tasks}
@@ -242,7 +251,10 @@ async def _summarize_pair(store: Store, client: TaskClient, pair: PairStanding) 
         store.write_summary(pair.agent, pair.task, pair.scored, summary)
 
 
-def _state(store: Store, ended: Ended) -> str:
+def _close(store: Store, ended: Ended, shard: int) -> None:
+    """Write how the run ended."""
     if ended.stopped is not None:
-        return "interrupted"
-    return "finished" if all(pair.scored == pair.planned for pair in store.standing()) else "incomplete"
+        state = "interrupted"
+    else:
+        state = "finished" if all(pair.scored == pair.planned for pair in store.standing()) else "incomplete"
+    store.set_state(state, shard)

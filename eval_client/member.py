@@ -4,16 +4,12 @@ import asyncio
 import contextlib
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 
 import sqlalchemy as sa
 
-from environments.chat import Completion
-from environments.types import Message, Tool
 from eval_client import lock, shards
 from eval_client.connection import RunOver, StoreError, passes
-from eval_client.episode import Model
 from eval_client.lookout import BEAT_S, LEASE_S
 from eval_client.shards import Fenced
 from eval_client.store import Store
@@ -55,9 +51,11 @@ class TeamMember(Member):
         self._thread.start()
 
     async def assured(self) -> None:
-        while time.monotonic() > self._sure_until:
+        while True:
             if self._fenced is not None:
                 raise self._fenced
+            if time.monotonic() <= self._sure_until:
+                return
             await asyncio.sleep(LOOK_S)
 
     def fenced(self) -> Fenced | None:
@@ -86,7 +84,9 @@ class TeamMember(Member):
         begun = time.monotonic()
         if self._held is None:
             self._held = self.store.engine.connect()
-            lock.share(self._held, self.store.run)
+            if not lock.share(self._held, self.store.run):
+                self._drop()  # somebody looks whether the run is worked on; the next beat tries again
+                return
         with self._held.begin():
             shards.beat(self._held, self.store.run, self.shard)
         self._sure_until = begun + SURE_FOR_S
@@ -150,20 +150,6 @@ def _take_over(store: Store, held: sa.Connection) -> TeamMember:
     lock.share(held, store.run)
     lock.release(held, store.run)
     return TeamMember(store, shard, held, joined=False)
-
-
-@dataclass(frozen=True)
-class Assured(Model):
-    """A model that is asked only while nobody else can be playing the same trial."""
-
-    member: Member
-    model: Model
-
-    async def __call__(
-        self, messages: Sequence[Message], tools: Sequence[Tool], metadata: Mapping[str, str]
-    ) -> Completion:
-        await self.member.assured()
-        return await self.model(messages, tools, metadata)
 
 
 STANDSTILL_S = 5

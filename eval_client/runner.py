@@ -10,11 +10,12 @@ from collections.abc import Callable, Mapping, Sequence
 from environments.types import Finish, FinishReason
 from eval_client.attempt import AttemptEnd, Outcome, attempt
 from eval_client.caps import Caps
+from eval_client.connection import patiently
 from eval_client.endpoints import Endpoints
 from eval_client.episode import Episode, Past, SessionServer
 from eval_client.flow import Pair
 from eval_client.journal import Journal, WriteRefused
-from eval_client.member import Assured, Member
+from eval_client.member import Member
 from eval_client.owed import Owed
 from eval_client.plan import Plan, trial_seed
 from eval_client.progress import Ended, Progress
@@ -157,17 +158,26 @@ class Runner:
     async def give_up_task(self, task: str, cause: str) -> None:
         """Leave all that a task still owes unscored."""
         self.hopeless.add(task)
-        for pair, waiting in self._owed.items():
-            if pair[1] != task or not waiting:
-                continue
-            self.flow.drop(pair)
-            given_up, finish = list(waiting), Finish.fault(FinishReason.TASK_ERROR, cause)
-            for owed in given_up:
-                if owed.begun:
-                    owed.recall(self._store)
-            waiting.clear()
-            await asyncio.gather(*(self._settle(owed, None, finish) for owed in given_up))
+        for pair, waiting in list(self._owed.items()):
+            if pair[1] == task and waiting:
+                self.flow.drop(pair)
+                given_up = list(waiting)
+                waiting.clear()
+                self._pausing += len(given_up)  # they are nobody else's yet
+                try:
+                    await asyncio.gather(*(self._give_up(owed, cause) for owed in given_up))
+                finally:
+                    self._pausing -= len(given_up)
         self._pump()
+
+    async def _give_up(self, owed: Owed, cause: str) -> None:
+        await self._recall(owed)
+        await self._settle(owed, None, Finish.fault(FinishReason.TASK_ERROR, cause))
+
+    async def _recall(self, owed: Owed) -> None:
+        """Read what an earlier client left of a trial, whenever the store can be read."""
+        if owed.begun:
+            await patiently(owed.recall, self._store, aside=False)
 
     def _wait_in_line(self, owed: Owed) -> Pair:
         pair = (owed.trial.agent, owed.trial.task)
@@ -203,8 +213,7 @@ class Runner:
 
     async def _play(self, pair: Pair, owed: Owed) -> None:
         """One attempt, and what follows from how it ended."""
-        if owed.begun:
-            owed.recall(self._store)
+        await self._recall(owed)
         await self._begin(owed)
         session, end = str(owed.session), AttemptEnd(outcome=Outcome.PUT_BACK)
         self._traces.enter(owed.trial, session)
@@ -245,7 +254,7 @@ class Runner:
             seed=trial_seed(self.plan.seed, trial.task, trial.sample, trial.epoch),
             session=session,
             past=owed.past,
-            model=Assured(self._member, self.endpoints.model(trial.agent)),
+            model=self.endpoints.model(trial.agent),
             server=self._server,
             limits=self.plan.limits.trial,
             write_turn=lambda turn: self._turn(owed, turn),
@@ -272,13 +281,17 @@ class Runner:
             owed.past.start_anew()
         retry = end.finish.reason is FinishReason.TASK_ERROR and self.stopped is None
         wait_s = self._policy.wait_s(owed.attempts_made, random.random()) if retry else None
-        if wait_s is None:
+        leaves = self.stopped is not None and not self._member.alone and end.finish.reason is FinishReason.TASK_ERROR
+        if wait_s is None and not leaves:
             await self._settle(owed, url, end.finish, end.outcome)
             return
         self.progress.attempts_lost += 1
         cause = str(end.finish.detail.get("cause"))
         await self._journal.end(owed.trial, owed.trial.attempts, end.outcome.value, cause, url)
-        self._pause(owed, wait_s)
+        if wait_s is None:
+            self.returned.append(owed.trial)  # the others play it
+        else:
+            self._pause(owed, wait_s)
 
     async def _settle(self, owed: Owed, url: str | None, finish: Finish, outcome: Outcome = Outcome.FINISHED) -> None:
         trial, pair = owed.trial, (owed.trial.agent, owed.trial.task)

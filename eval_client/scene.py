@@ -60,7 +60,14 @@ async def scene(
 
     journal = Journal(store, member.shard, trouble)
     runner: Runner | None = None
-    endpoints = Endpoints(plan, http, spend, builtin, lambda: runner.endpoint_limits_changed() if runner else None)
+    endpoints = Endpoints(
+        plan,
+        http,
+        spend,
+        builtin,
+        lambda: runner.endpoint_limits_changed() if runner else None,
+        assured=member.assured,
+    )
     runner = Runner(
         plan=plan,
         member=member,

@@ -63,12 +63,15 @@ class Heard:
 def divide(limit: int, wanted: Mapping[int, int]) -> dict[int, int]:
     """A limit divided by demand: nobody gets more than it wants, nor 2 more than one who would like more.
 
-    Keys are shards; what can't be divided evenly goes to the lowest numbers.
+    Keys are shards. The first unit goes to the lowest numbers, so for every limit to the same ones: whoever lacks one
+    limit is of no use to itself with another.
     """
-    parts, left, lacking = {}, max(0, limit), len(wanted)
+    first = set(sorted(shard for shard, count in wanted.items() if count)[: max(0, limit)])
+    parts, left, lacking = {}, max(0, limit) - len(first), len(wanted)
     for shard in sorted(wanted, key=lambda shard: (wanted[shard], -shard)):
-        parts[shard] = min(wanted[shard], left // lacking)
-        left -= parts[shard]
+        more = min(wanted[shard] - (shard in first), left // lacking)
+        parts[shard] = more + (shard in first)
+        left -= more
         lacking -= 1
     return parts
 

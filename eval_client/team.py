@@ -10,7 +10,7 @@ from typing import TypeVar
 import sqlalchemy as sa
 
 from eval_client import claims, shards
-from eval_client.connection import passes
+from eval_client.connection import passes, patiently
 from eval_client.endpoints import Endpoints
 from eval_client.flow import Pair
 from eval_client.lookout import BEAT_S, Lookout
@@ -35,7 +35,7 @@ class Team:
     def __init__(self, member: Member, runner: Runner, endpoints: Endpoints) -> None:
         self._engine, self._run, self._shard = member.store.engine, member.store.run, member.shard
         self._member, self._runner, self._endpoints = member, runner, endpoints
-        self._lookout = Lookout()
+        self._lookout = Lookout(self._shard)
         self._free: dict[Pair, int] = {}
         self._live = 1
         self._exchange_at = self._progress_at = self._end_at = 0.0
@@ -86,8 +86,7 @@ class Team:
         beats = await self._call(shards.beats)
         self._live = max(1, len(beats))
         for shard in self._lookout.look(time.monotonic(), beats):
-            if shard != self._shard:
-                await self._call(shards.lose, shard, beats[shard])
+            await self._call(shards.lose, shard, beats[shard])
 
     async def _exchange(self) -> None:
         """Tell the others what this client holds, wants, heard and spent; take what they leave."""
@@ -181,29 +180,18 @@ async def is_to_close(member: Member, ended: Ended) -> bool:
     """
     engine, run, shard = member.store.engine, member.store.run, member.shard
     if ended.stopped is not None or ended.refused:
-        return not await _patiently(shards.leave, engine, run, shard, True)
-    lookout = Lookout()
-    while await _patiently(member.store.state) == "running":
+        return not await patiently(shards.leave, engine, run, shard, True)
+    lookout = Lookout(shard)
+    while await patiently(member.store.state) == "running":
         if fenced := member.fenced():
             raise fenced
-        beats = await _patiently(shards.beats, engine, run)
+        beats = await patiently(shards.beats, engine, run)
         if min(beats, default=shard) == shard:
             return True
         for silent in lookout.look(time.monotonic(), beats):
-            await _patiently(shards.lose, engine, run, silent, beats[silent])
+            await patiently(shards.lose, engine, run, silent, beats[silent])
         await asyncio.sleep(CLOSING_S)
     return False
-
-
-async def _patiently(ask: Callable[..., Answer], *arguments: object) -> Answer:
-    """The database's answer, whenever it can be had."""
-    while True:
-        try:
-            return await asyncio.to_thread(ask, *arguments)
-        except sa.exc.SQLAlchemyError as error:
-            if not passes(error):
-                raise
-            await asyncio.sleep(BEAT_S)
 
 
 class _Bargain:

@@ -27,6 +27,7 @@ from eval_client.progress import Ended
 @quiet_option
 @click.option("--controller", hidden=True, help="The controller that an earlier client of this machine has started.")
 @click.option("--agents", hidden=True, help="The agent server that an earlier client of this machine has started.")
+@click.option("--checked", is_flag=True, hidden=True, help="Do not ask the servers whether the tasks are the run's.")
 @click.option("--with-stdin", is_flag=True, hidden=True, help="Die when standard input closes.")
 def join(
     run: str,
@@ -37,6 +38,7 @@ def join(
     quiet: bool,
     controller: str | None,
     agents: str | None,
+    checked: bool,
     with_stdin: bool,
 ) -> None:
     """Work on RUN beside the clients that work on it already: one more shard of it, on this machine.
@@ -52,7 +54,17 @@ def join(
         over = found.is_over()
         plan = Plan.model_validate(manifest.plan)
     served = Served(controller, agents) if controller or agents else None
-    order = Order(plan, manifest.plan_path, found, folder, resume=False, joins=True, served=served, shards=shards)
+    order = Order(
+        plan,
+        manifest.plan_path,
+        found,
+        folder,
+        resume=False,
+        joins=True,
+        served=served,
+        checked=checked,
+        shards=shards,
+    )
     if over:
         sys.exit(tell(order, Ended(None, {}), Console(stderr=True)))
     play(order, quiet=quiet, metrics=metrics)

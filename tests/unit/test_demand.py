@@ -33,7 +33,7 @@ def test_the_trials_left_are_bounded_by_agents_and_endpoints() -> None:
     left = {("a", "t"): 100, ("b", "t"): 3, ("a", "u"): 100, ("b", "u"): 100}
     assert wanted(plan(), {"e": 10}, left) == {"t": 7, "u": 10}
     assert wanted(plan(), {"e": 2}, left) == {"t": 2, "u": 2}
-    assert wanted(plan(), {"e": 10}, {("a", "t"): 0}) == {}
+    assert wanted(plan(), {"e": 10}, {("a", "t"): 0, ("b", "t"): -3, ("a", "u"): 2}) == {"u": 2}
 
 
 def test_the_largest_demands_are_told_as_far_as_a_query_may_be_long() -> None:

@@ -26,6 +26,13 @@ def test_an_onlooker_that_stood_still_itself_takes_nobody_for_lost() -> None:
     assert lookout.look(1001.0, {1: 6, 2: 8}) == []
 
 
+def test_nobody_is_lost_while_the_onlookers_own_beats_do_not_get_through() -> None:
+    lookout = Lookout(own=1)
+    assert all(lookout.look(float(second), {1: 5, 2: 7}) == [] for second in range(100))
+    assert lookout.look(100.0, {1: 6, 2: 7}) == []
+    assert lookout.look(101.0, {1: 7, 2: 8}) == []
+
+
 @given(st.lists(st.tuples(st.floats(0.01, 300.0), st.integers(0, 1)), max_size=60))
 def test_silence_is_never_counted_longer_than_it_was_watched(looks: list[tuple[float, int]]) -> None:
     lookout, now, count, watched_s = Lookout(), 0.0, 0, 0.0

@@ -19,6 +19,13 @@ def test_a_limit_is_divided_whole_and_fairly(limit: int, wanted: dict[int, int])
     assert not lacking or max(parts.values()) <= min(lacking) + 1
 
 
+def test_the_last_units_of_all_limits_go_to_the_same_client() -> None:
+    """Else each could hold what the other lacks, and neither could play."""
+    limits = {"endpoint": {1: 3, 2: 4}, "X": {1: 3, 2: 2}, "Y": {2: 2}, "T1": {2: 2}, "T2": {1: 3, 2: 2}}
+    first = {name: divide(1, wanted) for name, wanted in limits.items()}
+    assert [first[name][1] for name in ("endpoint", "X", "T2")] == [1, 1, 1]
+
+
 class Sharing(RuleBasedStateMachine):
     """Shards that come, want, use, tell one another at any time, and vanish; between two tells each goes on."""
 
