@@ -13,6 +13,7 @@ if can_install; then install_packages; fi
 ensure_venv dev
 if can_install; then ensure_venv dev,ray,textworld; fi  # what is too heavy for everybody's development
 scripts/check.sh
-if can_install; then ensure_docker; ensure_base_image; fi
+if can_install; then ensure_docker; fi
+if can_install && [[ $* == *deployments* ]]; then ensure_base_image; fi
 say "pytest"
 "$VENV/bin/python" -m pytest "$@" 9>&-

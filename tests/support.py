@@ -68,20 +68,20 @@ def _images() -> str | None:
         client.close()
     except Exception as error:
         gc.collect()
-        return f"no Docker engine with the image {BASE_IMAGE}: {error}; `make test` as root sets both up"
+        return f"no Docker engine with the image {BASE_IMAGE}: {error}; `make deployments` as root sets both up"
     return None
 
 
 def _compose() -> str | None:
     if program("docker-compose"):
         return None
-    return "no docker-compose; install it, or run `make test` as root, which does"
+    return "no docker-compose; install it, or run `make deployments` as root, which does"
 
 
 def _runsc() -> str | None:
     if program("runsc"):
         return None
-    return "no runsc; install it, or run `make test` as root, which does"
+    return "no runsc; install it, or run `make deployments` as root, which does"
 
 
 def _mariadb() -> str | None:
@@ -111,13 +111,13 @@ def _virtuoso() -> str | None:
 def _swarm() -> str | None:
     programs = [name for name in ("dockerd", "ip", "nsenter", "unshare") if program(name) is None]
     if programs:
-        return f"no {', '.join(programs)} for nodes of a swarm; `make test` as root installs them"
+        return f"no {', '.join(programs)} for nodes of a swarm; `make deployments` as root installs them"
     overlay = ("ip", "link", "add", "x0", "type", "vxlan", "id", "1", "dstport", "4789")
     probe = subprocess.run(
         ["unshare", "--net", "--mount", "--pid", "--fork", *overlay], capture_output=True, check=False
     )
     if probe.returncode:
-        return "no namespaces with overlay networks here; run `make test` as root on a kernel that has vxlan"
+        return "no namespaces with overlay networks here; run `make deployments` as root on a kernel that has vxlan"
     return None
 
 
@@ -130,7 +130,7 @@ def _textworld() -> str | None:
 def _ray() -> str | None:
     if find_spec("ray"):
         return None
-    return "no Ray; pip install 'proctor[ray]', or run `make test` as root, which does"
+    return "no Ray; pip install 'proctor[ray]', or run `make deployments` as root, which does"
 
 
 def _shared() -> str | None:

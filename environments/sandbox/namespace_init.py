@@ -252,7 +252,8 @@ def _become(argv: list[str], env: dict[str, str], streams: list[int]) -> None:
         os.setsid()
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+        for number in (signal.SIGPIPE, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_DFL)  # the worker may have been started deaf to them
         for target, source in enumerate((streams[0], streams[1], streams[1])):
             os.dup2(source, target)
         os.closerange(3, 1024)

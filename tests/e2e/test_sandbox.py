@@ -317,6 +317,23 @@ async def test_a_namespace_sandbox_dies_with_its_worker() -> None:
         os.close(init)
 
 
+async def test_commands_can_be_interrupted_where_the_worker_was_started_deaf_to_signals() -> None:
+    """As `nohup proctor worker &` in a script starts it: what is ignored is inherited."""
+    code = (
+        "import asyncio, environments.sandbox as s\n"
+        "async def main():\n"
+        "    engine = s.NamespaceEngine(s.Limits())\n"
+        "    async with engine.lifespan(), engine.sandbox() as box:\n"
+        "        result = await s.Shell(box).execute('sleep 60', limit_s=0.5)\n"
+        "        print(result.timed_out, result.restarted, flush=True)\n"
+        "asyncio.run(main())\n"
+    )
+    async with entered(NamespaceEngine(LIMITS)):
+        deaf = ["sh", "-c", 'trap "" INT HUP QUIT TERM; exec "$@"', "sh", sys.executable, "-c", code]
+        done = await asyncio.to_thread(subprocess.run, deaf, cwd=ROOT, capture_output=True, text=True, check=True)
+        assert done.stdout == "True False\n"
+
+
 async def test_a_namespace_sandbox_that_dies_is_a_fault_at_once() -> None:
     async with entered(NamespaceEngine(LIMITS)) as engine, asyncio.timeout(20), engine.sandbox() as box:
         shell = Shell(box)

@@ -18,8 +18,8 @@ from eval_client.tables import FREE, trial_table
 from task_server.access import token_for
 from task_server.protocol import Heartbeat, StartSession, TaskList
 from tests.database_servers import postgresql
+from tests.deployments.ray_cluster import RayCluster, held_open, processes, ray_cluster, read_of
 from tests.e2e.proctor import COMMAND, TOKEN, Server, environment, proctor, rows, server
-from tests.e2e.ray_cluster import RayCluster, held_open, processes, ray_cluster, read_of
 
 pytestmark = pytest.mark.ray
 

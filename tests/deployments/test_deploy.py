@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.docker_compose import SOCKET
+from tests.deployments.docker_compose import SOCKET
 from tests.faults.farm import free_port
 from tests.support import ROOT
 

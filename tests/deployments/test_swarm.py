@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.e2e.docker_images import image
+from tests.deployments.docker_images import image
+from tests.deployments.swarm_nodes import CLI, Node, swarm, until
 from tests.e2e.proctor import begin, rows
-from tests.e2e.swarm_nodes import CLI, Node, swarm, until
 from tests.faults.farm import put_away
 from tests.support import ROOT
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import docker
 
-from tests.e2e.docker_images import image
+from tests.deployments.docker_images import image
 from tests.support import ROOT
 
 SOCKET = Path(os.environ.get("DOCKER_HOST", "unix:///var/run/docker.sock").removeprefix("unix://"))

@@ -9,7 +9,7 @@ import docker
 import pytest
 from docker.models.containers import Container
 
-from tests.e2e.docker_images import build, image
+from tests.deployments.docker_images import build, image
 
 pytestmark = pytest.mark.images
 

@@ -13,8 +13,8 @@ import yaml
 
 from environments.sandbox.docker_engine import HOME_LABEL
 from eval_client.tables import trial_table
-from tests.e2e.docker_compose import Stack, stack
-from tests.e2e.elsewhere import elsewhere
+from tests.deployments.docker_compose import Stack, stack
+from tests.deployments.elsewhere import elsewhere
 from tests.e2e.proctor import COMMAND, begin, environment, proctor
 from tests.support import ROOT
 
