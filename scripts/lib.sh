@@ -50,7 +50,7 @@ ensure_venv() {
     [[ -f $stamp ]] && "$VENV/bin/python" -c '' 2>/dev/null && return
     "$VENV/bin/python" -m pip --version >/dev/null 2>&1 || create_venv
     say "packages of requirements.lock, extras: $1"
-    "$VENV/bin/python" -m pip install --quiet -c requirements.lock hatchling editables
+    "$VENV/bin/python" -m pip install --quiet -c requirements.lock hatchling editables setuptools
     "$VENV/bin/python" -m pip install --quiet -c requirements.lock --no-build-isolation -e ".[$1]"
     touch "$stamp"
 }

@@ -6,7 +6,7 @@ trap 'rm -rf "$VENV"' EXIT
 create_venv
 say "newest packages"
 "$VENV/bin/python" -m pip install --quiet -e '.[dev]'
-"$VENV/bin/python" -m pip freeze --exclude-editable >"$VENV/pins"
+"$VENV/bin/python" -m pip freeze --all --exclude-editable | grep -v '^pip==' >"$VENV/pins"
 say "what the extras ray and textworld add"  # looked up only: they are heavy, and must hold back nothing of the above
 "$VENV/bin/python" -m pip install --quiet --dry-run --report "$VENV/report" -c "$VENV/pins" '.[ray,textworld]'
 "$VENV/bin/python" - "$VENV/report" >>"$VENV/pins" <<'END'
