@@ -16,7 +16,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import maximum_flow
 
 from benchmarks.measure import Figure, figure, main, median
-from eval_client.flow import Flow, Pair
+from eval_client.core.flow import Flow, Pair
 
 SIZES = ((5, 8), (50, 20), (200, 50), (500, 100))
 MAKESPAN_BUDGET = 1.05

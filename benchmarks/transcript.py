@@ -3,8 +3,8 @@
 import sys
 from pathlib import Path
 
-from eval_client.connection import connect, sqlite_url
-from eval_client.store import Store
+from eval_client.store.connection import connect, sqlite_url
+from eval_client.store.store import Store
 
 
 def transcript(folder: Path, trial: int) -> None:

@@ -6,8 +6,8 @@ from environments.base import AgentRefused, AgentUnavailable
 from environments.types import Finish, FinishReason, Value
 from eval_client.endpoints import BudgetExhausted
 from eval_client.episode import Diverged, Episode, OutOfTime
-from eval_client.journal import WriteRefused
-from eval_client.records import DIVERGED
+from eval_client.store.journal import WriteRefused
+from eval_client.store.records import DIVERGED
 from task_server.errors import NoCapacity, SessionLost, TaskServerError
 
 

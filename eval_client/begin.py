@@ -6,7 +6,7 @@ from importlib.metadata import version
 from environments.yaml_file import FileError
 from eval_client.endpoints import check_settings
 from eval_client.plan import Plan, differences
-from eval_client.records import Manifest, TaskRecord, Trial
+from eval_client.store.records import Manifest, TaskRecord, Trial
 from task_server.protocol import SampleList
 
 

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from eval_client.core.flow import Flow, Pair
+from eval_client.core.shares import Slice
 from eval_client.endpoints import Endpoints
-from eval_client.flow import Flow, Pair
 from eval_client.plan import Plan
-from eval_client.shares import Slice
 
 
 class Slots(NamedTuple):

@@ -9,8 +9,8 @@ from asyncio.subprocess import PIPE, STDOUT, Process
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
-from eval_client.exposition import of_shard
-from eval_client.store import Store
+from eval_client.monitor.exposition import of_shard
+from eval_client.store.store import Store
 
 ORDERLY = (0, 1, 130)
 """Exit codes of a client that came to the end of the run, or was stopped."""

@@ -4,11 +4,11 @@ import hashlib
 import time
 from collections.abc import Callable, Mapping
 
+from eval_client.core.flow import Pair
 from eval_client.endpoints import Endpoints
-from eval_client.flow import Pair
 from eval_client.plan import Plan
 from eval_client.progress import Progress
-from eval_client.store import Store
+from eval_client.store.store import Store
 
 COUNT_S = 2.0
 """It is counted anew after this long, as there may be many pairs."""

@@ -10,11 +10,11 @@ import httpx
 
 from environments.chat import ChatConfig, ChatModel, Completion, EndpointEvent, secret
 from environments.types import Message, Tool
+from eval_client.core.shares import Heard
+from eval_client.core.spend import Spend
+from eval_client.core.throttle import EndpointLimit
 from eval_client.figures import EndpointFigures
 from eval_client.plan import AgentEntry, Endpoint, Plan
-from eval_client.shares import Heard
-from eval_client.spend import Spend
-from eval_client.throttle import EndpointLimit
 from task_server.client import Call
 
 LOCAL_TOKEN_ENV = "PROCTOR_LOCAL_TOKEN"

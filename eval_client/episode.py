@@ -10,9 +10,9 @@ from environments.base import ContextLimitExceeded, Transcript
 from environments.chat import Completion
 from environments.telemetry import tracing
 from environments.types import Finish, FinishReason, Message, Observation, Tool
-from eval_client.journal import Cost
 from eval_client.plan import TrialLimits
-from eval_client.records import Trial, Turn
+from eval_client.store.journal import Cost
+from eval_client.store.records import Trial, Turn
 from task_server.protocol import Act, Observed, Started, Step, Stop
 
 

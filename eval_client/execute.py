@@ -14,19 +14,19 @@ import httpx
 from environments.chat import secret
 from environments.http import http_client
 from eval_client.begin import Refused, check_plan, check_tasks, check_trust, check_usable, new_run
-from eval_client.connection import RunExists, RunOver, patiently
 from eval_client.crew import crew
 from eval_client.demand import Demand
 from eval_client.endpoints import LOCAL_TOKEN_ENV
 from eval_client.local import LocalServers, local_servers
-from eval_client.member import membership
+from eval_client.monitor.starting import explained
 from eval_client.plan import Plan
 from eval_client.progress import Ended
-from eval_client.records import PairStanding
 from eval_client.scene import Scene, scene
-from eval_client.shards import ONLY_POSTGRESQL, several_may_work
-from eval_client.starting import explained
-from eval_client.store import Store
+from eval_client.store.connection import RunExists, RunOver, patiently
+from eval_client.store.member import membership
+from eval_client.store.records import PairStanding
+from eval_client.store.shards import ONLY_POSTGRESQL, several_may_work
+from eval_client.store.store import Store
 from eval_client.team import Team, is_to_close
 from eval_client.watch import Watch
 from task_server.client import TaskClient

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from eval_client.episode import Past
-from eval_client.records import Trial
-from eval_client.store import Store
+from eval_client.store.records import Trial
+from eval_client.store.store import Store
 
 
 @dataclass

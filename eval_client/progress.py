@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from environments.types import Finish
-from eval_client.flow import Pair
+from eval_client.core.flow import Pair
 
 
 @dataclass

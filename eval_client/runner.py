@@ -10,17 +10,17 @@ from collections.abc import Callable, Mapping, Sequence
 from environments.types import Finish, FinishReason
 from eval_client.attempt import AttemptEnd, Outcome, attempt
 from eval_client.caps import Caps
-from eval_client.connection import patiently
+from eval_client.core.flow import Pair
+from eval_client.core.retry import AttemptPolicy
 from eval_client.endpoints import Endpoints
 from eval_client.episode import Episode, Past, SessionServer
-from eval_client.flow import Pair
-from eval_client.journal import Journal, WriteRefused
-from eval_client.member import Member
 from eval_client.owed import Owed
 from eval_client.plan import Plan, trial_seed
 from eval_client.progress import Ended, Progress
-from eval_client.records import Trial, Turn
-from eval_client.retry import AttemptPolicy
+from eval_client.store.connection import patiently
+from eval_client.store.journal import Journal, WriteRefused
+from eval_client.store.member import Member
+from eval_client.store.records import Trial, Turn
 from eval_client.traces import Traces
 from task_server.protocol import Started
 

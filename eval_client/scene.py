@@ -7,15 +7,15 @@ from dataclasses import dataclass
 
 import httpx
 
+from eval_client.core.spend import Spend
 from eval_client.endpoints import Endpoints
-from eval_client.journal import Journal
-from eval_client.member import Member
 from eval_client.plan import Plan
 from eval_client.progress import Progress
 from eval_client.runner import Runner
-from eval_client.shards import Fenced
-from eval_client.spend import Spend
-from eval_client.store import Store
+from eval_client.store.journal import Journal
+from eval_client.store.member import Member
+from eval_client.store.shards import Fenced
+from eval_client.store.store import Store
 from task_server.client import TaskClient
 from task_server.errors import TaskServerError
 

@@ -9,15 +9,15 @@ from typing import TypeVar
 
 import sqlalchemy as sa
 
-from eval_client import claims, shards
-from eval_client.connection import passes, patiently
+from eval_client.core.flow import Pair
+from eval_client.core.lookout import BEAT_S, Lookout
+from eval_client.core.shares import Heard, Slice, Standing, granted, raised
 from eval_client.endpoints import Endpoints
-from eval_client.flow import Pair
-from eval_client.lookout import BEAT_S, Lookout
-from eval_client.member import Member
 from eval_client.progress import Ended
 from eval_client.runner import Runner
-from eval_client.shares import Heard, Slice, Standing, granted, raised
+from eval_client.store import claims, shards
+from eval_client.store.connection import passes, patiently
+from eval_client.store.member import Member
 
 EXCHANGE_S = 1.0
 PROGRESS_S = 3.0

@@ -1,7 +1,7 @@
 """The traces and log ids of a run's trials: one trace a trial, over all its attempts in this run or resume."""
 
 from environments.telemetry import logs, tracing
-from eval_client.records import Trial
+from eval_client.store.records import Trial
 
 
 class Traces:

@@ -14,8 +14,8 @@ from environments.chat.settings import secret_text
 from environments.definition import NAME
 from environments.redaction import redacted
 from environments.yaml_file import FileError
-from eval_client.connection import StoreError, connect, runs, sqlite_url
-from eval_client.store import Store
+from eval_client.store.connection import StoreError, connect, runs, sqlite_url
+from eval_client.store.store import Store
 
 STORE = "PROCTOR_STORE"
 _PASSWORD = re.compile(r"://[^/@]*:[^/]*@|[?&]password=")

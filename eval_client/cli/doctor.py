@@ -14,14 +14,14 @@ from environments.http import http_client
 from environments.yaml_file import FileError
 from eval_client.cli.common import find_run, output_option, run_folders, store_option, told
 from eval_client.cli.run import set_option
-from eval_client.connection import StoreError, connect, sqlite_url
 from eval_client.doctor.checks import findings
 from eval_client.doctor.finding import Finding, Status, fail, ok
 from eval_client.doctor.machine_checks import Options, machine_checks
 from eval_client.doctor.plan_checks import PlanChecks
 from eval_client.plan import read_plan
-from eval_client.records import Manifest
-from eval_client.store import Store
+from eval_client.store.connection import StoreError, connect, sqlite_url
+from eval_client.store.records import Manifest
+from eval_client.store.store import Store
 
 COLOURS = {Status.OK: "green", Status.WARN: "yellow", Status.FAIL: "red", Status.SKIP: "bright_black"}
 LEAVING_S = 60.0

@@ -7,15 +7,15 @@ import click
 import sqlalchemy as sa
 
 from eval_client.cli.common import find_run, output_option, run_folders, store_option, told
-from eval_client.connection import connect, runs, sqlite_url
-from eval_client.export import FORMATS, export_rows
-from eval_client.lock import is_worked_on
-from eval_client.records import PairStanding
-from eval_client.render import report_console, show
-from eval_client.report import report as make_report
-from eval_client.shards import beats
-from eval_client.store import Store
-from eval_client.troubles import troubles_of
+from eval_client.monitor.troubles import troubles_of
+from eval_client.report.export import FORMATS, export_rows
+from eval_client.report.render import report_console, show
+from eval_client.report.report import report as make_report
+from eval_client.store.connection import connect, runs, sqlite_url
+from eval_client.store.lock import is_worked_on
+from eval_client.store.records import PairStanding
+from eval_client.store.shards import beats
+from eval_client.store.store import Store
 
 run_argument = click.argument("run", metavar="RUN", default="latest")
 json_option = click.option("--json", "as_json", is_flag=True, help="One JSON object instead.")

@@ -15,15 +15,15 @@ from environments import loop as event_loop
 from eval_client.begin import Refused
 from eval_client.cli.common import UsageProblem, told
 from eval_client.execute import Order, execute
-from eval_client.exposition import exposed
+from eval_client.monitor.exposition import exposed
+from eval_client.monitor.screen import screen
 from eval_client.progress import Ended
-from eval_client.render import report_console, show
-from eval_client.report import report
+from eval_client.report.render import report_console, show
+from eval_client.report.report import report
 from eval_client.runner import Runner
 from eval_client.scene import Scene
-from eval_client.screen import screen
 from eval_client.server_process import ServerProcessError
-from eval_client.shards import Fenced
+from eval_client.store.shards import Fenced
 from task_server.errors import TaskServerError
 
 INTERRUPTED = 130

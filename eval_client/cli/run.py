@@ -8,7 +8,6 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from eval_client import exposition
 from eval_client.begin import Refused, check_plan
 from eval_client.cli.common import (
     UsageProblem,
@@ -22,9 +21,10 @@ from eval_client.cli.common import (
 )
 from eval_client.cli.play import play, tell
 from eval_client.execute import Order
+from eval_client.monitor import exposition
 from eval_client.plan import Plan, load_plan, with_overrides
-from eval_client.preview import preview
 from eval_client.progress import Ended
+from eval_client.report.preview import preview
 
 set_option = click.option(
     "--set",

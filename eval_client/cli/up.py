@@ -23,9 +23,9 @@ from eval_client.cli.common import (
 from eval_client.cli.play import play
 from eval_client.cli.run import metrics_option, quiet_option, set_option
 from eval_client.cluster.connect import ClusterError, join, namespace_of
-from eval_client.connection import connect, runs
 from eval_client.execute import Order, check_shards
 from eval_client.plan import Plan, load_plan
+from eval_client.store.connection import connect, runs
 
 LOOK_S = 0.5
 

@@ -18,8 +18,8 @@ from eval_client.cluster.servers import add_clients, bring_up, followed
 from eval_client.endpoints import LOCAL_TOKEN_ENV
 from eval_client.execute import Order, Served
 from eval_client.plan import Plan
-from eval_client.shards import beats
-from eval_client.store import Store
+from eval_client.store.shards import beats
+from eval_client.store.store import Store
 
 LOOK_S = 0.5
 

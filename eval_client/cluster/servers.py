@@ -13,7 +13,7 @@ from eval_client.cluster.placement import CPU, WORKER_CPUS, WorkerHost, worker_h
 from eval_client.endpoints import LOCAL_TOKEN_ENV
 from eval_client.local import ALONE
 from eval_client.plan import Plan
-from eval_client.store import Store
+from eval_client.store.store import Store
 
 TOKEN, WORKER_TOKEN = "PROCTOR_TOKEN", "PROCTOR_WORKER_TOKEN"
 

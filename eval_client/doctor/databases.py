@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
-from eval_client.connection import StoreError, connect, reason
 from eval_client.doctor.finding import Finding, fail, ok
-from eval_client.tables import SCHEMA_VERSION, run_table
+from eval_client.store.connection import StoreError, connect, reason
+from eval_client.store.tables import SCHEMA_VERSION, run_table
 
 PROBE = "proctor_doctor_probe"
 CONNECT_S = 5

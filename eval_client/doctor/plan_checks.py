@@ -12,15 +12,15 @@ from environments.chat import secret
 from environments.definition import TaskDefinition
 from environments.listening import is_loopback
 from environments.yaml_file import FileError
-from eval_client.connection import StoreError
 from eval_client.doctor import models, resumed, servers, tasks
 from eval_client.doctor.checks import Check, in_thread
 from eval_client.doctor.finding import Finding, fail, ok, skip, warn
 from eval_client.doctor.machine_checks import Options, docker, general_checks
 from eval_client.endpoints import chat_config
 from eval_client.plan import AgentEntry, Plan
-from eval_client.preview import volumes
-from eval_client.store import Store
+from eval_client.report.preview import volumes
+from eval_client.store.connection import StoreError
+from eval_client.store.store import Store
 from task_server.protocol import TaskList
 
 TURN_BYTES, TRIAL_BYTES = 4096, 4096

@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 
-from eval_client.connection import StoreError
 from eval_client.doctor.finding import Finding, fail, ok
 from eval_client.plan import Plan, differences
-from eval_client.records import Manifest
+from eval_client.store.connection import StoreError
+from eval_client.store.records import Manifest
 
 
 def run_findings(run: str, manifest: Manifest, plan: Plan, digests: Mapping[str, str | None]) -> list[Finding]:

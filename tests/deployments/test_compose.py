@@ -12,7 +12,7 @@ import sqlalchemy as sa
 import yaml
 
 from environments.sandbox.docker_engine import HOME_LABEL
-from eval_client.tables import trial_table
+from eval_client.store.tables import trial_table
 from tests.deployments.docker_compose import Stack, stack
 from tests.deployments.elsewhere import elsewhere
 from tests.e2e.proctor import COMMAND, begin, environment, proctor

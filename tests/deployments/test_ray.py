@@ -14,7 +14,7 @@ import httpx
 import pytest
 import sqlalchemy as sa
 
-from eval_client.tables import FREE, trial_table
+from eval_client.store.tables import FREE, trial_table
 from task_server.access import token_for
 from task_server.protocol import Heartbeat, StartSession, TaskList
 from tests.database_servers import postgresql

@@ -19,8 +19,8 @@ from types import MappingProxyType
 
 import sqlalchemy as sa
 
-from eval_client.connection import sqlite_url
-from eval_client.tables import run_table, trial_table
+from eval_client.store.connection import sqlite_url
+from eval_client.store.tables import run_table, trial_table
 from tests.e2e.proctor import Server, begin, proctor, server
 from tests.faults.invariants import Allowed, check, ledger_lines, rows_of
 from tests.faults.proxy import Fault, Link, Proxies, proxies

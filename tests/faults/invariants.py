@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from environments.base import Agent, Policy, Transcript, play_to_finish
 from environments.types import Action, FinishReason, Observation
 from eval_client.plan import trial_seed
-from eval_client.tables import attempt_table, metadata, trial_table, turn_table
+from eval_client.store.tables import attempt_table, metadata, trial_table, turn_table
 from tests.faults.proxy import Call
 from tests.faults.world import Ledger
 

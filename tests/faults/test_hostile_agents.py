@@ -10,8 +10,8 @@ from pathlib import Path
 import docker
 import pytest
 
-from eval_client.connection import sqlite_url
-from eval_client.tables import attempt_table
+from eval_client.store.connection import sqlite_url
+from eval_client.store.tables import attempt_table
 from tests.e2e.proctor import Server, begin, proctor, rows, server
 from tests.e2e.scripted import ScriptedEndpoint, reply
 from tests.e2e.test_parts_gone import mariadbds_of

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from eval_client.tables import trial_table
+from eval_client.store.tables import trial_table
 from task_server.protocol import SETTLE_S
 from tests.e2e.proctor import Server
 from tests.faults.farm import SHORT_LEASE_S, Farm, farm, go_on, stop, until

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from eval_client.shards import Levels
-from eval_client.shares import Level
-from eval_client.tables import run_table, shard_table
+from eval_client.core.shares import Level
+from eval_client.store.shards import Levels
+from eval_client.store.tables import run_table, shard_table
 from tests.database_servers import DatabaseServer, postgresql
 from tests.e2e.proctor import Server
 from tests.e2e.scripted import reply

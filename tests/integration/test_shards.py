@@ -11,15 +11,15 @@ import pytest
 import sqlalchemy as sa
 
 from environments.types import Finish, FinishReason
-from eval_client import claims, shards
-from eval_client.connection import RunOver, StoreError, connect, passes
-from eval_client.journal import Cost, Journal
-from eval_client.lock import is_worked_on
-from eval_client.member import membership
-from eval_client.records import Manifest, Trial
-from eval_client.shards import Fenced, Levels, Team
-from eval_client.shares import Slice, Standing
-from eval_client.store import Store
+from eval_client.core.shares import Slice, Standing
+from eval_client.store import claims, shards
+from eval_client.store.connection import RunOver, StoreError, connect, passes
+from eval_client.store.journal import Cost, Journal
+from eval_client.store.lock import is_worked_on
+from eval_client.store.member import membership
+from eval_client.store.records import Manifest, Trial
+from eval_client.store.shards import Fenced, Levels, Team
+from eval_client.store.store import Store
 from tests.database_servers import postgresql
 
 pytestmark = pytest.mark.postgresql
@@ -158,7 +158,7 @@ def test_a_run_is_joined_only_while_it_is_played(store: Store) -> None:
 async def test_a_client_that_was_taken_over_asks_no_model_before_it_knows(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("eval_client.member.SURE_FOR_S", 0.0)
+    monkeypatch.setattr("eval_client.store.member.SURE_FOR_S", 0.0)
     with membership(store) as member:
         store.take_over()
         with pytest.raises(Fenced):

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from environments.types import Action, Finish, FinishReason, Message, Observation
-from eval_client import journal as journal_module
-from eval_client.connection import StoreError, connect, runs, sqlite_url
-from eval_client.journal import Cost, Journal, JournalClosed
-from eval_client.lock import sole_client
-from eval_client.records import Manifest, TaskRecord, Trial, Turn
-from eval_client.shards import Fenced
-from eval_client.store import Store
+from eval_client.store import journal as journal_module
+from eval_client.store.connection import StoreError, connect, runs, sqlite_url
+from eval_client.store.journal import Cost, Journal, JournalClosed
+from eval_client.store.lock import sole_client
+from eval_client.store.records import Manifest, TaskRecord, Trial, Turn
+from eval_client.store.shards import Fenced
+from eval_client.store.store import Store
 from task_server.protocol import Act
 from tests.database_servers import DatabaseServer, mariadb, postgresql
 

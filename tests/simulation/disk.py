@@ -10,10 +10,10 @@ from enum import Enum
 
 import sqlalchemy as sa
 
-from eval_client.journal import MAX_GROUP, RETRY_S, Journal, JournalClosed, Operation, _resolve, _Write
-from eval_client.shards import Fenced
-from eval_client.store import Store
-from eval_client.tables import metadata
+from eval_client.store.journal import MAX_GROUP, RETRY_S, Journal, JournalClosed, Operation, _resolve, _Write
+from eval_client.store.shards import Fenced
+from eval_client.store.store import Store
+from eval_client.store.tables import metadata
 
 
 class Health(Enum):

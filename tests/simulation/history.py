@@ -16,16 +16,17 @@ import httpx
 
 from environments import registry
 from environments.chat import ChatModel
-from eval_client import begin, endpoints, execute, journal, lock, scene, store
+from eval_client import begin, endpoints, execute, scene
 from eval_client.begin import Refused, trials_of
-from eval_client.connection import StoreError
 from eval_client.execute import Order
 from eval_client.local import LocalServers
 from eval_client.plan import trial_seed
 from eval_client.progress import Ended
 from eval_client.scene import Scene
-from eval_client.shards import Fenced
-from eval_client.store import Store
+from eval_client.store import journal, lock, store
+from eval_client.store.connection import StoreError
+from eval_client.store.shards import Fenced
+from eval_client.store.store import Store
 from task_server.access import OPEN
 from task_server.app import build_app
 from task_server.calls import Caller

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import httpx
 from pydantic_core import from_json
 
-from eval_client.journal import _ATTEMPT, _FINAL, _TURN, Operation
+from eval_client.store.journal import _ATTEMPT, _FINAL, _TURN, Operation
 from tests.simulation.game import DRIFT, SALTS
 from tests.simulation.loop import Process, State
 from tests.simulation.network import Reply

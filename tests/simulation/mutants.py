@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 from environments.types import Finish, FinishReason, Observation
 from eval_client import attempt
 from eval_client.attempt import AttemptEnd, Outcome
-from eval_client.retry import AttemptPolicy
+from eval_client.core.retry import AttemptPolicy
 from eval_client.runner import Runner
-from eval_client.store import Store
+from eval_client.store.store import Store
 from task_server.placement import Placement
 from task_server.sessions import Sessions
 from task_server.turns import Lease, Reply, Turns

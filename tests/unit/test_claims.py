@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eval_client.claims import batch
+from eval_client.store.claims import batch
 
 
 @given(st.integers(0, 200), st.integers(1, 10_000), st.integers(1, 16))

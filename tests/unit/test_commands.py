@@ -12,10 +12,10 @@ from environments import commands
 from environments.commands import FinishedTrial, OpenRun
 from environments.types import Finish, FinishReason
 from eval_client.cli.main import proctor
-from eval_client.connection import connect, sqlite_url
-from eval_client.records import Manifest, Trial
-from eval_client.store import Store
-from eval_client.tables import trial_table
+from eval_client.store.connection import connect, sqlite_url
+from eval_client.store.records import Manifest, Trial
+from eval_client.store.store import Store
+from eval_client.store.tables import trial_table
 
 
 @click.group()

@@ -13,7 +13,6 @@ import pytest
 from environments.base import EnvironmentFault
 from environments.definition import TaskDefinition
 from environments.http import ConnectionFailed, DeadlineExceeded, HttpFailure, Unreachable, Untrusted
-from eval_client.connection import StoreError
 from eval_client.doctor import machine, models, resumed, servers, tasks
 from eval_client.doctor.checks import Check, findings, in_thread
 from eval_client.doctor.databases import StoreFacts, store_finding
@@ -23,7 +22,8 @@ from eval_client.doctor.kinds import KINDS
 from eval_client.doctor.machine import GIBI, FolderFacts, descriptor_finding, folder_findings, memory_finding
 from eval_client.doctor.plan_checks import key_finding
 from eval_client.plan import Plan
-from eval_client.records import Manifest, TaskRecord
+from eval_client.store.connection import StoreError
+from eval_client.store.records import Manifest, TaskRecord
 from task_server.errors import BadReply, ServerUnreachable, TaskServerError, Unauthorized
 from task_server.protocol import VERSION, Alive, TaskList, TaskStanding, WorkerStanding
 from tests.support import ROOT

@@ -11,7 +11,7 @@ from eval_client.attempt import Outcome, attempt
 from eval_client.endpoints import BudgetExhausted
 from eval_client.episode import Episode, Past
 from eval_client.plan import TrialLimits
-from eval_client.records import Trial, Turn
+from eval_client.store.records import Trial, Turn
 from task_server.errors import NoCapacity, UnknownSession
 from task_server.protocol import Act, Started, StartSession, Step, Stop, TurnRequest
 from task_server.sessions import Sessions

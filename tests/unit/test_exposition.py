@@ -3,7 +3,7 @@
 import pytest
 
 from environments.listening import ConfigError
-from eval_client.exposition import VARIABLE, listener, of_shard
+from eval_client.monitor.exposition import VARIABLE, listener, of_shard
 
 
 @pytest.mark.parametrize("where", ["x:y", "99999", "127.0.0.1:", "http://127.0.0.1:1", "::1:80"])

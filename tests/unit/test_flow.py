@@ -7,7 +7,7 @@ import networkx as nx
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eval_client.flow import Flow, Pair
+from eval_client.core.flow import Flow, Pair
 
 
 class Scene:

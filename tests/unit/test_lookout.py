@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eval_client.lookout import BEAT_S, LEASE_S, LONGEST_LOOK_S, Lookout
+from eval_client.core.lookout import BEAT_S, LEASE_S, LONGEST_LOOK_S, Lookout
 
 
 def test_a_shard_whose_counter_stands_for_a_lease_is_lost() -> None:

@@ -1,6 +1,6 @@
 """When a trial that met a fault is tried again."""
 
-from eval_client.retry import LONGEST_WAIT_S, AttemptPolicy
+from eval_client.core.retry import LONGEST_WAIT_S, AttemptPolicy
 
 
 def test_attempts_are_bounded() -> None:

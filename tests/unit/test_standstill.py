@@ -1,4 +1,4 @@
-from eval_client.standstill import MAX_REASONS, Standstill, Waits
+from eval_client.core.standstill import MAX_REASONS, Standstill, Waits
 from task_server.client import Call
 
 

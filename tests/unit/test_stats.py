@@ -11,7 +11,7 @@ from scipy import stats as scipy_stats
 from environments.base import Agent, Environment, Policy
 from environments.summary import summarize
 from environments.types import Finish, FinishReason, Summary
-from eval_client.stats import clustered_mean
+from eval_client.core.stats import clustered_mean
 
 SCORES = st.lists(st.floats(0, 1), min_size=2, max_size=60)
 

@@ -6,7 +6,7 @@ import logging
 import time
 from collections.abc import AsyncIterator
 
-from eval_client.standstill import STILL_S, Waits
+from eval_client.core.standstill import STILL_S, Waits
 from task_server.client import TaskClient
 
 log = logging.getLogger(__name__)

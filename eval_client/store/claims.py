@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 
 import sqlalchemy as sa
 
-from eval_client.flow import Pair
-from eval_client.records import Trial
-from eval_client.shards import hold_live
-from eval_client.tables import FREE, SETTLED, trial_table
+from eval_client.core.flow import Pair
+from eval_client.store.records import Trial
+from eval_client.store.shards import hold_live
+from eval_client.store.tables import FREE, SETTLED, trial_table
 
 _COLUMNS = [trial_table.c[name] for name in Trial.model_fields]
 HOPELESS_BATCH = 2000

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from environments.redaction import redacted
-from eval_client.flow import Pair
+from eval_client.core.flow import Pair
+from eval_client.core.standstill import STILL_S, Standstill, Waits
 from eval_client.scene import Scene
-from eval_client.standstill import STILL_S, Standstill, Waits
 
 FILE = "held-up.txt"
 

@@ -13,7 +13,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from environments.chat import secret
 from environments.listening import ConfigError, is_loopback, listen, uvicorn_config
 from environments.telemetry.process import ProcessFigures
-from eval_client import metrics
+from eval_client.monitor import metrics
 from eval_client.scene import Scene
 from task_server.access import Access
 

@@ -5,7 +5,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from eval_client.report import VALIDITY, PairReport, RunReport
+from eval_client.report.report import VALIDITY, PairReport, RunReport
 
 SHORT = {
     "turn_limit": "turn limit",

@@ -13,10 +13,10 @@ import sqlalchemy as sa
 from pydantic import JsonValue
 
 from environments.types import Finish, FinishReason, Summary
-from eval_client import shards
-from eval_client.connection import RunExists, StoreError
-from eval_client.records import DIVERGED, Manifest, PairStanding, Trial, Turn
-from eval_client.tables import (
+from eval_client.store import shards
+from eval_client.store.connection import RunExists, StoreError
+from eval_client.store.records import DIVERGED, Manifest, PairStanding, Trial, Turn
+from eval_client.store.tables import (
     SCHEMA_VERSION,
     attempt_table,
     metadata,

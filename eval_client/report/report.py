@@ -1,10 +1,10 @@
 """What a run found out, as values: scores with their errors, coverage, validity, faults, costs."""
 
 from environments.types import FinishReason, Summary, Value
+from eval_client.core.stats import clustered_mean
 from eval_client.plan import Plan, Price
-from eval_client.records import Manifest, PairStanding
-from eval_client.stats import clustered_mean
-from eval_client.store import Store
+from eval_client.store.records import Manifest, PairStanding
+from eval_client.store.store import Store
 
 VALIDITY = tuple(reason.value for reason in FinishReason if not reason.is_fault)
 """AgentBench's classes, over the scored trials."""

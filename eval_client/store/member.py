@@ -8,11 +8,11 @@ from collections.abc import Iterator
 
 import sqlalchemy as sa
 
-from eval_client import lock, shards
-from eval_client.connection import RunOver, StoreError, passes
-from eval_client.lookout import BEAT_S, LEASE_S
-from eval_client.shards import Fenced
-from eval_client.store import Store
+from eval_client.core.lookout import BEAT_S, LEASE_S
+from eval_client.store import lock, shards
+from eval_client.store.connection import RunOver, StoreError, passes
+from eval_client.store.shards import Fenced
+from eval_client.store.store import Store
 
 SURE_FOR_S = 0.7 * LEASE_S
 """So long after a beat was begun no other client can have taken this one for lost."""

@@ -15,8 +15,8 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 
 from environments.types import Value
+from eval_client.monitor.troubles import Troubles
 from eval_client.scene import Scene
-from eval_client.troubles import Troubles
 
 LIVE_EVERY_S = 0.25
 PLAIN_EVERY_S = 5.0

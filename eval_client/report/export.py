@@ -10,7 +10,7 @@ from typing import TextIO
 
 from pydantic import JsonValue
 
-from eval_client.connection import StoreError
+from eval_client.store.connection import StoreError
 
 Row = dict[str, JsonValue]
 FORMATS = ("jsonl", "csv", "parquet")

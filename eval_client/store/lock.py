@@ -13,8 +13,8 @@ from pathlib import Path
 
 import sqlalchemy as sa
 
-from eval_client.connection import StoreError
-from eval_client.store import Store
+from eval_client.store.connection import StoreError
+from eval_client.store.store import Store
 
 ENTER_S = 10.0
 PAUSE_S = 0.1

@@ -8,7 +8,7 @@ from typing import TypeVar
 import sqlalchemy as sa
 
 from environments.redaction import remember
-from eval_client.tables import run_table
+from eval_client.store.tables import run_table
 
 Answer = TypeVar("Answer")
 

@@ -11,12 +11,12 @@ import sqlalchemy as sa
 
 from environments.redaction import redacted
 from environments.types import Finish
-from eval_client.connection import passes, reason
 from eval_client.figures import JournalFigures
-from eval_client.records import Trial, Turn
-from eval_client.shards import Fenced, hold_live
-from eval_client.store import Store, now_text
-from eval_client.tables import SETTLED, attempt_table, trial_table, turn_table
+from eval_client.store.connection import passes, reason
+from eval_client.store.records import Trial, Turn
+from eval_client.store.shards import Fenced, hold_live
+from eval_client.store.store import Store, now_text
+from eval_client.store.tables import SETTLED, attempt_table, trial_table, turn_table
 
 MAX_GROUP = 512
 RETRY_S = 1.0

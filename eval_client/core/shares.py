@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pydantic import Field
 
 from environments.types import Value
-from eval_client.throttle import LONGEST_COOL_S, EndpointLimit
+from eval_client.core.throttle import LONGEST_COOL_S, EndpointLimit
 
 
 class Slice(Value):

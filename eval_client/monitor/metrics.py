@@ -3,9 +3,9 @@
 from collections.abc import Callable, Mapping
 
 from environments.telemetry.metrics import family, gauge
-from eval_client.flow import Pair
+from eval_client.core.flow import Pair
+from eval_client.core.spend import Spend
 from eval_client.scene import Scene
-from eval_client.spend import Spend
 from task_server.figures import waiting_class
 
 MAX_PAIRS = 1_000

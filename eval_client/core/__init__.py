@@ -1,0 +1,1 @@
+"""Pure: what a run decides by. No clock, no file, no network."""

@@ -1,0 +1,1 @@
+"""What a plan would run, and what a run found out."""
