@@ -87,7 +87,7 @@ class Witness(Protocol):
     def plays(self, session: str) -> int:
         """How often the session's trial was played before, at most SALTS - 1."""
 
-    def observed(self, session: str, text: str) -> None:
+    def observed(self, worker: Process, session: str, text: str) -> None:
         """The environment tells the agent something."""
 
     def applied(self, worker: Process, session: str, turn: int, answer: str) -> None:
@@ -130,7 +130,7 @@ class Chain(Environment):
             for turn in range(1, self.turns + 1):
                 await asyncio.sleep(witness.work_s())
                 text = observed(seed, sample, answers, salt)
-                witness.observed(session, text)
+                witness.observed(worker, session, text)
                 action = await agent.act(Observation(messages=(Message(role="user", content=text),)))
                 witness.applied(worker, session, turn, action.content)
                 answers.append(action.content)

@@ -35,7 +35,8 @@ class Ledger:
         self._trial_of: dict[str, tuple[int, int]] = {}
         self._session: dict[int, str] = {}
         self._played: Counter[int] = Counter()
-        self._texts: dict[str, list[str]] = {}
+        self._texts: dict[str, dict[Process, list[str]]] = {}
+        """session -> worker -> what it observed; a message that comes twice can begin a session at two workers."""
         self._kept: dict[tuple[int, int], list[str]] = {}
         self._over: set[tuple[Process, str]] = set()
         self._answered_at: dict[str, Process] = {}
@@ -58,7 +59,7 @@ class Ledger:
         elsewhere = [other.name for other in held if other.state is State.RUNS]
         if elsewhere and self._punctual:
             self.problem(f"I5 session {session} begins at {worker.name} while it is played at {elsewhere}")
-        self._texts[session] = []
+        self._texts.setdefault(session, {})[worker] = []
         self.live[worker, session] = task
         if sum(w is worker and t == task for (w, _), t in self.live.items()) > self._capacity:
             self.problem(f"I3 {worker.name} plays more sessions of {task} than it has slots")
@@ -68,8 +69,8 @@ class Ledger:
         self._played[trial] += 1
         return min(self._played[trial], SALTS) - 1
 
-    def observed(self, session: str, text: str) -> None:
-        self._texts[session].append(text)
+    def observed(self, worker: Process, session: str, text: str) -> None:
+        self._texts[session][worker].append(text)
 
     def over(self, worker: Process, session: str) -> None:
         self._over.add((worker, session))
@@ -157,7 +158,7 @@ class Ledger:
         if self.scored(trial):
             self.problem(f"I1 trial {trial}: a final row after its score")
         session = self._session.get(trial, "")
-        if row["b_score"] is not None and self._kept.get(self._trial_of[session]) != self._texts[session]:
+        if score is not None and self._kept.get(self._trial_of[session]) not in self._texts[session].values():
             self.problem(f"I6 trial {trial}: the journal is not what the session {session} observed")
         self.finals.setdefault(trial, []).append(score if isinstance(score, float) else None)
 
