@@ -19,6 +19,7 @@ from agent_server.protocol import ChatRequest, chunks, completion, parse_request
 from environments.base import AgentUnavailable, ContextLimitExceeded
 from environments.telemetry import tracing
 from environments.telemetry.process import ProcessFigures
+from environments.web_pages import PageGuard
 
 log = logging.getLogger(__name__)
 OPEN_PATHS = frozenset({"/healthz", "/readyz"})
@@ -31,6 +32,7 @@ _REQUEST_BODY = {"required": True, "content": {"application/json": {"schema": _S
 _REFUSALS: dict[int | str, dict[str, object]] = {
     400: {"description": "Not a request this agent can answer, or one beyond its context"},
     401: {"description": "The bearer token is missing or wrong"},
+    403: {"description": "A web page elsewhere may have sent it, and the server has no token"},
     404: {"description": "No agent of this name"},
     408: {"description": "The body came too slowly"},
     413: {"description": "The body is too large"},
@@ -57,8 +59,17 @@ def build_app(
         docs_url=None,
         redoc_url=None,
     )
-    started = int(time.time())
     figures = AgentFigures()
+    _add_chat(app, agents, max_request_bytes, figures)
+    _add_models(app, agents)
+    _add_state(app, figures, process)
+    app.add_exception_handler(HTTPException, _no_such_route)
+    app.add_exception_handler(Refused, _refused)
+    return PageGuard(app, _page_refused) if token is None else BearerToken(app, token, metrics_token)
+
+
+def _add_chat(app: FastAPI, agents: Mapping[str, ServedAgent], max_request_bytes: int, figures: AgentFigures) -> None:
+    """Add the route that answers transcripts."""
 
     @app.post(
         "/v1/chat/completions",
@@ -75,6 +86,11 @@ def build_app(
             span.note(agent=counted.agent, status=response.status_code)
         return response
 
+
+def _add_models(app: FastAPI, agents: Mapping[str, ServedAgent]) -> None:
+    """Add the routes that name the agents."""
+    started = int(time.time())
+
     @app.get("/v1/models", summary="The agents served here")
     async def models() -> dict[str, object]:
         listed = [{"id": name, "object": "model", "created": started, "owned_by": "proctor"} for name in agents]
@@ -85,6 +101,10 @@ def build_app(
         _find(agents, name)
         return {"id": name, "object": "model", "created": started, "owned_by": "proctor"}
 
+
+def _add_state(app: FastAPI, figures: AgentFigures, process: ProcessFigures) -> None:
+    """Add the routes that say how the server is."""
+
     @app.get("/healthz", summary="The process runs")
     @app.get("/readyz", summary="The agents are loaded")
     async def health() -> dict[str, str]:
@@ -93,16 +113,6 @@ def build_app(
     @app.get("/metrics", summary="Figures in the Prometheus text format", response_class=PlainTextResponse)
     async def metrics() -> PlainTextResponse:
         return PlainTextResponse(figures.text() + process.text(), media_type="text/plain; version=0.0.4")
-
-    @app.exception_handler(HTTPException)
-    async def no_such_route(request: Request, error: HTTPException) -> Response:
-        return _error(Refused(error.status_code, f"{request.method} {request.url.path}: {error.detail}"))
-
-    @app.exception_handler(Refused)
-    async def refused(request: Request, error: Refused) -> Response:
-        return _error(error)
-
-    return app if token is None else BearerToken(app, token, metrics_token)
 
 
 class BearerToken:
@@ -173,3 +183,18 @@ def _find(agents: Mapping[str, ServedAgent], name: str) -> ServedAgent:
 def _error(refused: Refused) -> Response:
     headers = {} if refused.retry_after_s is None else {"Retry-After": f"{refused.retry_after_s:.3g}"}
     return Response(refused.body(), refused.status, headers, media_type="application/json")
+
+
+def _page_refused(cause: str) -> Response:
+    fix = "set the variable that `token_env` names, PROCTOR_TOKEN where none is"
+    return _error(Refused(403, f"{cause}, and this server asks for no token; {fix}"))
+
+
+async def _no_such_route(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    return _error(Refused(error.status_code, f"{request.method} {request.url.path}: {error.detail}"))
+
+
+async def _refused(request: Request, error: Exception) -> Response:
+    assert isinstance(error, Refused)
+    return _error(error)

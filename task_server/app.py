@@ -6,7 +6,7 @@ import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, urlsplit
 
 from pydantic import ValidationError
 from starlette.applications import Starlette
@@ -18,8 +18,18 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from environments.telemetry import tracing
 from environments.types import Value
+from environments.web_pages import PageGuard
 from task_server.access import OPEN_PATHS, Access
-from task_server.errors import BadRequest, Internal, NotReady, Refusal, ServerUnreachable, TooLarge, Unauthorized
+from task_server.errors import (
+    BadRequest,
+    Forbidden,
+    Internal,
+    NotReady,
+    Refusal,
+    ServerUnreachable,
+    TooLarge,
+    Unauthorized,
+)
 from task_server.protocol import MAX_REQUEST_BYTES
 from task_server.service import TaskService
 
@@ -79,7 +89,9 @@ def build_app(
     routes.append(Route("/openapi.json", openapi, methods=["GET"]))
     app = Starlette(routes=routes, exception_handlers={HTTPException: _no_route})
     app.router.redirect_slashes = False
-    return _Guard(app, access) if access.closed else app
+    if access.closed:
+        return _Guard(app, access)
+    return PageGuard(app, _page_refused, urlsplit(service.alive().url).hostname)
 
 
 class _Endpoint(Generic[Service_contra, Request_]):
@@ -182,6 +194,13 @@ async def _send(send: Send, status: int, body: bytes, headers: list[tuple[bytes,
         headers = [*headers, (b"content-length", b"%d" % len(body))]
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
+
+
+def _page_refused(cause: str) -> Response:
+    fix = "set PROCTOR_TOKEN, or announce the host that you mean (--advertise URL)"
+    problem = Forbidden(f"{cause}, and this server asks for no token; {fix}").problem().model_dump_json()
+    closing = {"connection": "close"}  # the body is not read
+    return Response(problem, Forbidden.status, closing, media_type="application/problem+json")
 
 
 async def _no_route(request: Request, error: Exception) -> Response:

@@ -64,7 +64,7 @@ class Unauthorized(Refusal):
 
 
 class Forbidden(Refusal):
-    """The token is right, but what is asked for is not allowed from there."""
+    """Whatever token was shown, what is asked for is not allowed from there."""
 
     type, status, title = "forbidden", 403, "This is not allowed from there"
 

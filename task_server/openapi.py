@@ -8,7 +8,7 @@ from pydantic import BaseModel, JsonValue
 from pydantic.json_schema import models_json_schema
 
 from task_server.app import Operation
-from task_server.errors import BadRequest, Internal, Refusal, TooLarge, Unauthorized
+from task_server.errors import BadRequest, Forbidden, Internal, Refusal, TooLarge, Unauthorized
 from task_server.protocol import Problem
 
 _PARAMETERS: dict[str, JsonValue] = {
@@ -77,9 +77,10 @@ def _responses(operation: Operation[Any, Any], token: bool) -> dict[str, JsonVal
     known: list[type[Refusal]] = [BadRequest, Internal, *operation.refusals]
     known += [TooLarge] if operation.method == "POST" else []
     known += [Unauthorized] if token and not operation.open else []
+    known += [] if token else [Forbidden]
     problem: JsonValue = {"application/problem+json": {"schema": _reference("Problem")}}
     for status in sorted({refusal.status for refusal in known}):
-        titles = "; or: ".join(refusal.title for refusal in known if refusal.status == status)
+        titles = "; or: ".join(refusal.title for refusal in dict.fromkeys(known) if refusal.status == status)
         responses[str(status)] = {"description": titles, "content": problem}
     return responses
 

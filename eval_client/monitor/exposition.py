@@ -5,14 +5,16 @@ import contextlib
 import os
 import re
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import uvicorn
+from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from environments.chat import secret
 from environments.listening import ConfigError, is_loopback, listen, uvicorn_config
 from environments.telemetry.process import ProcessFigures
+from environments.web_pages import PageGuard
 from eval_client.monitor import metrics
 from eval_client.scene import Scene
 from task_server.access import Access
@@ -46,7 +48,8 @@ def exposed(scene: Scene, socket_: socket.socket | None) -> Iterator[None]:
         yield
         return
     figures = ProcessFigures("client")
-    server = _Server(uvicorn_config(_app(scene, figures, _access()), keep_alive_s=65, last_replies_s=1))
+    app = exposition(lambda: metrics.text(scene) + figures.text(), _access())
+    server = _Server(uvicorn_config(app, keep_alive_s=65, last_replies_s=1))
     serving = asyncio.create_task(server.serve(sockets=[socket_]))
     watching = asyncio.create_task(figures.watch())
     try:
@@ -65,7 +68,9 @@ class _Server(uvicorn.Server):
         yield
 
 
-def _app(scene: Scene, figures: ProcessFigures, access: Access) -> ASGIApp:
+def exposition(text: Callable[[], str], access: Access) -> ASGIApp:
+    """The app that serves this text at /metrics."""
+
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         assert scope["type"] == "http"
         shown = next((value for name, value in scope["headers"] if name == b"authorization"), b"")
@@ -74,11 +79,15 @@ def _app(scene: Scene, figures: ProcessFigures, access: Access) -> ASGIApp:
         elif scope["path"] == "/healthz":
             await _answer(send, 200, "ok\n")
         elif scope["path"] == "/metrics":
-            await _answer(send, 200, metrics.text(scene) + figures.text())
+            await _answer(send, 200, text())
         else:
             await _answer(send, 404, "there is only /metrics\n")
 
-    return app
+    return app if access.closed else PageGuard(app, _page_refused)
+
+
+def _page_refused(cause: str) -> ASGIApp:
+    return PlainTextResponse(f"{cause}, and these metrics ask for no token; set PROCTOR_TOKEN\n", 403)
 
 
 async def _answer(send: Send, status: int, text: str) -> None:

@@ -33,7 +33,7 @@ def over(agents: Mapping[str, ServedAgent], token: str | None = None, max_bytes:
         ProcessFigures("agent-server"),
         SecretStr("of-prometheus"),
     )
-    return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://agents")
+    return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://127.0.0.1")
 
 
 @pytest_asyncio.fixture
@@ -66,7 +66,7 @@ async def ask(client: httpx.AsyncClient, **changes: object) -> tuple[int, dict[s
 
 
 async def test_the_chat_model_gets_the_reference_answer(client: httpx.AsyncClient) -> None:
-    model = ChatModel(ChatConfig(model="ref", base_url="http://agents/v1", metadata=True), client)
+    model = ChatModel(ChatConfig(model="ref", base_url="http://127.0.0.1/v1", metadata=True), client)
     metadata = {"task": "toy", "sample": "c", "seed": "7"}
     completion = await model.complete([Message(role="user", content="?")], metadata=metadata)
     assert completion.action == Action(content="c7")
@@ -144,6 +144,17 @@ async def test_only_the_health_routes_are_open_without_the_token() -> None:
             ("of-prometheus", "/v1/models", 401),
         ]:
             assert (await client.get(path, headers={"Authorization": f"Bearer {token}"})).status_code == status
+
+
+async def test_a_web_page_elsewhere_is_refused_where_no_token_is_asked_for(client: httpx.AsyncClient) -> None:
+    for headers in ({"Host": "rebound.example"}, {"Origin": "http://page.example"}, {"Sec-Fetch-Site": "cross-site"}):
+        for path in ("/v1/models", "/healthz"):
+            reply = await client.get(path, headers=headers)
+            assert reply.status_code == 403
+            assert "set the variable that `token_env` names" in reply.json()["error"]["message"]
+        async with over({}, token="secret") as closed:
+            shown = {"Authorization": "Bearer secret", **headers}
+            assert (await closed.get("/v1/models", headers=shown)).status_code == 200
 
 
 async def test_requests_are_counted_by_agent_and_status(client: httpx.AsyncClient) -> None:

@@ -439,6 +439,28 @@ async def test_everything_but_health_needs_the_token(network: Network) -> None:
             assert (await network.http.get(f"http://w1/{path}")).status_code == status
 
 
+@pytest.mark.parametrize("host", ["c", "w1"])
+@pytest.mark.parametrize(
+    "headers",
+    [{"Host": "rebound.example"}, {"Origin": "http://page.example"}, {"Sec-Fetch-Site": "cross-site"}],
+    ids=lambda headers: next(iter(headers)),
+)
+async def test_a_web_page_elsewhere_is_refused_where_no_token_is_asked_for(
+    network: Network, host: str, headers: dict[str, str]
+) -> None:
+    async with controller(network), worker(network):
+        for method, path in (("GET", "tasks"), ("POST", "sessions"), ("GET", "healthz")):
+            reply = await network.http.request(method, f"http://{host}/{path}", headers=headers)
+            assert (reply.status_code, reply.json()["type"]) == (403, "forbidden")
+            assert "set PROCTOR_TOKEN" in reply.json()["detail"]
+        for own in (host, f"{host}:8000", "127.0.0.1:8000"):
+            reply = await network.http.get(f"http://{host}/tasks", headers={"Host": own})
+            assert reply.status_code == 200
+    async with controller(network, token="secret"), worker(network, token="secret"):
+        shown = {"Authorization": f"Bearer {token_for('secret', 'http://w1') if host == 'w1' else 'secret'}", **headers}
+        assert (await network.http.get(f"http://{host}/tasks", headers=shown)).status_code == 200
+
+
 @pytest.mark.parametrize(
     ("method", "path", "body", "expected"),
     [

@@ -1,9 +1,11 @@
 """Where a run's metrics may be served, and by which of its clients."""
 
+import httpx
 import pytest
 
 from environments.listening import ConfigError
-from eval_client.monitor.exposition import VARIABLE, listener, of_shard
+from eval_client.monitor.exposition import VARIABLE, exposition, listener, of_shard
+from task_server.access import Access
 
 
 @pytest.mark.parametrize("where", ["x:y", "99999", "127.0.0.1:", "http://127.0.0.1:1", "::1:80"])
@@ -31,6 +33,15 @@ def test_the_third_client_of_shards_takes_the_port_two_above(
 ) -> None:
     monkeypatch.setenv(VARIABLE, where)
     assert of_shard(3) == {VARIABLE: third}
+
+
+@pytest.mark.parametrize(("token", "status"), [(None, 403), ("a-token-of-the-tests", 200)])
+async def test_a_web_page_elsewhere_sees_it_only_with_a_token(token: str | None, status: int) -> None:
+    app = exposition(lambda: "", Access([token] if token else []))
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://127.0.0.1") as http:
+        shown = {"Authorization": f"Bearer {token}", "Host": "rebound.example"}
+        assert (await http.get("/metrics", headers=shown)).status_code == status
+        assert (await http.get("/metrics", headers={**shown, "Host": "localhost:9464"})).status_code == 200
 
 
 def test_without_the_setting_no_shard_serves_metrics(monkeypatch: pytest.MonkeyPatch) -> None:
