@@ -1,6 +1,7 @@
 """The traces and log ids of a run's trials: one trace a trial, over all its attempts in this run or resume."""
 
 from environments.telemetry import logs, tracing
+from environments.telemetry.spans import Span
 from eval_client.store.records import Trial
 
 
@@ -9,7 +10,7 @@ class Traces:
 
     def __init__(self, run: str) -> None:
         self._run = run
-        self._open: dict[int, tracing.Span] = {}
+        self._open: dict[int, Span] = {}
 
     def enter(self, trial: Trial, session: str) -> None:
         """What the running task does and logs from now on is part of the trial."""

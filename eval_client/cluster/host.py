@@ -6,6 +6,7 @@ import logging
 import os
 import signal
 import sys
+from abc import ABC, abstractmethod
 from asyncio.subprocess import PIPE, STDOUT, Process
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -75,7 +76,7 @@ def log_folder() -> Path:
     return folder
 
 
-class Host:
+class Host(ABC):
     """What the hosts have in common."""
 
     def __init__(self, hosted: Hosted) -> None:
@@ -97,8 +98,9 @@ class Host:
         self._running.cancel()
         await asyncio.gather(self._running, return_exceptions=True)
 
+    @abstractmethod
     async def _run(self) -> None:
-        raise NotImplementedError
+        """What is done here, to its end."""
 
     async def _arguments(self) -> list[str]:
         namespace = str(ray.get_runtime_context().namespace)
