@@ -58,8 +58,10 @@ class Runner:
         self.stopped: str | None = None
         self.refused: dict[str, str] = {}
         """agent -> why its endpoint refuses it"""
-        self.hopeless: set[str] = set()
-        """Tasks that were given up, until they have a slot again."""
+        self.unreachable: set[str] = set()
+        """Tasks that this client has waited for too long, until the task server offers them again."""
+        self.given_up: frozenset[str] = frozenset()
+        """Tasks that no other client of the run can reach either."""
         self.returned: list[Trial] = []
         """What was taken and is not played here, for others to play."""
         self.on_need: Callable[[], None] = lambda: None
@@ -126,9 +128,9 @@ class Runner:
     def limit_task(self, task: str, capacity: int, waiting: str | None, total: int) -> None:
         """The task server can hold this many sessions of a task for us, and `total` for all clients."""
         self.caps.limit_task(task, capacity, total)
-        if capacity:
-            self.hopeless.discard(task)
         if waiting is None:
+            self.unreachable.discard(task)
+            self.given_up -= {task}
             self.progress.task_waits.pop(task, None)
         else:
             self.progress.task_waits[task] = waiting
@@ -156,19 +158,25 @@ class Runner:
         return sum(count for (_, of), count in self.progress.running.items() if of == task)
 
     async def give_up_task(self, task: str, cause: str) -> None:
-        """Leave all that a task still owes unscored."""
-        self.hopeless.add(task)
+        """Leave all that a task still owes unscored; while other clients may reach the task, hand it to them."""
+        self.unreachable.add(task)
         for pair, waiting in list(self._owed.items()):
             if pair[1] == task and waiting:
-                self.flow.drop(pair)
-                given_up = list(waiting)
-                waiting.clear()
-                self._pausing += len(given_up)  # they are nobody else's yet
-                try:
-                    await asyncio.gather(*(self._give_up(owed, cause) for owed in given_up))
-                finally:
-                    self._pausing -= len(given_up)
+                if self._member.alone or task in self.given_up:
+                    await self._give_up_pair(pair, cause)
+                else:
+                    self._return(pair)
         self._pump()
+
+    async def _give_up_pair(self, pair: Pair, cause: str) -> None:
+        self.flow.drop(pair)
+        given_up = list(self._owed[pair])
+        self._owed[pair].clear()
+        self._pausing += len(given_up)  # they are nobody else's yet
+        try:
+            await asyncio.gather(*(self._give_up(owed, cause) for owed in given_up))
+        finally:
+            self._pausing -= len(given_up)
 
     async def _give_up(self, owed: Owed, cause: str) -> None:
         await self._recall(owed)

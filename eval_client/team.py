@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from eval_client.core.flow import Pair
 from eval_client.core.lookout import BEAT_S, Lookout
-from eval_client.core.shares import Heard, Slice, Standing, granted, raised
+from eval_client.core.shares import Heard, Slice, Standing, given_up, granted, raised
 from eval_client.endpoints import Endpoints
 from eval_client.progress import Ended
 from eval_client.runner import Runner
@@ -92,7 +92,11 @@ class Team:
         """Tell the others what this client holds, wants, heard and spent; take what they leave."""
         caps, waiting, free = self._runner.caps, self._runner.waiting(), self._to_claim()
         startable = {pair: waiting.get(pair, 0) + free.get(pair, 0) for pair in {*waiting, *free}}
-        mine = Standing(slices=caps.slices(startable), spent=self._endpoints.spend.by_agent)
+        mine = Standing(
+            slices=caps.slices(startable),
+            spent=self._endpoints.spend.by_agent,
+            unreachable=frozenset(self._runner.unreachable),
+        )
         heard, self._endpoints.heard = self._endpoints.heard, {name: Heard() for name in self._endpoints.limits}
         bargain = _Bargain(self._shard, mine, heard, self._ceilings(), caps.whole())
         try:
@@ -106,6 +110,7 @@ class Team:
             if name in self._endpoints.limits:
                 self._endpoints.limits[name].adopt(level.limit, now + level.cool_until - bargain.now)
         self._endpoints.spend.elsewhere = bargain.elsewhere
+        self._runner.given_up = bargain.given_up
         self._runner.grant(bargain.grants)
 
     async def _tell_progress(self) -> None:
@@ -136,15 +141,20 @@ class Team:
         """The free trials that this client would play."""
         if self._runner.stopped is not None:
             return {}
-        return {pair: count for pair, count in self._free.items() if pair[0] not in self._runner.refused}
+        left_alone = self._runner.unreachable - self._runner.given_up
+        return {
+            (agent, task): count
+            for (agent, task), count in self._free.items()
+            if agent not in self._runner.refused and task not in left_alone
+        }
 
     def _wanted(self) -> dict[Pair, int]:
         """pair -> trials to claim"""
         rooms, waiting, wanted = self._runner.caps.rooms(), self._runner.waiting(), {}
         for pair, free in self._to_claim().items():
             held = waiting.get(pair, 0)
-            if pair[1] in self._runner.hopeless:
-                target = claims.HOPELESS_BATCH
+            if pair[1] in self._runner.given_up:
+                target = claims.GIVEN_UP_BATCH
             else:
                 target = claims.batch(rooms[pair], free, self._live)
             self._runner.low[pair] = target // 2
@@ -210,6 +220,7 @@ class _Bargain:
         self.levels = shards.Levels()
         self.grants: dict[str, int] = {}
         self.elsewhere: dict[str, tuple[int, int]] = {}
+        self.given_up: frozenset[str] = frozenset()
 
     def __call__(self, team: shards.Team) -> tuple[shards.Levels, Standing]:
         """All that is shared, as it is from now on."""
@@ -223,6 +234,7 @@ class _Bargain:
         others = {number: standing for number, standing in team.live.items() if number != self._shard}
         slices = {name: self._slice(name, limits[name], own, others) for name, own in self._mine.slices.items()}
         self.elsewhere = _sum([*others.values(), *team.gone])
+        self.given_up = given_up([*others.values(), self._mine])
         return self.levels, self._mine.model_copy(update={"slices": slices})
 
     def _slice(self, name: str, limit: int, own: Slice, others: Mapping[int, Standing]) -> Slice:

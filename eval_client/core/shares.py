@@ -4,7 +4,7 @@ Each shard tells what it holds of every limit and what it could use; it takes ba
 and takes more only of what nobody holds. So what all hold together never grows beyond the limit, whoever asks when.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from pydantic import Field
@@ -29,6 +29,8 @@ class Standing(Value):
     """By limit: `endpoint NAME`, `agent NAME` or `task NAME`."""
     spent: dict[str, tuple[int, int]] = Field(default_factory=dict)
     """agent -> (prompt, completion) tokens paid by this client; the first one counts what was paid before as well."""
+    unreachable: frozenset[str] = frozenset()
+    """Tasks for which this client has waited longer than `limits.patience_s`."""
 
 
 class Level(Value):
@@ -81,6 +83,11 @@ def granted(limit: int, shard: int, slices: Mapping[int, Slice]) -> int:
     fair = divide(limit, {number: slice.wanted for number, slice in slices.items()})[shard]
     unheld = limit - sum(slice.held for number, slice in slices.items() if number != shard)
     return max(0, min(fair, unheld))
+
+
+def given_up(live: Collection[Standing]) -> frozenset[str]:
+    """The tasks that no live shard can reach: nobody would ever play their trials."""
+    return frozenset.intersection(*(standing.unreachable for standing in live))
 
 
 def raised(level: Level | None, ceiling: int, heard: Heard, now: float) -> Level:

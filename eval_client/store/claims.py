@@ -10,7 +10,7 @@ from eval_client.store.shards import hold_live
 from eval_client.store.tables import FREE, SETTLED, trial_table
 
 _COLUMNS = [trial_table.c[name] for name in Trial.model_fields]
-HOPELESS_BATCH = 2000
+GIVEN_UP_BATCH = 2000
 
 
 def _owed(run: str, *holder: sa.ColumnElement[bool]) -> sa.ColumnElement[bool]:

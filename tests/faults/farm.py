@@ -47,7 +47,7 @@ agents:
   - {{name: naive, builtin: naive, endpoint: served, concurrency: {concurrency}}}
 tasks:
   - {{name: ledger}}
-limits: {{attempts: {attempts}, patience_s: 40}}
+limits: {{attempts: {attempts}, patience_s: {patience_s}}}
 """
 
 
@@ -133,7 +133,8 @@ class Farm:
         for number in range(workers):
             self.start_worker(f"w{number + 1}", **environments.get("worker", {}))
         until(lambda: self.sees("proctor_workers") == workers)
-        fields: dict[str, object] = {"route": "auto", "deadline_s": 10, "attempts": 3, "concurrency": 4, **settings}
+        usual = {"route": "auto", "deadline_s": 10, "attempts": 3, "concurrency": 4, "patience_s": 40}
+        fields: dict[str, object] = {**usual, **settings}
         (self.folder / "plan.yaml").write_text(PLAN.format(controller=control.url, agents=agents.url, **fields))
 
     def start_controller(self, **environment: str) -> Server:
@@ -169,9 +170,9 @@ class Farm:
         """The way to a part: `client` to the controller, `agents`, `w1`, `beats-w1`, ..."""
         return self.ways.links[name]
 
-    def begin(self, command: str = "run", **environment: str) -> "subprocess.Popen[str]":
-        """`proctor run` or `proctor resume` under way."""
-        client = begin(*self._arguments(command), cwd=self.folder, **KEY, **environment)
+    def begin(self, command: str = "run", *options: str, **environment: str) -> "subprocess.Popen[str]":
+        """`proctor run`, `resume` or `join` under way; `options` as on the command line."""
+        client = begin(*self._arguments(command), *options, cwd=self.folder, **KEY, **environment)
         self.stack.callback(put_away, client)
         return client
 

@@ -271,6 +271,13 @@ BUGS = (
         "test_shards.py::play_one_run",
     ),
     Bug(
+        "a client that alone can't reach the controller gives up what others could play",
+        "eval_client/core/shares.py",
+        "return frozenset.intersection(",
+        "return frozenset().union(",
+        "test_shards.py::alone_can_not",
+    ),
+    Bug(
         "a client gives no sign any more once its database was away",
         "eval_client/store/member.py",
         "                if not passes(error):\n                    raise\n                self._drop()",

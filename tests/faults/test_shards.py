@@ -13,7 +13,7 @@ from eval_client.core.shares import Level
 from eval_client.store.shards import Levels
 from eval_client.store.tables import run_table, shard_table
 from tests.database_servers import DatabaseServer, postgresql
-from tests.e2e.proctor import Server
+from tests.e2e.proctor import TOKEN, Server
 from tests.e2e.scripted import reply
 from tests.faults.farm import Farm, farm, until
 from tests.faults.proxy import Fault
@@ -123,6 +123,41 @@ def test_a_429_to_one_client_slows_all_of_them(parts: Farm, database: DatabaseSe
     for client in clients:
         parts.completed(client)
     parts.verify()
+
+
+def joined_by_a_way_of_its_own(parts: Farm) -> "subprocess.Popen[str]":
+    """A client that reaches the controller by the link `own`."""
+    own = parts.ways.link("own", parts.link("client").upstream)
+    client = parts.begin("join", f"--controller={own.url}", PROCTOR_LOCAL_TOKEN=TOKEN)
+    until(lambda: shards(parts, "live") == 2)
+    return client
+
+
+def test_a_client_that_alone_can_not_reach_the_controller_leaves_its_trials_to_the_others(
+    parts: Farm, database: DatabaseServer
+) -> None:
+    parts.start(patience_s=2, concurrency=2)
+    parts.slow(1.5)
+    first = parts.begin()
+    parts.until_calls(1)
+    cut_off = joined_by_a_way_of_its_own(parts)
+    until(lambda: any(call.link == "own" and call.target == "POST /sessions" for call in parts.ways.calls))
+    parts.link("own").faults.append(Fault("drop"))
+    reports = [parts.completed(client).partition("run:")[0] for client in (first, cut_off)]
+    assert reports[0] == reports[1]
+    parts.verify()
+
+
+def test_a_task_that_no_client_can_reach_is_given_up_by_all(parts: Farm, database: DatabaseServer) -> None:
+    parts.start(patience_s=2)
+    parts.slow(1.5)
+    clients = [parts.begin()]
+    parts.until_calls(1)
+    clients.append(joined_by_a_way_of_its_own(parts))
+    assert parts.controller is not None
+    parts.controller.kill()
+    for client in clients:
+        assert "waited 2 s for task ledger" in parts.completed(client, 1)
 
 
 def test_clients_killed_ten_times_at_random_moments_while_others_join(tmp_path: Path, agents: Server) -> None:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from eval_client.core.shares import Heard, Slice, divide, granted, raised
+from eval_client.core.shares import Heard, Slice, Standing, divide, given_up, granted, raised
 
 DEMANDS = st.dictionaries(st.integers(1, 20), st.integers(0, 60), min_size=1, max_size=6)
 
@@ -98,6 +98,13 @@ def test_a_429_halves_the_level_of_all_and_a_wave_of_them_only_once() -> None:
     again = raised(level, 16, Heard(throttled=True), now=101.0)
     assert (again.limit, again.cool_until) == (8.0, 105.0)
     assert raised(again, 16, Heard(throttled=True), now=106.0).limit == 4.0
+
+
+def test_a_task_is_given_up_once_no_live_client_can_reach_it() -> None:
+    cut_off, elsewhere, fresh = Standing(unreachable={"a", "b"}), Standing(unreachable={"b", "c"}), Standing()
+    assert given_up([cut_off]) == {"a", "b"}
+    assert given_up([cut_off, elsewhere]) == {"b"}
+    assert given_up([cut_off, elsewhere, fresh]) == set()
 
 
 def test_a_clock_that_is_set_back_keeps_nobody_waiting() -> None:
