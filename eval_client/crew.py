@@ -13,7 +13,7 @@ from eval_client.monitor.exposition import of_shard
 from eval_client.store.store import Store
 
 ORDERLY = (0, 1, 130)
-"""Exit codes of a client that came to the end of the run, or was stopped."""
+"""Exit codes of a client that came to the end of the run, whether all is scored or not, or was stopped."""
 
 
 class Crew:

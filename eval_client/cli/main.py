@@ -1,6 +1,7 @@
 """The command `proctor`: a list of subcommands, each loaded only when it is called."""
 
 import importlib
+import sys
 from importlib.metadata import version
 
 import click
@@ -28,6 +29,8 @@ COMMANDS = {
 }
 SERVERS = {"worker": "worker", "controller": "controller", "agents": "agent-server"}
 """The role of a process in logs and traces, by its command; of all others it is `client`."""
+CRASHED = 70
+"""Exit code where the fault is Proctor's own. Python's would be 1, which says that trials are unscored."""
 
 
 class Commands(click.Group):
@@ -74,7 +77,7 @@ def _print_version(ctx: click.Context, _option: click.Parameter, wanted: bool) -
 def proctor(ctx: click.Context) -> None:
     """Evaluate language-model agents on interactive tasks.
 
-    Exit codes: 0 all scored, 1 finished with unscored trials, 2 usage, 130 interrupted.
+    Exit codes: 0 all scored, 1 finished with unscored trials, 2 usage, 70 Proctor crashed, 130 interrupted.
     """
     from environments.telemetry import logs, tracing
 
@@ -89,7 +92,11 @@ def proctor(ctx: click.Context) -> None:
 
 def main() -> None:
     """Entry point. Whatever the user can mend ends in one message and exit code 2."""
-    proctor(prog_name="proctor", max_content_width=120)
+    try:
+        proctor(prog_name="proctor", max_content_width=120)
+    except Exception as error:
+        sys.excepthook(type(error), error, error.__traceback__)
+        sys.exit(CRASHED)
 
 
 if __name__ == "__main__":

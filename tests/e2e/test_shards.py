@@ -87,6 +87,35 @@ def test_four_clients_come_to_the_same_rows_and_transcripts_as_one(
     assert all(log.startswith(done.stdout) for log in logs), logs
 
 
+CRASH = """\
+import sys
+
+if "join" in sys.argv:
+    from eval_client.store.journal import Journal
+
+    write = Journal.turn
+
+    async def turn(self, trial, journal, turn):
+        await write(self, trial, journal, turn)
+        raise RuntimeError("a bug of ours")
+
+    Journal.turn = turn
+"""
+
+
+def test_a_client_of_shards_that_crashes_is_named_and_the_others_play_its_trials(
+    tmp_path: Path, plan: Path, store: dict[str, str]
+) -> None:
+    (tmp_path / "sitecustomize.py").write_text(CRASH)
+    command = ("run", "plan.yaml", "--name", "crashed", "-q", "--set", "epochs=3", "--shards", "2")
+    done = proctor(*command, cwd=tmp_path, **store, PYTHONPATH=str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    assert "a client of --shards ended with 70; the others played on without it" in done.stderr
+    assert "a bug of ours" in (tmp_path / "runs" / "crashed" / "logs" / "shard-2.log").read_text()
+    trials = exported("crashed", "trials", tmp_path, store)
+    assert max(int(str(row["attempts"])) for row in trials) == 2
+
+
 def test_clients_that_join_are_counted_and_each_may_leave(
     tmp_path: Path, plan: Path, agents: Server, store: dict[str, str]
 ) -> None:
