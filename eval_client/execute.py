@@ -35,6 +35,7 @@ from task_server.protocol import SampleList
 
 POLL_S = 5.0
 SUMMARIES_S = 60.0
+"""Longest wait for the task server's summary of a pair."""
 
 Watcher = Callable[[Scene], contextlib.AbstractContextManager[None]]
 """Shows a run while inside."""
@@ -112,7 +113,7 @@ async def _execute(order: Order, watch: Watcher) -> Ended:
                     ended = await _play(order, played, client, local, watch)
                 if member.alone or await is_to_close(member, ended):
                     if not ended.abandoned:
-                        await _summarize(order.store, client)
+                        await summarize(order.store, client)
                     if member.alone or await is_to_close(member, ended):  # unless somebody has joined meanwhile
                         await patiently(_close, order.store, ended, member.shard, aside=False)
                 return dataclasses.replace(ended, losses=tuple(await others.ended()))
@@ -233,22 +234,22 @@ async def _list_samples(plan: Plan, client: TaskClient) -> dict[str, SampleList]
         raise Refused(f"controller {plan.controller}: {error}") from error
 
 
-async def _summarize(store: Store, client: TaskClient) -> None:
+async def summarize(store: Store, client: TaskClient) -> None:
     """Keep the environments' own metrics; where the task server is gone by now, the report does without."""
-    with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(SUMMARIES_S):
-            await asyncio.gather(*(_summarize_pair(store, client, pair) for pair in store.standing()))
+    standing = await patiently(store.standing, aside=False)
+    await asyncio.gather(*(_summarize_pair(store, client, pair) for pair in standing))
 
 
 async def _summarize_pair(store: Store, client: TaskClient, pair: PairStanding) -> None:
-    finishes = list(store.finishes(pair.agent, pair.task))
+    finishes = await patiently(lambda: list(store.finishes(pair.agent, pair.task)), aside=False)
     if not finishes:
         return
     samples = {sample: number for number, sample in enumerate(dict.fromkeys(row[0] for row in finishes))}
     clusters = [samples[sample] for sample, _, _ in finishes]
-    with contextlib.suppress(TaskServerError):
-        summary = await client.summarize(pair.task, [finish for _, _, finish in finishes], clusters)
-        store.write_summary(pair.agent, pair.task, pair.scored, summary)
+    with contextlib.suppress(TaskServerError, TimeoutError):
+        async with asyncio.timeout(SUMMARIES_S):
+            summary = await client.summarize(pair.task, [finish for _, _, finish in finishes], clusters)
+        await patiently(store.write_summary, pair.agent, pair.task, pair.scored, summary, aside=False)
 
 
 def _close(store: Store, ended: Ended, shard: int) -> None:

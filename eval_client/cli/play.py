@@ -23,6 +23,7 @@ from eval_client.report.report import report
 from eval_client.runner import Runner
 from eval_client.scene import Scene
 from eval_client.server_process import ServerProcessError
+from eval_client.store.connection import patiently
 from eval_client.store.shards import Fenced
 from task_server.errors import TaskServerError
 
@@ -86,7 +87,7 @@ def play(order: Order, *, quiet: bool, metrics: socket.socket | None = None) -> 
 
 def tell(order: Order, ended: Ended, errors: Console) -> int:
     """Show the report of a run, and say what is left to do; the exit code."""
-    result = report(order.store)
+    result = event_loop.run(patiently(report, order.store, aside=False))
     show(result, report_console(), full=False)
     all_scored = all(pair.scored == pair.planned for pair in result.pairs)
     for loss in ended.losses:

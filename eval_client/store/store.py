@@ -14,7 +14,7 @@ from pydantic import JsonValue
 
 from environments.types import Finish, FinishReason, Summary
 from eval_client.store import shards
-from eval_client.store.connection import RunExists, StoreError
+from eval_client.store.connection import RunExists, StoreError, passes
 from eval_client.store.records import DIVERGED, Manifest, PairStanding, Trial, Turn
 from eval_client.store.tables import (
     SCHEMA_VERSION,
@@ -67,13 +67,18 @@ class Store:
         return state in shards.OVER
 
     def manifest(self) -> Manifest:
-        """What the run is. Raises StoreError when there is no such run, or of another version."""
+        """What the run is. Raises StoreError when there is no such run, or of another version.
+
+        And SQLAlchemyError where the database is away.
+        """
         try:
             if not sa.inspect(self.engine).has_table(run_table.name):
                 raise StoreError(f"run {self.run!r} was stopped before it began; run its plan again")
             with self.engine.connect() as connection:
                 row = connection.execute(sa.select(run_table).where(run_table.c.id == self.run)).one_or_none()
         except sa.exc.DatabaseError as error:
+            if passes(error):
+                raise
             raise StoreError(f"run {self.run!r}: the store can't be read: {error.orig}") from error
         if row is None:
             raise StoreError(f"no run {self.run!r} in this store; `proctor ls` lists the runs")

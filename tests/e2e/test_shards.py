@@ -9,6 +9,7 @@ import pytest
 
 from tests.database_servers import postgresql
 from tests.e2e.proctor import Server, begin, proctor, server
+from tests.support import ROOT
 
 pytestmark = pytest.mark.postgresql
 TASK = "{name: db-own, environment: db, parameters: {engine: sqlite}}"
@@ -108,7 +109,7 @@ def test_a_client_of_shards_that_crashes_is_named_and_the_others_play_its_trials
 ) -> None:
     (tmp_path / "sitecustomize.py").write_text(CRASH)
     command = ("run", "plan.yaml", "--name", "crashed", "-q", "--set", "epochs=3", "--shards", "2")
-    done = proctor(*command, cwd=tmp_path, **store, PYTHONPATH=str(tmp_path))
+    done = proctor(*command, cwd=tmp_path, **store, PYTHONPATH=f"{tmp_path}:{ROOT}")
     assert done.returncode == 0, done.stderr
     assert "a client of --shards ended with 70; the others played on without it" in done.stderr
     assert "a bug of ours" in (tmp_path / "runs" / "crashed" / "logs" / "shard-2.log").read_text()
