@@ -9,6 +9,7 @@ from pathlib import Path
 
 import docker
 
+from tests.deployments.compose_projects import project
 from tests.deployments.docker_images import image
 from tests.support import ROOT
 
@@ -73,7 +74,7 @@ def stack(folder: Path, address: str, ports: Mapping[str, int]) -> Iterator[Stac
         "DOCKER_GID": str(SOCKET.stat().st_gid),
         **{name: str(port) for name, port in ports.items()},
     }
-    running = Stack(f"proctor-e2e-{os.getpid()}", settings)
+    running = Stack(project("e2e"), settings)
     try:
         yield running
     finally:

@@ -18,7 +18,10 @@ from tests.deployments.elsewhere import elsewhere
 from tests.e2e.proctor import COMMAND, begin, environment, proctor
 from tests.support import ROOT
 
-pytestmark = [pytest.mark.compose, pytest.mark.images, pytest.mark.docker, pytest.mark.mariadb]
+pytestmark = [
+    *(pytest.mark.compose, pytest.mark.images, pytest.mark.docker, pytest.mark.mariadb),
+    pytest.mark.usefixtures("no_leftovers"),
+]
 
 PORTS = {"CONTROLLER_PORT": 28000, "AGENTS_PORT": 28001, "STORE_PORT": 25432}
 VARYING = {"run", "seconds", "attempts"}

@@ -9,15 +9,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.deployments.compose_projects import project
 from tests.deployments.docker_compose import SOCKET
 from tests.faults.farm import free_port
 from tests.support import ROOT
 
-PROJECT = f"proctor-deploy-{os.getpid()}"
-"""Never the name that the page gives operators: the test removes its volumes."""
 NOT_THE_PAGES = shutil.ignore_patterns(".git", ".venv", ".proctor-test", "runs", "wheelhouse", "secrets", ".*_cache")
 
-pytestmark = [pytest.mark.compose, pytest.mark.images, pytest.mark.docker]
+pytestmark = [pytest.mark.compose, pytest.mark.images, pytest.mark.docker, pytest.mark.usefixtures("no_leftovers")]
 
 
 def test_the_page_brings_up_a_stack_and_scores_runs_on_it(tmp_path: Path) -> None:
@@ -29,7 +28,8 @@ def test_the_page_brings_up_a_stack_and_scores_runs_on_it(tmp_path: Path) -> Non
     assert len(commands) > 15
     named = "COMPOSE_PROJECT_NAME=proctor "
     assert sum(named in command for command in commands) == 1
-    commands = [command.replace(named, f"COMPOSE_PROJECT_NAME={PROJECT} ") for command in commands]
+    ours = f"COMPOSE_PROJECT_NAME={project('deploy')} "  # never the operators' name: the test removes its volumes
+    commands = [command.replace(named, ours) for command in commands]
     clone = tmp_path / "proctor"
     shutil.copytree(ROOT, clone, ignore=NOT_THE_PAGES)
     settings = {

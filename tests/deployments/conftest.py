@@ -1,0 +1,15 @@
+"""What the tests of deployments share."""
+
+import contextlib
+
+import docker
+import pytest
+
+from tests.deployments.compose_projects import remove_leftovers
+
+
+@pytest.fixture(scope="session")
+def no_leftovers() -> None:
+    """Nothing runs on the engine any more that killed runs of these tests brought up."""
+    with contextlib.closing(docker.from_env(timeout=60)) as engine:
+        remove_leftovers(engine)
