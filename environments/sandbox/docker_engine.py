@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import socket
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -11,28 +10,17 @@ from typing import Any, TypeVar
 
 import docker
 import docker.errors
-import docker.types
 import requests
 
 from environments.base import EnvironmentFault
 from environments.sandbox.base import ENVIRONMENT, Engine, Limits, Process, Sandbox, within
+from environments.sandbox.docker_containers import CLOSE_S, Containers, connect
 from environments.sandbox.docker_exec import DockerProcess, attach, reach
-from environments.sandbox.owner import Owner
 
 T = TypeVar("T")
-OWNER_LABEL = "proctor.sandbox.owner"
-HOME_LABEL = "proctor.sandbox.home"
-"""Id and start of the container that the owner runs in, if any: its engine knows whether that still runs."""
-_CAPABILITIES = ["CHOWN", "DAC_OVERRIDE", "FOWNER", "SETUID", "SETGID", "KILL"]
-"""What root needs inside to manage users and files; everything else is dropped."""
 _CREATE_S = 60.0
-_CLOSE_S = 30.0
-_MEGABYTE = 1 << 20
 _NOTICE_S = 1
 _LIKE_A_DEAD_CONTAINER = (126, 137)  # a process that could not be started, or was killed
-# PID 1 reaps orphans, as bash does, and ends at a container's greatest age. It outlives `kill -9 -1`, which ends all
-# else: so an agent can't make its own sample unscored.
-_INIT = "while ((SECONDS < $0)); do sleep $(($0 - SECONDS)) & wait; done"
 
 
 class DockerEngine(Engine):
@@ -43,13 +31,10 @@ class DockerEngine(Engine):
     ) -> None:
         self._call_limit_s = call_limit_s
         self._image, self._limits, self._pool_size, self._runtime = image, limits, pool, runtime
-        self._owner = Owner.current().label()
         self._creating = asyncio.Semaphore(os.cpu_count() or 1)
         self._ready: deque[tuple[float, str]] = deque()
         self._tasks: set[asyncio.Task[object]] = set()
         self._filling = False
-        self._quota = False
-        self._home = ""
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:
@@ -57,19 +42,17 @@ class DockerEngine(Engine):
         try:
             async with within(self._call_limit_s, "connecting to Docker"):
                 await reach()
-                self._client = await self.call(_connect, self._call_limit_s)
+                client = await self.call(connect, self._call_limit_s)
+            self._containers = Containers(client, self._image, self._limits, self._runtime)
             try:
-                await self.call(self._require_image)
-                self._home = await self.call(self._find_home)
-                await self.call(self._reap)
-                self._quota = await self.call(self._has_quota)
+                await self.call(self._containers.prepare)
                 self._refill()
                 yield
             finally:
                 await self._shut_down()
                 # A call whose caller was cancelled may still be using the client.
                 await asyncio.to_thread(self._threads.shutdown)
-                self._client.close()
+                client.close()
         finally:
             self._threads.shutdown(wait=False)
 
@@ -90,7 +73,7 @@ class DockerEngine(Engine):
 
     async def spawn(self, container: str, argv: Sequence[str], interactive: bool) -> Process:
         """A process in a container, attached."""
-        api = self._client.api
+        api = self._containers.client.api
         created = await self.call(
             lambda: api.exec_create(
                 container, list(argv), stdin=interactive, environment=ENVIRONMENT, workdir="/", user="root"
@@ -106,60 +89,11 @@ class DockerEngine(Engine):
 
     async def _start(self, image: str) -> str:
         async with self._creating:
-            return await self.call(self._start_blocking, image)
-
-    def _start_blocking(self, image: str) -> str:
-        container = self._client.containers.create(image, **self._options())
-        try:
-            container.start()
-        except Exception:
-            # An engine may remove it by itself, as it shall whenever one ends; the cause is why it didn't start.
-            with suppress(docker.errors.DockerException):
-                container.remove(force=True)
-            raise
-        return str(container.id)
-
-    def _options(self) -> dict[str, Any]:
-        memory = self._limits.memory_mb * _MEGABYTE
-        file = self._limits.file_mb * _MEGABYTE
-        return {
-            "command": ["/bin/bash", "-c", _INIT, str(self._limits.max_age_s)],
-            "entrypoint": [],
-            "user": "root",
-            "hostname": "sandbox",  # one for all, so that a replayed session sees the same
-            "network_mode": "none",
-            "cap_drop": ["ALL"],
-            "cap_add": _CAPABILITIES,
-            "security_opt": ["no-new-privileges"],
-            "pids_limit": self._limits.processes,
-            "mem_limit": memory,
-            "memswap_limit": memory,
-            "nano_cpus": int(min(self._limits.cpus, os.cpu_count() or 1) * 1e9),
-            "ulimits": [
-                docker.types.Ulimit(name="fsize", soft=file, hard=file),
-                docker.types.Ulimit(name="nofile", soft=4096, hard=4096),
-                docker.types.Ulimit(name="core", soft=0, hard=0),
-            ],
-            "log_config": docker.types.LogConfig(type="none"),
-            "labels": {OWNER_LABEL: self._owner, **({HOME_LABEL: self._home} if self._home else {})},
-            "auto_remove": True,
-            "runtime": self._runtime,
-            **({"storage_opt": {"size": f"{self._limits.disk_mb}M"}} if self._quota else {}),
-        }
+            return await self.call(self._containers.start, image)
 
     async def _remove(self, container: str) -> None:
-        async with within(_CLOSE_S, "removing a container"):
-            await self.call(self._remove_blocking, container)
-
-    def _remove_blocking(self, container: str) -> None:
-        with suppress(docker.errors.NotFound):
-            try:
-                self._client.api.remove_container(container, force=True)
-            except docker.errors.APIError as error:
-                if error.status_code != 409:
-                    raise
-                # The engine is removing it already, since it ended.
-                self._client.api.wait(container, timeout=int(_CLOSE_S), condition="removed")
+        async with within(CLOSE_S, "removing a container"):
+            await self.call(self._containers.remove, container)
 
     async def _from_pool(self) -> str | None:
         """A container made ahead, young and running; starts making the next."""
@@ -167,18 +101,12 @@ class DockerEngine(Engine):
         try:
             while self._ready:
                 made, container = self._ready.popleft()
-                if now - made < self._limits.max_age_s / 2 and await self.call(self._is_running, container):
+                if now - made < self._limits.max_age_s / 2 and await self.call(self._containers.is_running, container):
                     return container
                 self._spawn_task(self._remove(container))
             return None
         finally:
             self._refill()
-
-    def _is_running(self, container: str) -> bool:
-        try:
-            return bool(self._client.api.inspect_container(container)["State"]["Running"])
-        except docker.errors.NotFound:
-            return False
 
     def _refill(self) -> None:
         if not self._filling and len(self._ready) < self._pool_size:
@@ -223,50 +151,6 @@ class DockerEngine(Engine):
             with suppress(EnvironmentFault):
                 await self._remove(self._ready.popleft()[1])
 
-    def _require_image(self) -> None:
-        try:
-            self._client.images.get(self._image)
-        except docker.errors.ImageNotFound as error:
-            raise EnvironmentFault(
-                f"Docker has no image {self._image!r}; build it with `docker build -t {self._image} docker/os`"
-            ) from error
-
-    def _reap(self) -> None:
-        """Remove the containers that a dead process left behind."""
-        for found in self._client.api.containers(all=True, filters={"label": OWNER_LABEL}):
-            owner = Owner.from_label(found["Labels"][OWNER_LABEL])
-            home = found["Labels"].get(HOME_LABEL)
-            if (owner is not None and owner.is_dead()) or (home is not None and self._start_of(home) != home):
-                self._remove_blocking(found["Id"])
-
-    def _find_home(self) -> str:
-        """The container of this engine that this process runs in, as its label says it; empty where it runs in none."""
-        name = socket.gethostname()  # a container's own is the beginning of its id, unless it was given another
-        home = self._start_of(name)
-        return home if home.startswith(name) else ""
-
-    def _start_of(self, container: str) -> str:
-        """Id and start of a running container, by its id and whatever follows a blank; empty where it doesn't run."""
-        try:
-            found = self._client.api.inspect_container(container.partition(" ")[0])
-        except docker.errors.NotFound:
-            return ""
-        return f"{found['Id']} {found['State']['StartedAt']}" if found["State"]["Running"] else ""
-
-    def _has_quota(self) -> bool:
-        """Whether the storage driver can bound what a container writes: tried out, as nothing says it."""
-        try:
-            container = self._client.api.create_container(
-                self._image,
-                ["true"],
-                host_config=self._client.api.create_host_config(storage_opt={"size": f"{self._limits.disk_mb}M"}),
-                labels={OWNER_LABEL: self._owner},
-            )
-        except docker.errors.APIError:
-            return False
-        self._client.api.remove_container(container["Id"])
-        return True
-
 
 class DockerSandbox(Sandbox):
     """One container."""
@@ -288,16 +172,6 @@ class DockerSandbox(Sandbox):
             for process in self._processes:
                 process.close()
             await self._engine.remove(self.container)
-
-
-def _connect(timeout_s: float) -> docker.DockerClient:
-    client = docker.from_env(timeout=max(1, int(timeout_s)))
-    try:
-        client.ping()
-    except Exception:
-        client.close()
-        raise
-    return client
 
 
 def _exit_status(api: docker.APIClient, exec_id: str) -> int | None:

@@ -20,7 +20,7 @@ from environments.operating_system.checks import judge, run
 from environments.operating_system.environment import OperatingSystem
 from environments.operating_system.observation import EMPTY, HEAD, TRUNCATED
 from environments.sandbox import Limits
-from environments.sandbox.docker_engine import OWNER_LABEL
+from environments.sandbox.docker_containers import OWNER_LABEL
 from environments.sandbox.owner import Owner
 from environments.types import Action, Finish, FinishReason, Observation
 from tests.support import SHARED_DATA

@@ -11,7 +11,7 @@ import pytest
 import sqlalchemy as sa
 import yaml
 
-from environments.sandbox.docker_engine import HOME_LABEL
+from environments.sandbox.docker_containers import HOME_LABEL
 from eval_client.store.tables import trial_table
 from tests.deployments.docker_compose import Stack, stack
 from tests.deployments.elsewhere import elsewhere

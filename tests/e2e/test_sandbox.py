@@ -20,7 +20,8 @@ import pytest
 
 from environments.base import EnvironmentFault
 from environments.sandbox import Engine, Limits, NamespaceEngine, Sandbox, Shell, namespace_init
-from environments.sandbox.docker_engine import OWNER_LABEL, DockerEngine, DockerSandbox
+from environments.sandbox.docker_containers import OWNER_LABEL
+from environments.sandbox.docker_engine import DockerEngine, DockerSandbox
 from environments.sandbox.owner import Owner
 from tests.support import ROOT
 

@@ -230,7 +230,7 @@ BUGS = (
     ),
     Bug(
         "each sandbox has a name of its own",
-        "environments/sandbox/docker_engine.py",
+        "environments/sandbox/docker_containers.py",
         '            "hostname": "sandbox",',
         "           ",
         "test_environments.py::killed_worker and os",
