@@ -16,7 +16,8 @@ import sqlalchemy as sa
 from eval_client.store.connection import StoreError
 from eval_client.store.store import Store
 
-ENTER_S = 10.0
+ENTER_S = 30.0
+"""Whoever takes a run over has the lock alone for a little longer than a lease."""
 PAUSE_S = 0.1
 
 
@@ -55,10 +56,15 @@ def is_worked_on(store: Store) -> bool:
 def seize(connection: sa.Connection, run: str) -> None:
     """The lock for this connection alone, in PostgreSQL. Raises StoreError when clients hold the run."""
     if not _ask(connection, "SELECT pg_try_advisory_lock(:key)", run):
-        raise StoreError(
-            f"run {run!r} is being worked on by another client; to work on it as well: proctor join {run}; "
-            "else wait for it, or stop it first"
-        )
+        raise joinable(run)
+
+
+def joinable(run: str) -> StoreError:
+    """Other clients hold the run."""
+    return StoreError(
+        f"run {run!r} is being worked on by another client; to work on it as well: proctor join {run}; "
+        "else wait for it, or stop it first"
+    )
 
 
 def share(connection: sa.Connection, run: str) -> bool:
@@ -66,8 +72,9 @@ def share(connection: sa.Connection, run: str) -> bool:
     return _ask(connection, "SELECT pg_try_advisory_lock_shared(:key)", run)
 
 
-def release(connection: sa.Connection, run: str) -> None:
-    """Have the lock no longer alone."""
+def let_in(connection: sa.Connection, run: str) -> None:
+    """Have the lock no longer alone, but together with others."""
+    share(connection, run)
     _ask(connection, "SELECT pg_advisory_unlock(:key)", run)
 
 

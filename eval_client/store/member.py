@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import sqlalchemy as sa
 
-from eval_client.core.lookout import BEAT_S, LEASE_S
+from eval_client.core.lookout import BEAT_S, LEASE_S, Lookout
 from eval_client.store import lock, shards
 from eval_client.store.connection import RunOver, StoreError, passes
 from eval_client.store.shards import Fenced
@@ -44,6 +44,7 @@ class TeamMember(Member):
         super().__init__(store, shard, joined=joined)
         self._held: sa.Connection | None = held
         """Has the lock, and beats. The server frees the lock with it, should this client be killed."""
+        self._locked = True
         self._sure_until = time.monotonic() + SURE_FOR_S
         self._fenced: Fenced | None = None
         self._over = threading.Event()
@@ -83,10 +84,9 @@ class TeamMember(Member):
     def _beat(self) -> None:
         begun = time.monotonic()
         if self._held is None:
-            self._held = self.store.engine.connect()
-            if not lock.share(self._held, self.store.run):
-                self._drop()  # somebody looks whether the run is worked on; the next beat tries again
-                return
+            self._held, self._locked = self.store.engine.connect(), False
+        if not self._locked:  # somebody may have it alone, who looks whether the run is worked on, and by our beats
+            self._locked = lock.share(self._held, self.store.run)
         with self._held.begin():
             shards.beat(self._held, self.store.run, self.shard)
         self._sure_until = begun + SURE_FOR_S
@@ -121,6 +121,8 @@ def _begin(store: Store) -> TeamMember:
     held = _connection(store)
     try:
         lock.seize(held, store.run)
+        if _others_live(store):
+            raise lock.joinable(store.run)
         return _take_over(store, held)
     except BaseException:
         held.invalidate()
@@ -130,8 +132,12 @@ def _begin(store: Store) -> TeamMember:
 def _join(store: Store, *, alone_too: bool) -> TeamMember:
     held = _connection(store)
     try:
-        if lock.enter(held, store.run):
-            return TeamMember(store, shards.join(store.engine, store.run), held, joined=True)
+        others_hold_it = lock.enter(held, store.run)
+        if others_hold_it or _others_live(store):
+            shard = shards.join(store.engine, store.run)
+            if not others_hold_it:
+                lock.let_in(held, store.run)
+            return TeamMember(store, shard, held, joined=True)
         if alone_too:
             return _take_over(store, held)
         if store.is_over():
@@ -144,11 +150,25 @@ def _join(store: Store, *, alone_too: bool) -> TeamMember:
         raise
 
 
+def _others_live(store: Store) -> bool:
+    """With the lock alone: whether clients live nevertheless, which takes a lease to find out where any may.
+
+    They lost the lock with their connections, in a restart of the database, and take it again one by one.
+    """
+    lookout, first = Lookout(), shards.beats(store.engine, store.run)
+    beats = first
+    while set(lookout.look(time.monotonic(), beats)) != beats.keys():
+        time.sleep(BEAT_S)
+        beats = shards.beats(store.engine, store.run)
+        if any(first.get(shard) != count for shard, count in beats.items()):
+            return True
+    return False
+
+
 def _take_over(store: Store, held: sa.Connection) -> TeamMember:
     """With the lock alone: end what was left of others, then let others in."""
     shard = store.take_over()
-    lock.share(held, store.run)
-    lock.release(held, store.run)
+    lock.let_in(held, store.run)
     return TeamMember(store, shard, held, joined=False)
 
 

@@ -4,7 +4,8 @@ import asyncio
 import contextlib
 import secrets
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -34,11 +35,22 @@ def url() -> Iterator[str]:
 
 @pytest.fixture
 def store(url: str) -> Iterator[Store]:
+    made = new_store(url)
+    yield made
+    made.engine.dispose()
+
+
+def new_store(url: str) -> Store:
     made = Store(connect(url), f"run-{secrets.token_hex(4)}")
     trials = [Trial(id=n, agent="a", task="t", sample=f"s{n}", epoch=0) for n in range(60)]
     made.create(Manifest(version="1", plan_path="p", plan={}, identity={}), trials)
-    yield made
-    made.engine.dispose()
+    return made
+
+
+def until(true: Callable[[], bool]) -> None:
+    give_up = time.monotonic() + 30
+    while not true():
+        assert time.monotonic() < give_up
 
 
 def ids(trials: list[Trial]) -> list[int]:
@@ -153,6 +165,47 @@ def test_a_run_is_joined_only_while_it_is_played(store: Store) -> None:
             pass
         other.engine.dispose()
     assert not is_worked_on(store)
+
+
+def test_clients_that_lost_the_lock_and_live_on_are_not_taken_over() -> None:
+    with postgresql() as server:
+        store = new_store(server.url)
+        with membership(store) as first:
+            server.stop()
+            server.start()
+            other = Store(connect(server.url), store.run)
+            with pytest.raises(StoreError, match="proctor join"), membership(other):
+                pass
+            server.stop()
+            server.start()
+            with membership(other, either=True) as second:
+                assert set(shards.beats(store.engine, store.run)) == {first.shard, second.shard}
+                assert first.fenced() is None
+        store.engine.dispose()
+        other.engine.dispose()
+
+
+def test_clients_that_were_killed_are_taken_over_after_their_lease(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("eval_client.core.lookout.LEASE_S", 2.0)
+    killed = store.take_over()
+    with membership(store) as member:
+        assert set(shards.beats(store.engine, store.run)) == {member.shard} != {killed}
+
+
+def test_a_lock_that_was_lost_is_taken_again(store: Store) -> None:
+    with membership(store), store.engine.connect() as connection:
+        connection.execution_options(isolation_level="AUTOCOMMIT")
+        holding = sa.text("SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND mode = 'ShareLock'")
+
+        def holders() -> set[int]:
+            return set(connection.execute(holding).scalars())
+
+        until(lambda: len(holders()) == 1)
+        (lost,) = holders()
+        connection.execute(sa.text("SELECT pg_terminate_backend(:pid)"), {"pid": lost})
+        until(lambda: len(holders() - {lost}) == 1)
 
 
 async def test_a_client_that_was_taken_over_asks_no_model_before_it_knows(
