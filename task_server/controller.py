@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from starlette.types import ASGIApp
 
-from environments.telemetry.metrics import Counter, gauge
+from environments.telemetry.metrics import gauge
 from environments.telemetry.process import ProcessFigures
 from environments.types import Summary
 from task_server.access import Access, token_for
@@ -29,7 +29,7 @@ from task_server.errors import (
     UnknownSession,
     WorkerLost,
 )
-from task_server.figures import task_gauges
+from task_server.figures import PlacementFigures, task_gauges, worker_gauges
 from task_server.openapi import document
 from task_server.operations import CONTROLLER_OPERATIONS
 from task_server.placement import Placement, Seat
@@ -97,11 +97,7 @@ class Controller(PlacementService):
         self._draining = False
         self._demand = Demand()
         self._process = ProcessFigures("controller", now)
-        self._placed = Counter("proctor_sessions_placed_total", "Sessions that a worker took.", "task")
-        self._relayed = Counter(
-            "proctor_relayed_total", "Requests passed on to a worker for a client that can't reach it."
-        )
-        self._lost = Counter("proctor_workers_lost_total", "Workers that fell silent or refused connections.")
+        self._figures = PlacementFigures()
 
     def app(self) -> ASGIApp:
         """The HTTP app of this controller."""
@@ -155,7 +151,7 @@ class Controller(PlacementService):
                 if _refuses_connections(error):
                     self._forget(seat)
             else:
-                self._placed.add(request.task)
+                self._figures.placed.add(request.task)
                 return started
             refused.add(seat.worker)
 
@@ -202,24 +198,13 @@ class Controller(PlacementService):
         self._check_settled()
 
     def metrics(self) -> str:
-        workers = self._placement.workers()
-        standings = [(worker.worker, standing) for worker in workers for standing in worker.tasks]
-        at = ("worker", "task")
-        slots = {(name, task.name): task.total for name, task in standings}
-        free = {(name, task.name): task.free for name, task in standings}
-        held = {(worker.worker,): len(worker.sessions) for worker in workers}
         settled = self._now() >= self._settled_at
         return (
-            gauge("proctor_workers", "Live workers.", (), {(): len(workers)})
-            + gauge("proctor_worker_slots", "Sessions that a worker can hold.", at, slots)
-            + gauge("proctor_worker_slots_free", "Sessions that a worker can start now.", at, free)
-            + gauge("proctor_worker_sessions", "Sessions that a worker answers for.", ("worker",), held)
+            worker_gauges(self._placement.workers())
             + gauge("proctor_controller_settled", "1 once every worker had time to report.", (), {(): settled})
             + task_gauges(self._standings)
             + self._demand.text(self._now())
-            + self._placed.text()
-            + self._relayed.text()
-            + self._lost.text()
+            + self._figures.text()
             + self._process.text()
         )
 
@@ -242,12 +227,12 @@ class Controller(PlacementService):
             for last in self._placement.tick(self._now()):
                 if not (last.draining and not last.sessions):  # else it has left as it should
                     log.warning("worker %s is lost: no heartbeat for %g s", last.worker, self._lease_s)
-                    self._lost.add()
+                    self._figures.lost.add()
             self._publish()
 
     async def _ask(self, seat: Seat, call: Awaitable[Answer]) -> Answer:
         """What a worker answers; one that refuses connections is gone. Raises what it refuses, WorkerLost, NotReady."""
-        self._relayed.add()
+        self._figures.relayed.add()
         try:
             return await call
         except ServerUnreachable as error:
@@ -284,7 +269,7 @@ class Controller(PlacementService):
 
     def _forget(self, seat: Seat) -> None:
         log.warning("worker %s is lost: nobody listens at %s", seat.worker, seat.url)
-        self._lost.add()
+        self._figures.lost.add()
         self._placement.forget(seat, self._now())
         self._publish()
 

@@ -1,11 +1,11 @@
 """The metrics of workers and controllers, by name."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from environments.telemetry.metrics import Counter, Histogram, gauge
 from environments.types import Finish, FinishReason
-from task_server.protocol import TaskStanding
+from task_server.protocol import Heartbeat, TaskStanding
 
 _EXCEPTION = re.compile(r"([A-Z][A-Za-z]{2,59}): ")
 _WAITS = {
@@ -39,6 +39,36 @@ def task_gauges(standings: Iterable[TaskStanding]) -> str:
     return gauge("proctor_task_up", "1 where sessions of the task can start.", ("task",), up) + gauge(
         "proctor_task_waiting", "1 with the kind of reason where none can.", ("task", "reason"), waits
     )
+
+
+def worker_gauges(workers: Sequence[Heartbeat]) -> str:
+    """What each live worker can hold, and holds."""
+    standings = [(worker.worker, standing) for worker in workers for standing in worker.tasks]
+    at = ("worker", "task")
+    slots = {(name, task.name): task.total for name, task in standings}
+    free = {(name, task.name): task.free for name, task in standings}
+    held = {(worker.worker,): len(worker.sessions) for worker in workers}
+    return (
+        gauge("proctor_workers", "Live workers.", (), {(): len(workers)})
+        + gauge("proctor_worker_slots", "Sessions that a worker can hold.", at, slots)
+        + gauge("proctor_worker_slots_free", "Sessions that a worker can start now.", at, free)
+        + gauge("proctor_worker_sessions", "Sessions that a worker answers for.", ("worker",), held)
+    )
+
+
+class PlacementFigures:
+    """What a controller places, relays and loses."""
+
+    def __init__(self) -> None:
+        self.placed = Counter("proctor_sessions_placed_total", "Sessions that a worker took.", "task")
+        self.relayed = Counter(
+            "proctor_relayed_total", "Requests passed on to a worker for a client that can't reach it."
+        )
+        self.lost = Counter("proctor_workers_lost_total", "Workers that fell silent or refused connections.")
+
+    def text(self) -> str:
+        """All of them, in the Prometheus text format."""
+        return self.placed.text() + self.relayed.text() + self.lost.text()
 
 
 class SessionFigures:
