@@ -197,7 +197,7 @@ async def _send(send: Send, status: int, body: bytes, headers: list[tuple[bytes,
 
 
 def _page_refused(cause: str) -> Response:
-    fix = "set PROCTOR_TOKEN, or announce the host that you mean (--advertise URL)"
+    fix = "set PROCTOR_TOKEN; a Host may be announced instead (--advertise URL)"
     problem = Forbidden(f"{cause}, and this server asks for no token; {fix}").problem().model_dump_json()
     closing = {"connection": "close"}  # the body is not read
     return Response(problem, Forbidden.status, closing, media_type="application/problem+json")
