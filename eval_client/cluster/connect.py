@@ -24,23 +24,30 @@ def join(address: str, namespace: str, *, verbose: bool = False) -> None:
     os.environ.setdefault("RAY_DEFAULT_PYTHON_VERSION_MATCH_LEVEL", "minor")
     try:
         import ray
+        from ray.exceptions import RayError
     except ImportError as error:
         raise ClusterError("--ray: Ray is not installed here; pip install 'proctor[ray]'") from error
     if address != "auto":
         _probe(address)
     try:
         ray.init(address, namespace=namespace, log_to_driver=verbose, logging_level="INFO" if verbose else "ERROR")
-    except RuntimeError as error:
-        if "Version mismatch" not in str(error):
-            raise ClusterError(f"--ray {address}: {_first_line(error)}; is this machine a node of it?") from error
-        raise ClusterError(
-            f"--ray {address}: {' '.join(str(error).split())} "
-            "All nodes and this machine need the same Ray and the same minor version of Python."
-        ) from error
-    except (ConnectionError, ValueError) as error:
-        raise ClusterError(
-            f"--ray {address}: {_first_line(error)}; make this machine a node: ray start --address=HOST:PORT"
-        ) from error
+    except (ConnectionError, RayError, RuntimeError, ValueError) as error:
+        raise ClusterError(f"--ray {address}: {_trouble(error)}") from error
+
+
+def _trouble(error: Exception) -> str:
+    """Why Ray does not let us in, and what to do."""
+    if "Version mismatch" in str(error):
+        same = "All nodes and this machine need the same Ray and the same minor version of Python."
+        return f"{' '.join(str(error).split())} {same}"
+    if "AuthenticationError" in f"{error!r} {error.__context__!r}":  # as text, where Ray tried several times
+        return (
+            "the cluster's token is not known here: set RAY_AUTH_MODE=token, and RAY_AUTH_TOKEN or ~/.ray/auth_token "
+            "to what its nodes have"
+        )
+    if isinstance(error, RuntimeError):
+        return f"{_first_line(error)}; is this machine a node of it?"
+    return f"{_first_line(error)}; make this machine a node: ray start --address=HOST:PORT"
 
 
 def _probe(address: str) -> None:

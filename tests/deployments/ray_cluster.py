@@ -3,6 +3,7 @@
 import contextlib
 import ctypes
 import os
+import secrets
 import shutil
 import signal
 import socket
@@ -12,6 +13,8 @@ import tempfile
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+
+import pytest
 
 from tests.support import ROOT
 
@@ -94,8 +97,12 @@ class Node:
 
     def process_of(self, *words: str) -> int:
         """The process on this node with these words in its command line."""
-        (found,) = [pid for pid in descendants(self.process.pid) if all(w in read_of(pid, "cmdline") for w in words)]
+        (found,) = self.processes_of(*words)
         return found
+
+    def processes_of(self, *words: str) -> list[int]:
+        """All such."""
+        return [pid for pid in descendants(self.process.pid) if all(w in read_of(pid, "cmdline") for w in words)]
 
     def kill(self, spare: Iterable[int] = ()) -> None:
         """kill -9 of all of it at once, as when a machine loses its power; the spared ones don't know yet."""
@@ -146,15 +153,18 @@ class RayCluster:
 
 @contextlib.contextmanager
 def ray_cluster() -> Iterator[RayCluster]:
-    """Three nodes; killed and their files removed afterwards."""
+    """Three nodes that ask for a token, known to what is started meanwhile; killed, their files removed afterwards."""
     folder = Path(tempfile.mkdtemp(prefix="proctor-ray-", dir="/tmp"))  # sockets lie there: the path must be short
     cluster = None
-    try:
-        cluster = RayCluster(folder)
-        cluster.add("127.0.0.3")
-        cluster.add("127.0.0.4")
-        yield cluster
-    finally:
-        if cluster is not None:
-            cluster.kill()
-        shutil.rmtree(folder)
+    with pytest.MonkeyPatch.context() as variables:
+        variables.setenv("RAY_AUTH_MODE", "token")
+        variables.setenv("RAY_AUTH_TOKEN", secrets.token_hex(32))
+        try:
+            cluster = RayCluster(folder)
+            cluster.add("127.0.0.3")
+            cluster.add("127.0.0.4")
+            yield cluster
+        finally:
+            if cluster is not None:
+                cluster.kill()
+            shutil.rmtree(folder)

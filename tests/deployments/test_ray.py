@@ -2,11 +2,9 @@
 
 import os
 import re
-import secrets
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -19,13 +17,22 @@ from task_server.access import token_for
 from task_server.protocol import Heartbeat, StartSession, TaskList
 from tests.database_servers import postgresql
 from tests.deployments.ray_cluster import RayCluster, held_open, processes, ray_cluster, read_of
-from tests.e2e.proctor import COMMAND, TOKEN, Server, environment, proctor, rows, server
+from tests.deployments.ray_runs import (
+    KEY,
+    RUN_TOKEN,
+    Up,
+    ask,
+    controllers,
+    moved_off_the_head,
+    of_ours,
+    removed_by_down,
+    until,
+    url_of,
+)
+from tests.e2e.proctor import Server, environment, proctor, rows, server
 
 pytestmark = pytest.mark.ray
 
-KEY = {"OPENAI_API_KEY": TOKEN}
-RUN_TOKEN = secrets.token_hex(16)
-"""Of the servers that `proctor up` starts; nothing else on this machine knows it."""
 CALLS = "proctor_agent_requests_total"
 TURNS = 68
 TASK = "{name: db-own, environment: db, parameters: {engine: sqlite}}"
@@ -67,62 +74,6 @@ def expected(agents: Server, tmp_path_factory: pytest.TempPathFactory) -> list[d
 
 def write_plan(folder: Path, agents: Server, concurrency: int) -> None:
     (folder / "plan.yaml").write_text(PLAN.format(agents=agents.url, concurrency=concurrency, task=TASK))
-
-
-def until(condition: Callable[[], object], what: str, within_s: float = 90.0) -> None:
-    ends = time.monotonic() + within_s
-    while not condition():
-        assert time.monotonic() < ends, what
-        time.sleep(0.05)
-
-
-class Up:
-    """`proctor up` under way."""
-
-    def __init__(self, cluster: RayCluster, cwd: Path, *options: str, **variables: str) -> None:
-        self._said = cwd / "up.log"
-        command = [*COMMAND, "up", "--ray", cluster.address, "plan.yaml", "--name", "on-ray", *options]
-        with self._said.open("w") as log:
-            self.process = subprocess.Popen(
-                command,
-                cwd=cwd,
-                env=environment(**KEY, **variables, PROCTOR_TOKEN=RUN_TOKEN),
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
-
-    def said(self) -> str:
-        return self._said.read_text()
-
-    def places(self) -> dict[str, tuple[str, str]]:
-        """Each host's URL and node, once all three are up."""
-
-        def found() -> list[tuple[str, str, str]]:
-            return re.findall(r"^(controller|worker-\d): (\S+) on node (\S+)$", self.said(), re.MULTILINE)
-
-        until(lambda: len(found()) >= 3 or self.process.poll() is not None, "hosts")
-        assert len(found()) == 3, self.said()
-        return {name: (url, node) for name, url, node in found()}
-
-    def ended(self) -> None:
-        assert self.process.wait(timeout=120) == 0, self.said()
-
-
-def of_ours(cluster: RayCluster) -> set[int]:
-    """The driver's and the nodes' processes of ours: they know the token, or hold tasks."""
-    files = str(cluster.folder)
-    return {
-        pid
-        for pid in processes()
-        if RUN_TOKEN in read_of(pid, "environ") or f"--tasks={files}" in read_of(pid, "cmdline")
-    }
-
-
-def removed_by_down(cluster: RayCluster, cwd: Path) -> int:
-    down = proctor("down", "--ray", cluster.address, "on-ray", cwd=cwd)
-    assert down.returncode == 0, down.stderr
-    return int(down.stdout.split()[0])
 
 
 Begin = Callable[..., Up]
@@ -237,6 +188,34 @@ def test_a_node_that_dies_in_mid_run_costs_time_only_and_its_zombie_is_refused(
     assert removed_by_down(cluster, tmp_path) == 3
 
 
+def test_the_death_of_the_controllers_node_costs_time_only(
+    cluster: RayCluster, begin: Begin, agents: Server, expected: list[dict[str, object]], tmp_path: Path
+) -> None:
+    cluster.add("127.0.0.5")  # in place of the one that died before
+    write_plan(tmp_path, agents, concurrency=1)
+    before = agents.metric(CALLS)
+
+    def calls() -> float:
+        return agents.metric(CALLS) - before
+
+    up = begin("--keep", "--workers", "2")
+    up.places()
+    agents.process.send_signal(signal.SIGSTOP)
+    try:
+        node = moved_off_the_head(cluster)
+    finally:
+        agents.process.send_signal(signal.SIGCONT)
+    seen = calls()
+    until(lambda: calls() >= seen + 4, "turns by way of that controller")
+    cluster.nodes[node].kill()
+    assert calls() < TURNS / 2
+    up.ended()
+    assert rows("on-ray", tmp_path) == expected
+    assert calls() == TURNS
+    assert list(controllers(cluster)) not in ([], [node])
+    assert removed_by_down(cluster, tmp_path) == 3
+
+
 def players(url: str) -> set[int]:
     """The clients that hold trials now."""
     engine = sa.create_engine(url)
@@ -284,6 +263,18 @@ def test_a_mistake_ends_in_one_line_and_exit_code_2(program: str, address: str, 
     assert len(ended.stderr.splitlines()) == 1
 
 
+@pytest.mark.parametrize(
+    "here", [{"RAY_AUTH_MODE": "disabled"}, {"RAY_AUTH_TOKEN": "", "HOME": "/nowhere"}], ids=["disabled", "none"]
+)
+def test_who_does_not_know_the_clusters_token_is_told_so(
+    cluster: RayCluster, here: dict[str, str], tmp_path: Path
+) -> None:
+    (tmp_path / "plan.yaml").write_text(f"agents: [{{name: naive, builtin: naive}}]\ntasks: [{TASK}]\n")
+    refused = proctor("up", "--ray", cluster.address, "plan.yaml", cwd=tmp_path, **here)
+    assert refused.returncode == 2
+    assert "the cluster's token is not known here: set RAY_AUTH_MODE=token" in refused.stderr.splitlines()[-1]
+
+
 SET_VERSION = """
 import json, sys, ray
 from ray.experimental.internal_kv import _internal_kv_get, _internal_kv_put
@@ -302,14 +293,3 @@ def test_another_minor_version_of_python_is_refused(cluster: RayCluster, tmp_pat
     assert refused.returncode == 2
     assert "3.99.1" in refused.stderr
     assert "need the same Ray and the same minor version of Python" in refused.stderr
-
-
-def ask(method: str, url: str, body: str | None = None, token: str = RUN_TOKEN) -> httpx.Response:
-    headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
-    return httpx.request(method, url, content=body, headers=headers, timeout=30)
-
-
-def url_of(controller: str, worker: str) -> str | None:
-    """Where the controller thinks a worker is."""
-    listed = ask("GET", f"{controller}/workers").raise_for_status().json()["workers"]
-    return next((each["url"] for each in listed if each["worker"] == worker), None)
