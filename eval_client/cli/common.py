@@ -1,4 +1,4 @@
-"""What the commands share: where runs lie, and how mistakes are told."""
+"""What the commands share: options, where runs lie, and how mistakes are told."""
 
 import contextlib
 import datetime
@@ -48,6 +48,23 @@ output_option = click.option(
     show_default=True,
     help="Folder of the runs.",
 )
+plan_argument = click.argument("plan", type=click.Path(dir_okay=False, path_type=Path))
+limit_option = click.option("--limit", type=click.IntRange(min=1), help="Play only the first N samples of each task.")
+set_option = click.option(
+    "--set",
+    "overrides",
+    multiple=True,
+    metavar="FIELD=VALUE",
+    help="Override a field of the plan, for example limits.run.money=5 or agents.gpt.concurrency=4.",
+)
+shards_option = click.option(
+    "--shards",
+    type=click.IntRange(1, 64),
+    default=1,
+    show_default=True,
+    help="Clients on this machine that work on the run together, each a process; more than 1 needs PostgreSQL.",
+)
+quiet_option = click.option("-q", "--quiet", is_flag=True, help="Print only the report and errors.")
 
 
 class UsageProblem(click.ClickException):

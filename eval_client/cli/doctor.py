@@ -12,8 +12,7 @@ import sqlalchemy as sa
 from environments import loop as event_loop
 from environments.http import http_client
 from environments.yaml_file import FileError
-from eval_client.cli.common import find_run, output_option, run_folders, store_option, told
-from eval_client.cli.run import set_option
+from eval_client.cli.common import find_run, output_option, run_folders, set_option, store_option, told
 from eval_client.doctor.checks import findings
 from eval_client.doctor.finding import Finding, Status, fail, ok
 from eval_client.doctor.machine_checks import Options, machine_checks

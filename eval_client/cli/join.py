@@ -10,9 +10,8 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from eval_client.cli.common import find_run, output_option, store_option, told
-from eval_client.cli.play import play, tell
-from eval_client.cli.run import metrics_option, quiet_option, shards_option
+from eval_client.cli.common import find_run, output_option, quiet_option, shards_option, store_option, told
+from eval_client.cli.play import metrics_option, play, tell
 from eval_client.execute import Order, Served
 from eval_client.plan import Plan
 from eval_client.progress import Ended

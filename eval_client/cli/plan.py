@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from eval_client.cli.common import told
+from eval_client.cli.common import set_option, told
 from eval_client.plan import Plan, load_plan
 
 
@@ -22,7 +22,7 @@ def schema() -> None:
 
 @plan.command("print")
 @click.argument("path", metavar="PLAN", type=click.Path(dir_okay=False, path_type=Path))
-@click.option("--set", "overrides", multiple=True, metavar="FIELD=VALUE", help="Override a field.")
+@set_option
 def print_(path: Path, overrides: tuple[str, ...]) -> None:
     """PLAN with all defaults and overrides, as JSON (which is YAML too)."""
     with told():

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import os
 import signal
 import socket
 import sys
@@ -9,13 +10,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import click
 from rich.console import Console
 
 from environments import loop as event_loop
 from eval_client.begin import Refused
 from eval_client.cli.common import UsageProblem, told
 from eval_client.execute import Order, execute
-from eval_client.monitor.exposition import exposed
+from eval_client.monitor import exposition
 from eval_client.monitor.screen import screen
 from eval_client.progress import Ended
 from eval_client.report.render import report_console, show
@@ -29,6 +31,27 @@ from task_server.errors import TaskServerError
 
 INTERRUPTED = 130
 STOPPED_BY_USER = "interrupted"
+
+
+def _listen(_context: click.Context, _option: click.Parameter, where: str | None) -> socket.socket | None:
+    if not where:
+        return None
+    try:
+        socket_ = exposition.listener(where)
+    except ValueError as error:
+        raise UsageProblem(str(error)) from error
+    os.environ[exposition.VARIABLE] = where  # for the clients of --shards
+    return socket_
+
+
+metrics_option = click.option(
+    "--metrics",
+    metavar="[HOST:]PORT",
+    envvar=exposition.VARIABLE,
+    callback=_listen,
+    help="Serve Prometheus metrics at /metrics while the run is played; any host but loopback needs PROCTOR_TOKEN. "
+    "The nth client of --shards takes the port n - 1 above.",
+)
 
 
 @dataclass
@@ -53,7 +76,7 @@ class _Interrupts:
     def _watched(self, played: Scene, folder: Path, quiet: bool) -> Iterator[None]:
         self._runner = played.runner
         try:
-            with screen(played, self.errors, folder, quiet), exposed(played, self.metrics):
+            with screen(played, self.errors, folder, quiet), exposition.exposed(played, self.metrics):
                 yield
         finally:
             self._runner = None

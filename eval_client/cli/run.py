@@ -1,6 +1,5 @@
 """`proctor run` and `proctor resume`."""
 
-import os
 import socket
 import sys
 from pathlib import Path
@@ -13,59 +12,26 @@ from eval_client.cli.common import (
     UsageProblem,
     checked_name,
     find_run,
+    limit_option,
     new_name,
     open_store,
     output_option,
+    plan_argument,
+    quiet_option,
+    set_option,
+    shards_option,
     store_option,
     told,
 )
-from eval_client.cli.play import play, tell
+from eval_client.cli.play import metrics_option, play, tell
 from eval_client.execute import Order
-from eval_client.monitor import exposition
 from eval_client.plan import Plan, load_plan, with_overrides
 from eval_client.progress import Ended
 from eval_client.report.preview import preview
 
-set_option = click.option(
-    "--set",
-    "overrides",
-    multiple=True,
-    metavar="FIELD=VALUE",
-    help="Override a field of the plan, for example limits.run.money=5 or agents.gpt.concurrency=4.",
-)
-shards_option = click.option(
-    "--shards",
-    type=click.IntRange(1, 64),
-    default=1,
-    show_default=True,
-    help="Clients on this machine that work on the run together, each a process; more than 1 needs PostgreSQL.",
-)
-
-
-def _listen(_context: click.Context, _option: click.Parameter, where: str | None) -> socket.socket | None:
-    if not where:
-        return None
-    try:
-        socket_ = exposition.listener(where)
-    except ValueError as error:
-        raise UsageProblem(str(error)) from error
-    os.environ[exposition.VARIABLE] = where  # for the clients of --shards
-    return socket_
-
-
-metrics_option = click.option(
-    "--metrics",
-    metavar="[HOST:]PORT",
-    envvar=exposition.VARIABLE,
-    callback=_listen,
-    help="Serve Prometheus metrics at /metrics while the run is played; any host but loopback needs PROCTOR_TOKEN. "
-    "The nth client of --shards takes the port n - 1 above.",
-)
-quiet_option = click.option("-q", "--quiet", is_flag=True, help="Print only the report and errors.")
-
 
 @click.command()
-@click.argument("plan", type=click.Path(dir_okay=False, path_type=Path))
+@plan_argument
 @output_option
 @store_option
 @click.option("--name", help="Name of the run and its folder; made from the plan's name and the time if absent.")
@@ -76,7 +42,7 @@ quiet_option = click.option("-q", "--quiet", is_flag=True, help="Print only the 
     help="Where the run NAME exists, go on with it: beside the clients that work on it, else alone; where it is over, "
     "show its report. For clients that an orchestrator starts, and starts again.",
 )
-@click.option("--limit", type=click.IntRange(min=1), help="Play only the first N samples of each task.")
+@limit_option
 @set_option
 @shards_option
 @click.option("--dry-run", is_flag=True, help="Say what would run and how many calls it makes at most; run nothing.")

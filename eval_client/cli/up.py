@@ -13,15 +13,18 @@ from eval_client.cli.common import (
     UsageProblem,
     checked_name,
     find_run,
+    limit_option,
     new_name,
     open_store,
     output_option,
+    plan_argument,
+    quiet_option,
     run_folders,
+    set_option,
     store_option,
     told,
 )
-from eval_client.cli.play import play
-from eval_client.cli.run import metrics_option, quiet_option, set_option
+from eval_client.cli.play import metrics_option, play
 from eval_client.cluster.connect import ClusterError, join, namespace_of
 from eval_client.execute import Order, check_shards
 from eval_client.plan import Plan, load_plan
@@ -40,7 +43,7 @@ verbose_option = click.option("-v", "--verbose", is_flag=True, help="Show what R
 
 
 @click.command()
-@click.argument("plan", type=click.Path(dir_okay=False, path_type=Path))
+@plan_argument
 @ray_option
 @click.option(
     "--workers",
@@ -58,7 +61,7 @@ verbose_option = click.option("-v", "--verbose", is_flag=True, help="Show what R
 @output_option
 @store_option
 @click.option("--name", help="Name of the run; where there is one of that name already, it is gone on with.")
-@click.option("--limit", type=click.IntRange(min=1), help="Play only the first N samples of each task.")
+@limit_option
 @set_option
 @metrics_option
 @quiet_option
