@@ -6,14 +6,18 @@ import os
 import signal
 import sys
 from asyncio.subprocess import PIPE, STDOUT, Process
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Coroutine, Sequence
 from pathlib import Path
+from typing import Any
 
 from eval_client.monitor.exposition import of_shard
 from eval_client.store.store import Store
 
 ORDERLY = (0, 1, 130)
 """Exit codes of a client that came to the end of the run, whether all is scored or not, or was stopped."""
+
+ENDING_S = 20.0
+"""Longest wait for a client once the run is over: it has only its report to show, unless it stands still."""
 
 
 class Crew:
@@ -58,13 +62,20 @@ class Crew:
                     with contextlib.suppress(ProcessLookupError):
                         process.send_signal(number)
 
-    async def ended(self) -> list[str]:
-        """Once all have ended, what there is to say about those that did not end well."""
-        codes = await asyncio.gather(*(process.wait() for process, _ in self._clients))
+    async def ended(self, over: Coroutine[None, None, None]) -> list[str]:
+        """What there is to say about those that did not end well, once all have, or soon after the run is `over`."""
+        all_ended = asyncio.gather(*(process.wait() for process, _ in self._clients))
+        is_over = asyncio.create_task(over)
+        either: set[asyncio.Future[Any]] = {all_ended, is_over}
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({all_ended}, timeout=ENDING_S)
+        for waited_for in either:
+            waited_for.cancel()
+        await asyncio.gather(*either, return_exceptions=True)
         return [
-            f"a client of --shards ended with {code}; the others played on without it; see {log}"
-            for code, (_, log) in zip(codes, self._clients, strict=True)
-            if code not in ORDERLY
+            f"a client of --shards {_end(process)}; the others played on without it; see {log}"
+            for process, log in self._clients
+            if process.returncode not in ORDERLY
         ]
 
     async def put_away(self) -> None:
@@ -75,6 +86,10 @@ class Crew:
             with contextlib.suppress(ProcessLookupError):
                 process.kill()  # one that was suspended does not notice
         await asyncio.gather(*(process.wait() for process, _ in self._clients))
+
+
+def _end(process: Process) -> str:
+    return "stood still, and was killed" if process.returncode is None else f"ended with {process.returncode}"
 
 
 @contextlib.asynccontextmanager

@@ -27,7 +27,7 @@ from eval_client.store.member import membership
 from eval_client.store.records import PairStanding
 from eval_client.store.shards import ONLY_POSTGRESQL, several_may_work
 from eval_client.store.store import Store
-from eval_client.team import Team, is_to_close
+from eval_client.team import Team, is_to_close, until_over
 from eval_client.watch import Watch
 from task_server.client import TaskClient
 from task_server.errors import TaskServerError
@@ -116,7 +116,7 @@ async def _execute(order: Order, watch: Watcher) -> Ended:
                         await summarize(order.store, client)
                     if member.alone or await is_to_close(member, ended):  # unless somebody has joined meanwhile
                         await patiently(_close, order.store, ended, member.shard, aside=False)
-                return dataclasses.replace(ended, losses=tuple(await others.ended()))
+                return dataclasses.replace(ended, losses=tuple(await others.ended(until_over(order.store))))
 
 
 def _begin(order: Order, listed: Mapping[str, SampleList]) -> None:

@@ -18,6 +18,7 @@ from eval_client.runner import Runner
 from eval_client.store import claims, shards
 from eval_client.store.connection import passes, patiently
 from eval_client.store.member import Member
+from eval_client.store.store import Store
 
 EXCHANGE_S = 1.0
 PROGRESS_S = 3.0
@@ -65,7 +66,7 @@ class Team:
             self._exchange_at = time.monotonic() + EXCHANGE_S
             if fenced := self._member.fenced():
                 raise fenced
-            await self._look_out()
+            self._live = max(1, len(await self._call(look_out, self._lookout)))
             self._free = await self._call(claims.free)
             await self._exchange()
             await self._tell_progress()
@@ -80,13 +81,6 @@ class Team:
 
     async def _call(self, ask: Callable[..., Answer], *arguments: object) -> Answer:
         return await asyncio.to_thread(ask, self._engine, self._run, *arguments)
-
-    async def _look_out(self) -> None:
-        """End shards that have fallen silent; what they held is free from then on."""
-        beats = await self._call(shards.beats)
-        self._live = max(1, len(beats))
-        for shard in self._lookout.look(time.monotonic(), beats):
-            await self._call(shards.lose, shard, beats[shard])
 
     async def _exchange(self) -> None:
         """Tell the others what this client holds, wants, heard and spent; take what they leave."""
@@ -182,6 +176,14 @@ class Team:
             self._runner.take(mine)
 
 
+def look_out(engine: sa.Engine, run: str, lookout: Lookout) -> dict[int, int]:
+    """live shard -> its counter; those that have fallen silent are ended, and what they held is free from then on."""
+    beats = shards.beats(engine, run)
+    for silent in lookout.look(time.monotonic(), beats):
+        shards.lose(engine, run, silent, beats[silent])
+    return beats
+
+
 async def is_to_close(member: Member, ended: Ended) -> bool:
     """Whether this client writes how the run ended; else another has, or will. Raises Fenced.
 
@@ -195,13 +197,20 @@ async def is_to_close(member: Member, ended: Ended) -> bool:
     while await patiently(member.store.state) == "running":
         if fenced := member.fenced():
             raise fenced
-        beats = await patiently(shards.beats, engine, run)
-        if min(beats, default=shard) == shard:
+        if min(await patiently(look_out, engine, run, lookout), default=shard) == shard:
             return True
-        for silent in lookout.look(time.monotonic(), beats):
-            await patiently(shards.lose, engine, run, silent, beats[silent])
         await asyncio.sleep(CLOSING_S)
     return False
+
+
+async def until_over(store: Store) -> None:
+    """Come back once the run is closed, or no client works on it any more."""
+    lookout = Lookout()
+    while await patiently(store.state) == "running":
+        live = await patiently(look_out, store.engine, store.run, lookout)
+        if not live:
+            return
+        await asyncio.sleep(CLOSING_S)
 
 
 class _Bargain:

@@ -1,6 +1,9 @@
 """Several clients on one run, as users start them: the same table as one client's, no trial run twice."""
 
+import contextlib
 import json
+import os
+import signal
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -9,6 +12,7 @@ import pytest
 
 from tests.database_servers import postgresql
 from tests.e2e.proctor import Server, begin, proctor, server
+from tests.faults.farm import put_away
 from tests.support import ROOT
 
 pytestmark = pytest.mark.postgresql
@@ -115,6 +119,30 @@ def test_a_client_of_shards_that_crashes_is_named_and_the_others_play_its_trials
     assert "a bug of ours" in (tmp_path / "runs" / "crashed" / "logs" / "shard-2.log").read_text()
     trials = exported("crashed", "trials", tmp_path, store)
     assert max(int(str(row["attempts"])) for row in trials) == 2
+
+
+def test_a_client_of_shards_that_stands_still_is_not_waited_for_for_ever(
+    tmp_path: Path, plan: Path, store: dict[str, str]
+) -> None:
+    first = begin("run", "plan.yaml", "--name", "still", "-q", "--set", "epochs=5", "--shards=2", cwd=tmp_path, **store)
+    until(lambda: "running (2 clients)," in proctor("status", "still", cwd=tmp_path, **store).stdout)
+    other = child(first.pid, "join")
+    os.kill(other, signal.SIGSTOP)
+    try:
+        _, errors = first.communicate(timeout=100)
+    finally:
+        put_away(first)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(other, signal.SIGKILL)
+    assert first.returncode == 0, errors
+    assert "a client of --shards stood still, and was killed" in errors
+
+
+def child(pid: int, word: str) -> int:
+    """The one child of a process that was started with such a word."""
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    (found,) = [int(pid) for pid in children if word in Path(f"/proc/{pid}/cmdline").read_text().split("\0")]
+    return found
 
 
 def test_clients_that_join_are_counted_and_each_may_leave(

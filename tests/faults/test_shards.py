@@ -3,6 +3,7 @@
 import random
 import signal
 import subprocess
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,11 +12,12 @@ import sqlalchemy as sa
 
 from eval_client.core.shares import Level
 from eval_client.store.shards import Levels
-from eval_client.store.tables import run_table, shard_table
+from eval_client.store.tables import run_table, shard_table, trial_table
 from tests.database_servers import DatabaseServer, postgresql
 from tests.e2e.proctor import TOKEN, Server
 from tests.e2e.scripted import reply
 from tests.faults.farm import Farm, farm, until
+from tests.faults.invariants import rows_of
 from tests.faults.proxy import Fault
 
 pytestmark = pytest.mark.postgresql
@@ -158,6 +160,65 @@ def test_a_task_that_no_client_can_reach_is_given_up_by_all(parts: Farm, databas
     parts.controller.kill()
     for client in clients:
         assert "waited 2 s for task ledger" in parts.completed(client, 1)
+
+
+def state(parts: Farm) -> str:
+    """What the run is."""
+    engine = sa.create_engine(parts.store_url())
+    with engine.connect() as connection:
+        found = str(connection.execute(sa.select(run_table.c.state)).scalar_one())
+    engine.dispose()
+    return found
+
+
+def test_a_run_is_not_closed_over_a_client_that_has_just_joined(parts: Farm, database: DatabaseServer) -> None:
+    parts.start()
+    parts.slow(1.0)
+    first = parts.begin()
+    parts.until_calls(1)
+    parts.link("client").faults.append(Fault("drop", "/summary"))
+    first.send_signal(signal.SIGINT)
+    until(lambda: any(call.target.endswith("/summary") for call in parts.ways.calls))
+    second = joined_by_a_way_of_its_own(parts)
+    parts.link("client").faults.clear()
+    parts.completed(first, 130)
+    parts.completed(second)
+    assert state(parts) == "finished"
+    parts.verify()
+
+
+def held(parts: Farm, shard: int) -> dict[bool, int]:
+    """How many trials a client holds, by whether they were begun."""
+    rows = [row for row in rows_of(parts.store_url(), "r", trial_table) if row["holder"] == shard]
+    return Counter(row["attempts"] > 0 for row in rows)
+
+
+def test_what_a_client_holds_that_is_told_to_end_the_others_play(parts: Farm, database: DatabaseServer) -> None:
+    clients = three_clients(parts, slow_s=2.0)
+    until(lambda: set(held(parts, shard=1)) == {True, False})
+    clients[0].send_signal(signal.SIGTERM)
+    until(lambda: set(held(parts, shard=1)) == {True})
+    parts.completed(clients[0], 130)
+    assert (shards(parts, "left"), shards(parts, "lost"), state(parts)) == (1, 0, "running")
+    parts.completed(clients[1])
+    parts.completed(clients[2])
+    parts.verify()
+    assert set(parts.attempts()) == {1}
+
+
+def test_the_sessions_of_a_client_that_is_told_to_end_at_once_are_ended(parts: Farm, database: DatabaseServer) -> None:
+    parts.start()
+    parts.slow(4.0)
+    client = parts.begin()
+    parts.until_calls(IN_FLIGHT)
+    client.send_signal(signal.SIGTERM)
+    assert client.stderr is not None
+    while "draining" not in client.stderr.readline():
+        assert client.poll() is None
+    client.send_signal(signal.SIGTERM)
+    parts.completed(client, 130)
+    assert parts.workers["w1"].metric("proctor_sessions_live") == 0
+    assert state(parts) == "interrupted"
 
 
 def test_clients_killed_ten_times_at_random_moments_while_others_join(tmp_path: Path, agents: Server) -> None:
