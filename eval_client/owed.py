@@ -29,3 +29,13 @@ class Owed:
         self.past = Past(*store.journal(self.trial.id))
         self.session = store.last_session(self.trial.id)
         self.begun, self.recalled = False, self.session is not None
+
+    def made_an_attempt(self, *, diverged: bool) -> None:
+        """An attempt has ended; one that got no further than the last counts, and a diverged one leaves no journal."""
+        self.session = None
+        if len(self.past.turns) > self.turns_kept > 0:
+            self.attempts_made = 0
+        self.turns_kept = len(self.past.turns)
+        self.attempts_made += 1
+        if diverged:
+            self.past.start_anew()

@@ -3,12 +3,12 @@
 import asyncio
 import logging
 import random
-import secrets
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 
 from environments.types import Finish, FinishReason
 from eval_client.attempt import AttemptEnd, Outcome, attempt
+from eval_client.attempt_log import AttemptLog
 from eval_client.caps import Caps
 from eval_client.core.flow import Pair
 from eval_client.core.retry import AttemptPolicy
@@ -18,9 +18,9 @@ from eval_client.owed import Owed
 from eval_client.plan import Plan, trial_seed
 from eval_client.progress import Ended, Progress
 from eval_client.store.connection import patiently
-from eval_client.store.journal import Journal, WriteRefused
+from eval_client.store.journal import Journal
 from eval_client.store.member import Member
-from eval_client.store.records import Trial, Turn
+from eval_client.store.records import Trial
 from eval_client.traces import Traces
 from task_server.protocol import Started
 
@@ -45,13 +45,14 @@ class Runner:
         end_session: Callable[[str, str], None],
     ) -> None:
         self.plan, self.progress, self.endpoints = plan, progress, endpoints
-        self._store, self._member, self._journal = member.store, member, journal
+        self._store, self._member = member.store, member
         self._server, self._end_session = server, end_session
         self._policy = AttemptPolicy(plan.limits.attempts)
         self._owed: dict[Pair, deque[Owed]] = {}
         self._playing: set[asyncio.Task[None]] = set()
         self._sessions: dict[str, str] = {}
         self._traces = Traces(member.store.run)
+        self._attempts = AttemptLog(journal, progress, self._traces)
         self._pausing = 0
         self._idle = asyncio.Event()
         self.abandoned = False
@@ -180,7 +181,7 @@ class Runner:
 
     async def _give_up(self, owed: Owed, cause: str) -> None:
         await self._recall(owed)
-        await self._settle(owed, None, Finish.fault(FinishReason.TASK_ERROR, cause))
+        await self._attempts.settle(owed, None, Finish.fault(FinishReason.TASK_ERROR, cause))
 
     async def _recall(self, owed: Owed) -> None:
         """Read what an earlier client left of a trial, whenever the store can be read."""
@@ -222,7 +223,7 @@ class Runner:
     async def _play(self, pair: Pair, owed: Owed) -> None:
         """One attempt, and what follows from how it ended."""
         await self._recall(owed)
-        await self._begin(owed)
+        await self._attempts.begin(owed)
         session, end = str(owed.session), AttemptEnd(outcome=Outcome.PUT_BACK)
         self._traces.enter(owed.trial, session)
         try:
@@ -245,7 +246,7 @@ class Runner:
             case Outcome.PUT_BACK:
                 self._pause(owed, PUT_BACK_S)
             case Outcome.LOST if recalled:
-                await self._journal.end(owed.trial, owed.trial.attempts, end.outcome.value, end.cause, url)
+                await self._attempts.end(owed, end.outcome, end.cause, url)
                 owed.session = None
                 self._pause(owed, 0.0)
             case _:
@@ -265,56 +266,27 @@ class Runner:
             model=self.endpoints.model(trial.agent),
             server=self._server,
             limits=self.plan.limits.trial,
-            write_turn=lambda turn: self._turn(owed, turn),
+            write_turn=lambda turn: self._attempts.turn(owed, turn),
             on_started=started,
         )
-
-    async def _begin(self, owed: Owed) -> None:
-        """Count a new attempt durably before anything is started; one that was put back goes on as it is."""
-        if owed.session is not None:
-            return
-        owed.session = secrets.token_hex(16)
-        owed.trial = owed.trial.model_copy(update={"attempts": owed.trial.attempts + 1})
-        await self._journal.begin(owed.trial, owed.trial.attempts, owed.past.journal, owed.session)
 
     async def _conclude(self, owed: Owed, url: str, end: AttemptEnd) -> None:
         """The final row, or another attempt."""
         assert end.finish is not None
-        owed.session = None
-        if len(owed.past.turns) > owed.turns_kept > 0:
-            owed.attempts_made = 0
-        owed.turns_kept = len(owed.past.turns)
-        owed.attempts_made += 1
-        if end.outcome is Outcome.DIVERGED:
-            owed.past.start_anew()
+        owed.made_an_attempt(diverged=end.outcome is Outcome.DIVERGED)
         retry = end.finish.reason is FinishReason.TASK_ERROR and self.stopped is None
         wait_s = self._policy.wait_s(owed.attempts_made, random.random()) if retry else None
         leaves = self.stopped is not None and not self._member.alone and end.finish.reason is FinishReason.TASK_ERROR
         if wait_s is None and not leaves:
-            await self._settle(owed, url, end.finish, end.outcome)
+            await self._attempts.settle(owed, url, end.finish, end.outcome)
             return
         self.progress.attempts_lost += 1
         cause = str(end.finish.detail.get("cause"))
-        await self._journal.end(owed.trial, owed.trial.attempts, end.outcome.value, cause, url)
+        await self._attempts.end(owed, end.outcome, cause, url)
         if wait_s is None:
             self.returned.append(owed.trial)  # the others play it
         else:
             self._pause(owed, wait_s)
-
-    async def _settle(self, owed: Owed, url: str | None, finish: Finish, outcome: Outcome = Outcome.FINISHED) -> None:
-        trial, pair = owed.trial, (owed.trial.agent, owed.trial.task)
-        cost = owed.past.cost()
-        try:
-            await self._journal.finish(trial, trial.attempts, url, finish, cost, outcome=outcome.value)
-        except WriteRefused as refused:
-            finish = Finish.fault(FinishReason.TASK_ERROR, str(refused))
-            await self._journal.finish(trial, trial.attempts, url, finish, cost, outcome=outcome.value)
-        self.progress.settled(pair, finish)
-        self._traces.settled(trial, finish.reason.value)
-
-    async def _turn(self, owed: Owed, turn: Turn) -> None:
-        await self._journal.turn(owed.trial, owed.past.journal, turn)
-        self.progress.turns += 1
 
     def _pause(self, owed: Owed, wait_s: float) -> None:
         """Owe the trial again after a wait; its slots are free meanwhile."""

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 from environments.types import Finish, FinishReason, Observation
 from eval_client import attempt
 from eval_client.attempt import AttemptEnd, Outcome
+from eval_client.attempt_log import AttemptLog
 from eval_client.core.retry import AttemptPolicy
-from eval_client.runner import Runner
 from eval_client.store.store import Store
 from task_server.placement import Placement
 from task_server.sessions import Sessions
@@ -30,11 +30,11 @@ class Mutant(NamedTuple):
 
 
 NEVER_FREE = ("I3", "no progress")
-_settle, _turn = Runner._settle, Runner._turn
+_settle, _turn = AttemptLog.settle, AttemptLog.turn
 _replied = Turns.replied
 
 
-async def _settle_twice(self: Runner, *args: Any) -> None:
+async def _settle_twice(self: AttemptLog, *args: Any) -> None:
     await _settle(self, *args)
     await _settle(self, *args)
 
@@ -42,7 +42,7 @@ async def _settle_twice(self: Runner, *args: Any) -> None:
 _writing: list[asyncio.Task[None]] = []
 
 
-async def _write_meanwhile(self: Runner, *args: Any) -> None:
+async def _write_meanwhile(self: AttemptLog, *args: Any) -> None:
     _writing.append(asyncio.create_task(_turn(self, *args)))
 
 
@@ -61,10 +61,10 @@ def _forget_only(self: Sessions, session_id: str) -> None:
 
 
 MUTANTS = (
-    Mutant("a finish is written twice", Runner, "_settle", _settle_twice, "I1"),
+    Mutant("a finish is written twice", AttemptLog, "settle", _settle_twice, "I1"),
     Mutant("a session's lease never ends", Lease, "expired", lambda self, now: False, NEVER_FREE, ["kill client"]),
     Mutant("a replay is taken whatever it observes", Observation, "digest", lambda self: "0", "I6", ["kill worker"]),
-    Mutant("an answer is sent on before it is durable", Runner, "_turn", _write_meanwhile, "I5"),
+    Mutant("an answer is sent on before it is durable", AttemptLog, "turn", _write_meanwhile, "I5"),
     Mutant("a repeated turn is applied again", Turns, "replied", _apply_again, "I5"),
     Mutant("placement forgets who holds a session", Placement, "_holder", lambda self, session: None, "I5"),
     Mutant("attempts have no bound", AttemptPolicy, "wait_s", lambda self, made, chance: chance, "I4"),

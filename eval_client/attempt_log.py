@@ -1,0 +1,47 @@
+"""Writes down durably how the attempts at a run's trials go, and tells the run's progress and traces of it."""
+
+import secrets
+
+from environments.types import Finish, FinishReason
+from eval_client.attempt import Outcome
+from eval_client.owed import Owed
+from eval_client.progress import Progress
+from eval_client.store.journal import Journal, WriteRefused
+from eval_client.store.records import Turn
+from eval_client.traces import Traces
+
+
+class AttemptLog:
+    """What is written of attempts. Every method returns once its rows are durable; Fenced where others write now."""
+
+    def __init__(self, journal: Journal, progress: Progress, traces: Traces) -> None:
+        self._journal, self._progress, self._traces = journal, progress, traces
+
+    async def begin(self, owed: Owed) -> None:
+        """Count a new attempt before anything is started; one that was put back goes on as it is."""
+        if owed.session is not None:
+            return
+        owed.session = secrets.token_hex(16)
+        owed.trial = owed.trial.model_copy(update={"attempts": owed.trial.attempts + 1})
+        await self._journal.begin(owed.trial, owed.trial.attempts, owed.past.journal, owed.session)
+
+    async def turn(self, owed: Owed, turn: Turn) -> None:
+        """A turn was answered."""
+        await self._journal.turn(owed.trial, owed.past.journal, turn)
+        self._progress.turns += 1
+
+    async def end(self, owed: Owed, outcome: Outcome, cause: str | None, url: str | None) -> None:
+        """An attempt ended, and the trial has not."""
+        await self._journal.end(owed.trial, owed.trial.attempts, outcome.value, cause, url)
+
+    async def settle(self, owed: Owed, url: str | None, finish: Finish, outcome: Outcome = Outcome.FINISHED) -> None:
+        """The trial's final row; what the store refuses to take is a fault of ours."""
+        trial, pair = owed.trial, (owed.trial.agent, owed.trial.task)
+        cost = owed.past.cost()
+        try:
+            await self._journal.finish(trial, trial.attempts, url, finish, cost, outcome=outcome.value)
+        except WriteRefused as refused:
+            finish = Finish.fault(FinishReason.TASK_ERROR, str(refused))
+            await self._journal.finish(trial, trial.attempts, url, finish, cost, outcome=outcome.value)
+        self._progress.settled(pair, finish)
+        self._traces.settled(trial, finish.reason.value)
