@@ -4,14 +4,15 @@ import asyncio
 import contextlib
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import TypeVar
 
 import sqlalchemy as sa
 
+from eval_client.bargain import Bargain
 from eval_client.core.flow import Pair
 from eval_client.core.lookout import BEAT_S, Lookout
-from eval_client.core.shares import Heard, Slice, Standing, given_up, granted, raised
+from eval_client.core.shares import Heard, Standing
 from eval_client.endpoints import Endpoints
 from eval_client.progress import Ended
 from eval_client.runner import Runner
@@ -92,7 +93,7 @@ class Team:
             unreachable=frozenset(self._runner.unreachable),
         )
         heard, self._endpoints.heard = self._endpoints.heard, {name: Heard() for name in self._endpoints.limits}
-        bargain = _Bargain(self._shard, mine, heard, self._ceilings(), caps.whole())
+        bargain = Bargain(self._shard, mine, heard, self._ceilings(), caps.whole())
         try:
             await self._call(shards.exchange, self._shard, bargain)
         except BaseException:
@@ -211,51 +212,3 @@ async def until_over(store: Store) -> None:
         if not live:
             return
         await asyncio.sleep(CLOSING_S)
-
-
-class _Bargain:
-    """What one shard says of the shared limits, given what all others say; and what it gets by that."""
-
-    def __init__(
-        self,
-        shard: int,
-        mine: Standing,
-        heard: Mapping[str, Heard],
-        ceilings: Mapping[str, int],
-        whole: Mapping[str, int],
-    ) -> None:
-        self._shard, self._mine, self._heard, self._ceilings, self._whole = shard, mine, heard, ceilings, whole
-        self.now = 0.0
-        self.levels = shards.Levels()
-        self.grants: dict[str, int] = {}
-        self.elsewhere: dict[str, tuple[int, int]] = {}
-        self.given_up: frozenset[str] = frozenset()
-
-    def __call__(self, team: shards.Team) -> tuple[shards.Levels, Standing]:
-        """All that is shared, as it is from now on."""
-        self.now = team.now
-        endpoints = {
-            name: raised(team.levels.endpoints.get(name), ceiling, self._heard[name], team.now)
-            for name, ceiling in self._ceilings.items()
-        }
-        self.levels = shards.Levels(endpoints=endpoints)
-        limits = {**self._whole, **{f"endpoint {name}": int(level.limit) for name, level in endpoints.items()}}
-        others = {number: standing for number, standing in team.live.items() if number != self._shard}
-        slices = {name: self._slice(name, limits[name], own, others) for name, own in self._mine.slices.items()}
-        self.elsewhere = _sum([*others.values(), *team.gone])
-        self.given_up = given_up([*others.values(), self._mine])
-        return self.levels, self._mine.model_copy(update={"slices": slices})
-
-    def _slice(self, name: str, limit: int, own: Slice, others: Mapping[int, Standing]) -> Slice:
-        told = {number: standing.slices[name] for number, standing in others.items() if name in standing.slices}
-        self.grants[name] = granted(limit, self._shard, {**told, self._shard: own})
-        return own.model_copy(update={"held": max(own.held, self.grants[name])})
-
-
-def _sum(standings: list[Standing]) -> dict[str, tuple[int, int]]:
-    total: dict[str, tuple[int, int]] = {}
-    for standing in standings:
-        for agent, (prompt, completion) in standing.spent.items():
-            before = total.get(agent, (0, 0))
-            total[agent] = (before[0] + prompt, before[1] + completion)
-    return total
