@@ -280,8 +280,8 @@ BUGS = (
     Bug(
         "a task that is given up doesn't say why",
         "eval_client/runner.py",
-        "await self._settle(owed, None, Finish.fault(FinishReason.TASK_ERROR, cause))",
-        'await self._settle(owed, None, Finish.fault(FinishReason.TASK_ERROR, "gone"))',
+        "(owed, None, Finish.fault(FinishReason.TASK_ERROR, cause))",
+        '(owed, None, Finish.fault(FinishReason.TASK_ERROR, "gone"))',
         "test_shards.py::given_up_by_all",
     ),
     Bug(
