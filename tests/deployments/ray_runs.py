@@ -1,22 +1,37 @@
 """A `proctor up` under way on a cluster, and what of it runs where."""
 
+import contextlib
 import os
 import re
 import secrets
 import signal
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import httpx
+import sqlalchemy as sa
 
+from eval_client.store.tables import FREE, trial_table
 from tests.deployments.ray_cluster import RayCluster, processes, read_of
-from tests.e2e.proctor import COMMAND, TOKEN, environment, proctor
+from tests.e2e.proctor import COMMAND, TOKEN, Server, environment, proctor
 
 KEY = {"OPENAI_API_KEY": TOKEN}
 RUN_TOKEN = secrets.token_hex(16)
 """Of the servers that `proctor up` starts; nothing else on this machine knows it."""
+TASK = "{name: db-own, environment: db, parameters: {engine: sqlite}}"
+PLAN = """\
+name: on-ray
+agents:
+  - {{name: reference, builtin: reference, endpoint: "{agents}", concurrency: {concurrency}}}
+  - {{name: naive, builtin: naive, endpoint: "{agents}", concurrency: {concurrency}}}
+tasks: [{task}]
+"""
+
+
+def write_plan(folder: Path, agents: Server, concurrency: int) -> None:
+    (folder / "plan.yaml").write_text(PLAN.format(agents=agents.url, concurrency=concurrency, task=TASK))
 
 
 def until(condition: Callable[[], object], what: str, within_s: float = 90.0) -> None:
@@ -24,6 +39,16 @@ def until(condition: Callable[[], object], what: str, within_s: float = 90.0) ->
     while not condition():
         assert time.monotonic() < ends, what
         time.sleep(0.05)
+
+
+@contextlib.contextmanager
+def standing_still(pid: int) -> Iterator[None]:
+    """While inside, a process does nothing, but keeps what it has."""
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
 
 
 class Up:
@@ -100,3 +125,13 @@ def url_of(controller: str, worker: str) -> str | None:
     """Where the controller thinks a worker is."""
     listed = ask("GET", f"{controller}/workers").raise_for_status().json()["workers"]
     return next((each["url"] for each in listed if each["worker"] == worker), None)
+
+
+def players(url: str) -> set[int]:
+    """The clients that hold trials now."""
+    engine = sa.create_engine(url)
+    with engine.connect() as connection:
+        held = sa.select(trial_table.c.holder).where(trial_table.c.holder != FREE)
+        found = set(connection.execute(held).scalars())
+    engine.dispose()
+    return found

@@ -1,5 +1,6 @@
 """A run on a real Ray cluster of three nodes, while parts of it die."""
 
+import contextlib
 import os
 import re
 import signal
@@ -10,9 +11,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-import sqlalchemy as sa
 
-from eval_client.store.tables import FREE, trial_table
 from task_server.access import token_for
 from task_server.protocol import Heartbeat, StartSession, TaskList
 from tests.database_servers import postgresql
@@ -20,14 +19,18 @@ from tests.deployments.ray_cluster import RayCluster, held_open, processes, ray_
 from tests.deployments.ray_runs import (
     KEY,
     RUN_TOKEN,
+    TASK,
     Up,
     ask,
     controllers,
     moved_off_the_head,
     of_ours,
+    players,
     removed_by_down,
+    standing_still,
     until,
     url_of,
+    write_plan,
 )
 from tests.e2e.proctor import Server, environment, proctor, rows, server
 
@@ -35,14 +38,6 @@ pytestmark = pytest.mark.ray
 
 CALLS = "proctor_agent_requests_total"
 TURNS = 68
-TASK = "{name: db-own, environment: db, parameters: {engine: sqlite}}"
-PLAN = """\
-name: on-ray
-agents:
-  - {{name: reference, builtin: reference, endpoint: "{agents}", concurrency: {concurrency}}}
-  - {{name: naive, builtin: naive, endpoint: "{agents}", concurrency: {concurrency}}}
-tasks: [{task}]
-"""
 
 
 @pytest.fixture(scope="module")
@@ -70,10 +65,6 @@ def expected(agents: Server, tmp_path_factory: pytest.TempPathFactory) -> list[d
     local = proctor("run", "plan.yaml", "--name", "local", "-q", cwd=folder, **KEY)
     assert local.returncode == 0, local.stderr
     return rows("local", folder)
-
-
-def write_plan(folder: Path, agents: Server, concurrency: int) -> None:
-    (folder / "plan.yaml").write_text(PLAN.format(agents=agents.url, concurrency=concurrency, task=TASK))
 
 
 Begin = Callable[..., Up]
@@ -112,13 +103,9 @@ def test_turns_need_no_ray_and_killed_servers_come_back(
         return agents.metric(CALLS) - before
 
     until(lambda: calls() >= 4, "the first turns")
-    gcs = cluster.head.process_of("gcs_server")
-    os.kill(gcs, signal.SIGSTOP)
-    seen = calls()
-    try:
+    with standing_still(cluster.head.process_of("gcs_server")):
+        seen = calls()
         until(lambda: calls() >= seen + 8, "turns while Ray's control store stands still", within_s=30)
-    finally:
-        os.kill(gcs, signal.SIGCONT)
 
     _, node = places["worker-1"]
     os.kill(cluster.nodes[node].process_of("eval_client.cli.main", "--name=worker-1"), signal.SIGKILL)
@@ -200,11 +187,8 @@ def test_the_death_of_the_controllers_node_costs_time_only(
 
     up = begin("--keep", "--workers", "2")
     up.places()
-    agents.process.send_signal(signal.SIGSTOP)
-    try:
+    with standing_still(agents.process.pid):
         node = moved_off_the_head(cluster)
-    finally:
-        agents.process.send_signal(signal.SIGCONT)
     seen = calls()
     until(lambda: calls() >= seen + 4, "turns by way of that controller")
     cluster.nodes[node].kill()
@@ -216,14 +200,28 @@ def test_the_death_of_the_controllers_node_costs_time_only(
     assert removed_by_down(cluster, tmp_path) == 3
 
 
-def players(url: str) -> set[int]:
-    """The clients that hold trials now."""
-    engine = sa.create_engine(url)
-    with engine.connect() as connection:
-        held = sa.select(trial_table.c.holder).where(trial_table.c.holder != FREE)
-        found = set(connection.execute(held).scalars())
-    engine.dispose()
-    return found
+def test_a_node_wrongly_taken_for_dead_has_a_second_controller_begin_beside_its_own(
+    cluster: RayCluster, begin: Begin, agents: Server, expected: list[dict[str, object]], tmp_path: Path
+) -> None:
+    cluster.add("127.0.0.6")
+    write_plan(tmp_path, agents, concurrency=1)
+    before = agents.metric(CALLS)
+    up = begin("--keep", "--workers", "2")
+    up.places()
+    with contextlib.ExitStack() as raylet:
+        with standing_still(agents.process.pid):
+            node = moved_off_the_head(cluster)
+            raylet.enter_context(standing_still(cluster.nodes[node].process_of("raylet/raylet")))
+            until(lambda: len(controllers(cluster)) == 2, "Ray takes the node for dead", within_s=120)
+        seen = agents.metric(CALLS)
+        until(lambda: agents.metric(CALLS) >= seen + 4, "turns with two controllers")
+    cluster.nodes[node].process.wait(timeout=60)  # the raylet learns that it is dead
+    assert agents.metric(CALLS) - before < TURNS
+    up.ended()
+    assert rows("on-ray", tmp_path) == expected
+    assert agents.metric(CALLS) - before == TURNS
+    assert node not in controllers(cluster)
+    assert removed_by_down(cluster, tmp_path) == 3
 
 
 @pytest.mark.postgresql
