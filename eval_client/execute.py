@@ -103,7 +103,7 @@ async def _execute(order: Order, watch: Watcher) -> Ended:
             check_tasks(manifest, listed)
         else:
             _begin(order, listed)
-        with membership(order.store, joins=order.joins, either=order.either) as member:
+        async with membership(order.store, joins=order.joins, either=order.either) as member:
             if order.resume:
                 changed = {"plan": plan.model_dump(mode="json"), "overrides": order.overrides}
                 order.store.update_manifest(manifest.model_copy(update=changed))

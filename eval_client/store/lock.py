@@ -4,6 +4,7 @@ One client at a time holds a run in SQLite or MariaDB. In PostgreSQL all clients
 or resumes it has it alone for a moment.
 """
 
+import asyncio
 import contextlib
 import fcntl
 import hashlib
@@ -78,7 +79,7 @@ def let_in(connection: sa.Connection, run: str) -> None:
     _ask(connection, "SELECT pg_advisory_unlock(:key)", run)
 
 
-def enter(connection: sa.Connection, run: str) -> bool:
+async def enter(connection: sa.Connection, run: str) -> bool:
     """The lock: True together with the clients that hold it already, False alone, where there are none."""
     if _ask(connection, "SELECT pg_try_advisory_lock(:key)", run):
         return False
@@ -86,7 +87,7 @@ def enter(connection: sa.Connection, run: str) -> bool:
     while not share(connection, run):
         if time.monotonic() > give_up:
             raise _busy(run)
-        time.sleep(PAUSE_S)
+        await asyncio.sleep(PAUSE_S)
     return True
 
 

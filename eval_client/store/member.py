@@ -2,9 +2,10 @@
 
 import asyncio
 import contextlib
+import logging
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncIterator
 
 import sqlalchemy as sa
 
@@ -14,9 +15,12 @@ from eval_client.store.connection import RunOver, StoreError, passes
 from eval_client.store.shards import Fenced
 from eval_client.store.store import Store
 
+log = logging.getLogger(__name__)
+
 SURE_FOR_S = 0.7 * LEASE_S
 """So long after a beat was begun no other client can have taken this one for lost."""
 LOOK_S = 0.05
+UNENDED = "run %r: its clients did not leave in order; looking for %.0f s whether any of them is still at work"
 
 
 class Member:
@@ -98,8 +102,8 @@ class TeamMember(Member):
             held.close()
 
 
-@contextlib.contextmanager
-def membership(store: Store, *, joins: bool = False, either: bool = False) -> Iterator[Member]:
+@contextlib.asynccontextmanager
+async def membership(store: Store, *, joins: bool = False, either: bool = False) -> AsyncIterator[Member]:
     """Work on a run while inside: as its first client, ending whatever was left of others, or beside others.
 
     `either` is beside others where there are some, else as the first.
@@ -110,18 +114,18 @@ def membership(store: Store, *, joins: bool = False, either: bool = False) -> It
         with lock.sole_client(store):
             yield Member(store, store.take_over())
         return
-    member = _join(store, alone_too=either) if joins or either else _begin(store)
+    member = await (_join(store, alone_too=either) if joins or either else _begin(store))
     try:
         yield member
     finally:
         member.leave()
 
 
-def _begin(store: Store) -> TeamMember:
+async def _begin(store: Store) -> TeamMember:
     held = _connection(store)
     try:
         lock.seize(held, store.run)
-        if _others_live(store):
+        if await _others_live(store):
             raise lock.joinable(store.run)
         return _take_over(store, held)
     except BaseException:
@@ -129,11 +133,11 @@ def _begin(store: Store) -> TeamMember:
         raise
 
 
-def _join(store: Store, *, alone_too: bool) -> TeamMember:
+async def _join(store: Store, *, alone_too: bool) -> TeamMember:
     held = _connection(store)
     try:
-        others_hold_it = lock.enter(held, store.run)
-        if others_hold_it or _others_live(store):
+        others_hold_it = await lock.enter(held, store.run)
+        if others_hold_it or await _others_live(store):
             shard = shards.join(store.engine, store.run)
             if not others_hold_it:
                 lock.let_in(held, store.run)
@@ -150,7 +154,7 @@ def _join(store: Store, *, alone_too: bool) -> TeamMember:
         raise
 
 
-def _others_live(store: Store) -> bool:
+async def _others_live(store: Store) -> bool:
     """With the lock alone: whether clients live nevertheless, which takes a lease to find out where any may.
 
     They lost the lock with their connections, in a restart of the database, and take it again one by one.
@@ -158,7 +162,9 @@ def _others_live(store: Store) -> bool:
     lookout, first = Lookout(), shards.beats(store.engine, store.run)
     beats = first
     while set(lookout.look(time.monotonic(), beats)) != beats.keys():
-        time.sleep(BEAT_S)
+        if beats is first:
+            log.warning(UNENDED, store.run, LEASE_S)
+        await asyncio.sleep(BEAT_S)
         beats = shards.beats(store.engine, store.run)
         if any(first.get(shard) != count for shard, count in beats.items()):
             return True

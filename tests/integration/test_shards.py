@@ -13,7 +13,7 @@ import sqlalchemy as sa
 
 from environments.types import Finish, FinishReason
 from eval_client.core.shares import Slice, Standing
-from eval_client.store import claims, shards
+from eval_client.store import claims, member, shards
 from eval_client.store.connection import RunOver, StoreError, connect, passes
 from eval_client.store.journal import Cost, Journal
 from eval_client.store.lock import is_worked_on
@@ -149,70 +149,92 @@ def test_exchanges_follow_one_another_so_that_none_misses_what_another_told(stor
     assert sorted(held) == [1, 2, 4, 8]
 
 
-def test_a_run_is_joined_only_while_it_is_played(store: Store) -> None:
-    with pytest.raises(StoreError, match="no client works on it"), membership(store, joins=True):
-        pass
-    with membership(store) as first:
+async def test_a_run_is_joined_only_while_it_is_played(store: Store) -> None:
+    with pytest.raises(StoreError, match="no client works on it"):
+        async with membership(store, joins=True):
+            pass
+    async with membership(store) as first:
         other = Store(connect(store.engine.url.render_as_string(hide_password=False)), store.run)
-        with membership(other, joins=True) as second:
+        async with membership(other, joins=True) as second:
             assert (first.alone, second.alone, second.shard) == (False, False, first.shard + 1)
             assert is_worked_on(store)
-            with pytest.raises(StoreError, match="proctor join"), membership(other):
-                pass
+            with pytest.raises(StoreError, match="proctor join"):
+                async with membership(other):
+                    pass
         assert set(shards.beats(store.engine, store.run)) == {first.shard}
         store.set_state("finished", first.shard)
-        with pytest.raises(RunOver), membership(other, joins=True):
-            pass
+        with pytest.raises(RunOver):
+            async with membership(other, joins=True):
+                pass
         other.engine.dispose()
     assert not is_worked_on(store)
 
 
-def test_clients_that_lost_the_lock_and_live_on_are_not_taken_over() -> None:
+async def test_clients_that_lost_the_lock_and_live_on_are_not_taken_over() -> None:
     with postgresql() as server:
         store = new_store(server.url)
-        with membership(store) as first:
+        async with membership(store) as first:
             server.stop()
             server.start()
             other = Store(connect(server.url), store.run)
-            with pytest.raises(StoreError, match="proctor join"), membership(other):
-                pass
+            with pytest.raises(StoreError, match="proctor join"):
+                async with membership(other):
+                    pass
             server.stop()
             server.start()
-            with membership(other, either=True) as second:
+            async with membership(other, either=True) as second:
                 assert set(shards.beats(store.engine, store.run)) == {first.shard, second.shard}
                 assert first.fenced() is None
         store.engine.dispose()
         other.engine.dispose()
 
 
-def test_clients_that_were_killed_are_taken_over_after_their_lease(
+async def test_clients_that_were_killed_are_taken_over_after_their_lease(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("eval_client.core.lookout.LEASE_S", 2.0)
     killed = store.take_over()
-    with membership(store) as member:
+    async with membership(store) as member:
         assert set(shards.beats(store.engine, store.run)) == {member.shard} != {killed}
 
 
-def test_a_lock_that_was_lost_is_taken_again(store: Store) -> None:
-    with membership(store), store.engine.connect() as connection:
-        connection.execution_options(isolation_level="AUTOCOMMIT")
-        holding = sa.text("SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND mode = 'ShareLock'")
+async def test_looking_whether_clients_live_can_be_broken_off(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    looking = asyncio.Event()
+    monkeypatch.setattr(member.log, "warning", lambda *_: looking.set())
+    store.take_over()
 
-        def holders() -> set[int]:
-            return set(connection.execute(holding).scalars())
+    async def resume() -> None:
+        async with membership(store):
+            pytest.fail("clients may live")
 
-        until(lambda: len(holders()) == 1)
-        (lost,) = holders()
-        connection.execute(sa.text("SELECT pg_terminate_backend(:pid)"), {"pid": lost})
-        until(lambda: len(holders() - {lost}) == 1)
+    resuming = asyncio.create_task(resume())
+    await asyncio.wait_for(looking.wait(), 5)
+    resuming.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asyncio.wait_for(resuming, 5)
+    assert not is_worked_on(store)
+
+
+async def test_a_lock_that_was_lost_is_taken_again(store: Store) -> None:
+    async with membership(store):
+        with store.engine.connect() as connection:
+            connection.execution_options(isolation_level="AUTOCOMMIT")
+            holding = sa.text("SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND mode = 'ShareLock'")
+
+            def holders() -> set[int]:
+                return set(connection.execute(holding).scalars())
+
+            until(lambda: len(holders()) == 1)
+            (lost,) = holders()
+            connection.execute(sa.text("SELECT pg_terminate_backend(:pid)"), {"pid": lost})
+            until(lambda: len(holders() - {lost}) == 1)
 
 
 async def test_a_client_that_was_taken_over_asks_no_model_before_it_knows(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("eval_client.store.member.SURE_FOR_S", 0.0)
-    with membership(store) as member:
+    async with membership(store) as member:
         store.take_over()
         with pytest.raises(Fenced):
             await asyncio.wait_for(member.assured(), 20)
