@@ -42,6 +42,7 @@ class Ledger:
         self._answered_at: dict[str, Process] = {}
         self._journal: dict[tuple[int, int, int], str] = {}
         self._begun: Counter[tuple[Process, int]] = Counter()
+        """(client, trial) -> its attempts, of which the first got further than all before."""
         self._paid: dict[Key, Process] = {}
         self._keys: dict[Key, bool] = {}
         self.trace: Callable[[str], None] = lambda _: None
@@ -136,7 +137,7 @@ class Ledger:
         self._begun[client, trial] += 1
         self.written["attempts"] += 1
         if self._begun[client, trial] > self._attempts:
-            self.problem(f"I4 trial {trial}: more than {self._attempts} attempts by {client.name}")
+            self.problem(f"I4 trial {trial}: more than {self._attempts} attempts by {client.name} that got no further")
         if self.scored(trial):
             self.problem(f"I1 trial {trial} is begun again although it is scored")
         if row["journal"] != 0 and self.key_of(trial, 0)[2] != DRIFT:
@@ -146,6 +147,7 @@ class Ledger:
         trial, journal, turn = (int(str(row[name])) for name in ("trial", "journal", "turn"))
         self.trace(f"journal {trial} turn {turn}")
         self.written["turns"] += 1
+        self._begun[self.writer(), trial] = 1
         reply = from_json(str(row["reply"]))
         self._journal[trial, journal, turn] = reply["action"]["content"] if reply["kind"] == "action" else ""
         self._keys[self.key_of(trial, turn)] = True
