@@ -7,9 +7,10 @@ from collections.abc import Callable, Coroutine, Iterator
 from importlib.util import find_spec
 from typing import TypeVar
 
-COLLECT_AFTER = (10_000, 20, 50)
+COLLECT_AFTER = (10_000, 10, 10)
 """Of `gc.set_threshold`. A turn makes hundreds of objects that live for some milliseconds, and hardly a cycle: Python's
-own 700 would look at those under way every other turn, a sixth of a client's CPU time."""
+own 700 would look at those under way every other turn, a sixth of a client's CPU time. The other two are Python's: dead
+cycles of sessions that lived long must not pile up."""
 Answer = TypeVar("Answer")
 
 
