@@ -16,7 +16,7 @@ from eval_client.store.store import Store
 ORDERLY = (0, 1, 130)
 """Exit codes of a client that came to the end of the run, whether all is scored or not, or was stopped."""
 
-ENDING_S = 20.0
+ENDING_S = 30.0
 """Longest wait for a client once the run is over: it has only its report to show, unless it stands still."""
 
 
@@ -64,11 +64,15 @@ class Crew:
 
     async def ended(self, over: Coroutine[None, None, None]) -> list[str]:
         """What there is to say about those that did not end well, once all have, or soon after the run is `over`."""
+        if not self._clients:
+            over.close()
+            return []
         all_ended = asyncio.gather(*(process.wait() for process, _ in self._clients))
         is_over = asyncio.create_task(over)
         either: set[asyncio.Future[Any]] = {all_ended, is_over}
         await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
-        await asyncio.wait({all_ended}, timeout=ENDING_S)
+        known_to_be_over = is_over.done() and is_over.exception() is None
+        await asyncio.wait({all_ended}, timeout=ENDING_S if known_to_be_over else None)
         for waited_for in either:
             waited_for.cancel()
         await asyncio.gather(*either, return_exceptions=True)

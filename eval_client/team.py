@@ -105,7 +105,7 @@ class Team:
             if name in self._endpoints.limits:
                 self._endpoints.limits[name].adopt(level.limit, now + level.cool_until - bargain.now)
         self._endpoints.spend.elsewhere = bargain.elsewhere
-        self._runner.given_up = bargain.given_up
+        self._runner.given_up = bargain.given_up & self._runner.unreachable
         self._runner.grant(bargain.grants)
 
     async def _tell_progress(self) -> None:
@@ -179,7 +179,7 @@ class Team:
 
 def look_out(engine: sa.Engine, run: str, lookout: Lookout) -> dict[int, int]:
     """live shard -> its counter; those that have fallen silent are ended, and what they held is free from then on."""
-    beats = shards.beats(engine, run)
+    beats = shards.heard(engine, run) if lookout.own is None else shards.beats(engine, run)
     for silent in lookout.look(time.monotonic(), beats):
         shards.lose(engine, run, silent, beats[silent])
     return beats

@@ -100,7 +100,7 @@ def play(order: Order, *, quiet: bool, metrics: socket.socket | None = None) -> 
         with told():
             ended = event_loop.run(interrupts.guard(order, quiet))
             code = tell(order, ended, interrupts.errors)
-    except asyncio.CancelledError:
+    except (asyncio.CancelledError, KeyboardInterrupt):
         _say_how_to_resume(order, interrupts.errors)
         sys.exit(INTERRUPTED)
     except (Refused, ServerProcessError, TaskServerError, Fenced) as error:

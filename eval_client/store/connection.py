@@ -1,6 +1,7 @@
 """Stores by URL: how to connect to one, and which runs it holds."""
 
 import asyncio
+import logging
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
@@ -12,7 +13,11 @@ from eval_client.store.tables import run_table
 
 Answer = TypeVar("Answer")
 
+log = logging.getLogger(__name__)
+
 AGAIN_S = 1.0
+SAY_AFTER = 5
+"""Tries in vain after which `patiently` says what it waits for."""
 IDLE_IN_TRANSACTION = "25P03"
 """PostgreSQL's code for a connection that it closed since its client stood still in the midst of a transaction."""
 
@@ -56,12 +61,16 @@ def passes(error: sa.exc.SQLAlchemyError) -> bool:
 
 async def patiently(ask: Callable[..., Answer], *arguments: object, aside: bool = True) -> Answer:
     """The database's answer, whenever it can be had; asked in a thread, or where not `aside` here and now."""
+    tried = 0
     while True:
         try:
             return await asyncio.to_thread(ask, *arguments) if aside else ask(*arguments)
         except sa.exc.SQLAlchemyError as error:
             if not passes(error):
                 raise
+            tried += 1
+            if tried == SAY_AFTER:
+                log.warning("the store does not answer, waiting: %s", reason(error))
             await asyncio.sleep(AGAIN_S)
 
 

@@ -56,7 +56,7 @@ def is_worked_on(store: Store) -> bool:
 
 def seize(connection: sa.Connection, run: str) -> None:
     """The lock for this connection alone, in PostgreSQL. Raises StoreError when clients hold the run."""
-    if not _ask(connection, "SELECT pg_try_advisory_lock(:key)", run):
+    if not _alone(connection, run):
         raise joinable(run)
 
 
@@ -81,14 +81,18 @@ def let_in(connection: sa.Connection, run: str) -> None:
 
 async def enter(connection: sa.Connection, run: str) -> bool:
     """The lock: True together with the clients that hold it already, False alone, where there are none."""
-    if _ask(connection, "SELECT pg_try_advisory_lock(:key)", run):
-        return False
     give_up = time.monotonic() + ENTER_S
-    while not share(connection, run):
+    while not _alone(connection, run):
+        if share(connection, run):
+            return True
         if time.monotonic() > give_up:
             raise _busy(run)
         await asyncio.sleep(PAUSE_S)
-    return True
+    return False
+
+
+def _alone(connection: sa.Connection, run: str) -> bool:
+    return _ask(connection, "SELECT pg_try_advisory_lock(:key)", run)
 
 
 def _ask(connection: sa.Connection, question: str, run: str) -> bool:

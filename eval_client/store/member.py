@@ -159,13 +159,13 @@ async def _others_live(store: Store) -> bool:
 
     They lost the lock with their connections, in a restart of the database, and take it again one by one.
     """
-    lookout, first = Lookout(), shards.beats(store.engine, store.run)
+    lookout, first = Lookout(), shards.heard(store.engine, store.run)
     beats = first
     while set(lookout.look(time.monotonic(), beats)) != beats.keys():
         if beats is first:
             log.warning(UNENDED, store.run, LEASE_S)
         await asyncio.sleep(BEAT_S)
-        beats = shards.beats(store.engine, store.run)
+        beats = shards.heard(store.engine, store.run)
         if any(first.get(shard) != count for shard, count in beats.items()):
             return True
     return False

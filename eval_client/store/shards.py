@@ -110,6 +110,16 @@ def beats(engine: sa.Engine, run: str) -> dict[int, int]:
         return {int(row.shard): int(row.beats) for row in rows}
 
 
+def heard(engine: sa.Engine, run: str) -> dict[int, int]:
+    """`beats` for an onlooker that gives none itself: only where the database takes writes, so others' can stand in it.
+
+    Raises OperationalError where it doesn't.
+    """
+    with engine.begin() as connection:
+        connection.execute(run_table.update().where(run_table.c.id == run).values(fence=run_table.c.fence))
+    return beats(engine, run)
+
+
 def lose(engine: sa.Engine, run: str, shard: int, beats: int) -> bool:
     """End a silent shard and free what it held; False where it was heard since, or is ended already."""
     with engine.begin() as connection:

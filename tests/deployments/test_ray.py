@@ -161,11 +161,12 @@ def test_a_node_that_dies_in_mid_run_costs_time_only_and_its_zombie_is_refused(
         boot = TaskList.model_validate_json(tasks.content).version.partition("-")[0]
 
         until(lambda: url_of(controller[0], name) not in (None, url), f"{name} on another node")
-        start = StartSession(session="0" * 32, task="db-own", sample="x")
-        assert (
-            ask("POST", f"{url}/sessions", start.model_dump_json(), token_for(RUN_TOKEN, url)).json()["type"]
-            == "not_ready"
-        )
+        start = StartSession(session="0" * 32, task="db-own", sample="x").model_dump_json()
+
+        def refusal() -> object:
+            return ask("POST", f"{url}/sessions", start, token_for(RUN_TOKEN, url)).json()["type"]
+
+        until(lambda: refusal() == "not_ready", "the zombie to miss its controller")
         (token,) = re.findall(r"PROCTOR_WORKER_TOKEN=(\w+)", read_of(zombie, "environ"))
         late = Heartbeat(worker=name, boot=boot, url=url, sequence=10_000, tasks=(), sessions=())
         assert ask("POST", f"{controller[0]}/workers", late.model_dump_json(), token).json()["type"] == "turn_conflict"

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 
 from environments.types import Finish, FinishReason
 from eval_client.core.shares import Slice, Standing
-from eval_client.store import claims, member, shards
+from eval_client.store import claims, lock, member, shards
 from eval_client.store.connection import RunOver, StoreError, connect, passes
 from eval_client.store.journal import Cost, Journal
 from eval_client.store.lock import is_worked_on
@@ -196,6 +196,29 @@ async def test_clients_that_were_killed_are_taken_over_after_their_lease(
     killed = store.take_over()
     async with membership(store) as member:
         assert set(shards.beats(store.engine, store.run)) == {member.shard} != {killed}
+
+
+async def test_a_lock_that_somebody_only_tried_is_had_alone(store: Store) -> None:
+    with store.engine.connect() as looking, store.engine.connect() as waiting:
+        lock.seize(looking, store.run)
+        entering = asyncio.create_task(lock.enter(waiting, store.run))
+        await asyncio.wait({entering}, timeout=3 * lock.PAUSE_S)
+        looking.invalidate()
+        assert not await asyncio.wait_for(entering, 5)
+        waiting.invalidate()
+
+
+def test_who_gives_no_beats_hears_others_only_where_the_database_takes_writes(store: Store) -> None:
+    first = store.take_over()
+    assert shards.heard(store.engine, store.run) == {first: 0}
+    with store.engine.begin() as connection:
+        connection.execute(sa.text("LOCK TABLE proctor_run IN EXCLUSIVE MODE"))
+        url = store.engine.url.update_query_dict({"options": "-c lock_timeout=50"})
+        impatient = connect(url.render_as_string(hide_password=False))
+        assert shards.beats(impatient, store.run) == {first: 0}
+        with pytest.raises(sa.exc.OperationalError):
+            shards.heard(impatient, store.run)
+        impatient.dispose()
 
 
 async def test_looking_whether_clients_live_can_be_broken_off(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
