@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from environments import loop
 from eval_client.cli import play as playing
 from eval_client.execute import Order
 from eval_client.plan import Plan
@@ -23,7 +24,7 @@ def test_ctrl_c_while_the_report_waits_for_the_store_is_an_interruption(
     def tell(*_: object) -> int:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(playing.event_loop, "run", run)
+    monkeypatch.setattr(loop, "run", run)
     monkeypatch.setattr(playing, "tell", tell)
     plan = Plan.model_validate({"agents": [{"name": "reference"}], "tasks": [{"name": "t", "environment": "db"}]})
     order = Order(plan, "plan.yaml", Store(connect("sqlite://"), "r"), tmp_path / "r", resume=False)
