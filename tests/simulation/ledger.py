@@ -147,7 +147,8 @@ class Ledger:
         trial, journal, turn = (int(str(row[name])) for name in ("trial", "journal", "turn"))
         self.trace(f"journal {trial} turn {turn}")
         self.written["turns"] += 1
-        self._begun[self.writer(), trial] = 1
+        attempt = (self.writer(), trial)
+        self._begun[attempt] = min(self._begun[attempt], 1)  # none, where it goes on with another client's
         reply = from_json(str(row["reply"]))
         self._journal[trial, journal, turn] = reply["action"]["content"] if reply["kind"] == "action" else ""
         self._keys[self.key_of(trial, turn)] = True
