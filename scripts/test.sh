@@ -14,7 +14,7 @@ ensure_venv dev
 if can_install; then ensure_venv dev,ray,textworld; fi  # what is too heavy for everybody's development
 scripts/check.sh
 if can_install; then ensure_docker; fi
-if can_install && [[ $* == *deployments* ]]; then ensure_base_image; fi
+if can_install && [[ $# == 0 || $* == *deployments* ]]; then ensure_base_image; fi
 (($#)) || set -- -n 2 --dist loadfile  # the whole of it two files at a time: much of it waits
 say "pytest $*"
 "$VENV/bin/python" -m pytest "$@" 9>&-
