@@ -4,7 +4,7 @@
 .PHONY: demo test faults deployments check bench lock size clean
 
 demo:   ; @scripts/demo.sh   # a small evaluation, no key and no Docker needed
-test:   ; @scripts/test.sh   # all but most of the fault suite and Ray; as root on Debian also installs what the tests need
+test:   ; @scripts/test.sh   # all but most of the fault suite and the deployments; as root on Debian also installs what the tests need
 faults: ; @scripts/test.sh tests/faults  # the fault suite: some ten minutes of kills, cuts and full disks
 deployments: ; @scripts/test.sh tests/deployments  # images, compose, Swarm, Ray, for real: some twenty minutes
 check:  ; @scripts/check.sh  # ruff, mypy and the import contracts

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Sets up what the tests need and runs everything: ruff, mypy, import contracts, pytest. Arguments go to pytest.
+# Sets up what the tests need and runs everything: ruff, mypy, import contracts, pytest. Arguments go to pytest;
+# JOBS=2 runs two files at a time: half the time, but a few tests have deadlines that a busy machine misses.
 . "$(dirname "$0")/lib.sh"
 . scripts/system.sh
 trap put_away EXIT
@@ -14,7 +15,7 @@ ensure_venv dev
 if can_install; then ensure_venv dev,ray,textworld; fi  # what is too heavy for everybody's development
 scripts/check.sh
 if can_install; then ensure_docker; fi
-if can_install && [[ $# == 0 || $* == *deployments* ]]; then ensure_base_image; fi
-(($#)) || set -- -n 2 --dist loadfile  # the whole of it two files at a time: much of it waits
+if can_install && [[ $* == *deployments* ]]; then ensure_base_image; fi
+((${JOBS:-1} == 1)) || set -- -n "$JOBS" --dist loadfile "$@"
 say "pytest $*"
 "$VENV/bin/python" -m pytest "$@" 9>&-

@@ -575,7 +575,9 @@ async def test_a_cancelled_session_frees_what_it_holds(engine: MySqlEngine, admi
             await session.run("SELECT SLEEP(1000)")
 
     task = asyncio.create_task(hold())
-    await running.wait()
+    begun = asyncio.create_task(running.wait())
+    await asyncio.wait({task, begun}, return_when=asyncio.FIRST_COMPLETED)
+    begun.cancel()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
