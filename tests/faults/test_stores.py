@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.database_servers import postgresql
+from tests.database_servers import mariadb, postgresql
 from tests.faults.farm import Farm, until
 
 IN_FLIGHT = 8
@@ -94,9 +94,9 @@ def test_postgresql_restarted_in_mid_run_is_waited_for(parts: Farm) -> None:
         assert set(parts.attempts()) == {1}
 
 
-@pytest.mark.postgresql
+@pytest.mark.mariadb
 def test_a_client_whose_lock_a_restart_took_writes_nothing_once_another_has_taken_over(parts: Farm) -> None:
-    with postgresql() as database:
+    with mariadb() as database:
         parts.store = database.url
         parts.start()
         parts.slow(0.6)

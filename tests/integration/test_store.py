@@ -104,6 +104,13 @@ async def test_what_is_acknowledged_can_be_read_from_another_connection(store: S
     elsewhere.engine.dispose()
 
 
+async def test_a_score_is_kept_to_its_last_digit(store: Store, journal: Journal) -> None:
+    trial = store.owed()[0]
+    await journal.finish(trial, 1, "w", scored(1 / 6), Cost(1, 1, 1, 1 / 7))
+    (row,) = (row for row in store.trial_rows() if row["id"] == trial.id)
+    assert (row["score"], row["seconds"]) == (1 / 6, 1 / 7)
+
+
 async def test_a_scored_trial_is_settled_and_an_unscored_one_is_owed_again(store: Store, journal: Journal) -> None:
     first, second, *_ = store.owed()
     for trial, finish in ((first, scored(1.0)), (second, Finish.fault(FinishReason.TASK_ERROR, "gone"))):
