@@ -22,7 +22,7 @@ def run(main: Coroutine[None, None, Answer]) -> Answer:
 
 @contextlib.contextmanager
 def _seldom_collecting() -> Iterator[None]:
-    """What is loaded by now is never looked at again, and what comes seldom: a sixth less CPU for a client's turn."""
+    """What is loaded by now is never looked at again, and what comes seldom: a seventh less CPU for a client's turn."""
     before = gc.get_threshold()
     gc.freeze()
     gc.set_threshold(*COLLECT_AFTER)
