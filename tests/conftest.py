@@ -2,10 +2,12 @@
 
 import functools
 import os
+from collections.abc import Iterator
 
 import pytest
 
 from tests import support
+from tests.e2e.proctor import ended
 
 _missing = functools.cache(support.missing)
 
@@ -18,3 +20,10 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         reason = _missing(part)
         if reason is not None:
             (pytest.fail if os.environ.get("CI") else pytest.skip)(reason)
+
+
+@pytest.fixture(autouse=True)
+def _nothing_left_running() -> Iterator[None]:
+    """So that a test that failed is the only one that does."""
+    with ended():
+        yield

@@ -16,6 +16,9 @@ TOKEN = "token-of-the-tests"
 COMMAND = [sys.executable, "-m", "eval_client.cli.main"]
 
 
+begun: list[subprocess.Popen[str]] = []
+
+
 def environment(**extra: str) -> dict[str, str]:
     """The environment for a subprocess: ours without colours, with a wide terminal."""
     return {**os.environ, "NO_COLOR": "1", "COLUMNS": "200", "PROCTOR_TOKEN": TOKEN, **extra}
@@ -37,9 +40,21 @@ def proctor(*arguments: str, cwd: Path, **extra: str) -> subprocess.CompletedPro
 def begin(*arguments: str, cwd: Path, **extra: str) -> subprocess.Popen[str]:
     """`proctor ...` under way; to be waited for."""
     pipe = subprocess.PIPE
-    return subprocess.Popen(
-        [*COMMAND, *arguments], cwd=cwd, env=environment(**extra), stdout=pipe, stderr=pipe, text=True
+    begun.append(
+        subprocess.Popen([*COMMAND, *arguments], cwd=cwd, env=environment(**extra), stdout=pipe, stderr=pipe, text=True)
     )
+    return begun[-1]
+
+
+@contextlib.contextmanager
+def ended() -> Iterator[None]:
+    """What was begun within and still runs, since a test failed, is killed; its pipes are closed."""
+    before = len(begun)
+    yield
+    for process in begun[before:]:
+        with process:
+            process.kill()
+    del begun[before:]
 
 
 @dataclass(frozen=True)

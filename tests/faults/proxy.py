@@ -20,6 +20,7 @@ Kind = Literal[
     "hold",  # pass it on after the next one, or after `seconds`: reordered
     "duplicate",  # pass it on twice at once
     "late_copy",  # pass it on, and a copy after `LATE` further requests
+    "gate",  # pass it on once this fault is taken away again
     "drop",  # reset the connection, nothing passed on
     "drop_reply",  # pass it on, reset the connection instead of the reply
     "half_close",  # pass it on, end the stream instead of the reply
@@ -46,6 +47,8 @@ class Fault:
     kind: Kind
     match: str = ""
     chance: float = 1.0
+    spared: int = 0
+    """So many requests that match are let through first."""
     left: int = 1 << 30
     seconds: float = 0.0
     body: bytes = b""
@@ -110,7 +113,11 @@ class Link:
 
     def _draw(self, target: str) -> Fault:
         for fault in self.faults:
-            if fault.left > 0 and re.search(fault.match, target) and self.chance.random() < fault.chance:
+            if fault.left <= 0 or not re.search(fault.match, target):
+                continue
+            if fault.spared > 0:
+                fault.spared -= 1
+            elif self.chance.random() < fault.chance:
                 fault.left -= 1
                 return fault
         return Fault("latency")
@@ -148,6 +155,9 @@ class Link:
                 self._spawn(asyncio.create_task(self._copy(request)))
             case "late_copy":
                 self._late.append((self.passed + LATE, request))
+            case "gate":
+                while fault in self.faults:  # noqa: ASYNC110 - taken away by the thread of the test
+                    await asyncio.sleep(0.02)
         call.outcome = "unknown"
         reply = await upstream.ask(request)
         self._count()

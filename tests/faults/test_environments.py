@@ -7,7 +7,7 @@ import json
 import os
 import random
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -138,17 +138,36 @@ def test_a_second_run_with_the_seed_is_equal_turn_by_turn(servers: Servers) -> N
     assert servers.calls() - before == len(servers.undisturbed().turns)
 
 
+@contextmanager
+def gated(servers: Servers, spared: int) -> Iterator[Fault]:
+    """So many turns come through to the workers, then none until this ends: no run is over before it can be killed."""
+    gate = Fault("gate", "POST .*/turns", spared=spared)
+    for link in servers.ways.links.values():
+        link.faults.append(gate)
+    try:
+        yield gate
+    finally:
+        for link in servers.ways.links.values():
+            link.faults.remove(gate)
+
+
+def at_the_gate(servers: Servers, since: int) -> list[str]:
+    """The workers that a turn waits for, of the calls after so many."""
+    return [call.link for call in servers.ways.calls[since:] if "/turns" in call.target and call.outcome == "failed"]
+
+
 def test_a_killed_client_resumes_without_loss_or_second_payment(servers: Servers) -> None:
     chance, kills, before = random.Random(1), 0, servers.calls()
     whole = len(servers.undisturbed().turns)
     client = begin(*command("killed"), cwd=servers.folder, **KEY)
     while kills < 3:
         target = servers.calls() + chance.randrange(1, max(2, whole // 6))
-        until(lambda: servers.calls() >= target or client.poll() is not None)  # noqa: B023
-        if client.poll() is not None:
-            break
-        client.kill()
-        client.communicate()
+        with gated(servers, whole // 2) if kills == 0 else nullcontext():
+            until(lambda: servers.calls() >= target or client.poll() is not None)  # noqa: B023
+            if client.poll() is not None:
+                break
+            client.kill()
+            client.communicate()
         kills += 1
         client = begin("resume", "killed", "-q", cwd=servers.folder, **KEY)
     output, errors = client.communicate(timeout=200)
@@ -159,12 +178,15 @@ def test_a_killed_client_resumes_without_loss_or_second_payment(servers: Servers
 
 
 def test_a_killed_worker_costs_no_score_and_no_paid_turn(servers: Servers) -> None:
-    before = servers.calls()
+    before, since = servers.calls(), len(servers.ways.calls)
+    whole = len(servers.undisturbed().turns)
     client = begin(*command("widowed"), cwd=servers.folder, **KEY)
-    until(lambda: servers.workers["w1"].metric("proctor_sessions_live") > 0 and servers.calls() > before)
-    servers.workers["w1"].kill()
-    servers.start_worker("w1")
+    with gated(servers, whole // 3):
+        until(lambda: bool(at_the_gate(servers, since)))
+        lost = at_the_gate(servers, since)[0]
+        servers.workers[lost].kill()
+    servers.start_worker(lost)
     output, errors = client.communicate(timeout=200)
     assert client.returncode == 0, output + errors
     assert servers.played("widowed") == servers.undisturbed()
-    assert servers.calls() - before == len(servers.undisturbed().turns)
+    assert servers.calls() - before == whole
