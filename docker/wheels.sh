@@ -2,10 +2,10 @@
 # Fetches the wheels that the images install, as requirements.lock pins them, into docker/wheelhouse. Where that folder
 # is, docker/Dockerfile asks no package index. For a machine without network, or to build again and again:
 #   docker/wheels.sh [VERSION]      the Python of the base image; 3.13 if absent, 3.11 for one made by docker/base.sh
-# PYTHON names the Python whose pip does it; python3 if absent.
+# PYTHON names the Python whose pip does it; python3 if absent. EXTRAS are those given to the build, as in EXTRAS=otel,parquet.
 set -eu
 cd "$(dirname "$0")/.."
-extras=db,fast,kg,ltp,mind2web,mysql,os,postgres,stss,webshop
+extras=db,fast,kg,ltp,mind2web,mysql,os,postgres,stss,webshop,${EXTRAS:-}
 version=${1:-3.13}
 python=${PYTHON:-python3}
 "$python" -m pip --version >/dev/null || { echo "wheels.sh: $python has no pip; name one that has: PYTHON=..." >&2; exit 2; }

@@ -13,6 +13,8 @@ from tests.e2e.proctor import environment
 from tests.support import BASE_IMAGE, ROOT
 
 BASE_PYTHON = "3.11"
+EXTRAS = "otel"
+"""Of which there are wheels, beside those that the images have anyway."""
 WHEELHOUSE = ROOT / "docker" / "wheelhouse"
 
 
@@ -23,8 +25,8 @@ def image(target: str) -> str:
 
 
 @functools.cache
-def build(target: str, name: str, *, afresh: bool = False) -> None:
-    """Build a target under a name; `afresh` without anything kept of earlier builds."""
+def build(target: str, name: str, *, afresh: bool = False, extras: str = "") -> None:
+    """Build a target under a name; `afresh` without anything kept of earlier builds, with further `extras` of ours."""
     with _alone(), contextlib.closing(docker.from_env(timeout=900)) as client:
         _fetch_wheels()
         client.images.build(
@@ -32,7 +34,7 @@ def build(target: str, name: str, *, afresh: bool = False) -> None:
             dockerfile="docker/Dockerfile",
             target=target,
             tag=name,
-            buildargs={"BASE": BASE_IMAGE},
+            buildargs={"BASE": BASE_IMAGE, "EXTRAS": extras},
             network_mode="host",  # the engine of the tests has no network of its own; only apt asks for one
             nocache=afresh,
             rm=True,
@@ -47,7 +49,7 @@ def _fetch_wheels() -> None:
         return
     done = subprocess.run(
         [str(ROOT / "docker" / "wheels.sh"), BASE_PYTHON],
-        env=environment(PYTHON=sys.executable),
+        env=environment(PYTHON=sys.executable, EXTRAS=EXTRAS),
         capture_output=True,
         text=True,
         check=False,

@@ -9,7 +9,7 @@ import docker
 import pytest
 from docker.models.containers import Container
 
-from tests.deployments.docker_images import build, image
+from tests.deployments.docker_images import EXTRAS, build, image
 
 pytestmark = pytest.mark.images
 
@@ -85,3 +85,15 @@ def test_two_builds_from_the_same_inputs_hold_the_same_files(engine: docker.Dock
     ]
     engine.images.remove("proctor-controller:again")
     assert digests[0] == digests[1]
+
+
+def test_an_image_has_the_extras_that_its_build_names(engine: docker.DockerClient) -> None:
+    name = "proctor-client:extras"
+    build("client", name, extras=EXTRAS)
+    has = "from importlib.util import find_spec; print(bool(find_spec('opentelemetry.sdk')))"
+    found = [
+        engine.containers.run(each, ["-c", has], entrypoint="/opt/packages/bin/python", remove=True, **CLOSED)
+        for each in (image("client"), name)
+    ]
+    engine.images.remove(name)
+    assert found == [b"False\n", b"True\n"]
