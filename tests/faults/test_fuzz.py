@@ -14,7 +14,7 @@ from tests.e2e.proctor import TOKEN, Server
 from tests.faults.farm import Farm, until
 
 OPEN = {"/healthz", "/readyz"}
-EXAMPLES = 20
+EXAMPLES = 100
 MAX_REPLY_BYTES = 1 << 20
 REPLY_S = 60
 BEARER = {"Authorization": f"Bearer {TOKEN}"}
@@ -72,7 +72,7 @@ def _fuzz(session: requests.Session, operation: Any, mode: GenerationMode) -> No
         nonlocal asked
         asked += 1
         if asked % 2 and isinstance(case.body, dict):
-            case.body.update({name: known for name, known in KNOWN.items() if name in case.body})
+            case.body = _whole({**case.body, **{name: known for name, known in KNOWN.items() if name in case.body}})
         reply = case.call(session=session, headers=BEARER, timeout=REPLY_S)
         assert reply.status_code not in {500, 501}, (case.as_curl_command(), reply.text)
         assert reply.status_code in _documented(operation) | {404, 405}, (case.as_curl_command(), reply.text)
@@ -84,6 +84,15 @@ def _fuzz(session: requests.Session, operation: Any, mode: GenerationMode) -> No
         ask()
     except hypothesis.errors.Unsatisfiable:  # nothing can be wrong where nothing is asked for
         assert mode is GenerationMode.NEGATIVE
+
+
+def _whole(value: Any) -> Any:
+    """With 1 for 1.0, which is an integer to JSON Schema and none to our servers: else few bodies get further."""
+    if isinstance(value, dict):
+        return {name: _whole(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [_whole(inner) for inner in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _documented(operation: Any) -> set[int]:
