@@ -196,7 +196,7 @@ async def test_sessions_outlive_a_restart_of_the_controller(servers: Servers, ht
 async def test_sigterm_lets_live_sessions_finish_and_then_exits_with_zero(
     servers: Servers, http: httpx.AsyncClient
 ) -> None:
-    controller = servers.controller()
+    controller = servers.controller(settle_s=0.0)
     worker = servers.worker(controller)
     client = TaskClient(controller.url, http, patience_s=0.0)
     await free(client, 4)
