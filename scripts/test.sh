@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Sets up what the tests need and runs everything: ruff, mypy, import contracts, pytest. Arguments go to pytest;
-# JOBS=2 runs two files at a time: half the time, but a few tests have deadlines that a busy machine misses.
+# JOBS=2 runs two files at a time: faster, but a few tests have deadlines that a busy machine misses.
 . "$(dirname "$0")/lib.sh"
 . scripts/system.sh
 trap put_away EXIT
