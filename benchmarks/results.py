@@ -18,6 +18,7 @@ from benchmarks.measure import Figure, median, parse
 NAMES = ("overhead", "shards", "resume", "flow", "store", "sandbox", "database", "worlds")
 """overhead runs floor in its midst."""
 PACKAGES = ("aiohttp", "httptools", "httpx", "pydantic", "sqlalchemy", "starlette", "uvicorn", "uvloop")
+WHY = 'Where the time goes, and what would mend it: docs/performance.md, "Where a turn\'s time goes".'
 RESULTS = Path(__file__).with_name("RESULTS.md")
 
 
@@ -36,7 +37,7 @@ def main() -> int:
         title = f"## {name}.py{' --quick' if quick else ''}"
         parts.append(f"{title}\n\n{_purpose(name)}\n\n{table(rounds)}")
         missed += [f"{name}: {row[0].name}" for row in rows(rounds) if row[0].budget is not None and not met(row)]
-    verdict = "Every budget is met." if not missed else "Missed: " + "; ".join(missed) + "."
+    verdict = "Every budget is met." if not missed else "Missed: " + "; ".join(missed) + f".\n{WHY}"
     RESULTS.write_text("\n\n".join([_head(options.rounds, load), verdict, *parts]) + "\n")
     print(f"{verdict}\nwritten: {RESULTS}")
     return 1 if missed else 0
