@@ -34,12 +34,12 @@ def sole_client(store: Store) -> Iterator[None]:
             with _file_lock(store):
                 yield
         case "postgresql":
-            with store.engine.connect() as connection:
+            connection = store.engine.connect()
+            try:
                 seize(connection, store.run)
-                try:
-                    yield
-                finally:
-                    connection.invalidate()
+                yield
+            finally:
+                release(connection)
         case _:
             with _server_lock(store):
                 yield
@@ -58,6 +58,15 @@ def seize(connection: sa.Connection, run: str) -> None:
     """The lock for this connection alone, in PostgreSQL. Raises StoreError when clients hold the run."""
     if not _alone(connection, run):
         raise joinable(run)
+
+
+def release(connection: sa.Connection, unlock: str = "SELECT pg_advisory_unlock_all()", **key: str) -> None:
+    """End a connection and its locks: of the connection's end alone the server would hear a moment later."""
+    with contextlib.suppress(sa.exc.SQLAlchemyError):
+        connection.rollback()
+        connection.execute(sa.text(unlock), key)
+    connection.invalidate()
+    connection.close()
 
 
 def joinable(run: str) -> StoreError:
@@ -125,15 +134,14 @@ def _file_lock(store: Store) -> Iterator[None]:
 def _server_lock(store: Store) -> Iterator[None]:
     """The lock lives as long as its connection; should the server drop that, the fence still guards the rows."""
     connection = store.engine.connect()
+    key = f"proctor-{_key_number(store.run):x}"
     try:
-        key = {"key": f"proctor-{_key_number(store.run):x}"}
-        if not connection.execute(sa.text("SELECT GET_LOCK(:key, 0)"), key).scalar():
+        if not connection.execute(sa.text("SELECT GET_LOCK(:key, 0)"), {"key": key}).scalar():
             raise _busy(store.run)
         connection.commit()
         yield
     finally:
-        connection.invalidate()
-        connection.close()
+        release(connection, "SELECT RELEASE_LOCK(:key)", key=key)
 
 
 def _key_number(run: str) -> int:

@@ -72,7 +72,8 @@ class TeamMember(Member):
         self._thread.join()
         with contextlib.suppress(sa.exc.SQLAlchemyError, Fenced):
             shards.leave(self.store.engine, self.store.run, self.shard)
-        self._drop()
+        if self._held is not None:
+            lock.release(self._held)
 
     def _beat_on(self) -> None:
         while self._fenced is None and not self._over.wait(BEAT_S):
@@ -129,7 +130,7 @@ async def _begin(store: Store) -> TeamMember:
             raise lock.joinable(store.run)
         return _take_over(store, held)
     except BaseException:
-        held.invalidate()
+        lock.release(held)
         raise
 
 
@@ -150,7 +151,7 @@ async def _join(store: Store, *, alone_too: bool) -> TeamMember:
             f"run {store.run!r}: no client works on it; begin or resume it first: proctor resume {store.run}"
         )
     except BaseException:
-        held.invalidate()
+        lock.release(held)
         raise
 
 
