@@ -5,8 +5,6 @@ import sys
 from collections.abc import Mapping
 from typing import TextIO
 
-import httpx
-
 from agent_server.agents.base import ServedAgent
 from agent_server.agents.human import HumanAgent
 from agent_server.agents.limits import Concurrent, ContextLimited, Delayed
@@ -15,9 +13,10 @@ from agent_server.agents.proxied import ProxiedAgent
 from agent_server.agents.recorded import RecordedAgent
 from agent_server.config import AgentConfig, AgentServerConfig, HumanConfig, PolicyConfig, RecordedConfig
 from environments.chat import ChatModel
+from environments.http import AnyClient
 
 
-def build_agents(config: AgentServerConfig, client: httpx.AsyncClient) -> Mapping[str, ServedAgent]:
+def build_agents(config: AgentServerConfig, client: AnyClient) -> Mapping[str, ServedAgent]:
     """The agents by name; `client` is for the proxied ones.
 
     Raises FileError or ValueError where a task, a recording or a key can't be used.
@@ -27,7 +26,7 @@ def build_agents(config: AgentServerConfig, client: httpx.AsyncClient) -> Mappin
     return {agent.name: _limited(agent, _bare(agent, tasks, client)) for agent in config.agents}
 
 
-def _bare(config: AgentConfig, tasks: TaskPolicies, client: httpx.AsyncClient) -> ServedAgent:
+def _bare(config: AgentConfig, tasks: TaskPolicies, client: AnyClient) -> ServedAgent:
     if isinstance(config, PolicyConfig):
         return PolicyAgent(config.kind, tasks)
     if isinstance(config, RecordedConfig):

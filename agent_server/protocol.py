@@ -5,13 +5,13 @@ import time
 from collections.abc import Iterator
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, ValidationError
+from pydantic import BeforeValidator, ConfigDict, Field, JsonValue, ValidationError
 from pydantic_core import to_json
 
 from agent_server.agents.base import Answer, Ask
 from agent_server.errors import Refused
 from environments.chat.config import RESERVED
-from environments.chat.wire import WireToolCalls, tool_call_json
+from environments.chat.wire import Wire, WireToolCalls, tool_call_json
 from environments.types import Message, Tool
 
 
@@ -38,13 +38,13 @@ class _Message(WireToolCalls):
         return Message(role=self.role, content=self.content, tool_calls=self.calls(), tool_call_id=self.tool_call_id)
 
 
-class _Function(BaseModel):
+class _Function(Wire):
     name: str
     description: str | None = None
     parameters: dict[str, JsonValue] | None = None
 
 
-class _Tool(BaseModel):
+class _Tool(Wire):
     type: Literal["function"] = "function"
     function: _Function
 
@@ -53,11 +53,11 @@ class _Tool(BaseModel):
         return Tool(name=function.name, description=function.description or "", parameters=function.parameters or {})
 
 
-class _StreamOptions(BaseModel):
+class _StreamOptions(Wire):
     include_usage: bool = False
 
 
-class ChatRequest(BaseModel):
+class ChatRequest(Wire):
     """`POST /v1/chat/completions`. Fields not named here are sampling, which only proxied agents look at."""
 
     model_config = ConfigDict(extra="allow")

@@ -4,7 +4,6 @@ import asyncio
 import socket
 from collections.abc import Callable
 
-import httpx
 import uvicorn
 
 from agent_server.app import build_app
@@ -12,7 +11,7 @@ from agent_server.build import build_agents
 from agent_server.config import AgentServerConfig
 from environments import loop
 from environments.chat import secret
-from environments.http import http_client
+from environments.http import AnyClient, http_client
 from environments.listening import listen, url_of, uvicorn_config
 from environments.telemetry import tracing
 from environments.telemetry.process import ProcessFigures
@@ -39,9 +38,7 @@ def serve(config: AgentServerConfig, on_ready: Callable[[str], None] = lambda ba
     loop.run(_run(server, client, listener, figures))
 
 
-async def _run(
-    server: uvicorn.Server, client: httpx.AsyncClient, listener: socket.socket, figures: ProcessFigures
-) -> None:
+async def _run(server: uvicorn.Server, client: AnyClient, listener: socket.socket, figures: ProcessFigures) -> None:
     watching = asyncio.create_task(figures.watch())
     async with client:
         await server.serve(sockets=[listener])

@@ -57,7 +57,7 @@ class Environment(BaseModel, ABC):
     Everything but `play` works without entering `lifespan`, and cheaply.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     capacity: ClassVar[int] = 8
     """Sessions a worker holds at once unless its task definition says otherwise."""

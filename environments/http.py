@@ -1,22 +1,29 @@
-"""HTTP calls with a total deadline and a byte cap, over one fast client per process."""
+"""HTTP calls with a total deadline and a byte cap.
+
+aiohttp makes them, and is imported with the first call: a process that makes none, or none yet, does without.
+"""
 
 import asyncio
 import ssl
 import zlib
-from collections.abc import AsyncIterable, AsyncIterator, Iterator, Mapping
-from typing import NamedTuple, cast
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, NamedTuple, Self, TypeAlias, cast
+from urllib.parse import urlsplit
 
-import aiohttp
-import httpx
-from aiohttp.abc import AbstractResolver
-from httpx_aiohttp import AiohttpTransport
 from pydantic_core import to_json
 
 from environments.tls import NO_TLS, Tls
 
+if TYPE_CHECKING:
+    import aiohttp
+    import httpx
+    from aiohttp.abc import AbstractResolver
+
 CONNECT_S = 10.0
 KEEP_ALIVE_S = 30.0
 CHUNK_BYTES = 1 << 20
+AnyClient: TypeAlias = "HttpClient | httpx.AsyncClient"
+"""What makes calls: `http_client`'s, or any client of httpx, such as one over an app in the same process."""
 
 
 class Reply(NamedTuple):
@@ -52,25 +59,59 @@ class ReplyTooLarge(HttpFailure):
     """The reply, before or after decompression, is larger than the cap."""
 
 
+class HttpClient:
+    """What `http_client` makes; close it with `async with` or `aclose()`."""
+
+    def __init__(self, open_session: Callable[[], "aiohttp.ClientSession"]) -> None:
+        self._open_session = open_session
+        self._session: aiohttp.ClientSession | None = None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Close its connections."""
+        if self._session is not None:
+            await self._session.close()
+
+    async def exchange(self, sent: "_Sent", max_bytes: int) -> Reply:
+        """The whole reply, however long it takes. Raises what `bounded_request` does."""
+        import aiohttp
+
+        session = self._session = self._session or self._open_session()
+        asked = session.request(sent.method, sent.url, data=sent.body, headers=sent.headers, allow_redirects=False)
+        try:
+            async with asked as response:
+                body = await _read(response.content.iter_any(), max_bytes)
+                return _plain(response.status, response.headers, body, max_bytes)
+        except aiohttp.ClientError as error:
+            never = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)
+            raise _failure(sent, error, isinstance(error, never)) from error
+
+
 def http_client(
     *,
     tls: Tls = NO_TLS,
     max_connections: int | None = None,
     trust_env: bool = False,
     proxy: str | None = None,
-    resolver: AbstractResolver | None = None,
-) -> httpx.AsyncClient:
-    """The client that a process shares for all its calls; building one costs 20 ms, so build one.
+    resolver: "AbstractResolver | None" = None,
+) -> HttpClient:
+    """The client that a process shares for all its calls.
 
     Certificates are verified, redirects are not followed, cookies are not kept. `max_connections=None` is no limit;
     `resolver` looks up names instead of the system. Raises FileError for TLS files that can't be used.
-    `trust_env` honours HTTP_PROXY, NO_PROXY and SSL_CERT_FILE. Close it with `async with` or `aclose()`.
-    It stands on aiohttp, since httpx's own transport rescans its pool on each request (2-4 ms of CPU at 32 in flight);
-    `bounded_request` goes straight to aiohttp, since httpx's requests and replies cost more than the call itself.
+    `trust_env` honours HTTP_PROXY, NO_PROXY and SSL_CERT_FILE.
+    It stands on aiohttp, since httpx's own transport rescans its pool on each request (2-4 ms of CPU at 32 in flight).
     """
     context = tls.context(trust_env=trust_env)
 
-    def session() -> aiohttp.ClientSession:
+    def session() -> "aiohttp.ClientSession":
+        import aiohttp
+
         connector = aiohttp.TCPConnector(
             limit=max_connections or 0, keepalive_timeout=KEEP_ALIVE_S, ssl=context, resolver=resolver
         )
@@ -83,14 +124,13 @@ def http_client(
             auto_decompress=False,
         )
 
-    transport = AiohttpTransport(verify=context, client=session)
-    return _FastClient(transport=transport, trust_env=False, follow_redirects=False, timeout=None)
+    return HttpClient(session)
 
 
 async def bounded_request(
-    client: httpx.AsyncClient,
+    client: AnyClient,
     method: str,
-    url: str | httpx.URL,
+    url: str,
     *,
     json: object = None,
     content: bytes | None = None,
@@ -112,48 +152,27 @@ async def bounded_request(
         sent = sent._replace(body=_chunks(content))
     try:
         async with asyncio.timeout(deadline_s):
-            if isinstance(client, _FastClient):
-                return await _by_aiohttp(client.session(), sent, max_bytes)
+            if isinstance(client, HttpClient):
+                return await client.exchange(sent, max_bytes)
             return await _by_httpx(client, sent, max_bytes)
     except _TooLarge as error:
-        raise ReplyTooLarge(f"{_where(method, url)}: the reply is larger than {max_bytes} bytes") from error
-    except (httpx.HTTPError, aiohttp.ClientError, zlib.error) as error:
-        failure = _failure(error)
-        raise failure(f"{_where(method, url)}: {str(error) or type(error).__name__}") from error
+        raise ReplyTooLarge(f"{sent.where()}: the reply is larger than {max_bytes} bytes") from error
+    except zlib.error as error:
+        raise ConnectionFailed(f"{sent.where()}: {error}") from error
     except TimeoutError as error:
-        raise DeadlineExceeded(f"{_where(method, url)}: no whole reply within {deadline_s:g} s") from error
+        raise DeadlineExceeded(f"{sent.where()}: no whole reply within {deadline_s:g} s") from error
 
 
 class _Sent(NamedTuple):
     method: str
-    url: str | httpx.URL
+    url: str
     headers: Mapping[str, str]
     body: bytes | AsyncIterator[bytes] | None
 
-
-class _NoCookies(httpx.Cookies):
-    def extract_cookies(self, response: httpx.Response) -> None:
-        """Keeps none: no call may leave a trace for the next, and looking for them is a tenth of a call's CPU."""
-
-
-class _FastClient(httpx.AsyncClient):
-    """What `http_client` makes."""
-
-    _transport: AiohttpTransport
-
-    def session(self) -> aiohttp.ClientSession:
-        """The session under its transport."""
-        if not isinstance(self._transport.client, aiohttp.ClientSession):
-            self._transport.client = self._transport.get_client()
-        return self._transport.client
-
-    @property
-    def cookies(self) -> httpx.Cookies:
-        return _NoCookies()
-
-    @cookies.setter
-    def cookies(self, cookies: object) -> None:
-        raise NotImplementedError("this client keeps no cookies")
+    def where(self) -> str:
+        """The call for messages, without what may be secret in its URL."""
+        url = urlsplit(self.url)
+        return f"{self.method} {url.scheme}://{url.netloc.rpartition('@')[2]}{url.path}"
 
 
 async def _chunks(content: bytes) -> AsyncIterator[bytes]:
@@ -166,20 +185,19 @@ class _TooLarge(Exception):
     pass
 
 
-async def _by_aiohttp(session: aiohttp.ClientSession, sent: _Sent, max_bytes: int) -> Reply:
-    asked = session.request(sent.method, str(sent.url), data=sent.body, headers=sent.headers, allow_redirects=False)
-    async with asked as response:
-        return _plain(response.status, response.headers, await _read(response.content.iter_any(), max_bytes), max_bytes)
+async def _by_httpx(client: "httpx.AsyncClient", sent: _Sent, max_bytes: int) -> Reply:
+    import httpx
 
-
-async def _by_httpx(client: httpx.AsyncClient, sent: _Sent, max_bytes: int) -> Reply:
     timeout = httpx.Timeout(None, connect=CONNECT_S)
     asked = client.stream(
         sent.method, sent.url, content=sent.body, headers=sent.headers, timeout=timeout, follow_redirects=False
     )
-    async with asked as response:
-        stream = cast(AsyncIterable[bytes], response.stream)
-        return _plain(response.status_code, response.headers, await _read(stream, max_bytes), max_bytes)
+    try:
+        async with asked as response:
+            stream = cast(AsyncIterable[bytes], response.stream)
+            return _plain(response.status_code, response.headers, await _read(stream, max_bytes), max_bytes)
+    except httpx.HTTPError as error:
+        raise _failure(sent, error, isinstance(error, httpx.ConnectError)) from error
 
 
 def _plain(status: int, headers: Mapping[str, str], body: bytes, max_bytes: int) -> Reply:
@@ -207,14 +225,11 @@ def _decompress(body: bytes, max_bytes: int) -> bytes:
     return plain
 
 
-def _where(method: str, url: str | httpx.URL) -> str:
-    return f"{method} {httpx.URL(url).copy_with(userinfo=b'', query=None)}"
-
-
-def _failure(error: Exception) -> type[ConnectionFailed]:
+def _failure(sent: _Sent, error: Exception, never_connected: bool) -> ConnectionFailed:
+    says = f"{sent.where()}: {str(error) or type(error).__name__}"
     if any(isinstance(each, ssl.SSLCertVerificationError) for each in _chain(error)):
-        return Untrusted
-    return Unreachable if _never_connected(error) else ConnectionFailed
+        return Untrusted(says)
+    return Unreachable(says) if never_connected else ConnectionFailed(says)
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
@@ -222,9 +237,3 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
     while error is not None:
         yield error
         error = error.__cause__ or error.__context__
-
-
-def _never_connected(error: Exception) -> bool:
-    """True where nothing was sent. The transport's own classes don't say so; their causes do."""
-    never = (httpx.ConnectError, aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)
-    return isinstance(error, never) or isinstance(error.__cause__, never)

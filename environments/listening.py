@@ -5,11 +5,13 @@ import os
 import socket
 import threading
 from collections.abc import Callable
-
-import uvicorn
-from starlette.types import ASGIApp
+from typing import TYPE_CHECKING
 
 from environments.tls import NO_TLS, ServerTls
+
+if TYPE_CHECKING:
+    import uvicorn
+    from starlette.types import ASGIApp
 
 BACKLOG = 2048
 
@@ -42,8 +44,12 @@ def url_of(host: str, listener: socket.socket, scheme: str = "http") -> str:
     return f"{scheme}://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}"
 
 
-def uvicorn_config(app: ASGIApp, *, keep_alive_s: int, last_replies_s: int, tls: ServerTls = NO_TLS) -> uvicorn.Config:
+def uvicorn_config(
+    app: "ASGIApp", *, keep_alive_s: int, last_replies_s: int, tls: ServerTls = NO_TLS
+) -> "uvicorn.Config":
     """How our servers run: httptools, no logs of requests, no headers that cost and say nothing. Raises FileError."""
+    import uvicorn
+
     return uvicorn.Config(
         app,
         http="httptools",

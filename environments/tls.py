@@ -1,10 +1,11 @@
 """Certificates: what a process shows, and whom it believes. No setting turns verification off."""
 
+import os
 import ssl
 from pathlib import Path
 from typing import Any, Self
 
-import httpx
+import certifi
 from pydantic import model_validator
 
 from environments.types import Value
@@ -34,7 +35,8 @@ class Tls(Value):
 
     def context(self, *, trust_env: bool = False) -> ssl.SSLContext:
         """For calling others: certificates and host names are verified. Raises FileError."""
-        context = httpx.create_ssl_context(trust_env=trust_env)
+        everybodys = os.environ.get("SSL_CERT_FILE") if trust_env else None
+        context = ssl.create_default_context(cafile=everybodys or certifi.where())
         if self.ca is not None:
             _believe(context, self.ca, "ca")
         if self.cert is not None and self.key is not None:

@@ -16,7 +16,7 @@ from environments.redaction import redacted
 class Value(BaseModel):
     """A frozen value without behaviour; equal when its fields are equal."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     operational: ClassVar[frozenset[str]] = frozenset()
     """Fields that shape no trial: a resumed run may change them."""

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Coroutine, Sequence
 from pathlib import Path
 from typing import Any
 
-from eval_client.monitor.exposition import of_shard
+from eval_client.monitor.metrics_address import of_shard
 from eval_client.store.store import Store
 
 ORDERLY = (0, 1, 130)

@@ -6,9 +6,8 @@ import random
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-import httpx
-
 from environments.chat import ChatConfig, ChatModel, Completion, EndpointEvent, secret
+from environments.http import AnyClient
 from environments.types import Message, Tool
 from eval_client.core.shares import Heard
 from eval_client.core.spend import Spend
@@ -34,7 +33,7 @@ class Endpoints:
     def __init__(
         self,
         plan: Plan,
-        client: httpx.AsyncClient,
+        client: AnyClient,
         spend: Spend,
         builtin: str | None,
         changed: Callable[[], None],
@@ -73,7 +72,7 @@ class Endpoints:
     def _limit(self, plan: Plan, agent: AgentEntry) -> EndpointLimit:
         return self.limits[plan.endpoint_of(agent).name]
 
-    def _chat(self, plan: Plan, agent: AgentEntry, client: httpx.AsyncClient, builtin: str | None) -> ChatModel:
+    def _chat(self, plan: Plan, agent: AgentEntry, client: AnyClient, builtin: str | None) -> ChatModel:
         limit, name = self._limit(plan, agent), plan.endpoint_of(agent).name
 
         def on_event(event: EndpointEvent) -> None:

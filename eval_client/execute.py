@@ -9,10 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import httpx
-
 from environments.chat import secret
-from environments.http import http_client
+from environments.http import AnyClient, http_client
 from eval_client.begin import Refused, check_plan, check_tasks, check_trust, check_usable, new_run
 from eval_client.crew import crew
 from eval_client.demand import Demand
@@ -148,7 +146,7 @@ def check_shards(order: Order) -> None:
         )
 
 
-def _client(plan: Plan, http: httpx.AsyncClient, local: LocalServers) -> TaskClient:
+def _client(plan: Plan, http: AnyClient, local: LocalServers) -> TaskClient:
     token = secret(plan.token_env)
     return TaskClient(
         local.controller or plan.controller,

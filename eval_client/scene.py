@@ -5,8 +5,7 @@ import contextlib
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
-import httpx
-
+from environments.http import AnyClient
 from eval_client.core.spend import Spend
 from eval_client.endpoints import Endpoints
 from eval_client.plan import Plan
@@ -38,7 +37,7 @@ class Scene:
 
 @contextlib.asynccontextmanager
 async def scene(
-    plan: Plan, member: Member, http: httpx.AsyncClient, client: TaskClient, builtin: str | None
+    plan: Plan, member: Member, http: AnyClient, client: TaskClient, builtin: str | None
 ) -> AsyncIterator[Scene]:
     """Everything a run needs while it plays; sessions ended and the journal closed afterwards."""
     store = member.store

@@ -2,10 +2,9 @@
 
 from typing import TypeVar
 
-import httpx
 from pydantic import BaseModel, ValidationError
 
-from environments.http import HttpFailure, Reply, ReplyTooLarge, Unreachable, Untrusted, bounded_request
+from environments.http import AnyClient, HttpFailure, Reply, ReplyTooLarge, Unreachable, Untrusted, bounded_request
 from environments.telemetry import tracing
 from task_server.access import token_for
 from task_server.errors import BadReply, ServerUnreachable, TaskServerError, refusal_of
@@ -22,7 +21,7 @@ class Caller:
     No other server is shown the token, only what `token_for` makes of it for its URL.
     """
 
-    def __init__(self, http: httpx.AsyncClient, token: str | None, home: str = "") -> None:
+    def __init__(self, http: AnyClient, token: str | None, home: str = "") -> None:
         self._http = http
         self._token = token
         self._home = f"{home.rstrip('/')}/" if home else ""

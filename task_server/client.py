@@ -6,10 +6,9 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
-import httpx
-
+from environments.http import AnyClient
 from environments.types import Finish, Summary
 from task_server.calls import Caller
 from task_server.errors import InWork, ServerUnreachable, TaskServerError
@@ -68,7 +67,7 @@ class TaskClient:
     def __init__(
         self,
         url: str,
-        http: httpx.AsyncClient,
+        http: AnyClient,
         token: str | None = None,
         *,
         patience_s: float = 60.0,
@@ -97,7 +96,7 @@ class TaskClient:
         `client` and `wants` tell how many sessions could be held: `TasksQuery`.
         """
         given = TasksQuery(after=after, wait_s=wait_s, client=client, wants=wants)
-        query = str(httpx.QueryParams(given.model_dump(exclude_defaults=True)))
+        query = urlencode(given.model_dump(exclude_defaults=True))
         return await self._patiently(
             NEWS,
             lambda: self._caller.call("GET", f"{self._url}/tasks?{query}", TaskList, deadline_s=CALL_S + wait_s),

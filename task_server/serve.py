@@ -20,12 +20,9 @@ from environments.tls import ServerTls
 from environments.types import Value
 from task_server.access import Access, worker_access
 from task_server.address import reached_by
-from task_server.addresses import WorkerAddresses, loopback_only
 from task_server.calls import Caller
-from task_server.controller import Controller
 from task_server.protocol import SETTLE_S, WORKER_LEASE_S
 from task_server.service import TaskService
-from task_server.worker import Worker
 
 KEEP_ALIVE_S = 120
 """Longer than a model call, so that a session's turns share a connection."""
@@ -114,6 +111,8 @@ def serve_worker(config: WorkerConfig, on_ready: OnReady = lambda url: None) -> 
 
     Raises ConfigError, or FileError for a task that can't be built.
     """
+    from task_server.worker import Worker
+
     listener = _listen(config)
     url = _base_url(config, listener)
     name = config.name or f"{socket.gethostname()}-{listener.getsockname()[1]}"
@@ -140,6 +139,9 @@ def serve_controller(config: ControllerConfig, on_ready: OnReady = lambda url: N
 
     Raises ConfigError.
     """
+    from task_server.addresses import WorkerAddresses, loopback_only
+    from task_server.controller import Controller
+
     listener = _listen(config)
     url = _base_url(config, listener)
     token = _text(config.token)

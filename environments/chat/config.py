@@ -1,8 +1,8 @@
 """How to reach a chat model: what a plan or a task file writes about an endpoint."""
 
 from typing import Annotated, ClassVar
+from urllib.parse import urlsplit
 
-import httpx
 from pydantic import AfterValidator, Field, JsonValue
 
 from environments.chat.settings import setting
@@ -16,12 +16,15 @@ RESERVED = frozenset({"messages", "metadata", "model", "n", "stream", "stream_op
 def plain_url(text: str) -> str:
     """The URL in its plain form, without a slash at its end. Raises ValueError."""
     try:
-        url = httpx.URL(text)
-    except httpx.InvalidURL as error:
+        url = urlsplit(text)
+        host = url.port != 0 and url.hostname
+    except ValueError as error:
         raise ValueError(f"not a URL: {error}") from error
-    if url.scheme not in ("http", "https") or not url.host:
+    if not text.isprintable() or " " in text:
+        raise ValueError("not a URL: holds spaces or characters that can't be printed")
+    if url.scheme not in ("http", "https") or not host:
         raise ValueError("must begin with http:// or https:// and a host, such as http://127.0.0.1:8000/v1")
-    if url.userinfo or url.query or url.fragment:
+    if url.username or url.password or url.query or url.fragment:
         raise ValueError("must hold no user name, password, query or fragment; put the key in `api_key_env`")
     return text.rstrip("/")
 

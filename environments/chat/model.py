@@ -6,7 +6,6 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Literal, NamedTuple
 
-import httpx
 from pydantic import JsonValue, ValidationError
 
 from environments.base import AgentRefused, AgentUnavailable, ContextLimitExceeded
@@ -15,7 +14,7 @@ from environments.chat.failures import is_context_limit, read_error
 from environments.chat.retry import RetryPolicy, retry_after_s, retryable
 from environments.chat.settings import secret
 from environments.chat.wire import ChatReply, Usage, request_body
-from environments.http import HttpFailure, Reply, bounded_request
+from environments.http import AnyClient, HttpFailure, Reply, bounded_request
 from environments.redaction import HIDDEN, redacted
 from environments.telemetry import tracing
 from environments.types import Action, Message, Tool, Value
@@ -70,7 +69,7 @@ class ChatModel:
     def __init__(
         self,
         config: ChatConfig,
-        client: httpx.AsyncClient,
+        client: AnyClient,
         *,
         on_event: Callable[[EndpointEvent], None] = lambda event: None,
         random: Callable[[], float] = chance.random,
@@ -80,7 +79,7 @@ class ChatModel:
     ) -> None:
         self._config = config
         self._client = client
-        self._url = httpx.URL(config.endpoint() + "/chat/completions")
+        self._url = config.endpoint() + "/chat/completions"
         self._key = secret(config.api_key_env)
         self._policy = RetryPolicy(max_tries=config.max_tries, max_retry_s=config.max_retry_s)
         self._on_event = on_event

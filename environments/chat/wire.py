@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Annotated
 
-from pydantic import BaseModel, BeforeValidator, Field, JsonValue, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, ValidationError
 from pydantic_core import to_json
 
 from environments.types import Action, Message, Tool, ToolCall, Value
@@ -74,14 +74,20 @@ Text = Annotated[str, BeforeValidator(_plain)]
 Count = Annotated[int, BeforeValidator(lambda value: value or 0), Field(ge=0)]
 
 
-class WireFunction(BaseModel):
+class Wire(BaseModel):
+    """A part of a request or a reply; its validator is built when it is first used."""
+
+    model_config = ConfigDict(defer_build=True)
+
+
+class WireFunction(Wire):
     """The function of a tool call; arguments given as an object instead of its text are taken as that text."""
 
     name: str
     arguments: Annotated[str, BeforeValidator(_arguments)] = ""
 
 
-class WireToolCall(BaseModel):
+class WireToolCall(Wire):
     """A tool call; servers that leave its id out get one."""
 
     id: str | None = None
@@ -92,7 +98,7 @@ class WireToolCall(BaseModel):
         return ToolCall(id=self.id or f"call_{position}", name=self.function.name, arguments=self.function.arguments)
 
 
-class WireToolCalls(BaseModel):
+class WireToolCalls(Wire):
     """The tool calls of a message, null or absent where there are none."""
 
     tool_calls: Annotated[list[WireToolCall], BeforeValidator(_list)] = Field(default_factory=list)
@@ -107,17 +113,17 @@ class _Answer(WireToolCalls):
     refusal: Text = ""
 
 
-class _Choice(BaseModel):
+class _Choice(Wire):
     message: _Answer
     finish_reason: str | None = None
 
 
-class _Usage(BaseModel):
+class _Usage(Wire):
     prompt_tokens: Count = 0
     completion_tokens: Count = 0
 
 
-class ChatReply(BaseModel):
+class ChatReply(Wire):
     """A reply, as tolerantly read as can be done without guessing. Unknown fields are ignored."""
 
     choices: list[_Choice] = Field(min_length=1)

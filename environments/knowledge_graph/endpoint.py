@@ -4,11 +4,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from urllib.parse import urlencode
 
-import httpx
 from pydantic import BaseModel, Field, ValidationError
 
 from environments.base import EnvironmentFault
-from environments.http import ConnectionFailed, HttpFailure, Reply, bounded_request, http_client
+from environments.http import ConnectionFailed, HttpClient, HttpFailure, Reply, bounded_request, http_client
 from environments.knowledge_graph.graphs import Graph
 
 MAX_BYTES = 64 << 20
@@ -42,7 +41,7 @@ class EndpointGraph(Graph):
 
     def __init__(self, url: str, limit_s: float) -> None:
         self._url, self._limit_s = url, limit_s
-        self._client: httpx.AsyncClient | None = None
+        self._client: HttpClient | None = None
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:

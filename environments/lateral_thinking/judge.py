@@ -4,11 +4,11 @@ import asyncio
 import re
 from collections.abc import Sequence
 
-import httpx
 from pydantic import JsonValue
 
 from environments.base import AgentStopped, AgentUnavailable, EnvironmentFault
 from environments.chat import ChatConfig, ChatModel, Completion, Replies, Reply, key_of
+from environments.http import AnyClient
 from environments.types import Message
 
 TRIES = 4
@@ -24,7 +24,7 @@ _REFUSAL = re.compile(
 class Judge:
     """The host model behind its endpoint, at temperature 0 unless its sampling says otherwise."""
 
-    def __init__(self, config: ChatConfig, client: httpx.AsyncClient, replies: Replies) -> None:
+    def __init__(self, config: ChatConfig, client: AnyClient, replies: Replies) -> None:
         self._config = config
         self._model = ChatModel(config, client)
         self._replies = replies

@@ -5,11 +5,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-import httpx
 from pydantic import JsonValue
 
 from environments.chat import Replies
-from environments.http import http_client
+from environments.http import AnyClient, http_client
 from environments.simulbench import rules
 from environments.simulbench.helper import Desk, Helper, HelperConfig, RuleHelper
 from environments.simulbench.policies import always
@@ -55,7 +54,7 @@ async def open_bench(judge: HelperConfig | None, user: HelperConfig | None, cach
         yield Bench(_desk("judge", judge, client, replies), _desk("user", user, client, replies))
 
 
-def _desk(role: str, config: HelperConfig | None, client: httpx.AsyncClient, replies: Replies) -> Desk | None:
+def _desk(role: str, config: HelperConfig | None, client: AnyClient, replies: Replies) -> Desk | None:
     if config is None:
         return None
     return Desk(role, config, JUDGE_DEFAULTS if role == "judge" else USER_DEFAULTS, client, replies)

@@ -4,11 +4,11 @@ import asyncio
 from abc import abstractmethod
 from typing import ClassVar, NamedTuple
 
-import httpx
 from pydantic import Field, JsonValue
 
 from environments.base import Agent, AgentStopped, AgentUnavailable, EnvironmentFault, Policy, PolicyAgent, Transcript
 from environments.chat import ChatConfig, ChatModel, Replies, Reply, key_of
+from environments.http import AnyClient
 from environments.simulbench.ledger import Ledger
 from environments.types import Action, Observation
 
@@ -63,7 +63,7 @@ class Desk:
     """Where the helpers of one model are asked: within its limits and budget, and never twice for the same."""
 
     def __init__(
-        self, role: str, config: HelperConfig, defaults: dict[str, JsonValue], client: httpx.AsyncClient, kept: Replies
+        self, role: str, config: HelperConfig, defaults: dict[str, JsonValue], client: AnyClient, kept: Replies
     ) -> None:
         self.role, self._config = role, config
         self._sampling = {**defaults, **config.sampling}

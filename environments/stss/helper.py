@@ -4,11 +4,11 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-import httpx
 from pydantic import JsonValue
 
 from environments.base import AgentStopped, AgentUnavailable, EnvironmentFault
 from environments.chat import ChatConfig, ChatModel, Completion, Replies, Reply, key_of
+from environments.http import AnyClient
 from environments.types import Message
 
 TRIES = 3
@@ -23,7 +23,7 @@ class Unreadable(Exception):
 class Helper:
     """A model behind its endpoint, at temperature 0 unless its sampling says otherwise; what it says is kept."""
 
-    def __init__(self, role: str, config: ChatConfig, client: httpx.AsyncClient, replies: Replies) -> None:
+    def __init__(self, role: str, config: ChatConfig, client: AnyClient, replies: Replies) -> None:
         self.name = f"model {config.model}"
         self._role, self._named, self._replies = role, config.model, replies
         self._model = ChatModel(config, client)

@@ -17,7 +17,7 @@ from environments import loop as event_loop
 from eval_client.begin import Refused
 from eval_client.cli.common import UsageProblem, told
 from eval_client.execute import Order, execute
-from eval_client.monitor import exposition
+from eval_client.monitor import metrics_address
 from eval_client.monitor.screen import screen
 from eval_client.progress import Ended
 from eval_client.report.render import report_console, show
@@ -37,17 +37,17 @@ def _listen(_context: click.Context, _option: click.Parameter, where: str | None
     if not where:
         return None
     try:
-        socket_ = exposition.listener(where)
+        socket_ = metrics_address.listener(where)
     except ValueError as error:
         raise UsageProblem(str(error)) from error
-    os.environ[exposition.VARIABLE] = where  # for the clients of --shards
+    os.environ[metrics_address.VARIABLE] = where  # for the clients of --shards
     return socket_
 
 
 metrics_option = click.option(
     "--metrics",
     metavar="[HOST:]PORT",
-    envvar=exposition.VARIABLE,
+    envvar=metrics_address.VARIABLE,
     callback=_listen,
     help="Serve Prometheus metrics at /metrics while the run is played; any host but loopback needs PROCTOR_TOKEN. "
     "The nth client of --shards takes the port n - 1 above.",
@@ -76,7 +76,7 @@ class _Interrupts:
     def _watched(self, played: Scene, folder: Path, quiet: bool) -> Iterator[None]:
         self._runner = played.runner
         try:
-            with screen(played, self.errors, folder, quiet), exposition.exposed(played, self.metrics):
+            with screen(played, self.errors, folder, quiet), _exposed(played, self.metrics):
                 yield
         finally:
             self._runner = None
@@ -91,6 +91,15 @@ class _Interrupts:
             self._runner.drain(STOPPED_BY_USER)
         else:
             self._runner.abandon(STOPPED_BY_USER)
+
+
+def _exposed(played: Scene, metrics: socket.socket | None) -> contextlib.AbstractContextManager[None]:
+    """Serves the run's metrics while inside, where there is a socket for them."""
+    if metrics is None:
+        return contextlib.nullcontext()
+    from eval_client.monitor.exposition import exposed
+
+    return exposed(played, metrics)
 
 
 def play(order: Order, *, quiet: bool, metrics: socket.socket | None = None) -> None:

@@ -7,13 +7,12 @@ import time
 from collections.abc import Iterator
 from typing import NamedTuple
 
-import httpx
 from pydantic import ValidationError
 
 from environments.chat import ChatConfig, secret
 from environments.chat.failures import ErrorReply, read_error
 from environments.chat.wire import ChatReply, request_body
-from environments.http import DeadlineExceeded, HttpFailure, Reply, Unreachable, Untrusted, bounded_request
+from environments.http import AnyClient, DeadlineExceeded, HttpFailure, Reply, Unreachable, Untrusted, bounded_request
 from environments.types import Message
 from eval_client.doctor.finding import Finding, fail, ok, skip, warn
 
@@ -37,21 +36,21 @@ class Asked(NamedTuple):
         return f"agent {self.agent}: model {self.model} at {self.url}"
 
 
-async def complete(http: httpx.AsyncClient, agent: str, config: ChatConfig, patience_s: float) -> Finding:
+async def complete(http: AnyClient, agent: str, config: ChatConfig, patience_s: float) -> Finding:
     """One small completion, with the plan's own sampling: what it costs is a request of some twenty tokens."""
     body = request_body(config.model, [Message(role="user", content=QUESTION)], (), config.sampling, None)
     asked, reply = await _ask(http, agent, config, "/chat/completions", body=body, patience_s=patience_s)
     return reply if isinstance(reply, Finding) else judge_completion(asked, reply.status, reply.body)
 
 
-async def look_up(http: httpx.AsyncClient, agent: str, config: ChatConfig, patience_s: float) -> Finding:
+async def look_up(http: AnyClient, agent: str, config: ChatConfig, patience_s: float) -> Finding:
     """Whether the endpoint lists the model, which costs nothing."""
     asked, reply = await _ask(http, agent, config, "/models", body=None, patience_s=patience_s)
     return reply if isinstance(reply, Finding) else judge_models(asked, reply.status, reply.body)
 
 
 async def _ask(
-    http: httpx.AsyncClient, agent: str, config: ChatConfig, path: str, *, body: bytes | None, patience_s: float
+    http: AnyClient, agent: str, config: ChatConfig, path: str, *, body: bytes | None, patience_s: float
 ) -> tuple[Asked, Reply | Finding]:
     key = secret(config.api_key_env)
     asked = Asked(agent, config.model, config.endpoint(), config.api_key_env, key is not None)

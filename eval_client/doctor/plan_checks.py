@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from urllib.parse import urlsplit
 
-import httpx
-
 from environments.chat import secret
 from environments.definition import TaskDefinition
+from environments.http import AnyClient
 from environments.listening import is_loopback
 from environments.yaml_file import FileError
 from eval_client.doctor import models, resumed, servers, tasks
@@ -35,7 +34,7 @@ class PlanChecks:
 
     plan: Plan
     options: Options
-    http: httpx.AsyncClient
+    http: AnyClient
     resume: Store | None
     """The run that is to be resumed, where there is one."""
     leaving: set[asyncio.Task[None]]

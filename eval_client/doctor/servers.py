@@ -5,9 +5,7 @@ import time
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
-import httpx
-
-from environments.http import Untrusted
+from environments.http import AnyClient, Untrusted
 from environments.redaction import redacted
 from eval_client.doctor.finding import Finding, fail, ok, skip, warn
 from task_server.calls import Caller
@@ -45,7 +43,7 @@ class ServerFacts:
     workers: tuple[WorkerFacts, ...] = ()
 
 
-async def server_facts(http: httpx.AsyncClient, url: str, token: str | None, patience_s: float) -> ServerFacts:
+async def server_facts(http: AnyClient, url: str, token: str | None, patience_s: float) -> ServerFacts:
     """Asks a controller or a lone worker, and each worker that it lists."""
     url = url.rstrip("/")
     caller = Caller(http, token, home=url)

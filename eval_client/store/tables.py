@@ -3,10 +3,10 @@
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.dialects.mysql import LONGTEXT
 
 SCHEMA_VERSION = 2
-LONG = sa.Text().with_variant(LONGTEXT(), "mysql", "mariadb")
+LONG = sa.Text().with_variant(sa.Text(2**32 - 1), "mysql", "mariadb")
+"""For MySQL and MariaDB a length, by which they make it LONGTEXT."""
 NAME = sa.String(64)
 FREE, SETTLED = 0, -1
 """Holders of a trial that are no shard: it waits to be claimed; it has its final row until the run is resumed."""
@@ -99,10 +99,12 @@ summary_table = sa.Table(
     **UTF8,
 )
 
-sa.Index(
-    "proctor_trial_owed",
-    *(trial_table.c[name] for name in ("run", "holder", "agent", "task")),
-    trial_table.c.attempts.desc(),
-    trial_table.c.id,
-    postgresql_where=trial_table.c.score.is_(None),
-).ddl_if(dialect="postgresql")
+
+def _index_owed(_table: sa.Table, connection: sa.Connection, **_: object) -> None:
+    """In words of its own: an index with a condition would import PostgreSQL's dialect for every store."""
+    if connection.dialect.name == "postgresql":
+        columns = "run, holder, agent, task, attempts DESC, id"
+        connection.execute(sa.text(f"CREATE INDEX proctor_trial_owed ON proctor_trial ({columns}) WHERE score IS NULL"))
+
+
+sa.event.listen(trial_table, "after_create", _index_owed)

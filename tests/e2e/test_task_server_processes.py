@@ -12,11 +12,10 @@ from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import httpx
 import pytest
 
 from environments.base import PolicyAgent
-from environments.http import http_client
+from environments.http import HttpClient, http_client
 from environments.types import Action
 from task_server.client import TaskClient
 from task_server.errors import NotReady, SessionLost, Unauthorized, WorkerLost
@@ -88,7 +87,7 @@ def servers(tmp_path: Path) -> Iterator[Servers]:
 
 
 @pytest.fixture
-async def http() -> AsyncIterator[httpx.AsyncClient]:
+async def http() -> AsyncIterator[HttpClient]:
     async with http_client() as http:
         yield http
 
@@ -111,9 +110,7 @@ async def play(client: TaskClient, sample: str = "plain", seed: int = 0) -> floa
         return (await session.play(PolicyAgent(count))).score
 
 
-async def test_a_lone_worker_and_a_controller_with_two_workers_play_alike(
-    servers: Servers, http: httpx.AsyncClient
-) -> None:
+async def test_a_lone_worker_and_a_controller_with_two_workers_play_alike(servers: Servers, http: HttpClient) -> None:
     lone = TaskClient(servers.worker().url, http)
     assert await play(lone) == 1.0
     controller = servers.controller()
@@ -126,7 +123,7 @@ async def test_a_lone_worker_and_a_controller_with_two_workers_play_alike(
 
 
 async def test_a_worker_that_listens_everywhere_announces_where_its_controller_reaches_it(
-    tmp_path: Path, http: httpx.AsyncClient
+    tmp_path: Path, http: HttpClient
 ) -> None:
     with contextlib.closing(Servers(tmp_path, token="of-these-tests")) as servers:
         controller = servers.controller()
@@ -137,7 +134,7 @@ async def test_a_worker_that_listens_everywhere_announces_where_its_controller_r
         assert (await client.start(ONE, "count", "plain")).url == worker.url
 
 
-async def test_a_killed_worker_is_lost_at_once_and_the_other_goes_on(servers: Servers, http: httpx.AsyncClient) -> None:
+async def test_a_killed_worker_is_lost_at_once_and_the_other_goes_on(servers: Servers, http: HttpClient) -> None:
     controller = servers.controller()
     by_url = {worker.url: worker for worker in (servers.worker(controller), servers.worker(controller))}
     client = TaskClient(controller.url, http)
@@ -156,7 +153,7 @@ async def test_a_killed_worker_is_lost_at_once_and_the_other_goes_on(servers: Se
 
 
 async def test_a_worker_that_hangs_is_lost_after_its_lease_and_has_ended_its_sessions_when_it_wakes(
-    servers: Servers, http: httpx.AsyncClient
+    servers: Servers, http: HttpClient
 ) -> None:
     controller = servers.controller(lease_s=1.5)
     worker = servers.worker(controller)
@@ -174,7 +171,7 @@ async def test_a_worker_that_hangs_is_lost_after_its_lease_and_has_ended_its_ses
     assert [file.name for file in servers.folder.iterdir()] == ["shared"]
 
 
-async def test_sessions_outlive_a_restart_of_the_controller(servers: Servers, http: httpx.AsyncClient) -> None:
+async def test_sessions_outlive_a_restart_of_the_controller(servers: Servers, http: HttpClient) -> None:
     controller = servers.controller()
     port = int(controller.url.rsplit(":", 1)[1])
     servers.worker(controller)
@@ -193,9 +190,7 @@ async def test_sessions_outlive_a_restart_of_the_controller(servers: Servers, ht
     assert (await free(client, 5)).tasks[0].total == 8
 
 
-async def test_sigterm_lets_live_sessions_finish_and_then_exits_with_zero(
-    servers: Servers, http: httpx.AsyncClient
-) -> None:
+async def test_sigterm_lets_live_sessions_finish_and_then_exits_with_zero(servers: Servers, http: HttpClient) -> None:
     controller = servers.controller(settle_s=0.0)
     worker = servers.worker(controller)
     client = TaskClient(controller.url, http, patience_s=0.0)
@@ -214,7 +209,7 @@ async def test_sigterm_lets_live_sessions_finish_and_then_exits_with_zero(
 
 @pytest.mark.parametrize("grace_s", [0.2, 3600.0])
 async def test_the_grace_ends_by_itself_or_by_a_second_sigterm(
-    servers: Servers, http: httpx.AsyncClient, grace_s: float
+    servers: Servers, http: HttpClient, grace_s: float
 ) -> None:
     worker = servers.worker(grace_s=grace_s)
     client = TaskClient(worker.url, http)
@@ -228,9 +223,7 @@ async def test_the_grace_ends_by_itself_or_by_a_second_sigterm(
     assert list(servers.folder.iterdir()) == []
 
 
-async def test_a_worker_whose_parent_is_gone_ends_its_sessions_at_once(
-    servers: Servers, http: httpx.AsyncClient
-) -> None:
+async def test_a_worker_whose_parent_is_gone_ends_its_sessions_at_once(servers: Servers, http: HttpClient) -> None:
     worker = servers.worker(stop_with_stdin=True)
     controller = servers.controller(stop_with_stdin=True)
     client = TaskClient(worker.url, http)
@@ -244,7 +237,7 @@ async def test_a_worker_whose_parent_is_gone_ends_its_sessions_at_once(
 
 
 async def test_one_token_guards_the_controller_its_workers_and_their_reports(
-    servers: Servers, http: httpx.AsyncClient
+    servers: Servers, http: HttpClient
 ) -> None:
     servers.token = "correct-horse"
     controller = servers.controller()
@@ -267,7 +260,7 @@ def test_an_open_address_without_a_token_and_a_taken_port_are_refused(host: str,
     assert said in ended.stderr
 
 
-async def test_a_client_that_can_not_reach_the_worker_is_relayed(servers: Servers, http: httpx.AsyncClient) -> None:
+async def test_a_client_that_can_not_reach_the_worker_is_relayed(servers: Servers, http: HttpClient) -> None:
     controller = servers.controller()
     servers.worker(controller)
     client = TaskClient(controller.url, http)
@@ -279,7 +272,7 @@ async def test_a_client_that_can_not_reach_the_worker_is_relayed(servers: Server
 
 
 async def test_kills_and_restarts_under_load_lose_sessions_but_never_a_score_or_a_slot(
-    servers: Servers, http: httpx.AsyncClient
+    servers: Servers, http: HttpClient
 ) -> None:
     controller = servers.controller()
     port = int(controller.url.rsplit(":", 1)[1])

@@ -4,7 +4,8 @@ import httpx
 import pytest
 
 from environments.listening import ConfigError
-from eval_client.monitor.exposition import VARIABLE, exposition, listener, of_shard
+from eval_client.monitor.exposition import exposition
+from eval_client.monitor.metrics_address import VARIABLE, listener, of_shard
 from task_server.access import Access
 
 
