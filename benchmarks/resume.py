@@ -134,15 +134,16 @@ def _first_new_turn(servers: World, run: Path, endpoint: socket.socket) -> tuple
         endpoint.settimeout(120)
         connection, _ = endpoint.accept()
         with connection:
-            _request(connection)
+            read_request(connection)
             connection.sendall(REPLY)
-            _request(connection)
+            read_request(connection)
             took = time.monotonic() - began, cpu_s(client.pid), peak_mb(client.pid)
             client.kill()
     return took
 
 
-def _request(connection: socket.socket) -> None:
+def read_request(connection: socket.socket) -> None:
+    """Read one HTTP request to its end."""
     data = b""
     while b"\r\n\r\n" not in data:
         data += connection.recv(65536)

@@ -42,14 +42,14 @@ class World:
 
 
 @contextmanager
-def world() -> Iterator[World]:
+def world(samples: int = 101_000) -> Iterator[World]:
     """The servers up, the worker's tasks `echo-2` and `echo-8` ready; everything is gone afterwards."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="proctor-bench-")))
         environment = {**os.environ, "PYTHONPATH": echo.install(folder), "OPENAI_API_KEY": "none"}
         environment.pop("PROCTOR_TOKEN", None)
         of = {"environment": echo.NAME, "capacity": CAPACITY}
-        tasks = [{"name": f"echo-{turns}", **of, "parameters": {"turns": turns}} for turns in TURNS]
+        tasks = [{"name": f"echo-{turns}", **of, "parameters": {"turns": turns, "count": samples}} for turns in TURNS]
         (folder / "tasks.yaml").write_text(json.dumps({"tasks": tasks}))
 
         def start(*command: str) -> Process:

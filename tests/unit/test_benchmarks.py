@@ -20,6 +20,7 @@ QUICK = [
     pytest.param("shards", marks=pytest.mark.postgresql),
     "flow",
     "worlds",
+    "start",
 ]
 
 
