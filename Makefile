@@ -1,11 +1,14 @@
 # Every target does its own set-up, says what it does, and can be run again.
-# VENV=folder puts the virtual environment elsewhere, PYTHON=program chooses the interpreter (3.11 or newer).
+# VENV=folder puts the virtual environment elsewhere, PYTHON=program chooses the interpreter (3.11 or newer), and
+# JOBS=n runs tests in n processes (one per core by default).
 
-.PHONY: demo test faults deployments check bench lock size clean
+.PHONY: demo test quick faults simulation deployments check bench lock size clean
 
 demo:   ; @scripts/demo.sh   # a small evaluation, no key and no Docker needed
-test:   ; @scripts/test.sh   # all but most of the fault suite and the deployments; as root on Debian also installs what the tests need
-faults: ; @scripts/test.sh tests/faults  # the fault suite: some ten minutes of kills, cuts and full disks
+test:   ; @scripts/test.sh   # the tests, ruff, mypy and import contracts; as root on Debian also installs what they need
+quick:  ; @scripts/quick.sh  # unit and conformance tests alone: under a minute, for whoever changes one thing
+faults: ; @DIST=worksteal scripts/test.sh tests/faults  # the fault suite: kills, cuts, full disks
+simulation:  ; @DIST=worksteal scripts/test.sh tests/simulation  # 2,000 simulated histories, and bugs they must notice
 deployments: ; @scripts/test.sh tests/deployments  # images, compose, Swarm, Ray, for real: some twenty minutes
 check:  ; @scripts/check.sh  # ruff, mypy and the import contracts
 bench:  ; @scripts/bench.sh  # re-measures what the README claims: benchmarks/RESULTS.md

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # ruff, mypy and the import contracts.
 . "$(dirname "$0")/lib.sh"
-ensure_venv dev
+ensure_venv "${EXTRAS:-dev}"
 say "ruff"
 "$VENV/bin/ruff" check .
 "$VENV/bin/ruff" format --check .

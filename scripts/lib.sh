@@ -43,14 +43,17 @@ create_venv() {
     fi
 }
 
-# ensure_venv NAME: the locked packages of this checkout with the extras NAME (comma separated) in $VENV.
+# ensure_venv NAME,...: the locked packages of this checkout with these extras in $VENV.
 ensure_venv() {
     local stamp
-    stamp=$VENV/.proctor-$1-$(cat requirements.lock pyproject.toml <(echo "$ROOT") | sha256sum | cut -c1-16)
-    [[ -f $stamp ]] && "$VENV/bin/python" -c '' 2>/dev/null && return
+    stamp=$VENV/.proctor-$(cat requirements.lock pyproject.toml <(echo "$ROOT") | sha256sum | cut -c1-16)
+    if [[ -f $stamp ]] && "$VENV/bin/python" -c '' 2>/dev/null; then
+        [[ -n $(comm -13 "$stamp" <(tr , '\n' <<<"$1" | sort)) ]] || return 0
+    fi
     "$VENV/bin/python" -m pip --version >/dev/null 2>&1 || create_venv
     say "packages of requirements.lock, extras: $1"
     "$VENV/bin/python" -m pip install --quiet -c requirements.lock hatchling editables setuptools
     "$VENV/bin/python" -m pip install --quiet -c requirements.lock --no-build-isolation -e ".[$1]"
-    touch "$stamp"
+    { cat "$stamp" 2>/dev/null || true; tr , '\n' <<<"$1"; } | sort -u >"$VENV/.proctor-extras"
+    mv "$VENV/.proctor-extras" "$stamp"
 }

@@ -5,15 +5,17 @@ IMAGE=proctor-os:latest
 BASE_IMAGE=proctor-base:bookworm
 IMAGE_PACKAGES=procps,tree,git,python3-minimal,bc,file,gcc,libc6-dev,iproute2,net-tools,cron
 PATH=$PATH:/usr/sbin:/sbin
-engine_folder= engine_pid= rootfs_tree=
+engine_folder= engine_pid= rootfs_tree= jobs_begun=()
 
 can_install() { [[ $(id -u) == 0 ]] && command -v apt-get >/dev/null; }
+
+# True where a virtual environment can be made before any package is installed.
+python_is_whole() { "$(find_python)" -c 'import ensurepip, venv' 2>/dev/null; }
 
 # Installs the Debian packages whose programs are missing. Installing starts no service.
 install_packages() {
     local missing=()
-    find_python >/dev/null
-    "$(find_python)" -c 'import ensurepip, venv' 2>/dev/null || missing+=(python3-venv)
+    python_is_whole || missing+=(python3-venv)
     command -v mariadbd >/dev/null || missing+=(mariadb-server)
     compgen -G '/usr/lib/postgresql/*/bin/postgres' >/dev/null || missing+=(postgresql)
     compgen -G '/usr/lib/*/faketime/libfaketimeMT.so.1' >/dev/null || missing+=(faketime)
@@ -68,6 +70,9 @@ ensure_base_image() {
     say "debootstrap of the base image of Proctor's own images (about a minute)"
     docker/base.sh "$BASE_IMAGE" || say "no base image for Proctor's own; going on without"
 }
+
+# True where no other Docker engine is at hand, so that ours will want a base image.
+needs_rootfs() { [[ ! -S /var/run/docker.sock && -z ${DOCKER_HOST:-} ]] && command -v dockerd >/dev/null; }
 
 import_image() {
     "$VENV/bin/python" - "$STATE/rootfs.tar" "$IMAGE" <<'PROGRAM'
@@ -124,12 +129,18 @@ remove_rootfs_tree() {
     [[ -z $rootfs_tree ]] || rm -rf --one-file-system "$rootfs_tree"
 }
 
-# Stops and removes what was started and made here, nothing else.
+# Stops and removes what was started and made here, nothing else. Never changes how the tests ended.
 put_away() {
+    local job mounted
+    for job in "${jobs_begun[@]}"; do kill "$job" 2>/dev/null || true; done
     remove_rootfs_tree
     [[ -n $engine_pid ]] || return 0
     say "stopping our Docker engine"
     kill "$engine_pid" 2>/dev/null || true
     wait "$engine_pid" 2>/dev/null || true
-    rm -rf "$engine_folder"
+    while read -r _ mounted _; do # namespaces and layers of containers that the engine left mounted
+        mounted=$(printf '%b' "$mounted")
+        case $mounted in "$engine_folder"/* | "$STATE"/docker/*) umount -l "$mounted" || true ;; esac
+    done < <(tac /proc/mounts)
+    rm -rf --one-file-system "$engine_folder" || say "warning: $engine_folder could not be removed"
 }

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Sets up what the tests need and runs everything: ruff, mypy, import contracts, pytest. Arguments go to pytest;
-# JOBS=2 runs two files at a time: faster, but a few tests have deadlines that a busy machine misses.
+# Sets up what the tests need and runs them: `test.sh [FOLDER or other pytest argument ...]`. Without arguments it runs
+# all but most of the fault suite, the simulation and the deployments, and beside them ruff, mypy and the import contracts.
+# JOBS=n runs the tests in n processes, one per core by default; DIST is pytest-xdist's --dist, loadfile by default.
 . "$(dirname "$0")/lib.sh"
 . scripts/system.sh
 trap put_away EXIT
@@ -10,12 +11,35 @@ trap 'exit 143' TERM
 exec 9<"$ROOT"
 flock -n 9 || { say "another make test is running here; waiting for it"; flock -w 1800 9 || die "it does not end"; }
 mkdir -p "$STATE"
-if can_install; then install_packages; fi
-ensure_venv dev
-if can_install; then ensure_venv dev,ray,textworld; fi  # what is too heavy for everybody's development
-scripts/check.sh
-if can_install; then ensure_docker; fi
-if can_install && [[ $* == *deployments* ]]; then ensure_base_image; fi
-((${JOBS:-1} == 1)) || set -- -n "$JOBS" --dist loadfile "$@"
+export EXTRAS=dev
+if can_install; then
+    EXTRAS=dev,textworld # what is too heavy for everybody's development
+    [[ $* != *deployments* ]] || EXTRAS=$EXTRAS,ray
+    python_is_whole || install_packages
+    (trap remove_rootfs_tree EXIT && install_packages && if needs_rootfs; then ensure_rootfs; fi) 9>&- &
+    jobs_begun+=($!)
+fi
+ensure_venv "$EXTRAS"
+if can_install; then
+    wait "${jobs_begun[0]}" || say "not all of the system could be set up; going on without"
+    ensure_docker
+    [[ $* != *deployments* ]] || ensure_base_image
+fi
+
+check=
+if (($# == 0)); then
+    say "ruff, mypy and the import contracts run beside the tests"
+    scripts/check.sh >"$STATE/check.log" 2>&1 9>&- &
+    check=$!
+    jobs_begun+=("$check")
+fi
+JOBS=${JOBS:-$(nproc)}
+((JOBS == 1)) || set -- -n "$JOBS" --dist "${DIST:-loadfile}" "$@"
 say "pytest $*"
-"$VENV/bin/python" -m pytest "$@" 9>&-
+status=0
+"$VENV/bin/python" -m pytest "$@" 9>&- || status=$?
+if [[ -n $check ]]; then
+    wait "$check" || status=1
+    cat "$STATE/check.log"
+fi
+exit "$status"
