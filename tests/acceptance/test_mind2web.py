@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from lxml import etree
 from pydantic import BaseModel
 
-from benchmarks.worlds_mind2web import SIZES, cpu_ms, load_pack, nodes_of, prompts, wide_step, write_pack
+from benchmarks.worlds_mind2web import SIZES, load_pack, nodes_of, prompts, wide_step, write_pack
 from environments.base import (
     Agent,
     AgentUnavailable,
@@ -36,6 +36,7 @@ from environments.mind2web.reply import read
 from environments.mind2web.scoring import action_f1
 from environments.mind2web.tournament import Prediction, Profile, Tournament
 from environments.types import Action, Finish, FinishReason, Observation
+from tests.pace import cost_s, slowly
 from tests.support import ROOT, SHARED_DATA
 
 VECTORS = SHARED_DATA / "mind2web"
@@ -460,7 +461,7 @@ def action(uid: str, positive: str, op: str, value: str = "", html: str = PAGE) 
     }
 
 
-# Speed and memory: CPU of this thread, so that a busy machine does not matter.
+# Speed and memory; CPU as on the machine of benchmarks/RESULTS.md.
 
 
 def test_07_a_group_of_1135_nodes_takes_less_than_5_ms_and_a_step_of_5000_less_than_60() -> None:
@@ -468,14 +469,14 @@ def test_07_a_group_of_1135_nodes_takes_less_than_5_ms_and_a_step_of_5000_less_t
     assert nodes_of(small) == pytest.approx(1_135, rel=0.02)
     assert nodes_of(large) == pytest.approx(5_000, rel=0.02)
     contest = Contest(small, "scores", 1)
-    assert cpu_ms(lambda: prompts(contest, 1), 11) < 5
-    assert cpu_ms(lambda: prompts(Contest(large, "scores", 1), 3), 5) < 60
+    assert cost_s(lambda: prompts(contest, 1), 11) < 0.005
+    assert cost_s(lambda: prompts(Contest(large, "scores", 1), 3), 5) < 0.060
 
 
 def test_07_a_page_of_50_000_nodes_is_formatted_within_a_second() -> None:
     huge = wide_step(SIZES[50_000])
     assert nodes_of(huge) > 49_000
-    assert cpu_ms(lambda: prompts(Contest(huge, "scores", 1), 1), 1) < 1_000
+    assert cost_s(lambda: prompts(Contest(huge, "scores", 1), 1), 2) < 1
 
 
 def test_08_a_pack_of_2000_steps_loads_at_once_and_stays_small(tmp_path: Path) -> None:
@@ -483,7 +484,7 @@ def test_08_a_pack_of_2000_steps_loads_at_once_and_stays_small(tmp_path: Path) -
     scores = tmp_path / "own_scores.jsonl"
     assert len(Mind2Web(data=tmp_path, split="own", scores=scores, cache=tmp_path).samples()) >= 2_000
     loaded = load_pack(tmp_path, tmp_path, 1_000)
-    assert loaded.first_s < 2
+    assert loaded.first_s < slowly(2)
     assert loaded.resident_mib < 200
     assert loaded.growth_mib < 5
 
