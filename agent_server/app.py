@@ -5,6 +5,7 @@ import hmac
 import logging
 import time
 from collections.abc import Mapping
+from typing import Any
 
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import PlainTextResponse
@@ -22,13 +23,10 @@ from environments.telemetry.process import ProcessFigures
 from environments.web_pages import PageGuard
 
 log = logging.getLogger(__name__)
+CHAT = "/v1/chat/completions"
 OPEN_PATHS = frozenset({"/healthz", "/readyz"})
 BODY_DEADLINE_S = 60.0
 _SCHEMA_AT = "#/paths/~1v1~1chat~1completions/post/requestBody/content/application~1json/schema"
-_SCHEMA = ChatRequest.model_json_schema(ref_template=_SCHEMA_AT + "/$defs/{model}")
-_REQUEST_BODY = {"required": True, "content": {"application/json": {"schema": _SCHEMA}}}
-"""Described here because the body is parsed by hand: it saves a third of the CPU of a request."""
-
 _REFUSALS: dict[int | str, dict[str, object]] = {
     400: {"description": "Not a request this agent can answer, or one beyond its context"},
     401: {"description": "The bearer token is missing or wrong"},
@@ -42,6 +40,17 @@ _REFUSALS: dict[int | str, dict[str, object]] = {
 }
 
 
+class _App(FastAPI):
+    """Describes the body of a chat request itself: it is parsed by hand, which saves a third of a request's CPU."""
+
+    def openapi(self) -> dict[str, Any]:
+        schema = ChatRequest.model_json_schema(ref_template=_SCHEMA_AT + "/$defs/{model}")
+        document = super().openapi()
+        body = {"required": True, "content": {"application/json": {"schema": schema}}}
+        document["paths"][CHAT]["post"]["requestBody"] = body
+        return document
+
+
 def build_app(
     agents: Mapping[str, ServedAgent],
     token: SecretStr | None,
@@ -53,7 +62,7 @@ def build_app(
 
     `metrics_token` opens /metrics too, and nothing else.
     """
-    app = FastAPI(
+    app = _App(
         title="Proctor agent server",
         description="Agents as an OpenAI-compatible endpoint; the model of a request is the agent's name.",
         docs_url=None,
@@ -72,14 +81,13 @@ def _add_chat(app: FastAPI, agents: Mapping[str, ServedAgent], max_request_bytes
     """Add the route that answers transcripts."""
 
     @app.post(
-        "/v1/chat/completions",
+        CHAT,
         summary="The agent's answer to a transcript",
-        openapi_extra={"requestBody": _REQUEST_BODY},
         responses=_REFUSALS,
         response_class=Response,
     )
     async def chat(request: Request) -> Response:
-        with tracing.received("POST /v1/chat/completions", request.scope["headers"]) as span:
+        with tracing.received(f"POST {CHAT}", request.scope["headers"]) as span:
             with figures.request() as counted:
                 counted.agent, response = await _answer(agents, request, max_request_bytes)
                 counted.status = response.status_code

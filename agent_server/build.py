@@ -6,11 +6,8 @@ from collections.abc import Mapping
 from typing import TextIO
 
 from agent_server.agents.base import ServedAgent
-from agent_server.agents.human import HumanAgent
 from agent_server.agents.limits import Concurrent, ContextLimited, Delayed
 from agent_server.agents.policies import PolicyAgent, TaskPolicies
-from agent_server.agents.proxied import ProxiedAgent
-from agent_server.agents.recorded import RecordedAgent
 from agent_server.config import AgentConfig, AgentServerConfig, HumanConfig, PolicyConfig, RecordedConfig
 from environments.chat import ChatModel
 from environments.http import AnyClient
@@ -30,9 +27,15 @@ def _bare(config: AgentConfig, tasks: TaskPolicies, client: AnyClient) -> Served
     if isinstance(config, PolicyConfig):
         return PolicyAgent(config.kind, tasks)
     if isinstance(config, RecordedConfig):
+        from agent_server.agents.recorded import RecordedAgent
+
         return RecordedAgent(config.path, config.agent)
     if isinstance(config, HumanConfig):
+        from agent_server.agents.human import HumanAgent
+
         return HumanAgent(_terminal_input(), sys.stdout)
+    from agent_server.agents.proxied import ProxiedAgent
+
     return ProxiedAgent(
         ChatModel(config.chat, client),
         max_in_flight=config.max_in_flight,

@@ -8,7 +8,7 @@ from pydantic import Field, SecretStr, model_validator
 from environments.chat import ChatConfig, secret
 from environments.definition import NAME, TaskDefinition
 from environments.listening import is_loopback
-from environments.tls import ServerTls
+from environments.tls import NO_TLS, ServerTls
 from environments.types import Value
 from environments.yaml_file import FileError
 
@@ -73,7 +73,7 @@ class AgentServerConfig(Value):
     token_env: str = Field(default="PROCTOR_TOKEN", pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")
     """Name of the variable with the bearer token that every request must show; unset on loopback, none is asked for."""
     max_request_bytes: int = Field(default=16 << 20, ge=1024)
-    tls: ServerTls = ServerTls()
+    tls: ServerTls = NO_TLS
 
     @model_validator(mode="after")
     def _consistent(self) -> "AgentServerConfig":

@@ -4,6 +4,7 @@ aiohttp makes them, and is imported with the first call: a process that makes no
 """
 
 import asyncio
+import functools
 import ssl
 import zlib
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterator, Mapping
@@ -62,8 +63,10 @@ class ReplyTooLarge(HttpFailure):
 class HttpClient:
     """What `http_client` makes; close it with `async with` or `aclose()`."""
 
-    def __init__(self, open_session: Callable[[], "aiohttp.ClientSession"]) -> None:
-        self._open_session = open_session
+    def __init__(
+        self, open_session: Callable[[], "aiohttp.ClientSession"], tls_for: Callable[[str], ssl.SSLContext | bool]
+    ) -> None:
+        self._open_session, self._tls_for = open_session, tls_for
         self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Self:
@@ -82,7 +85,10 @@ class HttpClient:
         import aiohttp
 
         session = self._session = self._session or self._open_session()
-        asked = session.request(sent.method, sent.url, data=sent.body, headers=sent.headers, allow_redirects=False)
+        tls = self._tls_for(sent.url)
+        asked = session.request(
+            sent.method, sent.url, data=sent.body, headers=sent.headers, ssl=tls, allow_redirects=False
+        )
         try:
             async with asked as response:
                 body = await _read(response.content.iter_any(), max_bytes)
@@ -103,18 +109,23 @@ def http_client(
     """The client that a process shares for all its calls.
 
     Certificates are verified, redirects are not followed, cookies are not kept. `max_connections=None` is no limit;
-    `resolver` looks up names instead of the system. Raises FileError for TLS files that can't be used.
+    `resolver` looks up names instead of the system. Raises FileError for TLS files that can't be used; everybody's
+    authorities are read with the first call over TLS.
     `trust_env` honours HTTP_PROXY, NO_PROXY and SSL_CERT_FILE.
     It stands on aiohttp, since httpx's own transport rescans its pool on each request (2-4 ms of CPU at 32 in flight).
     """
-    context = tls.context(trust_env=trust_env)
+    context = functools.cache(functools.partial(tls.context, trust_env=trust_env))
+    proxied = trust_env or proxy is not None
+    if tls.ca is not None or tls.cert is not None or proxied:
+        context()
+
+    def tls_for(url: str) -> ssl.SSLContext | bool:
+        return context() if proxied or url[:6].lower() == "https:" else True
 
     def session() -> "aiohttp.ClientSession":
         import aiohttp
 
-        connector = aiohttp.TCPConnector(
-            limit=max_connections or 0, keepalive_timeout=KEEP_ALIVE_S, ssl=context, resolver=resolver
-        )
+        connector = aiohttp.TCPConnector(limit=max_connections or 0, keepalive_timeout=KEEP_ALIVE_S, resolver=resolver)
         return aiohttp.ClientSession(
             connector=connector,
             cookie_jar=aiohttp.DummyCookieJar(),
@@ -124,7 +135,7 @@ def http_client(
             auto_decompress=False,
         )
 
-    return HttpClient(session)
+    return HttpClient(session, tls_for)
 
 
 async def bounded_request(

@@ -5,7 +5,6 @@ import ssl
 from pathlib import Path
 from typing import Any, Self
 
-import certifi
 from pydantic import model_validator
 
 from environments.types import Value
@@ -35,6 +34,8 @@ class Tls(Value):
 
     def context(self, *, trust_env: bool = False) -> ssl.SSLContext:
         """For calling others: certificates and host names are verified. Raises FileError."""
+        import certifi
+
         everybodys = os.environ.get("SSL_CERT_FILE") if trust_env else None
         context = ssl.create_default_context(cafile=everybodys or certifi.where())
         if self.ca is not None:
@@ -74,7 +75,7 @@ class ServerTls(Tls):
         return options
 
 
-NO_TLS = ServerTls()
+NO_TLS = ServerTls.model_construct()  # which builds no validator: there is nothing to validate
 
 
 def _believe(context: ssl.SSLContext, path: Path, field: str) -> None:

@@ -115,8 +115,8 @@ class RunLimits(Value):
 class Limits(Value):
     """Bounds on everything."""
 
-    trial: TrialLimits = TrialLimits()
-    run: RunLimits = RunLimits()
+    trial: TrialLimits = TrialLimits.model_construct()
+    run: RunLimits = RunLimits.model_construct()
     attempts: int = Field(default=3, ge=1, le=100)
     """Tries at a trial, per run or resume, that get no further than the last, until it is left unscored."""
     patience_s: float = Field(default=60, gt=0)
@@ -140,18 +140,18 @@ class Plan(Value):
     """`local`: workers are started for this run and stopped after it. Else a controller's or a lone worker's URL."""
     token_env: str = Field(default="PROCTOR_TOKEN", pattern=VARIABLE)
     """The NAME of the environment variable with the controller's bearer token."""
-    tls: Tls = Tls()
+    tls: Tls = Tls.model_construct()
     """PEM files: authorities to believe besides the usual ones, and our own certificate where servers ask for one."""
     route: Literal["auto", "relayed"] = "auto"
     """`auto`: turns go straight to the worker that holds the session where it can be reached, else through the
     controller; `relayed`: always through the controller."""
-    local: Local = Local()
+    local: Local = Local.model_construct()
     endpoints: tuple[Endpoint, ...] = ()
     agents: tuple[AgentEntry, ...] = Field(min_length=1)
     tasks: tuple[TaskDefinition | RemoteTask, ...] = Field(min_length=1)
     assignments: tuple[Assignment, ...] = ()
     """Without any, every agent plays every task."""
-    limits: Limits = Limits()
+    limits: Limits = Limits.model_construct()
 
     @model_validator(mode="after")
     def _names_are_unique(self) -> Self:

@@ -1,6 +1,7 @@
 """The HTTP app of a task service: routes, token, size caps, and a problem for every error."""
 
 import asyncio
+import functools
 import logging
 import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -79,10 +80,17 @@ def build_app(
     service: Service_contra,
     operations: Sequence[Operation[Service_contra, Any]],
     access: Access,
-    document: Mapping[str, object],
+    document: Callable[[], Mapping[str, object]],
 ) -> ASGIApp:
-    """The app that serves the operations, and their OpenAPI document at /openapi.json."""
-    openapi = JSONResponse(document)
+    """The app that serves the operations, and their OpenAPI document at /openapi.json, made when first asked for."""
+
+    @functools.cache
+    def described() -> Response:
+        return JSONResponse(document())
+
+    async def openapi(_: Request) -> Response:
+        return described()
+
     routes = [
         Route(operation.path, _Endpoint(operation, service), methods=[operation.method]) for operation in operations
     ]

@@ -6,6 +6,7 @@ import secrets
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import TypeVar
 
 from starlette.types import ASGIApp
@@ -101,8 +102,8 @@ class Controller(PlacementService):
 
     def app(self) -> ASGIApp:
         """The HTTP app of this controller."""
-        openapi = document("Proctor controller", CONTROLLER_OPERATIONS, self._access.closed)
-        return build_app(self, CONTROLLER_OPERATIONS, self._access, openapi)
+        described = partial(document, "Proctor controller", CONTROLLER_OPERATIONS, self._access.closed)
+        return build_app(self, CONTROLLER_OPERATIONS, self._access, described)
 
     async def heartbeat(self, beat: Heartbeat, peer: str | None) -> HeartbeatTaken:
         sure = await self._admit(beat.url, peer)

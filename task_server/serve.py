@@ -16,7 +16,7 @@ from environments import loop
 from environments.definition import NAME, TaskDefinition
 from environments.http import http_client
 from environments.listening import ConfigError, is_loopback, listen, url_of, uvicorn_config, when_stdin_ends
-from environments.tls import ServerTls
+from environments.tls import NO_TLS, ServerTls
 from environments.types import Value
 from task_server.access import Access, worker_access
 from task_server.address import reached_by
@@ -52,7 +52,7 @@ class ServeConfig(Value):
     """What workers show the controller, for heartbeats alone; the clients' token if absent."""
     metrics_token: Token | None = None
     """Opens GET /metrics alone."""
-    tls: ServerTls = ServerTls()
+    tls: ServerTls = NO_TLS
     advertise: str = ""
     """Base URL under which others reach this process. If empty, the address it listens at; where that is all of them,
     a worker takes the one on the way to its controller, and others the machine's name."""

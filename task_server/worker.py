@@ -6,6 +6,7 @@ import secrets
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 
 from starlette.types import ASGIApp
 
@@ -92,7 +93,8 @@ class Worker(TaskService):
 
     def app(self) -> ASGIApp:
         """The HTTP app of this worker."""
-        return build_app(self, OPERATIONS, self._access, document("Proctor worker", OPERATIONS, self._access.closed))
+        described = partial(document, "Proctor worker", OPERATIONS, self._access.closed)
+        return build_app(self, OPERATIONS, self._access, described)
 
     async def tasks(self, query: TasksQuery) -> TaskList:
         self._demand.said(query, self._now())

@@ -12,8 +12,8 @@ import sqlalchemy as sa
 
 from environments.chat.settings import secret_text
 from environments.definition import NAME
-from environments.redaction import redacted
 from environments.yaml_file import FileError
+from eval_client.cli.usage import UsageProblem, files_told
 from eval_client.store.connection import StoreError, connect, runs, sqlite_url
 from eval_client.store.store import Store
 
@@ -67,21 +67,13 @@ shards_option = click.option(
 quiet_option = click.option("-q", "--quiet", is_flag=True, help="Print only the report and errors.")
 
 
-class UsageProblem(click.ClickException):
-    """A mistake the user can mend: one message, exit code 2."""
-
-    exit_code = 2
-
-    def __init__(self, message: str) -> None:
-        super().__init__(redacted(message))
-
-
 @contextlib.contextmanager
 def told() -> Iterator[None]:
-    """Turn mistakes the user can mend into one message."""
+    """Turn mistakes the user can mend into one message, those about a store too."""
     try:
-        yield
-    except (FileError, StoreError) as error:
+        with files_told():
+            yield
+    except StoreError as error:
         raise UsageProblem(str(error)) from error
     except sa.exc.SQLAlchemyError as error:
         raise UsageProblem(

@@ -9,7 +9,7 @@ import click
 
 from environments import registry
 from environments.definition import TaskDefinition
-from eval_client.cli.common import told
+from eval_client.cli.usage import files_told
 
 
 @click.command()
@@ -43,7 +43,7 @@ def _describe(name: str) -> dict[str, object]:
 @click.option("--seed", default=0, show_default=True)
 def check(name: str, data: Path | None, parameters: tuple[str, ...], samples: int, seed: int) -> None:
     """Hold ENVIRONMENT against what every environment promises. Exit code 1 where one is broken."""
-    with told():
+    with files_told():
         definition = TaskDefinition(name=name, environment=name, data=data).with_parameters(parameters)
         environment = definition.build()
     from environments.check import check as run_check

@@ -15,7 +15,8 @@ from rich.console import Console
 
 from environments import loop as event_loop
 from eval_client.begin import Refused
-from eval_client.cli.common import UsageProblem, told
+from eval_client.cli.common import told
+from eval_client.cli.usage import UsageProblem
 from eval_client.execute import Order, execute
 from eval_client.monitor import metrics_address
 from eval_client.monitor.screen import screen

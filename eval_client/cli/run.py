@@ -9,7 +9,6 @@ from rich.console import Console
 
 from eval_client.begin import Refused, check_plan
 from eval_client.cli.common import (
-    UsageProblem,
     checked_name,
     find_run,
     limit_option,
@@ -24,6 +23,7 @@ from eval_client.cli.common import (
     told,
 )
 from eval_client.cli.play import metrics_option, play, tell
+from eval_client.cli.usage import UsageProblem
 from eval_client.execute import Order
 from eval_client.plan import Plan, load_plan, with_overrides
 from eval_client.progress import Ended

@@ -13,7 +13,7 @@ from pydantic import SecretStr, ValidationError
 
 from environments.chat.settings import secret
 from environments.definition import load_tasks
-from eval_client.cli.common import UsageProblem, told
+from eval_client.cli.usage import UsageProblem, files_told
 
 
 def _http_url(_context: click.Context, _option: click.Parameter, url: str) -> str:
@@ -244,7 +244,7 @@ def _tokens() -> dict[str, SecretStr | None]:
 def _configured() -> Iterator[None]:
     """Turn mistakes in options and files into one message, without their values: a token may be among them."""
     try:
-        with told():
+        with files_told():
             yield
     except ValidationError as error:
         problems = error.errors(include_input=False, include_url=False)

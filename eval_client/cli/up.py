@@ -10,7 +10,6 @@ import click
 
 from eval_client.begin import Refused, check_plan, check_usable
 from eval_client.cli.common import (
-    UsageProblem,
     checked_name,
     find_run,
     limit_option,
@@ -25,6 +24,7 @@ from eval_client.cli.common import (
     told,
 )
 from eval_client.cli.play import metrics_option, play
+from eval_client.cli.usage import UsageProblem
 from eval_client.cluster.connect import ClusterError, join, namespace_of
 from eval_client.execute import Order, check_shards
 from eval_client.plan import Plan, load_plan

@@ -1,7 +1,5 @@
 """The schema of a store."""
 
-from typing import Any
-
 import sqlalchemy as sa
 
 SCHEMA_VERSION = 2
@@ -11,7 +9,7 @@ NAME = sa.String(64)
 FREE, SETTLED = 0, -1
 """Holders of a trial that are no shard: it waits to be claimed; it has its final row until the run is resumed."""
 
-UTF8: dict[str, Any] = {"mysql_charset": "utf8mb4", "mariadb_charset": "utf8mb4"}
+UTF8 = {"mysql_charset": "utf8mb4", "mariadb_charset": "utf8mb4"}
 """Whatever the server's own default is."""
 
 metadata = sa.MetaData()
@@ -25,7 +23,6 @@ run_table = sa.Table(
     sa.Column("fence", sa.Integer, nullable=False),
     sa.Column("state", sa.String(32), nullable=False),
     sa.Column("levels", LONG, nullable=False, default="{}"),
-    **UTF8,
 )
 shard_table = sa.Table(
     "proctor_shard",
@@ -35,7 +32,6 @@ shard_table = sa.Table(
     sa.Column("state", sa.String(32), nullable=False),
     sa.Column("beats", sa.Integer, nullable=False),
     sa.Column("standing", LONG, nullable=False),
-    **UTF8,
 )
 trial_table = sa.Table(
     "proctor_trial",
@@ -56,7 +52,6 @@ trial_table = sa.Table(
     sa.Column("completion_tokens", sa.BigInteger),
     sa.Column("seconds", sa.Double),
     sa.Column("holder", sa.Integer, nullable=False, default=FREE, server_default=str(FREE)),
-    **UTF8,
 )
 attempt_table = sa.Table(
     "proctor_attempt",
@@ -70,7 +65,6 @@ attempt_table = sa.Table(
     sa.Column("cause", LONG),
     sa.Column("worker", sa.String(255)),
     sa.Column("started_at", sa.String(32), nullable=False),
-    **UTF8,
 )
 turn_table = sa.Table(
     "proctor_turn",
@@ -86,7 +80,6 @@ turn_table = sa.Table(
     sa.Column("completion_tokens", sa.Integer, nullable=False),
     sa.Column("model_seconds", sa.Double, nullable=False),
     sa.Column("tries", sa.Integer, nullable=False),
-    **UTF8,
 )
 summary_table = sa.Table(
     "proctor_summary",
@@ -96,7 +89,6 @@ summary_table = sa.Table(
     sa.Column("task", NAME, primary_key=True),
     sa.Column("scored", sa.Integer, nullable=False),
     sa.Column("summary", LONG, nullable=False),
-    **UTF8,
 )
 
 
@@ -108,3 +100,11 @@ def _index_owed(_table: sa.Table, connection: sa.Connection, **_: object) -> Non
 
 
 sa.event.listen(trial_table, "after_create", _index_owed)
+
+
+@sa.event.listens_for(metadata, "before_create")
+def _set_charset(target: sa.MetaData, connection: sa.Connection, **_: object) -> None:
+    """Only here: tables that are made with such options load the dialect of MySQL into every client."""
+    if connection.dialect.name in ("mysql", "mariadb"):
+        for table in target.tables.values():
+            table.kwargs.update(UTF8)

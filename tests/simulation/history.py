@@ -174,7 +174,9 @@ class History:
     async def _control(self, process: Process) -> None:
         controller = Controller("http://controller", Caller(self._client(), None), admit=anywhere, now=time.monotonic)
         async with controller.running():
-            self.network.listen(process.name, process, serving(build_app(controller, CONTROLLER_OPERATIONS, OPEN, {})))
+            self.network.listen(
+                process.name, process, serving(build_app(controller, CONTROLLER_OPERATIONS, OPEN, dict))
+            )
             await asyncio.Event().wait()
 
     async def _work(self, process: Process) -> None:
@@ -187,7 +189,7 @@ class History:
         terminated = asyncio.Event()
         self._workers[process] = worker, terminated
         async with worker.running():
-            self.network.listen(process.name, process, serving(build_app(worker, OPERATIONS, OPEN, {})))
+            self.network.listen(process.name, process, serving(build_app(worker, OPERATIONS, OPEN, dict)))
             await terminated.wait()
             await worker.drain(5.0)
             await asyncio.sleep(1.0)

@@ -12,7 +12,7 @@ from environments.redaction import redacted, remember
 from environments.telemetry.logs import Handler, JsonLines
 from environments.types import Finish, FinishReason
 from environments.yaml_file import FileError, parse
-from eval_client.cli.common import UsageProblem
+from eval_client.cli.usage import UsageProblem
 from eval_client.plan import Plan
 from task_server.errors import NotReady
 
