@@ -8,10 +8,9 @@ import threading
 from pathlib import Path
 
 import click
-from rich.console import Console
 
 from eval_client.cli.common import find_run, output_option, quiet_option, shards_option, store_option, told
-from eval_client.cli.play import metrics_option, play, tell
+from eval_client.cli.play import error_console, metrics_option, play, tell
 from eval_client.execute import Order, Served
 from eval_client.plan import Plan
 from eval_client.progress import Ended
@@ -65,7 +64,7 @@ def join(
         shards=shards,
     )
     if over:
-        sys.exit(tell(order, Ended(None, {}), Console(stderr=True)))
+        sys.exit(tell(order, Ended(None, {}), error_console()))
     play(order, quiet=quiet, metrics=metrics)
 
 

@@ -1,5 +1,6 @@
 """The command `proctor`: a list of subcommands, each loaded only when it is called."""
 
+import gc
 import importlib
 import sys
 from importlib.metadata import version
@@ -92,6 +93,7 @@ def proctor(ctx: click.Context) -> None:
 
 def main() -> None:
     """Entry point. Whatever the user can mend ends in one message and exit code 2."""
+    gc.set_threshold(10_000)  # what is imported stays: to look at it again and again costs a tenth of a start
     try:
         proctor(prog_name="proctor", max_content_width=120)
     except Exception as error:

@@ -8,10 +8,10 @@ import socket
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 import click
-from rich.console import Console
 
 from environments import loop as event_loop
 from eval_client.begin import Refused
@@ -21,14 +21,15 @@ from eval_client.execute import Order, execute
 from eval_client.monitor import metrics_address
 from eval_client.monitor.screen import screen
 from eval_client.progress import Ended
-from eval_client.report.render import report_console, show
-from eval_client.report.report import report
 from eval_client.runner import Runner
 from eval_client.scene import Scene
 from eval_client.server_process import ServerProcessError
 from eval_client.store.connection import patiently
 from eval_client.store.shards import Fenced
 from task_server.errors import TaskServerError
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 INTERRUPTED = 130
 STOPPED_BY_USER = "interrupted"
@@ -59,25 +60,31 @@ metrics_option = click.option(
 class _Interrupts:
     """What Ctrl-C does: before the first trial it ends the run; then once drains, twice stops at once."""
 
-    errors: Console
+    order: Order
+    quiet: bool
     metrics: socket.socket | None
     presses: int = 0
     _runner: Runner | None = None
     _main: asyncio.Task[Ended] | None = None
 
-    async def guard(self, order: Order, quiet: bool) -> Ended:
+    @cached_property
+    def errors(self) -> "Console":
+        """The one that the screen is shown on."""
+        return error_console()
+
+    async def guard(self) -> Ended:
         """Execute the run; CancelledError where it was ended at once."""
         loop = asyncio.get_running_loop()
-        self._main = asyncio.create_task(execute(order, lambda played: self._watched(played, order.folder, quiet)))
+        self._main = asyncio.create_task(execute(self.order, self._watched))
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self._pressed)
         return await self._main
 
     @contextlib.contextmanager
-    def _watched(self, played: Scene, folder: Path, quiet: bool) -> Iterator[None]:
+    def _watched(self, played: Scene) -> Iterator[None]:
         self._runner = played.runner
         try:
-            with screen(played, self.errors, folder, quiet), _exposed(played, self.metrics):
+            with screen(played, None if self.quiet else self.errors, self.order.folder), _exposed(played, self.metrics):
                 yield
         finally:
             self._runner = None
@@ -94,6 +101,13 @@ class _Interrupts:
             self._runner.abandon(STOPPED_BY_USER)
 
 
+def error_console() -> "Console":
+    """Where a command says what is no result."""
+    from rich.console import Console
+
+    return Console(stderr=True)
+
+
 def _exposed(played: Scene, metrics: socket.socket | None) -> contextlib.AbstractContextManager[None]:
     """Serves the run's metrics while inside, where there is a socket for them."""
     if metrics is None:
@@ -105,10 +119,10 @@ def _exposed(played: Scene, metrics: socket.socket | None) -> contextlib.Abstrac
 
 def play(order: Order, *, quiet: bool, metrics: socket.socket | None = None) -> None:
     """Execute, report, and exit with the code that tells how it ended. The run's metrics are served at a socket."""
-    interrupts = _Interrupts(Console(stderr=True), metrics)
+    interrupts = _Interrupts(order, quiet, metrics)
     try:
         with told():
-            ended = event_loop.run(interrupts.guard(order, quiet))
+            ended = event_loop.run(interrupts.guard())
             code = tell(order, ended, interrupts.errors)
     except (asyncio.CancelledError, KeyboardInterrupt):
         _say_how_to_resume(order, interrupts.errors)
@@ -118,8 +132,11 @@ def play(order: Order, *, quiet: bool, metrics: socket.socket | None = None) -> 
     sys.exit(code)
 
 
-def tell(order: Order, ended: Ended, errors: Console) -> int:
+def tell(order: Order, ended: Ended, errors: "Console") -> int:
     """Show the report of a run, and say what is left to do; the exit code."""
+    from eval_client.report.render import report_console, show
+    from eval_client.report.report import report
+
     result = event_loop.run(patiently(report, order.store, aside=False))
     show(result, report_console(), full=False)
     all_scored = all(pair.scored == pair.planned for pair in result.pairs)
@@ -140,6 +157,6 @@ def tell(order: Order, ended: Ended, errors: Console) -> int:
     return 0 if all_scored else 1
 
 
-def _say_how_to_resume(order: Order, errors: Console) -> None:
+def _say_how_to_resume(order: Order, errors: "Console") -> None:
     where = "" if order.store.engine.dialect.name == "sqlite" else " (with PROCTOR_STORE or --store as now)"
     errors.print(f"resume with: proctor resume {order.folder}{where}", markup=False, soft_wrap=True)

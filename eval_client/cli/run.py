@@ -5,7 +5,6 @@ import sys
 from pathlib import Path
 
 import click
-from rich.console import Console
 
 from eval_client.begin import Refused, check_plan
 from eval_client.cli.common import (
@@ -22,12 +21,11 @@ from eval_client.cli.common import (
     store_option,
     told,
 )
-from eval_client.cli.play import metrics_option, play, tell
+from eval_client.cli.play import error_console, metrics_option, play, tell
 from eval_client.cli.usage import UsageProblem
 from eval_client.execute import Order
 from eval_client.plan import Plan, load_plan, with_overrides
 from eval_client.progress import Ended
-from eval_client.report.preview import preview
 
 
 @click.command()
@@ -67,6 +65,8 @@ def run(
     with told():
         loaded = load_plan(plan, overrides)
         if dry_run:
+            from eval_client.report.preview import preview
+
             click.echo(preview(loaded, limit))
             return
         folder = output / checked_name(name or new_name(loaded.name))
@@ -85,7 +85,7 @@ def run(
         if over:
             _checked_plan(order)
     if over:
-        sys.exit(tell(order, Ended(None, {}), Console(stderr=True)))
+        sys.exit(tell(order, Ended(None, {}), error_console()))
     play(order, quiet=quiet, metrics=metrics)
 
 

@@ -6,17 +6,16 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pydantic import Field
-from rich.console import Console, Group
-from rich.live import Live
-from rich.markup import escape
-from rich.progress_bar import ProgressBar
-from rich.table import Table
 
 from environments.types import Value
 from eval_client.monitor.troubles import Troubles
 from eval_client.scene import Scene
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 LIVE_EVERY_S = 0.25
 PLAIN_EVERY_S = 5.0
@@ -125,43 +124,15 @@ def line(run: RunView) -> str:
         f"retries {run.retries}",
         f"attempts lost {run.attempts_lost}",
         f"tokens {run.prompt_tokens + run.completion_tokens}",
-        f"left {_clock(run.left_s)}",
+        f"left {clock(run.left_s)}",
     ]
     waits = {f"{pair.task}: {pair.waits_for}" for pair in run.pairs if pair.waits_for and not pair.running}
     return " | ".join([*parts, *(f"waits for {wait}" for wait in sorted(waits)), *run.troubles])
 
 
-def table(run: RunView) -> Group:
-    """The facts as a screen."""
-    bar = ProgressBar(total=max(1, run.planned), completed=run.done, width=40)
-    head = Table.grid(padding=(0, 2))
-    head.add_row(f"[bold]{escape(run.run)}[/]", bar, f"{run.done}/{run.planned}", f"left {_clock(run.left_s)}")
-    rows = Table(box=None, padding=(0, 2, 0, 0))
-    for name in ("agent", "task"):
-        rows.add_column(name)
-    for name in ("done", "running", "unscored", "score"):
-        rows.add_column(name, justify="right")
-    rows.add_column("waits for", overflow="fold")
-    for pair in run.pairs:
-        rows.add_row(
-            escape(pair.agent),
-            escape(pair.task),
-            f"{pair.scored + pair.unscored}/{pair.planned}",
-            str(pair.running),
-            str(pair.unscored),
-            "-" if pair.mean is None else f"{pair.mean:.3f}",
-            escape(pair.waits_for or ""),
-        )
-    caps = "  ".join(f"{name} {used}/{capacity}" for name, (used, capacity) in run.use.items())
-    tokens = f"tokens {run.prompt_tokens:,} in, {run.completion_tokens:,} out"
-    money = f"  money {run.money:.2f}" if run.money else ""
-    foot = f"turns {run.turns}  retries {run.retries}  attempts lost {run.attempts_lost}  {tokens}{money}"
-    return Group(head, rows, escape(caps), escape(foot), *(f"[yellow]{escape(trouble)}[/]" for trouble in run.troubles))
-
-
 @contextlib.contextmanager
-def screen(scene: Scene, console: Console, folder: Path, quiet: bool) -> Iterator[None]:
-    """Show the run while inside. Nothing when quiet; lines when the console is no terminal. Needs a running loop."""
+def screen(scene: Scene, console: "Console | None", folder: Path) -> Iterator[None]:
+    """Show the run while inside. Nothing without a console; lines when it is no terminal. Needs a running loop."""
     begun = time.monotonic()
     done = sum(scene.runner.progress.scored.values())
 
@@ -172,14 +143,16 @@ def screen(scene: Scene, console: Console, folder: Path, quiet: bool) -> Iterato
         return view(scene, troubles.look(moment), begun, done, moment)
 
     with contextlib.closing(troubles):
-        if quiet:
+        if console is None:
             with _every(LOOK_S, lambda: troubles.look(time.monotonic())):
                 yield
         elif console.is_terminal:
-            with Live(table(now()), console=console, auto_refresh=False) as live:
-                with _every(LIVE_EVERY_S, lambda: live.update(table(now()), refresh=True)):
+            from eval_client.monitor.live import live
+
+            with live(console, now) as refresh:
+                with _every(LIVE_EVERY_S, refresh):
                     yield
-                live.update(table(now()), refresh=True)
+                refresh()
         else:
             lines = _Lines(console, troubles, now, begun)
             with _every(LOOK_S, lines.look):
@@ -191,7 +164,7 @@ def screen(scene: Scene, console: Console, folder: Path, quiet: bool) -> Iterato
 class _Lines:
     """A line every PLAIN_EVERY_S, and at once where a trouble begins."""
 
-    _console: Console
+    _console: "Console"
     _troubles: Troubles
     _now: Callable[[], RunView]
     _printed_at: float
@@ -226,7 +199,8 @@ def _every(seconds: float, show: Callable[[], object]) -> Iterator[None]:
         showing.cancel()
 
 
-def _clock(seconds: float | None) -> str:
+def clock(seconds: float | None) -> str:
+    """Seconds as H:MM:SS."""
     if seconds is None:
         return "?"
     minutes, seconds = divmod(int(seconds), 60)

@@ -1,0 +1,47 @@
+"""The live screen of a run on a terminal."""
+
+import contextlib
+from collections.abc import Callable, Iterator
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.markup import escape
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+
+from eval_client.monitor.screen import RunView, clock
+
+
+@contextlib.contextmanager
+def live(console: Console, now: Callable[[], RunView]) -> Iterator[Callable[[], None]]:
+    """Shows the facts of the moment while inside, and gives what shows them anew."""
+    with Live(_table(now()), console=console, auto_refresh=False) as shown:
+        yield lambda: shown.update(_table(now()), refresh=True)
+
+
+def _table(run: RunView) -> Group:
+    """The facts as a screen."""
+    bar = ProgressBar(total=max(1, run.planned), completed=run.done, width=40)
+    head = Table.grid(padding=(0, 2))
+    head.add_row(f"[bold]{escape(run.run)}[/]", bar, f"{run.done}/{run.planned}", f"left {clock(run.left_s)}")
+    rows = Table(box=None, padding=(0, 2, 0, 0))
+    for name in ("agent", "task"):
+        rows.add_column(name)
+    for name in ("done", "running", "unscored", "score"):
+        rows.add_column(name, justify="right")
+    rows.add_column("waits for", overflow="fold")
+    for pair in run.pairs:
+        rows.add_row(
+            escape(pair.agent),
+            escape(pair.task),
+            f"{pair.scored + pair.unscored}/{pair.planned}",
+            str(pair.running),
+            str(pair.unscored),
+            "-" if pair.mean is None else f"{pair.mean:.3f}",
+            escape(pair.waits_for or ""),
+        )
+    caps = "  ".join(f"{name} {used}/{capacity}" for name, (used, capacity) in run.use.items())
+    tokens = f"tokens {run.prompt_tokens:,} in, {run.completion_tokens:,} out"
+    money = f"  money {run.money:.2f}" if run.money else ""
+    foot = f"turns {run.turns}  retries {run.retries}  attempts lost {run.attempts_lost}  {tokens}{money}"
+    return Group(head, rows, escape(caps), escape(foot), *(f"[yellow]{escape(trouble)}[/]" for trouble in run.troubles))
