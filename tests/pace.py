@@ -94,6 +94,14 @@ def slowly(seconds: float) -> float:
     return seconds * FACTOR
 
 
+def until(true: Callable[[], bool], within_s: float = 60.0, seen: Callable[[], object] = lambda: "") -> None:
+    """Returns as soon as a condition holds; it must within so long a deadline. `seen` says what there is instead."""
+    give_up = time.monotonic() + slowly(within_s)
+    while not true():
+        assert time.monotonic() < give_up, f"not within {slowly(within_s):.0f} s: {seen()}"
+        time.sleep(0.02)
+
+
 def factor(pace: float, processes: int, processors: int) -> float:
     """By how much deadlines grow: the pace of one process, and the share that parallel test processes leave each."""
     share = max(1.0, BUSY_PROCESSES * processes / processors) if processes > 1 else 1.0

@@ -15,6 +15,7 @@ from environments import promises
 from environments.base import Agent, AgentStopped, AgentUnavailable, Environment, Policy
 from environments.check import CheckResult, check
 from environments.types import Action, Finish, FinishReason, Message, Observation, Summary
+from tests.pace import slowly
 
 chance = itertools.count()
 kept: list[object] = []
@@ -239,8 +240,8 @@ CASES: list[tuple[type[Environment], str, str]] = [
 
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(promises, "SETTLE_S", 0.2)
-    monkeypatch.setattr(checking, "SETTLE_S", 0.2)
+    monkeypatch.setattr(promises, "SETTLE_S", slowly(0.2))
+    monkeypatch.setattr(checking, "SETTLE_S", slowly(0.2))
 
 
 @pytest.fixture(autouse=True)
@@ -260,7 +261,7 @@ async def _put_away() -> AsyncIterator[None]:
 
 
 async def broken(environment: Environment) -> list[CheckResult]:
-    return [result async for result in check(environment, deadline_s=2.0) if not result.ok]
+    return [result async for result in check(environment, deadline_s=slowly(2.0)) if not result.ok]
 
 
 async def test_a_sound_environment_breaks_nothing() -> None:

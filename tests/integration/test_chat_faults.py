@@ -10,6 +10,7 @@ from environments.base import AgentUnavailable
 from environments.chat import ChatConfig, ChatModel
 from environments.http import http_client
 from environments.types import Message
+from tests.pace import slowly
 from tests.scripted_server import Script, drip, raw, reply, scripted_server, silence
 
 GOOD = json.dumps({"choices": [{"message": {"content": "hi"}}]}).encode()
@@ -25,7 +26,7 @@ FAULTS: dict[str, Script] = {
     "cut short": raw(b"HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\n" + GOOD),
     "closed at once": raw(b""),
 }
-CONFIG = ChatConfig(model="m", deadline_s=0.2, max_tries=3, max_reply_bytes=1 << 20)
+CONFIG = ChatConfig(model="m", deadline_s=slowly(0.5), max_tries=3, max_reply_bytes=1 << 20)
 
 
 async def ask(*scripts: Script) -> tuple[str, int, list[float]]:

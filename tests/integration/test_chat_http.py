@@ -21,6 +21,7 @@ from environments.http import (
     http_client,
 )
 from environments.types import ToolCall
+from tests.pace import slowly
 from tests.scripted_server import Script, drip, raw, reply, scripted_server, silence
 
 CAP = 100_000
@@ -34,7 +35,7 @@ async def client(request: pytest.FixtureRequest) -> AsyncIterator[AnyClient]:
         yield client
 
 
-async def ask(client: AnyClient, *scripts: Script, deadline_s: float = 10) -> Reply:
+async def ask(client: AnyClient, *scripts: Script, deadline_s: float = slowly(10)) -> Reply:
     async with scripted_server(*scripts) as url:
         return await bounded_request(client, "POST", url, content=b"{}", deadline_s=deadline_s, max_bytes=CAP)
 
@@ -48,7 +49,7 @@ async def test_a_model_is_sent_as_json_and_no_compression_is_asked_for(client: A
     requests: list[bytes] = []
     call = ToolCall(id="1", name="f", arguments="{}")
     async with scripted_server(reply(b""), requests=requests) as url:
-        await bounded_request(client, "POST", url, json=call, deadline_s=10, max_bytes=CAP)
+        await bounded_request(client, "POST", url, json=call, deadline_s=slowly(10), max_bytes=CAP)
     assert ToolCall.model_validate_json(requests[0]) == call
 
 
@@ -56,7 +57,7 @@ async def test_a_large_request_arrives_whole(client: AnyClient) -> None:
     requests: list[bytes] = []
     content = bytes(range(256)) * 20_000
     async with scripted_server(reply(b"ok"), requests=requests) as url:
-        got = await bounded_request(client, "POST", url, content=content, deadline_s=10, max_bytes=CAP)
+        got = await bounded_request(client, "POST", url, content=content, deadline_s=slowly(10), max_bytes=CAP)
     assert got.body == b"ok"
     assert requests == [content]
 
@@ -154,7 +155,7 @@ async def test_a_closed_port_is_unreachable(client: AnyClient) -> None:
     async with scripted_server(silence) as url:
         pass
     with pytest.raises(Unreachable):
-        await bounded_request(client, "GET", url, deadline_s=10, max_bytes=CAP)
+        await bounded_request(client, "GET", url, deadline_s=slowly(10), max_bytes=CAP)
 
 
 async def test_a_redirect_is_not_followed(client: AnyClient) -> None:
@@ -173,7 +174,7 @@ async def test_cookies_are_not_kept() -> None:
     async with await asyncio.start_server(handle, "127.0.0.1", 0) as server, http_client() as client:
         url = f"http://localhost:{server.sockets[0].getsockname()[1]}"  # of an address alone no client keeps a cookie
         for _ in range(2):
-            got = await bounded_request(client, "GET", url, deadline_s=10, max_bytes=CAP)
+            got = await bounded_request(client, "GET", url, deadline_s=slowly(10), max_bytes=CAP)
             assert got.headers["Set-Cookie"] == "a=b"
     assert len(heads) == 2
     assert b"cookie" not in heads[1].lower()
@@ -181,12 +182,12 @@ async def test_cookies_are_not_kept() -> None:
 
 async def test_a_password_in_a_url_is_in_no_message(client: AnyClient) -> None:
     with pytest.raises(Unreachable) as caught:
-        await bounded_request(client, "GET", "http://127.0.0.1:1/x?key=canary", deadline_s=5, max_bytes=CAP)
+        await bounded_request(client, "GET", "http://127.0.0.1:1/x?key=canary", deadline_s=slowly(5), max_bytes=CAP)
     assert "canary" not in str(caught.value)
 
 
 async def test_any_httpx_client_will_do() -> None:
     transport = httpx.MockTransport(lambda request: httpx.Response(200, content=request.content))
     async with httpx.AsyncClient(transport=transport) as client:
-        got = await bounded_request(client, "POST", "http://x/", json=[1], deadline_s=5, max_bytes=CAP)
+        got = await bounded_request(client, "POST", "http://x/", json=[1], deadline_s=slowly(5), max_bytes=CAP)
     assert got.body == b"[1]"

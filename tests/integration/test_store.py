@@ -19,6 +19,7 @@ from eval_client.store.shards import Fenced
 from eval_client.store.store import Store
 from task_server.protocol import Act
 from tests.database_servers import DatabaseServer, mariadb, postgresql
+from tests.pace import slowly
 
 OBSERVATION = Observation(messages=(Message(role="user", content="2 + 2?"),))
 
@@ -203,11 +204,11 @@ async def test_a_locked_store_holds_writers_up_and_loses_nothing(
     journal = Journal(impatient, impatient.take_over(), trouble)
     blocker.execute("BEGIN IMMEDIATE")
     writing = asyncio.create_task(journal.begin(store.owed()[0], 1, 0, "0" * 32))
-    await asyncio.wait_for(told.wait(), 10)
+    await asyncio.wait_for(told.wait(), slowly(10))
     assert not writing.done()
     blocker.execute("ROLLBACK")
     blocker.close()
-    await asyncio.wait_for(writing, 10)
+    await asyncio.wait_for(writing, slowly(10))
     await journal.close()
     assert "locked" in str(troubles[0])
     assert troubles[-1] is None
@@ -235,7 +236,7 @@ async def test_a_killed_server_holds_writers_up_and_loses_nothing(
         await writing[0]
         server.kill()
         await asyncio.to_thread(server.start)
-        await asyncio.wait_for(asyncio.gather(*writing), 60)
+        await asyncio.wait_for(asyncio.gather(*writing), slowly(60))
         assert [kept.turn for kept in store.journal(trial.id)[1]] == list(range(1, 1501))
         await journal.close()
         store.engine.dispose()

@@ -46,6 +46,7 @@ from task_server.protocol import (
 )
 from task_server.remote import RemoteSession
 from task_server.worker import Worker
+from tests.pace import slowly
 from tests.task_server_world import Counting, anywhere, count
 
 ONE, TWO, THREE = "1" * 32, "2" * 32, "3" * 32
@@ -95,7 +96,7 @@ async def worker(
     worker = Worker(name, f"http://{name}", [task], controller="http://c", caller=caller, access=access)
     network.hosts[name] = worker.app()
     async with worker.running():
-        await settled(network.client(name, token, patience_s=5.0))
+        await settled(network.client(name, token, patience_s=slowly(5.0)))
         yield worker
     network.hosts.pop(name, None)
 
@@ -170,7 +171,7 @@ async def test_a_worker_refuses_what_it_can_not_start(network: Network) -> None:
 
 
 async def test_a_full_worker_takes_a_patient_client_when_a_slot_comes_free(network: Network) -> None:
-    client = network.client(patience_s=10.0)
+    client = network.client(patience_s=slowly(10.0))
     async with worker(network, capacity=1):
         await client.start(ONE, "count", "plain")
         waiting = asyncio.create_task(client.start(TWO, "count", "plain"))
@@ -342,7 +343,7 @@ async def test_a_controller_that_just_started_says_so_instead_of_guessing(networ
         assert (await network.http.get("http://c/readyz")).status_code == 503
         alive = Alive.model_validate((await network.http.get("http://c/healthz")).json())
         assert (alive.role, alive.url, alive.version) == ("controller", "http://c", VERSION)
-        assert alive.time == pytest.approx(time.time(), abs=5.0)
+        assert alive.time == pytest.approx(time.time(), abs=slowly(5.0))
 
 
 async def test_a_controller_lists_its_workers_with_their_versions(network: Network) -> None:
@@ -392,7 +393,7 @@ async def test_a_worker_that_knows_no_clients_token_is_told_its_own(network: Net
     network.hosts["w1"] = told.app()
     assert (await network.http.get("http://w1/tasks")).status_code == 503
     async with controller(network, token="secret", workers="w"), told.running():
-        client = network.client("c", token="secret", patience_s=5.0)
+        client = network.client("c", token="secret", patience_s=slowly(5.0))
         await settled(client)
         await client.start(ONE, "count", "plain")
         step = await client.turn("http://w1", ONE, 1, Act(action=Action(content="1")))
@@ -523,7 +524,7 @@ async def test_what_is_not_a_task_server_is_told_apart_from_one_that_is_down(net
 
 async def test_a_session_that_nobody_asks_for_is_ended(network: Network, tmp_path: Path) -> None:
     async with worker(network, capacity=1, folder=str(tmp_path)):
-        client = network.client(patience_s=10.0)
+        client = network.client(patience_s=slowly(10.0))
         await client.start(ONE, "count", "plain", lease_s=0.01)
         await settled(client)
         assert await client.renew("http://w1", [ONE]) == (ONE,)

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from eval_client.cluster.forward import Forwarder
+from tests.pace import slowly
 
 
 @asynccontextmanager
@@ -63,7 +64,7 @@ async def said(port: int, lines: int = 1) -> bytes:
         answers = []
         for _ in range(lines):
             writer.write(b" heard\n")
-            answers.append(await asyncio.wait_for(reader.readline(), 10))
+            answers.append(await asyncio.wait_for(reader.readline(), slowly(10)))
         return b"".join(answers)
     finally:
         writer.close()
@@ -104,6 +105,6 @@ async def test_a_server_that_ends_closes_what_it_had_open() -> None:
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
             writer.write(b"\n")
             assert await reader.readline() == b"one\n"
-        assert await asyncio.wait_for(reader.read(), 10) == b""
+        assert await asyncio.wait_for(reader.read(), slowly(10)) == b""
         writer.close()
         await writer.wait_closed()

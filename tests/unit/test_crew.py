@@ -8,6 +8,7 @@ import pytest
 
 from eval_client import crew
 from eval_client.crew import Crew
+from tests.pace import slowly
 
 
 async def client(code: str) -> asyncio.subprocess.Process:
@@ -27,17 +28,23 @@ async def test_clients_that_play_on_are_waited_for_where_nobody_knows_whether_th
 ) -> None:
     monkeypatch.setattr(crew, "ENDING_S", 0.0)
 
+    asked = asyncio.Event()
+
     async def over() -> None:
+        asked.set()
         raise RuntimeError("the run was deleted")
 
     others = Crew()
     process = await client("input()")
     others._clients.append((process, Path("log")))
     ending = asyncio.create_task(others.ended(over()))
-    await asyncio.wait({ending}, timeout=0.5)
+    await asyncio.wait_for(asked.wait(), slowly(20))
+    for _ in range(20):  # whatever follows from that but the end of the client
+        await asyncio.sleep(0)
+    assert not ending.done()
     assert process.stdin is not None
     process.stdin.write(b"\n")
-    assert await asyncio.wait_for(ending, 20) == []
+    assert await asyncio.wait_for(ending, slowly(20)) == []
 
 
 async def test_a_client_that_stands_still_after_the_end_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

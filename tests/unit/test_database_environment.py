@@ -13,8 +13,9 @@ from environments.database.policies import answer, operation
 from environments.definition import TaskDefinition
 from environments.types import Action, Finish, FinishReason, Observation
 from environments.yaml_file import FileError
+from tests.pace import slowly
 
-EMBEDDED = Database(engine="sqlite", statement_limit_s=0.5)
+EMBEDDED = Database(engine="sqlite", statement_limit_s=slowly(0.5))
 
 
 class Scripted(Agent):
@@ -147,7 +148,7 @@ async def test_a_cancelled_session_of_the_embedded_engine_ends_its_statement() -
 
 def test_the_digest_changes_with_what_shapes_a_trial() -> None:
     profiles = [Database(profile=profile) for profile in ("compat", "strict", "errata")]
-    others = [EMBEDDED, Database(statement_limit_s=5), Database(data=Path(__file__))]
+    others = [Database(engine="sqlite"), Database(statement_limit_s=5), Database(data=Path(__file__))]
     digests = [database.digest() for database in (*profiles, *others)]
     assert len(set(digests)) == len(digests)
     assert Database().digest() == digests[0]

@@ -11,6 +11,7 @@ from eval_client.core.spend import Spend
 from eval_client.endpoints import Endpoints
 from eval_client.plan import Plan
 from eval_client.store.shards import Fenced
+from tests.pace import slowly
 
 PLAN = Plan.model_validate(
     {
@@ -50,7 +51,7 @@ async def test_nothing_is_asked_once_the_lease_went_while_the_endpoint_cooled() 
         assert endpoints.limits["e"].cool_for_s(time.monotonic()) <= 0
         raise Fenced
 
-    assert await asked(lost, cool_s=0.05) == 0
+    assert await asked(lost, cool_s=slowly(0.05)) == 0
 
 
 async def test_a_request_that_failed_is_not_made_again_once_the_lease_went_meanwhile() -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.pace import slowly
 from tests.support import ROOT
 
 LINES = [
@@ -85,7 +86,9 @@ def made(tmp_path: Path) -> tuple[list[str], str]:
     python.write_text(PYTHON, encoding="utf-8")
     python.chmod(0o755)
     surroundings = {**os.environ, "PYTHON": str(python), "INSTALLED": str(installed)}
-    subprocess.run([tmp_path / "scripts" / "lock.sh"], env=surroundings, check=True, capture_output=True, timeout=60)
+    subprocess.run(
+        [tmp_path / "scripts" / "lock.sh"], env=surroundings, check=True, capture_output=True, timeout=slowly(60)
+    )
     lines = (tmp_path / "requirements.lock").read_text(encoding="utf-8").splitlines()
     return lines[1:], installed.read_text(encoding="utf-8")
 

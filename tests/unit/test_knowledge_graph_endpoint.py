@@ -7,6 +7,7 @@ import pytest
 
 from environments.base import EnvironmentFault
 from environments.knowledge_graph.endpoint import EndpointGraph
+from tests.pace import slowly
 from tests.scripted_server import Script, drip, raw, reply, scripted_server, silence
 
 HEADERS = ["Content-Type: application/sparql-results+json"]
@@ -17,7 +18,7 @@ def results(*values: str) -> bytes:
     return json.dumps({"head": {"vars": ["x"]}, "results": {"bindings": rows}}).encode()
 
 
-async def ask(*scripts: Script, limit_s: float = 20.0, requests: list[bytes] | None = None) -> tuple[str, ...]:
+async def ask(*scripts: Script, limit_s: float = slowly(20), requests: list[bytes] | None = None) -> tuple[str, ...]:
     async with scripted_server(*scripts, requests=requests) as url:
         graph = EndpointGraph(f"{url}/sparql", limit_s)
         async with graph.lifespan():
@@ -65,7 +66,7 @@ async def test_an_endpoint_too_slow_is_a_fault(script: Script) -> None:
 async def test_a_dead_endpoint_is_a_fault() -> None:
     async with scripted_server(silence) as url:
         pass
-    graph = EndpointGraph(url, 5.0)
+    graph = EndpointGraph(url, slowly(5))
     async with graph.lifespan():
         with pytest.raises(EnvironmentFault, match="the SPARQL endpoint"):
             await graph.column("SELECT ?x", 3)

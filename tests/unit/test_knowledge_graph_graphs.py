@@ -9,12 +9,13 @@ from environments.knowledge_graph.environment import SAMPLES
 from environments.knowledge_graph.graphs import EmbeddedGraph
 from environments.knowledge_graph.ontology import load
 from environments.knowledge_graph.programs import NAMESPACE
+from tests.pace import slowly
 
 NAMES = "SELECT ?n FROM <urn:proctor:isles> WHERE { ?x <http://rdf.freebase.com/ns/type.object.name> ?n }"
 QUADS = SAMPLES / "graph.nq"
 
 
-async def column(path: Path, query: str = NAMES, max_rows: int = 1_000, limit_s: float = 30.0) -> tuple[str, ...]:
+async def column(path: Path, query: str = NAMES, max_rows: int = 1_000, limit_s: float = slowly(30)) -> tuple[str, ...]:
     graph = EmbeddedGraph(path, limit_s)
     async with graph.lifespan():
         return await graph.column(query, max_rows)
@@ -56,14 +57,14 @@ async def test_the_lifespan_leaves_no_thread() -> None:
     await column(QUADS)
     threads = [thread for thread in threading.enumerate() if thread.name.startswith("kg")]
     for thread in threads:
-        thread.join(10)
+        thread.join(slowly(10))
     assert not any(thread.is_alive() for thread in threads)
 
 
 async def test_distractors_add_relations_and_change_none(tmp_path: Path) -> None:
     one, town, two = (f"<{NAMESPACE}{name}>" for name in ("m.1", "isles.island.towns", "m.2"))
     (tmp_path / "graph.nq").write_text(f"{one} {town} {two} <urn:g> .\n")
-    graph = EmbeddedGraph(tmp_path / "graph.nq", 30.0, 2, load(SAMPLES / "ontology"))
+    graph = EmbeddedGraph(tmp_path / "graph.nq", slowly(30), 2, load(SAMPLES / "ontology"))
     async with graph.lifespan():
         relations = await graph.column(f"SELECT ?p FROM <urn:g> WHERE {{ {one} ?p ?o }}", 100)
         assert sorted(relations) == [f"{NAMESPACE}isles.island.lighthouses", f"{NAMESPACE}isles.island.towns"]

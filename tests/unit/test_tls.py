@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from environments.http import ConnectionFailed, Untrusted, bounded_request, http_client
 from environments.tls import ServerTls, Tls
 from environments.yaml_file import FileError
+from tests.pace import slowly
 
 MAKE = "openssl req -x509 -newkey ed25519 -subj /CN={0} -keyout {0}.key -out {0}.pem -days 1 -addext"
 
@@ -88,7 +89,7 @@ async def test_an_unknown_authority_is_a_failure_of_its_own(pems: Path) -> None:
     url = f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     async with server, http_client() as stranger, http_client(tls=Tls(ca=pems / "one.pem")) as friend:
         with pytest.raises(Untrusted, match="certificate verify failed"):
-            await bounded_request(stranger, "GET", url, deadline_s=9, max_bytes=9)
+            await bounded_request(stranger, "GET", url, deadline_s=slowly(9), max_bytes=9)
         with pytest.raises(ConnectionFailed) as caught:
-            await bounded_request(friend, "GET", url, deadline_s=9, max_bytes=9)
+            await bounded_request(friend, "GET", url, deadline_s=slowly(9), max_bytes=9)
     assert not isinstance(caught.value, Untrusted)

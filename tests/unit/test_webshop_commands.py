@@ -17,6 +17,7 @@ from environments.webshop.browse import app
 from environments.webshop.commands import webshop
 from environments.webshop.environment import WebShop
 from environments.webshop.shop import Shop, opened
+from tests.pace import slowly
 
 NASTY = "<script>alert('x')</script> & \"quoted\""
 
@@ -67,7 +68,7 @@ def test_a_full_disk_gets_one_message_and_leaves_nothing(tmp_path: Path) -> None
         "resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, 60_000)); webshop(['index', 'files', 'made'])"
     )
     found = subprocess.run(
-        [sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60
+        [sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=slowly(60)
     )
     assert found.returncode == 2
     assert "Traceback" not in found.stderr
