@@ -6,9 +6,10 @@ import pwd
 import shutil
 import subprocess
 import tempfile
-import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+
+from tests.pace import slowly, until
 
 START_S = 60.0
 
@@ -40,10 +41,10 @@ class DatabaseServer:
             self._process = subprocess.Popen(
                 self._command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, user=self._account, cwd=self._folder
             )
-        give_up = time.monotonic() + START_S
-        while subprocess.run(self._ready, capture_output=True, check=False).returncode != 0:
-            assert time.monotonic() < give_up, (self._folder / "log").read_text()[-2000:]
-            time.sleep(0.05)
+        until(self._answers, START_S, lambda: (self._folder / "log").read_text()[-2000:])
+
+    def _answers(self) -> bool:
+        return subprocess.run(self._ready, capture_output=True, check=False).returncode == 0
 
     def kill(self) -> None:
         """kill -9"""
@@ -56,7 +57,7 @@ class DatabaseServer:
         assert self._process is not None
         if self._process.poll() is None:
             self._process.send_signal(2 if "postgres" in self._command[0] else 15)
-            self._process.wait(timeout=60)
+            self._process.wait(timeout=slowly(60))
 
 
 @contextlib.contextmanager

@@ -5,12 +5,12 @@ import shutil
 import socket
 import subprocess
 import tempfile
-import time
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
 from tests.database_servers import program
+from tests.pace import slowly, until
 
 START_S = 60.0
 _SETTINGS = """\
@@ -63,10 +63,7 @@ class VirtuosoServer:
                 stderr=out,
                 cwd=self._folder,
             )
-        give_up = time.monotonic() + START_S
-        while not self._answers():
-            assert time.monotonic() < give_up, (self._folder / "out").read_text()[-2000:]
-            time.sleep(0.05)
+        until(self._answers, START_S, lambda: (self._folder / "out").read_text()[-2000:])
 
     def load(self, quads: Path) -> None:
         """Add the quads of a file, and write them to disk."""
@@ -85,7 +82,7 @@ class VirtuosoServer:
 
     def _answers(self) -> bool:
         try:
-            with urllib.request.urlopen(self.url, timeout=5):
+            with urllib.request.urlopen(self.url, timeout=slowly(5)):
                 return True
         except OSError:
             return False

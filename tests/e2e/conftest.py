@@ -9,6 +9,7 @@ import pytest
 
 from tests.e2e.proctor import Server, server
 from tests.e2e.scripted import ScriptedEndpoint
+from tests.pace import slowly
 
 TASKS = "tasks: [{name: db-own, environment: db, parameters: {engine: sqlite}}]\n"
 
@@ -29,10 +30,10 @@ def endpoint() -> Iterator[ScriptedEndpoint]:
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
     scripted = ScriptedEndpoint()
-    asyncio.run_coroutine_threadsafe(scripted.open(), loop).result(10)
+    asyncio.run_coroutine_threadsafe(scripted.open(), loop).result(slowly(10))
     yield scripted
-    asyncio.run_coroutine_threadsafe(scripted.close(), loop).result(10)
-    asyncio.run_coroutine_threadsafe(asyncio.sleep(0), loop).result(10)
+    asyncio.run_coroutine_threadsafe(scripted.close(), loop).result(slowly(10))
+    asyncio.run_coroutine_threadsafe(asyncio.sleep(0), loop).result(slowly(10))
     loop.call_soon_threadsafe(loop.stop)
     thread.join()
     loop.close()

@@ -6,14 +6,16 @@ import shutil
 import socket
 import subprocess
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import docker
 
+from tests.pace import slowly, until
+
 IMAGE = "proctor-os:latest"
 START_S = 60.0
+CALL_S = int(slowly(120))
 
 
 class OwnEngine:
@@ -45,10 +47,7 @@ class OwnEngine:
             raise
 
     def _await_answer(self) -> None:
-        give_up = time.monotonic() + START_S
-        while not self._accepts():
-            assert time.monotonic() < give_up, (self._folder / "log").read_text()[-2000:]
-            time.sleep(0.05)
+        until(self._accepts, START_S, lambda: (self._folder / "log").read_text()[-2000:])
         with contextlib.closing(self.client()) as client:
             client.ping()
 
@@ -58,14 +57,14 @@ class OwnEngine:
 
     def client(self) -> docker.DockerClient:
         """A client of this engine; to be closed."""
-        return docker.DockerClient(base_url=self.host, timeout=120)
+        return docker.DockerClient(base_url=self.host, timeout=CALL_S)
 
     def stop(self) -> None:
         """SIGTERM, as a system does; its containers end with it."""
         assert self._process is not None
         self._process.terminate()
         try:
-            self._process.wait(timeout=60)
+            self._process.wait(timeout=slowly(60))
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
@@ -83,7 +82,10 @@ def own_engine(*options: str) -> Iterator[OwnEngine]:
     engine = OwnEngine(folder, *options)
     engine.start()
     try:
-        with contextlib.closing(docker.from_env(timeout=120)) as source, contextlib.closing(engine.client()) as target:
+        with (
+            contextlib.closing(docker.from_env(timeout=CALL_S)) as source,
+            contextlib.closing(engine.client()) as target,
+        ):
             target.images.load(b"".join(source.images.get(IMAGE).save(named=True)))
         yield engine
     finally:

@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.pace import slowly
+
 TOKEN = "token-of-the-tests"
 COMMAND = [sys.executable, "-m", "eval_client.cli.main"]
 
@@ -32,7 +34,7 @@ def proctor(*arguments: str, cwd: Path, **extra: str) -> subprocess.CompletedPro
         env=environment(**extra),
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=slowly(300),
         check=False,
     )
 
@@ -68,7 +70,7 @@ class Server:
         """The sum over all series of a Prometheus metric, or of those whose labels the pattern goes on to give."""
         request = urllib.request.Request(self.url.removesuffix("/v1") + "/metrics")
         request.add_header("Authorization", f"Bearer {TOKEN}")
-        with urllib.request.urlopen(request, timeout=10) as reply:
+        with urllib.request.urlopen(request, timeout=slowly(10)) as reply:
             text = reply.read().decode()
         return sum(float(line.rsplit(" ", 1)[1]) for line in text.splitlines() if re.match(rf"{name}(?![a-z_])", line))
 
@@ -101,7 +103,7 @@ def server(*arguments: str, cwd: Path, **extra: str) -> Iterator[Server]:
         finally:
             process.stdin.close()
             try:
-                process.wait(timeout=40)
+                process.wait(timeout=slowly(40))
             except subprocess.TimeoutExpired:
                 process.send_signal(signal.SIGKILL)
                 raise

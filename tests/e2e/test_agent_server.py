@@ -17,6 +17,7 @@ import openai
 import pytest
 from openai.types.chat import ChatCompletionMessageParam
 
+from tests.pace import slowly
 from tests.support import ROOT
 from tests.toy_environment import write_distribution
 
@@ -145,7 +146,7 @@ def test_sigterm_lets_the_request_under_way_finish(tmp_path: Path) -> None:
 
         reply = client.post(f"{server.url}/chat/completions", content=stop_once_sent())
         assert reply.json()["choices"][0]["message"]["content"] == "b3"
-        assert server.process.wait(timeout=20) == -signal.SIGTERM
+        assert server.process.wait(timeout=slowly(20)) == -signal.SIGTERM
         assert server.process.stderr is not None
         assert server.process.stderr.read() == ""
 
@@ -155,7 +156,7 @@ def test_an_address_that_others_reach_is_refused_without_a_token(tmp_path: Path)
     with running(config, tmp_path) as server:
         assert server.process.stderr is not None
         assert "host: 0.0.0.0 can be reached by others" in server.url + server.process.stderr.read()
-        assert server.process.wait(timeout=20) == 1
+        assert server.process.wait(timeout=slowly(20)) == 1
 
 
 def test_a_taken_port_is_refused_with_a_clear_message(base_url: str, tmp_path: Path) -> None:
@@ -170,7 +171,7 @@ def interrupt_until_gone(process: subprocess.Popen[str]) -> None:
     for _ in range(100):
         process.send_signal(signal.SIGINT)
         with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(timeout=0.2)
+            process.wait(timeout=slowly(0.2))
             return
     raise AssertionError("the server did not end")
 
@@ -180,14 +181,19 @@ def test_a_person_answers_at_the_terminal_and_can_leave(tmp_path: Path) -> None:
     with running({"agents": [{"kind": "human", "name": "me"}]}, tmp_path, theirs) as server:
         os.close(theirs)
         os.write(ours, b"two\nlines\n.\n")
-        with openai.OpenAI(base_url=server.url, api_key="none", max_retries=0, timeout=20) as client:
+        with openai.OpenAI(base_url=server.url, api_key="none", max_retries=0, timeout=slowly(20)) as client:
             done = client.chat.completions.create(model="me", messages=MESSAGES)
         assert done.choices[0].message.content == "two\nlines"
         assert b"Which letter?" in os.read(ours, 10_000)
 
         body = {"model": "me", "messages": MESSAGES}
         with pytest.raises(httpx.ReadTimeout):
-            httpx.post(f"{server.url}/chat/completions", json=body, timeout=0.3, trust_env=False)
+            httpx.post(
+                f"{server.url}/chat/completions",
+                json=body,
+                timeout=httpx.Timeout(slowly(20), read=0.3),
+                trust_env=False,
+            )
         interrupt_until_gone(server.process)
         assert server.process.stderr is not None
         assert "Fatal" not in server.process.stderr.read()

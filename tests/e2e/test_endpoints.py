@@ -7,17 +7,18 @@ import pytest
 
 from tests.e2e.proctor import Server, proctor, rows
 from tests.e2e.scripted import GOOD, ScriptedEndpoint, reply
+from tests.pace import slowly
 
 PLAN = """\
 name: bad
 controller: {worker}
 endpoints:
-  - {{name: scripted, base_url: "{endpoint}", api_key_env: SCRIPTED_KEY, deadline_s: 1, max_tries: 2, max_retry_s: 2}}
+  - {{name: scripted, base_url: "{endpoint}", api_key_env: SCRIPTED_KEY, deadline_s: {deadline_s}, max_tries: 2}}
 agents:
   - {{name: model, endpoint: scripted, concurrency: 2}}
 tasks:
   - {{name: db-own}}
-limits: {{patience_s: 10}}
+limits: {{patience_s: {patience_s}}}
 """
 KEY = "sk-canary-7f3a9c"
 TOO_LARGE = reply(200, b'{"choices": "' + b"x" * 10_000_000 + b'"}')
@@ -32,7 +33,9 @@ MISBEHAVIOURS: dict[str, tuple[bytes | bool, str]] = {
 
 
 def plan(folder: Path, worker: Server, endpoint: ScriptedEndpoint) -> None:
-    (folder / "plan.yaml").write_text(PLAN.format(worker=worker.url, endpoint=endpoint.url))
+    (folder / "plan.yaml").write_text(
+        PLAN.format(worker=worker.url, endpoint=endpoint.url, deadline_s=slowly(1), patience_s=slowly(10))
+    )
 
 
 @pytest.mark.parametrize("name", MISBEHAVIOURS)

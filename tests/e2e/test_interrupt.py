@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.proctor import COMMAND, Server, begin, environment, proctor, rows, server
+from tests.pace import slowly, until
 
 TASK = "{name: db-own, environment: db, parameters: {engine: sqlite}}"
 AGENTS = f"""\
@@ -33,15 +34,14 @@ def agents(tmp_path: Path) -> Iterator[Server]:
 
 
 def wait_for_calls(agents: Server, calls: int) -> None:
-    while agents.metric(CALLS) < calls:
-        time.sleep(0.01)
+    until(lambda: agents.metric(CALLS) >= calls)
 
 
 def test_ctrl_c_once_plays_what_is_under_way_to_its_end(tmp_path: Path, agents: Server) -> None:
     client = begin("run", "plan.yaml", "--name", "r", cwd=tmp_path, **KEY)
     wait_for_calls(agents, 6)
     client.send_signal(signal.SIGINT)
-    _, errors = client.communicate(timeout=60)
+    _, errors = client.communicate(timeout=slowly(60))
     assert client.returncode == 130
     assert "resume with: proctor resume runs/r" in errors
     pair = json.loads(proctor("status", "r", "--json", cwd=tmp_path).stdout)["pairs"][0]
@@ -56,7 +56,7 @@ def test_ctrl_c_twice_stops_at_once_and_resume_pays_only_for_what_was_in_flight(
     wait_for_calls(agents, 6)
     client.send_signal(signal.SIGINT)
     client.send_signal(signal.SIGINT)
-    _, errors = client.communicate(timeout=60)
+    _, errors = client.communicate(timeout=slowly(60))
     assert client.returncode == 130
     assert "proctor resume" in errors
     resumed = proctor("resume", "r", cwd=tmp_path, **KEY)
@@ -75,7 +75,7 @@ def test_a_second_client_is_refused_and_status_works_beside_a_run(tmp_path: Path
     assert proctor("report", "r", cwd=tmp_path).returncode == 0
     client.send_signal(signal.SIGINT)
     client.send_signal(signal.SIGINT)
-    _, errors = client.communicate(timeout=60)
+    _, errors = client.communicate(timeout=slowly(60))
     assert client.returncode == 130, errors
     assert json.loads(proctor("status", "r", "--json", cwd=tmp_path).stdout)["state"] == "interrupted"
 
@@ -115,19 +115,16 @@ def test_ctrl_c_while_the_servers_start_ends_the_run_with_130(tmp_path: Path, ag
     client = begin("run", "plan.yaml", "--name", "r", cwd=tmp_path, **KEY)
     wait_for_children(client.pid, after_s)
     client.send_signal(signal.SIGINT)
-    _, errors = client.communicate(timeout=60)
+    _, errors = client.communicate(timeout=slowly(60))
     assert client.returncode == 130, errors
     assert "Traceback" not in errors
     assert not children(client.pid)
 
 
-def wait_for_children(pid: int, longest_s: float) -> None:
-    """Until the client has begun to start its servers, or so long."""
-    give_up = time.monotonic() + 20
-    while not children(pid):
-        assert time.monotonic() < give_up
-        time.sleep(0.01)
-    time.sleep(longest_s)
+def wait_for_children(pid: int, longer_s: float) -> None:
+    """Until the client has begun to start its servers, and so long after that."""
+    until(lambda: bool(children(pid)), 20)
+    time.sleep(longer_s)  # no event: whatever the start has come to then
 
 
 def children(pid: int) -> list[int]:
@@ -154,7 +151,7 @@ def test_a_killed_server_of_the_run_is_started_again(tmp_path: Path) -> None:
         for pid in children(client.pid):
             if f"\0{server_of_the_run}\0" in (Path("/proc") / str(pid) / "cmdline").read_text():
                 os.kill(pid, signal.SIGKILL)
-    _, errors = client.communicate(timeout=200)
+    _, errors = client.communicate(timeout=slowly(200))
     assert client.returncode == 0, errors
 
 

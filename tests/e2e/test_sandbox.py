@@ -23,9 +23,12 @@ from environments.sandbox import Engine, Limits, NamespaceEngine, Sandbox, Shell
 from environments.sandbox.docker_containers import OWNER_LABEL
 from environments.sandbox.docker_engine import DockerEngine, DockerSandbox
 from environments.sandbox.owner import Owner
+from tests.pace import slowly
 from tests.support import ROOT
 
 IMAGE = os.environ.get("PROCTOR_OS_IMAGE", "proctor-os:latest")
+INTERRUPT_S = slowly(0.5)
+"""For a shell to be heard after an interrupt: on a busy machine it takes longer than the worker waits by itself."""
 LIMITS = Limits(memory_mb=256, processes=64, file_mb=8, max_age_s=7200)
 
 
@@ -44,6 +47,11 @@ async def entered(engine: Engine) -> AsyncIterator[Engine]:
                 raise
             pytest.skip(str(fault))
         yield engine
+
+
+@pytest.fixture(autouse=True)
+def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("environments.sandbox.shell._INTERRUPT_S", INTERRUPT_S)
 
 
 @pytest.fixture(params=[pytest.param("docker", marks=pytest.mark.docker), "namespace"])
@@ -88,12 +96,12 @@ async def test_a_process_starts_in_the_root_with_nothing_of_our_environment(
 
 
 async def test_a_background_job_does_not_delay_the_end(box: Sandbox) -> None:
-    async with asyncio.timeout(15):
+    async with asyncio.timeout(slowly(15)):
         assert (await box.run(["/bin/bash", "-c", "sleep 60 & echo on"])).output == b"on\n"
 
 
 async def test_a_process_is_ended_at_its_limit(box: Sandbox) -> None:
-    result = await box.run(["/bin/bash", "-c", "echo before; sleep 60"], limit_s=0.5)
+    result = await box.run(["/bin/bash", "-c", "echo before; sleep 60"], limit_s=slowly(0.5))
     assert (result.status, result.timed_out, result.output) == (124, True, b"before\n")
     assert await output(box, "ps ax | grep -c '[s]leep 60'") == "0\n"
 
@@ -146,7 +154,7 @@ async def test_an_open_heredoc_says_so(shell: Shell) -> None:
 
 @pytest.mark.parametrize("command", ["cat", "read x", "head -c 1", "python3 -"])
 async def test_input_is_at_its_end_at_once(shell: Shell, command: str) -> None:
-    result = await shell.execute(command, limit_s=10)
+    result = await shell.execute(command, limit_s=slowly(10))
     assert not result.timed_out
     assert not result.restarted
 
@@ -160,9 +168,9 @@ async def test_a_shell_that_ended_is_replaced_and_jobs_go_on(shell: Shell, comma
 
 
 async def test_redirecting_the_shell_itself_hides_nothing_afterwards(shell: Shell) -> None:
-    result = await shell.execute("exec >/tmp/log 2>&1 </dev/zero; echo logged", limit_s=10)
+    result = await shell.execute("exec >/tmp/log 2>&1 </dev/zero; echo logged", limit_s=slowly(10))
     assert (result.timed_out, result.restarted) == (False, False)
-    assert (await shell.execute("cat /tmp/log; echo on; ls /no/file", limit_s=10)).output.startswith(
+    assert (await shell.execute("cat /tmp/log; echo on; ls /no/file", limit_s=slowly(10))).output.startswith(
         b"logged\non\nls: "
     )
 
@@ -172,27 +180,27 @@ async def test_redirecting_the_shell_itself_hides_nothing_afterwards(shell: Shel
 )
 async def test_a_command_beyond_its_limit_is_interrupted_and_the_shell_goes_on(shell: Shell, command: str) -> None:
     await shell.execute("x=5; sleep 62 &")
-    result = await shell.execute(command, limit_s=0.5)
+    result = await shell.execute(command, limit_s=slowly(0.5))
     assert (result.timed_out, result.restarted) == (True, False)
     assert (await shell.execute("echo $x; ps ax | grep -c '[s]leep 62'")).output.endswith(b"5\n1\n")
 
 
 async def test_a_command_that_will_not_be_interrupted_is_killed_with_its_shell(shell: Shell) -> None:
-    result = await shell.execute("trap '' INT; x=5; sleep 63", limit_s=0.5)
+    result = await shell.execute("trap '' INT; x=5; sleep 63", limit_s=slowly(0.5))
     assert (result.timed_out, result.restarted) == (True, True)
     assert (await shell.execute("echo $x; ps ax | grep -c '[s]leep 63'")).output == b"\n0\n"
 
 
 async def test_a_job_that_holds_the_output_blocks_nothing_and_is_heard_later(shell: Shell) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(slowly(20)):
         await shell.execute("mkfifo /tmp/go; (read x < /tmp/go; echo late; touch /tmp/said; sleep 60) &")
-        heard = await shell.execute("echo > /tmp/go; until [ -e /tmp/said ]; do sleep 0.01; done", limit_s=15)
+        heard = await shell.execute("echo > /tmp/go; until [ -e /tmp/said ]; do sleep 0.01; done", limit_s=slowly(15))
         assert (heard.output, heard.timed_out) == (b"late\n", False)
 
 
 async def test_a_job_that_floods_the_output_blocks_nothing(shell: Shell) -> None:
     await shell.execute("yes &")
-    result = await shell.execute("echo here; kill %1; wait; echo on", limit_s=20)
+    result = await shell.execute("echo here; kill %1; wait; echo on", limit_s=slowly(20))
     assert not result.timed_out
     assert (await shell.execute("echo clean")).output == b"clean\n"
 
@@ -251,7 +259,7 @@ async def test_too_much_memory_fails_the_command_and_not_the_shell(shell: Shell)
 async def test_a_fork_bomb_harms_only_its_own_sandbox(engine: Engine) -> None:
     async with engine.sandbox() as bombed, engine.sandbox() as other:
         with suppress(EnvironmentFault):
-            await Shell(bombed).execute("f() { f | f & }; f", limit_s=2)
+            await Shell(bombed).execute("f() { f | f & }; f", limit_s=slowly(2))
         assert (await Shell(other).execute("echo on")).output == b"on\n"
 
 
@@ -269,7 +277,7 @@ async def test_the_host_is_not_changed_and_not_seen(shell: Shell, tmp_path: Path
     assert seen.status != 0
     await shell.execute("touch /usr/bin/proctor-was-here; echo x:x:0:0::/:/bin/sh >> /etc/passwd")
     await shell.execute("echo 5000 > /proc/sys/kernel/pid_max")
-    await shell.execute("rm -rf /etc /home /tmp /usr/bin", limit_s=20)
+    await shell.execute("rm -rf /etc /home /tmp /usr/bin", limit_s=slowly(20))
     assert host_state() == before
     assert (tmp_path / "mine").read_text() == "my secret"
 
@@ -289,7 +297,7 @@ async def test_closing_twice_is_fine_and_a_closed_sandbox_is_a_fault(engine: Eng
     box = await engine.create()
     await box.close()
     await box.close()
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(slowly(30)):
         with pytest.raises(EnvironmentFault):
             await box.run(["/bin/true"])
 
@@ -314,7 +322,7 @@ async def test_a_namespace_sandbox_dies_with_its_worker() -> None:
         worker.kill()
         worker.wait()
         worker.stdout.close()
-        assert select.select([init], [], [], 20)[0], "the sandbox outlived its worker"
+        assert select.select([init], [], [], slowly(20))[0], "the sandbox outlived its worker"
         os.close(init)
 
 
@@ -323,9 +331,10 @@ async def test_commands_can_be_interrupted_where_the_worker_was_started_deaf_to_
     code = (
         "import asyncio, environments.sandbox as s\n"
         "async def main():\n"
+        f"    s.shell._INTERRUPT_S = {INTERRUPT_S}\n"
         "    engine = s.NamespaceEngine(s.Limits())\n"
         "    async with engine.lifespan(), engine.sandbox() as box:\n"
-        "        result = await s.Shell(box).execute('sleep 60', limit_s=0.5)\n"
+        f"        result = await s.Shell(box).execute('sleep 60', limit_s={INTERRUPT_S})\n"
         "        print(result.timed_out, result.restarted, flush=True)\n"
         "asyncio.run(main())\n"
     )
@@ -336,7 +345,7 @@ async def test_commands_can_be_interrupted_where_the_worker_was_started_deaf_to_
 
 
 async def test_a_namespace_sandbox_that_dies_is_a_fault_at_once() -> None:
-    async with entered(NamespaceEngine(LIMITS)) as engine, asyncio.timeout(20), engine.sandbox() as box:
+    async with entered(NamespaceEngine(LIMITS)) as engine, asyncio.timeout(slowly(20)), engine.sandbox() as box:
         shell = Shell(box)
         await shell.execute("true")
         init: int = box._init.pid  # type: ignore[attr-defined]
@@ -354,7 +363,7 @@ def test_a_plain_user_may_have_a_namespace_sandbox_too() -> None:
     if allowed.returncode != 0:
         pytest.skip("the user nobody has no Python that may read the checkout")
     ours, theirs = socket.socketpair()
-    ours.settimeout(20)
+    ours.settimeout(slowly(20))
     with ours, theirs:
         command = ["/usr/bin/python3", "-I", str(script), str(theirs.fileno()), LIMITS.model_dump_json()]
         with subprocess.Popen(command, pass_fds=[theirs.fileno()], user=65534, group=65534, extra_groups=[]) as init:
@@ -419,7 +428,7 @@ async def test_a_container_without_an_owner_ends_by_itself(client: docker.Docker
         box = await engine.create()
         assert isinstance(box, DockerSandbox)
         with suppress(docker.errors.NotFound):
-            client.api.wait(box.container, timeout=20, condition="removed")
+            client.api.wait(box.container, timeout=int(slowly(20)), condition="removed")
         with pytest.raises(docker.errors.NotFound):
             client.api.inspect_container(box.container)
 
@@ -450,7 +459,7 @@ async def test_containers_of_a_killed_worker_are_removed_by_the_next(client: doc
 
 @pytest.mark.docker
 async def test_a_container_that_dies_is_a_fault_within_seconds(client: docker.DockerClient) -> None:
-    async with entered(make("docker")) as engine, asyncio.timeout(20), engine.sandbox() as box:
+    async with entered(make("docker")) as engine, asyncio.timeout(slowly(20)), engine.sandbox() as box:
         assert isinstance(box, DockerSandbox)
         shell = Shell(box)
         await shell.execute("true")
@@ -486,7 +495,7 @@ async def test_an_engine_that_never_answers_is_given_up(monkeypatch: pytest.Monk
         silent.bind(str(tmp_path / "s"))
         silent.listen()
         monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/s")
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(slowly(10)):
             with pytest.raises(EnvironmentFault):
                 async with DockerEngine(IMAGE, LIMITS, call_limit_s=1.0).lifespan():
                     pass

@@ -15,14 +15,15 @@ from queue import Empty, Queue
 
 from tests.e2e.proctor import COMMAND, Server, environment, proctor, server
 from tests.e2e.scripted import ScriptedEndpoint
+from tests.pace import slowly
 
-WITHIN_S = 10
-LEASE_S = 2
+WITHIN_S = slowly(10)
+LEASE_S = slowly(2)
 STYLES = re.compile("\x1b\\[[0-9;?]*[A-Za-z]")
-GIVE_UP_S = 60.0
+GIVE_UP_S = slowly(60)
 PLAN = """\
 controller: {controller}
-limits: {{patience_s: 60}}
+limits: {{patience_s: {patience_s}}}
 agents: [{{name: m, endpoint: '{endpoint}'}}]
 tasks: [{{name: db-own}}]
 """
@@ -34,7 +35,7 @@ def running(
     folder: Path, controller: str, endpoint: str, name: str = "r", *, terminal: bool = False
 ) -> Iterator[Callable[[str], int]]:
     """A run; gives a function that waits until a pattern is said, and gives the number that its group has found."""
-    (folder / "plan.yaml").write_text(PLAN.format(controller=controller, endpoint=endpoint))
+    (folder / "plan.yaml").write_text(PLAN.format(controller=controller, endpoint=endpoint, patience_s=GIVE_UP_S))
     ours, theirs = pty.openpty() if terminal else os.pipe()
     client = subprocess.Popen(
         [*COMMAND, "run", "plan.yaml", "--name", name],
@@ -90,7 +91,7 @@ def test_a_run_whose_task_has_no_worker_says_so(tmp_path: Path, endpoint: Script
 
 def test_a_run_that_cannot_begin_says_what_it_waits_for(tmp_path: Path, endpoint: ScriptedEndpoint) -> None:
     with (
-        server("controller", "--settle=60", cwd=tmp_path) as controller,
+        server("controller", f"--settle={GIVE_UP_S}", cwd=tmp_path) as controller,
         running(tmp_path, controller.url, endpoint.url) as said,
     ):
         assert said(r"not begun for (\d+) s: .*the samples of db-own.*waiting for the workers to report") <= WITHIN_S
