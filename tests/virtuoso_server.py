@@ -2,7 +2,6 @@
 
 import contextlib
 import shutil
-import socket
 import subprocess
 import tempfile
 import urllib.request
@@ -10,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests.database_servers import program
+from tests.faults.farm import free_port
 from tests.pace import slowly, until
 
 START_S = 60.0
@@ -46,10 +46,7 @@ class VirtuosoServer:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._process: subprocess.Popen[bytes] | None = None
-        with socket.socket() as one, socket.socket() as other:
-            one.bind(("127.0.0.1", 0))
-            other.bind(("127.0.0.1", 0))
-            self._sql, http = one.getsockname()[1], other.getsockname()[1]
+        self._sql, http = free_port(), free_port()
         (folder / "virtuoso.ini").write_text(_SETTINGS.format(sql=self._sql, http=http))
         self.url = f"http://127.0.0.1:{http}/sparql"
 

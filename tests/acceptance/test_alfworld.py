@@ -29,7 +29,7 @@ from environments.alfworld.texts import SAMPLES, GameTexts
 from environments.alfworld.world import REFUSED, World
 from environments.base import Policy, PolicyAgent, play_to_finish
 from environments.types import Action, Finish, FinishReason, Message
-from tests.pace import Meter
+from tests.pace import Meter, slowly
 from tests.support import SHARED_DATA
 
 DATA = SHARED_DATA / "alfworld"
@@ -273,7 +273,7 @@ def test_07_a_thousand_games_in_one_process_leave_nothing_behind() -> None:
 @pytest.mark.shared
 def test_08_sixteen_threads_give_the_same_traces_as_one() -> None:
     recordings = traces()[:16]
-    gate = threading.Barrier(16, timeout=60)
+    gate = threading.Barrier(16, timeout=slowly(60))
 
     def play(trace: Trace) -> list[tuple[str, list[str], bool]]:
         gate.wait()

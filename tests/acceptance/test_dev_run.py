@@ -3,13 +3,13 @@
 import json
 import random
 import signal
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.e2e.proctor import Server, begin, proctor, rows, server
+from tests.pace import until
 from tests.support import ROOT
 
 pytestmark = [pytest.mark.shared, pytest.mark.docker, pytest.mark.mariadb]
@@ -79,8 +79,7 @@ def test_reference_reaches_the_published_figures_and_kills_change_nothing(
     client = begin("run", PLAN, "--name", "killed", *options, cwd=folder, **KEY)
     while client.poll() is None:
         target = agents.metric(CALLS) + chance.randrange(20, 400)
-        while client.poll() is None and agents.metric(CALLS) < target:
-            time.sleep(0.01)
+        until(lambda: client.poll() is not None or agents.metric(CALLS) >= target, 300)  # noqa: B023
         if client.poll() is None and kills < 6:
             client.send_signal(signal.SIGKILL)
             client.communicate()

@@ -5,7 +5,6 @@ import hashlib
 import json
 import random
 import threading
-import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import ExitStack
@@ -29,6 +28,7 @@ from environments.lateral_thinking.policies import asking
 from environments.lateral_thinking.wording import WORDINGS
 from environments.types import Action, Finish, FinishReason, Observation
 from tests.e2e.proctor import TOKEN, begin, proctor, rows, server
+from tests.pace import slowly, until
 from tests.scripted_server import Script, reply, scripted_server
 from tests.support import ROOT, SHARED_DATA
 
@@ -553,23 +553,16 @@ def test_client_and_worker_killed_in_mid_game_change_nothing_and_no_reply_is_bou
         first = stack.enter_context(worker[0])
         option = f"--set=controller={controller.url}"
         client = begin("run", killed, "--name=killed", option, cwd=tmp_path, **key)
-        wait_for(host_model, len(needed) // 4)
+        until(lambda: len(host_model.bought) >= len(needed) // 4, 100, lambda: len(host_model.bought))
         client.kill()
         client.communicate()
         client = begin("resume", "killed", option, cwd=tmp_path, **key)
-        wait_for(host_model, len(needed) // 2)
+        until(lambda: len(host_model.bought) >= len(needed) // 2, 100, lambda: len(host_model.bought))
         first.kill()
         stack.enter_context(worker[1])
-        _, errors = client.communicate(timeout=200)
+        _, errors = client.communicate(timeout=slowly(200))
         assert client.returncode == 0, errors
     again = Counter(host_model.bought)
     assert again.keys() == needed.keys()
     assert again.total() - len(again) <= 8, "only what was under way at a kill may be bought again"
     assert rows("killed", tmp_path) == rows("whole", tmp_path)
-
-
-def wait_for(host_model: HostModel, requests: int) -> None:
-    deadline = time.monotonic() + 100
-    while len(host_model.bought) < requests:
-        assert time.monotonic() < deadline, len(host_model.bought)
-        time.sleep(0.01)

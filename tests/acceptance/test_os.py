@@ -23,6 +23,7 @@ from environments.sandbox import Limits
 from environments.sandbox.docker_containers import OWNER_LABEL
 from environments.sandbox.owner import Owner
 from environments.types import Action, Finish, FinishReason, Observation
+from tests.pace import slowly
 from tests.support import SHARED_DATA
 from tests.unit.test_operating_system_actions import REPLIES
 
@@ -60,6 +61,10 @@ class Raising(Agent):
         raise self._error
 
 
+LIMIT_S = slowly(1.0)
+"""For a command, where some are to be interrupted and the others not."""
+
+
 class Parked(Agent):
     """Runs a command, then waits for ever at its n-th turn."""
 
@@ -87,10 +92,16 @@ def remaining() -> list[str]:
     return found
 
 
+@pytest.fixture(autouse=True)
+def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A shell of a busy machine takes longer to be heard after an interrupt."""
+    monkeypatch.setattr("environments.sandbox.shell._INTERRUPT_S", slowly(0.5))
+
+
 @pytest.fixture
 async def quick() -> AsyncIterator[OperatingSystem]:
-    """The dev split with a time limit of one second a command."""
-    environment = dev(command_limit_s=1.0)
+    """The dev split with a time limit of about a second a command."""
+    environment = dev(command_limit_s=LIMIT_S)
     async with environment.lifespan():
         yield environment
     assert remaining() == []
@@ -166,7 +177,7 @@ async def test_04_and_11_gold_scores_25_in_compat_within_a_minute() -> None:
     assert finishes[sample(8)].metrics["passed_errata"] == 1.0
     summary = environment.summarize(list(finishes.values()))
     assert (summary.primary, summary.metrics["acc"], summary.metrics["coverage"]) == ("acc", 25 / 26, 1.0)
-    assert loop.time() - started < 60
+    assert loop.time() - started < slowly(60)
 
 
 async def test_04_gold_scores_26_in_errata() -> None:
@@ -227,7 +238,7 @@ async def test_09_no_container_is_left_after_50_samples_and_random_cancellation(
             playing = asyncio.ensure_future(play(environment, name, agent))
             parking = asyncio.ensure_future(agent.parked.wait())
             early = chance.choice((0.0, 0.05, 0.2, 30.0, 30.0))
-            await asyncio.wait({playing, parking}, timeout=early, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({playing, parking}, timeout=slowly(early), return_when=asyncio.FIRST_COMPLETED)
             playing.cancel()
             parking.cancel()
             await asyncio.wait({playing, parking})
@@ -303,7 +314,7 @@ async def test_a_shell_that_ends_is_restarted_and_that_is_told(quick: OperatingS
 async def test_a_command_that_waits_is_interrupted_or_gets_no_input(quick: OperatingSystem) -> None:
     agent = Script(bash("echo a; sleep 1000"), bash("cat"), bash("read x; echo got $x"), "Act: finish")
     await play(quick, sample(13), agent)
-    limit = "[the command was interrupted after the time limit of 1 s]"
+    limit = f"[the command was interrupted after the time limit of {LIMIT_S:g} s]"
     assert agent.told[1:] == [f"{HEAD}a\n{limit}", EMPTY, f"{HEAD}got"]
 
 
@@ -379,7 +390,7 @@ async def test_an_unreachable_daemon_keeps_the_environment_from_starting(
 
 async def test_cancelling_in_mid_turn_removes_the_container_within_seconds() -> None:
     environment = dev(pool=0)
-    async with environment.lifespan(), asyncio.timeout(20):
+    async with environment.lifespan(), asyncio.timeout(slowly(20)):
         agent = Script(bash("sleep 1000"))
         playing = asyncio.ensure_future(play(environment, sample(13), agent))
         while not agent.told:

@@ -7,7 +7,6 @@ import subprocess
 import sys
 import tarfile
 import threading
-import time
 import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -27,6 +26,7 @@ from environments.simulbench.reading import Unreadable
 from environments.simulbench.records import Script, Task
 from environments.types import Action, Finish, FinishReason, Observation, Summary
 from tests.e2e.proctor import TOKEN, begin, proctor, rows, server
+from tests.pace import slowly, until
 from tests.support import ROOT, SHARED_DATA
 
 DATA = SHARED_DATA / "simulbench"
@@ -70,15 +70,12 @@ class Model(ThreadingHTTPServer):
                 return reply
             self.held += 1
             going_on = self._going_on
-        going_on.wait(100)
+        going_on.wait(slowly(100))
         return None
 
     def await_held(self, count: int) -> None:
         """Until so many requests are held: then everything answered before is kept."""
-        deadline = time.monotonic() + 100
-        while self.held < count:
-            assert time.monotonic() < deadline, self.held
-            time.sleep(0.01)
+        until(lambda: self.held >= count, 100, lambda: self.held)
 
     def go_on(self, hold_after: int | None) -> None:
         """Drop what is held, answer from now on, until so many answers."""
@@ -431,7 +428,7 @@ def test_05_client_and_worker_killed_and_each_script_is_answered_once_and_judged
         assert 25 <= valid() <= 45
         stack.enter_context(worker[1])
         model.go_on(hold_after=None)
-        _, errors = client.communicate(timeout=200)
+        _, errors = client.communicate(timeout=slowly(200))
         assert client.returncode == 0, errors
     assert valid() == 60
     assert set(Counter(model.answered).values()) == {1}
@@ -452,7 +449,7 @@ async def test_06_60_scripts_in_16_sessions_with_a_stub_endpoint_take_less_than_
         async with free:
             return await play_to_finish(environment, sample, agent)
 
-    async with asyncio.timeout(10), environment.lifespan():
+    async with asyncio.timeout(slowly(10)), environment.lifespan():
         finishes = await asyncio.gather(*map(one, environment.samples()))
     assert environment.summarize(finishes).metrics["coverage"] == 1.0
 
@@ -463,7 +460,7 @@ async def test_06_60_scripts_in_16_sessions_with_a_stub_endpoint_take_less_than_
 @pytest.mark.shared
 def test_07_no_text_of_a_public_script_is_inside_the_built_packages(tmp_path: Path) -> None:
     build = [sys.executable, "-m", "hatchling", "build", "--directory", str(tmp_path)]
-    subprocess.run(build, cwd=ROOT, check=True, timeout=120, capture_output=True)
+    subprocess.run(build, cwd=ROOT, check=True, timeout=slowly(120), capture_output=True)
     packed = " ".join(content.decode("utf-8", "replace") for content in _packed(tmp_path))
     packed = " ".join(packed.replace("\\n", " ").split())
     assert "Reply with one line in a code block that gives" in packed, "our own samples are in"
@@ -735,13 +732,12 @@ def test_all_five_stages_are_runs_and_commands_lead_from_one_to_the_next(calm: C
 def test_every_stage_resumes_without_loss_or_second_payment(calm: Calm) -> None:
     client = begin("run", "plan.yaml", "-q", "--name=killed", *calm.options, cwd=calm.folder, **KEY)
     for share in (0.2, 0.5, 0.8):
-        while calm.calls() < calm.needed * (1 + share):
-            assert client.poll() is None, client.communicate()
-            time.sleep(0.01)
+        until(lambda: client.poll() is not None or calm.calls() >= calm.needed * (1 + share), 200)  # noqa: B023
+        assert client.poll() is None, client.communicate()
         client.kill()
         client.communicate()
         client = begin("resume", "killed", "-q", *calm.options, cwd=calm.folder, **KEY)
-    output, errors = client.communicate(timeout=200)
+    output, errors = client.communicate(timeout=slowly(200))
     assert client.returncode == 0, output + errors
     in_flight = 2 * len(NAMES)
     assert calm.calls() - 2 * calm.needed <= 3 * in_flight, "only what was under way at a kill may be bought again"

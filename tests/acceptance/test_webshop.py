@@ -27,7 +27,7 @@ from environments.webshop.reward import Profile, reward, title_score, type_facto
 from environments.webshop.search import Search
 from environments.webshop.shop import Shop, opened
 from environments.webshop.visit import Place, Visit
-from tests.pace import Meter
+from tests.pace import Meter, slowly
 from tests.support import ROOT, SHARED_DATA
 
 Json = Mapping[str, Any]
@@ -611,7 +611,7 @@ def test_8_fresh_processes_give_identical_rewards_prices_and_limits(tmp_path: Pa
 
 def run(script: str, *arguments: str) -> str:
     command = [sys.executable, "-c", script, *arguments]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=600).stdout
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=slowly(600)).stdout
 
 
 # 9 to 11: what it costs; CPU as on the machine of benchmarks/RESULTS.md.

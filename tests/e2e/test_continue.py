@@ -2,7 +2,6 @@
 
 import json
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import pytest
 from tests.database_servers import DatabaseServer, postgresql
 from tests.e2e.proctor import Server, begin, proctor, server
 from tests.faults.farm import put_away
+from tests.pace import slowly, until
 
 PLAN = """\
 name: continued
@@ -59,14 +59,16 @@ def scored(folder: Path, url: str) -> int:
 def test_clients_started_at_once_again_and_too_late_play_one_run(folder: Path, store: DatabaseServer) -> None:
     killed = clients(folder, store.url)
     try:
-        give_up = time.monotonic() + 120
-        while not scored(folder, store.url):
-            assert time.monotonic() < give_up, [client.communicate() for client in killed if client.poll() is not None]
+        until(
+            lambda: scored(folder, store.url) > 0,
+            120,
+            lambda: [client.communicate() for client in killed if client.poll() is not None],
+        )
     finally:
         for client in killed:
             put_away(client)
     again = clients(folder, store.url)
-    ended = [(client.communicate(timeout=120), client.returncode) for client in again]
+    ended = [(client.communicate(timeout=slowly(120)), client.returncode) for client in again]
     assert [code for _, code in ended] == [0, 0], ended
     late = proctor(*COMMAND, cwd=folder, PROCTOR_STORE=store.url, OPENAI_API_KEY="token-of-the-tests")
     assert (late.returncode, late.stdout) == (0, ended[0][0][0])

@@ -29,6 +29,7 @@ from tests.database_servers import postgresql, program
 from tests.e2e.docker_engine import OwnEngine
 from tests.e2e.proctor import COMMAND, TOKEN, environment, proctor, server
 from tests.faults.test_clocks import HOUR_S, Clock
+from tests.pace import slowly
 
 CANARY = "sk-canary-canary-1234"
 OWN = "{name: own, environment: db, parameters: {engine: sqlite}}"
@@ -68,7 +69,7 @@ def doctor_within(folder: Path, script: str, *arguments: str, **extra: str) -> R
         env=environment(**extra),
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=slowly(120),
         check=False,
     )
     assert ended.stdout, ended.stderr
@@ -357,7 +358,7 @@ def occupy(controller: str, task: str) -> None:
     def ask(path: str, body: object = None) -> object:
         request = urllib.request.Request(controller + path, json.dumps(body).encode() if body else None)
         request.add_header("Authorization", f"Bearer {TOKEN}")
-        with urllib.request.urlopen(request, timeout=60) as reply:
+        with urllib.request.urlopen(request, timeout=slowly(60)) as reply:
             return json.loads(reply.read())
 
     version = ""

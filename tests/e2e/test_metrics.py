@@ -3,7 +3,6 @@
 import contextlib
 import json
 import re
-import socket
 import time
 import urllib.error
 import urllib.request
@@ -13,6 +12,8 @@ import pytest
 import yaml
 
 from tests.e2e.proctor import TOKEN, begin, server
+from tests.faults.farm import free_port
+from tests.pace import slowly
 from tests.support import ROOT
 
 SAMPLE = re.compile(r"([a-z_]+)(?:\{(.*)\})? (\S+)")
@@ -60,7 +61,7 @@ class Scrape:
 
 def scrape(url: str, token: str = TOKEN) -> Scrape:
     request = urllib.request.Request(url + "/metrics", headers={"Authorization": f"Bearer {token}"})
-    with urllib.request.urlopen(request, timeout=10) as reply:
+    with urllib.request.urlopen(request, timeout=slowly(10)) as reply:
         assert reply.headers["Content-Type"].startswith("text/plain; version=0.0.4")
         return Scrape(reply.read().decode())
 
@@ -76,8 +77,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Scrape
         worker = stack.enter_context(server("worker", "--tasks=tasks.yaml", f"--controller={controller}", cwd=folder))
         agents = stack.enter_context(server("agents", "--config=agents.yaml", cwd=folder))
         (folder / "plan.yaml").write_text(PLAN.replace("CONTROLLER", controller).replace("AGENTS", agents.url))
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            port = free.getsockname()[1]
+        port = free_port()
         run = begin(
             "run", "plan.yaml", "--name=r", "-q", f"--metrics={port}", cwd=folder, PROCTOR_METRICS_TOKEN="scrape"
         )
@@ -87,12 +87,12 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Scrape
             yield {**{part: scrape(url) for part, url in urls.items()}, "Client": client}
         finally:
             run.kill()
-            run.communicate(timeout=60)
+            run.communicate(timeout=slowly(60))
 
 
 def _in_the_midst(url: str) -> Scrape:
     """The client's metrics once it has seen an answer, a failure and a finish."""
-    until = time.monotonic() + 120
+    give_up = time.monotonic() + slowly(120)
     while True:
         with contextlib.suppress(urllib.error.URLError):
             found = scrape(url, "scrape")
@@ -101,7 +101,7 @@ def _in_the_midst(url: str) -> Scrape:
                 with pytest.raises(urllib.error.HTTPError, match="401"):
                     scrape(url, "wrong")
                 return found
-        assert time.monotonic() < until
+        assert time.monotonic() < give_up
         time.sleep(0.02)  # between looks
 
 

@@ -4,7 +4,6 @@ import contextlib
 import json
 import os
 import signal
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import pytest
 
 from tests.e2e.docker_engine import own_engine
 from tests.e2e.proctor import Server, begin, proctor, rows, server
+from tests.pace import slowly, until
 
 PLAN = """\
 name: gone
@@ -21,7 +21,7 @@ agents:
   - {{name: naive, builtin: naive, endpoint: "{agents}", concurrency: 3}}
 tasks:
   - {task}
-limits: {{attempts: 1, patience_s: 20}}
+limits: {{attempts: 1, patience_s: {patience_s}}}
 """
 AGENTS = """\
 token_env: PROCTOR_TOKEN
@@ -41,17 +41,18 @@ def run_through(folder: Path, task: str, break_it: Callable[[Server], None], men
         server("agents", "--config", "agents.yaml", cwd=folder) as agents,
         server("worker", "--tasks", "tasks.yaml", cwd=folder) as worker,
     ):
-        (folder / "plan.yaml").write_text(PLAN.format(worker=worker.url, agents=agents.url, task=task))
+        (folder / "plan.yaml").write_text(
+            PLAN.format(worker=worker.url, agents=agents.url, task=task, patience_s=slowly(20))
+        )
         whole = proctor("run", "plan.yaml", "--name", "whole", cwd=folder, **KEY)
         assert whole.returncode == 0, whole.stdout + whole.stderr
         calls = agents.metric("proctor_agent_requests_total")
 
         client = begin("run", "plan.yaml", "--name", "broken", cwd=folder, **KEY)
-        while agents.metric("proctor_agent_requests_total") < calls + 12:
-            assert client.poll() is None, client.communicate()
-            time.sleep(0.02)
+        until(lambda: client.poll() is not None or agents.metric("proctor_agent_requests_total") >= calls + 12)
+        assert client.poll() is None, client.communicate()
         break_it(worker)
-        output, errors = client.communicate(timeout=200)
+        output, errors = client.communicate(timeout=slowly(200))
         assert client.returncode == 1, output + errors
         assert "resume with" in errors
         before = {row["id"]: row for row in rows("broken", folder)}
@@ -97,12 +98,13 @@ def parents(entry: Path) -> list[int]:
 def test_a_killed_database_server_costs_no_score_and_the_run_is_completed(tmp_path: Path) -> None:
     def kill(worker: Server) -> None:
         """Again and again, as the worker starts another, until a session has met the loss: some need no server."""
-        deadline = time.monotonic() + 60
-        while not worker.metric('proctor_finishes_total{.*reason="task_error"'):
-            assert time.monotonic() < deadline, "no session needed the server"
+
+        def lost() -> bool:
             for pid in mariadbds_of(worker.process.pid):
                 os.kill(pid, signal.SIGKILL)
-            time.sleep(0.05)
+            return worker.metric('proctor_finishes_total{.*reason="task_error"') > 0
+
+        until(lost, seen=lambda: "no session needed the server")
 
     run_through(tmp_path, "{name: db-own, environment: db, capacity: 6}", kill, lambda: None)
 

@@ -2,13 +2,13 @@
 
 import random
 import signal
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.e2e.proctor import Server, begin, proctor, rows, server
+from tests.pace import slowly, until
 
 PLAN = """\
 name: plug
@@ -26,7 +26,7 @@ IN_FLIGHT = 4
 
 @pytest.fixture
 def agents(tmp_path: Path) -> Iterator[Server]:
-    """Built-in agents that take 50 ms to answer, as a process of their own."""
+    """Built-in agents that take 300 ms to answer, as a process of their own."""
     (tmp_path / "tasks.yaml").write_text(PLAN.format(agents="http://127.0.0.1:9"))
     (tmp_path / "agents.yaml").write_text(
         "token_env: PROCTOR_TOKEN\n"
@@ -55,14 +55,13 @@ def test_a_run_killed_again_and_again_equals_an_uninterrupted_one(tmp_path: Path
     client = begin("run", "plan.yaml", "--name", "killed", cwd=tmp_path, **key)
     while client.poll() is None and kills < 6:
         target = calls(agents) + chance.randrange(4, 10)
-        while client.poll() is None and calls(agents) < target:
-            time.sleep(0.01)
+        until(lambda: client.poll() is not None or calls(agents) >= target)  # noqa: B023
         if client.poll() is None:
             client.send_signal(signal.SIGKILL)
             client.communicate()
             kills += 1
             client = begin("resume", "killed", cwd=tmp_path, **key)
-    _, errors = client.communicate(timeout=120)
+    _, errors = client.communicate(timeout=slowly(120))
     assert client.returncode == 0, errors
     assert kills >= 5
     assert rows("killed", tmp_path) == rows("whole", tmp_path)

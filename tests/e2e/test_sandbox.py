@@ -448,8 +448,8 @@ async def test_containers_of_a_killed_worker_are_removed_by_the_next(client: doc
     with start_worker(code) as worker:
         assert worker.stdout is not None
         left = worker.stdout.readline().strip()
-        worker.kill()
-    assert client.api.inspect_container(left)["State"]["Running"]
+        assert client.api.inspect_container(left)["State"]["Running"]
+        worker.kill()  # from now on the engine of any test may be the next
     async with entered(make("docker")) as engine, engine.sandbox() as alive:
         with pytest.raises(docker.errors.NotFound):
             client.api.inspect_container(left)
@@ -510,16 +510,16 @@ async def test_a_missing_image_is_named_with_its_fix() -> None:
 
 @pytest.mark.docker
 async def test_a_container_that_cannot_start_says_why_and_is_gone(client: docker.DockerClient) -> None:
-    empty = io.BytesIO()
+    empty, image = io.BytesIO(), f"proctor-empty-{os.getpid()}"
     tarfile.open(fileobj=empty, mode="w").close()
-    client.api.import_image_from_data(empty.getvalue(), repository="proctor-empty")
+    client.api.import_image_from_data(empty.getvalue(), repository=image)
     try:
-        async with entered(DockerEngine("proctor-empty", LIMITS, pool=0)) as engine:
+        async with entered(DockerEngine(image, LIMITS, pool=0)) as engine:
             with pytest.raises(EnvironmentFault, match="unable to find user root"):
                 await engine.create()
         assert mine(client) == []
     finally:
-        client.images.remove("proctor-empty")
+        client.images.remove(image)
 
 
 @pytest.mark.docker

@@ -20,6 +20,7 @@ from task_server.access import token_for
 from tests.database_servers import postgresql
 from tests.e2e.proctor import Server, begin, proctor, server
 from tests.e2e.scripted import GOOD, ScriptedEndpoint, reply
+from tests.pace import slowly
 from tests.support import ROOT
 
 TASKS = "tasks: [{name: db-own, environment: db, parameters: {engine: sqlite}}]\n"
@@ -122,7 +123,7 @@ def site(tls: Path, store: str, tmp_path: Path) -> Iterator[Site]:
             "AGENTS_KEY": canaries["agents"],
         }
         context = Tls(ca=tls / "ca.pem", cert=tls / "client.pem", key=tls / "client.key").context()
-        http = stack.enter_context(httpx.Client(verify=context, trust_env=False, timeout=30))
+        http = stack.enter_context(httpx.Client(verify=context, trust_env=False, timeout=slowly(30)))
         yield Site(folder, variables, canaries, controller, worker, agents, http)
 
 

@@ -4,8 +4,7 @@ import contextlib
 import json
 import os
 import signal
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ import pytest
 from tests.database_servers import postgresql
 from tests.e2e.proctor import Server, begin, proctor, server
 from tests.faults.farm import put_away
+from tests.pace import slowly, until
 from tests.support import ROOT
 
 pytestmark = pytest.mark.postgresql
@@ -54,13 +54,6 @@ def plan(tmp_path: Path, agents: Server) -> Path:
     path = tmp_path / "plan.yaml"
     path.write_text(PLAN.format(controller="local", agents=agents.url, task=TASK))
     return path
-
-
-def until(true: Callable[[], bool]) -> None:
-    give_up = time.monotonic() + 60
-    while not true():
-        assert time.monotonic() < give_up
-        time.sleep(0.02)
 
 
 def exported(run: str, what: str, folder: Path, store: dict[str, str]) -> list[dict[str, object]]:
@@ -129,7 +122,7 @@ def test_a_client_of_shards_that_stands_still_is_not_waited_for_for_ever(
     other = child(first.pid, "join")
     os.kill(other, signal.SIGSTOP)
     try:
-        _, errors = first.communicate(timeout=100)
+        _, errors = first.communicate(timeout=slowly(100))
     finally:
         put_away(first)
         with contextlib.suppress(ProcessLookupError):
@@ -164,11 +157,11 @@ def test_clients_that_join_are_counted_and_each_may_leave(
         refused = proctor("resume", "r", cwd=tmp_path, **store)
         assert (refused.returncode, "proctor join r" in refused.stderr) == (2, True), refused.stderr
         first.send_signal(2)
-        _, errors = first.communicate(timeout=60)
+        _, errors = first.communicate(timeout=slowly(60))
         assert first.returncode == 130, errors
         assert "running," in status()
         second.send_signal(2)
-        _, errors = second.communicate(timeout=60)
+        _, errors = second.communicate(timeout=slowly(60))
         assert second.returncode == 130, errors
         assert "interrupted," in status()
         late = proctor("join", "r", cwd=tmp_path, **store)

@@ -13,6 +13,7 @@ import pytest
 
 from tests.e2e.collector import Collector, Recorded, collector
 from tests.e2e.proctor import TOKEN, proctor
+from tests.pace import slowly
 
 PLAN = """\
 endpoints: [{name: gone, base_url: "http://127.0.0.1:1/v1", max_tries: 1, api_key_env: GONE_KEY}]
@@ -136,7 +137,7 @@ def test_a_collector_that_never_answers_holds_no_process_up() -> None:
         ended = subprocess.run(
             [sys.executable, "-c", RECORDS_AND_ENDS],
             env={**os.environ, **gone},
-            timeout=60,
+            timeout=slowly(60),
             check=False,
             capture_output=True,
         )

@@ -11,6 +11,7 @@ from environments import registry
 from environments.base import PolicyAgent, play_to_finish
 from environments.check import check
 from environments.definition import TaskDefinition
+from tests.pace import slowly
 from tests.support import ROOT
 
 EXAMPLE = ROOT / "examples" / "third_party"
@@ -21,7 +22,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where pip put the example package; nothing is fetched."""
     target = tmp_path_factory.mktemp("installed")
     options = ["--quiet", "--no-index", "--no-deps", "--no-build-isolation", "--target", str(target)]
-    subprocess.run([sys.executable, "-m", "pip", "install", *options, str(EXAMPLE)], check=True, timeout=120)
+    subprocess.run([sys.executable, "-m", "pip", "install", *options, str(EXAMPLE)], check=True, timeout=slowly(120))
     return target
 
 

@@ -25,13 +25,12 @@ from tests.e2e.proctor import Server, begin, proctor, server
 from tests.faults.invariants import Allowed, check, ledger_lines, rows_of
 from tests.faults.proxy import Fault, Link, Proxies, proxies
 from tests.faults.world import Ledger, write_distribution
+from tests.pace import slowly, until
 from tests.support import ROOT
 
-WAIT_S = 60.0
-"""No single wait of these tests takes this long, however busy the machine is."""
 LEASE_S = 75.0
 """A session's lease and the worker's next look at it: by then nothing may remain."""
-SHORT_LEASE_S = 6.0
+SHORT_LEASE_S = slowly(6.0)
 """Of workers that are to be lost soon; elsewhere a lease is long, so that a busy machine loses none."""
 MARK = "PROCTOR_FAULTS_FARM"
 KEY = {"OPENAI_API_KEY": "token-of-the-tests"}
@@ -41,7 +40,7 @@ name: faults
 controller: {controller}
 route: {route}
 endpoints:
-  - {{name: served, base_url: "{agents}/v1", deadline_s: {deadline_s}, max_tries: 20, max_retry_s: 120}}
+  - {{name: served, base_url: "{agents}/v1", deadline_s: {deadline_s}, max_tries: 20, max_retry_s: {max_retry_s}}}
 agents:
   - {{name: reference, builtin: reference, endpoint: served, concurrency: {concurrency}}}
   - {{name: naive, builtin: naive, endpoint: served, concurrency: {concurrency}}}
@@ -51,17 +50,12 @@ limits: {{attempts: {attempts}, patience_s: {patience_s}}}
 """
 
 
-def until(true: Callable[[], bool], within_s: float = WAIT_S) -> None:
-    """Come back as soon as something holds; it must within the time."""
-    give_up = time.monotonic() + within_s
-    while not true():
-        assert time.monotonic() < give_up, f"not within {within_s} s"
-        time.sleep(0.02)
-
-
 def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        return int(taken.getsockname()[1])
+    """A port to listen at later, below those that the kernel hands out: so nobody is given it in the meantime."""
+    while True:
+        port = 20_000 + secrets.randbelow(12_000)
+        with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port
 
 
 def port_of(url: str) -> int:
@@ -109,9 +103,9 @@ class Farm:
     controller: Server | None = None
     store: str | None = None
     """URL of the store, the run's own SQLite if None."""
-    lease_s: float = 30.0
+    lease_s: float = slowly(30.0)
     """Of the workers with their controller."""
-    settle_s: float = 2.5
+    settle_s: float = slowly(2.5)
     """How long a controller that was just started waits for the workers' heartbeats."""
     _control_port: int = field(default_factory=free_port)
 
@@ -133,8 +127,9 @@ class Farm:
         for number in range(workers):
             self.start_worker(f"w{number + 1}", **environments.get("worker", {}))
         until(lambda: self.sees("proctor_workers") == workers)
-        usual = {"route": "auto", "deadline_s": 10, "attempts": 3, "concurrency": 4, "patience_s": 40}
-        fields: dict[str, object] = {**usual, **settings}
+        usual = {"route": "auto", "attempts": 3, "concurrency": 4}
+        times = {"deadline_s": slowly(10), "max_retry_s": slowly(120), "patience_s": slowly(40)}
+        fields: dict[str, object] = {**usual, **times, **settings}
         (self.folder / "plan.yaml").write_text(PLAN.format(controller=control.url, agents=agents.url, **fields))
 
     def start_controller(self, **environment: str) -> Server:
@@ -182,7 +177,7 @@ class Farm:
 
     def completed(self, client: "subprocess.Popen[str]", code: int = 0) -> str:
         """Wait for a client; its output."""
-        output, errors = client.communicate(timeout=200)
+        output, errors = client.communicate(timeout=slowly(200))
         assert client.returncode == code, output + errors
         return output + errors
 
@@ -222,14 +217,14 @@ class Farm:
         return int(number)
 
     def until_stalled(self, for_s: float) -> None:
-        """Come back once no model call was begun for so long."""
+        """Come back once no model call was begun for so long, by the clock of a fast machine."""
         seen, since = self.calls(), time.monotonic()
 
         def stalled() -> bool:
             nonlocal seen, since
             if self.calls() != seen:
                 seen, since = self.calls(), time.monotonic()
-            return time.monotonic() - since > for_s
+            return time.monotonic() - since > slowly(for_s)
 
         until(stalled)
 

@@ -15,6 +15,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
+from tests.pace import slowly
+
 Kind = Literal[
     "latency",  # pass the request on after up to `seconds`
     "hold",  # pass it on after the next one, or after `seconds`: reordered
@@ -37,7 +39,7 @@ Outcome = Literal["ok", "failed", "unknown"]
 
 LATE = 5
 PIECES = 20
-FORWARD_S = 120.0
+FORWARD_S = slowly(120.0)
 
 
 @dataclass
@@ -230,11 +232,11 @@ class Proxies:
     def link(self, name: str, upstream: int) -> Link:
         """A new link to a port of this machine."""
         link = self.links[name] = Link(name, upstream, self.calls, random.Random(self._chance.random()))
-        self._servers.append(asyncio.run_coroutine_threadsafe(link.open(), self._loop).result(10))
+        self._servers.append(asyncio.run_coroutine_threadsafe(link.open(), self._loop).result(slowly(10)))
         return link
 
     def close(self) -> None:
-        asyncio.run_coroutine_threadsafe(self._close(), self._loop).result(30)
+        asyncio.run_coroutine_threadsafe(self._close(), self._loop).result(slowly(30))
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()

@@ -5,6 +5,7 @@ import pytest
 from tests.e2e.scripted import reply
 from tests.faults.farm import Farm
 from tests.faults.proxy import Fault
+from tests.pace import slowly
 
 SLOW_DOWN = reply(429, b'{"error": {"message": "slow down"}}', "Retry-After: 0")
 BROKEN = reply(500, b'{"error": {"message": "oops"}}')
@@ -19,7 +20,7 @@ ANSWERS = (SLOW_DOWN, BROKEN, AWAY, GARBAGE, NO_CHOICE, WRONG_TYPES, OVERSIZED)
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_whatever_an_endpoint_does_costs_retries_and_never_a_score(parts: Farm, seed: int) -> None:
-    parts.start(deadline_s=2)
+    parts.start(deadline_s=slowly(2))
     link = parts.link("agents")
     link.chance.seed(seed)
     link.faults += [Fault("answer", "POST", chance=0.03, body=body) for body in ANSWERS]

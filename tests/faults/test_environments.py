@@ -16,8 +16,9 @@ import pytest
 from environments import registry
 from environments.base import EnvironmentFault
 from tests.e2e.proctor import Server, begin, proctor, rows, server
-from tests.faults.farm import KEY, free_port, until
+from tests.faults.farm import KEY, free_port
 from tests.faults.proxy import Fault, Proxies, proxies
+from tests.pace import slowly, until
 
 SAMPLES = 2
 AGENTS = ("reference", "naive", "random")
@@ -25,7 +26,7 @@ IN_FLIGHT = 2 * len(AGENTS)
 LATENCY_S, LATENCY_OF_FEW_TURNS_S = 0.03, 0.15
 FEW_TURNS = ("db", "mind2web", "os", "simulbench")
 """Environments whose sessions would be over before anything could be killed."""
-LEASE_S = 6.0
+LEASE_S = slowly(6.0)
 TASK = "t"
 PLAN = """\
 name: generic
@@ -37,7 +38,7 @@ agents:
   - {{name: random, builtin: random, endpoint: "{agents}", concurrency: 2}}
 tasks:
   - {{name: t}}
-limits: {{attempts: 10, patience_s: 40}}
+limits: {{attempts: 10, patience_s: {patience_s}}}
 """
 NEEDS = {"db": pytest.mark.mariadb, "os": pytest.mark.docker}
 CALLS = "proctor_agent_requests_total"
@@ -108,7 +109,9 @@ def servers(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
             ways.link(worker, free_port())
             parts.start_worker(worker)
         until(lambda: controller.metric("proctor_worker_slots_free") == 2 * IN_FLIGHT)
-        (folder / "plan.yaml").write_text(PLAN.format(controller=controller.url, agents=served.url))
+        (folder / "plan.yaml").write_text(
+            PLAN.format(controller=controller.url, agents=served.url, patience_s=slowly(40))
+        )
         done = proctor(*command("whole"), cwd=folder, **KEY)
         assert done.returncode == 0, done.stdout + done.stderr
         parts.whole = parts.played("whole")
@@ -169,7 +172,7 @@ def test_a_killed_client_resumes_without_loss_or_second_payment(servers: Servers
             client.communicate()
         kills += 1
         client = begin("resume", "killed", "-q", cwd=servers.folder, **KEY)
-    output, errors = client.communicate(timeout=200)
+    output, errors = client.communicate(timeout=slowly(200))
     assert client.returncode == 0, output + errors
     assert kills > 0
     assert servers.played("killed") == servers.undisturbed()
@@ -185,7 +188,7 @@ def test_a_killed_worker_costs_no_score_and_no_paid_turn(servers: Servers) -> No
         lost = at_the_gate(servers, since)[0]
         servers.workers[lost].kill()
     servers.start_worker(lost)
-    output, errors = client.communicate(timeout=200)
+    output, errors = client.communicate(timeout=slowly(200))
     assert client.returncode == 0, output + errors
     assert servers.played("widowed") == servers.undisturbed()
     assert servers.calls() - before == whole

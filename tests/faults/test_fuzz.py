@@ -11,12 +11,13 @@ import schemathesis
 from schemathesis import GenerationMode
 
 from tests.e2e.proctor import TOKEN, Server
-from tests.faults.farm import Farm, until
+from tests.faults.farm import Farm
+from tests.pace import slowly, until
 
 OPEN = {"/healthz", "/readyz"}
 EXAMPLES = 100
 MAX_REPLY_BYTES = 1 << 20
-REPLY_S = 60
+REPLY_S = slowly(60)
 BEARER = {"Authorization": f"Bearer {TOKEN}"}
 KNOWN = {"task": "ledger", "sample": "s1", "model": "reference"}
 """What is put in now and then for a name made up, so that requests get beyond the first check."""

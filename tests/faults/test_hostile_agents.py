@@ -15,12 +15,13 @@ from eval_client.store.tables import attempt_table
 from tests.e2e.proctor import Server, begin, proctor, rows, server
 from tests.e2e.scripted import ScriptedEndpoint, reply
 from tests.e2e.test_parts_gone import mariadbds_of
-from tests.faults.farm import KEY, LEASE_S, marked, put_away, until
+from tests.faults.farm import KEY, LEASE_S, marked, put_away
 from tests.faults.invariants import rows_of
+from tests.pace import slowly, until
 
 OWNER_LABEL = "proctor.sandbox.owner"
-OS = "{name: hostile, environment: os, capacity: 8, parameters: {pool: 2, command_limit_s: 4}}"
-DB = "{{name: hostile, environment: db, capacity: 8, parameters: {{engine: {engine}, statement_limit_s: 1}}}}"
+OS = f"{{name: hostile, environment: os, capacity: 8, parameters: {{pool: 2, command_limit_s: {slowly(4)}}}}}"
+DB = "{{name: hostile, environment: db, capacity: 8, parameters: {{engine: {engine}, statement_limit_s: {limit_s}}}}}"
 ATTACKS = {
     "memory": "tail /dev/zero",
     "forks": ":(){ :|:& };: ; sleep 100",
@@ -40,7 +41,7 @@ agents:
   - {{name: reference, builtin: reference, endpoint: "{agents}", concurrency: 3}}
 {attackers}
 tasks: [{task}]
-limits: {{attempts: {attempts}, patience_s: 20}}
+limits: {{attempts: {attempts}, patience_s: {patience_s}}}
 """
 
 
@@ -69,11 +70,11 @@ def attacker(first: Mapping[str, str], second: str) -> Iterator[Attacker]:
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
     endpoint = Attacker(first, second)
-    asyncio.run_coroutine_threadsafe(endpoint.open(), loop).result(10)
+    asyncio.run_coroutine_threadsafe(endpoint.open(), loop).result(slowly(10))
     try:
         yield endpoint
     finally:
-        asyncio.run_coroutine_threadsafe(endpoint.close(), loop).result(10)
+        asyncio.run_coroutine_threadsafe(endpoint.close(), loop).result(slowly(10))
         loop.call_soon_threadsafe(loop.stop)
         thread.join()
         loop.close()
@@ -95,7 +96,7 @@ def field(folder: Path, task: str, endpoint: Attacker | None, *, attempts: int =
             f"  - {{name: {name}, endpoint: hostile, metadata: true, concurrency: 2}}\n" for name in names
         )
         urls = {"worker": worker.url, "agents": agents.url, "hostile": endpoint.url if endpoint else agents.url}
-        plan = PLAN.format(**urls, attackers=attackers, task=task, attempts=attempts)
+        plan = PLAN.format(**urls, attackers=attackers, task=task, attempts=attempts, patience_s=slowly(20))
         (folder / "plan.yaml").write_text(plan)
         until(lambda: worker.metric("proctor_task_up") == 1)
         yield worker, agents
@@ -133,7 +134,7 @@ def test_killed_containers_cost_an_attempt_and_no_score(tmp_path: Path) -> None:
         for container in containers(worker):
             with contextlib.closing(docker.from_env()) as engine, contextlib.suppress(docker.errors.APIError):
                 engine.api.kill(container)
-        output, errors = client.communicate(timeout=120)
+        output, errors = client.communicate(timeout=slowly(120))
         assert client.returncode == 0, output + errors
         assert {row["score"] for row in rows("r", tmp_path)} == {1.0}
         attempts = rows_of(sqlite_url(tmp_path / "runs" / "r"), "r", attempt_table)
@@ -144,7 +145,7 @@ def test_killed_containers_cost_an_attempt_and_no_score(tmp_path: Path) -> None:
 @pytest.mark.parametrize("engine", ["sqlite", pytest.param("mariadb", marks=pytest.mark.mariadb)])
 def test_a_query_that_never_ends_is_ended_and_delays_nobody(tmp_path: Path, engine: str) -> None:
     first = {"endless": f"Action: Operation\n```sql\n{ENDLESS[engine]}\n```\n"}
-    task = DB.format(engine=engine)
+    task = DB.format(engine=engine, limit_s=slowly(1))
     with (
         attacker(first, "Action: Answer\nFinal Answer: []\n") as endpoint,
         field(tmp_path, task, endpoint) as (worker, _),

@@ -12,9 +12,10 @@ import pytest
 from eval_client.store.tables import trial_table
 from task_server.protocol import SETTLE_S
 from tests.e2e.proctor import Server
-from tests.faults.farm import SHORT_LEASE_S, Farm, farm, go_on, stop, until
+from tests.faults.farm import SHORT_LEASE_S, Farm, farm, go_on, stop
 from tests.faults.invariants import rows_of
 from tests.faults.proxy import Call
+from tests.pace import slowly, until
 
 IN_FLIGHT = 8
 
@@ -151,7 +152,7 @@ def test_workers_drained_and_restarted_one_by_one_lose_and_repeat_no_turn(tmp_pa
             parts.slow(2.0)  # so that there is a mid-run still when the worker is back
             old = parts.workers[name]
             old.process.send_signal(signal.SIGTERM)
-            assert old.process.wait(60) == 0
+            assert old.process.wait(slowly(60)) == 0
             parts.start_worker(name)
         assert client.poll() is None
         parts.link("agents").faults.clear()
@@ -172,7 +173,7 @@ def test_of_two_clients_at_once_one_plays_and_the_other_is_refused(parts: Farm) 
     clients = [parts.begin("resume") for _ in range(3)]
     until(lambda: sum(client.poll() is not None for client in clients) == 2)
     parts.link("agents").faults.clear()
-    ended = [client.communicate(timeout=120)[1] for client in clients]
+    ended = [client.communicate(timeout=slowly(120))[1] for client in clients]
     assert sorted(client.returncode for client in clients) == [0, 2, 2]
     assert sum("worked on by another client" in errors for errors in ended) == 2
     parts.verify(clients=2, paid_twice=IN_FLIGHT)

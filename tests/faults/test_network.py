@@ -2,8 +2,9 @@
 
 import pytest
 
-from tests.faults.farm import SHORT_LEASE_S, Farm, until
+from tests.faults.farm import SHORT_LEASE_S, Farm
 from tests.faults.proxy import Cut, Fault, Kind
+from tests.pace import until
 
 EVERYTHING: tuple[Kind, ...] = (
     "latency",

@@ -1,5 +1,6 @@
 """Several clients on one run in PostgreSQL: killed, stopped beyond their lease, their database restarted in mid-run."""
 
+import math
 import random
 import signal
 import subprocess
@@ -16,13 +17,14 @@ from eval_client.store.tables import run_table, shard_table, trial_table
 from tests.database_servers import DatabaseServer, postgresql
 from tests.e2e.proctor import TOKEN, Server
 from tests.e2e.scripted import reply
-from tests.faults.farm import Farm, farm, until
+from tests.faults.farm import Farm, farm
 from tests.faults.invariants import rows_of
 from tests.faults.proxy import Fault
+from tests.pace import slowly, until
 
 pytestmark = pytest.mark.postgresql
 
-SLOW_DOWN = reply(429, b'{"error": {"message": "slow down"}}', "Retry-After: 8")
+SLOW_DOWN = reply(429, b'{"error": {"message": "slow down"}}', f"Retry-After: {math.ceil(slowly(8))}")
 IN_FLIGHT = 8
 """Over all clients together: two agents of concurrency 4."""
 
@@ -92,7 +94,7 @@ def test_what_a_client_says_that_was_taken_for_lost_is_refused(parts: Farm, data
     clients[0].send_signal(signal.SIGSTOP)
     until(lambda: shards(parts, "lost") == 1)
     clients[0].send_signal(signal.SIGCONT)
-    _, errors = clients[0].communicate(timeout=60)
+    _, errors = clients[0].communicate(timeout=slowly(60))
     assert (clients[0].returncode, "took this one for lost" in errors) == (2, True), errors
     parts.completed(clients[1])
     parts.completed(clients[2])
@@ -138,7 +140,7 @@ def joined_by_a_way_of_its_own(parts: Farm) -> "subprocess.Popen[str]":
 def test_a_client_that_alone_can_not_reach_the_controller_leaves_its_trials_to_the_others(
     parts: Farm, database: DatabaseServer
 ) -> None:
-    parts.start(patience_s=2, concurrency=2)
+    parts.start(patience_s=slowly(2), concurrency=2)
     parts.slow(1.5)
     first = parts.begin()
     parts.until_calls(1)

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.database_servers import mariadb, postgresql
-from tests.faults.farm import Farm, until
+from tests.faults.farm import Farm
+from tests.pace import slowly, until
 
 IN_FLIGHT = 8
 HOLD = """\
@@ -108,7 +109,7 @@ def test_a_client_whose_lock_a_restart_took_writes_nothing_once_another_has_take
         second = parts.begin("resume")
         until(lambda: parts.fence() == 2)
         first.send_signal(18)
-        _, errors = first.communicate(timeout=100)
+        _, errors = first.communicate(timeout=slowly(100))
         assert (first.returncode, "another client has taken this run over" in errors) == (2, True), errors
         parts.completed(second)
         parts.verify(clients=2, paid_twice=2 * IN_FLIGHT)
