@@ -18,7 +18,7 @@ from benchmarks.measure import Figure, median, parse
 NAMES = ("overhead", "shards", "resume", "flow", "store", "sandbox", "database", "worlds", "start")
 """overhead runs floor in its midst."""
 PACKAGES = ("aiohttp", "httptools", "httpx", "pydantic", "sqlalchemy", "starlette", "uvicorn", "uvloop")
-WHY = 'Where the time goes, and what would mend it: docs/performance.md, "Where a turn\'s time goes".'
+WHY = 'Where the time goes, and what would mend it: docs/performance.md, "Where a turn\'s time goes" and "Start-up".'
 RESULTS = Path(__file__).with_name("RESULTS.md")
 
 
