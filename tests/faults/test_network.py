@@ -4,7 +4,7 @@ import pytest
 
 from tests.faults.farm import SHORT_LEASE_S, Farm
 from tests.faults.proxy import Cut, Fault, Kind
-from tests.pace import until
+from tests.pace import slowly, until
 
 EVERYTHING: tuple[Kind, ...] = (
     "latency",
@@ -23,7 +23,7 @@ EVERYTHING: tuple[Kind, ...] = (
 def test_a_worker_that_a_black_hole_hides_from_its_controller_takes_nothing_with_it(parts: Farm, cut: Cut) -> None:
     parts.lease_s = SHORT_LEASE_S
     parts.start(workers=2)
-    parts.slow(2.0)
+    parts.slow(slowly(2.0))  # the run outlives the lease
     client = parts.begin()
     parts.until_calls(12)
     beats, worker = parts.link("beats-w1"), parts.workers["w1"]
