@@ -4,10 +4,22 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Annotated
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, ValidationError
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    JsonValue,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+)
 from pydantic_core import to_json
 
 from environments.types import Action, Message, Tool, ToolCall, Value
+
+MOST_TOKENS = 2**53
+"""More than this is no count: readers of JSON that keep numbers as doubles would not agree on it."""
 
 
 class Usage(Value):
@@ -71,7 +83,7 @@ def _list(value: object) -> object:
 
 
 Text = Annotated[str, BeforeValidator(_plain)]
-Count = Annotated[int, BeforeValidator(lambda value: value or 0), Field(ge=0)]
+Count = Annotated[int, BeforeValidator(lambda value: 0 if value is None else value), Field(ge=0, le=MOST_TOKENS)]
 
 
 class Wire(BaseModel):
@@ -123,11 +135,19 @@ class _Usage(Wire):
     completion_tokens: Count = 0
 
 
+def _known(usage: object, read: ValidatorFunctionWrapHandler) -> object:
+    try:
+        return read(usage)
+    except ValidationError:
+        return None
+
+
 class ChatReply(Wire):
     """A reply, as tolerantly read as can be done without guessing. Unknown fields are ignored."""
 
     choices: list[_Choice] = Field(min_length=1)
-    usage: _Usage | None = None
+    usage: Annotated[_Usage | None, WrapValidator(_known)] = None
+    """None where the server doesn't say, or says what is no count: the answer is paid for and good nevertheless."""
     model: str | None = None
 
     @classmethod

@@ -20,6 +20,8 @@ from eval_client.store.tables import SETTLED, attempt_table, trial_table, turn_t
 
 MAX_GROUP = 512
 RETRY_S = 1.0
+MOST_TOKENS = 2**63 - 1
+"""Of a trial: what its columns hold."""
 
 
 class WriteRefused(Exception):
@@ -135,8 +137,8 @@ class Journal:
             "b_cause": cause,
             "b_finish": finish.model_dump_json(),
             "b_turns": cost.turns,
-            "b_prompt_tokens": cost.prompt_tokens,
-            "b_completion_tokens": cost.completion_tokens,
+            "b_prompt_tokens": min(cost.prompt_tokens, MOST_TOKENS),
+            "b_completion_tokens": min(cost.completion_tokens, MOST_TOKENS),
             "b_seconds": cost.seconds,
         }
         ending = self._ending(trial, number, outcome, cause, worker)
@@ -210,6 +212,9 @@ class Journal:
                         return JournalClosed(f"the store can't be written to: {reason(error)}")
                     continue
                 return WriteRefused(f"the store refuses a row: {reason(error)}")
+            except Exception as error:  # ours: whoever waits for the write raises it, which ends the run
+                error.add_note(f"while the journal of run {self._store.run!r} wrote to its store")
+                return error
             if unknown_outcome:
                 self._report(None)
             self.figures.committed(len(group), time.monotonic() - begun)

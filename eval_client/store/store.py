@@ -24,6 +24,7 @@ from eval_client.store.tables import (
     summary_table,
     trial_table,
     turn_table,
+    widen_token_counts,
 )
 
 
@@ -87,9 +88,9 @@ class Store:
         return Manifest.model_validate_json(row.manifest)
 
     def check(self) -> None:
-        """Raises SQLAlchemyError where the database can't be reached."""
-        with self.engine.connect():
-            pass
+        """Have the database's tables as this version writes them. Raises SQLAlchemyError where it can't be reached."""
+        with self.engine.connect() as connection:
+            widen_token_counts(connection)
 
     def update_manifest(self, manifest: Manifest) -> None:
         """Record with what settings the run is resumed."""
@@ -187,7 +188,7 @@ class Store:
     def standing(self) -> list[PairStanding]:
         """How far every pair is, in the order the run plays them."""
         t = trial_table.c
-        sums = (sa.func.sum(t[name]).label(name) for name in _SUMMED)
+        sums = (sa.func.sum(t[name] * 1.0).label(name) for name in _SUMMED)
         counts = (sa.func.count().label("planned"), sa.func.count(t.score).label("scored"))
         columns = (t.agent, t.task, t.reason, sa.func.min(t.id).label("first"), *counts, *sums)
         query = sa.select(*columns).where(t.run == self.run).group_by(t.agent, t.task, t.reason)
@@ -266,7 +267,8 @@ class Store:
 
 
 def _token_sums(table: sa.Table) -> tuple[sa.Label[int], sa.Label[int]]:
-    prompt, completion = sa.func.sum(table.c.prompt_tokens), sa.func.sum(table.c.completion_tokens)
+    # As floats: SQLite refuses a sum of integers that leaves 64 bits.
+    prompt, completion = sa.func.sum(table.c.prompt_tokens * 1.0), sa.func.sum(table.c.completion_tokens * 1.0)
     return prompt.label("prompt"), completion.label("completion")
 
 

@@ -1,6 +1,10 @@
 """The schema of a store."""
 
+import logging
+
 import sqlalchemy as sa
+
+log = logging.getLogger(__name__)
 
 SCHEMA_VERSION = 2
 LONG = sa.Text().with_variant(sa.Text(2**32 - 1), "mysql", "mariadb")
@@ -76,8 +80,8 @@ turn_table = sa.Table(
     sa.Column("digest", sa.String(16), nullable=False),
     sa.Column("observation", LONG, nullable=False),
     sa.Column("reply", LONG, nullable=False),
-    sa.Column("prompt_tokens", sa.Integer, nullable=False),
-    sa.Column("completion_tokens", sa.Integer, nullable=False),
+    sa.Column("prompt_tokens", sa.BigInteger, nullable=False),
+    sa.Column("completion_tokens", sa.BigInteger, nullable=False),
     sa.Column("model_seconds", sa.Double, nullable=False),
     sa.Column("tries", sa.Integer, nullable=False),
 )
@@ -100,6 +104,29 @@ def _index_owed(_table: sa.Table, connection: sa.Connection, **_: object) -> Non
 
 
 sa.event.listen(trial_table, "after_create", _index_owed)
+
+
+def widen_token_counts(connection: sa.Connection) -> None:
+    """Give a server's `proctor_turn`, where an earlier version made it, the width that its trials' counts have.
+
+    SQLite's integers have no width.
+    """
+    if connection.dialect.name == "sqlite" or not (inspector := sa.inspect(connection)).has_table(turn_table.name):
+        return
+    now = {column["name"]: column["type"] for column in inspector.get_columns(turn_table.name)}
+    names = [name for name in ("prompt_tokens", "completion_tokens") if not isinstance(now[name], sa.BigInteger)]
+    if not names:
+        return
+    change = "ALTER COLUMN {} TYPE BIGINT" if connection.dialect.name == "postgresql" else "MODIFY {} BIGINT NOT NULL"
+    statement = f"ALTER TABLE {turn_table.name} {', '.join(map(change.format, names))}"
+    try:
+        connection.execute(sa.text(statement))
+        connection.commit()
+    except sa.exc.DBAPIError as error:
+        connection.rollback()
+        log.warning(
+            "a turn of over 2147483647 tokens can't be stored; as the tables' owner: %s (%s)", statement, error.orig
+        )
 
 
 @sa.event.listens_for(metadata, "before_create")

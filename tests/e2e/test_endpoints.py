@@ -8,6 +8,7 @@ import pytest
 from tests.e2e.proctor import Server, proctor, rows
 from tests.e2e.scripted import GOOD, ScriptedEndpoint, reply
 from tests.pace import slowly
+from tests.support import ROOT
 
 PLAN = """\
 name: bad
@@ -101,3 +102,39 @@ def test_an_endpoint_that_does_not_say_what_it_costs_is_told_with_the_limit_that
     assert ended.returncode == 0, ended.stderr
     assert "tokens of model are not known" in ended.stdout + ended.stderr
     assert "limits.run.tokens can't hold it" in ended.stdout + ended.stderr
+
+
+def test_an_endpoint_that_reports_an_impossible_number_is_unmetered_and_ends_no_run(
+    tmp_path: Path, worker: Server, endpoint: ScriptedEndpoint
+) -> None:
+    endpoint.always = reply(200, GOOD.replace(b'"prompt_tokens": 100', b'"prompt_tokens": 1' + b"0" * 23))
+    plan(tmp_path, worker, endpoint)
+    ended = proctor("run", "plan.yaml", "--limit", "2", cwd=tmp_path, SCRIPTED_KEY=KEY)
+    assert ended.returncode == 0, ended.stderr
+    assert "tokens of model are not known" in ended.stdout + ended.stderr
+    assert len(endpoint.requests) == 2
+
+
+UNWRITABLE = """\
+from eval_client.store.journal import Journal
+
+write = Journal.turn
+
+
+async def turn(self, trial, journal, turn):
+    await write(self, trial, journal, turn.model_copy(update={"prompt_tokens": 10**23}))
+
+
+Journal.turn = turn
+"""
+
+
+def test_a_bug_in_the_journals_thread_ends_the_run_with_70(
+    tmp_path: Path, worker: Server, endpoint: ScriptedEndpoint
+) -> None:
+    (tmp_path / "sitecustomize.py").write_text(UNWRITABLE)
+    plan(tmp_path, worker, endpoint)
+    ended = proctor("run", "plan.yaml", "--name", "r", cwd=tmp_path, PYTHONPATH=f"{tmp_path}:{ROOT}")
+    assert ended.returncode == 70, ended.stderr
+    assert "OverflowError" in ended.stderr
+    assert "while the journal of run 'r' wrote to its store" in ended.stderr

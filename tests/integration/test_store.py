@@ -8,15 +8,17 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 
 from environments.types import Action, Finish, FinishReason, Message, Observation
 from eval_client.store import journal as journal_module
 from eval_client.store.connection import StoreError, connect, runs, sqlite_url
-from eval_client.store.journal import Cost, Journal, JournalClosed
+from eval_client.store.journal import Cost, Journal, JournalClosed, WriteRefused
 from eval_client.store.lock import sole_client
 from eval_client.store.records import Manifest, TaskRecord, Trial, Turn
 from eval_client.store.shards import Fenced
 from eval_client.store.store import Store
+from eval_client.store.tables import turn_table
 from task_server.protocol import Act
 from tests.database_servers import DatabaseServer, mariadb, postgresql
 from tests.pace import slowly
@@ -174,6 +176,45 @@ async def test_one_bad_write_does_not_take_its_group_down(store: Store, journal:
     assert isinstance(outcomes[0], Exception)
     assert outcomes[1] is None
     assert len(store.journal(second.id)[1]) == 1
+
+
+async def test_counts_of_any_size_are_stored_and_added_up(store: Store, journal: Journal) -> None:
+    trial, other, *_ = store.owed()
+    await journal.begin(trial, 1, 0, "0" * 32)
+    for number in range(1, 1026):
+        await journal.turn(trial, 0, turn(number, 2**53))
+    await journal.begin(other, 1, 0, "1" * 32)
+    await journal.turn(other, 0, turn(1, 3 * 10**9))
+    assert store.spent() == {trial.agent: (1025 * 2**53, 1025), other.agent: (3 * 10**9, 1)}
+    await journal.finish(trial, 1, "w", scored(1.0), Cost(1025, 1025 * 2**53, 1025, 1.0))
+    assert next(pair for pair in store.standing() if pair.agent == trial.agent).prompt_tokens == 2**63
+
+
+async def test_whatever_else_a_write_raises_reaches_its_writer_and_later_writes_are_made(
+    store: Store, journal: Journal
+) -> None:
+    first, second, *_ = store.owed()
+    await journal.begin(first, 1, 0, "0" * 32)
+    with pytest.raises((OverflowError, WriteRefused)):
+        await asyncio.wait_for(journal.turn(first, 0, turn(1, 10**23)), slowly(10))
+    await asyncio.wait_for(journal.begin(second, 1, 0, "1" * 32), slowly(10))
+
+
+def test_a_servers_store_of_narrow_counts_is_widened_when_it_is_written_again(store: Store) -> None:
+    kind = store.engine.dialect.name
+    if kind == "sqlite":
+        return  # its integers have no width
+    change = "ALTER COLUMN {} TYPE INTEGER" if kind == "postgresql" else "MODIFY {} INTEGER NOT NULL"
+    names = ("prompt_tokens", "completion_tokens")
+    with store.engine.begin() as connection:
+        connection.execute(turn_table.delete())
+        connection.execute(sa.text(f"ALTER TABLE proctor_turn {', '.join(map(change.format, names))}"))
+    row = {"run": store.run, "trial": 0, "journal": 0, "turn": 1, "prompt_tokens": 3 * 10**9, "completion_tokens": 1}
+    texts = {"digest": "d", "observation": "{}", "reply": "{}", "model_seconds": 0.0, "tries": 1}
+    store.check()
+    store.check()
+    with store.engine.begin() as connection:
+        connection.execute(turn_table.insert(), {**row, **texts})
 
 
 async def test_a_client_that_was_taken_over_writes_nothing_more(store: Store, journal: Journal) -> None:

@@ -92,3 +92,10 @@ def test_what_holds_no_answer_is_refused(body: str) -> None:
 )
 def test_usage_is_read(usage: JsonValue, used: Usage) -> None:
     assert reply({"content": ""}, usage=usage).used() == used
+
+
+@pytest.mark.parametrize("count", [10**23, 2**53 + 1, -1, 1.5, "many", [], {}])
+def test_an_answer_whose_counts_are_no_counts_is_taken_as_unmetered(count: JsonValue) -> None:
+    for usage in ({"prompt_tokens": count}, {"prompt_tokens": 3, "completion_tokens": count}, "none"):
+        read = reply({"content": "hi"}, usage=usage)
+        assert (read.action(), read.usage, read.used()) == (Action(content="hi"), None, Usage())
