@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import uvicorn
 
-from agent_server.app import build_app
+from agent_server.app import BearerToken, build_app
 from agent_server.build import build_agents
 from agent_server.config import AgentServerConfig
 from environments import loop
@@ -30,9 +30,10 @@ def serve(config: AgentServerConfig, on_ready: Callable[[str], None] = lambda ba
     token, client, figures = config.token(), http_client(tls=config.tls), ProcessFigures("agent-server")
     metrics_token = secret("PROCTOR_METRICS_TOKEN")
     app = build_app(build_agents(config, client), token, config.max_request_bytes, figures, metrics_token)
+    guard = {"knows": app.knows} if isinstance(app, BearerToken) else {}
     listener = listen(config.host, config.port)
     server = _Server(
-        uvicorn_config(app, keep_alive_s=KEEP_ALIVE_S, last_replies_s=GRACE_S, tls=config.tls),
+        uvicorn_config(app, keep_alive_s=KEEP_ALIVE_S, last_replies_s=GRACE_S, tls=config.tls, **guard),
         lambda: on_ready(url_of(config.host, listener, config.tls.scheme) + "/v1"),
     )
     loop.run(_run(server, client, listener, figures))

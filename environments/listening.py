@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     import uvicorn
     from starlette.types import ASGIApp
 
+    from environments.http_protocol import Knows
+
 BACKLOG = 2048
 
 
@@ -45,14 +47,24 @@ def url_of(host: str, listener: socket.socket, scheme: str = "http") -> str:
 
 
 def uvicorn_config(
-    app: "ASGIApp", *, keep_alive_s: int, last_replies_s: int, tls: ServerTls = NO_TLS
+    app: "ASGIApp",
+    *,
+    keep_alive_s: int,
+    last_replies_s: int,
+    tls: ServerTls = NO_TLS,
+    knows: "Knows" = lambda method, path, authorization: True,
 ) -> "uvicorn.Config":
-    """How our servers run: httptools, no logs of requests, no headers that cost and say nothing. Raises FileError."""
+    """How our servers run: httptools, no logs of requests, no headers that cost and say nothing. Raises FileError.
+
+    `knows` tells a request that shows a token of this server; connections without such a request are few.
+    """
     import uvicorn
+
+    from environments.http_protocol import bounded_protocol
 
     return uvicorn.Config(
         app,
-        http="httptools",
+        http=bounded_protocol(knows),
         ws="none",
         lifespan="off",
         log_config=None,

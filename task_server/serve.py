@@ -120,15 +120,17 @@ def serve_worker(config: WorkerConfig, on_ready: OnReady = lambda url: None) -> 
     async def run() -> None:
         async with http_client(tls=config.tls) as http:
             caller = Caller(http, _text(config.worker_token or config.token), home=config.controller)
+            access = config.access(url)
             worker = Worker(
                 name,
                 url,
                 config.tasks,
                 controller=config.controller,
                 caller=caller if config.controller else None,
-                access=config.access(url),
+                access=access,
             )
-            await _serve(worker, worker.app(), listener, config, lambda: on_ready(url), grace_s=config.grace_s)
+            app = worker.app()
+            await _serve(worker, app, listener, config, lambda: on_ready(url), access=access, grace_s=config.grace_s)
 
     with listener:
         loop.run(run())
@@ -149,16 +151,17 @@ def serve_controller(config: ControllerConfig, on_ready: OnReady = lambda url: N
     async def run() -> None:
         addresses = WorkerAddresses(config.allow_workers)
         async with http_client(tls=config.tls, resolver=addresses) as http:
+            access = config.access()
             controller = Controller(
                 url,
                 Caller(http, token),
                 admit=addresses.admit if token is not None else loopback_only,
                 token=token,
-                access=config.access(),
+                access=access,
                 lease_s=config.lease_s,
                 settle_s=config.settle_s,
             )
-            await _serve(controller, controller.app(), listener, config, lambda: on_ready(url))
+            await _serve(controller, controller.app(), listener, config, lambda: on_ready(url), access=access)
 
     with listener:
         loop.run(run())
@@ -190,6 +193,7 @@ async def _serve(
     config: ServeConfig,
     on_ready: Callable[[], None],
     *,
+    access: Access,
     grace_s: float = 0.0,
 ) -> None:
     leaving: set[asyncio.Task[None]] = set()
@@ -201,7 +205,9 @@ async def _serve(
     def leave(at_once: bool) -> None:
         leaving.add(asyncio.create_task(drained(0.0 if at_once else grace_s)))
 
-    settings = uvicorn_config(app, keep_alive_s=KEEP_ALIVE_S, last_replies_s=LAST_REPLIES_S, tls=config.tls)
+    settings = uvicorn_config(
+        app, keep_alive_s=KEEP_ALIVE_S, last_replies_s=LAST_REPLIES_S, tls=config.tls, knows=access.knows
+    )
     server = _Server(settings, leave, on_ready)
     if config.stop_with_stdin:
         running = asyncio.get_running_loop()

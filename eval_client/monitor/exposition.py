@@ -24,8 +24,9 @@ TEXT = b"text/plain; version=0.0.4; charset=utf-8"
 def exposed(scene: Scene, socket_: socket.socket) -> Iterator[None]:
     """Serve the metrics of a run while inside. Needs a running loop."""
     figures = ProcessFigures("client")
-    app = exposition(lambda: metrics.text(scene) + figures.text(), metrics_access())
-    server = _Server(uvicorn_config(app, keep_alive_s=65, last_replies_s=1))
+    access = metrics_access()
+    app = exposition(lambda: metrics.text(scene) + figures.text(), access)
+    server = _Server(uvicorn_config(app, keep_alive_s=65, last_replies_s=1, knows=access.knows))
     serving = asyncio.create_task(server.serve(sockets=[socket_]))
     watching = asyncio.create_task(figures.watch())
     try:

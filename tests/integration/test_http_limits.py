@@ -1,0 +1,156 @@
+"""What our servers read before they know who asks is bounded: heads, time, connections."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+import pytest
+import uvicorn
+from starlette.types import Receive, Scope, Send
+
+from environments import http_protocol
+from environments.http_protocol import MAX_HEAD_BYTES
+from environments.listening import listen, uvicorn_config
+from tests.pace import slowly
+
+TOKEN = b"Authorization: Bearer t\r\n"
+Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+async def count(scope: Scope, receive: Receive, send: Send) -> None:
+    """Answers how long the body was."""
+    length, more = 0, True
+    while more:
+        message = await receive()
+        length += len(message.get("body", b""))
+        more = message.get("more_body", False)
+    body = b"%d bytes" % length
+    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"%d" % len(body))]})
+    await send({"type": "http.response.body", "body": body})
+
+
+Connect = Callable[[bytes], Awaitable[Streams]]
+"""A new connection on which these bytes were sent."""
+
+
+@contextlib.asynccontextmanager
+async def serving() -> AsyncIterator[Connect]:
+    """Connections to a server that knows the token `t`; closed afterwards."""
+    opened: list[asyncio.StreamWriter] = []
+    config = uvicorn_config(
+        count, keep_alive_s=60, last_replies_s=1, knows=lambda method, path, shown: shown == b"Bearer t"
+    )
+    server = uvicorn.Server(config)
+    with listen("127.0.0.1", 0) as listener:
+        running = asyncio.create_task(server.serve(sockets=[listener]))
+
+        async def sent(data: bytes) -> Streams:
+            reader, writer = await asyncio.open_connection("127.0.0.1", listener.getsockname()[1])
+            opened.append(writer)
+            writer.write(data)
+            return reader, writer
+
+        yield sent
+        for writer in opened:
+            writer.close()
+            with contextlib.suppress(ConnectionError):
+                await writer.wait_closed()
+        server.should_exit = True
+        await running
+
+
+async def answer(streams: Streams, within_s: float = 20.0) -> bytes:
+    """All that comes until the connection is closed."""
+    reader, _ = streams
+    async with asyncio.timeout(slowly(within_s)):
+        with contextlib.suppress(ConnectionError):
+            found = b""
+            while chunk := await reader.read(65536):
+                found += chunk
+    return found
+
+
+async def reply(streams: Streams) -> bytes:
+    """One reply of a connection that stays."""
+    async with asyncio.timeout(slowly(20)):
+        head = await streams[0].readuntil(b"\r\n\r\n")
+        length = int(head.lower().partition(b"content-length:")[2].split()[0])
+        return await streams[0].readexactly(length)
+
+
+@pytest.mark.parametrize(
+    "begin",
+    [
+        b"GET / HTTP/1.1\r\n" + TOKEN + b"x: ",
+        b"GET /",
+        b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\nx: ",
+        b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n1;x=",
+    ],
+    ids=["header", "url", "trailer", "chunk extension"],
+)
+async def test_a_head_without_end_is_cut_off(begin: bytes) -> None:
+    async with serving() as sent:
+        reader, writer = await sent(begin)
+        written = 0
+        with contextlib.suppress(ConnectionError):
+            async with asyncio.timeout(slowly(20)):
+                while not reader.at_eof() and written < 100 << 20:
+                    writer.write(b"y" * 4096)
+                    await writer.drain()
+                    written += 4096
+                    await asyncio.sleep(0)
+    assert written < 32 << 20  # what the kernel's buffers hold, too
+
+
+async def test_a_head_that_is_too_large_is_answered_with_431() -> None:
+    async with serving() as sent:
+        head = b"GET / HTTP/1.1\r\nx: " + b"y" * MAX_HEAD_BYTES
+        assert (await answer(await sent(head + b"z"))).startswith(b"HTTP/1.1 431 ")
+        fits = b"GET / HTTP/1.1\r\nx: ".ljust(MAX_HEAD_BYTES - 4, b"y") + b"\r\n\r\n"
+        assert await reply(await sent(fits)) == b"0 bytes"
+
+
+async def test_a_head_that_does_not_come_in_time_ends_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_protocol, "HEAD_S", slowly(0.2))
+    async with serving() as sent:
+        assert await answer(await sent(b"")) == b""
+        assert await answer(await sent(b"GET / HTTP/1.1\r\nx: y\r\n")) == b""
+        later = await sent(b"GET / HTTP/1.1\r\n\r\n")
+        assert await reply(later) == b"0 bytes"
+        later[1].write(b"GET / HTT")
+        assert await answer(later) == b""
+
+
+async def test_a_body_may_take_longer_than_a_head(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_protocol, "HEAD_S", slowly(0.2))
+    async with serving() as sent:
+        streams = await sent(b"POST / HTTP/1.1\r\nContent-Length: 4\r\n\r\nab")
+        await asyncio.sleep(slowly(0.2) * 2)
+        streams[1].write(b"cd")
+        assert await reply(streams) == b"4 bytes"
+
+
+async def test_large_bodies_and_many_requests_on_one_connection_pass() -> None:
+    async with serving() as sent:
+        size = 5 << 20
+        streams = await sent(b"POST / HTTP/1.1\r\nContent-Length: %d\r\n\r\n" % size + bytes(size))
+        assert await reply(streams) == b"%d bytes" % size
+        chunk = b"%x\r\n%s\r\n" % (MAX_HEAD_BYTES * 2, bytes(MAX_HEAD_BYTES * 2))
+        streams[1].write(b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n" + chunk * 3 + b"0\r\n\r\n")
+        assert await reply(streams) == b"%d bytes" % (MAX_HEAD_BYTES * 6)
+        for _ in range(300):
+            streams[1].write(b"GET / HTTP/1.1\r\nx: " + b"y" * 400 + b"\r\n\r\n")
+            assert await reply(streams) == b"0 bytes"
+
+
+async def test_connections_without_a_token_keep_nobody_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_protocol, "MAX_STRANGERS", 8)
+    async with serving() as sent:
+        known = await sent(b"GET / HTTP/1.1\r\n" + TOKEN + b"\r\n")
+        assert await reply(known) == b"0 bytes"
+        silent = [await sent(b"") for _ in range(30)]
+        newcomer = await sent(b"GET / HTTP/1.1\r\n\r\n")
+        assert await reply(newcomer) == b"0 bytes"
+        known[1].write(b"GET / HTTP/1.1\r\n" + TOKEN + b"\r\n")
+        assert await reply(known) == b"0 bytes"
+        assert all([await answer(streams) == b"" for streams in silent[:22]])
