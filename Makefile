@@ -2,7 +2,7 @@
 # VENV=folder puts the virtual environment elsewhere, PYTHON=program chooses the interpreter (3.11 or newer), and
 # JOBS=n runs tests in n processes (one per core by default).
 
-.PHONY: demo test quick faults simulation deployments check bench lock size clean
+.PHONY: demo test quick faults simulation deployments containers check bench lock size clean
 
 demo:   ; @scripts/demo.sh   # a small evaluation, no key and no Docker needed
 test:   ; @scripts/test.sh   # the tests, ruff, mypy and import contracts; as root on Debian also installs what they need
@@ -10,6 +10,7 @@ quick:  ; @scripts/quick.sh  # unit and conformance tests alone: under a minute,
 faults: ; @DIST=worksteal scripts/test.sh tests/faults  # the fault suite: kills, cuts, full disks
 simulation:  ; @DIST=worksteal scripts/test.sh tests/simulation  # 2,000 simulated histories, and bugs they must notice
 deployments: ; @scripts/test.sh tests/deployments  # images, compose, Swarm, Ray, for real: some twenty minutes
+containers:  ; @JOBS=1 scripts/test.sh $(addprefix tests/deployments/test_,images.py compose_projects.py compose.py runsc.py)  # of these what CI plays too
 check:  ; @scripts/check.sh  # ruff, mypy and the import contracts
 bench:  ; @scripts/bench.sh  # re-measures what the README claims: benchmarks/RESULTS.md
 lock:   ; @scripts/lock.sh   # requirements.lock anew, from the newest versions that pyproject.toml allows

@@ -6,6 +6,7 @@ STATE=$ROOT/.proctor-test
 VENV=${VENV:-$ROOT/.venv}
 cd "$ROOT"
 case $VENV in /*) ;; *) VENV=$ROOT/$VENV ;; esac
+unset PYTHONDONTWRITEBYTECODE # with it every process of the tests would compile all of our modules anew
 export PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_INPUT=1 PIP_ROOT_USER_ACTION=ignore
 
 say() { printf '== %s\n' "$*"; }
