@@ -8,7 +8,7 @@ from eval_client.endpoints import BudgetExhausted
 from eval_client.episode import Diverged, Episode, OutOfTime
 from eval_client.store.journal import WriteRefused
 from eval_client.store.records import DIVERGED
-from task_server.errors import NoCapacity, SessionLost, TaskServerError
+from task_server.errors import DigestDiffers, NoCapacity, SessionLost, TaskServerError
 
 
 class Outcome(Enum):
@@ -61,8 +61,8 @@ async def attempt(episode: Episode) -> AttemptEnd:
         return _fault(Outcome.FINISHED, FinishReason.AGENT_ERROR, unavailable)
     except BudgetExhausted as exhausted:
         return AttemptEnd(outcome=Outcome.BUDGET, cause=str(exhausted))
-    except NoCapacity as full:
-        return AttemptEnd(outcome=Outcome.PUT_BACK, cause=str(full))
+    except (NoCapacity, DigestDiffers) as not_now:
+        return AttemptEnd(outcome=Outcome.PUT_BACK, cause=str(not_now))
     except Diverged as diverged:
         return _fault(Outcome.DIVERGED, FinishReason.TASK_ERROR, diverged)
     except SessionLost as lost:

@@ -1,6 +1,7 @@
 """Writes down durably how the attempts at a run's trials go, and tells the run's progress and traces of it."""
 
 import secrets
+from collections.abc import Mapping
 
 from environments.types import Finish, FinishReason
 from eval_client.attempt import Outcome
@@ -14,8 +15,8 @@ from eval_client.traces import Traces
 class AttemptLog:
     """What is written of attempts. Every method returns once its rows are durable; Fenced where others write now."""
 
-    def __init__(self, journal: Journal, progress: Progress, traces: Traces) -> None:
-        self._journal, self._progress, self._traces = journal, progress, traces
+    def __init__(self, journal: Journal, progress: Progress, traces: Traces, digests: Mapping[str, str]) -> None:
+        self._journal, self._progress, self._traces, self._digests = journal, progress, traces, digests
 
     async def begin(self, owed: Owed) -> None:
         """Count a new attempt before anything is started; one that was put back goes on as it is."""
@@ -23,7 +24,8 @@ class AttemptLog:
             return
         owed.session = secrets.token_hex(16)
         owed.trial = owed.trial.model_copy(update={"attempts": owed.trial.attempts + 1})
-        await self._journal.begin(owed.trial, owed.trial.attempts, owed.past.journal, owed.session)
+        digest = self._digests[owed.trial.task]
+        await self._journal.begin(owed.trial, owed.trial.attempts, owed.past.journal, owed.session, digest)
 
     async def turn(self, owed: Owed, turn: Turn) -> None:
         """A turn was answered."""

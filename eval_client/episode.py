@@ -37,8 +37,8 @@ class Model(Protocol):
 class SessionServer(Protocol):
     """What an attempt needs of a task server."""
 
-    async def start(self, session: str, task: str, sample: str, seed: int) -> Started:
-        """Start the session, or say where it stands if it lives already."""
+    async def start(self, session: str, task: str, sample: str, seed: int, *, digest: str) -> Started:
+        """Start the session, or say where it stands if it lives already. The task must have the digest."""
         ...
 
     async def turn(self, url: str, session: str, n: int, reply: Act | Stop) -> Step:
@@ -80,6 +80,8 @@ class Episode:
 
     trial: Trial
     seed: int
+    digest: str
+    """Of the task, as the run began with it."""
     session: str
     past: Past
     model: Model
@@ -95,7 +97,7 @@ class Episode:
         try:
             with tracing.begin("attempt", number=self.trial.attempts, session=self.session):
                 with tracing.begin("session start"):
-                    started = await self.server.start(self.session, self.trial.task, self.trial.sample, self.seed)
+                    started = await self._start()
                 self.on_started(started)
                 async with asyncio.timeout(self.limits.seconds) as limit:
                     return await self._play_from(started)
@@ -105,6 +107,10 @@ class Episode:
             raise OutOfTime(f"limits.trial.seconds: not through within {self.limits.seconds} s") from error
         finally:
             self.past.seconds += time.monotonic() - begun
+
+    async def _start(self) -> Started:
+        trial = self.trial
+        return await self.server.start(self.session, trial.task, trial.sample, self.seed, digest=self.digest)
 
     async def _play_from(self, started: Started) -> Finish:
         step = started.step

@@ -22,7 +22,7 @@ from eval_client.progress import Ended
 from eval_client.scene import Scene, scene
 from eval_client.store.connection import RunExists, RunOver, patiently
 from eval_client.store.member import membership
-from eval_client.store.records import PairStanding
+from eval_client.store.records import Manifest, PairStanding
 from eval_client.store.shards import ONLY_POSTGRESQL, several_may_work
 from eval_client.store.store import Store
 from eval_client.team import Team, is_to_close, until_over
@@ -95,38 +95,40 @@ async def _execute(order: Order, watch: Watcher) -> Ended:
     order.store.check()
     async with http_client(tls=plan.tls) as http, _servers(order) as local:
         client = _client(plan, http, local)
-        listed = {} if order.checked else await _listed(plan, client, local)
-        if order.resume or order.joins:
-            manifest = order.store.manifest()
-            check_tasks(manifest, listed)
-        else:
-            _begin(order, listed)
+        known = order.store.manifest() if order.resume or order.joins else None
+        listed = {} if order.checked else await _listed(plan, client, local, known.digests() if known else {})
+        manifest = _begin(order, listed, known)
+        digests = manifest.digests()
         async with membership(order.store, joins=order.joins, either=order.either) as member:
             if order.resume:
                 changed = {"plan": plan.model_dump(mode="json"), "overrides": order.overrides}
                 order.store.update_manifest(manifest.model_copy(update=changed))
             async with crew(order.store, order.folder, _options(local), order.shards) as others:
-                async with scene(plan, member, http, client, local.agents) as played:
+                async with scene(plan, member, http, client, builtin=local.agents, digests=digests) as played:
                     played.runner.on_stop = others.stop
                     ended = await _play(order, played, client, local, watch)
                 if member.alone or await is_to_close(member, ended):
                     if not ended.abandoned:
-                        await summarize(order.store, client)
+                        await summarize(order.store, client, digests)
                     if member.alone or await is_to_close(member, ended):  # unless somebody has joined meanwhile
                         await patiently(_close, order.store, ended, member.shard, aside=False)
                 return dataclasses.replace(ended, losses=tuple(await others.ended(until_over(order.store))))
 
 
-def _begin(order: Order, listed: Mapping[str, SampleList]) -> None:
-    """Write the new run; where it may be there already, see that it is the same. Raises RunExists, Refused."""
-    try:
-        order.store.create(*new_run(order.plan, order.plan_path, order.overrides, order.limit, listed))
-    except RunExists:
-        if not order.either:
-            raise
-        manifest = order.store.manifest()
-        check_plan(manifest, order.plan)
-        check_tasks(manifest, listed)
+def _begin(order: Order, listed: Mapping[str, SampleList], known: Manifest | None) -> Manifest:
+    """What the run is: written where it is new, else seen to be as it was. Raises RunExists, Refused."""
+    if known is None:
+        manifest, trials = new_run(order.plan, order.plan_path, order.overrides, order.limit, listed)
+        try:
+            order.store.create(manifest, trials)
+            return manifest
+        except RunExists:
+            if not order.either:
+                raise
+            known = order.store.manifest()
+            check_plan(known, order.plan)
+    check_tasks(known, listed)
+    return known
 
 
 def _options(local: LocalServers) -> list[str]:
@@ -200,12 +202,14 @@ async def _inform(played: Scene, watch: Watch) -> None:
         await asyncio.gather(watch.run(), Team(played.member, played.runner, played.endpoints).run())
 
 
-async def _listed(plan: Plan, client: TaskClient, local: LocalServers) -> dict[str, SampleList]:
+async def _listed(
+    plan: Plan, client: TaskClient, local: LocalServers, digests: Mapping[str, str]
+) -> dict[str, SampleList]:
     """The samples of the run's tasks, once the servers have them. Raises Refused."""
     async with explained(client):
         if local.controller:
             await _await_tasks(plan, client)
-        listed = await _list_samples(plan, client)
+        listed = await _list_samples(plan, client, digests)
     check_trust(plan, listed)
     return listed
 
@@ -224,21 +228,22 @@ async def _await_tasks(plan: Plan, client: TaskClient) -> None:
         ) from error
 
 
-async def _list_samples(plan: Plan, client: TaskClient) -> dict[str, SampleList]:
+async def _list_samples(plan: Plan, client: TaskClient, digests: Mapping[str, str]) -> dict[str, SampleList]:
     names = [task.name for task in plan.tasks]
     try:
-        return dict(zip(names, await asyncio.gather(*map(client.samples, names)), strict=True))
+        asked = (client.samples(name, digests.get(name)) for name in names)
+        return dict(zip(names, await asyncio.gather(*asked), strict=True))
     except TaskServerError as error:
         raise Refused(f"controller {plan.controller}: {error}") from error
 
 
-async def summarize(store: Store, client: TaskClient) -> None:
+async def summarize(store: Store, client: TaskClient, digests: Mapping[str, str]) -> None:
     """Keep the environments' own metrics; where the task server is gone by now, the report does without."""
     standing = await patiently(store.standing, aside=False)
-    await asyncio.gather(*(_summarize_pair(store, client, pair) for pair in standing))
+    await asyncio.gather(*(_summarize_pair(store, client, pair, digests[pair.task]) for pair in standing))
 
 
-async def _summarize_pair(store: Store, client: TaskClient, pair: PairStanding) -> None:
+async def _summarize_pair(store: Store, client: TaskClient, pair: PairStanding, digest: str) -> None:
     finishes = await patiently(lambda: list(store.finishes(pair.agent, pair.task)), aside=False)
     if not finishes:
         return
@@ -246,7 +251,7 @@ async def _summarize_pair(store: Store, client: TaskClient, pair: PairStanding) 
     clusters = [samples[sample] for sample, _, _ in finishes]
     with contextlib.suppress(TaskServerError, TimeoutError):
         async with asyncio.timeout(SUMMARIES_S):
-            summary = await client.summarize(pair.task, [finish for _, _, finish in finishes], clusters)
+            summary = await client.summarize(pair.task, [finish for _, _, finish in finishes], clusters, digest=digest)
         await patiently(store.write_summary, pair.agent, pair.task, pair.scored, summary, aside=False)
 
 

@@ -37,6 +37,7 @@ class Runner:
         self,
         *,
         plan: Plan,
+        digests: Mapping[str, str],
         member: Member,
         journal: Journal,
         server: SessionServer,
@@ -45,6 +46,8 @@ class Runner:
         end_session: Callable[[str, str], None],
     ) -> None:
         self.plan, self.progress, self.endpoints = plan, progress, endpoints
+        self.digests = digests
+        """task -> the digest that the run began with"""
         self._store, self._member = member.store, member
         self._server, self._end_session = server, end_session
         self._policy = AttemptPolicy(plan.limits.attempts)
@@ -52,7 +55,7 @@ class Runner:
         self._playing: set[asyncio.Task[None]] = set()
         self._sessions: dict[str, str] = {}
         self._traces = Traces(member.store.run)
-        self._attempts = AttemptLog(journal, progress, self._traces)
+        self._attempts = AttemptLog(journal, progress, self._traces, digests)
         self._pausing = 0
         self._idle = asyncio.Event()
         self.abandoned = False
@@ -261,6 +264,7 @@ class Runner:
         return Episode(
             trial=trial,
             seed=trial_seed(self.plan.seed, trial.task, trial.sample, trial.epoch),
+            digest=self.digests[trial.task],
             session=session,
             past=owed.past,
             model=self.endpoints.model(trial.agent),

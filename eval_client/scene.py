@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 
 from environments.http import AnyClient
@@ -37,7 +37,13 @@ class Scene:
 
 @contextlib.asynccontextmanager
 async def scene(
-    plan: Plan, member: Member, http: AnyClient, client: TaskClient, builtin: str | None
+    plan: Plan,
+    member: Member,
+    http: AnyClient,
+    client: TaskClient,
+    *,
+    builtin: str | None,
+    digests: Mapping[str, str],
 ) -> AsyncIterator[Scene]:
     """Everything a run needs while it plays; sessions ended and the journal closed afterwards."""
     store = member.store
@@ -69,6 +75,7 @@ async def scene(
     )
     runner = Runner(
         plan=plan,
+        digests=digests,
         member=member,
         journal=journal,
         server=client,

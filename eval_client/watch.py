@@ -17,7 +17,6 @@ class Watch:
 
     def __init__(self, runner: Runner, client: TaskClient, demand: Demand, patience_s: float) -> None:
         self._runner, self._client, self._demand, self._patience_s = runner, client, demand, patience_s
-        self._tasks = [task.name for task in runner.plan.tasks]
         self._begun = time.monotonic()
         self._nothing_since: dict[str, float] = {}
         self._reasons: dict[str, str] = {}
@@ -42,11 +41,12 @@ class Watch:
                 self._take_over(listed)
 
     def _take_over(self, listed: TaskList) -> None:
-        offered = {task.name: task for task in listed.tasks}
-        for name in self._tasks:
-            task = offered.get(name)
+        for name, expected in self._runner.digests.items():
+            task = listed.find(name, expected)
             if task is None:
                 self._limit(name, 0, "no worker holds this task", 0)
+            elif task.digest not in (None, expected):
+                self._limit(name, 0, _other_digest(expected, str(task.digest)), 0)
             elif task.waiting is None:
                 self._limit(name, self._ours(task), None, task.total)
             else:
@@ -63,7 +63,7 @@ class Watch:
         return min(task.total, self._runner.under_way(task.name) + task.free)
 
     def _all_wait(self, reason: str) -> None:
-        for name in self._tasks:
+        for name in self._runner.digests:
             self._limit(name, 0, reason, 0)
 
     def _limit(self, task: str, capacity: int, waiting: str | None, total: int) -> None:
@@ -94,3 +94,10 @@ class Watch:
                 if now - since > self._patience_s and not self._runner.under_way(task):
                     reason = f"waited {self._patience_s:g} s for task {task}: {self._reasons[task]}"
                     await self._runner.give_up_task(task, reason)
+
+
+def _other_digest(expected: str, found: str) -> str:
+    return (
+        f"its data, prompts or settings changed since the run began (digest {expected[:12]} -> {found[:12]}); "
+        "give its workers what they had, or start a new run"
+    )

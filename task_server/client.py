@@ -19,6 +19,7 @@ from task_server.protocol import (
     LeasesRenewed,
     RenewLeases,
     SampleList,
+    SamplesQuery,
     Started,
     StartSession,
     Step,
@@ -102,12 +103,13 @@ class TaskClient:
             lambda: self._caller.call("GET", f"{self._url}/tasks?{query}", TaskList, deadline_s=CALL_S + wait_s),
         )
 
-    async def samples(self, task: str) -> SampleList:
-        """The samples of a task and the digest of what they come from."""
+    async def samples(self, task: str, digest: str | None = None) -> SampleList:
+        """The samples of a task and the digest of what they come from; the expected one where a worker has it."""
+        query = urlencode(SamplesQuery(digest=digest).model_dump(exclude_defaults=True))
         return await self._patiently(
             f"the samples of {task}",
             lambda: self._caller.call(
-                "GET", f"{self._url}/tasks/{quote(task, safe='')}/samples", SampleList, deadline_s=CALL_S
+                "GET", f"{self._url}/tasks/{quote(task, safe='')}/samples?{query}", SampleList, deadline_s=CALL_S
             ),
         )
 
@@ -118,11 +120,15 @@ class TaskClient:
         sample: str,
         seed: int = 0,
         *,
+        digest: str | None = None,
         lease_s: float = SESSION_LEASE_S,
         patience_s: float | None = None,
     ) -> Started:
-        """The session's first step and where it lives. Raises NoCapacity when no slot came free within the patience."""
-        request = StartSession(session=session, task=task, sample=sample, seed=seed, lease_s=lease_s)
+        """The session's first step and where it lives; only a worker with the expected digest may hold it.
+
+        Raises NoCapacity when no slot came free within the patience, DigestDiffers when there is no such worker.
+        """
+        request = StartSession(session=session, task=task, sample=sample, seed=seed, lease_s=lease_s, digest=digest)
         return await self._patiently(
             f"a session of {task}",
             lambda: self._caller.call("POST", f"{self._url}/sessions", Started, request, deadline_s=CALL_S),
@@ -165,9 +171,11 @@ class TaskClient:
         )
         return renewed.lost
 
-    async def summarize(self, task: str, finishes: Sequence[Finish], clusters: Sequence[int] = ()) -> Summary:
+    async def summarize(
+        self, task: str, finishes: Sequence[Finish], clusters: Sequence[int] = (), *, digest: str | None = None
+    ) -> Summary:
         """The environment's own metrics over finishes; `clusters` says which of them belong together."""
-        request = SummarizeRequest(finishes=tuple(finishes), clusters=tuple(clusters))
+        request = SummarizeRequest(finishes=tuple(finishes), clusters=tuple(clusters), digest=digest)
         return await self._patiently(
             f"the summary of {task}",
             lambda: self._caller.call(

@@ -21,6 +21,7 @@ from task_server.calls import Caller
 from task_server.changes import Changes
 from task_server.demand import Demand
 from task_server.errors import (
+    DigestDiffers,
     InWork,
     NoCapacity,
     NotReady,
@@ -45,6 +46,7 @@ from task_server.protocol import (
     LeasesRenewed,
     RenewLeases,
     SampleList,
+    SamplesQuery,
     Started,
     StartSession,
     SummarizeRequest,
@@ -123,9 +125,9 @@ class Controller(PlacementService):
             await asyncio.sleep(min(BATCH_S, query.wait_s))
         return TaskList(version=self._version(), tasks=self._standings)
 
-    async def samples(self, task: str) -> SampleList:
+    async def samples(self, task: str, query: SamplesQuery) -> SampleList:
         self._check_settled()
-        seat = self._placement.any_holding(task)
+        seat = self._placement.any_holding(task, query.digest)
         return await self._ask(
             seat,
             self._caller.call("GET", f"{seat.url}/tasks/{task}/samples", SampleList, deadline_s=RELAY_S),
@@ -135,7 +137,7 @@ class Controller(PlacementService):
         self.check_ready()
         refused: set[str] = set()
         while True:
-            seat = self._placement.place(request.session, request.task, self._now(), refused)
+            seat = self._placement.place(request.session, request.task, self._now(), refused, request.digest)
             self._publish()
             try:
                 started = await self._caller.call("POST", f"{seat.url}/sessions", Started, request, deadline_s=RELAY_S)
@@ -143,7 +145,7 @@ class Controller(PlacementService):
                 raise
             except Refusal as refusal:
                 self._placement.refused(request.session, seat.worker)
-                if not isinstance(refusal, (NoCapacity, NotReady)):
+                if not isinstance(refusal, (NoCapacity, NotReady, DigestDiffers)):
                     raise
             except ServerUnreachable as error:
                 if not error.never_sent:  # it may have been started there
@@ -184,7 +186,7 @@ class Controller(PlacementService):
 
     async def summarize(self, task: str, request: SummarizeRequest) -> Summary:
         self._check_settled()
-        seat = self._placement.any_holding(task)
+        seat = self._placement.any_holding(task, request.digest)
         return await self._ask(
             seat,
             self._caller.call("POST", f"{seat.url}/tasks/{task}/summary", Summary, request, deadline_s=SUMMARY_S),

@@ -109,6 +109,12 @@ class TurnConflict(Refusal):
     type, status, title = "turn_conflict", 409, "The turn can't be applied"
 
 
+class DigestDiffers(Refusal):
+    """The task is served with other data, prompts or settings than the run began with."""
+
+    type, status, title = "digest_differs", 409, "The task is not the one that the run began with"
+
+
 class InWork(Refusal):
     """The environment still works on the step; asking again waits on."""
 
@@ -143,6 +149,7 @@ _REFUSALS: tuple[type[Refusal], ...] = (
     UnknownSession,
     WorkerLost,
     TurnConflict,
+    DigestDiffers,
     InWork,
     NoCapacity,
     NotReady,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 from environments.definition import TaskDefinition
 from environments.redaction import redacted
-from task_server.errors import NotReady, UnknownSample
+from task_server.errors import DigestDiffers, NotReady, UnknownSample
 from task_server.protocol import SampleList
 
 log = logging.getLogger(__name__)
@@ -57,6 +57,13 @@ class HostedTask:
         if self.catalogue is None:
             raise NotReady(f"task {self.name!r}: {self.waiting}", retry_after_s=1.0)
         return self.catalogue
+
+    def check_digest(self, expected: str | None) -> None:
+        """Raises DigestDiffers where the task's data, prompts or settings are not those that a run expects."""
+        if expected is not None and self.catalogue is not None and self.catalogue.digest != expected:
+            raise DigestDiffers(
+                f"task {self.name!r} has digest {self.catalogue.digest[:12]} here, the run began with {expected[:12]}"
+            )
 
     def admit(self, sample: str) -> None:
         """Let a session of a sample start. Raises NotReady, UnknownSample."""

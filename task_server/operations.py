@@ -7,6 +7,7 @@ from environments.types import Summary
 from task_server.app import Asked, Nothing, Operation
 from task_server.errors import (
     BadRequest,
+    DigestDiffers,
     Forbidden,
     InWork,
     NoCapacity,
@@ -25,6 +26,7 @@ from task_server.protocol import (
     LeasesRenewed,
     RenewLeases,
     SampleList,
+    SamplesQuery,
     Started,
     StartSession,
     SummarizeRequest,
@@ -49,8 +51,8 @@ async def _tasks(service: TaskService, asked: Asked, query: TasksQuery) -> TaskL
     return await service.tasks(query)
 
 
-async def _samples(service: TaskService, asked: Asked, query: Nothing) -> SampleList:
-    return await service.samples(asked.path["task"])
+async def _samples(service: TaskService, asked: Asked, query: SamplesQuery) -> SampleList:
+    return await service.samples(asked.path["task"], query)
 
 
 async def _start(service: TaskService, asked: Asked, request: StartSession) -> Started:
@@ -102,7 +104,7 @@ OPERATIONS: tuple[Operation[TaskService, Any], ...] = (
         "GET",
         "/tasks/{task}/samples",
         "The samples of a task, and a digest of what they come from",
-        Nothing,
+        SamplesQuery,
         SampleList,
         _samples,
         (UnknownTask, NotReady),
@@ -114,7 +116,7 @@ OPERATIONS: tuple[Operation[TaskService, Any], ...] = (
         StartSession,
         Started,
         _start,
-        (UnknownTask, UnknownSample, TurnConflict, NoCapacity, NotReady, InWork, *_LOST),
+        (UnknownTask, UnknownSample, TurnConflict, DigestDiffers, NoCapacity, NotReady, InWork, *_LOST),
     ),
     Operation(
         "POST",
@@ -144,7 +146,7 @@ OPERATIONS: tuple[Operation[TaskService, Any], ...] = (
         SummarizeRequest,
         Summary,
         _summarize,
-        (UnknownTask, NotReady),
+        (UnknownTask, DigestDiffers, NotReady),
         max_bytes=MAX_SUMMARY_BYTES,
     ),
     Operation("GET", "/healthz", "Who listens here; needs no token", Nothing, Alive, _healthz),

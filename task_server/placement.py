@@ -5,13 +5,23 @@ remembered beside them. `now` is in seconds on any monotonic clock.
 """
 
 import itertools
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from task_server.errors import NoCapacity, NotReady, Refusal, UnknownSession, UnknownTask, WorkerLost
+from task_server.errors import (
+    DigestDiffers,
+    NoCapacity,
+    NotReady,
+    Refusal,
+    UnknownSession,
+    UnknownTask,
+    WorkerLost,
+)
 from task_server.protocol import Heartbeat, TaskStanding
 
 REMEMBER_LOST_S = 600.0
+NAMES_SHOWN = 3
+"""Of the workers that hold one digest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +56,10 @@ class _Worker:
         """Placements of a task since the worker was heard; they stand last."""
         since = itertools.takewhile(lambda placed: placed[1] >= self.heard, reversed(self.placed.values()))
         return sum(name == task for name, _ in since)
+
+
+_Holding = Sequence[tuple[_Worker, TaskStanding]]
+"""The workers of a task, with what each can take of it."""
 
 
 class Placement:
@@ -95,23 +109,25 @@ class Placement:
         for session in self._lost.keys() & sessions:
             del self._lost[session]
 
-    def place(self, session: str, task: str, now: float, avoiding: Collection[str] = ()) -> Seat:
+    def place(
+        self, session: str, task: str, now: float, avoiding: Collection[str] = (), digest: str | None = None
+    ) -> Seat:
         """Where the session is to be started: where it is already, else at the least loaded worker with a free slot.
 
-        Raises UnknownTask, NotReady, NoCapacity.
+        Only workers with the expected digest count; where none is expected, all workers must have the same.
+        Raises UnknownTask, DigestDiffers, NotReady, NoCapacity.
         """
         holder = self._holder(session)
         if holder is not None and holder.beat.worker not in avoiding:
             return holder.seat
-        if task not in self._environments:
-            raise UnknownTask(f"no worker holds a task {task[:100]!r}; known: {', '.join(sorted(self._environments))}")
+        holding = self._known(task)
         free = [
             (1 - standing.free / max(standing.total, standing.free), worker.beat.worker, worker)
-            for worker, standing in self._holding(task)
+            for worker, standing in _serving(holding, digest)
             if standing.free > 0 and worker.beat.worker not in avoiding
         ]
-        if not free or self._disagree(task):
-            raise self._why_not(task)
+        if not free:
+            raise _why_not(task, holding, digest)
         _, _, chosen = min(free)
         chosen.placed[session] = (task, now)
         self._lost.pop(session, None)
@@ -131,13 +147,17 @@ class Placement:
             raise WorkerLost(f"the worker of session {session} is gone")
         raise UnknownSession(f"no worker holds session {session}")
 
-    def any_holding(self, task: str) -> Seat:
-        """A worker that can say something about a task. Raises UnknownTask, NotReady."""
-        if task not in self._environments:
-            raise UnknownTask(f"no worker holds a task {task[:100]!r}; known: {', '.join(sorted(self._environments))}")
-        ready = [worker for worker, standing in self._holding(task) if standing.digest is not None]
-        if not ready or self._disagree(task):
-            raise NotReady(f"task {task!r}: {self._waiting(task) or 'its data are not read yet'}", retry_after_s=1.0)
+    def any_holding(self, task: str, digest: str | None = None) -> Seat:
+        """A worker that can say something about a task, of those with the expected digest where there are any.
+
+        Raises UnknownTask, NotReady.
+        """
+        holding = self._known(task)
+        expected = digest if digest in _workers_by_digest(holding) else None
+        ready = [worker for worker, standing in _serving(holding, expected) if standing.digest is not None]
+        if not ready:
+            why = _waiting(holding, expected) or "its data are not read yet"
+            raise NotReady(f"task {task!r}: {why}", retry_after_s=1.0)
         return ready[0].seat
 
     def forget(self, seat: Seat, now: float) -> None:
@@ -161,46 +181,39 @@ class Placement:
         return tuple(worker.beat for worker in self._workers.values())
 
     def standings(self) -> tuple[TaskStanding, ...]:
-        """Every task ever heard of, over the workers that hold it now; sorted by name."""
-        return tuple(self._standing(task) for task in sorted(self._environments))
+        """Every task ever heard of, over the workers that hold it now; in the order of `TaskList.tasks`."""
+        return tuple(standing for task in sorted(self._environments) for standing in self._standings(task))
 
-    def _standing(self, task: str) -> TaskStanding:
-        holding = [standing for _, standing in self._holding(task)]
-        waiting = self._waiting(task)
+    def _standings(self, task: str) -> Iterator[TaskStanding]:
+        holding = list(self._holding(task))
+        digests = list(_workers_by_digest(holding))
+        if len(digests) > 1:
+            for digest in digests:
+                yield self._standing(task, _serving(holding, digest), digest)
+        yield self._standing(task, holding, digests[0] if len(digests) == 1 else None)
+
+    def _standing(self, task: str, holding: _Holding, digest: str | None) -> TaskStanding:
+        waiting = _waiting(holding, None)
         return TaskStanding(
             name=task,
             environment=self._environments[task],
-            total=sum(standing.total for standing in holding),
-            free=0 if waiting is not None else sum(standing.free for standing in holding),
+            total=sum(standing.total for _, standing in holding),
+            free=0 if waiting is not None else sum(standing.free for _, standing in holding),
             waiting=waiting,
-            digest=next((standing.digest for standing in holding if standing.digest), None) if not waiting else None,
+            digest=digest,
         )
+
+    def _known(self, task: str) -> _Holding:
+        """The workers that hold a task. Raises UnknownTask where none ever did."""
+        if task not in self._environments:
+            raise UnknownTask(f"no worker holds a task {task[:100]!r}; known: {', '.join(sorted(self._environments))}")
+        return list(self._holding(task))
 
     def _holding(self, task: str) -> Iterator[tuple[_Worker, TaskStanding]]:
         for worker in self._workers.values():
             standing = worker.standing(task)
             if standing is not None and not worker.beat.draining:
                 yield worker, standing
-
-    def _disagree(self, task: str) -> bool:
-        return len({standing.digest for _, standing in self._holding(task) if standing.digest is not None}) > 1
-
-    def _waiting(self, task: str) -> str | None:
-        """Why no session of the task can start anywhere, None where one could but for free slots."""
-        holding = list(self._holding(task))
-        if not holding:
-            return "no live worker holds it"
-        if self._disagree(task):
-            said = ", ".join(f"{worker.beat.worker}: {standing.digest}" for worker, standing in holding)
-            return f"its workers differ in data or version, give all the same ({said})"
-        reasons = [standing.waiting for _, standing in holding]
-        return None if None in reasons else next(reason for reason in reasons if reason is not None)
-
-    def _why_not(self, task: str) -> Refusal:
-        waiting = self._waiting(task)
-        if waiting is not None:
-            return NotReady(f"task {task!r}: {waiting}", retry_after_s=1.0)
-        return NoCapacity(f"every worker of task {task!r} is full", retry_after_s=1.0)
 
     def _holder(self, session: str) -> _Worker | None:
         """Placed beats listed: where both say so, the placement is the newer."""
@@ -211,3 +224,53 @@ class Placement:
             if session in worker.sessions:
                 listed = worker
         return listed
+
+
+def _workers_by_digest(holding: _Holding) -> dict[str, list[str]]:
+    """digest -> the workers that have it; those that have not read their data yet have none."""
+    workers: dict[str, list[str]] = {}
+    for worker, standing in holding:
+        if standing.digest is not None:
+            workers.setdefault(standing.digest, []).append(worker.beat.worker)
+    return workers
+
+
+def _serving(holding: _Holding, digest: str | None) -> _Holding:
+    """The workers that may serve who expects a digest; where they differ, none for who expects none."""
+    if digest is None:
+        return holding if len(_workers_by_digest(holding)) < 2 else []
+    return [(worker, standing) for worker, standing in holding if standing.digest == digest]
+
+
+def _waiting(holding: _Holding, digest: str | None) -> str | None:
+    """Why no session of a task can start anywhere, None where one could but for free slots."""
+    if not holding:
+        return "no live worker holds it"
+    serving = _serving(holding, digest)
+    if not serving:
+        return f"its workers differ in data or version, give all the same ({_shown(holding)})"
+    reasons = [standing.waiting for _, standing in serving]
+    return None if None in reasons else next(reason for reason in reasons if reason is not None)
+
+
+def _why_not(task: str, holding: _Holding, digest: str | None) -> Refusal:
+    digests = _workers_by_digest(holding)
+    if digest is not None and digests and digest not in digests:
+        return DigestDiffers(
+            f"task {task!r}: the run began with digest {digest[:12]}, its workers have {_shown(holding)}"
+        )
+    waiting = _waiting(holding, digest if digest in digests else None)
+    if waiting is not None:
+        return NotReady(f"task {task!r}: {waiting}", retry_after_s=1.0)
+    return NoCapacity(f"every worker of task {task!r} is full", retry_after_s=1.0)
+
+
+def _shown(holding: _Holding) -> str:
+    """Which workers have which digest, the rarest digest first."""
+    digests = sorted(_workers_by_digest(holding).items(), key=lambda held: (len(held[1]), held[0]))
+    return "; ".join(f"{digest[:12]}: {_some(workers)}" for digest, workers in digests)
+
+
+def _some(names: list[str]) -> str:
+    more = len(names) - NAMES_SHOWN
+    return ", ".join([*sorted(names)[:NAMES_SHOWN], *([f"{more} more"] if more > 0 else [])])

@@ -31,6 +31,10 @@ SETTLE_S = 2 * HEARTBEAT_S
 WORKER_LEASE_S = 10.0
 
 
+ExpectedDigest = Annotated[str | None, Field(exclude_if=lambda digest: digest is None)]
+"""The `Environment.digest` that a run began with; None expects none, and is left out: older servers don't know it."""
+
+
 class StartSession(Value):
     """`POST /sessions`: place and start a session. Repeatable: the same id gives the step the session stands at."""
 
@@ -39,6 +43,7 @@ class StartSession(Value):
     sample: str
     seed: int = 0
     lease_s: float = Field(default=SESSION_LEASE_S, gt=0, le=3600)
+    digest: ExpectedDigest = None
 
 
 class Act(Value):
@@ -117,7 +122,7 @@ class TaskStanding(Value):
     waiting: str | None = None
     """Why nothing can start, where nothing can: starting, draining, or what is broken."""
     digest: str | None = None
-    """`Environment.digest`, once the data are read; workers that differ in it don't serve one task together."""
+    """`Environment.digest`, once the data are read; no run is served by workers that differ in it."""
 
 
 class TasksQuery(Value):
@@ -147,6 +152,20 @@ class TaskList(Value):
 
     version: str
     tasks: tuple[TaskStanding, ...]
+    """Sorted by name. Where a task's workers differ in digest there is one for each digest before the task's own."""
+
+    def find(self, task: str, digest: str | None) -> TaskStanding | None:
+        """What a task can take of a run that expects this digest; the task's own standing where no worker has it."""
+        standings = [standing for standing in self.tasks if standing.name == task]
+        agreeing = [standing for standing in standings if standing.digest == digest]
+        return next(iter(agreeing + standings[-1:]), None)
+
+
+class SamplesQuery(Value):
+    """Query of `GET /tasks/{task}/samples`."""
+
+    digest: str | None = None
+    """Ask a worker with this digest, where there is one."""
 
 
 class SampleList(Value):
@@ -168,6 +187,7 @@ class SummarizeRequest(Value):
     finishes: tuple[Finish, ...]
     clusters: tuple[int, ...] = ()
     """Finish by finish, which belong together (epochs of one sample); empty: each stands for itself."""
+    digest: ExpectedDigest = None
 
     @model_validator(mode="after")
     def _a_cluster_each(self) -> "SummarizeRequest":
@@ -241,6 +261,7 @@ ProblemType = Literal[
     "unknown_sample",
     "unknown_session",
     "turn_conflict",
+    "digest_differs",
     "in_work",
     "no_capacity",
     "not_ready",

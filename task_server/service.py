@@ -11,6 +11,7 @@ from task_server.protocol import (
     LeasesRenewed,
     RenewLeases,
     SampleList,
+    SamplesQuery,
     Started,
     StartSession,
     SummarizeRequest,
@@ -30,7 +31,7 @@ class TaskService(ABC):
         """The tasks and what they can take, at once or when that changes."""
 
     @abstractmethod
-    async def samples(self, task: str) -> SampleList:
+    async def samples(self, task: str, query: SamplesQuery) -> SampleList:
         """The samples of a task."""
 
     @abstractmethod

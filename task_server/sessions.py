@@ -126,7 +126,7 @@ class Sessions:
             if request.session in self._ended or request.session in self._plays:
                 raise UnknownSession("the session was ended")
             return None
-        if session.request.model_copy(update={"lease_s": request.lease_s}) != request:
+        if session.request.model_copy(update={"lease_s": request.lease_s, "digest": request.digest}) != request:
             raise BadRequest(f"session {request.session} was started with another task, sample or seed")
         session.lease = session.lease.renewed(self._now())
         return session

@@ -32,6 +32,7 @@ from task_server.protocol import (
     LeasesRenewed,
     RenewLeases,
     SampleList,
+    SamplesQuery,
     Started,
     StartSession,
     SummarizeRequest,
@@ -103,11 +104,12 @@ class Worker(TaskService):
             await asyncio.sleep(min(BATCH_S, query.wait_s))
         return TaskList(version=self._version(), tasks=self._standings())
 
-    async def samples(self, task: str) -> SampleList:
+    async def samples(self, task: str, query: SamplesQuery) -> SampleList:
         return self._task(task).samples()
 
     async def start(self, request: StartSession) -> Started:
         task = self._task(request.task)
+        task.check_digest(request.digest)
         session = self._sessions.find_started(request)
         if session is None:
             self._check_open()
@@ -127,8 +129,9 @@ class Worker(TaskService):
         return LeasesRenewed(lost=self._sessions.renew(request.sessions))
 
     async def summarize(self, task: str, request: SummarizeRequest) -> Summary:
-        environment = self._task(task).environment
-        return await asyncio.to_thread(summarize, environment, request.finishes, request.clusters)
+        hosted = self._task(task)
+        hosted.check_digest(request.digest)
+        return await asyncio.to_thread(summarize, hosted.environment, request.finishes, request.clusters)
 
     def alive(self) -> Alive:
         return Alive(role="worker", url=self.url, version=VERSION, time=time.time())

@@ -105,6 +105,10 @@ KINDS: dict[str, Kind] = {
         "its trials would be left unscored", "proctor worker --tasks FILE --controller URL, with this task in FILE"
     ),
     "task-waiting": Kind("none of its sessions can start", "mend what the worker says"),
+    "task-workers-differ": Kind(
+        "no new run can tell which of them to play; a run under way is served by those that are as it began",
+        "start the workers that are named first with the data, parameters and version of the others",
+    ),
     "task-no-capacity": Kind("none of its sessions can start", "give the task a `capacity` in its worker's task file"),
     "task-full": Kind("its trials wait for others' sessions to end", "start another worker, or wait"),
     "task-untrusted": Kind(

@@ -115,7 +115,8 @@ class PlanChecks:
         )
         known = [await self._known(definition) for definition in self._played_here()]
         here = [each for each in known if each is not None]
-        return [*found, *tasks.digest_findings(here, await self._offered())]
+        offered = await self._offered({each.name: each.digest for each in here})
+        return [*found, *tasks.digest_findings(here, offered)]
 
     @cached_property
     def _server_facts(self) -> "asyncio.Task[servers.ServerFacts]":
@@ -126,13 +127,16 @@ class PlanChecks:
         shown = token.get_secret_value() if token is not None else None
         return await servers.server_facts(self.http, self.plan.controller, shown, self.options.patience_s / 3)
 
-    async def _offered(self) -> dict[str, str | None]:
-        """task -> its digest at the servers, where they answer."""
+    async def _offered(self, expected: Mapping[str, str]) -> dict[str, str | None]:
+        """task -> its digest at the servers, where they answer; the expected one where a worker has it."""
         try:
             listed = (await self._server_facts).tasks
         except ValueError:
             return {}
-        return {each.name: each.digest for each in listed.tasks} if isinstance(listed, TaskList) else {}
+        if not isinstance(listed, TaskList):
+            return {}
+        found = ((task, listed.find(task, digest)) for task, digest in expected.items())
+        return {task: standing.digest for task, standing in found if standing is not None}
 
     @cached_property
     def _task_facts(self) -> Mapping[str, "asyncio.Task[tasks.TaskFacts]"]:
@@ -189,7 +193,7 @@ class PlanChecks:
             known = [await self._known(definition) for definition in self._played_here()]
             digests: Mapping[str, str | None] = {facts.name: facts.digest for facts in known if facts is not None}
         else:
-            digests = await self._offered()
+            digests = await self._offered(manifest.digests())
         return resumed.run_findings(run.run, manifest, self.plan, digests)
 
 

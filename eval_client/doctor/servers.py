@@ -120,8 +120,7 @@ def server_findings(
         found.insert(0, ok("controller", f"{facts.health.alive.role} at {facts.url} answers"))
     else:
         found.insert(0, warn("controller-not-ready", f"{facts.url}: {facts.not_ready}"))
-    offered = {standing.name: standing for standing in facts.tasks.tasks}
-    found += [_task(facts.url, name, offered) for name in tasks]
+    found += [_task(facts.url, name, facts.tasks.tasks) for name in tasks]
     for worker in facts.workers:
         found += _worker_findings(worker, relayed)
     return found
@@ -137,10 +136,13 @@ def _unreachable(url: str, error: TaskServerError) -> Finding:
     )
 
 
-def _task(url: str, name: str, offered: dict[str, TaskStanding]) -> Finding:
-    standing = offered.get(name)
+def _task(url: str, name: str, offered: Sequence[TaskStanding]) -> Finding:
+    of_task = [standing for standing in offered if standing.name == name]
+    if len(of_task) > 1:
+        return fail("task-workers-differ", f"task {name}: {of_task[-1].waiting}")
+    standing = of_task[0] if of_task else None
     if standing is None or (standing.waiting is not None and standing.total == 0):
-        known = ", ".join(sorted(offered)) or "none"
+        known = ", ".join(sorted({each.name for each in offered})) or "none"
         said = "" if standing is None else f": {standing.waiting}"
         fix = f"proctor worker --tasks FILE --controller {url}, with this task in FILE, or correct the task's name"
         return fail("task-unknown", f"task {name}: no worker holds it{said}; tasks there: {known}", fix)

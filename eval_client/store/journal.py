@@ -17,6 +17,7 @@ from eval_client.store.records import Trial, Turn
 from eval_client.store.shards import Fenced, hold_live
 from eval_client.store.store import Store, now_text
 from eval_client.store.tables import SETTLED, attempt_table, trial_table, turn_table
+from task_server.protocol import VERSION
 
 MAX_GROUP = 512
 RETRY_S = 1.0
@@ -102,9 +103,10 @@ class Journal:
         self._thread = threading.Thread(target=self._write_all, name="journal", daemon=True)
         self._thread.start()
 
-    async def begin(self, trial: Trial, number: int, journal: int, session: str) -> None:
+    async def begin(self, trial: Trial, number: int, journal: int, session: str, digest: str | None = None) -> None:
         """An attempt begins; counted before anything is started, so that a crash counts too."""
         row = {"run": self._store.run, "trial": trial.id, "number": number, "journal": journal, "session": session}
+        row |= {"digest": digest, "version": VERSION}
         count = {"b_run": self._store.run, "b_trial": trial.id, "b_attempts": number}
         await self._put((_ATTEMPT, {**row, "started_at": now_text()}), (_COUNT, count))
 

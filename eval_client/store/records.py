@@ -31,6 +31,10 @@ class Manifest(Value):
     """Samples per task, where `--limit` cut them."""
     tasks: dict[str, TaskRecord] = Field(default_factory=dict)
 
+    def digests(self) -> dict[str, str]:
+        """task -> the digest that the run began with."""
+        return {name: task.digest for name, task in self.tasks.items()}
+
 
 class Trial(Value):
     """A planned attempt at a sample by an agent; `id` counts from 0 within the run."""

@@ -14,10 +14,11 @@ from pydantic import JsonValue
 
 from environments.types import Finish, FinishReason, Summary
 from eval_client.store import shards
-from eval_client.store.connection import RunExists, StoreError, passes
+from eval_client.store.connection import RunExists, StoreError, passes, reason
 from eval_client.store.records import DIVERGED, Manifest, PairStanding, Trial, Turn
 from eval_client.store.tables import (
     SCHEMA_VERSION,
+    add_attempt_columns,
     attempt_table,
     metadata,
     run_table,
@@ -58,6 +59,21 @@ class Store:
             metadata.create_all(self.engine)
         except sa.exc.DatabaseError:  # another client was making them at the same time
             metadata.create_all(self.engine)
+        self._add_columns()
+
+    def _add_columns(self) -> None:
+        for left in (2, 1, 0):
+            try:
+                with self.engine.connect() as connection:
+                    add_attempt_columns(connection)
+                return
+            except sa.exc.DatabaseError as error:
+                if left:  # another client was adding one of them at the same time
+                    continue
+                if passes(error):
+                    raise
+                fix = f"let its account alter the table {attempt_table.name} (as its owner)"
+                raise StoreError(f"store: its tables are of an earlier version; {fix}: {reason(error)}") from error
 
     def is_over(self) -> bool:
         """Whether the run is there and has come to its end; to be played no more unless it is resumed."""
@@ -91,6 +107,7 @@ class Store:
         """Have the database's tables as this version writes them. Raises SQLAlchemyError where it can't be reached."""
         with self.engine.connect() as connection:
             widen_token_counts(connection)
+        self._add_columns()
 
     def update_manifest(self, manifest: Manifest) -> None:
         """Record with what settings the run is resumed."""

@@ -69,7 +69,10 @@ attempt_table = sa.Table(
     sa.Column("cause", LONG),
     sa.Column("worker", sa.String(255)),
     sa.Column("started_at", sa.String(32), nullable=False),
+    sa.Column("digest", sa.String(255)),
+    sa.Column("version", sa.String(64)),
 )
+"""`digest` is the task's, which its worker was held to, `version` is Proctor's; null in rows of earlier versions."""
 turn_table = sa.Table(
     "proctor_turn",
     metadata,
@@ -127,6 +130,19 @@ def widen_token_counts(connection: sa.Connection) -> None:
         log.warning(
             "a turn of over 2147483647 tokens can't be stored; as the tables' owner: %s (%s)", statement, error.orig
         )
+
+
+def add_attempt_columns(connection: sa.Connection) -> None:
+    """Give `proctor_attempt`, where an earlier version made it, the columns that came later. Raises DBAPIError."""
+    name = attempt_table.name
+    if not sa.inspect(connection).has_table(name):
+        return
+    there = {column["name"] for column in sa.inspect(connection).get_columns(name)}
+    for column in attempt_table.columns:
+        if column.name not in there:
+            added = sa.schema.CreateColumn(column).compile(dialect=connection.dialect)
+            connection.execute(sa.text(f"ALTER TABLE {name} ADD COLUMN {added}"))
+    connection.commit()
 
 
 @sa.event.listens_for(metadata, "before_create")

@@ -116,11 +116,7 @@ class Farm:
 
         `environments` has variables for `controller` and `worker`; `settings` are fields of PLAN.
         """
-        (self.folder / "tasks.yaml").write_text(
-            "tasks:\n  - name: ledger\n    environment: ledger\n    capacity: 8\n"
-            f"    parameters: {{turns: {self.world.turns}, count: {self.world.count}, "
-            f"ledger: {self.world.ledger}, deadly: '{self.world.deadly}'}}\n"
-        )
+        self.configure(self.world.turns)
         agents = self.ways.link("agents", port_of(self.agents.url))
         control = self.ways.link("client", self._control_port)
         self.start_controller(**environments.get("controller", {}))
@@ -131,6 +127,14 @@ class Farm:
         times = {"deadline_s": slowly(10), "max_retry_s": slowly(120), "patience_s": slowly(40)}
         fields: dict[str, object] = {**usual, **times, **settings}
         (self.folder / "plan.yaml").write_text(PLAN.format(controller=control.url, agents=agents.url, **fields))
+
+    def configure(self, turns: int) -> None:
+        """Workers that are started from now on play so many turns with each sample."""
+        (self.folder / "tasks.yaml").write_text(
+            "tasks:\n  - name: ledger\n    environment: ledger\n    capacity: 8\n"
+            f"    parameters: {{turns: {turns}, count: {self.world.count}, "
+            f"ledger: {self.world.ledger}, deadly: '{self.world.deadly}'}}\n"
+        )
 
     def start_controller(self, **environment: str) -> Server:
         """At the port it always has."""

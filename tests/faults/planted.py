@@ -95,6 +95,13 @@ BUGS = (
         "test_kills.py::workers_drained",
     ),
     Bug(
+        "a worker plays whatever data, prompts and parameters a run began with",
+        "eval_client/runner.py",
+        "            digest=self.digests[trial.task],\n",
+        "            digest=None,  # type: ignore[arg-type]\n",
+        "test_kills.py::other_parameters",
+    ),
+    Bug(
         "no lock on a run",
         "eval_client/store/member.py",
         "with lock.sole_client(store):",

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from eval_client.store.tables import trial_table
-from task_server.protocol import SETTLE_S
+from eval_client.monitor.troubles import troubles_of
+from eval_client.store.tables import attempt_table, trial_table
+from task_server.protocol import SETTLE_S, VERSION
 from tests.e2e.proctor import Server
 from tests.faults.farm import SHORT_LEASE_S, Farm, farm, go_on, stop
 from tests.faults.invariants import rows_of
@@ -160,6 +161,37 @@ def test_workers_drained_and_restarted_one_by_one_lose_and_repeat_no_turn(tmp_pa
         parts.verify()
         assert set(parts.attempts()) == {1}
         assert parts.turns() == 2 * parts.world.count * parts.world.turns
+
+
+def test_workers_replaced_by_ones_with_other_parameters_play_nothing_of_a_run_under_way(
+    tmp_path: Path, agents: Server
+) -> None:
+    with farm(tmp_path, agents, turns=14) as parts:
+        parts.start(workers=2, patience_s=slowly(200))
+        client = parts.begin()
+        parts.until_calls(8)
+        parts.slow(1.0)
+        parts.configure(turns=3)
+        for name in ("w1", "w2"):
+            old = parts.workers[name]
+            old.process.send_signal(signal.SIGTERM)
+            assert old.process.wait(slowly(60)) == 0
+            parts.start_worker(name)
+        until(lambda: "changed since the run began" in held_up(tmp_path), slowly(60))
+        assert client.poll() is None
+        parts.configure(turns=14)
+        parts.workers["w2"].process.send_signal(signal.SIGTERM)
+        assert parts.workers["w2"].process.wait(slowly(60)) == 0
+        parts.link("agents").faults.clear()
+        parts.start_worker("w2")  # as it was; w1 stays the odd one
+        parts.completed(client)
+        parts.verify()
+        kept = {(row["digest"], row["version"]) for row in rows_of(parts.store_url(), "r", attempt_table)}
+        assert kept == {(parts.world.digest(), VERSION)}
+
+
+def held_up(folder: Path) -> str:
+    return "\n".join(troubles_of(folder / "runs" / "r"))
 
 
 def test_of_two_clients_at_once_one_plays_and_the_other_is_refused(parts: Farm) -> None:

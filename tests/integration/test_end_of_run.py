@@ -31,7 +31,10 @@ class Summarizer(TaskClient):
     def __init__(self) -> None:
         pass
 
-    async def summarize(self, task: str, finishes: Sequence[Finish], clusters: Sequence[int] = ()) -> Summary:
+    async def summarize(
+        self, task: str, finishes: Sequence[Finish], clusters: Sequence[int] = (), *, digest: str | None = None
+    ) -> Summary:
+        assert digest == "d"
         return Summary(primary="count", metrics={"count": float(len(finishes))})
 
 
@@ -66,7 +69,7 @@ def away_for_a_moment(played: Store, monkeypatch: pytest.MonkeyPatch) -> Iterato
 
 
 async def test_summaries_are_kept(played: Store, away_for_a_moment: set[str]) -> None:
-    await summarize(played, Summarizer())
+    await summarize(played, Summarizer(), {"t": "d"})
     assert len(away_for_a_moment) >= 4
     kept = await patiently(played.summaries, aside=False)
     assert kept == {("a", "t"): (1, Summary(primary="count", metrics={"count": 1.0}))}

@@ -5,6 +5,7 @@ import contextlib
 import secrets
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -18,8 +19,8 @@ from eval_client.store.lock import sole_client
 from eval_client.store.records import Manifest, TaskRecord, Trial, Turn
 from eval_client.store.shards import Fenced
 from eval_client.store.store import Store
-from eval_client.store.tables import turn_table
-from task_server.protocol import Act
+from eval_client.store.tables import attempt_table, turn_table
+from task_server.protocol import VERSION, Act
 from tests.database_servers import DatabaseServer, mariadb, postgresql
 from tests.pace import slowly
 
@@ -215,6 +216,40 @@ def test_a_servers_store_of_narrow_counts_is_widened_when_it_is_written_again(st
     store.check()
     with store.engine.begin() as connection:
         connection.execute(turn_table.insert(), {**row, **texts})
+
+
+async def test_an_attempt_is_kept_with_its_digest_also_in_a_store_made_before_there_was_one(store: Store) -> None:
+    first, second, *_ = store.owed()
+    with store.engine.begin() as connection:
+        for column in ("digest", "version"):
+            connection.execute(sa.text(f"ALTER TABLE proctor_attempt DROP COLUMN {column}"))
+        row = {"run": store.run, "trial": first.id, "number": 1, "journal": 0, "session": "0" * 32, "started_at": ""}
+        names = ", ".join(row)
+        values = ", ".join(f":{name}" for name in row)
+        connection.execute(sa.text(f"INSERT INTO proctor_attempt ({names}) VALUES ({values})"), row)
+    assert store.manifest().digests() == {"t": "d"}
+    assert store.last_session(first.id) == "0" * 32
+    store.check()
+    store.check()
+    journal = Journal(store, store.take_over())
+    await journal.begin(second, 1, 0, "1" * 32, "d")
+    await journal.close()
+    a = attempt_table.c
+    query = sa.select(a.trial, a.digest, a.version).where(a.run == store.run).order_by(a.trial)
+    with store.engine.connect() as connection:
+        assert connection.execute(query).all() == [(first.id, None, None), (second.id, "d", VERSION)]
+
+
+def test_several_clients_may_give_a_store_its_new_columns_at_once(store: Store) -> None:
+    with store.engine.begin() as connection:
+        for column in ("digest", "version"):
+            connection.execute(sa.text(f"ALTER TABLE proctor_attempt DROP COLUMN {column}"))
+    url = store.engine.url.render_as_string(hide_password=False)
+    others = [Store(connect(url), store.run) for _ in range(4)]
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(Store.check, others))
+    for other in others:
+        other.engine.dispose()
 
 
 async def test_a_client_that_was_taken_over_writes_nothing_more(store: Store, journal: Journal) -> None:

@@ -21,6 +21,7 @@ from task_server.client import TaskClient
 from task_server.controller import Controller
 from task_server.errors import (
     BadReply,
+    DigestDiffers,
     InWork,
     NoCapacity,
     NotReady,
@@ -41,6 +42,8 @@ from task_server.protocol import (
     Observed,
     RenewLeases,
     Started,
+    StartSession,
+    SummarizeRequest,
     TaskList,
     WorkerList,
 )
@@ -305,6 +308,55 @@ async def test_turns_go_straight_to_the_worker_and_through_the_controller_where_
             ("c", turn),
             ("w1", turn),
         ]
+
+
+async def test_a_worker_starts_no_session_of_a_run_that_began_with_another_digest(network: Network) -> None:
+    async with worker(network, version="2"):
+        client = network.client()
+        with pytest.raises(DigestDiffers, match="has digest 2 here, the run began with 1"):
+            await client.start(ONE, "count", "plain", digest="1")
+        with pytest.raises(DigestDiffers):
+            await client.summarize("count", [], digest="1")
+        started = await client.start(ONE, "count", "plain", digest="2")
+        assert await client.start(ONE, "count", "plain") == started
+
+
+async def test_an_older_client_and_an_older_worker_know_nothing_of_digests(network: Network) -> None:
+    assert "digest" not in StartSession(session=ONE, task="count", sample="plain").model_dump_json()
+    assert "digest" not in SummarizeRequest(finishes=()).model_dump_json()
+    async with worker(network):
+        await network.client().start(ONE, "count", "plain")
+
+
+async def test_one_heartbeat_with_a_bogus_digest_keeps_nothing_from_a_run_under_way(network: Network) -> None:
+    async with controller(network) as placing, worker(network, controller=True):
+        client = network.client("c")
+        await settled(client, free=2)
+        true = (await client.tasks()).tasks[0]
+        bogus = true.model_copy(update={"digest": "feed", "free": 99, "total": 99})
+        beat = Heartbeat(worker="w9", boot="b", url="http://w9", sequence=1, tasks=(bogus,), sessions=())
+        await placing.heartbeat(beat, "127.0.0.1")
+        listed = await client.tasks()
+        assert listed.find("count", "1") == true
+        assert (await client.samples("count", "1")).digest == "1"
+        assert (await client.summarize("count", [], digest="1")).primary == "mean"
+        for session in (ONE, TWO):
+            assert (await client.start(session, "count", "plain", digest="1")).worker == "w1"
+        with pytest.raises(NoCapacity):
+            await client.start(THREE, "count", "plain", digest="1")
+        with pytest.raises(NotReady, match="feed: w9"):
+            await client.start(THREE, "count", "plain")
+        assert not [call for call in network.calls if call[0] == "w9"]
+
+
+async def test_a_worker_replaced_since_its_last_heartbeat_is_passed_over(network: Network) -> None:
+    async with controller(network) as placing, worker(network, "w1", version="2"), worker(network, "w2"):
+        for name in ("w1", "w2"):
+            (standing,) = (await network.client(name).tasks()).tasks
+            known = standing.model_copy(update={"digest": "1"})
+            beat = Heartbeat(worker=name, boot="b", url=f"http://{name}", sequence=1, tasks=(known,), sessions=())
+            await placing.heartbeat(beat, "127.0.0.1")
+        assert (await network.client("c").start(ONE, "count", "plain", digest="1")).worker == "w2"
 
 
 async def test_a_full_worker_that_looked_free_is_passed_over(network: Network) -> None:

@@ -268,6 +268,14 @@ def test_tasks_as_a_controller_offers_them() -> None:
     ]
 
 
+def test_workers_of_one_task_that_differ_are_named() -> None:
+    differing = standing("db", 4, 0, "its workers differ in data or version, give all the same (e: w9; d: w1, w2)")
+    facts = server(standing("db", 2, 2), standing("db", 2, 1), differing)
+    assert judged(facts, "db") == [*ALONE, ("task-workers-differ", "fail")]
+    findings = servers.server_findings(facts, token_env="T", has_token=True, tasks=["db"], relayed=False)
+    assert "w9" in findings[-1].what
+
+
 def test_controllers_that_cannot_be_used() -> None:
     assert judged(servers.ServerFacts("http://c", ServerUnreachable("refused"))) == [("controller-unreachable", "fail")]
     assert judged(servers.ServerFacts("http://c", BadReply("not an Alive"))) == [("controller-other", "fail")]

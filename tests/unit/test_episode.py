@@ -12,7 +12,7 @@ from eval_client.endpoints import BudgetExhausted
 from eval_client.episode import Episode, Past
 from eval_client.plan import TrialLimits
 from eval_client.store.records import Trial, Turn
-from task_server.errors import NoCapacity, UnknownSession
+from task_server.errors import DigestDiffers, NoCapacity, UnknownSession
 from task_server.protocol import Act, Started, StartSession, Step, Stop, TurnRequest
 from task_server.sessions import Sessions
 
@@ -57,8 +57,8 @@ class Server:
         self._environment = environment
         self.sessions = Sessions(now=lambda: 0.0, changed=lambda: None)
 
-    async def start(self, session: str, task: str, sample: str, seed: int) -> Started:
-        request = StartSession(session=session, task=task, sample=sample, seed=seed)
+    async def start(self, session: str, task: str, sample: str, seed: int, *, digest: str) -> Started:
+        request = StartSession(session=session, task=task, sample=sample, seed=seed, digest=digest)
         found = self.sessions.find_started(request) or self.sessions.start(request, self._environment, capacity=4)
         return Started(worker="w", url="http://w", step=await found.current_step())
 
@@ -101,6 +101,7 @@ class Desk:
         return Episode(
             trial=TRIAL,
             seed=7,
+            digest="0",
             session=session,
             past=self.past,
             model=model,
@@ -150,7 +151,7 @@ async def test_a_session_that_lives_on_is_continued_where_it_stands(desk: Desk) 
 async def test_an_answer_journalled_but_never_sent_is_sent_not_asked_again(desk: Desk) -> None:
     """The client died between the journal and the server."""
     model = Model()
-    started = await desk.server.start("0" * 32, "t", "3", 7)
+    started = await desk.server.start("0" * 32, "t", "3", 7, digest="0")
     assert started.step.kind == "observation"
     observation = started.step.observation
     answered = Turn(
@@ -203,6 +204,7 @@ async def test_a_full_context_is_the_agents_doing(desk: Desk) -> None:
         (AgentRefused("wrong key"), Outcome.REFUSED, None),
         (BudgetExhausted("spent"), Outcome.BUDGET, None),
         (NoCapacity("full"), Outcome.PUT_BACK, None),
+        (DigestDiffers("other data"), Outcome.PUT_BACK, None),
         (UnknownSession("gone"), Outcome.LOST, FinishReason.TASK_ERROR),
     ],
 )

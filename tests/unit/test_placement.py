@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from task_server.errors import NoCapacity, NotReady, UnknownSession, UnknownTask, WorkerLost
+from task_server.errors import DigestDiffers, NoCapacity, NotReady, UnknownSession, UnknownTask, WorkerLost
 from task_server.placement import Placement
-from task_server.protocol import Heartbeat, TaskStanding
+from task_server.protocol import Heartbeat, TaskList, TaskStanding
 
 A, B, C = ("a" * 32, "b" * 32, "c" * 32)
 
@@ -185,11 +185,46 @@ def test_a_task_says_why_nothing_can_start() -> None:
 
 def test_workers_that_differ_in_data_serve_no_task_together() -> None:
     view = placement(beat("w1", digest="d1"), beat("w2", digest="d2"))
-    with pytest.raises(NotReady, match="differ in data"):
+    with pytest.raises(NotReady, match=r"differ in data .*\(d1: w1; d2: w2\)"):
         view.place(A, "os", now=0.0)
+    with pytest.raises(NotReady, match="differ in data"):
+        view.any_holding("os")
     view.heartbeat(beat("w1", digest="d1", draining=True, sequence=2), now=1.0)
     assert view.place(A, "os", now=1.0).worker == "w2"
     assert view.any_holding("os").worker == "w2"
+
+
+def test_of_workers_that_differ_those_serve_a_run_that_are_as_it_began() -> None:
+    odd = beat("w0", digest="bogus", free=9, total=9)
+    view = placement(odd, beat("w1", free=0), beat("w2", free=1), beat("w3", digest="d", waiting="no Docker", free=0))
+    assert view.place(A, "os", now=0.0, digest="d").worker == "w2"
+    with pytest.raises(NoCapacity):
+        view.place(B, "os", now=0.0, digest="d")
+    with pytest.raises(DigestDiffers, match=r"began with digest other, its workers have bogus: w0; d: w1, w2, w3"):
+        view.place(B, "os", now=0.0, digest="other")
+    assert view.any_holding("os", "d").worker in {"w1", "w2", "w3"}
+    assert view.any_holding("os", "bogus").worker == "w0"
+    listed = TaskList(version="1", tasks=view.standings())
+    expected = {"bogus": ("bogus", 9, 9, None), "d": ("d", 12, 0, None)}
+    for digest, (_, total, free, waiting) in expected.items():
+        found = listed.find("os", digest)
+        assert found is not None
+        assert (found.digest, found.total, found.free, found.waiting) == (digest, total, free, waiting)
+    for unknown in (None, "other"):
+        found = listed.find("os", unknown)
+        assert found is not None
+        assert (found.digest, found.free) == (None, 0)
+        assert "bogus: w0; d: w1, w2, w3" in str(found.waiting)
+    assert listed.find("db", "d") is None
+
+
+def test_a_digest_that_no_worker_has_yet_is_waited_for() -> None:
+    starting = placement(beat(digest=None, free=0, waiting="starting"))
+    with pytest.raises(NotReady, match="starting"):
+        starting.place(A, "os", now=0.0, digest="d")
+    gone = placement(beat(draining=True))
+    with pytest.raises(NotReady, match="no live worker"):
+        gone.place(A, "os", now=0.0, digest="d")
 
 
 @settings(deadline=None)
