@@ -10,12 +10,12 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
-from environments.redaction import redacted
+from environments.redaction import HIDDEN, looks_secret, redacted
 
 Model = TypeVar("Model", bound=BaseModel)
 Location = tuple[int | str, ...]
 MAX_BYTES = 1 << 20
-SECRET_FIELDS = ("api_key_env", "token_env")
+SECRET_FIELDS = ("api_key_env", "token_env", "api_key", "key", "token")
 """A key pasted here by mistake must not be shown."""
 MAX_DEPTH = 50
 MAX_VALUES = 200_000
@@ -168,15 +168,31 @@ def _explain(name: str, root: Node | None, overridden: dict[Location, str], prob
     unsaid = secret or problem["type"] in ("missing", "extra_forbidden")
     given = "" if unsaid else f" (got {_short(problem.get('input'))})"
     place = next(
-        (f"--set {override}" for path, override in overridden.items() if location[: len(path)] == path),
+        (f"--set {_safe(override)}" for path, override in overridden.items() if location[: len(path)] == path),
         f"{name}:{_line(root, location)}",
     )
     return f"{place}: {field}: {problem['msg']}{given}; {fix}"
 
 
+def _safe(override: str) -> str:
+    """An override without a value that may be a key."""
+    path, equals, value = override.partition("=")
+    hidden = path.rpartition(".")[2] in SECRET_FIELDS or looks_secret(value)
+    return f"{path}{equals}{HIDDEN}" if hidden else override
+
+
 def _short(value: object) -> str:
-    text = reprlib.repr(redacted(value) if isinstance(value, str) else value)
+    text = reprlib.repr(_shown(value))
     return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _shown(value: object) -> object:
+    """A value without what may be a key."""
+    if isinstance(value, str):
+        return HIDDEN if looks_secret(value) else redacted(value)
+    if isinstance(value, dict):
+        return {key: HIDDEN if key in SECRET_FIELDS else _shown(each) for key, each in value.items()}
+    return list(map(_shown, value)) if isinstance(value, list) else value
 
 
 def _line(node: Node | None, location: Location) -> int:

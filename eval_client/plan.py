@@ -8,7 +8,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, JsonValue, model_validator
 
-from environments.chat.config import plain_url
+from environments.chat.config import ModelName, Sampling, VariableName, plain_url
 from environments.definition import NAME, TaskDefinition
 from environments.tls import Tls
 from environments.types import Value
@@ -38,7 +38,7 @@ class Endpoint(Value):
     name: Name
     base_url: Url | None = None
     """Up to and including `/v1`; `OPENAI_BASE_URL` if absent."""
-    api_key_env: str = Field(default="OPENAI_API_KEY", pattern=VARIABLE)
+    api_key_env: VariableName = "OPENAI_API_KEY"
     """The NAME of the environment variable that holds the key. Keys never stand in a plan."""
     concurrency: int = Field(default=16, ge=1, le=10_000)
     """Trials in flight at once over all agents of this endpoint; shrinks on 429 and recovers."""
@@ -64,9 +64,9 @@ class AgentEntry(Value):
     """A built-in agent. Without `endpoint`, an agent server is started for this run."""
     endpoint: Annotated[str, AfterValidator(_name_or_url)] | None = None
     """The name of an entry in `endpoints`, or a base URL."""
-    model: str | None = None
+    model: ModelName | None = None
     """The endpoint's name of the model; the agent's own name if absent."""
-    sampling: dict[str, JsonValue] = Field(default_factory=dict)
+    sampling: Sampling = Field(default_factory=dict)
     """Passed through: temperature, top_p, max_tokens, seed, ..."""
     concurrency: int = Field(default=16, ge=1, le=10_000)
     """Trials of this agent in flight at once."""

@@ -6,8 +6,10 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, Field, JsonValue
 
 from environments.chat.settings import setting
+from environments.redaction import looks_secret
 from environments.types import Value
 
+KEY = "looks like a key; keys stand in variables or .env, and only their names in files"
 OPENAI_BASE_URL = "https://api.openai.com/v1"
 RESERVED = frozenset({"messages", "metadata", "model", "n", "stream", "stream_options", "tools"})
 """Request fields that Proctor sets itself, or that change the shape of the reply."""
@@ -33,7 +35,21 @@ def _sampling(sampling: dict[str, JsonValue]) -> dict[str, JsonValue]:
     refused = sorted(RESERVED & sampling.keys())
     if refused:
         raise ValueError(f"{refused[0]!r} is set by Proctor; remove it")
+    for name, value in sampling.items():
+        if isinstance(value, str) and looks_secret(value):
+            raise ValueError(f"{name!r} {KEY}")
     return sampling
+
+
+def _no_key(text: str) -> str:
+    if looks_secret(text):
+        raise ValueError(KEY)
+    return text
+
+
+Sampling = Annotated[dict[str, JsonValue], AfterValidator(_sampling)]
+ModelName = Annotated[str, Field(min_length=1), AfterValidator(_no_key)]
+VariableName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$"), AfterValidator(_no_key)]
 
 
 class ChatConfig(Value):
@@ -45,10 +61,10 @@ class ChatConfig(Value):
 
     base_url: Annotated[str, AfterValidator(plain_url)] | None = None
     """Up to and with `/v1`; None is OPENAI_BASE_URL, and where that is unset OpenAI itself."""
-    model: str = Field(min_length=1)
-    api_key_env: str = Field(default="OPENAI_API_KEY", pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")
+    model: ModelName
+    api_key_env: VariableName = "OPENAI_API_KEY"
     """Name of the variable that holds the key, never the key; where it is unset, no key is sent."""
-    sampling: Annotated[dict[str, JsonValue], AfterValidator(_sampling)] = Field(default_factory=dict)
+    sampling: Sampling = Field(default_factory=dict)
     """Further request fields, passed through: temperature, top_p, max_tokens, seed, stop, ..."""
     metadata: bool = False
     """True: requests say which task, sample and turn they belong to; the built-in agents need it."""

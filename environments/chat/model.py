@@ -2,6 +2,7 @@
 
 import asyncio
 import random as chance
+import re
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Literal, NamedTuple
@@ -15,11 +16,12 @@ from environments.chat.retry import RetryPolicy, retry_after_s, retryable
 from environments.chat.settings import secret
 from environments.chat.wire import ChatReply, Usage, request_body
 from environments.http import AnyClient, HttpFailure, Reply, bounded_request
-from environments.redaction import HIDDEN, redacted
+from environments.redaction import redacted, without
 from environments.telemetry import tracing
 from environments.types import Action, Message, Tool, Value
 
 EXCERPT_CHARS = 300
+_ESCAPE = re.compile(rb"\\(?:u00|/)")
 REFUSALS = frozenset({401, 403, 404})
 """A wrong key, a forbidden model, an unknown model or a wrong base URL: no request of the kind will succeed."""
 
@@ -168,8 +170,8 @@ class ChatModel:
             )
         except HttpFailure as failure:
             return _Failed(redacted(str(failure)))
-        if self._key is not None and (key := self._key.get_secret_value().encode()) in reply.body:
-            reply = reply._replace(body=reply.body.replace(key, HIDDEN.encode()))  # it said our key: nothing keeps that
+        if self._key is not None:
+            reply = _without_key(reply, self._key.get_secret_value())
         if reply.status == 200:
             return self._read(reply)
         return self._failed(reply)
@@ -207,3 +209,11 @@ class ChatModel:
     def _excerpt(self, reply: Reply) -> str:
         text = " ".join(redacted(reply.body.decode("utf-8", "replace")).split())
         return text if len(text) <= EXCERPT_CHARS else text[: EXCERPT_CHARS - 3] + "..."
+
+
+def _without_key(reply: Reply, key: str) -> Reply:
+    """The reply, as if its endpoint had not repeated our key."""
+    if key.encode() not in reply.body and not _ESCAPE.search(reply.body):
+        return reply
+    text = reply.body.decode("utf-8", "surrogateescape")
+    return reply._replace(body=without(key, text).encode("utf-8", "surrogateescape"))

@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 import sqlalchemy as sa
 
+from environments.redaction import redacted
 from eval_client.cli.common import find_run, output_option, run_folders, store_option, told
 from eval_client.monitor.troubles import troubles_of
 from eval_client.report.export import FORMATS, export_rows
@@ -81,7 +82,7 @@ def ls(output: Path, store: str | None, as_json: bool) -> None:
         click.echo(json.dumps(rows))
     else:
         for row in rows:
-            click.echo(f"{row['run']}: {row['state']}, {row['trials']}")
+            click.echo(redacted(f"{row['run']}: {row['state']}, {row['trials']}").replace("\n", r"\n"))
         if not rows:
             click.echo("no runs yet; `proctor run PLAN` begins one", err=True)
 

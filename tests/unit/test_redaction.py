@@ -4,14 +4,17 @@ import base64
 import json
 import logging
 import sys
+from pathlib import Path
 from urllib.parse import quote, quote_plus
 
 import pytest
+from click.testing import CliRunner
 
 from environments.redaction import redacted, remember
 from environments.telemetry.logs import Handler, JsonLines
 from environments.types import Finish, FinishReason
 from environments.yaml_file import FileError, parse
+from eval_client.cli.main import proctor
 from eval_client.cli.usage import UsageProblem
 from eval_client.plan import Plan
 from task_server.errors import NotReady
@@ -104,3 +107,12 @@ def assert_hidden(text: str) -> None:
 )
 def test_user_info_and_what_looks_like_a_key_is_hidden(text: str, shown: str) -> None:
     assert redacted(text) == shown
+
+
+def test_a_list_of_runs_commands_no_terminal(tmp_path: Path) -> None:
+    run = tmp_path / "red\x1b[31m\nrun"
+    run.mkdir()
+    (run / "run.sqlite").write_text("no database")
+    listed = CliRunner().invoke(proctor, ["ls", "--output", str(tmp_path)]).output
+    assert listed.startswith("red\\x1b[31m\\nrun: unreadable, ")
+    assert listed.count("\n") == 1
