@@ -1,6 +1,7 @@
 """Talks to a worker or a controller: every call is repeated until it succeeds, is refused, or patience ends."""
 
 import asyncio
+import logging
 import random
 import time
 from collections.abc import Awaitable, Callable, Sequence
@@ -28,8 +29,11 @@ from task_server.protocol import (
     TasksQuery,
     Turned,
     TurnRequest,
+    WorkerList,
 )
 from task_server.turns import Reply
+
+log = logging.getLogger(__name__)
 
 CALL_S = STEP_WAIT_S + 10.0
 """A server that has not answered by then hangs: even a step in work is answered after STEP_WAIT_S."""
@@ -217,7 +221,10 @@ class TaskClient:
                 await asyncio.sleep(wait_s)
 
     async def _routed(self, url: str, call: Callable[[str], Awaitable[Answer]]) -> Answer:
-        """A call to the pinned worker, or through the controller where the worker can't be reached."""
+        """A call to the pinned worker, or through the controller where it knows no such worker or it can't be reached.
+
+        A session's server says where that is: asked to go anywhere else, the client would do as it is told.
+        """
         url = url.rstrip("/")
         if url != self._url and not self._relayed and await self._reachable(url):
             try:
@@ -227,7 +234,7 @@ class TaskClient:
         return await call(self._url)
 
     async def _reachable(self, url: str) -> bool:
-        """Whether the worker itself answers at its URL from here; asked once per URL."""
+        """Whether the controller names a worker at this URL, and that answers from here; asked once per URL."""
         probe = self._probes.get(url)
         if probe is None:
             probe = self._probes[url] = asyncio.create_task(self._probe(url))
@@ -235,6 +242,13 @@ class TaskClient:
 
     async def _probe(self, url: str) -> bool:
         try:
+            listed = await self._patiently(
+                "its workers",
+                lambda: self._caller.call("GET", f"{self._url}/workers", WorkerList, deadline_s=CALL_S),
+            )
+            if url not in {worker.url.rstrip("/") for worker in listed.workers}:
+                log.warning("%s names no worker at %s: its sessions are played through the former", self._url, url)
+                return False
             alive = await self._prober.call("GET", f"{url}/healthz", Alive, deadline_s=PROBE_S)
         except TaskServerError:
             return False

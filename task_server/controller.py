@@ -155,7 +155,7 @@ class Controller(PlacementService):
                     self._forget(seat)
             else:
                 self._figures.placed.add(request.task)
-                return started
+                return Started(worker=seat.worker, url=seat.url, step=started.step)  # whatever it says of itself
             refused.add(seat.worker)
 
     async def turn(self, session: str, request: TurnRequest) -> Turned:

@@ -81,6 +81,20 @@ BUGS = (
         "test_network.py::black_hole",
     ),
     Bug(
+        "a worker says where its sessions are",
+        "task_server/controller.py",
+        "return Started(worker=seat.worker, url=seat.url, step=started.step)",
+        "return started",
+        "test_network.py::another_address and w1",
+    ),
+    Bug(
+        "a client goes wherever a session is said to be",
+        "task_server/client.py",
+        "            if url not in {",
+        "            if not url and url not in {",
+        "test_network.py::another_address and client",
+    ),
+    Bug(
         "one attempt too many",
         "eval_client/core/retry.py",
         "attempts_made >= self.attempts",

@@ -27,6 +27,7 @@ Kind = Literal[
     "drop_reply",  # pass it on, reset the connection instead of the reply
     "half_close",  # pass it on, end the stream instead of the reply
     "truncate",  # half of the reply, then the end of the stream
+    "rewrite",  # pass it on; `body` is what the reply has, and what it gets instead, as long and after a space
     "throttle",  # the reply in pieces, over `seconds`
     "answer",  # not passed on: `body` is the whole reply
     "silence",  # not passed on, never answered
@@ -280,6 +281,8 @@ def status_of(reply: bytes) -> int:
 
 
 async def _deliver(call: Call, reply: bytes, fault: Fault, writer: asyncio.StreamWriter) -> bool:
+    if fault.kind == "rewrite":
+        reply = reply.replace(*fault.body.split(b" "))
     match fault.kind:
         case "drop_reply":
             _reset(writer)

@@ -72,6 +72,22 @@ def test_doubled_delayed_and_reordered_turns_are_applied_once_and_in_order(parts
     assert set(parts.attempts()) == {1}
 
 
+@pytest.mark.parametrize("liar", ["w1", "client"])
+def test_whoever_names_another_address_for_a_session_sends_nobody_there(parts: Farm, liar: str) -> None:
+    """The worker to the controller, or what answers in the controller's place to the client."""
+    parts.start()
+    worker = parts.link("w1")
+    inside = parts.ways.link("inside", worker.upstream)
+    lie = f"{worker.url} {inside.url}".encode()
+    parts.link(liar).faults.append(Fault("rewrite", "POST /sessions$", body=lie))
+    inside.faults.append(Fault("rewrite", "GET /healthz$", body=lie))
+    parts.completed(parts.begin())
+    assert [call.target for call in parts.ways.calls if call.link == "inside"] == []
+    started = [call.reply for call in parts.ways.calls if (call.link, call.target) == ("client", "POST /sessions")]
+    assert any(inside.url.encode() in reply for reply in started) == (liar == "client")
+    parts.verify()
+
+
 @pytest.mark.parametrize(("seed", "route"), [(1, "auto"), (2, "relayed")])
 def test_a_storm_on_every_way_at_once_changes_no_score(parts: Farm, seed: int, route: str) -> None:
     parts.lease_s = SHORT_LEASE_S

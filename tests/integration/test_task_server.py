@@ -10,6 +10,7 @@ from pathlib import Path
 import httpx
 import pytest
 from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import Message as Message_
 
 from environments.base import Agent, PolicyAgent
 from environments.definition import TaskDefinition
@@ -302,12 +303,44 @@ async def test_turns_go_straight_to_the_worker_and_through_the_controller_where_
         turn = f"POST /sessions/{ONE}/turns"
         assert [call for call in network.calls if "workers" not in call[1]] == [("w1", "GET /healthz"), ("w1", turn)]
         network.calls.clear()
-        await client.turn("http://elsewhere", ONE, 2, say(2))
-        assert [call for call in network.calls if "workers" not in call[1]] == [
-            ("elsewhere", "GET /healthz"),
-            ("c", turn),
-            ("w1", turn),
-        ]
+        network.hosts["w1"], app = silent, network.hosts["w1"]
+        other = network.client("c")
+        assert not await other._reachable("http://w1")
+        network.hosts["w1"] = app
+        network.calls.clear()
+        await other.turn(started.url, ONE, 2, say(2))
+        assert [call for call in network.calls if "workers" not in call[1]] == [("c", turn), ("w1", turn)]
+
+
+async def silent(scope: Scope, receive: Receive, send: Send) -> None:
+    raise httpx.ConnectTimeout("no answer")
+
+
+async def test_a_worker_sends_nobody_to_another_address(network: Network) -> None:
+    def lying(app: ASGIApp) -> ASGIApp:
+        async def changed(scope: Scope, receive: Receive, send: Send) -> None:
+            async def altered(message: Message_) -> None:
+                if message["type"] == "http.response.body":
+                    message["body"] = message["body"].replace(b"http://w1", b"http://in")
+                await send(message)
+
+            await app(scope, receive, altered)
+
+        return changed
+
+    async with controller(network), worker(network, "w1", controller=True):
+        client = network.client("c")
+        await settled(client)
+        network.hosts["w1"] = lying(network.hosts["w1"])
+        network.hosts["in"] = network.hosts["w1"]
+        assert (await client.start(ONE, "count", "plain")).url == "http://w1"
+        network.calls.clear()
+        for elsewhere in (client, network.client("w1")):
+            assert isinstance(await elsewhere.turn("http://in", ONE, 1, say(1)), Observed)
+            assert await elsewhere.renew("http://in", [ONE]) == ()
+        assert (await network.client("w1").start(ONE, "count", "plain")).url == "http://in"
+        await network.client("w1").end(ONE, "http://in")
+        assert "in" not in {host for host, _ in network.calls}
 
 
 async def test_a_worker_starts_no_session_of_a_run_that_began_with_another_digest(network: Network) -> None:
