@@ -2,4 +2,4 @@
 # Unit and conformance tests, for whoever changes one thing. What needs a part this machine lacks is skipped.
 . "$(dirname "$0")/lib.sh"
 ensure_venv dev
-exec "$VENV/bin/python" -m pytest -n "${JOBS:-$(nproc)}" --dist loadfile "$@" tests/unit tests/conformance
+exec "$VENV/bin/python" -m pytest -n "${JOBS:-$(nproc)}" --dist loadfile --no-loadscope-reorder "$@" tests/unit tests/conformance

@@ -34,7 +34,7 @@ if (($# == 0)); then
     jobs_begun+=("$check")
 fi
 JOBS=${JOBS:-$(nproc)}
-((JOBS == 1)) || set -- -n "$JOBS" --dist "${DIST:-loadfile}" "$@"
+((JOBS == 1)) || set -- -n "$JOBS" --dist "${DIST:-loadfile}" --no-loadscope-reorder "$@"
 say "pytest $*"
 status=0
 "$VENV/bin/python" -m pytest "$@" 9>&- || status=$?

@@ -1,5 +1,9 @@
-"""The three servers against requests made from their own OpenAPI descriptions, sound ones and broken ones."""
+"""The three servers against requests made from their own OpenAPI descriptions, sound ones and broken ones.
 
+`make fuzz` plays 100,000 of them, other ones each time; a failure prints the request as a curl command.
+"""
+
+import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,7 +19,12 @@ from tests.faults.farm import Farm
 from tests.pace import slowly, until
 
 OPEN = {"/healthz", "/readyz"}
-EXAMPLES = 100
+USUAL_EXAMPLES = 100
+EXAMPLES = int(os.environ.get("PROCTOR_FUZZ_EXAMPLES", USUAL_EXAMPLES))
+"""Requests of each operation that follow its schema, and as many that don't."""
+WARM_UP = 15
+GROWTH = 1.2
+"""Resident memory at the end, as a multiple of what it was once every operation had been asked for."""
 MAX_REPLY_BYTES = 1 << 20
 REPLY_S = slowly(60)
 BEARER = {"Authorization": f"Bearer {TOKEN}"}
@@ -24,26 +33,34 @@ KNOWN = {"task": "ledger", "sample": "s1", "model": "reference"}
 
 
 @pytest.fixture
-def servers(parts: Farm, agents: Server) -> Iterator[dict[str, str]]:
-    """name -> base URL of each kind of server."""
+def servers(parts: Farm, agents: Server) -> Iterator[dict[str, Server]]:
+    """Each kind of server."""
     parts.start()
     assert parts.controller is not None
     worker = parts.workers["w1"]
-    yield {"controller": parts.controller.url, "worker": worker.url, "agents": agents.url.removesuffix("/v1")}
+    yield {"controller": parts.controller, "worker": worker, "agents": agents}
     until(lambda: worker.metric("proctor_slots") == 8)  # it still answers
 
 
 @pytest.mark.parametrize("kind", ["worker", "controller", "agents"])
-def test_no_request_gets_a_500_a_traceback_or_a_reply_without_bounds(servers: dict[str, str], kind: str) -> None:
-    base = servers[kind]
+def test_no_request_gets_a_500_a_traceback_or_a_reply_without_bounds(
+    servers: dict[str, Server], kind: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server = servers[kind]
+    base = server.url.removesuffix("/v1")
     schema: Any = schemathesis.openapi.from_url(f"{base}/openapi.json", headers=BEARER)
     operations = [result.ok() for result in schema.get_all_operations()]
     assert len(operations) >= 6
     with httpx.Client(timeout=REPLY_S) as http, requests.Session() as session:
         for operation in operations:
             _unauthenticated(http, base, operation)
-            for mode in GenerationMode:
-                _fuzz(session, operation, mode)
+        asked = sum(_fuzz(session, each, mode, WARM_UP) for each in operations for mode in GenerationMode)
+        before = server.metric("process_resident_memory_bytes")
+        asked += sum(_fuzz(session, each, mode, EXAMPLES) for each in operations for mode in GenerationMode)
+        growth = server.metric("process_resident_memory_bytes") / before
+        with capsys.disabled():
+            print(f"{kind}: {asked} requests, memory {growth:.2f} of {before / 1e6:.0f} MB")
+        assert growth <= GROWTH
         for path in {operation.path for operation in operations}:
             for method in ("PATCH", "TRACE", "OPTIONS"):
                 reply = http.request(method, base + path.replace("{", "").replace("}", ""), headers=BEARER)
@@ -58,12 +75,13 @@ def _unauthenticated(http: httpx.Client, base: str, operation: Any) -> None:
         assert (reply.status_code == 401) != (operation.path in OPEN), (operation.label, reply.status_code)
 
 
-def _fuzz(session: requests.Session, operation: Any, mode: GenerationMode) -> None:
+def _fuzz(session: requests.Session, operation: Any, mode: GenerationMode, examples: int) -> int:
+    """Asks for one operation so often; how often it was asked for."""
     asked = 0
 
     @hypothesis.settings(
-        max_examples=EXAMPLES,
-        derandomize=True,
+        max_examples=examples,
+        derandomize=EXAMPLES == USUAL_EXAMPLES,
         deadline=None,
         database=None,
         suppress_health_check=list(hypothesis.HealthCheck),
@@ -85,6 +103,7 @@ def _fuzz(session: requests.Session, operation: Any, mode: GenerationMode) -> No
         ask()
     except hypothesis.errors.Unsatisfiable:  # nothing can be wrong where nothing is asked for
         assert mode is GenerationMode.NEGATIVE
+    return asked
 
 
 def _whole(value: Any) -> Any:
