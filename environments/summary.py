@@ -15,8 +15,12 @@ def summarize(environment: Environment, finishes: Sequence[Finish], clusters: Se
     `clusters` says, finish by finish, which of them belong together (epochs of one sample); without it each stands for
     itself. The error is the delete-a-group jackknife (Efron and Stein 1981) over at most 100 groups of whole clusters:
     for a plain mean it is the usual standard error of the mean. None where fewer than two clusters are scored.
+
+    Raises ValueError where a metric is no finite number, and what the environment raises of finishes it can't read.
     """
     summary = environment.summarize(finishes)
+    if not all(map(math.isfinite, summary.metrics.values())):
+        raise ValueError("a metric over these finishes is no finite number")
     scored = [
         (cluster, finish)
         for cluster, finish in zip(clusters or range(len(finishes)), finishes, strict=True)

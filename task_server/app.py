@@ -39,6 +39,9 @@ log = logging.getLogger(__name__)
 BODY_S = 30.0
 """A client has this long to send its request's body."""
 
+LARGE_BODY_BYTES = 1 << 20
+"""Larger ones are parsed in a thread: what is under way would wait for as long as that takes."""
+
 Request_ = TypeVar("Request_", bound=Value)
 Service_contra = TypeVar("Service_contra", bound=TaskService, contravariant=True)
 
@@ -133,7 +136,10 @@ class _Endpoint(Generic[Service_contra, Request_]):
         kind = self._operation.request
         try:
             if self._operation.method == "POST":
-                return kind.model_validate_json(await _body(receive, self._operation.max_bytes), strict=True)
+                body = await _body(receive, self._operation.max_bytes)
+                if len(body) > LARGE_BODY_BYTES:
+                    return await asyncio.to_thread(kind.model_validate_json, body, strict=True)
+                return kind.model_validate_json(body, strict=True)
             return kind.model_validate(dict(parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)))
         except ValidationError as error:
             raise BadRequest(_explain(error)) from error

@@ -28,9 +28,15 @@ class Caller:
         self._authorizations: dict[str, str] = {}
 
     async def call(
-        self, method: str, url: str, answer: type[Answer], request: BaseModel | None = None, *, deadline_s: float
+        self,
+        method: str,
+        url: str,
+        answer: type[Answer],
+        request: BaseModel | bytes | None = None,
+        *,
+        deadline_s: float,
     ) -> Answer:
-        """What the server answers. Raises TaskServerError."""
+        """What the server answers to a request, which may be JSON already. Raises TaskServerError."""
         reply = await self._reply(method, url, request, deadline_s)
         try:
             return answer.model_validate_json(reply.body)
@@ -41,8 +47,8 @@ class Caller:
         """Ask for something that has no answer but that it is done. Raises TaskServerError."""
         await self._reply(method, url, None, deadline_s)
 
-    async def _reply(self, method: str, url: str, request: BaseModel | None, deadline_s: float) -> Reply:
-        content = request.model_dump_json().encode() if request is not None else None
+    async def _reply(self, method: str, url: str, request: BaseModel | bytes | None, deadline_s: float) -> Reply:
+        content = json_of(request) if isinstance(request, BaseModel) else request
         try:
             reply = await bounded_request(
                 self._http,
@@ -77,6 +83,11 @@ class Caller:
         if origin not in self._authorizations:
             self._authorizations[origin] = f"Bearer {token_for(token, origin)}"
         return self._authorizations[origin]
+
+
+def json_of(request: BaseModel) -> bytes:
+    """A request as it travels."""
+    return request.model_dump_json().encode()
 
 
 def _refusal(call: str, reply: Reply) -> TaskServerError:

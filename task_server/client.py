@@ -11,7 +11,7 @@ from urllib.parse import quote, urlencode
 
 from environments.http import AnyClient
 from environments.types import Finish, Summary
-from task_server.calls import Caller
+from task_server.calls import Caller, json_of
 from task_server.errors import InWork, ServerUnreachable, TaskServerError
 from task_server.protocol import (
     SESSION_LEASE_S,
@@ -179,7 +179,8 @@ class TaskClient:
         self, task: str, finishes: Sequence[Finish], clusters: Sequence[int] = (), *, digest: str | None = None
     ) -> Summary:
         """The environment's own metrics over finishes; `clusters` says which of them belong together."""
-        request = SummarizeRequest(finishes=tuple(finishes), clusters=tuple(clusters), digest=digest)
+        asked = SummarizeRequest(finishes=tuple(finishes), clusters=tuple(clusters), digest=digest)
+        request = await asyncio.to_thread(json_of, asked)
         return await self._patiently(
             f"the summary of {task}",
             lambda: self._caller.call(

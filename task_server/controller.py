@@ -17,16 +17,18 @@ from environments.types import Summary
 from task_server.access import Access, token_for
 from task_server.addresses import Admit, loopback_only
 from task_server.app import build_app
-from task_server.calls import Caller
+from task_server.calls import Caller, json_of
 from task_server.changes import Changes
 from task_server.demand import Demand
 from task_server.errors import (
+    BadReply,
     DigestDiffers,
     InWork,
     NoCapacity,
     NotReady,
     Refusal,
     ServerUnreachable,
+    TaskServerError,
     TurnConflict,
     UnknownSession,
     WorkerLost,
@@ -147,9 +149,9 @@ class Controller(PlacementService):
                 self._placement.refused(request.session, seat.worker)
                 if not isinstance(refusal, (NoCapacity, NotReady, DigestDiffers)):
                     raise
-            except ServerUnreachable as error:
-                if not error.never_sent:  # it may have been started there
-                    raise NotReady(f"worker {seat.worker} does not answer", retry_after_s=0.5) from error
+            except (ServerUnreachable, BadReply) as error:
+                if not (isinstance(error, ServerUnreachable) and error.never_sent):  # it may have been started there
+                    raise _no_answer(seat, error) from error
                 self._placement.refused(request.session, seat.worker)
                 if _refuses_connections(error):
                     self._forget(seat)
@@ -187,9 +189,9 @@ class Controller(PlacementService):
     async def summarize(self, task: str, request: SummarizeRequest) -> Summary:
         self._check_settled()
         seat = self._placement.any_holding(task, request.digest)
+        body = await asyncio.to_thread(json_of, request)
         return await self._ask(
-            seat,
-            self._caller.call("POST", f"{seat.url}/tasks/{task}/summary", Summary, request, deadline_s=SUMMARY_S),
+            seat, self._caller.call("POST", f"{seat.url}/tasks/{task}/summary", Summary, body, deadline_s=SUMMARY_S)
         )
 
     def alive(self) -> Alive:
@@ -238,11 +240,11 @@ class Controller(PlacementService):
         self._figures.relayed.add()
         try:
             return await call
-        except ServerUnreachable as error:
+        except (ServerUnreachable, BadReply) as error:
             if _refuses_connections(error):
                 self._forget(seat)
                 raise WorkerLost(f"worker {seat.worker} is gone") from error
-            raise NotReady(f"worker {seat.worker} does not answer: {error}", retry_after_s=0.5) from error
+            raise _no_answer(seat, error) from error
 
     async def _renew_at(self, seat: Seat, sessions: Sequence[str]) -> tuple[str, ...]:
         """Those of a worker's sessions that are lost; none while it merely doesn't answer."""
@@ -284,6 +286,10 @@ class Controller(PlacementService):
 
     def _version(self) -> str:
         return f"{self._boot}-{self._changes.count}"
+
+
+def _no_answer(seat: Seat, error: TaskServerError) -> NotReady:
+    return NotReady(f"worker {seat.worker} gives no answer of use: {error}", retry_after_s=0.5)
 
 
 def _refuses_connections(error: BaseException | None) -> bool:

@@ -20,7 +20,7 @@ from task_server.app import build_app
 from task_server.calls import Caller
 from task_server.changes import Changes
 from task_server.demand import Demand
-from task_server.errors import NotReady, UnknownTask
+from task_server.errors import BadRequest, NotReady, UnknownTask
 from task_server.figures import task_gauges
 from task_server.hosting import HostedTask
 from task_server.openapi import document
@@ -131,7 +131,11 @@ class Worker(TaskService):
     async def summarize(self, task: str, request: SummarizeRequest) -> Summary:
         hosted = self._task(task)
         hosted.check_digest(request.digest)
-        return await asyncio.to_thread(summarize, hosted.environment, request.finishes, request.clusters)
+        try:
+            return await asyncio.to_thread(summarize, hosted.environment, request.finishes, request.clusters)
+        except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
+            what = f"{type(error).__name__}: {str(error)[:200]}"
+            raise BadRequest(f"finishes: task {task!r} can't have given these ({what})") from error
 
     def alive(self) -> Alive:
         return Alive(role="worker", url=self.url, version=VERSION, time=time.time())

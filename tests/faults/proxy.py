@@ -282,7 +282,8 @@ def status_of(reply: bytes) -> int:
 
 async def _deliver(call: Call, reply: bytes, fault: Fault, writer: asyncio.StreamWriter) -> bool:
     if fault.kind == "rewrite":
-        reply = reply.replace(*fault.body.split(b" "))
+        old, new = fault.body.split(b" ")
+        reply = reply.replace(old, new)
     match fault.kind:
         case "drop_reply":
             _reset(writer)

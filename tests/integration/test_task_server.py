@@ -3,20 +3,23 @@
 import asyncio
 import contextlib
 import json
+import threading
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import httpx
 import pytest
+from pydantic import model_validator
 from starlette.types import ASGIApp, Receive, Scope, Send
 from starlette.types import Message as Message_
 
 from environments.base import Agent, PolicyAgent
 from environments.definition import TaskDefinition
-from environments.types import Action, Finish, FinishReason, Message, Observation
+from environments.types import Action, Finish, FinishReason, Message, Observation, Value
 from task_server import sessions as sessions_module
 from task_server.access import Access, token_for, worker_access
+from task_server.app import Asked, Operation, build_app
 from task_server.calls import Caller
 from task_server.client import TaskClient
 from task_server.controller import Controller
@@ -49,6 +52,7 @@ from task_server.protocol import (
     WorkerList,
 )
 from task_server.remote import RemoteSession
+from task_server.service import TaskService
 from task_server.worker import Worker
 from tests.pace import slowly
 from tests.task_server_world import Counting, anywhere, count
@@ -390,6 +394,65 @@ async def test_a_worker_replaced_since_its_last_heartbeat_is_passed_over(network
             beat = Heartbeat(worker=name, boot="b", url=f"http://{name}", sequence=1, tasks=(known,), sessions=())
             await placing.heartbeat(beat, "127.0.0.1")
         assert (await network.client("c").start(ONE, "count", "plain", digest="1")).worker == "w2"
+
+
+@pytest.mark.parametrize("kind", ["redirect", "wrong shape", "too large", "from something else"])
+async def test_a_reply_of_no_use_from_a_worker_leaves_its_seat_in_doubt(
+    network: Network, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    status, body = {
+        "redirect": (302, b""),
+        "wrong shape": (200, b'{"kind": "worker"}'),
+        "too large": (200, b" " * 2000),
+        "from something else": (404, b"not found"),
+    }[kind]
+    monkeypatch.setattr("task_server.calls.MAX_REPLY_BYTES", 1000)
+
+    async def strange(scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": status, "headers": [(b"location", b"http://in")]})
+        await send({"type": "http.response.body", "body": body})
+
+    async with controller(network), worker(network, "w1", controller=True):
+        client = network.client("c")
+        await settled(client, free=2)
+        started = await client.start(TWO, "count", "plain")
+        network.hosts["w1"], app = strange, network.hosts["w1"]
+        for asked in (
+            client.start(ONE, "count", "plain"),
+            client.turn("http://c", TWO, 1, say(1)),
+            client.samples("count"),
+            client.summarize("count", []),
+        ):
+            with pytest.raises(NotReady, match="worker w1 gives no answer of use"):
+                await asked
+        assert await client.renew("http://c", [ONE, TWO]) == ()  # neither is known to be lost
+        network.hosts["w1"] = app
+        assert (await client.start(ONE, "count", "plain")).url == started.url
+        assert isinstance(await client.turn("http://c", TWO, 1, say(1)), Observed)
+        assert "in" not in {host for host, _ in network.calls}
+
+
+async def test_a_large_body_is_parsed_beside_what_is_under_way(network: Network) -> None:
+    parsed_in: list[int] = []
+
+    class Noted(Value):
+        text: str
+
+        @model_validator(mode="after")
+        def _note(self) -> "Noted":
+            parsed_in.append(threading.get_ident())
+            return self
+
+    async def take(service: TaskService, asked: Asked, request: Noted) -> None:
+        return None
+
+    operation = Operation[TaskService, Noted]("POST", "/notes", "", Noted, None, take, max_bytes=1 << 22)
+    network.hosts["w1"] = build_app(Worker("w1", "http://w1", []), [operation], Access(), dict)
+    for size in (10, 1 << 21):
+        reply = await network.http.post("http://w1/notes", content=Noted(text="x" * size).model_dump_json())
+        assert reply.status_code == 204
+    here = threading.get_ident()
+    assert [thread == here for thread in parsed_in] == [True, True, True, False]  # made here, and taken there
 
 
 async def test_a_full_worker_that_looked_free_is_passed_over(network: Network) -> None:
