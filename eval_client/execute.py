@@ -21,6 +21,7 @@ from eval_client.plan import Plan
 from eval_client.progress import Ended
 from eval_client.scene import Scene, scene
 from eval_client.store.connection import RunExists, RunOver, patiently
+from eval_client.store.damage import check_after_unclean_end, check_at_rest
 from eval_client.store.member import membership
 from eval_client.store.records import Manifest, PairStanding
 from eval_client.store.shards import ONLY_POSTGRESQL, several_may_work
@@ -32,6 +33,7 @@ from task_server.errors import TaskServerError
 from task_server.protocol import SampleList
 
 POLL_S = 5.0
+ABANDONED_CLOSE_S = 3.0
 SUMMARIES_S = 60.0
 """Longest wait for the task server's summary of a pair."""
 
@@ -93,6 +95,8 @@ async def _execute(order: Order, watch: Watcher) -> Ended:
     check_usable(plan)
     check_shards(order)
     order.store.check()
+    if order.resume:
+        check_after_unclean_end(order.store)
     async with http_client(tls=plan.tls) as http, _servers(order) as local:
         client = _client(plan, http, local)
         known = order.store.manifest() if order.resume or order.joins else None
@@ -111,7 +115,9 @@ async def _execute(order: Order, watch: Watcher) -> Ended:
                     if not ended.abandoned:
                         await summarize(order.store, client, digests)
                     if member.alone or await is_to_close(member, ended):  # unless somebody has joined meanwhile
-                        await patiently(_close, order.store, ended, member.shard, aside=False)
+                        with contextlib.suppress(TimeoutError):  # an abandoned run stays `running` then
+                            async with asyncio.timeout(ABANDONED_CLOSE_S if ended.abandoned else None):
+                                await patiently(_close, order.store, ended, member.shard, aside=False)
                 return dataclasses.replace(ended, losses=tuple(await others.ended(until_over(order.store))))
 
 
@@ -126,6 +132,7 @@ def _begin(order: Order, listed: Mapping[str, SampleList], known: Manifest | Non
             if not order.either:
                 raise
             known = order.store.manifest()
+            check_after_unclean_end(order.store)
             check_plan(known, order.plan)
     check_tasks(known, listed)
     return known
@@ -260,5 +267,6 @@ def _close(store: Store, ended: Ended, shard: int) -> None:
     if ended.stopped is not None:
         state = "interrupted"
     else:
+        check_at_rest(store)
         state = "finished" if all(pair.scored == pair.planned for pair in store.standing()) else "incomplete"
     store.set_state(state, shard)

@@ -126,7 +126,7 @@ def run_folders(output: Path) -> list[Path]:
 def _begun(folder: Path) -> tuple[str, str]:
     try:
         return Store(connect(sqlite_url(folder)), folder.name).created_at(), folder.name
-    except sa.exc.SQLAlchemyError:
+    except (StoreError, sa.exc.SQLAlchemyError):
         return "", folder.name
 
 

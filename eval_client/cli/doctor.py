@@ -17,6 +17,7 @@ from eval_client.doctor.checks import findings
 from eval_client.doctor.finding import Finding, Status, fail, ok
 from eval_client.doctor.machine_checks import Options, machine_checks
 from eval_client.doctor.plan_checks import PlanChecks
+from eval_client.doctor.resumed import store_check
 from eval_client.plan import read_plan
 from eval_client.store.connection import StoreError, connect, sqlite_url
 from eval_client.store.records import Manifest
@@ -29,7 +30,12 @@ LEAVING_S = 60.0
 
 @click.command()
 @click.argument("plan", required=False, type=click.Path(dir_okay=False, path_type=Path))
-@click.option("--run", "run", metavar="RUN", help="A run of PLAN that is to be resumed; found by itself where it can.")
+@click.option(
+    "--run",
+    "run",
+    metavar="RUN",
+    help="A run whose store is to be checked; with PLAN, the one to be resumed, else found by itself where it can.",
+)
 @set_option
 @output_option
 @store_option
@@ -57,8 +63,6 @@ def doctor(
     With PLAN every agent's model is asked one small question, which costs a request each; --no-calls leaves that out.
     Exit codes: 0 nothing fails, 1 something does, 2 usage.
     """
-    if plan is None and run is not None:
-        raise click.UsageError("--run needs the run's PLAN")
     options = Options(output, store, patience, not no_calls, run)
     with told():
         found = event_loop.run(_examine(plan, overrides, options, as_json))
@@ -85,7 +89,10 @@ async def _found(
 ) -> AsyncIterator[Finding]:
     limit_s = options.patience_s + 1.0
     if path is None:
-        async for finding in findings(machine_checks(options), limit_s):
+        wanted = machine_checks(options)
+        if options.run is not None:
+            wanted.append(store_check(find_run(options.run, options.store, options.output)[0]))
+        async for finding in findings(wanted, limit_s):
             yield finding
         return
     try:

@@ -12,7 +12,7 @@ from eval_client.monitor.troubles import troubles_of
 from eval_client.report.export import FORMATS, export_rows
 from eval_client.report.render import report_console, show
 from eval_client.report.report import report as make_report
-from eval_client.store.connection import connect, runs, sqlite_url
+from eval_client.store.connection import StoreError, connect, runs, sqlite_url
 from eval_client.store.lock import is_worked_on
 from eval_client.store.records import PairStanding
 from eval_client.store.shards import beats
@@ -123,7 +123,7 @@ def _clients(store: Store) -> int:
 def _row(store: Store) -> dict[str, str]:
     try:
         return {"run": store.run, "state": _state(store), "trials": _share(store.standing())}
-    except sa.exc.SQLAlchemyError as error:
+    except (StoreError, sa.exc.SQLAlchemyError) as error:
         return {"run": store.run, "state": "unreadable", "trials": str(getattr(error, "orig", error))}
 
 

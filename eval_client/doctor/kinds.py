@@ -148,6 +148,10 @@ KINDS: dict[str, Kind] = {
     "run": Kind(),
     "run-plan-changed": Kind("it would not be resumed", "undo the change, or start a new run"),
     "run-data-changed": Kind("it would not be resumed", "restore data, prompts and settings, or start a new run"),
+    "run-damaged": Kind(
+        "what is missing would be paid for again, or be missing in its report",
+        "restore its store from a copy, or start a new run; `proctor resume` says whether it can go on without",
+    ),
     "run-unreadable": Kind("it can't be resumed", "name another run, or start a new one"),
     # the doctor itself
     "check-failed": Kind("what it was to find out is not known", "please report this, with the line above"),

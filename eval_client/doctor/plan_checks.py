@@ -54,6 +54,8 @@ class PlanChecks:
             checks.append(Check("environments", self._environments()))
         if self.resume is not None:
             checks.append(Check(f"run {self.resume.run}", self._resumed(self.resume)))
+            if self.options.run is not None:
+                checks.append(resumed.store_check(self.resume))
         needed = 0 if self.options.store else self._needed_bytes()
         return [*checks, *general_checks(self.options, environments, trials=under_way, needed_bytes=needed)]
 

@@ -1,11 +1,14 @@
 """A run that is to be resumed: whether the plan and its data are still the same."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+from eval_client.doctor.checks import Check, in_thread
 from eval_client.doctor.finding import Finding, fail, ok
 from eval_client.plan import Plan, differences
 from eval_client.store.connection import StoreError
+from eval_client.store.damage import damage, losses
 from eval_client.store.records import Manifest
+from eval_client.store.store import Store
 
 
 def run_findings(run: str, manifest: Manifest, plan: Plan, digests: Mapping[str, str | None]) -> list[Finding]:
@@ -19,6 +22,22 @@ def run_findings(run: str, manifest: Manifest, plan: Plan, digests: Mapping[str,
             what = f"run {run}: task {name} has digest {now[:12]}, it began with {record.digest[:12]}"
             found.append(fail("run-data-changed", what))
     return found or [ok("run", f"run {run} can be resumed: plan and data are as they were")]
+
+
+def store_check(store: Store) -> Check:
+    """The check of a run's store."""
+
+    async def look() -> Sequence[Finding]:
+        return await in_thread(store_findings, store)
+
+    return Check(f"store of run {store.run}", look())
+
+
+def store_findings(store: Store) -> list[Finding]:
+    """Whether the run's store is whole; reads all of it."""
+    found = [*damage(store), *([] if (lost := losses(store)) is None else [lost])]
+    damaged = [fail("run-damaged", f"run {store.run}: {each}") for each in found]
+    return damaged or [ok("run", f"run {store.run}: its store is whole")]
 
 
 def unreadable(error: StoreError) -> Finding:

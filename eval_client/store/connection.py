@@ -2,13 +2,17 @@
 
 import asyncio
 import logging
+import os
+import sqlite3
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
+from urllib.parse import quote
 
 import sqlalchemy as sa
 
 from environments.redaction import remember
+from eval_client.store import wal
 from eval_client.store.tables import run_table
 
 Answer = TypeVar("Answer")
@@ -18,6 +22,7 @@ log = logging.getLogger(__name__)
 AGAIN_S = 1.0
 SAY_AFTER = 5
 """Tries in vain after which `patiently` says what it waits for."""
+RESTORE = "restore it from a copy, or start a new run"
 IDLE_IN_TRANSACTION = "25P03"
 """PostgreSQL's code for a connection that it closed since its client stood still in the midst of a transaction."""
 
@@ -47,16 +52,78 @@ def connect(url: str) -> sa.Engine:
         raise StoreError(f"store: {error}; {fix}") from error
     if engine.dialect.name == "sqlite":
         sa.event.listen(engine, "connect", _set_up_sqlite)
+        if engine.url.database not in (None, "", ":memory:"):
+            _watch_file(engine, str(engine.url.database))
     return engine
+
+
+def _watch_file(engine: sa.Engine, path: str) -> None:
+    """Look at what a kill has left of a store's file, and refuse its connections once it is another file."""
+    first: list[tuple[int, int]] = []
+
+    def open_file(_dialect: object, _record: object, arguments: list[str], options: dict[str, Any]) -> object:
+        acknowledged = wal.acknowledged_frames(path)
+        _suit_read_only(path, arguments, options)
+        connection: sqlite3.Connection = sqlite3.connect(arguments[0], **options)
+        if acknowledged:
+            wal.note_losses(connection, path, acknowledged)
+        return connection
+
+    def check_identity(_connection: object, _record: object, _proxy: object) -> None:
+        try:
+            status = os.stat(path)
+        except FileNotFoundError:
+            now = None
+        else:
+            now = status.st_dev, status.st_ino
+            first[:] = first or [now]
+        if [now] != first:
+            raise StoreError(
+                f"{path} was removed or replaced while this client had it open: it writes nothing more, and what it "
+                "has written is not in the file that is there now; put the run's own file back, then resume it"
+            )
+
+    sa.event.listen(engine, "do_connect", open_file)
+    sa.event.listen(engine, "checkout", check_identity)
+
+
+def _suit_read_only(path: str, arguments: list[str], options: dict[str, Any]) -> None:
+    """In a folder that can't be written to SQLite makes no log, so it has to be told that nobody else writes either."""
+    if not os.path.exists(path) or is_writable(path):
+        return
+    if not wal.stands(path):
+        arguments[0], options["uri"] = f"file:{quote(path)}?immutable=1", True
+    elif not os.path.exists(f"{path}-shm"):
+        raise StoreError(
+            f"{path}: its newest commits are in {path}-wal, which SQLite can't read in a folder that can't be written "
+            "to; copy the run's folder to where it can be, and name the copy"
+        )
+
+
+def is_writable(path: str) -> bool:
+    """Whether a store's file can be written, and those that SQLite makes beside it."""
+    return os.access(Path(path).parent, os.W_OK)
 
 
 def passes(error: sa.exc.SQLAlchemyError) -> bool:
     """Whether the same may be tried again later: the database is away, full, locked, or has dropped the connection."""
     if isinstance(error, sa.exc.OperationalError):
-        return True
+        return not is_damage(error)
     return isinstance(error, sa.exc.DBAPIError) and (
         error.connection_invalidated or getattr(error.orig, "sqlstate", None) == IDLE_IN_TRANSACTION
     )
+
+
+def is_damage(error: sa.exc.SQLAlchemyError) -> bool:
+    """Whether a SQLite file is no store any more: tables are gone, pages are not what they were."""
+    code = getattr(getattr(error, "orig", None), "sqlite_errorcode", None)
+    return code is not None and code & 0xFF in (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+
+
+def damaged(engine: sa.Engine, what: str) -> str:
+    """What to say of a store that is damaged, and what to do."""
+    where = engine.url.render_as_string(hide_password=True)
+    return f"store {engine.url.database if engine.dialect.name == 'sqlite' else where} is damaged: {what}; {RESTORE}"
 
 
 async def patiently(ask: Callable[..., Answer], *arguments: object, aside: bool = True) -> Answer:

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from environments.redaction import redacted
 from environments.types import Finish
 from eval_client.figures import JournalFigures
-from eval_client.store.connection import passes, reason
+from eval_client.store.connection import StoreError, damaged, is_damage, passes, reason
 from eval_client.store.records import Trial, Turn
 from eval_client.store.shards import Fenced, hold_live
 from eval_client.store.store import Store, now_text
@@ -98,7 +98,7 @@ class Journal:
         self.figures = JournalFigures()
         self._loop = asyncio.get_running_loop()
         self._queue: queue.SimpleQueue[_Write | None] = queue.SimpleQueue()
-        self._asked: dict[asyncio.Future[None], float] = {}
+        self._asked: dict[asyncio.Future[None], tuple[float, tuple[Operation, ...]]] = {}
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._write_all, name="journal", daemon=True)
         self._thread.start()
@@ -149,7 +149,12 @@ class Journal:
     @property
     def waiting_since(self) -> float | None:
         """When the oldest write that is not durable yet was asked for, by the monotonic clock; None where all are."""
-        return next(iter(self._asked.values()), None)
+        return next((asked for asked, _ in self._asked.values()), None)
+
+    def not_durable(self) -> tuple[int, int]:
+        """(turns, results) that were asked for and are not durable yet."""
+        statements = [statement for _, operations in self._asked.values() for statement, _ in operations]
+        return statements.count(_TURN), statements.count(_FINAL)
 
     async def close(self) -> None:
         """Write what is queued and stop the thread."""
@@ -167,7 +172,7 @@ class Journal:
         if self._closing.is_set():
             raise JournalClosed("the journal is closed")
         done: asyncio.Future[None] = self._loop.create_future()
-        self._asked[done] = time.monotonic()
+        self._asked[done] = time.monotonic(), operations
         self._queue.put(_Write(operations, done))
         try:
             await done
@@ -204,7 +209,7 @@ class Journal:
             begun = time.monotonic()
             try:
                 self._write(group, again=unknown_outcome)
-            except Fenced as error:
+            except (Fenced, StoreError) as error:
                 return error
             except sa.exc.SQLAlchemyError as error:
                 if passes(error):
@@ -213,6 +218,8 @@ class Journal:
                     if self._closing.wait(RETRY_S):
                         return JournalClosed(f"the store can't be written to: {reason(error)}")
                     continue
+                if is_damage(error):
+                    return StoreError(damaged(self._store.engine, reason(error)))
                 return WriteRefused(f"the store refuses a row: {reason(error)}")
             except Exception as error:  # ours: whoever waits for the write raises it, which ends the run
                 error.add_note(f"while the journal of run {self._store.run!r} wrote to its store")

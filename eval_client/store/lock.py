@@ -14,7 +14,7 @@ from pathlib import Path
 
 import sqlalchemy as sa
 
-from eval_client.store.connection import StoreError
+from eval_client.store.connection import StoreError, is_writable
 from eval_client.store.store import Store
 
 ENTER_S = 30.0
@@ -122,7 +122,7 @@ def _lock_file(store: Store) -> Path:
 @contextlib.contextmanager
 def _file_lock(store: Store) -> Iterator[None]:
     path = _lock_file(store)
-    with path.open("a") as file:
+    with path.open("a" if is_writable(str(path)) else "r") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:

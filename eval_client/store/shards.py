@@ -56,6 +56,8 @@ def hold_live(connection: sa.Connection, run: str, shard: int) -> None:
     """Nobody can end the shard before this transaction is over. Raises Fenced where it has been ended."""
     mine = shard_table.update().where(_is(run, shard), shard_table.c.state == LIVE)
     if connection.execute(mine.values(state=LIVE)).rowcount != 1:
+        if connection.execute(sa.select(run_table.c.id).where(run_table.c.id == run)).first() is None:
+            raise StoreError(f"run {run!r} is no longer in its store, which was replaced; restore it, then resume")
         raise Fenced("another client has taken this run over, or took this one for lost after a long silence")
 
 

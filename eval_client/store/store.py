@@ -13,8 +13,8 @@ import sqlalchemy as sa
 from pydantic import JsonValue
 
 from environments.types import Finish, FinishReason, Summary
-from eval_client.store import shards
-from eval_client.store.connection import RunExists, StoreError, passes, reason
+from eval_client.store import shards, wal
+from eval_client.store.connection import RunExists, StoreError, is_writable, passes, reason
 from eval_client.store.records import DIVERGED, Manifest, PairStanding, Trial, Turn
 from eval_client.store.tables import (
     SCHEMA_VERSION,
@@ -90,7 +90,9 @@ class Store:
         """
         try:
             if not sa.inspect(self.engine).has_table(run_table.name):
-                raise StoreError(f"run {self.run!r} was stopped before it began; run its plan again")
+                path = str(self.engine.url.database)
+                lost = f" ({path}: {lost})" if (lost := wal.losses(path)) else ""
+                raise StoreError(f"run {self.run!r} was stopped before it began{lost}; run its plan again")
             with self.engine.connect() as connection:
                 row = connection.execute(sa.select(run_table).where(run_table.c.id == self.run)).one_or_none()
         except sa.exc.DatabaseError as error:
@@ -104,7 +106,13 @@ class Store:
         return Manifest.model_validate_json(row.manifest)
 
     def check(self) -> None:
-        """Have the database's tables as this version writes them. Raises SQLAlchemyError where it can't be reached."""
+        """Have the database's tables as this version writes them. Raises SQLAlchemyError where it can't be reached.
+
+        And StoreError where it is a file that can't be written.
+        """
+        path = self.engine.url.database
+        if self.engine.dialect.name == "sqlite" and path and not is_writable(path):
+            raise StoreError(f"{path}: its folder can't be written to; copy the run's folder to where it can be")
         with self.engine.connect() as connection:
             widen_token_counts(connection)
         self._add_columns()

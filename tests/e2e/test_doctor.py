@@ -22,6 +22,7 @@ from eval_client.begin import new_run
 from eval_client.doctor.databases import store_facts, store_finding
 from eval_client.plan import load_plan
 from eval_client.store.connection import connect, sqlite_url
+from eval_client.store.records import Manifest, Trial
 from eval_client.store.store import Store
 from eval_client.store.tables import metadata, run_table
 from task_server.protocol import SampleList
@@ -250,6 +251,19 @@ def test_a_plan_with_mistakes_is_told_with_file_line_and_field(tmp_path: Path) -
     assert report.code == 1
     report.says("plan-broken", "fail", "plan.yaml:3: epochs")
     assert proctor("doctor", "--run", "r", cwd=tmp_path).returncode == 2
+
+
+def test_a_run_whose_store_lacks_turns_is_damaged(tmp_path: Path) -> None:
+    (tmp_path / "runs" / "r").mkdir(parents=True)
+    store = Store(connect(sqlite_url(tmp_path / "runs" / "r")), "r")
+    store.create(
+        Manifest(version="1", plan_path="p", plan={}, identity={}),
+        [Trial(id=0, agent="a", task="t", sample="s", epoch=0, attempts=1)],
+    )
+    report = doctor(tmp_path, "--run", "r")
+    assert report.code == 1
+    report.says("run-damaged", "fail", "trial 0 (a, t, sample s)", "0 of 1 attempts", "restore its store")
+    store.engine.dispose()
 
 
 @pytest.mark.docker

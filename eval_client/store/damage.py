@@ -1,0 +1,86 @@
+"""Whether a run's store is whole: what it was told is there, and SQLite finds its file in order."""
+
+import sqlalchemy as sa
+
+from eval_client.store import wal
+from eval_client.store.connection import RESTORE, StoreError, is_damage, reason
+from eval_client.store.store import Store
+from eval_client.store.tables import attempt_table, trial_table, turn_table
+
+NAMED = 5
+"""Of what is found so many are named."""
+
+
+def check_whole(store: Store) -> None:
+    """Raises StoreError where anything is damaged or lost."""
+    where = f"the store of run {store.run!r}" + (f" ({path})" if (path := _file(store)) is not None else "")
+    if found := damage(store):
+        raise StoreError(f"{where} is damaged: {'; '.join(found)}; {RESTORE}")
+    if (lost := losses(store)) is not None:
+        note = wal.losses_note(str(path))
+        raise StoreError(f"{where}: {lost}; restore it from a copy, or, to go on and pay for them again, delete {note}")
+
+
+def check_after_unclean_end(store: Store) -> None:
+    """`check_whole` where the run's last client was killed, as far as can be told."""
+    path = _file(store)
+    if store.state() == "running" or (path is not None and (wal.stood(path) or wal.losses_note(path).exists())):
+        check_whole(store)
+
+
+def check_at_rest(store: Store) -> None:
+    """`check_whole` of a file as it is on the disk, after all of this client's writes; servers look after theirs."""
+    if _file(store) is not None:
+        store.engine.dispose()
+        check_whole(store)
+
+
+def losses(store: Store) -> str | None:
+    """What a damaged log has lost of a SQLite store's commits, None where nothing is known to be."""
+    return wal.losses(path) if (path := _file(store)) is not None else None
+
+
+def damage(store: Store) -> list[str]:
+    """What is damaged, a line each; reads all of a SQLite file, and counts every trial's attempts and turns."""
+    found: list[str] = []
+    try:
+        with store.engine.connect() as connection:
+            if store.engine.dialect.name == "sqlite":
+                texts = connection.execute(sa.text(f"PRAGMA quick_check({NAMED})")).scalars()
+                found += [text for text in texts if text != "ok"]
+            rows = connection.execute(_incomplete(store.run)).all()
+    except sa.exc.DatabaseError as error:
+        if not is_damage(error):
+            raise
+        return [*found, reason(error)]
+    found += [
+        f"trial {row.id} ({row.agent}, {row.task}, sample {row.sample}): {row.turns_there} of {row.turns or 0} turns "
+        f"and {row.attempts_there} of {row.attempts} attempts are there"
+        for row in rows[:NAMED]
+    ]
+    return [*found, f"and {len(rows) - NAMED} more trials"] if len(rows) > NAMED else found
+
+
+def _file(store: Store) -> str | None:
+    url = store.engine.url
+    return url.database if url.get_backend_name() == "sqlite" and url.database != ":memory:" else None
+
+
+def _incomplete(run: str) -> sa.Select[tuple[object, ...]]:
+    """The trials that have fewer attempts than were counted, or fewer turns than were scored."""
+    t, a, u = trial_table.c, attempt_table.c, turn_table.c
+    of_attempt, of_turn = sa.and_(a.run == t.run, a.trial == t.id), sa.and_(u.run == t.run, u.trial == t.id)
+    attempts = sa.select(sa.func.count()).select_from(attempt_table).where(of_attempt).correlate(trial_table)
+    newest = sa.select(sa.func.max(a.journal)).where(of_attempt).correlate(trial_table).scalar_subquery()
+    turns = (
+        sa.select(sa.func.count()).select_from(turn_table).where(of_turn, u.journal == newest).correlate(trial_table)
+    )
+    counted = (
+        sa.select(t.id, t.agent, t.task, t.sample, t.attempts, t.turns, t.score)
+        .add_columns(attempts.scalar_subquery().label("attempts_there"), turns.scalar_subquery().label("turns_there"))
+        .where(t.run == run)
+        .subquery()
+    )
+    c = counted.c
+    fewer = sa.or_(c.attempts_there < c.attempts, sa.and_(c.score.is_not(None), c.turns_there < c.turns))
+    return sa.select(counted).where(fewer).order_by(c.id)
