@@ -6,6 +6,7 @@ import os
 import signal
 import socket
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,7 +22,6 @@ from eval_client.execute import Order, execute
 from eval_client.monitor import metrics_address
 from eval_client.monitor.screen import screen
 from eval_client.progress import Ended
-from eval_client.runner import Runner
 from eval_client.scene import Scene
 from eval_client.server_process import ServerProcessError
 from eval_client.store.connection import patiently
@@ -32,6 +32,9 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 INTERRUPTED = 130
+STORE_PATIENCE_S = 15.0
+"""A draining run ends at once when a write has waited so long: whoever stops it (SIGKILL follows) waits no longer."""
+LOOK_S = 1.0
 STOPPED_BY_USER = "interrupted"
 
 
@@ -64,8 +67,9 @@ class _Interrupts:
     quiet: bool
     metrics: socket.socket | None
     presses: int = 0
-    _runner: Runner | None = None
+    _played: Scene | None = None
     _main: asyncio.Task[Ended] | None = None
+    _giving_up: asyncio.Task[None] | None = None
 
     @cached_property
     def errors(self) -> "Console":
@@ -82,23 +86,39 @@ class _Interrupts:
 
     @contextlib.contextmanager
     def _watched(self, played: Scene) -> Iterator[None]:
-        self._runner = played.runner
+        self._played = played
         try:
             with screen(played, None if self.quiet else self.errors, self.order.folder), _exposed(played, self.metrics):
                 yield
         finally:
-            self._runner = None
+            self._played = None
+            if self._giving_up is not None:
+                self._giving_up.cancel()
 
     def _pressed(self) -> None:
         self.presses += 1
         assert self._main is not None
-        if self._runner is None or self.presses > 2:
+        if self._played is None or self.presses > 2:
             self._main.cancel()
         elif self.presses == 1:
             self.errors.print("\ndraining: trials under way are played to their end; Ctrl-C again stops at once")
-            self._runner.drain(STOPPED_BY_USER)
+            self._played.runner.drain(STOPPED_BY_USER)
+            self._giving_up = asyncio.create_task(self._give_up_on_store(self._played))
         else:
-            self._runner.abandon(STOPPED_BY_USER)
+            self._played.runner.abandon(STOPPED_BY_USER)
+
+    async def _give_up_on_store(self, played: Scene) -> None:
+        """End a draining run at once when its store takes nothing: to drain would be to wait for that."""
+        since, waiting_s = time.monotonic(), 0.0
+        while waiting_s < STORE_PATIENCE_S:
+            await asyncio.sleep(LOOK_S)
+            asked = played.journal.waiting_since
+            waiting_s = 0.0 if asked is None else time.monotonic() - max(since, asked)
+        turns, results = played.journal.not_durable()
+        trouble = played.runner.progress.trouble or "the store does not answer"
+        lost = f"not stored: {turns} turns and {results} results, which a resume asks for again"
+        self.errors.print(f"stopped at once: {trouble}; {lost}", markup=False, soft_wrap=True)
+        played.runner.abandon(STOPPED_BY_USER)
 
 
 def error_console() -> "Console":

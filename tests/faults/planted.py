@@ -157,7 +157,14 @@ BUGS = (
         "eval_client/store/journal.py",
         "                if self._closing.wait(RETRY_S):",
         "                if True:",
-        "test_stores.py::full_disk",
+        "test_stores.py::full_disk_holds",
+    ),
+    Bug(
+        "a client that is to stop waits for a full disk",
+        "eval_client/cli/play.py",
+        "        while waiting_s < STORE_PATIENCE_S:",
+        "        while True:",
+        "test_stores.py::sigterm_on_a_full_disk",
     ),
     Bug(
         "a locked store is final",

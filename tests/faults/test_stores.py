@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -61,6 +62,25 @@ def test_a_full_disk_holds_the_run_up_until_there_is_room_again(parts: Farm) -> 
         parts.completed(client)
         parts.verify()
         assert set(parts.attempts()) == {1}
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small file system needs root")
+def test_sigterm_on_a_full_disk_ends_the_client_soon_and_says_what_is_not_stored(parts: Farm) -> None:
+    with small_disk(parts.folder / "runs", "2m"):
+        parts.start()
+        parts.slow(0.3)
+        client = parts.begin()
+        parts.until_calls(16)
+        filler = fill(parts.folder / "runs")
+        parts.until_stalled(2.0)
+        client.send_signal(signal.SIGTERM)
+        _, errors = client.communicate(timeout=max(slowly(15), 30))
+        assert client.returncode == 130, errors
+        assert "the store can't be written to" in errors
+        assert f"not stored: {IN_FLIGHT} turns" in errors
+        filler.unlink()
+        parts.completed(parts.begin("resume"))
+        parts.verify(clients=2, paid_twice=IN_FLIGHT)
 
 
 def test_a_store_locked_by_another_process_holds_the_run_up_until_it_is_free(parts: Farm) -> None:
