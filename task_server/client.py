@@ -133,11 +133,13 @@ class TaskClient:
         Raises NoCapacity when no slot came free within the patience, DigestDiffers when there is no such worker.
         """
         request = StartSession(session=session, task=task, sample=sample, seed=seed, lease_s=lease_s, digest=digest)
-        return await self._patiently(
+        started = await self._patiently(
             f"a session of {task}",
             lambda: self._caller.call("POST", f"{self._url}/sessions", Started, request, deadline_s=CALL_S),
             patience_s,
         )
+        await self._reachable(started.url.rstrip("/"))  # while the controller is there
+        return started
 
     async def turn(self, url: str, session: str, n: int, reply: Reply) -> Step:
         """What came after turn `n` of a session pinned to the worker at `url`."""
@@ -227,7 +229,7 @@ class TaskClient:
         A session's server says where that is: asked to go anywhere else, the client would do as it is told.
         """
         url = url.rstrip("/")
-        if url != self._url and not self._relayed and await self._reachable(url):
+        if await self._reachable(url):
             try:
                 return await call(url)
             except ServerUnreachable:
@@ -236,6 +238,8 @@ class TaskClient:
 
     async def _reachable(self, url: str) -> bool:
         """Whether the controller names a worker at this URL, and that answers from here; asked once per URL."""
+        if url == self._url or self._relayed:
+            return False
         probe = self._probes.get(url)
         if probe is None:
             probe = self._probes[url] = asyncio.create_task(self._probe(url))
