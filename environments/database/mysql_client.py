@@ -35,6 +35,7 @@ class Account:
         self.name = f"proctor_{worker}_{secrets.token_hex(6)}"
         self.admin = admin
         self._connection: Connection | None = None
+        self._ended = False
 
     def open(self, table: Table) -> str | None:
         """Create all three; None, or why the table could not be created. Raises EnvironmentFault."""
@@ -92,6 +93,10 @@ class Account:
             with suppress(EnvironmentFault):
                 self.admin.run(f"KILL {what} {connection.thread_id()}")  # type: ignore[no-untyped-call]
 
+    def end(self) -> None:
+        """From now on no connection is opened any more, also by a statement that has yet to begin."""
+        self._ended = True
+
     def check_server(self) -> None:
         """Raises EnvironmentFault where the server is gone."""
         self.admin.run("DO 0")
@@ -113,6 +118,9 @@ class Account:
         except (pymysql.MySQLError, OSError) as error:
             if self._connection is None or error.args[0] not in _NO_DATABASE:
                 raise EnvironmentFault(f"database server: {error}") from error
+        if self._ended:
+            self.disconnect()
+            raise EnvironmentFault("the session is over")
         return self._connection
 
     def _live_connection(self) -> Connection:

@@ -23,6 +23,8 @@ _log = logging.getLogger(__name__)
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 _GRACE_S = 5.0
+_KILLS = 10
+"""Within the grace, for a statement that had yet to begin at the first."""
 _MAX_THREADS = 256
 
 
@@ -78,9 +80,12 @@ class MySqlSession(Session):
 
     async def close(self) -> None:
         """Remove everything; a statement that still runs is ended first."""
-        if self._work is not None and not self._work.done():
+        self._account.end()
+        for _ in range(_KILLS):
+            if self._work is None or self._work.done():
+                break
             await self._admin(self._account.kill, "CONNECTION")
-            await asyncio.wait({self._work}, timeout=_GRACE_S)
+            await asyncio.wait({self._work}, timeout=_GRACE_S / _KILLS)
         await self._admin(self._account.disconnect)
         await self._admin(_drop, self._account.admin, self._account.name)
 

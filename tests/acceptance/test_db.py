@@ -7,6 +7,7 @@ import os
 import select
 import sys
 import tempfile
+import threading
 import time
 import tracemalloc
 from collections import Counter
@@ -19,11 +20,12 @@ import pytest
 import pytest_asyncio
 
 from environments.base import Agent, ContextLimitExceeded, PolicyAgent, play_to_finish
-from environments.database import answers, dataset, errata
+from environments.database import answers, dataset, errata, mysql_client, mysql_connection
 from environments.database.dataset import Entry, Table
 from environments.database.engine import INTERRUPTED, Session
 from environments.database.environment import Database
-from environments.database.mysql_connection import Admin
+from environments.database.mysql_client import Account
+from environments.database.mysql_connection import Admin, Connection
 from environments.database.mysql_engine import MySqlEngine
 from environments.database.policies import answer, operation
 from environments.database.private_server import PrivateServer
@@ -583,6 +585,38 @@ async def test_a_cancelled_session_frees_what_it_holds(engine: MySqlEngine, admi
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
+    assert await leftovers(admin) == before
+
+
+async def test_a_session_that_ends_while_its_statement_is_about_to_begin_ends_it_too(
+    engine: MySqlEngine, admin: Admin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = await leftovers(admin)
+    about_to_begin, killed = threading.Event(), threading.Event()
+
+    def is_alive(connection: Connection) -> bool:
+        about_to_begin.set()
+        killed.wait(slowly(20))
+        return mysql_connection.is_alive(connection)
+
+    def kill(account: Account, what: str) -> None:
+        whole_kill(account, what)
+        killed.set()
+
+    whole_kill = Account.kill
+    monkeypatch.setattr(mysql_client, "is_alive", is_alive)
+    monkeypatch.setattr(Account, "kill", kill)
+
+    async def hold() -> None:
+        async with engine.session(PEOPLE) as session:
+            await session.run("SELECT SLEEP(1000)")
+
+    task = asyncio.create_task(hold())
+    assert await asyncio.to_thread(about_to_begin.wait, slowly(20))
+    task.cancel()
+    async with asyncio.timeout(slowly(30)):
+        with pytest.raises(asyncio.CancelledError):
+            await task
     assert await leftovers(admin) == before
 
 
