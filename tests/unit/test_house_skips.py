@@ -17,7 +17,7 @@ SKIPPED = "import pytest\n\ndef test_skipped():\n    pytest.skip('nothing to see
 def test_a_skipped_test_fails_in_ci_and_nowhere_else(tmp_path: Path, ci: str, code: int) -> None:
     (tmp_path / "test_one.py").write_text(SKIPPED)
     command = [sys.executable, "-m", "pytest", "-p", "tests.conftest", "-p", "no:cacheprovider", "-rs", "test_one.py"]
-    variables = {**os.environ, "CI": ci, "PYTHONPATH": str(ROOT)}
+    variables = {**os.environ, "CI": ci, "PYTHONPATH": str(ROOT), "PYTEST_ADDOPTS": ""}
     done = subprocess.run(command, cwd=tmp_path, env=variables, capture_output=True, text=True, check=False)
     assert (done.returncode, "nothing to see" in done.stdout) == (code, True), done.stdout + done.stderr
 
