@@ -110,7 +110,8 @@ def _insert(database: sqlite3.Connection, run: str, finished: int) -> None:
         ((n % 7 / 7, finish.model_dump_json(), TURNS, run, n) for n in range(finished)),
     )
     database.executemany(
-        "INSERT INTO proctor_attempt VALUES (?, ?, 1, 0, ?, 'finished', NULL, 'worker', ?)",
+        "INSERT INTO proctor_attempt (run, trial, number, journal, session, outcome, cause, worker, started_at) "
+        "VALUES (?, ?, 1, 0, ?, 'finished', NULL, 'worker', ?)",
         ((run, n, f"{n:032x}", now) for n in range(finished)),
     )
     database.executemany(

@@ -13,8 +13,7 @@ flock -n 9 || { say "another make test is running here; waiting for it"; flock -
 mkdir -p "$STATE"
 export EXTRAS=dev
 if can_install; then
-    EXTRAS=dev,textworld # what is too heavy for everybody's development
-    [[ $* != *deployments* ]] || EXTRAS=$EXTRAS,ray
+    EXTRAS=dev,ray,textworld # what is too heavy for everybody's development
     python_is_whole || install_packages
     (trap remove_rootfs_tree EXIT && install_packages && if needs_rootfs; then ensure_rootfs; fi) 9>&- &
     jobs_begun+=($!)
