@@ -12,7 +12,7 @@ from environments.operating_system.prompt import EXAMPLE
 from environments.types import Action, Message
 
 _OPENING = len(EXAMPLE) + 1
-_RANDOM_COMMANDS = ("ls /", "pwd", "ls -a ~ | wc -l", "cat /etc/hostname", "ps aux | wc -l", "nproc", "touch /tmp/x")
+_RANDOM_COMMANDS = ("ls /", "pwd", "ls -a ~ | wc -l", "cat /etc/hostname", "uname -s", "nproc", "touch /tmp/x")
 
 
 def gold(record: Record) -> Policy:

@@ -105,7 +105,7 @@ class Farm:
     """URL of the store, the run's own SQLite if None."""
     lease_s: float = slowly(30.0)
     """Of the workers with their controller."""
-    settle_s: float = slowly(2.5)
+    settle_s: float = 2.5
     """How long a controller that was just started waits for the workers' heartbeats."""
     _control_port: int = field(default_factory=free_port)
 

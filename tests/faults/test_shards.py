@@ -140,7 +140,7 @@ def joined_by_a_way_of_its_own(parts: Farm) -> "subprocess.Popen[str]":
 def test_a_client_that_alone_can_not_reach_the_controller_leaves_its_trials_to_the_others(
     parts: Farm, database: DatabaseServer
 ) -> None:
-    parts.start(patience_s=slowly(2), concurrency=2)
+    parts.start(patience_s=slowly(4), concurrency=2)
     parts.slow(1.5)
     first = parts.begin()
     parts.until_calls(1)
@@ -153,7 +153,8 @@ def test_a_client_that_alone_can_not_reach_the_controller_leaves_its_trials_to_t
 
 
 def test_a_task_that_no_client_can_reach_is_given_up_by_all(parts: Farm, database: DatabaseServer) -> None:
-    parts.start(patience_s=2)
+    patience_s = slowly(4)  # longer than a controller that was just started settles
+    parts.start(patience_s=patience_s)
     parts.slow(1.5)
     clients = [parts.begin()]
     parts.until_calls(1)
@@ -161,7 +162,7 @@ def test_a_task_that_no_client_can_reach_is_given_up_by_all(parts: Farm, databas
     assert parts.controller is not None
     parts.controller.kill()
     for client in clients:
-        assert "waited 2 s for task ledger" in parts.completed(client, 1)
+        assert f"waited {patience_s:g} s for task ledger" in parts.completed(client, 1)
 
 
 def state(parts: Farm) -> str:
