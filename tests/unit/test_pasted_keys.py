@@ -1,6 +1,7 @@
 """A key in the wrong place is refused without being shown, whole or in part."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import httpx
@@ -101,10 +102,12 @@ def escaped(text: str) -> str:
 
 
 @pytest.mark.parametrize("spell", [str, escaped, lambda key: escaped(key).upper().replace("U", "u")])
-async def test_a_key_that_a_reply_repeats_escaped_is_hidden(monkeypatch: pytest.MonkeyPatch, spell: object) -> None:
+async def test_a_key_that_a_reply_repeats_escaped_is_hidden(
+    monkeypatch: pytest.MonkeyPatch, spell: Callable[[str], str]
+) -> None:
     key = "zz/a-Key-of-no-known-kind"
     monkeypatch.setenv("A_KEY", key)
-    said = spell(key)  # type: ignore[operator]
+    said = spell(key)
     arguments = json.dumps(f'{{"x": "{said}"}}')
     call = f'{{"id": "c", "type": "function", "function": {{"name": "f", "arguments": {arguments}}}}}'
     body = f'{{"choices": [{{"message": {{"content": "it is {said}!\\n", "tool_calls": [{call}]}}}}]}}'
