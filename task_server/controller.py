@@ -111,11 +111,10 @@ class Controller(PlacementService):
 
     async def heartbeat(self, beat: Heartbeat, peer: str | None) -> HeartbeatTaken:
         sure = await self._admit(beat.url, peer)
-        if not self._placement.heartbeat(beat, self._now()):
-            raise TurnConflict(f"another process has taken the name {beat.worker!r}; give each worker its own")
+        elsewhere = self._placement.heartbeat(beat, self._now())
         self._publish()
-        granted = self._token is not None and sure
-        return HeartbeatTaken(lease_s=self._lease_s, access=token_for(self._token or "", beat.url) if granted else None)
+        access = token_for(self._token, beat.url) if self._token is not None and sure else None
+        return HeartbeatTaken(lease_s=self._lease_s, elsewhere=elsewhere, access=access)
 
     async def workers(self) -> WorkerList:
         return WorkerList.of(self._placement.workers())

@@ -13,6 +13,7 @@ from task_server.errors import (
     NoCapacity,
     NotReady,
     Refusal,
+    TurnConflict,
     UnknownSession,
     UnknownTask,
     WorkerLost,
@@ -77,13 +78,16 @@ class Placement:
         self._environments: dict[str, str] = {}
         """The environment of every task ever heard of, by the task's name."""
 
-    def heartbeat(self, beat: Heartbeat, now: float) -> bool:
-        """Take what a worker says; a late beat changes nothing. False where another process took its name since."""
+    def heartbeat(self, beat: Heartbeat, now: float) -> tuple[str, ...]:
+        """Take what a worker says; a late beat changes nothing. Those of its sessions that live at another worker now.
+
+        Raises TurnConflict where another process took its name since.
+        """
         if beat.boot in self._superseded.get(beat.worker, ()):
-            return False
+            raise TurnConflict(f"another process has taken the name {beat.worker!r}; give each worker its own")
         known = self._workers.get(beat.worker)
         if known is not None and known.beat.boot == beat.boot and beat.sequence <= known.beat.sequence:
-            return True
+            return ()
         superseded = self._superseded.get(beat.worker, set())
         for other in [other.seat for other in self._workers.values() if other.beat.boot != beat.boot]:
             if other.worker == beat.worker or other.url == beat.url:  # its name or its address is another's now
@@ -92,12 +96,14 @@ class Placement:
         if before != beat.boot:
             self._superseded[beat.worker] = superseded | {before}
         self._boots[beat.worker] = beat.boot
-        self._take(beat, now)
-        return True
+        return self._take(beat, now)
 
-    def _take(self, beat: Heartbeat, now: float) -> None:
+    def _take(self, beat: Heartbeat, now: float) -> tuple[str, ...]:
         known = self._workers.get(beat.worker)
-        sessions = frozenset(beat.sessions)
+        mine = known.sessions | known.placed.keys() if known is not None else frozenset()
+        # Sessions are placed anew only while their worker is taken for lost: whoever comes back with one has the older.
+        elsewhere = tuple(session for session in beat.sessions if session not in mine and self._holder(session))
+        sessions = frozenset(beat.sessions).difference(elsewhere)
         placed = known.placed if known is not None else {}
         placed = {
             session: (task, at)
@@ -108,6 +114,7 @@ class Placement:
         self._environments.update({standing.name: standing.environment for standing in beat.tasks})
         for session in self._lost.keys() & sessions:
             del self._lost[session]
+        return elsewhere
 
     def place(
         self, session: str, task: str, now: float, avoiding: Collection[str] = (), digest: str | None = None

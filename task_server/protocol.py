@@ -238,7 +238,10 @@ class HeartbeatTaken(Value):
     """Answer to a heartbeat."""
 
     lease_s: float
-    """A worker silent for this long is taken for lost; it ends its sessions after 0.7 of it without an answer."""
+    """A worker silent for this long is taken for lost; it starts no session after 0.7 of it without an answer."""
+    elsewhere: tuple[SessionId, ...] = Field(default=(), exclude_if=lambda sessions: not sessions)
+    """Those of its sessions that were placed at another worker while this one was taken for lost: it is to end them.
+    Left out where there are none: older workers don't know it."""
     access: str | None = None
     """The token that clients will show at the worker's URL, told where it is sure that the worker is there."""
 

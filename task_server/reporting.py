@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from task_server.calls import Caller
 from task_server.changes import Changes
-from task_server.errors import TaskServerError
+from task_server.errors import TaskServerError, TurnConflict
 from task_server.protocol import HEARTBEAT_S, Heartbeat, HeartbeatTaken
 
 log = logging.getLogger(__name__)
@@ -42,13 +42,12 @@ class Reporter:
         changes: Changes,
         *,
         compose: Callable[[], Heartbeat],
-        on_lost: Callable[[], Awaitable[None]],
-        on_granted: Callable[[str | None], None],
+        on_taken: Callable[[HeartbeatTaken], Awaitable[None]],
+        on_replaced: Callable[[], Awaitable[None]],
         now: Callable[[], float],
     ) -> None:
         self.contact = Contact()
-        self._on_lost = on_lost
-        self._on_granted = on_granted
+        self._on_taken, self._on_replaced = on_taken, on_replaced
         self._url = f"{controller.rstrip('/')}/workers"
         self._caller = caller
         self._compose = compose
@@ -59,8 +58,6 @@ class Reporter:
         """Heartbeats for ever: on each change, batched, and every HEARTBEAT_S; at most a twentieth of the time."""
         silent = False
         while True:
-            if self.contact.lost(self._now()):  # before the next answer makes it seem that nothing was
-                await self._on_lost()
             seen, sent_at = self._changes.count, self._now()
             try:
                 await self.report()
@@ -68,6 +65,8 @@ class Reporter:
                 if not silent:
                     log.warning("the controller takes no heartbeat: %s: %s", type(error).__name__, error)
                 silent = True
+                if isinstance(error, TurnConflict):
+                    await self._on_replaced()
                 await asyncio.sleep(RETRY_S)
             else:
                 silent = False
@@ -80,4 +79,4 @@ class Reporter:
         sent_at = self._now()
         taken = await self._caller.call("POST", self._url, HeartbeatTaken, self._compose(), deadline_s=HEARTBEAT_S)
         self.contact = self.contact.acknowledged(sent_at, taken.lease_s)
-        self._on_granted(taken.access)
+        await self._on_taken(taken)

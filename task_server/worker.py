@@ -29,6 +29,7 @@ from task_server.protocol import (
     VERSION,
     Alive,
     Heartbeat,
+    HeartbeatTaken,
     LeasesRenewed,
     RenewLeases,
     SampleList,
@@ -78,8 +79,8 @@ class Worker(TaskService):
                 caller,
                 self._changes,
                 compose=self._heartbeat,
-                on_lost=self._cut_off,
-                on_granted=self._granted,
+                on_taken=self._taken,
+                on_replaced=self._replaced,
                 now=now,
             )
             if caller
@@ -118,8 +119,6 @@ class Worker(TaskService):
         return Started(worker=self.name, url=self.url, step=await session.current_step())
 
     async def turn(self, session: str, request: TurnRequest) -> Turned:
-        if self._is_cut_off():  # it was stopped, and the turn came before the watch
-            await self._cut_off()
         return Turned(step=await self._sessions.find(session).turn(request))
 
     async def end(self, session: str) -> None:
@@ -185,15 +184,13 @@ class Worker(TaskService):
         self._changes.close()
 
     async def _watch(self) -> None:
-        """End the sessions that nobody asks for, and all of them where the controller must take them for lost."""
+        """End the sessions that no client asks for; whether the controller answers says nothing about them."""
         while True:
             await self._process.sleep(TICK_S)
             expired = self._sessions.expire()
             if expired:
                 log.warning("%d sessions ended: no client asked for them within their lease", expired)
                 self._sessions.figures.expired.add(amount=expired)
-            if self._is_cut_off():
-                await self._cut_off()
 
     def _heartbeat(self) -> Heartbeat:
         self._sequence += 1
@@ -234,16 +231,19 @@ class Worker(TaskService):
         if self._is_cut_off():
             raise NotReady("this worker has lost its controller", retry_after_s=1.0)
 
-    async def _cut_off(self) -> None:
-        """The controller must take the sessions for lost: end them."""
+    async def _replaced(self) -> None:
+        """The controller has another worker in our place: nobody will ask it for our sessions."""
         if self._sessions.held():
-            log.error("no answer from the controller for 0.7 of its lease: all sessions end")
+            log.error("the controller has another worker of this name: all sessions end")
             await self._sessions.end_all()
 
-    def _granted(self, token: str | None) -> None:
+    async def _taken(self, answer: HeartbeatTaken) -> None:
         """The controller took a heartbeat, and said what clients will show, or doesn't know who is at our address."""
-        if token is not None:
-            self._access.grant(token)
+        if answer.elsewhere:
+            log.warning("%d sessions end: they were placed elsewhere while we were away", len(answer.elsewhere))
+            await asyncio.gather(*map(self._sessions.end, answer.elsewhere))
+        if answer.access is not None:
+            self._access.grant(answer.access)
         elif self._access.pending and not self._warned:
             log.warning(
                 "the controller tells no token, so no session can start here: it has none, or admits this worker by "

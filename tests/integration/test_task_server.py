@@ -397,6 +397,36 @@ async def test_a_worker_replaced_since_its_last_heartbeat_is_passed_over(network
         assert (await network.client("c").start(ONE, "count", "plain", digest="1")).worker == "w2"
 
 
+async def test_a_worker_that_comes_back_ends_the_sessions_that_were_placed_elsewhere(network: Network) -> None:
+    async with controller(network) as placing, worker(network, controller=True):
+        client = network.client("c")
+        await settled(client, free=2)
+        await client.start(ONE, "count", "plain")
+        await client.start(TWO, "count", "plain")
+        placing._placement.tick(now=1e12)  # the worker is taken for lost
+        (standing,) = (await network.client("w1").tasks()).tasks
+        other = Heartbeat(worker="w2", boot="b", url="http://w2", sequence=1, tasks=(standing,), sessions=(ONE,))
+        await placing.heartbeat(other, "127.0.0.1")
+        alone = network.client("w1")
+        await settled(alone, free=1)
+        with pytest.raises(UnknownSession):
+            await alone.turn("http://w1", ONE, 1, say(1))
+        assert isinstance(await alone.turn("http://w1", TWO, 1, say(1)), Observed)
+
+
+async def test_a_worker_whose_name_another_has_taken_ends_all_its_sessions(network: Network) -> None:
+    async with controller(network) as placing, worker(network, controller=True):
+        client = network.client("c")
+        await settled(client, free=2)
+        await client.start(ONE, "count", "plain")
+        beat = Heartbeat(worker="w1", boot="another", url="http://w9", sequence=1, tasks=(), sessions=())
+        await placing.heartbeat(beat, "127.0.0.1")
+        alone = network.client("w1")
+        await settled(alone, free=2)
+        with pytest.raises(UnknownSession):
+            await alone.turn("http://w1", ONE, 1, say(1))
+
+
 @pytest.mark.parametrize("kind", ["redirect", "wrong shape", "too large", "from something else"])
 async def test_a_reply_of_no_use_from_a_worker_leaves_its_seat_in_doubt(
     network: Network, monkeypatch: pytest.MonkeyPatch, kind: str

@@ -4,7 +4,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from task_server.errors import DigestDiffers, NoCapacity, NotReady, UnknownSession, UnknownTask, WorkerLost
+from task_server.errors import (
+    DigestDiffers,
+    NoCapacity,
+    NotReady,
+    TurnConflict,
+    UnknownSession,
+    UnknownTask,
+    WorkerLost,
+)
 from task_server.placement import Placement
 from task_server.protocol import Heartbeat, TaskList, TaskStanding
 
@@ -41,6 +49,14 @@ def placement(*beats: Heartbeat, now: float = 0.0) -> Placement:
     for heard in beats:
         placement.heartbeat(heard, now)
     return placement
+
+
+def taken(view: Placement, heard: Heartbeat, now: float) -> bool:
+    try:
+        view.heartbeat(heard, now)
+    except TurnConflict:
+        return False
+    return True
 
 
 def test_a_session_goes_to_the_least_loaded_share() -> None:
@@ -114,18 +130,23 @@ def test_a_start_repeated_after_its_worker_was_lost_begins_at_another() -> None:
     view.tick(now=20.0)
     view.heartbeat(beat("w2"), now=20.0)
     assert view.place(A, "os", now=20.0).worker == "w2"
-    view.heartbeat(beat("w1", sessions=(A,), sequence=9), now=21.0)  # a zombie lists it too
+    for sequence in (9, 10):
+        assert view.heartbeat(beat("w1", sessions=(A, B), sequence=sequence), now=21.0) == (A,)  # a zombie lists it too
+    assert view.holder(A).worker == "w2"
+    assert view.holder(B).worker == "w1"
+    assert view.heartbeat(beat("w2", sessions=(A,), sequence=2), now=21.0) == ()
+    assert view.heartbeat(beat("w1", sessions=(A, B), sequence=11), now=22.0) == (A,)
     assert view.holder(A).worker == "w2"
 
 
 def test_late_heartbeats_and_those_of_an_old_boot_change_nothing() -> None:
     view = placement(beat(sequence=5, sessions=(A,)))
-    assert view.heartbeat(beat(sequence=4), now=1.0)
+    view.heartbeat(beat(sequence=4), now=1.0)
     assert view.holder(A).worker == "w1"
-    assert view.heartbeat(beat(boot="boot2", sequence=1), now=2.0)
+    view.heartbeat(beat(boot="boot2", sequence=1), now=2.0)
     with pytest.raises(WorkerLost):
         view.holder(A)
-    assert not view.heartbeat(beat(boot="boot1", sequence=6, sessions=(A,)), now=3.0)
+    assert not taken(view, beat(boot="boot1", sequence=6, sessions=(A,)), now=3.0)
     with pytest.raises(WorkerLost):
         view.holder(A)
 
@@ -133,23 +154,23 @@ def test_late_heartbeats_and_those_of_an_old_boot_change_nothing() -> None:
 def test_a_late_heartbeat_of_a_process_that_was_lost_changes_nothing_for_its_successor() -> None:
     view = placement(beat(boot="dead", sequence=1))
     view.tick(10.0)
-    assert view.heartbeat(beat(boot="living", sequence=1), 11.0)
-    assert not view.heartbeat(beat(boot="dead", sequence=2), 12.0)
-    assert view.heartbeat(beat(boot="living", sequence=2), 13.0)
+    assert taken(view, beat(boot="living", sequence=1), 11.0)
+    assert not taken(view, beat(boot="dead", sequence=2), 12.0)
+    assert taken(view, beat(boot="living", sequence=2), 13.0)
 
 
 def test_a_late_heartbeat_of_a_process_never_heard_keeps_its_successor_out_for_a_lease_at_most() -> None:
     view = placement(beat(boot="living", sequence=1), now=11.0)
-    assert view.heartbeat(beat(boot="dead", sequence=2), 12.0)
-    assert not view.heartbeat(beat(boot="living", sequence=2), 13.0)
+    assert taken(view, beat(boot="dead", sequence=2), 12.0)
+    assert not taken(view, beat(boot="living", sequence=2), 13.0)
     view.tick(22.0)
-    assert view.heartbeat(beat(boot="living", sequence=3), 22.5)
+    assert taken(view, beat(boot="living", sequence=3), 22.5)
     assert view.place(A, "os", 23.0).boot == "living"
 
 
 def test_all_earlier_boots_of_a_living_worker_are_refused() -> None:
     view = placement(beat(boot="first"), beat(boot="second"), beat(boot="third"))
-    assert [view.heartbeat(beat(boot=boot, sequence=9), 1.0) for boot in ("first", "second", "third")] == [
+    assert [taken(view, beat(boot=boot, sequence=9), 1.0) for boot in ("first", "second", "third")] == [
         False,
         False,
         True,
