@@ -14,18 +14,16 @@ from pydantic import JsonValue
 
 from environments.types import Finish, FinishReason, Summary
 from eval_client.store import shards, wal
-from eval_client.store.connection import RunExists, StoreError, is_writable, passes, reason
+from eval_client.store.connection import RunExists, StoreError, is_writable, passes
+from eval_client.store.migration import migrate
 from eval_client.store.records import DIVERGED, Manifest, PairStanding, Trial, Turn
 from eval_client.store.tables import (
     SCHEMA_VERSION,
-    add_attempt_columns,
     attempt_table,
-    metadata,
     run_table,
     summary_table,
     trial_table,
     turn_table,
-    widen_token_counts,
 )
 
 
@@ -43,7 +41,7 @@ class Store:
 
     def create(self, manifest: Manifest, trials: Sequence[Trial]) -> None:
         """Write a new run whole. Raises RunExists."""
-        self._create_tables()
+        migrate(self.engine)
         row = {"id": self.run, "schema_version": SCHEMA_VERSION, "created_at": now_text(), "fence": 0, "state": "new"}
         rows = [{"run": self.run, **trial.model_dump()} for trial in trials]
         try:
@@ -53,27 +51,6 @@ class Store:
                     connection.execute(trial_table.insert(), rows)
         except sa.exc.IntegrityError as error:
             raise RunExists(f"run {self.run!r} exists already; resume it, or choose another name") from error
-
-    def _create_tables(self) -> None:
-        try:
-            metadata.create_all(self.engine)
-        except sa.exc.DatabaseError:  # another client was making them at the same time
-            metadata.create_all(self.engine)
-        self._add_columns()
-
-    def _add_columns(self) -> None:
-        for left in (2, 1, 0):
-            try:
-                with self.engine.connect() as connection:
-                    add_attempt_columns(connection)
-                return
-            except sa.exc.DatabaseError as error:
-                if left:  # another client was adding one of them at the same time
-                    continue
-                if passes(error):
-                    raise
-                fix = f"let its account alter the table {attempt_table.name} (as its owner)"
-                raise StoreError(f"store: its tables are of an earlier version; {fix}: {reason(error)}") from error
 
     def is_over(self) -> bool:
         """Whether the run is there and has come to its end; to be played no more unless it is resumed."""
@@ -106,16 +83,15 @@ class Store:
         return Manifest.model_validate_json(row.manifest)
 
     def check(self) -> None:
-        """Have the database's tables as this version writes them. Raises SQLAlchemyError where it can't be reached.
+        """Have the tables, where there are any, as this version writes them. Raises SQLAlchemyError where it can't be reached.
 
         And StoreError where it is a file that can't be written.
         """
         path = self.engine.url.database
         if self.engine.dialect.name == "sqlite" and path and not is_writable(path):
             raise StoreError(f"{path}: its folder can't be written to; copy the run's folder to where it can be")
-        with self.engine.connect() as connection:
-            widen_token_counts(connection)
-        self._add_columns()
+        if sa.inspect(self.engine).has_table(run_table.name):
+            migrate(self.engine)
 
     def update_manifest(self, manifest: Manifest) -> None:
         """Record with what settings the run is resumed."""

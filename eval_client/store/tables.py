@@ -1,10 +1,6 @@
 """The schema of a store."""
 
-import logging
-
 import sqlalchemy as sa
-
-log = logging.getLogger(__name__)
 
 SCHEMA_VERSION = 2
 LONG = sa.Text().with_variant(sa.Text(2**32 - 1), "mysql", "mariadb")
@@ -107,42 +103,6 @@ def _index_owed(_table: sa.Table, connection: sa.Connection, **_: object) -> Non
 
 
 sa.event.listen(trial_table, "after_create", _index_owed)
-
-
-def widen_token_counts(connection: sa.Connection) -> None:
-    """Give a server's `proctor_turn`, where an earlier version made it, the width that its trials' counts have.
-
-    SQLite's integers have no width.
-    """
-    if connection.dialect.name == "sqlite" or not (inspector := sa.inspect(connection)).has_table(turn_table.name):
-        return
-    now = {column["name"]: column["type"] for column in inspector.get_columns(turn_table.name)}
-    names = [name for name in ("prompt_tokens", "completion_tokens") if not isinstance(now[name], sa.BigInteger)]
-    if not names:
-        return
-    change = "ALTER COLUMN {} TYPE BIGINT" if connection.dialect.name == "postgresql" else "MODIFY {} BIGINT NOT NULL"
-    statement = f"ALTER TABLE {turn_table.name} {', '.join(map(change.format, names))}"
-    try:
-        connection.execute(sa.text(statement))
-        connection.commit()
-    except sa.exc.DBAPIError as error:
-        connection.rollback()
-        log.warning(
-            "a turn of over 2147483647 tokens can't be stored; as the tables' owner: %s (%s)", statement, error.orig
-        )
-
-
-def add_attempt_columns(connection: sa.Connection) -> None:
-    """Give `proctor_attempt`, where an earlier version made it, the columns that came later. Raises DBAPIError."""
-    name = attempt_table.name
-    if not sa.inspect(connection).has_table(name):
-        return
-    there = {column["name"] for column in sa.inspect(connection).get_columns(name)}
-    for column in attempt_table.columns:
-        if column.name not in there:
-            added = sa.schema.CreateColumn(column).compile(dialect=connection.dialect)
-            connection.execute(sa.text(f"ALTER TABLE {name} ADD COLUMN {added}"))
-    connection.commit()
 
 
 @sa.event.listens_for(metadata, "before_create")

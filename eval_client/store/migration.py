@@ -1,0 +1,68 @@
+"""Brings the tables of an earlier version up to this one's, where a client is to write to them."""
+
+import logging
+from collections.abc import Callable
+
+import sqlalchemy as sa
+
+from eval_client.store.connection import StoreError, passes, reason
+from eval_client.store.tables import attempt_table, metadata, turn_table
+
+log = logging.getLogger(__name__)
+
+TOKEN_COUNTS = ("prompt_tokens", "completion_tokens")
+
+
+def migrate(engine: sa.Engine) -> None:
+    """Add the tables and columns that came later, and widen those that were too narrow. Several clients may do so.
+
+    Raises StoreError where the store's account may not, SQLAlchemyError where the database is away.
+    """
+    _again_if_it_fails(metadata.create_all, engine)
+    try:
+        _again_if_it_fails(_add_columns, engine)
+    except sa.exc.DatabaseError as error:
+        if passes(error):
+            raise
+        fix = f"let its account alter the table {attempt_table.name} (as its owner)"
+        raise StoreError(f"store: its tables are of an earlier version; {fix}: {reason(error)}") from error
+    _widen_token_counts(engine)
+
+
+def _again_if_it_fails(change: Callable[[sa.Engine], None], engine: sa.Engine) -> None:
+    """Another client may be changing the same at the same time."""
+    for left in (2, 1, 0):
+        try:
+            change(engine)
+            return
+        except sa.exc.DatabaseError:
+            if not left:
+                raise
+
+
+def _add_columns(engine: sa.Engine) -> None:
+    there = {column["name"] for column in sa.inspect(engine).get_columns(attempt_table.name)}
+    missing = [column for column in attempt_table.columns if column.name not in there]
+    with engine.begin() as connection:
+        for column in missing:
+            added = sa.schema.CreateColumn(column).compile(dialect=engine.dialect)
+            connection.execute(sa.text(f"ALTER TABLE {attempt_table.name} ADD COLUMN {added}"))
+
+
+def _widen_token_counts(engine: sa.Engine) -> None:
+    """Give a server's `proctor_turn` the width that its trials' counts have; SQLite's integers have no width."""
+    if engine.dialect.name == "sqlite":
+        return
+    now = {column["name"]: column["type"] for column in sa.inspect(engine).get_columns(turn_table.name)}
+    narrow = [name for name in TOKEN_COUNTS if not isinstance(now[name], sa.BigInteger)]
+    if not narrow:
+        return
+    change = "ALTER COLUMN {} TYPE BIGINT" if engine.dialect.name == "postgresql" else "MODIFY {} BIGINT NOT NULL"
+    statement = f"ALTER TABLE {turn_table.name} {', '.join(map(change.format, narrow))}"
+    try:
+        with engine.begin() as connection:
+            connection.execute(sa.text(statement))
+    except sa.exc.DBAPIError as error:
+        log.warning(
+            "a turn of over 2147483647 tokens can't be stored; as the tables' owner: %s (%s)", statement, error.orig
+        )
