@@ -1,8 +1,9 @@
 """Writes down durably how the attempts at a run's trials go, and tells the run's progress and traces of it."""
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+from environments.kept_replies import KeptReply
 from environments.types import Finish, FinishReason
 from eval_client.attempt import Outcome
 from eval_client.owed import Owed
@@ -10,6 +11,18 @@ from eval_client.progress import Progress
 from eval_client.store.journal import Journal, WriteRefused
 from eval_client.store.records import Turn
 from eval_client.traces import Traces
+from task_server.client import ReplyLog
+
+
+class _TrialReplies(ReplyLog):
+    """Reads and extends a trial's past."""
+
+    def __init__(self, journal: Journal, owed: Owed) -> None:
+        self._journal, self._trial, self.replies = journal, owed.trial, owed.past.replies
+
+    async def add(self, replies: Sequence[KeptReply]) -> None:
+        await self._journal.replies(self._trial, len(self.replies), replies)
+        self.replies += replies
 
 
 class AttemptLog:
@@ -31,6 +44,10 @@ class AttemptLog:
         """A turn was answered."""
         await self._journal.turn(owed.trial, owed.past.journal, turn)
         self._progress.turns += 1
+
+    def replies(self, owed: Owed) -> ReplyLog:
+        """Where the attempts at a trial keep what models on the environment's side said."""
+        return _TrialReplies(self._journal, owed)
 
     async def end(self, owed: Owed, outcome: Outcome, cause: str | None, url: str | None) -> None:
         """An attempt ended, and the trial has not."""

@@ -8,11 +8,13 @@ from typing import Protocol
 
 from environments.base import ContextLimitExceeded, Transcript
 from environments.chat import Completion
+from environments.kept_replies import KeptReply
 from environments.telemetry import tracing
 from environments.types import Finish, FinishReason, Message, Observation, Tool
 from eval_client.plan import TrialLimits
 from eval_client.store.journal import Cost
 from eval_client.store.records import Trial, Turn
+from task_server.client import ReplyLog
 from task_server.protocol import Act, Observed, Started, Step, Stop
 
 
@@ -37,11 +39,11 @@ class Model(Protocol):
 class SessionServer(Protocol):
     """What an attempt needs of a task server."""
 
-    async def start(self, session: str, task: str, sample: str, seed: int, *, digest: str) -> Started:
+    async def start(self, session: str, task: str, sample: str, seed: int, *, digest: str, log: ReplyLog) -> Started:
         """Start the session, or say where it stands if it lives already. The task must have the digest."""
         ...
 
-    async def turn(self, url: str, session: str, n: int, reply: Act | Stop) -> Step:
+    async def turn(self, url: str, session: str, n: int, reply: Act | Stop, log: ReplyLog) -> Step:
         """Answer turn `n`; the next step."""
         ...
 
@@ -55,6 +57,8 @@ class Past:
     paid_before: tuple[int, int] = (0, 0)
     """(prompt, completion) tokens of earlier journals."""
     seconds: float = 0.0
+    replies: list[KeptReply] = field(default_factory=list)
+    """What models on the environment's side said, for every journal of the trial."""
 
     def tokens(self) -> tuple[int, int]:
         """(prompt, completion) tokens paid for this trial."""
@@ -88,6 +92,7 @@ class Episode:
     server: SessionServer
     limits: TrialLimits
     write_turn: Callable[[Turn], Awaitable[None]]
+    reply_log: ReplyLog
     on_started: Callable[[Started], None] = lambda _: None
     _transcript: Transcript = field(default_factory=Transcript)
 
@@ -110,7 +115,9 @@ class Episode:
 
     async def _start(self) -> Started:
         trial = self.trial
-        return await self.server.start(self.session, trial.task, trial.sample, self.seed, digest=self.digest)
+        return await self.server.start(
+            self.session, trial.task, trial.sample, self.seed, digest=self.digest, log=self.reply_log
+        )
 
     async def _play_from(self, started: Started) -> Finish:
         step = started.step
@@ -118,7 +125,8 @@ class Episode:
             self._catch_up(step.turn)
         while isinstance(step, Observed):
             with tracing.begin("turn", turn=step.turn):
-                step = await self.server.turn(started.url, self.session, step.turn, await self._reply(step))
+                reply = await self._reply(step)
+                step = await self.server.turn(started.url, self.session, step.turn, reply, self.reply_log)
         return step.finish
 
     def _catch_up(self, turn: int) -> None:

@@ -26,7 +26,7 @@ class Owed:
 
     def recall(self, store: Store) -> None:
         """Read what an earlier client left, only now that the trial is played."""
-        self.past = Past(*store.journal(self.trial.id))
+        self.past = Past(*store.journal(self.trial.id), replies=store.replies(self.trial.id))
         self.session = store.last_session(self.trial.id)
         self.begun, self.recalled = False, self.session is not None
 

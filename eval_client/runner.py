@@ -271,6 +271,7 @@ class Runner:
             server=self._server,
             limits=self.plan.limits.trial,
             write_turn=lambda turn: self._attempts.turn(owed, turn),
+            reply_log=self._attempts.replies(owed),
             on_started=started,
         )
 

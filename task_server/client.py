@@ -6,10 +6,11 @@ import random
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Protocol, TypeVar
 from urllib.parse import quote, urlencode
 
 from environments.http import AnyClient
+from environments.kept_replies import KeptReply
 from environments.types import Finish, Summary
 from task_server.calls import Caller, json_of
 from task_server.errors import InWork, ServerUnreachable, TaskServerError
@@ -43,6 +44,7 @@ LONGEST_PAUSE_S = 5.0
 NEWS = "what can be started"
 
 Answer = TypeVar("Answer")
+Stepped = TypeVar("Stepped", Started, Turned)
 
 
 @dataclass
@@ -59,6 +61,16 @@ class Call:
 def pause_s(failures: int, retry_after_s: float | None, draw: float) -> float:
     """Seconds before the next try: full jitter (`draw` in [0, 1)) over a doubling range, after what the server asks."""
     return (retry_after_s or 0.0) + draw * min(LONGEST_PAUSE_S, 0.1 * 2.0 ** min(failures, 10))
+
+
+class ReplyLog(Protocol):
+    """Where a client keeps what models on the environment's side said in a trial, for its next session."""
+
+    replies: list[KeptReply]
+    """All so far, in order."""
+
+    async def add(self, replies: Sequence[KeptReply]) -> None:
+        """Keep more; they are durable when this returns."""
 
 
 class TaskClient:
@@ -127,33 +139,33 @@ class TaskClient:
         digest: str | None = None,
         lease_s: float = SESSION_LEASE_S,
         patience_s: float | None = None,
+        log: ReplyLog | None = None,
     ) -> Started:
         """The session's first step and where it lives; only a worker with the expected digest may hold it.
 
-        Raises NoCapacity when no slot came free within the patience, DigestDiffers when there is no such worker.
+        Models on the environment's side say again what the log has. Raises NoCapacity when no slot came free within the
+        patience, DigestDiffers when there is no such worker.
         """
-        request = StartSession(session=session, task=task, sample=sample, seed=seed, lease_s=lease_s, digest=digest)
-        started = await self._patiently(
-            f"a session of {task}",
-            lambda: self._caller.call("POST", f"{self._url}/sessions", Started, request, deadline_s=CALL_S),
-            patience_s,
-        )
+        asked = StartSession(session=session, task=task, sample=sample, seed=seed, lease_s=lease_s, digest=digest)
+
+        async def ask() -> Started:
+            request = asked if log is None else asked.model_copy(update={"replies": tuple(log.replies)})
+            url = f"{self._url}/sessions"
+            return await _logged(log, self._caller.call("POST", url, Started, request, deadline_s=CALL_S))
+
+        started = await self._patiently(f"a session of {task}", ask, patience_s)
         await self._reachable(started.url.rstrip("/"))  # while the controller is there
         return started
 
-    async def turn(self, url: str, session: str, n: int, reply: Reply) -> Step:
+    async def turn(self, url: str, session: str, n: int, reply: Reply, log: ReplyLog | None = None) -> Step:
         """What came after turn `n` of a session pinned to the worker at `url`."""
-        request = TurnRequest(turn=n, reply=reply)
-        turned = await self._patiently(
-            f"a turn at {url}",
-            lambda: self._routed(
-                url,
-                lambda base: self._caller.call(
-                    "POST", f"{base}/sessions/{session}/turns", Turned, request, deadline_s=CALL_S
-                ),
-            ),
-        )
-        return turned.step
+
+        async def ask(base: str) -> Turned:
+            request = TurnRequest(turn=n, reply=reply, replies=None if log is None else len(log.replies))
+            turns = f"{base}/sessions/{session}/turns"
+            return await _logged(log, self._caller.call("POST", turns, Turned, request, deadline_s=CALL_S))
+
+        return (await self._patiently(f"a turn at {url}", lambda: self._routed(url, ask))).step
 
     async def end(self, session: str, url: str | None = None) -> None:
         """End a session: what it held is freed, and the record of its last step too. Repeatable."""
@@ -258,3 +270,16 @@ class TaskClient:
         except TaskServerError:
             return False
         return alive.url.rstrip("/") == url
+
+
+async def _logged(log: ReplyLog | None, call: Awaitable[Stepped]) -> Stepped:
+    """An answer whose replies are kept, and so are those that come before it."""
+    try:
+        answer = await call
+    except InWork as work:
+        if log is not None and work.replies:
+            await log.add(work.replies)
+        raise
+    if log is not None and answer.replies:
+        await log.add(answer.replies)
+    return answer

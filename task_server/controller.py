@@ -127,11 +127,9 @@ class Controller(PlacementService):
         return TaskList(version=self._version(), tasks=self._standings)
 
     async def samples(self, task: str, query: SamplesQuery) -> SampleList:
-        self._check_settled()
-        seat = self._placement.any_holding(task, query.digest)
-        return await self._ask(
-            seat,
-            self._caller.call("GET", f"{seat.url}/tasks/{task}/samples", SampleList, deadline_s=RELAY_S),
+        seat = self._any_holding(task, query.digest)
+        return await self._ask_any(
+            seat, self._caller.call("GET", f"{seat.url}/tasks/{task}/samples", SampleList, deadline_s=RELAY_S)
         )
 
     async def start(self, request: StartSession) -> Started:
@@ -156,7 +154,7 @@ class Controller(PlacementService):
                     self._forget(seat)
             else:
                 self._figures.placed.add(request.task)
-                return Started(worker=seat.worker, url=seat.url, step=started.step)  # whatever it says of itself
+                return started.model_copy(update={"worker": seat.worker, "url": seat.url})  # whatever it says of itself
             refused.add(seat.worker)
 
     async def turn(self, session: str, request: TurnRequest) -> Turned:
@@ -186,10 +184,9 @@ class Controller(PlacementService):
         return LeasesRenewed(lost=tuple(lost))
 
     async def summarize(self, task: str, request: SummarizeRequest) -> Summary:
-        self._check_settled()
-        seat = self._placement.any_holding(task, request.digest)
+        seat = self._any_holding(task, request.digest)
         body = await asyncio.to_thread(json_of, request)
-        return await self._ask(
+        return await self._ask_any(
             seat, self._caller.call("POST", f"{seat.url}/tasks/{task}/summary", Summary, body, deadline_s=SUMMARY_S)
         )
 
@@ -244,6 +241,17 @@ class Controller(PlacementService):
                 self._forget(seat)
                 raise WorkerLost(f"worker {seat.worker} is gone") from error
             raise _no_answer(seat, error) from error
+
+    async def _ask_any(self, seat: Seat, call: Awaitable[Answer]) -> Answer:
+        """What a worker answers that any other of its task could have been asked. Raises what it refuses, NotReady."""
+        try:
+            return await self._ask(seat, call)
+        except WorkerLost as lost:
+            raise NotReady(f"{lost}; another is asked next", retry_after_s=0.5) from lost
+
+    def _any_holding(self, task: str, digest: str | None) -> Seat:
+        self._check_settled()
+        return self._placement.any_holding(task, digest)
 
     async def _renew_at(self, seat: Seat, sessions: Sequence[str]) -> tuple[str, ...]:
         """Those of a worker's sessions that are lost; none while it merely doesn't answer."""

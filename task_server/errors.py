@@ -2,6 +2,7 @@
 
 from typing import ClassVar
 
+from environments.kept_replies import KeptReply
 from environments.redaction import redacted
 from task_server.protocol import Problem, ProblemType
 
@@ -116,9 +117,18 @@ class DigestDiffers(Refusal):
 
 
 class InWork(Refusal):
-    """The environment still works on the step; asking again waits on."""
+    """The environment still works on the step; asking again waits on. `replies` is what the client is to keep."""
 
     type, status, title, retryable = "in_work", 503, "The step is still in work", True
+
+    def __init__(
+        self, detail: str = "", retry_after_s: float | None = None, replies: tuple[KeptReply, ...] = ()
+    ) -> None:
+        super().__init__(detail, retry_after_s)
+        self.replies = replies
+
+    def problem(self) -> Problem:
+        return super().problem().model_copy(update={"replies": self.replies})
 
 
 class NoCapacity(Refusal):
@@ -160,4 +170,6 @@ _BY_TYPE = {refusal.type: refusal for refusal in _REFUSALS}
 
 def refusal_of(problem: Problem) -> Refusal:
     """The exception that a server's problem stands for."""
+    if problem.type == InWork.type:
+        return InWork(problem.detail, problem.retry_after_s, problem.replies)
     return _BY_TYPE[problem.type](problem.detail, problem.retry_after_s)

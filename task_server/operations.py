@@ -19,7 +19,7 @@ from task_server.errors import (
     WorkerLost,
 )
 from task_server.protocol import (
-    MAX_SUMMARY_BYTES,
+    MAX_LARGE_BYTES,
     Alive,
     Heartbeat,
     HeartbeatTaken,
@@ -117,6 +117,7 @@ OPERATIONS: tuple[Operation[TaskService, Any], ...] = (
         Started,
         _start,
         (UnknownTask, UnknownSample, TurnConflict, DigestDiffers, NoCapacity, NotReady, InWork, *_LOST),
+        max_bytes=MAX_LARGE_BYTES,
     ),
     Operation(
         "POST",
@@ -147,7 +148,7 @@ OPERATIONS: tuple[Operation[TaskService, Any], ...] = (
         Summary,
         _summarize,
         (UnknownTask, DigestDiffers, NotReady),
-        max_bytes=MAX_SUMMARY_BYTES,
+        max_bytes=MAX_LARGE_BYTES,
     ),
     Operation("GET", "/healthz", "Who listens here; needs no token", Nothing, Alive, _healthz),
     Operation(

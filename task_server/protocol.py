@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from environments.definition import NAME
+from environments.kept_replies import KeptReply
 from environments.types import Action, Finish, FinishReason, Observation, Value
 
 SessionId = Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
@@ -18,8 +19,8 @@ UNKNOWN_VERSION = "unknown"
 """Of a part older than the field."""
 BASE_URL = r"^https?://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?(/[A-Za-z0-9._~/-]*)?$"
 MAX_REQUEST_BYTES = 8 << 20
-MAX_SUMMARY_BYTES = 64 << 20
-"""Finishes of a whole run are larger than any other request."""
+MAX_LARGE_BYTES = 64 << 20
+"""Of finishes of a whole run, and of a start with all that models on the environment's side said in its trial."""
 SESSION_LEASE_S = 60.0
 """A session that no client has asked for or renewed for this long is ended."""
 STEP_WAIT_S = 20.0
@@ -35,6 +36,13 @@ ExpectedDigest = Annotated[str | None, Field(exclude_if=lambda digest: digest is
 """The `Environment.digest` that a run began with; None expects none, and is left out: older servers don't know it."""
 
 
+KeptReplies = Annotated[tuple[KeptReply, ...], Field(exclude_if=lambda replies: not replies)]
+"""What models on the environment's side said since the client last heard of it: for the trial's journal.
+
+Only where the client says how many it has; left out where there are none: older clients don't know it.
+"""
+
+
 class StartSession(Value):
     """`POST /sessions`: place and start a session. Repeatable: the same id gives the step the session stands at."""
 
@@ -44,6 +52,8 @@ class StartSession(Value):
     seed: int = 0
     lease_s: float = Field(default=SESSION_LEASE_S, gt=0, le=3600)
     digest: ExpectedDigest = None
+    replies: Annotated[tuple[KeptReply, ...] | None, Field(exclude_if=lambda replies: replies is None)] = None
+    """All that models on the environment's side said in the trial's earlier sessions; None from who keeps none."""
 
 
 class Act(Value):
@@ -65,6 +75,8 @@ class TurnRequest(Value):
 
     turn: int = Field(ge=1)
     reply: Annotated[Act | Stop, Field(discriminator="kind")]
+    replies: Annotated[int | None, Field(ge=0, exclude_if=lambda count: count is None)] = None
+    """How many `KeptReply` of the trial the client has; None from who keeps none."""
 
 
 class Observed(Value):
@@ -92,12 +104,14 @@ class Started(Value):
     url: str
     """Base URL of the worker that holds the session; turns go straight there where it can be reached."""
     step: Step
+    replies: KeptReplies = ()
 
 
 class Turned(Value):
     """Answer to `POST /sessions/{id}/turns`."""
 
     step: Step
+    replies: KeptReplies = ()
 
 
 class RenewLeases(Value):
@@ -282,3 +296,5 @@ class Problem(Value):
     detail: str = ""
     retryable: bool = False
     retry_after_s: float | None = None
+    replies: KeptReplies = ()
+    """With `in_work`, which is answered at once where there are any."""

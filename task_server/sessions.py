@@ -2,13 +2,15 @@
 
 import asyncio
 from collections.abc import Callable, Iterable
+from typing import Any
 
 from environments.base import Agent, AgentStopped, ContextLimitExceeded, Environment, play_to_finish
+from environments.kept_replies import SessionReplies, session_replies
 from environments.telemetry import logs, tracing
 from environments.types import Action, Finish, FinishReason, Observation
 from task_server.errors import BadRequest, InWork, NoCapacity, UnknownSession
 from task_server.figures import SessionFigures
-from task_server.protocol import STEP_WAIT_S, Act, StartSession, Step, TurnRequest
+from task_server.protocol import STEP_WAIT_S, Act, StartSession, Step, Turned, TurnRequest
 from task_server.turns import Lease, Reply, Turns
 
 FINISHED_S = 15.0
@@ -30,6 +32,9 @@ class Session(Agent):
         self._next_step: asyncio.Future[Step] = asyncio.get_running_loop().create_future()
         self._reply: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
         self._acting = asyncio.Lock()
+        self._loop = asyncio.get_running_loop()
+        self._replies = SessionReplies(request.replies or (), self._reply_added)
+        self._reply_news: asyncio.Future[None] = self._loop.create_future()
 
     async def act(self, observation: Observation) -> Action:
         async with self._acting:
@@ -44,6 +49,7 @@ class Session(Agent):
     async def run(self, environment: Environment) -> Finish:
         """Play to the finish, which is kept for repeats of the last turn."""
         logs.about(session=self.request.session)
+        session_replies.set(self._replies)
         self._span.adopt()
         finish = Finish.fault(FinishReason.TASK_ERROR, "CancelledError: the environment cancelled itself")
         try:
@@ -54,11 +60,14 @@ class Session(Agent):
             self._arrived(self._turns.finished(finish))
         return finish
 
-    async def current_step(self) -> Step:
-        """Where the session stands: at its first step, or where a client left it. Raises InWork, UnknownSession."""
-        return await self._step()
+    async def current_step(self, replies: int | None = None) -> Turned:
+        """Where the session stands: at its first step, or where a client left it. Raises InWork, UnknownSession.
 
-    async def turn(self, request: TurnRequest) -> Step:
+        `replies` is how many `KeptReply` the client has.
+        """
+        return await self._step(replies)
+
+    async def turn(self, request: TurnRequest) -> Turned:
         """What came after a turn, applied now or before. Raises TurnConflict, InWork, UnknownSession."""
         self._turns, new = self._turns.replied(request.turn, request.reply)
         if new:
@@ -67,7 +76,7 @@ class Session(Agent):
             self._next_step = asyncio.get_running_loop().create_future()
             if not self._reply.done():  # done where the environment gave up waiting
                 self._reply.set_result(request.reply)
-        return await self._step()
+        return await self._step(request.replies)
 
     def lost(self) -> None:
         """Tell whoever waits for a step that the session has ended."""
@@ -84,13 +93,24 @@ class Session(Agent):
             self._span.end()
             self._next_step.set_result(turns.step)
 
-    async def _step(self) -> Step:
-        step = self._next_step
+    async def _step(self, replies: int | None) -> Turned:
+        step, has_news = self._next_step, replies is not None and replies < len(self._replies)
+        if not step.done() and not has_news:
+            awaited: list[asyncio.Future[Any]] = [step] if replies is None else [step, self._reply_news]
+            timeout_s = min(STEP_WAIT_S, self.request.lease_s / 2)
+            await asyncio.wait(awaited, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
+        news = self._replies.since(replies) if replies is not None else ()
         if not step.done():
-            await asyncio.wait([step], timeout=min(STEP_WAIT_S, self.request.lease_s / 2))
-        if not step.done():
-            raise InWork("the environment still works on this step; ask again")
-        return step.result()
+            raise InWork("the environment still works on this step; ask again", replies=news)
+        return Turned(step=step.result(), replies=news)
+
+    def _reply_added(self) -> None:
+        """In any thread: whoever waits for a step gets the reply before it, so that what was paid for is durable."""
+        self._loop.call_soon_threadsafe(self._tell_of_reply)
+
+    def _tell_of_reply(self) -> None:
+        self._reply_news.set_result(None)
+        self._reply_news = self._loop.create_future()
 
 
 class Sessions:
@@ -126,7 +146,8 @@ class Sessions:
             if request.session in self._ended or request.session in self._plays:
                 raise UnknownSession("the session was ended")
             return None
-        if session.request.model_copy(update={"lease_s": request.lease_s, "digest": request.digest}) != request:
+        may_differ = {"lease_s": request.lease_s, "digest": request.digest, "replies": request.replies}
+        if session.request.model_copy(update=may_differ) != request:
             raise BadRequest(f"session {request.session} was started with another task, sample or seed")
         session.lease = session.lease.renewed(self._now())
         return session

@@ -116,10 +116,12 @@ class Worker(TaskService):
             self._check_open()
             task.admit(request.sample)
             session = self._sessions.start(request, task.environment, task.capacity)
-        return Started(worker=self.name, url=self.url, step=await session.current_step())
+        replies = len(request.replies) if request.replies is not None else None
+        stands = await session.current_step(replies)
+        return Started(worker=self.name, url=self.url, step=stands.step, replies=stands.replies)
 
     async def turn(self, session: str, request: TurnRequest) -> Turned:
-        return Turned(step=await self._sessions.find(session).turn(request))
+        return await self._sessions.find(session).turn(request)
 
     async def end(self, session: str) -> None:
         await self._sessions.end(session)

@@ -2,9 +2,10 @@
 
 from environments.chat.config import ChatConfig
 from environments.chat.model import ChatModel, Completion, EndpointEvent
-from environments.chat.replies import Replies, Reply, default_folder, key_of
+from environments.chat.replies import Replies, default_folder, key_of
 from environments.chat.settings import secret, setting
 from environments.chat.wire import Usage
+from environments.kept_replies import Reply
 
 __all__ = [
     "ChatConfig",

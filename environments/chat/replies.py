@@ -1,6 +1,7 @@
 """What models on the environment's side (judges, hosts, users) once said, by the hash of all they were asked.
 
-A folder with a file for each reply, so that a replayed or resumed session hears the same again, and buys nothing twice.
+A folder with a file for each reply, so that no session on this machine buys what another has bought. What a session has
+used goes into the run's journal as well: `environments.kept_replies`.
 """
 
 import asyncio
@@ -14,23 +15,7 @@ import pydantic_core
 from pydantic import ValidationError
 
 from environments.base import EnvironmentFault
-from environments.chat.model import Completion
-from environments.types import Value
-
-
-class Reply(Value):
-    """A reply and what it cost when it was bought."""
-
-    text: str
-    model: str
-    """As the endpoint names it."""
-    prompt_tokens: int
-    completion_tokens: int
-
-    @classmethod
-    def of(cls, completion: Completion) -> "Reply":
-        """A completion, as it is kept."""
-        return cls(text=completion.action.content, model=completion.model, **completion.usage.model_dump())
+from environments.kept_replies import Reply, session_replies
 
 
 def key_of(*asked: object) -> str:
@@ -58,14 +43,22 @@ class Replies:
         return self._asking.setdefault(key, asyncio.Lock())
 
     def get(self, key: str) -> Reply | None:
-        """The reply kept under a key, or None. Raises EnvironmentFault where its file is damaged."""
+        """The reply that the session has used before, else the one kept under a key, or None.
+
+        Raises EnvironmentFault where its file is damaged.
+        """
+        session = session_replies.get()
+        if session is not None and (used := session.find(key)) is not None:
+            return used
         path = self._path(key)
         try:
-            return Reply.model_validate_json(path.read_bytes())
+            reply = Reply.model_validate_json(path.read_bytes())
         except FileNotFoundError:
             return None
         except ValidationError as error:
             raise EnvironmentFault(f"{path}: holds no reply; delete this file") from error
+        _used(key, reply, bought=False)
+        return reply
 
     def keep(self, key: str, reply: Reply) -> Reply:
         """The reply that holds for the key from now on: another's, where one was kept first."""
@@ -78,11 +71,17 @@ class Replies:
             try:
                 os.link(file.name, path)
             except FileExistsError:
-                return Reply.model_validate_json(path.read_bytes())
+                reply = Reply.model_validate_json(path.read_bytes())
+        _used(key, reply, bought=True)
         return reply
 
     def _path(self, key: str) -> Path:
         return self.folder / key[:2] / key
+
+
+def _used(key: str, reply: Reply, *, bought: bool) -> None:
+    if (session := session_replies.get()) is not None:
+        session.add(key, reply, bought=bought)
 
 
 def default_folder(environment: str) -> Path:

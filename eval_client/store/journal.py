@@ -4,11 +4,12 @@ import asyncio
 import queue
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import sqlalchemy as sa
 
+from environments.kept_replies import KeptReply
 from environments.redaction import redacted
 from environments.types import Finish
 from eval_client.figures import JournalFigures
@@ -16,7 +17,7 @@ from eval_client.store.connection import StoreError, damaged, is_damage, passes,
 from eval_client.store.records import Trial, Turn
 from eval_client.store.shards import Fenced, hold_live
 from eval_client.store.store import Store, now_text
-from eval_client.store.tables import SETTLED, attempt_table, trial_table, turn_table
+from eval_client.store.tables import SETTLED, attempt_table, reply_table, trial_table, turn_table
 from task_server.protocol import VERSION
 
 MAX_GROUP = 512
@@ -61,6 +62,7 @@ _COUNT = (
     .values(attempts=sa.bindparam("b_attempts"))
 )
 _TURN = turn_table.insert()
+_REPLY = reply_table.insert()
 _ATTEMPT_END = (
     attempt_table.update()
     .where(
@@ -81,7 +83,8 @@ _FINAL = (
     )
     .values({"holder": SETTLED, **{name: sa.bindparam(f"b_{name}") for name in _FINAL_COLUMNS}})
 )
-_ORDER = (_ATTEMPT, _COUNT, _TURN, _ATTEMPT_END, _FINAL)
+_ORDER = (_ATTEMPT, _COUNT, _REPLY, _TURN, _ATTEMPT_END, _FINAL)
+_INSERTS: dict[sa.Executable, sa.Table] = {_ATTEMPT: attempt_table, _REPLY: reply_table, _TURN: turn_table}
 
 
 class Journal:
@@ -114,6 +117,15 @@ class Journal:
         """A turn was answered; durable before the answer is sent on."""
         row = {**turn.model_dump(exclude={"reply"}), "reply": turn.reply.model_dump_json()}
         await self._put((_TURN, {"run": self._store.run, "trial": trial.id, "journal": journal, **row}))
+
+    async def replies(self, trial: Trial, first: int, replies: Sequence[KeptReply]) -> None:
+        """Models on the environment's side said these; the trial has `first` before them."""
+        keys = {"run": self._store.run, "trial": trial.id}
+        rows = [
+            {**keys, "number": number, **kept.model_dump(), "reply": kept.reply.model_dump_json()}
+            for number, kept in enumerate(replies, first)
+        ]
+        await self._put(*((_REPLY, row) for row in rows))
 
     async def end(self, trial: Trial, number: int, outcome: str, cause: str | None, worker: str | None) -> None:
         """An attempt ended without a final row: lost, diverged, faulty."""
@@ -247,9 +259,9 @@ class Journal:
 
 def _stands(connection: sa.Connection, statement: sa.Executable, row: dict[str, object]) -> bool:
     """Whether an insert's row is there already."""
-    if statement is not _ATTEMPT and statement is not _TURN:
+    table = _INSERTS.get(statement)
+    if table is None:
         return False
-    table = attempt_table if statement is _ATTEMPT else turn_table
     key = sa.and_(*(column == row[column.name] for column in table.primary_key.columns))
     return connection.execute(sa.select(sa.literal(1)).select_from(table).where(key)).first() is not None
 

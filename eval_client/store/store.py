@@ -12,6 +12,7 @@ from typing import Any
 import sqlalchemy as sa
 from pydantic import JsonValue
 
+from environments.kept_replies import KeptReply, Reply
 from environments.types import Finish, FinishReason, Summary
 from eval_client.store import shards, wal
 from eval_client.store.connection import RunExists, StoreError, is_writable, passes
@@ -20,6 +21,7 @@ from eval_client.store.records import DIVERGED, Manifest, PairStanding, Trial, T
 from eval_client.store.tables import (
     SCHEMA_VERSION,
     attempt_table,
+    reply_table,
     run_table,
     summary_table,
     trial_table,
@@ -83,9 +85,9 @@ class Store:
         return Manifest.model_validate_json(row.manifest)
 
     def check(self) -> None:
-        """Have the tables, where there are any, as this version writes them. Raises SQLAlchemyError where it can't be reached.
+        """Have the tables, where there are any, as this version writes them.
 
-        And StoreError where it is a file that can't be written.
+        Raises SQLAlchemyError where the store can't be reached, StoreError where it can't be written.
         """
         path = self.engine.url.database
         if self.engine.dialect.name == "sqlite" and path and not is_writable(path):
@@ -146,6 +148,16 @@ class Store:
             sums = sa.select(*_token_sums(turn_table)).where(of_trial, turn_table.c.journal < newest)
             paid = connection.execute(sums).mappings().one()
         return newest, [_turn(row) for row in rows], (int(paid["prompt"] or 0), int(paid["completion"] or 0))
+
+    def replies(self, trial: int) -> list[KeptReply]:
+        """What models on the environment's side said in a trial, over all its attempts, in the order of first use."""
+        r = reply_table.c
+        query = sa.select(r.key, r.reply, r.bought).where(r.run == self.run, r.trial == trial).order_by(r.number)
+        with self.engine.connect() as connection:
+            return [
+                KeptReply(key=key, reply=Reply.model_validate_json(reply), bought=bought)
+                for key, reply, bought in connection.execute(query)
+            ]
 
     def last_session(self, trial: int) -> str | None:
         """The session of a trial's newest attempt, where that attempt was not ended."""

@@ -84,6 +84,17 @@ turn_table = sa.Table(
     sa.Column("model_seconds", sa.Double, nullable=False),
     sa.Column("tries", sa.Integer, nullable=False),
 )
+reply_table = sa.Table(
+    "proctor_reply",
+    metadata,
+    sa.Column("run", NAME, primary_key=True),
+    sa.Column("trial", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("number", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("key", sa.String(40), nullable=False),
+    sa.Column("reply", LONG, nullable=False),
+    sa.Column("bought", sa.Boolean, nullable=False),
+)
+"""What models on the environment's side said in a trial, over all its attempts, in the order of first use."""
 summary_table = sa.Table(
     "proctor_summary",
     metadata,

@@ -53,6 +53,27 @@ BUGS = (
         "test_kills.py::controller_killed and relayed",
     ),
     Bug(
+        "what a host has said is not in the next session",
+        "task_server/sessions.py",
+        "SessionReplies(request.replies or (), ",
+        "SessionReplies((), ",
+        "test_helper_models.py::paid_for_once",
+    ),
+    Bug(
+        "what a host has said is told with the step only",
+        "task_server/sessions.py",
+        "awaited: list[asyncio.Future[Any]] = [step] if replies is None else [step, self._reply_news]",
+        "awaited, has_news = [step], False",
+        "test_helper_models.py::paid_for_once",
+    ),
+    Bug(
+        "the journal forgets what a host has said on resume",
+        "eval_client/owed.py",
+        ", replies=store.replies(self.trial.id))",
+        ")",
+        "test_helper_models.py::client_killed_too",
+    ),
+    Bug(
         "lost sessions are not tried again",
         "eval_client/core/retry.py",
         "attempts_made >= self.attempts",
@@ -83,7 +104,7 @@ BUGS = (
     Bug(
         "a worker says where its sessions are",
         "task_server/controller.py",
-        "return Started(worker=seat.worker, url=seat.url, step=started.step)",
+        'return started.model_copy(update={"worker": seat.worker, "url": seat.url})',
         "return started",
         "test_network.py::another_address and w1",
     ),

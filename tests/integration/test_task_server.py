@@ -511,6 +511,19 @@ async def test_a_worker_that_refuses_connections_is_lost_at_once(network: Networ
         network.hosts["w1"] = app
 
 
+async def test_what_any_worker_can_say_is_asked_of_another_once_the_first_is_gone(network: Network) -> None:
+    async with controller(network), worker(network, "w1", controller=True):
+        client = network.client("c", patience_s=slowly(5.0))
+        await settled(client)
+        lone = network.hosts.pop("w1")
+        with pytest.raises(NotReady, match="w1 is gone"):
+            await network.client("c").samples("count")
+        with pytest.raises(NotReady, match="no live worker"):
+            await network.client("c").summarize("count", [])
+        network.hosts["w1"] = lone
+        assert (await client.samples("count")).samples == ("plain", "other", "fault")
+
+
 async def test_a_controller_that_just_started_says_so_instead_of_guessing(network: Network) -> None:
     async with controller(network, settle_s=3600.0):
         client = network.client("c")

@@ -6,12 +6,14 @@ import pytest
 
 from environments.base import Agent, AgentRefused, AgentUnavailable, ContextLimitExceeded, Environment, Policy
 from environments.chat import Completion, Usage
+from environments.kept_replies import KeptReply
 from environments.types import Action, Finish, FinishReason, Message, Observation, Summary, Tool
 from eval_client.attempt import Outcome, attempt
 from eval_client.endpoints import BudgetExhausted
 from eval_client.episode import Episode, Past
 from eval_client.plan import TrialLimits
 from eval_client.store.records import Trial, Turn
+from task_server.client import ReplyLog
 from task_server.errors import DigestDiffers, NoCapacity, UnknownSession
 from task_server.protocol import Act, Started, StartSession, Step, Stop, TurnRequest
 from task_server.sessions import Sessions
@@ -57,13 +59,13 @@ class Server:
         self._environment = environment
         self.sessions = Sessions(now=lambda: 0.0, changed=lambda: None)
 
-    async def start(self, session: str, task: str, sample: str, seed: int, *, digest: str) -> Started:
+    async def start(self, session: str, task: str, sample: str, seed: int, *, digest: str, log: ReplyLog) -> Started:
         request = StartSession(session=session, task=task, sample=sample, seed=seed, digest=digest)
         found = self.sessions.find_started(request) or self.sessions.start(request, self._environment, capacity=4)
-        return Started(worker="w", url="http://w", step=await found.current_step())
+        return Started(worker="w", url="http://w", step=(await found.current_step()).step)
 
-    async def turn(self, url: str, session: str, n: int, reply: Act | Stop) -> Step:
-        return await self.sessions.find(session).turn(TurnRequest(turn=n, reply=reply))
+    async def turn(self, url: str, session: str, n: int, reply: Act | Stop, log: ReplyLog) -> Step:
+        return (await self.sessions.find(session).turn(TurnRequest(turn=n, reply=reply))).step
 
 
 class Model:
@@ -84,6 +86,16 @@ class Model:
         action = Action(content=metadata["turn"])
         usage = Usage(prompt_tokens=10, completion_tokens=1)
         return Completion(action=action, usage=usage, model="m", stop="stop", seconds=0.1, tries=1)
+
+
+class NoReplies(ReplyLog):
+    """Counting asks no model."""
+
+    def __init__(self) -> None:
+        self.replies: list[KeptReply] = []
+
+    async def add(self, replies: Sequence[KeptReply]) -> None:
+        raise AssertionError(replies)
 
 
 class Desk:
@@ -108,6 +120,7 @@ class Desk:
             server=self.server,
             limits=limits or TrialLimits(),
             write_turn=write,
+            reply_log=NoReplies(),
         )
 
 
@@ -151,7 +164,7 @@ async def test_a_session_that_lives_on_is_continued_where_it_stands(desk: Desk) 
 async def test_an_answer_journalled_but_never_sent_is_sent_not_asked_again(desk: Desk) -> None:
     """The client died between the journal and the server."""
     model = Model()
-    started = await desk.server.start("0" * 32, "t", "3", 7, digest="0")
+    started = await desk.server.start("0" * 32, "t", "3", 7, digest="0", log=NoReplies())
     assert started.step.kind == "observation"
     observation = started.step.observation
     answered = Turn(

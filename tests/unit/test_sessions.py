@@ -124,12 +124,12 @@ class Hall:
 
     async def begin(self, session: str = ONE, environment: Counting | None = None, capacity: int = 2) -> Observed:
         request = StartSession(session=session, task="count", sample="plain")
-        step = await self.sessions.start(request, environment or Counting(), capacity).current_step()
-        assert isinstance(step, Observed)
-        return step
+        stands = await self.sessions.start(request, environment or Counting(), capacity).current_step()
+        assert isinstance(stands.step, Observed)
+        return stands.step
 
     async def answer(self, turn: int, content: str = "0", session: str = ONE) -> Observed | Finished:
-        return await self.sessions.find(session).turn(TurnRequest(turn=turn, reply=act(content)))
+        return (await self.sessions.find(session).turn(TurnRequest(turn=turn, reply=act(content)))).step
 
 
 @pytest.fixture
@@ -176,8 +176,8 @@ async def test_repeats_that_come_while_the_turn_is_in_work_share_its_result(hall
 async def test_a_stop_ends_the_play_with_its_reason(hall: Hall) -> None:
     await hall.begin()
     stop = TurnRequest(turn=1, reply=Stop(reason=FinishReason.CONTEXT_LIMIT))
-    step = await hall.sessions.find(ONE).turn(stop)
-    assert step == Finished(finish=Finish(reason=FinishReason.CONTEXT_LIMIT, score=0.0))
+    turned = await hall.sessions.find(ONE).turn(stop)
+    assert turned.step == Finished(finish=Finish(reason=FinishReason.CONTEXT_LIMIT, score=0.0))
 
 
 async def test_an_ended_session_frees_what_it_held_and_its_id_is_spent(hall: Hall) -> None:

@@ -1,0 +1,75 @@
+"""What models on the environment's side (judges, hosts, users) said in a session, so that the next one hears the same.
+
+A worker's cache is its machine's. These replies travel with the session's steps into the run's journal, and back to
+whichever worker plays the trial's next session: nothing is bought twice, and the replay does not differ.
+"""
+
+from collections.abc import Callable, Iterable
+from contextvars import ContextVar
+from typing import TYPE_CHECKING
+
+from pydantic import Field
+
+from environments.types import Value
+
+if TYPE_CHECKING:
+    from environments.chat.model import Completion
+
+
+class Reply(Value):
+    """A reply and what it cost when it was bought."""
+
+    text: str
+    model: str
+    """As the endpoint names it."""
+    prompt_tokens: int
+    completion_tokens: int
+
+    @classmethod
+    def of(cls, completion: "Completion") -> "Reply":
+        """A completion, as it is kept."""
+        return cls(text=completion.action.content, model=completion.model, **completion.usage.model_dump())
+
+
+class KeptReply(Value):
+    """A reply that a session has used."""
+
+    key: str = Field(pattern=r"^[0-9a-f]{40}$")
+    """The hash of all that was asked: `key_of`."""
+    reply: Reply
+    bought: bool
+    """False where another session had bought it, and it came from the worker's cache."""
+
+
+class SessionReplies:
+    """Those of one session, in the order of their first use; those of the trial's earlier sessions come first.
+
+    `added` is called at each new one, from any thread.
+    """
+
+    def __init__(self, known: Iterable[KeptReply], added: Callable[[], None]) -> None:
+        self._kept = list(known)
+        self._by_key = {kept.key: kept.reply for kept in self._kept}
+        self._added = added
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def find(self, key: str) -> Reply | None:
+        """The reply to what was asked, where there is one."""
+        return self._by_key.get(key)
+
+    def add(self, key: str, reply: Reply, *, bought: bool) -> None:
+        """The session uses a reply; from the second time on nothing is to be kept."""
+        if key not in self._by_key:
+            self._by_key[key] = reply
+            self._kept.append(KeptReply(key=key, reply=reply, bought=bought))
+            self._added()
+
+    def since(self, count: int) -> tuple[KeptReply, ...]:
+        """All but the first `count`."""
+        return tuple(self._kept[count:])
+
+
+session_replies: ContextVar[SessionReplies | None] = ContextVar("session_replies", default=None)
+"""Of the session that is played; None outside of a worker."""

@@ -1,0 +1,126 @@
+"""What a model on the environment's side (here a host) has said is paid for once, whichever worker is killed.
+
+No two of this host's answers are alike, and every worker has a cache of its own, as if it were on another machine.
+"""
+
+import contextlib
+import json
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from eval_client.store.connection import sqlite_url
+from eval_client.store.records import DIVERGED
+from eval_client.store.tables import attempt_table
+from tests.e2e.proctor import Server, begin, rows, server
+from tests.faults.invariants import rows_of
+from tests.pace import slowly, until
+
+KILLS, SESSIONS = 3, 2
+ANSWER_S = 0.1
+TASKS = """\
+tasks:
+  - name: ltp
+    environment: ltp
+    capacity: 2
+    parameters: {{profile: compat, host: {{model: host, base_url: "{url}"}}}}
+"""
+PLAN = """\
+name: hosted
+controller: {controller}
+agents:
+  - {{name: naive, builtin: naive, concurrency: 2}}
+tasks:
+  - {{name: ltp, environment: ltp}}
+limits: {{attempts: 10, patience_s: {patience_s}}}
+"""
+
+
+class Host(ThreadingHTTPServer):
+    """A host model; `asked` are the bodies of all that it answered."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Answer)
+        self.asked: list[str] = []
+        self.url = f"http://127.0.0.1:{self.server_address[1]}/v1"
+
+    def answer(self, body: str) -> str:
+        self.asked.append(body)
+        messages = json.loads(body)["messages"]
+        if len(messages) > 1:
+            return f"Yes. This is answer {len(self.asked)}."
+        asks_for_text = "statement" in messages[0]["content"] or "sentence only" in messages[0]["content"]
+        return f"He did it {len(self.asked)} times." if asks_for_text else "No."
+
+
+class _Answer(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: Host
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"])).decode()
+        time.sleep(ANSWER_S)
+        said = {"index": 0, "message": {"role": "assistant", "content": self.server.answer(body)}}
+        usage = {"prompt_tokens": 10, "completion_tokens": 3, "total_tokens": 13}
+        reply = {"model": "host", "choices": [{**said, "finish_reason": "stop"}], "usage": usage}
+        content = json.dumps(reply).encode()
+        with contextlib.suppress(ConnectionError):  # of a worker that was killed
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Nothing."""
+
+
+@pytest.fixture
+def host() -> Iterator[Host]:
+    with Host() as host:
+        serving = threading.Thread(target=host.serve_forever)
+        serving.start()
+        yield host
+        host.shutdown()
+        serving.join()
+
+
+@pytest.mark.parametrize("too", ["worker_killed", "client_killed_too"])
+def test_what_a_host_has_said_is_paid_for_once_and_the_replay_is_the_same(tmp_path: Path, host: Host, too: str) -> None:
+    (tmp_path / "tasks.yaml").write_text(TASKS.format(url=host.url))
+    with ExitStack() as stack:
+        controller = stack.enter_context(server("controller", "--lease", str(slowly(6.0)), cwd=tmp_path))
+
+        def another_machine(number: int) -> Server:
+            options = (f"--controller={controller.url}", f"--name=w{number}", "--tasks=tasks.yaml")
+            caches = str(tmp_path / f"caches-{number}")
+            worker = stack.enter_context(server("worker", *options, cwd=tmp_path, XDG_CACHE_HOME=caches))
+            until(lambda: controller.metric("proctor_worker_slots_free") >= SESSIONS)
+            return worker
+
+        worker = another_machine(0)
+        plan = PLAN.format(controller=controller.url, patience_s=slowly(40))
+        (tmp_path / "plan.yaml").write_text(plan)
+        client = begin("run", "plan.yaml", "--name", "r", "--limit", str(SESSIONS), "-q", cwd=tmp_path)
+        for kill in range(1, KILLS + 1):
+            enough = 12 * kill
+            until(lambda: len(host.asked) > enough or client.poll() is not None)  # noqa: B023
+            assert client.poll() is None, (len(host.asked), client.communicate())
+            worker.kill()
+            if too == "client_killed_too":
+                client.kill()
+                client.communicate()
+                client = begin("resume", "r", "-q", cwd=tmp_path)
+            worker = another_machine(kill)
+        output, errors = client.communicate(timeout=slowly(200))
+        assert client.returncode == 0, output + errors
+    again = {body: count for body, count in Counter(host.asked).items() if count > 1}
+    assert sum(again.values()) - len(again) <= KILLS * SESSIONS, f"{len(host.asked)} calls, paid twice: {len(again)}"
+    attempts = rows_of(sqlite_url(tmp_path / "runs" / "r"), "r", attempt_table)
+    assert DIVERGED not in {row["outcome"] for row in attempts}
+    assert all(row["score"] is not None for row in rows("r", tmp_path))
