@@ -12,6 +12,9 @@ from pydantic import Field
 
 from environments.types import Value
 
+MOST_TOKENS = 2**53
+"""Of one reply; more is no count."""
+
 if TYPE_CHECKING:
     from environments.chat.model import Completion
 
@@ -22,8 +25,8 @@ class Reply(Value):
     text: str
     model: str
     """As the endpoint names it."""
-    prompt_tokens: int
-    completion_tokens: int
+    prompt_tokens: int = Field(ge=0, le=MOST_TOKENS)
+    completion_tokens: int = Field(ge=0, le=MOST_TOKENS)
 
     @classmethod
     def of(cls, completion: "Completion") -> "Reply":
@@ -39,6 +42,8 @@ class KeptReply(Value):
     reply: Reply
     bought: bool
     """False where another session had bought it, and it came from the worker's cache."""
+    usable: bool = True
+    """False where it could not be read: it was paid for, and is not heard again."""
 
 
 class SessionReplies:
@@ -49,7 +54,7 @@ class SessionReplies:
 
     def __init__(self, known: Iterable[KeptReply], added: Callable[[], None]) -> None:
         self._kept = list(known)
-        self._by_key = {kept.key: kept.reply for kept in self._kept}
+        self._by_key = {kept.key: kept.reply for kept in self._kept if kept.usable}
         self._added = added
 
     def __len__(self) -> int:
@@ -63,8 +68,15 @@ class SessionReplies:
         """The session uses a reply; from the second time on nothing is to be kept."""
         if key not in self._by_key:
             self._by_key[key] = reply
-            self._kept.append(KeptReply(key=key, reply=reply, bought=bought))
-            self._added()
+            self._keep(KeptReply(key=key, reply=reply, bought=bought))
+
+    def add_useless(self, key: str, reply: Reply) -> None:
+        """The session has paid for a reply that can't be read."""
+        self._keep(KeptReply(key=key, reply=reply, bought=True, usable=False))
+
+    def _keep(self, kept: KeptReply) -> None:
+        self._kept.append(kept)
+        self._added()
 
     def since(self, count: int) -> tuple[KeptReply, ...]:
         """All but the first `count`."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from environments.kept_replies import KeptReply
 from environments.types import Finish, FinishReason
 from eval_client.attempt import Outcome
+from eval_client.core.spend import Spend
 from eval_client.owed import Owed
 from eval_client.progress import Progress
 from eval_client.store.journal import Journal, WriteRefused
@@ -17,19 +18,24 @@ from task_server.client import ReplyLog
 class _TrialReplies(ReplyLog):
     """Reads and extends a trial's past."""
 
-    def __init__(self, journal: Journal, owed: Owed) -> None:
-        self._journal, self._trial, self.replies = journal, owed.trial, owed.past.replies
+    def __init__(self, journal: Journal, spend: Spend, owed: Owed) -> None:
+        self._journal, self._spend, self._trial, self.replies = journal, spend, owed.trial, owed.past.replies
 
     async def add(self, replies: Sequence[KeptReply]) -> None:
         await self._journal.replies(self._trial, len(self.replies), replies)
         self.replies += replies
+        for reply in (kept.reply for kept in replies if kept.bought):
+            self._spend.add_helper(reply.model, reply.prompt_tokens, reply.completion_tokens)
 
 
 class AttemptLog:
     """What is written of attempts. Every method returns once its rows are durable; Fenced where others write now."""
 
-    def __init__(self, journal: Journal, progress: Progress, traces: Traces, digests: Mapping[str, str]) -> None:
+    def __init__(
+        self, journal: Journal, progress: Progress, traces: Traces, digests: Mapping[str, str], spend: Spend
+    ) -> None:
         self._journal, self._progress, self._traces, self._digests = journal, progress, traces, digests
+        self._spend = spend
 
     async def begin(self, owed: Owed) -> None:
         """Count a new attempt before anything is started; one that was put back goes on as it is."""
@@ -47,7 +53,7 @@ class AttemptLog:
 
     def replies(self, owed: Owed) -> ReplyLog:
         """Where the attempts at a trial keep what models on the environment's side said."""
-        return _TrialReplies(self._journal, owed)
+        return _TrialReplies(self._journal, self._spend, owed)
 
     async def end(self, owed: Owed, outcome: Outcome, cause: str | None, url: str | None) -> None:
         """An attempt ended, and the trial has not."""

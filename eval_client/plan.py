@@ -55,6 +55,10 @@ class Price(Value):
     input: float = Field(ge=0)
     output: float = Field(ge=0)
 
+    def of(self, prompt_tokens: int, completion_tokens: int) -> float:
+        """What so many tokens cost."""
+        return (prompt_tokens * self.input + completion_tokens * self.output) / 1e6
+
 
 class AgentEntry(Value):
     """An agent under test: a model behind an endpoint, or one of Proctor's built-in agents."""
@@ -152,6 +156,8 @@ class Plan(Value):
     assignments: tuple[Assignment, ...] = ()
     """Without any, every agent plays every task."""
     limits: Limits = Limits.model_construct()
+    prices: dict[ModelName, Price] = Field(default_factory=dict)
+    """Of models that tasks pay for (judges, hosts, users), by name or its beginning; agents have their own `price`."""
 
     @model_validator(mode="after")
     def _names_are_unique(self) -> Self:

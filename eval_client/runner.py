@@ -55,7 +55,7 @@ class Runner:
         self._playing: set[asyncio.Task[None]] = set()
         self._sessions: dict[str, str] = {}
         self._traces = Traces(member.store.run)
-        self._attempts = AttemptLog(journal, progress, self._traces, digests)
+        self._attempts = AttemptLog(journal, progress, self._traces, digests, endpoints.spend)
         self._pausing = 0
         self._idle = asyncio.Event()
         self.abandoned = False

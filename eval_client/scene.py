@@ -52,6 +52,8 @@ async def scene(
     if not member.joined:
         for agent, (prompt, completion) in store.spent().items():
             spend.add(agent, prompt, completion)
+        for cost in store.helper_costs():
+            spend.add_helper(cost.model, cost.prompt_tokens, cost.completion_tokens)
 
     def trouble(what: str | None) -> None:
         progress.trouble = what

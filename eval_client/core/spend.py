@@ -5,10 +5,26 @@ from dataclasses import dataclass, field
 
 from eval_client.plan import Plan, Price, RunLimits
 
+HELPER = "environment:"
+"""Stands before the names of models on the environment's side (judges, hosts, users) where agents are named too."""
+
+
+def helper(model: str) -> str:
+    """What such a model is called beside agents, whose names have no colon."""
+    return HELPER + model
+
+
+def price_of(name: str, prices: Mapping[str, Price]) -> Price | None:
+    """The price of an agent, or of a helper: endpoints name models more exactly than users, so beginnings will do."""
+    if name in prices or not name.startswith(HELPER):
+        return prices.get(name)
+    beginnings = [known for known in prices if known.startswith(HELPER) and name.startswith(known)]
+    return prices[max(beginnings, key=len)] if beginnings else None
+
 
 @dataclass
 class Spend:
-    """Tokens by agent, and money where a price is known."""
+    """Tokens by agent and helper, and money where a price is known."""
 
     limits: RunLimits
     prices: Mapping[str, Price]
@@ -20,11 +36,14 @@ class Spend:
     by_agent: dict[str, tuple[int, int]] = field(default_factory=dict)
     unmetered: set[str] = field(default_factory=set)
     """Agents of which an answer came without its cost: no limit can bind what isn't known."""
+    unpriced: set[str] = field(default_factory=set)
+    """Models on the environment's side that were paid, and have no price."""
 
     @classmethod
     def of(cls, plan: Plan) -> "Spend":
         """Nothing spent yet."""
-        return cls(plan.limits.run, {agent.name: agent.price for agent in plan.agents if agent.price is not None})
+        agents = {agent.name: agent.price for agent in plan.agents if agent.price is not None}
+        return cls(plan.limits.run, {**agents, **{helper(model): price for model, price in plan.prices.items()}})
 
     def add(self, agent: str, prompt_tokens: int, completion_tokens: int) -> None:
         """An answer was paid for."""
@@ -34,12 +53,27 @@ class Spend:
         self.by_agent[agent] = (before[0] + prompt_tokens, before[1] + completion_tokens)
         self.money += self._price(agent, prompt_tokens, completion_tokens)
 
+    def add_helper(self, model: str, prompt_tokens: int, completion_tokens: int) -> None:
+        """A reply of a model on the environment's side was paid for."""
+        if price_of(helper(model), self.prices) is None:
+            self.unpriced.add(model)
+        self.add(helper(model), prompt_tokens, completion_tokens)
+
     def _price(self, agent: str, prompt_tokens: int, completion_tokens: int) -> float:
-        price = self.prices.get(agent)
-        return (prompt_tokens * price.input + completion_tokens * price.output) / 1e6 if price is not None else 0.0
+        price = price_of(agent, self.prices)
+        return price.of(prompt_tokens, completion_tokens) if price is not None else 0.0
 
     def unknown(self) -> str | None:
         """Whose costs are not known and which limits that makes void; None where all are."""
+        return "; ".join(filter(None, (self._unmetered(), self._unpriced()))) or None
+
+    def _unpriced(self) -> str | None:
+        if not self.unpriced or self.limits.money is None:
+            return None
+        models = ", ".join(sorted(self.unpriced))
+        return f"the plan's `prices` lack {models}, which tasks pay for, so limits.run.money can't hold it"
+
+    def _unmetered(self) -> str | None:
         if not self.unmetered:
             return None
         limits = [f"limits.run.{name}" for name in ("tokens", "money") if getattr(self.limits, name) is not None]

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 
 from environments.telemetry.metrics import family, gauge
 from eval_client.core.flow import Pair
-from eval_client.core.spend import Spend
+from eval_client.core.spend import Spend, price_of
 from eval_client.scene import Scene
 from task_server.figures import waiting_class
 
@@ -85,9 +85,9 @@ def _spending(spend: Spend) -> str:
         for kind, count in zip(("prompt", "completion"), counts, strict=True)
     }
     money = {
-        (agent,): (spend.by_agent[agent][0] * price.input + spend.by_agent[agent][1] * price.output) / 1e6
-        for agent, price in spend.prices.items()
-        if agent in spend.by_agent
+        (agent,): price.of(*counts)
+        for agent, counts in spend.by_agent.items()
+        if (price := price_of(agent, spend.prices)) is not None
     }
     return family(
         "proctor_tokens_total", "counter", "Tokens paid for, those before a resume too.", ("agent", "kind"), tokens

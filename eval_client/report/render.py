@@ -31,6 +31,8 @@ def show(report: RunReport, console: Console, *, full: bool) -> None:
             console.print(_metrics(pairs))
     console.print(_validity(report))
     console.print(_costs(report))
+    if any(pair.helpers for pair in report.pairs):
+        console.print(_helper_costs(report))
     _print_faults(report, console)
 
 
@@ -91,6 +93,23 @@ def _costs(report: RunReport) -> Table:
             "-" if pair.money is None else f"{pair.money:.2f}",
             f"{pair.seconds / ended:.2f}" if ended else "-",
         )
+    return table
+
+
+def _helper_costs(report: RunReport) -> Table:
+    title = "costs of the tasks' own models (judges, hosts, users), over all trials"
+    table = _table(title, ("agent", "task", "model"), ("calls", "tokens in", "tokens out", "money"))
+    for pair in report.pairs:
+        for cost in pair.helpers:
+            table.add_row(
+                escape(pair.agent),
+                escape(pair.task),
+                escape(cost.model),
+                f"{cost.calls:,}",
+                f"{cost.prompt_tokens:,}",
+                f"{cost.completion_tokens:,}",
+                "-" if cost.money is None else f"{cost.money:.2f}",
+            )
     return table
 
 

@@ -1,13 +1,26 @@
 """What a run found out, as values: scores with their errors, coverage, validity, faults, costs."""
 
+from collections.abc import Mapping, Sequence
+
 from environments.types import FinishReason, Summary, Value
+from eval_client.core.spend import Spend, helper, price_of
 from eval_client.core.stats import clustered_mean
 from eval_client.plan import Plan, Price
-from eval_client.store.records import Manifest, PairStanding
+from eval_client.store.records import HelperCost, Manifest, PairStanding
 from eval_client.store.store import Store
 
 VALIDITY = tuple(reason.value for reason in FinishReason if not reason.is_fault)
 """AgentBench's classes, over the scored trials."""
+
+
+class HelperReport(Value):
+    """What a judge, a host or a user of a task took."""
+
+    model: str
+    calls: int
+    prompt_tokens: int
+    completion_tokens: int
+    money: float | None
 
 
 class PairReport(Value):
@@ -35,6 +48,8 @@ class PairReport(Value):
     completion_tokens: int
     money: float | None
     seconds: float
+    helpers: tuple[HelperReport, ...]
+    """What models on the environment's side took, finished trials or not."""
 
     @property
     def coverage(self) -> float:
@@ -55,9 +70,16 @@ def report(store: Store) -> RunReport:
     """The report of a run, finished or not."""
     manifest = store.manifest()
     summaries = store.summaries()
-    prices = {agent.name: agent.price for agent in Plan.model_validate(manifest.plan).agents}
+    prices, costs = Spend.of(Plan.model_validate(manifest.plan)).prices, store.helper_costs()
     pairs = [
-        _pair(store, standing, manifest, summaries.get((standing.agent, standing.task)), prices.get(standing.agent))
+        _pair(
+            store,
+            standing,
+            manifest,
+            kept=summaries.get((standing.agent, standing.task)),
+            prices=prices,
+            costs=costs,
+        )
         for standing in store.standing()
     ]
     order = list(manifest.tasks)
@@ -66,8 +88,15 @@ def report(store: Store) -> RunReport:
 
 
 def _pair(
-    store: Store, standing: PairStanding, manifest: Manifest, kept: tuple[int, Summary] | None, price: Price | None
+    store: Store,
+    standing: PairStanding,
+    manifest: Manifest,
+    *,
+    kept: tuple[int, Summary] | None,
+    prices: Mapping[str, Price],
+    costs: Sequence[HelperCost],
 ) -> PairReport:
+    pair = (standing.agent, standing.task)
     task = manifest.tasks[standing.task]
     summary = kept[1] if kept is not None and kept[0] == standing.scored else _mean_score(store, standing)
     scored = standing.scored
@@ -88,8 +117,19 @@ def _pair(
         turns=standing.turns,
         prompt_tokens=standing.prompt_tokens,
         completion_tokens=standing.completion_tokens,
-        money=None if price is None else _money(standing, price),
+        money=_money(standing.agent, standing, prices),
         seconds=standing.seconds,
+        helpers=tuple(_helper(cost, prices) for cost in costs if (cost.agent, cost.task) == pair),
+    )
+
+
+def _helper(cost: HelperCost, prices: Mapping[str, Price]) -> HelperReport:
+    return HelperReport(
+        model=cost.model,
+        calls=cost.calls,
+        prompt_tokens=cost.prompt_tokens,
+        completion_tokens=cost.completion_tokens,
+        money=_money(helper(cost.model), cost, prices),
     )
 
 
@@ -101,5 +141,6 @@ def _mean_score(store: Store, standing: PairStanding) -> Summary:
     return Summary(primary="mean_score", metrics={"mean_score": mean}, standard_error=error, notes=notes)
 
 
-def _money(standing: PairStanding, price: Price) -> float:
-    return (standing.prompt_tokens * price.input + standing.completion_tokens * price.output) / 1e6
+def _money(name: str, paid: PairStanding | HelperCost, prices: Mapping[str, Price]) -> float | None:
+    price = price_of(name, prices)
+    return None if price is None else price.of(paid.prompt_tokens, paid.completion_tokens)

@@ -14,7 +14,7 @@ from environments.redaction import redacted
 from environments.types import Finish
 from eval_client.figures import JournalFigures
 from eval_client.store.connection import StoreError, damaged, is_damage, passes, reason
-from eval_client.store.records import Trial, Turn
+from eval_client.store.records import Trial, Turn, reply_row
 from eval_client.store.shards import Fenced, hold_live
 from eval_client.store.store import Store, now_text
 from eval_client.store.tables import SETTLED, attempt_table, reply_table, trial_table, turn_table
@@ -121,10 +121,7 @@ class Journal:
     async def replies(self, trial: Trial, first: int, replies: Sequence[KeptReply]) -> None:
         """Models on the environment's side said these; the trial has `first` before them."""
         keys = {"run": self._store.run, "trial": trial.id}
-        rows = [
-            {**keys, "number": number, **kept.model_dump(), "reply": kept.reply.model_dump_json()}
-            for number, kept in enumerate(replies, first)
-        ]
+        rows = (reply_row(kept) | {**keys, "number": number} for number, kept in enumerate(replies, first))
         await self._put(*((_REPLY, row) for row in rows))
 
     async def end(self, trial: Trial, number: int, outcome: str, cause: str | None, worker: str | None) -> None:

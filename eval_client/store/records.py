@@ -1,7 +1,12 @@
 """What a store keeps, as values."""
 
+import json
+from collections.abc import Mapping
+from typing import Any
+
 from pydantic import Field, JsonValue
 
+from environments.kept_replies import KeptReply, Reply
 from environments.types import Value
 from task_server.protocol import Act, Stop
 
@@ -61,6 +66,18 @@ class Turn(Value):
     tries: int = 0
 
 
+class HelperCost(Value):
+    """What one model on the environment's side (a judge, a host, a user) took of one pair, over all its trials."""
+
+    agent: str
+    task: str
+    model: str
+    """As its endpoint names it."""
+    calls: int
+    prompt_tokens: int
+    completion_tokens: int
+
+
 class PairStanding(Value):
     """How far a pair of agent and task is; `mean` is over its scored trials."""
 
@@ -75,3 +92,28 @@ class PairStanding(Value):
     prompt_tokens: int
     completion_tokens: int
     seconds: float
+
+
+def reply_row(kept: KeptReply) -> dict[str, object]:
+    """The columns of a kept reply, but for those of its trial."""
+    reply = kept.reply
+    return {
+        "key": kept.key,
+        "text": json.dumps(reply.text),
+        "model": reply.model.replace("\0", "")[:255],
+        "prompt_tokens": reply.prompt_tokens,
+        "completion_tokens": reply.completion_tokens,
+        "bought": kept.bought,
+        "usable": kept.usable,
+    }
+
+
+def kept_reply(row: Mapping[str, Any]) -> KeptReply:
+    """The reply that was kept in a row."""
+    reply = Reply(
+        text=json.loads(row["text"]),
+        model=row["model"],
+        prompt_tokens=row["prompt_tokens"],
+        completion_tokens=row["completion_tokens"],
+    )
+    return KeptReply(key=row["key"], reply=reply, bought=row["bought"], usable=row["usable"])

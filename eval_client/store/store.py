@@ -12,12 +12,12 @@ from typing import Any
 import sqlalchemy as sa
 from pydantic import JsonValue
 
-from environments.kept_replies import KeptReply, Reply
+from environments.kept_replies import KeptReply
 from environments.types import Finish, FinishReason, Summary
 from eval_client.store import shards, wal
 from eval_client.store.connection import RunExists, StoreError, is_writable, passes
 from eval_client.store.migration import migrate
-from eval_client.store.records import DIVERGED, Manifest, PairStanding, Trial, Turn
+from eval_client.store.records import DIVERGED, HelperCost, Manifest, PairStanding, Trial, Turn, kept_reply
 from eval_client.store.tables import (
     SCHEMA_VERSION,
     attempt_table,
@@ -152,12 +152,9 @@ class Store:
     def replies(self, trial: int) -> list[KeptReply]:
         """What models on the environment's side said in a trial, over all its attempts, in the order of first use."""
         r = reply_table.c
-        query = sa.select(r.key, r.reply, r.bought).where(r.run == self.run, r.trial == trial).order_by(r.number)
+        query = sa.select(reply_table).where(r.run == self.run, r.trial == trial).order_by(r.number)
         with self.engine.connect() as connection:
-            return [
-                KeptReply(key=key, reply=Reply.model_validate_json(reply), bought=bought)
-                for key, reply, bought in connection.execute(query)
-            ]
+            return [kept_reply(dict(row)) for row in connection.execute(query).mappings()]
 
     def last_session(self, trial: int) -> str | None:
         """The session of a trial's newest attempt, where that attempt was not ended."""
@@ -197,6 +194,28 @@ class Store:
             for total in _token_sums(turn_table)
         ]
         return sa.select(t.agent, *sums).where(t.run == self.run, t.reason.is_(None), t.attempts > 0)
+
+    def helper_costs(self) -> list[HelperCost]:
+        """What models on the environment's side were paid for, of every pair, in no order; none in an older store."""
+        if not sa.inspect(self.engine).has_table(reply_table.name):
+            return []
+        t, r = trial_table.c, reply_table.c
+        trials = sa.and_(t.run == r.run, t.id == r.trial)
+        columns = (t.agent, t.task, r.model, sa.func.count().label("calls"), *_token_sums(reply_table))
+        query = sa.select(*columns).select_from(reply_table.join(trial_table, trials))
+        query = query.where(r.run == self.run, r.bought).group_by(t.agent, t.task, r.model)
+        with self.engine.connect() as connection:
+            return [
+                HelperCost(
+                    agent=row["agent"],
+                    task=row["task"],
+                    model=row["model"],
+                    calls=row["calls"],
+                    prompt_tokens=int(row["prompt"]),
+                    completion_tokens=int(row["completion"]),
+                )
+                for row in connection.execute(query).mappings()
+            ]
 
     def standing(self) -> list[PairStanding]:
         """How far every pair is, in the order the run plays them."""

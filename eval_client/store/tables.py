@@ -91,10 +91,17 @@ reply_table = sa.Table(
     sa.Column("trial", sa.Integer, primary_key=True, autoincrement=False),
     sa.Column("number", sa.Integer, primary_key=True, autoincrement=False),
     sa.Column("key", sa.String(40), nullable=False),
-    sa.Column("reply", LONG, nullable=False),
+    sa.Column("text", LONG, nullable=False),
+    sa.Column("model", sa.String(255), nullable=False),
+    sa.Column("prompt_tokens", sa.BigInteger, nullable=False),
+    sa.Column("completion_tokens", sa.BigInteger, nullable=False),
     sa.Column("bought", sa.Boolean, nullable=False),
+    sa.Column("usable", sa.Boolean, nullable=False),
 )
-"""What models on the environment's side said in a trial, over all its attempts, in the order of first use."""
+"""What models on the environment's side said in a trial, over all its attempts, in the order of first use.
+
+`text` is a JSON string: not every server takes a NUL as it is.
+"""
 summary_table = sa.Table(
     "proctor_summary",
     metadata,

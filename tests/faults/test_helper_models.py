@@ -5,6 +5,7 @@ No two of this host's answers are alike, and every worker has a cache of its own
 
 import contextlib
 import json
+import re
 import threading
 import time
 from collections import Counter
@@ -14,11 +15,13 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 
 from eval_client.store.connection import sqlite_url
 from eval_client.store.records import DIVERGED
+from eval_client.store.store import Store
 from eval_client.store.tables import attempt_table
-from tests.e2e.proctor import Server, begin, rows, server
+from tests.e2e.proctor import Server, begin, proctor, rows, server
 from tests.faults.invariants import rows_of
 from tests.pace import slowly, until
 
@@ -38,6 +41,7 @@ agents:
   - {{name: naive, builtin: naive, concurrency: 2}}
 tasks:
   - {{name: ltp, environment: ltp}}
+prices: {{host: {{input: 1.0e+6, output: 2.0e+6}}}}
 limits: {{attempts: 10, patience_s: {patience_s}}}
 """
 
@@ -124,3 +128,18 @@ def test_what_a_host_has_said_is_paid_for_once_and_the_replay_is_the_same(tmp_pa
     attempts = rows_of(sqlite_url(tmp_path / "runs" / "r"), "r", attempt_table)
     assert DIVERGED not in {row["outcome"] for row in attempts}
     assert all(row["score"] is not None for row in rows("r", tmp_path))
+    (cost,) = Store(sa.create_engine(sqlite_url(tmp_path / "runs" / "r")), "r").helper_costs()
+    assert 0 <= len(host.asked) - cost.calls <= KILLS * SESSIONS
+    assert (cost.model, cost.prompt_tokens, cost.completion_tokens) == ("host", 10 * cost.calls, 3 * cost.calls)
+    assert f"{cost.calls * 16:.2f}" in proctor("report", "r", cwd=tmp_path).stdout
+
+
+def test_what_a_host_costs_counts_towards_the_runs_limits(tmp_path: Path, host: Host) -> None:
+    task = TASKS.format(url=host.url)
+    (tmp_path / "plan.yaml").write_text(
+        f"agents: [{{name: naive, builtin: naive}}]\n{task}limits: {{run: {{tokens: 60}}}}"
+    )
+    done = proctor("run", "plan.yaml", "--name", "r", "--limit", "1", "-q", cwd=tmp_path)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert re.search(r"limits.run.tokens: \d+ of 60 spent", done.stdout + done.stderr)
+    assert len(host.asked) < 12

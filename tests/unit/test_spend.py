@@ -21,6 +21,19 @@ def test_costs_that_no_endpoint_reports_are_told_with_the_limits_they_make_void(
     )
 
 
+def test_models_that_tasks_pay_for_count_by_the_longest_name_that_begins_theirs() -> None:
+    plan = {"environment:gpt": Price(input=1.0, output=1.0), "environment:gpt-4": Price(input=4.0, output=8.0)}
+    spend = Spend(RunLimits(money=20.0), plan)
+    spend.add_helper("gpt-4-0613", 1_000_000, 500_000)
+    spend.add_helper("gpt-3.5", 2_000_000, 0)
+    assert spend.money == 10.0
+    assert spend.unknown() is None
+    spend.add_helper("other", 10**9, 10**9)
+    assert str(spend.unknown()).startswith("the plan's `prices` lack other, which tasks pay for")
+    spend.add("gpt-4", 10**9, 10**9)  # an agent of this name has a price of its own, or none
+    assert spend.exhausted() is None
+
+
 def test_nothing_is_exhausted_without_limits() -> None:
     spend = Spend(RunLimits(), {})
     spend.add("a", 10**12, 10**12)
