@@ -16,6 +16,7 @@ from environments.base import (
     play_to_finish,
 )
 from environments.census import Census, census
+from environments.summary import summarize
 from environments.types import Action, Finish, FinishReason, Observation, ToolCall
 
 CANCELLED_ACTS = 3
@@ -199,7 +200,7 @@ async def _summary(subject: Subject) -> None:
     sample = subject.samples[0]
     finish = await _scored(subject, sample, _whole(subject.environment.reference(sample, subject.seed)))
     faults = [Finish.fault(reason, "check") for reason in FinishReason if reason.is_fault]
-    alone, among = (subject.environment.summarize(finishes) for finishes in ([finish], [finish, *faults]))
+    alone, among = (summarize(subject.environment, finishes) for finishes in ([finish], [finish, *faults]))
     if alone.metrics[alone.primary] != among.metrics[among.primary]:
         raise Broken(f"faults beside a finish change {alone.primary!r}; they must not count")
 

@@ -16,9 +16,10 @@ def summarize(environment: Environment, finishes: Sequence[Finish], clusters: Se
     itself. The error is the delete-a-group jackknife (Efron and Stein 1981) over at most 100 groups of whole clusters:
     for a plain mean it is the usual standard error of the mean. None where fewer than two clusters are scored.
 
-    Raises ValueError where a metric is no finite number, and what the environment raises of finishes it can't read.
+    Raises ValueError where a metric is no finite number or the primary one is missing over scored finishes, and what
+    the environment raises of finishes it can't read.
     """
-    summary = environment.summarize(finishes)
+    summary = _whole(environment, finishes)
     if not all(map(math.isfinite, summary.metrics.values())):
         raise ValueError("a metric over these finishes is no finite number")
     scored = [
@@ -32,10 +33,18 @@ def summarize(environment: Environment, finishes: Sequence[Finish], clusters: Se
         return summary
     group_of = {name: index % groups for index, name in enumerate(names)}
     left_out = [
-        environment.summarize([finish for cluster, finish in scored if group_of[cluster] != group])
+        _whole(environment, [finish for cluster, finish in scored if group_of[cluster] != group])
         for group in range(groups)
     ]
     values = [each.metrics[each.primary] for each in left_out]
     mean = math.fsum(values) / groups
     variance = math.fsum((value - mean) ** 2 for value in values) * (groups - 1) / groups
     return summary.model_copy(update={"standard_error": math.sqrt(variance)})
+
+
+def _whole(environment: Environment, finishes: Sequence[Finish]) -> Summary:
+    """The environment's summary. Raises ValueError where finishes are scored and it lacks its primary metric."""
+    summary = environment.summarize(finishes)
+    if summary.primary not in summary.metrics and any(finish.score is not None for finish in finishes):
+        raise ValueError(f"primary metric {summary.primary!r} is not among the metrics")
+    return summary

@@ -1,6 +1,6 @@
 """The metrics of many finishes: accuracy by type, and the mean of the three categories (AgentBench v0.2, dbbench)."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 
 from environments.database.dataset import CATEGORIES, SELECT_KINDS
 from environments.types import Finish, Summary
@@ -15,22 +15,20 @@ WORDING = "The instruction says in our own words what the published one says; th
 
 
 def summarize(finishes: Sequence[Finish]) -> Summary:
-    """All metrics; faults are counted as requested and enter no accuracy. A type without samples has accuracy 0."""
-    scored = [finish for finish in finishes if finish.score is not None]
-    metrics = {f"{name}_accuracy": _mean(finish.score for finish in scored if _bears(finish, name)) for name in NAMES}
-    overall = {"overall_cat_accuracy": _category_mean(metrics)}
+    """All metrics; faults are counted as requested and enter no accuracy. A type without a scored sample has none."""
+    scored = [(finish, finish.score) for finish in finishes if finish.score is not None]
+    accuracies = _accuracies(NAMES, scored)
+    overall = _category_mean("overall_cat_accuracy", accuracies)
     for profile in ("compat", "strict"):
-        by_profile = {
-            f"{name}_accuracy": _mean(finish.metrics.get(profile) for finish in scored if _bears(finish, name))
-            for name in CATEGORIES
-        }
-        overall[f"overall_cat_accuracy_{profile}"] = _category_mean(by_profile)
+        judged = [(finish, finish.metrics[profile]) for finish, _ in scored if profile in finish.metrics]
+        overall |= _category_mean(f"overall_cat_accuracy_{profile}", _accuracies(CATEGORIES, judged))
     counts = {"requested": float(len(finishes)), "scored": float(len(scored))}
     for name in CATEGORIES:
         counts[f"{name}_requested"] = float(sum(_bears(finish, name) for finish in finishes))
-        counts[f"{name}_scored"] = float(sum(_bears(finish, name) for finish in scored))
+        counts[f"{name}_scored"] = float(sum(_bears(finish, name) for finish, _ in scored))
     counts["setup_failed"] = float(sum(finish.detail.get("setup_failed") is True for finish in finishes))
-    return Summary(primary="overall_cat_accuracy", metrics=overall | metrics | counts, notes=(NOISE, COVERAGE, WORDING))
+    notes = (*_left_out(accuracies), NOISE, COVERAGE, WORDING)
+    return Summary(primary="overall_cat_accuracy", metrics=overall | accuracies | counts, notes=notes)
 
 
 def _bears(finish: Finish, name: str) -> bool:
@@ -38,10 +36,25 @@ def _bears(finish: Finish, name: str) -> bool:
     return name in (finish.detail.get("type"), finish.detail.get("category"))
 
 
-def _category_mean(metrics: dict[str, float]) -> float:
-    return sum(metrics[f"{name}_accuracy"] for name in CATEGORIES) / len(CATEGORIES)
+def _accuracies(names: Sequence[str], marks: Sequence[tuple[Finish, float]]) -> dict[str, float]:
+    """`<name>_accuracy`, the mean mark, for each name that has a mark."""
+    by_name = {name: [mark for finish, mark in marks if _bears(finish, name)] for name in names}
+    return {f"{name}_accuracy": sum(found) / len(found) for name, found in by_name.items() if found}
 
 
-def _mean(values: Iterable[float | None]) -> float:
-    known = [value for value in values if value is not None]
-    return sum(known) / len(known) if known else 0.0
+def _category_mean(name: str, accuracies: Mapping[str, float]) -> dict[str, float]:
+    """The mean over the categories that have an accuracy, under its name; nothing where none has."""
+    present = [accuracies[f"{category}_accuracy"] for category in CATEGORIES if f"{category}_accuracy" in accuracies]
+    return {name: sum(present) / len(present)} if present else {}
+
+
+def _left_out(accuracies: Mapping[str, float]) -> tuple[str, ...]:
+    """A note on the categories that the overall figure lacks."""
+    missing = [name for name in CATEGORIES if f"{name}_accuracy" not in accuracies]
+    if not missing or len(missing) == len(CATEGORIES):
+        return ()
+    count = len(CATEGORIES) - len(missing)
+    return (
+        f"`overall_cat_accuracy` is over {count} of {len(CATEGORIES)} categories: "
+        f"no sample of {' or '.join(missing)} is scored.",
+    )

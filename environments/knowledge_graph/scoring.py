@@ -28,15 +28,17 @@ def marks(gold: Set[str], found: Set[str]) -> dict[str, float]:
 
 
 def summarize(finishes: Sequence[Finish], world: str, in_file: int | None) -> Summary:
-    """Means over the scored finishes; `in_file`, for the compat profile, is how many samples the data file has.
+    """Means over the scored finishes, none where there are none.
 
-    The published code divides by that number even when only some were run: `<metric>_over_file`.
+    `in_file`, for the compat profile, is how many samples the data file has. The published code divides by that number
+    even when only some were run: `<metric>_over_file`.
     """
     scored = [finish for finish in finishes if finish.score is not None]
-    sums = {name: sum(finish.metrics.get(name, 0.0) for finish in scored) for name in METRICS}
-    metrics = {name: total / len(scored) if scored else 0.0 for name, total in sums.items()}
-    if in_file is not None:
-        metrics |= {f"{name}_over_file": total / in_file for name, total in sums.items()}
+    metrics: dict[str, float] = {}
+    if scored:
+        sums = {name: sum(finish.metrics.get(name, 0.0) for finish in scored) for name in METRICS}
+        metrics |= {name: total / len(scored) for name, total in sums.items()}
+        metrics |= {f"{name}_over_file": total / in_file for name, total in sums.items() if in_file is not None}
     for name in ("n_bad_format", "n_bad_action"):
         metrics[name] = sum(finish.metrics.get(name, 0.0) for finish in scored)
     metrics |= {"requested": float(len(finishes)), "scored": float(len(scored))}

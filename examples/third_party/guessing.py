@@ -59,7 +59,7 @@ class Guessing(Environment):
 
     def summarize(self, finishes: Sequence[Finish]) -> Summary:
         scores = [finish.score for finish in finishes if finish.score is not None]
-        return Summary(primary="found", metrics={"found": sum(scores) / len(scores) if scores else 0.0})
+        return Summary(primary="found", metrics={"found": sum(scores) / len(scores)} if scores else {})
 
     def _secret(self, sample: str, seed: int) -> int:
         return random.Random(f"{sample} {seed}").randint(1, self.highest)

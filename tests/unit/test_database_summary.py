@@ -2,6 +2,7 @@
 
 import pytest
 
+from environments.database.dataset import SELECT_KINDS
 from environments.database.summary import summarize
 from environments.types import Finish, FinishReason
 
@@ -21,10 +22,33 @@ def test_the_primary_metric_is_the_mean_of_three_categories() -> None:
     assert summary.metrics["overall_cat_accuracy"] == pytest.approx((1 / 3 + 1 + 0.5) / 3)
 
 
-def test_there_are_eleven_accuracies_and_absent_types_have_0() -> None:
-    metrics = summarize([]).metrics
-    assert len([name for name in metrics if name.endswith("_accuracy") and not name.startswith("overall")]) == 11
-    assert set(metrics.values()) == {0.0}
+def test_there_are_eleven_accuracies_where_every_type_has_a_scored_sample() -> None:
+    summary = summarize([finish(kind, 0) for kind in (*SELECT_KINDS, "INSERT", "UPDATE")])
+    assert len([name for name in summary.metrics if name.endswith("_accuracy")]) == 11 + 1
+    assert not any("overall_cat_accuracy" in note for note in summary.notes)
+
+
+def test_a_type_without_a_scored_sample_is_absent_and_the_overall_figure_says_so() -> None:
+    fault = Finish(reason=FinishReason.TASK_ERROR, detail={"type": "UPDATE", "category": "UPDATE", "cause": "x"})
+    finishes = [finish("other", 1, compat=1, strict=0), finish("other", 0, compat=1, strict=0), fault]
+    summary = summarize(finishes)
+    overall = {name: value for name, value in summary.metrics.items() if "accuracy" in name}
+    assert overall == {
+        "overall_cat_accuracy": 0.5,
+        "overall_cat_accuracy_compat": 1.0,
+        "overall_cat_accuracy_strict": 0.0,
+        "other_accuracy": 0.5,
+        "SELECT_accuracy": 0.5,
+    }
+    assert summary.notes[0] == (
+        "`overall_cat_accuracy` is over 1 of 3 categories: no sample of INSERT or UPDATE is scored."
+    )
+
+
+def test_nothing_scored_has_no_accuracy_at_all() -> None:
+    summary = summarize([Finish.fault(FinishReason.AGENT_ERROR, "gone")])
+    assert not any("accuracy" in name for name in summary.metrics)
+    assert summary.metrics["requested"] == 1
 
 
 def test_faults_are_requested_and_enter_no_accuracy() -> None:

@@ -44,5 +44,7 @@ def test_compat_also_divides_by_all_samples_of_the_file() -> None:
     assert (metrics["F1"], metrics["F1_over_file"], metrics["EM_over_file"]) == (0.75, 0.075, 0.05)
 
 
-def test_nothing_scored_is_no_division_by_zero() -> None:
-    assert summarize([], "freebase", None).metrics["F1"] == 0.0
+def test_nothing_scored_has_no_mean() -> None:
+    fault = Finish.fault(FinishReason.TASK_ERROR, "down")
+    metrics = summarize([fault], "freebase", 20).metrics
+    assert metrics == {"n_bad_format": 0.0, "n_bad_action": 0.0, "requested": 1.0, "scored": 0.0}

@@ -57,7 +57,14 @@ class Mean(Environment):
 
     def summarize(self, finishes: "list[Finish] | tuple[Finish, ...]") -> Summary:  # type: ignore[override]
         scores = [finish.score for finish in finishes if finish.score is not None]
-        return Summary(primary="mean", metrics={"mean": math.fsum(scores) / max(1, len(scores))})
+        return Summary(primary="mean", metrics={"mean": math.fsum(scores) / len(scores)} if scores else {})
+
+
+class Misnamed(Mean):
+    """Says another name than its metric's."""
+
+    def summarize(self, finishes: "list[Finish] | tuple[Finish, ...]") -> Summary:  # type: ignore[override]
+        return super().summarize(finishes).model_copy(update={"primary": "men"})
 
 
 def finish(score: float) -> Finish:
@@ -81,3 +88,10 @@ def test_the_jackknife_takes_clusters_as_its_unit_and_leaves_faults_out() -> Non
 
 def test_one_scored_cluster_has_no_error() -> None:
     assert summarize(Mean(), [finish(1.0), finish(0.0)], [7, 7]).standard_error is None
+
+
+def test_the_primary_metric_is_missing_only_where_nothing_is_scored() -> None:
+    fault = Finish.fault(FinishReason.TASK_ERROR, "gone")
+    assert summarize(Mean(), [fault]).metrics == {}
+    with pytest.raises(ValueError, match="'men' is not among the metrics"):
+        summarize(Misnamed(), [finish(1.0), fault])
