@@ -22,14 +22,19 @@ class Malformed:
     """The reply has none of the two forms."""
 
 
-def read(reply: str, may_operate: bool) -> Operation | Answer | Malformed:
+def read(reply: str, may_operate: bool, keep_lines: bool = False) -> Operation | Answer | Malformed:
     """What a reply asks for; without `may_operate` only a final answer counts.
+
+    A statement's line breaks become blanks, as published, unless `keep_lines`: then a `--` comment ends with its line.
 
     The searches are those of the published regular expressions, in linear time.
     """
     if may_operate and between(reply, "Action: ", "\n") == "Operation":
         block = between(reply, "```sql\n", "\n```")
-        return Malformed() if block is None else Operation(block.strip().replace("\n", " "))
+        if block is None:
+            return Malformed()
+        sql = block.strip()
+        return Operation(sql if keep_lines else sql.replace("\n", " "))
     answer = between(reply + "\n", "\nFinal Answer:", "\n")
     return Malformed() if answer is None else Answer(answer)
 

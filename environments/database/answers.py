@@ -2,11 +2,10 @@
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from decimal import Decimal
 
 from environments.database import literal
-from environments.database.literal import Literal, NotALiteral
 
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)
 _MAX_NUMBER_LENGTH = 400
@@ -39,28 +38,35 @@ def strict_items(answer: str) -> list[str]:
     text = answer.strip()
     try:
         value = literal.parse(text)
-    except NotALiteral:
+        if isinstance(value, (list, tuple, set)):
+            return [_as_text(item) for item in value]
+    except ValueError:
         return [text]
-    if isinstance(value, (list, tuple)):
-        return [str(item).strip() for item in value]
-    return [value.strip() if isinstance(value, str) else text]
+    return [_as_text(value) if isinstance(value, str) else text]
 
 
-def _compat_items(answer: str) -> Sequence[Literal]:
+def _as_text(item: object) -> str:
+    """An element as text; a pair of surrogates, as JSON writes it, is its character.
+
+    Raises ValueError for an integer of thousands of digits.
+    """
+    return str(item).encode("utf-16", "surrogatepass").decode("utf-16", "replace").strip()
+
+
+def _compat_items(answer: str) -> list[object]:
+    """What `list` makes of the literal (the characters of a string, the keys of a mapping), else the raw text."""
     try:
         value = literal.parse(answer)
-    except NotALiteral:
+    except literal.NotALiteral:
         return [answer]
-    if isinstance(value, str):
-        return list(value)
-    return value if isinstance(value, (list, tuple)) else [answer]
+    return list(value) if isinstance(value, Iterable) else [answer]
 
 
-def _equal_singles(given: Literal, label: str) -> bool:
+def _equal_singles(given: object, label: str) -> bool:
     try:
         return float(given) == float(label)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):
-        return str(given) == label
+        return given == label
 
 
 def _key(text: str) -> Key:

@@ -25,7 +25,7 @@ from environments.database.table_hash import TableHash
 from environments.types import Finish, FinishReason, Summary
 
 SHIPPED_SAMPLES = Path(__file__).with_name("samples")
-_REVISION = "1"
+_REVISION = "2"
 """To be changed with any change of behaviour that shapes a trial."""
 _SHOWN_ANSWER = 2_000
 
@@ -88,7 +88,7 @@ class Database(Environment):
         async with self._engine.session(entry.table) as session:
             if session.setup_error and self.profile != "compat":
                 return _unplayable(entry, session.setup_error)
-            talk = await _converse(session, agent, entry)
+            talk = await _converse(session, agent, entry, keep_lines=self.profile != "compat")
             changed = await session.table_hash() if entry.table_hash else TableHash()
             return self._finish(entry, talk, changed, session.setup_error)
 
@@ -178,7 +178,7 @@ class Database(Environment):
         return Finish(reason=talk.reason, score=score, metrics=metrics, detail=detail)
 
 
-async def _converse(session: Session, agent: Agent, entry: Entry) -> Talk:
+async def _converse(session: Session, agent: Agent, entry: Entry, *, keep_lines: bool) -> Talk:
     """The whole conversation: statements and results, until an answer or a reason to stop."""
     observation = prompt.opening(entry)
     statements = 0
@@ -187,7 +187,7 @@ async def _converse(session: Session, agent: Agent, entry: Entry) -> Talk:
             action = await agent.act(observation)
         except AgentStopped as stopped:
             return Talk(stopped.reason, statements)
-        match read(action.content, may_operate=statements < prompt.STATEMENTS):
+        match read(action.content, statements < prompt.STATEMENTS, keep_lines):
             case Operation(sql):
                 observation = prompt.result(await session.run(sql))
                 statements += 1

@@ -21,6 +21,7 @@ import pytest_asyncio
 
 from environments.base import Agent, ContextLimitExceeded, PolicyAgent, play_to_finish
 from environments.database import answers, dataset, errata, mysql_client, mysql_connection
+from environments.database.actions import Answer, Malformed, Operation, read
 from environments.database.dataset import Entry, Table
 from environments.database.engine import INTERRUPTED, Session
 from environments.database.environment import Database
@@ -302,6 +303,26 @@ async def test_06_answers_compare_as_the_table_says(text: str, label: list[str],
     assert (answers.compat(text, label), answers.strict(text, label)) == (compat, strict)
 
 
+async def test_06_compat_judges_every_recorded_answer_as_the_published_code_does() -> None:
+    rows = [json.loads(line) for line in (SHARED_DATA / "db" / "published_answers.jsonl").read_text().splitlines()]
+    differing = [row for row in rows if answers.compat(row["answer"], row["label"]) is not row["published"]]
+    assert (len(rows), differing) == (700, [])
+
+
+async def test_06_every_recorded_reply_is_read_as_the_published_expressions_read_it() -> None:
+    rows = [json.loads(line) for line in (SHARED_DATA / "db" / "published_replies.jsonl").read_text().splitlines()]
+    assert len(rows) == 400
+    for row in rows:
+        match read(row["reply"], may_operate=True):
+            case Operation(sql):
+                found = {"kind": "operation", "sql": sql}
+            case Answer(text):
+                found = {"kind": "answer", "text": text}
+            case Malformed():
+                found = {"kind": "invalid"}
+        assert found == row["published"], row["reply"]
+
+
 async def test_07_a_result_of_801_characters_is_cut_to_800_and_the_marker(engine: MySqlEngine) -> None:
     frame = len("[('',)]")
     async with engine.session(PEOPLE) as session:
@@ -430,6 +451,16 @@ async def test_comment_semicolon_and_newline_are_accepted(dev: Database) -> None
     agent = Scripted(operation("-- how many?\nSELECT 1"), operation("SELECT /* now */\n 1;"), answer([]))
     await play_to_finish(dev, "dev-00038", agent)
     assert agent.seen[1:] == ["[]", "[(1,)]"]
+
+
+@pytest.mark.parametrize("profile", ["strict", "errata"])
+async def test_a_comment_ends_with_its_line_where_the_reading_is_not_the_published_one(
+    server: PrivateServer, profile: str
+) -> None:
+    agent = Scripted(operation("-- how many?\nSELECT 1 # one\n + 1 -- and one\n + 1;\n-- that is all"), answer([]))
+    async with configured(server, profile=profile) as database:
+        await play_to_finish(database, "dev-00038", agent)
+    assert agent.seen[1] == "[(3,)]"
 
 
 async def test_the_first_of_two_blocks_runs(dev: Database) -> None:

@@ -60,6 +60,12 @@ def test_replies_of_the_specification(reply: str, wanted: object) -> None:
     assert read(reply, may_operate=True) == wanted
 
 
+def test_lines_are_kept_where_they_are_wanted() -> None:
+    reply = "Action: Operation\n```sql\n\n-- all of it\nSELECT *\nFROM t \n```"
+    assert read(reply, may_operate=True) == Operation("-- all of it SELECT * FROM t")
+    assert read(reply, may_operate=True, keep_lines=True) == Operation("-- all of it\nSELECT *\nFROM t")
+
+
 def test_after_the_last_statement_only_an_answer_counts() -> None:
     reply = "Action: Operation\n```sql\nSELECT 1\n```\nFinal Answer: 3"
     assert read(reply, may_operate=False) == Answer(" 3")

@@ -29,9 +29,39 @@ def test_the_multiset_counts_what_the_set_does_not() -> None:
     assert answers.strict_multiset('["1.0", "+1"]', ["1", "1"])
 
 
+def test_a_json_surrogate_pair_is_its_character_in_strict_and_as_python_reads_it_in_compat() -> None:
+    assert answers.strict_items(r'["\ud83c\udfd4", "\ud83c"]') == ["🏔", "�"]
+    assert answers.strict(r'["\ud83c\udfd4"]', ["🏔"])
+    assert not answers.compat(r'["\ud83c\udfd4"]', ["🏔"])
+
+
+@pytest.mark.parametrize(
+    ("text", "label", "wanted"),
+    [
+        (" [True]", "True", False),
+        (" [None]", "None", False),
+        (" {'a': 1}", "a", True),
+        (" b'5'", "53", True),
+        (" [0x" + "f" * 5_000 + "]", "5", False),
+        (" [07]", "7", False),
+    ],
+    ids=lambda case: str(case)[:12],
+)
+def test_compat_compares_a_single_element_as_published(text: str, label: str, wanted: bool) -> None:
+    assert answers.compat(text, [label]) is wanted
+
+
 @pytest.mark.parametrize(
     ("text", "items"),
-    [(' "a b" ', ["a b"]), (" 5 ", ["5"]), ("[1, None, ' x ']", ["1", "None", "x"]), ("a, b", ["a, b"])],
+    [
+        (" [07]", ["[07]"]),
+        (" [0x" + "f" * 5_000 + "]", ["[0x" + "f" * 5_000 + "]"]),
+        (" {'a'} # so", ["a"]),
+        (' "a b" ', ["a b"]),
+        (" 5 ", ["5"]),
+        ("[1, None, ' x ']", ["1", "None", "x"]),
+        ("a, b", ["a, b"]),
+    ],
 )
 def test_strict_items_are_text_without_surrounding_blanks(text: str, items: list[str]) -> None:
     assert answers.strict_items(text) == items

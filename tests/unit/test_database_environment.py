@@ -96,6 +96,17 @@ async def test_a_change_is_judged_by_the_table_whatever_the_answer() -> None:
     assert (finish.reason, finish.score, finish.metrics["strict"]) == (FinishReason.INVALID_FORMAT, 1.0, 0.0)
 
 
+async def test_a_comment_swallows_the_rest_of_the_statement_in_compat_only() -> None:
+    commented = operation("-- one\nSELECT 1\nWHERE 1")
+    _, seen = await play("select-00000", commented, answer([]))
+    assert seen[1] == "[]"
+    for profile in ("strict", "errata"):
+        database, agent = Database(engine="sqlite", profile=profile), Scripted(commented, answer([]))
+        async with database.lifespan():
+            await play_to_finish(database, "select-00000", agent)
+        assert agent.seen[1] == "[(1,)]"
+
+
 async def test_an_agent_that_stops_or_breaks_is_told_apart() -> None:
     finish, _ = await play("select-00000", ContextLimitExceeded())
     assert (finish.reason, finish.score, finish.detail["type"]) == (FinishReason.CONTEXT_LIMIT, 0.0, "other")
