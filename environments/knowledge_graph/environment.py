@@ -26,7 +26,7 @@ SAMPLES = Path(__file__).with_name("samples")
 SHIPPED_GRAPH = "urn:proctor:isles"
 PER_SAMPLE = "urn:sample:{sample}"
 FREEBASE = "freebase"
-_REVISION = "1"
+_REVISION = "2"
 """To be changed with any change of behaviour that shapes a trial."""
 _URL = r"^https?://[^\s@?#]+$"
 _IRI = r'^[^\s<>"\\^`|]*$'

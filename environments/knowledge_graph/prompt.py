@@ -81,6 +81,9 @@ EXAMPLE = (
 )  # fmt: skip
 
 NO_ACTION = "There is no call of a tool in your reply. Please recheck the action."
+ANSWER_FORM = (
+    "A final answer has the form `Final Answer: #id`, as in Final Answer: #3, and nothing else. Please repeat it."
+)
 NOT_EXECUTED = "No tool was called: the line with the action holds no name before a parenthesis."
 
 

@@ -9,6 +9,10 @@ MAX_CALLS = 100
 MAX_ARGUMENTS = 8
 """Arguments that are told apart; no tool takes as many."""
 _ANSWER = re.compile(r"(?:Find|Final) Answer: #(\d+)")
+_LOOSE_ANSWER = re.compile(
+    r"(?:find|final)\s{1,3}answer[\s*_`\"']{0,8}[:\uff1a][\s*_`\"'(\[]{0,8}(?:the\s{1,3})?(?:variable\s{0,3})?[*_`\"']{0,4}#(\d+)",
+    re.IGNORECASE,
+)
 _ACTION = re.compile(r"Action.*?:")
 _CALL = re.compile(r"\b(\w++)\(")
 _PREFIX = re.compile(r"[Vv]ariable ")
@@ -19,6 +23,13 @@ _QUOTES = ("", '"', "'")
 @dataclass(frozen=True)
 class Answer:
     """A final answer: the digits after `#`."""
+
+    variable: str
+
+
+@dataclass(frozen=True)
+class LooseAnswer:
+    """A final answer in another form than the published one, in a reply without an action: the digits after `#`."""
 
     variable: str
 
@@ -43,7 +54,7 @@ class Calls:
 
 @dataclass(frozen=True)
 class NoAction:
-    """A reply without a line that starts with `Action`."""
+    """A reply with no final answer and without a line that starts with `Action`."""
 
 
 def shorten(reply: str) -> str:
@@ -51,7 +62,7 @@ def shorten(reply: str) -> str:
     return reply.partition("Observation:")[0].replace("\\_", "_")
 
 
-def read(reply: str, names: Sequence[str] = ()) -> Answer | Calls | NoAction:
+def read(reply: str, names: Sequence[str] = ()) -> Answer | LooseAnswer | Calls | NoAction:
     """What a shortened reply asks for.
 
     With `names` (the sample's entities, for the strict profile), an argument may be such a name with commas or
@@ -62,7 +73,8 @@ def read(reply: str, names: Sequence[str] = ()) -> Answer | Calls | NoAction:
         return Answer(answer[1])
     line = next((line for line in reply.split("\n") if _ACTION.match(line)), None)
     if line is None:
-        return NoAction()
+        loose = _LOOSE_ANSWER.search(reply)
+        return LooseAnswer(loose[1]) if loose else NoAction()
     longest_first = sorted(names, key=len, reverse=True)
     found = [match for _, match in zip(range(MAX_CALLS), _CALL.finditer(line), strict=False)]
     return Calls(tuple(_call(match[1], line, match.start(), match.end(), longest_first) for match in found))

@@ -7,7 +7,7 @@ from environments.knowledge_graph import prompt
 from environments.knowledge_graph.dataset import Entry
 from environments.knowledge_graph.graphs import Graph
 from environments.knowledge_graph.programs import answers_query
-from environments.knowledge_graph.reading import Answer, Calls, NoAction, read, shorten
+from environments.knowledge_graph.reading import Answer, Calls, LooseAnswer, NoAction, read, shorten
 from environments.knowledge_graph.scoring import marks, predicted
 from environments.knowledge_graph.tools import Listing, Refusal, Rules, Tools, Variable
 from environments.types import Finish, FinishReason, Message, Observation
@@ -54,7 +54,10 @@ class Session:
     async def _step(self, reply: str) -> Variable | str:
         """The variable that a reply answers with, or what the agent is told."""
         match read(reply, tuple(self._entry.entities) if self._strict else ()):
-            case Answer(digits):
+            case LooseAnswer() if not self._strict:
+                self._bad.format += 1
+                return prompt.ANSWER_FORM
+            case Answer(digits) | LooseAnswer(digits):
                 variable = self._tools.variable(digits)
                 self._bad.action += variable is None
                 return variable or prompt.unknown_variable(digits)

@@ -29,6 +29,8 @@ NUMBER = "type.int"
 _ID = re.compile(r"[fgm]\.[A-Za-z0-9_]+")
 _PREFIXES: Mapping[Profile, tuple[str, ...]] = {"compat": ("m.", "f."), "strict": ("m.", "f.", "g.")}
 _EVERYTHING = "common.topic"
+_RECORD = "type.object"
+"""The domain of names, keys and timestamps."""
 _VARIABLE = re.compile(r"#([0-9]{1,6})")
 
 
@@ -123,9 +125,20 @@ class Tools:
         if isinstance(program, Refusal):
             return program
         predicates = await self._names(relations_query(program, self._graph_name))
-        listed = tuple(sorted(predicates & self._rules.ontology.vocabulary.relations))
+        listed = tuple(sorted(filter(self._is_relation, predicates)))
         self._relations[program] = listed
         return Listing(listed)
+
+    def _is_relation(self, name: str) -> bool:
+        """Whether a predicate is listed as a relation.
+
+        `strict` also lists what the roles alone know, but for the record every node has of itself (`type.object.name`).
+        """
+        known = self._rules.ontology
+        if name in known.vocabulary.relations:
+            return True
+        by_roles = self._strict and name in known.roles and name not in known.vocabulary.attributes
+        return by_roles and known.roles[name][0] != _RECORD
 
     async def _get_neighbors(self, x: Operand, relation: Operand) -> Outcome:
         program = self._set(x)

@@ -14,8 +14,8 @@ import pytest
 from environments.base import Agent, Policy, PolicyAgent, play_to_finish
 from environments.knowledge_graph import dataset, ontology, synthetic
 from environments.knowledge_graph.environment import PER_SAMPLE, KnowledgeGraph
-from environments.knowledge_graph.prompt import NO_ACTION, ROUNDS
-from environments.knowledge_graph.reading import Answer, Calls, NoAction, read, shorten
+from environments.knowledge_graph.prompt import ANSWER_FORM, NO_ACTION, ROUNDS
+from environments.knowledge_graph.reading import Answer, Calls, LooseAnswer, NoAction, read, shorten
 from environments.types import Action, Finish, FinishReason, Message, Observation
 from tests.support import SHARED_DATA
 from tests.virtuoso_server import VirtuosoServer, virtuoso
@@ -235,6 +235,16 @@ READ: list[tuple[str, object, object]] = [
     ("Final Answer: #99", Answer("99"), None),
     ("Final Answer: Guard", NoAction(), None),
     ("Final Answer: 3", NoAction(), None),
+    ("Final Answer: variable #3", LooseAnswer("3"), None),
+    ("**Final Answer:** #3", LooseAnswer("3"), None),
+    ("**Final Answer: #3**", Answer("3"), None),
+    ("final answer: #3", LooseAnswer("3"), None),
+    ("Final Answer:#3", LooseAnswer("3"), None),
+    ("Thought: so\n### FINAL ANSWER: the variable `#12`.", LooseAnswer("12"), None),
+    ("**Final Answer:**\n#3", LooseAnswer("3"), None),
+    ("So the final answer is in #3", NoAction(), None),
+    ("I shall give final answer: #3 later\nAction: count(#0)", calls(("count", ("#0",))), None),
+    ("final answer: #3\nFinal Answer: #4", Answer("4"), None),
     ("Observation: x\nFinal Answer: #1", NoAction(), None),
     ("Action: get\\_relations(m.1\\_2)", calls(("get_relations", ("m.1_2",))), None),
     ("Action: count(#0)", calls(("count", ("#0",))), None),
@@ -309,6 +319,8 @@ TOLD: list[tuple[tuple[str, ...], str, str]] = [
     (("Final Answer: #99",), "id #99 is invalid", "id #99 is invalid"),
     (("Final Answer: #" + "9" * 10_000,), "is invalid", "is invalid"),
     (("Final Answer: Guard",), NO_ACTION, NO_ACTION),
+    (("Final Answer: variable #3",), "has the form `Final Answer: #id`", "id #3 is invalid"),
+    (("**Final Answer:** #3",), "has the form `Final Answer: #id`", "id #3 is invalid"),
     (("Action: none",), "No tool was called", "No tool was called"),
     ((*FIRST, "Action: get_neighbors(#0, people.person.profession)"), "cannot be executed", "was not listed"),
     (("Action: get_neighbors(m.09rl290, media_common.quotation.author)",), "cannot be executed", "was not listed"),
@@ -340,6 +352,17 @@ async def test_08_every_bad_input_is_told_and_costs_a_round(replies: tuple[str, 
         assert wanted in agent.seen[len(replies)]
         assert finish.score == 0.0
         assert not finish.reason.is_fault
+
+
+@pytest.mark.parametrize(
+    "said", ["Final Answer: variable #0", "**Final Answer:** #0", "final answer: #0", "Final Answer:#0"]
+)
+async def test_08_a_final_answer_in_another_form_counts_in_strict_and_is_told_its_form_in_compat(said: str) -> None:
+    finish, _ = await play(mini(profile="strict"), 0, *FIRST, said)
+    assert (finish.reason, finish.metrics["rounds"]) == (FinishReason.COMPLETED, 3.0)
+    finish, agent = await play(mini(profile="compat"), 0, *FIRST, said, "Final Answer: #0")
+    assert agent.seen[-1] == ANSWER_FORM
+    assert (finish.reason, finish.metrics["n_bad_format"]) == (FinishReason.COMPLETED, 1.0)
 
 
 async def test_08_names_with_commas_quotes_and_parentheses_are_resolved_in_strict_only() -> None:

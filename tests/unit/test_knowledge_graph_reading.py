@@ -4,14 +4,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from environments.knowledge_graph.reading import MAX_ARGUMENTS, MAX_CALLS, Answer, Calls, NoAction, read, shorten
+from environments.knowledge_graph.reading import (
+    MAX_ARGUMENTS,
+    MAX_CALLS,
+    Answer,
+    Calls,
+    LooseAnswer,
+    NoAction,
+    read,
+    shorten,
+)
 
 NAMES = ("Bell", "Bell & Sons", "Bell, Sons (and daughters)", "")
 
 
 @given(st.text(), st.booleans())
 def test_any_reply_is_read(reply: str, strict: bool) -> None:
-    assert isinstance(read(shorten(reply), NAMES if strict else ()), Answer | Calls | NoAction)
+    assert isinstance(read(shorten(reply), NAMES if strict else ()), Answer | LooseAnswer | Calls | NoAction)
 
 
 @given(st.text(alphabet="(),# 'ab"), st.booleans())
@@ -51,3 +60,10 @@ def test_a_name_that_goes_on_is_no_name() -> None:
     found = read("Action: f(Bell & Sons Ltd)", NAMES)
     assert isinstance(found, Calls)
     assert found.calls[0].arguments == ("Bell & Sons Ltd",)
+
+
+@pytest.mark.parametrize(
+    "text", ["final answer:" * 20_000, "final answer" + " " * 200_000, "final answer:" + "*" * 200_000]
+)
+def test_a_long_reply_without_an_answer_is_read_quickly(text: str) -> None:
+    assert read(text) == NoAction()

@@ -15,7 +15,13 @@ from environments.knowledge_graph.tools import Listing, Profile, Refusal, Rules,
 
 ONTOLOGY = Ontology(
     vocabulary=Vocabulary(relations={"a.ship.port", "a.ferry.port"}, attributes={"a.ship.length"}, classes=()),
-    roles={"a.ship.port": ("a.ship", "a.town"), "a.ferry.port": ("a.ferry", "a.ferry_port")},
+    roles={
+        "a.ship.alias": ("a.ship", "type.text"),
+        "type.object.name": ("type.object", "type.text"),
+        "a.ship.length": ("a.ship", "type.float"),
+        "a.ship.port": ("a.ship", "a.town"),
+        "a.ferry.port": ("a.ferry", "a.ferry_port"),
+    },
     parents={"a.ferry_port": frozenset({"a.town"})},
     inverses={},
     lines={},
@@ -56,9 +62,18 @@ async def two_variables(profile: Profile) -> Tools:
     return made
 
 
-async def test_relations_are_sorted_and_only_those_of_the_vocabulary() -> None:
-    graph = Told("a.ship.port", "type.object.name", "a.ferry.port", "a.ship.length")
-    assert await run(tools(graph), "get_relations", "Wren") == Listing(("a.ferry.port", "a.ship.port"))
+@pytest.mark.parametrize(
+    ("profile", "listed"),
+    [("compat", ("a.ferry.port", "a.ship.port")), ("strict", ("a.ferry.port", "a.ship.alias", "a.ship.port"))],
+)
+async def test_relations_are_sorted_and_those_of_the_roles_are_listed_in_strict_only(
+    profile: Profile, listed: tuple[str, ...]
+) -> None:
+    graph = Told("a.ship.port", "type.object.name", "a.ferry.port", "a.ship.length", "a.ship.alias")
+    made = tools(graph, profile)
+    assert await run(made, "get_relations", "Wren") == Listing(listed)
+    followed = await run(made, "get_neighbors", "Wren", "a.ship.alias")
+    assert isinstance(followed, Variable if profile == "strict" else Refusal)
     assert f"<{NAMESPACE}m.1>" in graph.queries[0]
 
 
