@@ -125,11 +125,40 @@ class ModelJudge(Judge):
 
 
 def read_verdicts(reply: str, count: int) -> tuple[bool, ...]:
-    """The verdicts of a reply, one for each condition. Raises ValueError."""
-    found = {int(number): verdict.lower() == "yes" for number, verdict in _VERDICT.findall(reply)}
-    if set(found) != set(range(1, count + 1)):
+    """The verdicts of a reply, one for each condition. Raises ValueError.
+
+    Read are numbered lines (`1: yes`, `Condition 1: yes`, `1. a place is agreed: yes`), rows of a table, and, where
+    nothing is numbered, as many plain lines of yes or no as there are conditions.
+    """
+    found = [verdict for line in reply.splitlines() if (verdict := _row(line) if "|" in line else _line(line))]
+    numbered = {number: yes for number, yes in found if number}
+    if not numbered and len(found) == count:
+        return tuple(yes for _, yes in found)
+    if set(numbered) != set(range(1, count + 1)):
         raise ValueError(f"there must be {count} lines such as `1: yes`")
-    return tuple(found[number] for number in range(1, count + 1))
+    return tuple(numbered[number] for number in range(1, count + 1))
 
 
-_VERDICT = re.compile(r"^[^\w\n]*(\d{1,2})[^\S\n]*[:.)-][^\w\n]*(yes|no)\b", re.MULTILINE | re.IGNORECASE)
+def _line(line: str) -> tuple[int, bool] | None:
+    """The number of a line, 0 where it has none, and its verdict."""
+    match = _NUMBERED.match(line) or _REPEATED.match(line)
+    if match:
+        return int(match[1]), match[2].lower() == "yes"
+    plain = _PLAIN.fullmatch(line)
+    return (0, plain[1].lower() == "yes") if plain else None
+
+
+def _row(line: str) -> tuple[int, bool] | None:
+    """The number in the first cell of a row, 0 where it has none, and the verdict in the first cell that is one."""
+    first, *others = line.strip().strip("|").split("|")
+    label = _LABEL.match(first)
+    verdict = next(filter(None, (_PLAIN.fullmatch(cell) for cell in others)), None)
+    return (int(label[1]) if label else 0, verdict[1].lower() == "yes") if verdict else None
+
+
+_LABELLED = r"[^\w\n]{0,20}(?:(?:condition|criterion|question|no\.?)\s{0,3})?(\d{1,2})(?!\w)"
+_LABEL = re.compile(_LABELLED, re.IGNORECASE)
+_NUMBERED = re.compile(_LABELLED + r"[^\w\n]{1,20}(yes|no)\b", re.IGNORECASE)
+_REPEATED = re.compile(_LABELLED + r".{1,500}[:=?–—-][^\w\n]{0,20}(yes|no)[^\w\n]{0,20}$", re.IGNORECASE)
+"""A line that repeats its condition before the verdict."""
+_PLAIN = re.compile(r"[^\w\n]{0,20}(yes|no)[^\w\n]{0,20}", re.IGNORECASE)
