@@ -36,7 +36,7 @@ from environments.stss.world import World
 from environments.types import Finish, Summary
 
 SHIPPED = Path(__file__).with_name("samples")
-_REVISION = "2"
+_REVISION = "3"
 """To be changed with any change of behaviour that shapes a trial."""
 MAX_CALLS = 200
 _UNSHAPING = {"data", "scenarios", "cache", "driver", "judge"}

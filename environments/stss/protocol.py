@@ -1,18 +1,23 @@
 """The performer's replies: one JSON object each, by the code of the request (spec table T1 to R)."""
 
+import contextlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Sequence
 from typing import Annotated, TypeVar
 
-from pydantic import AfterValidator, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, ConfigDict, Field, ValidationError, model_validator
 
 from environments.stss.clock import DATES, DAY, END, read_time, time_text
+from environments.stss.files import first_problem
 from environments.stss.places import Places
 from environments.stss.schedule import Commitment, DayPlan, Row, overlaps
 from environments.types import Value
 
 MAX_OBJECT = 50_000
 """Characters of a reply, from its first brace, that are searched for its object."""
+MAX_TRIED = 10
+"""Braces of a reply that may begin its object."""
 TEXT_CHARS = 200
 """Of every text but an utterance that are kept."""
 MAX_ROWS = 14
@@ -60,9 +65,17 @@ Line = Annotated[Text, AfterValidator(_filled)]
 
 
 class Reply(Value):
-    """What every kind of reply has in common: fields that nobody asked for are ignored."""
+    """What every kind of reply has in common: fields nobody asked for are ignored, and null stands for a default."""
 
     model_config = ConfigDict(extra="ignore")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _null_is_the_default(cls, fields: object) -> object:
+        if not isinstance(fields, dict):
+            return fields
+        optional = {name for name, field in cls.model_fields.items() if not field.is_required()}
+        return {name: value for name, value in fields.items() if value is not None or name not in optional}
 
 
 class Plan(Reply):
@@ -137,37 +150,42 @@ Kind = TypeVar("Kind", bound=Reply)
 
 
 def read(reply: str, kind: type[Kind]) -> Kind:
-    """The first balanced object of a reply, as the kind asked for. Raises FormatError."""
-    found = _first_object(reply)
-    try:
-        return kind.model_validate(found)
-    except ValidationError as error:
-        problem = error.errors(include_input=False)[0]
-        where = ".".join(str(part) for part in problem["loc"])
-        raise FormatError(f"{where}: {problem['msg']}") from error
+    """The first balanced object of a reply that fits the kind asked for. Raises FormatError, about the first of all.
 
-
-def _first_object(reply: str) -> Mapping[str, object]:
-    start = reply.find("{")
-    if start < 0:
+    A later object, or one within another, must have a field of the kind: where all fields have defaults, any would fit.
+    """
+    limit = reply.find("{") + MAX_OBJECT
+    starts = [brace.start() for brace, _ in zip(re.finditer("{", reply[:limit]), range(MAX_TRIED), strict=False)]
+    if not starts:
         raise FormatError("there is no JSON object in the reply")
-    end = next(_closings(reply, start), None)
+    try:
+        return _fitted(reply[starts[0] : limit], kind)
+    except FormatError:
+        for start in starts[1:]:
+            with contextlib.suppress(FormatError):
+                later = _fitted(reply[start:limit], kind)
+                if later.model_fields_set:
+                    return later
+        raise
+
+
+def _fitted(text: str, kind: type[Kind]) -> Kind:
+    """The object that a text begins with; line breaks and tabs may stand in its strings. Raises FormatError."""
+    end = _closing(text)
     if end is None:
         raise FormatError(f"the first {{ is not closed within {MAX_OBJECT} characters")
     try:
-        found = json.loads(reply[start : end + 1])
+        return kind.model_validate(json.loads(text[: end + 1], strict=False))
+    except ValidationError as error:
+        raise FormatError("{}: {}".format(*first_problem(error))) from error
     except (ValueError, RecursionError) as error:
         raise FormatError(f"not JSON: {error}") from error
-    if not isinstance(found, dict):
-        raise FormatError("not a JSON object")
-    return found
 
 
-def _closings(text: str, start: int) -> Iterator[int]:
-    """Where the brace at `start` is closed, strings left aside."""
+def _closing(text: str) -> int | None:
+    """Where the brace that a text begins with is closed, strings left aside."""
     depth, quoted, escaped = 0, False, False
-    for position in range(start, min(len(text), start + MAX_OBJECT)):
-        character = text[position]
+    for position, character in enumerate(text):
         if quoted:
             quoted, escaped = escaped or character != '"', not escaped and character == "\\"
         elif character == '"':
@@ -175,7 +193,8 @@ def _closings(text: str, start: int) -> Iterator[int]:
         elif character in "{}":
             depth += 1 if character == "{" else -1
             if depth == 0:
-                yield position
+                return position
+    return None
 
 
 def spoken(text: str) -> str:

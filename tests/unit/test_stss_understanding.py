@@ -8,7 +8,7 @@ from environments.stss.clock import DAY
 from environments.stss.dataset import Data
 from environments.stss.driver import Context, Line
 from environments.stss.environment import SHIPPED
-from environments.stss.protocol import FormatError, Utterance, read, spoken
+from environments.stss.protocol import Encounter, FormatError, Note, Utterance, read, spoken
 from environments.stss.routine import chance, habits
 from environments.stss.rule_driver import RuleDriver
 from environments.stss.schedule import Commitment
@@ -64,6 +64,37 @@ def test_any_text_is_understood_somehow(text: str) -> None:
 def test_the_first_object_of_a_reply_is_read_whatever_stands_around_it(before: str, after: str) -> None:
     before = before.replace("{", "")
     assert read(before + '{"utterance": "a } \\" b"}' + after, Utterance).utterance == 'a } " b'
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        '{"utterance": "first\nsecond\tthird"}',
+        'I say {something nice}. {"utterance": "first second third"}',
+        '{ so I say: {"utterance": "first second third", "end": false}',
+        '{"thought": "greet"}\n{"utterance": "first second third"}',
+        '{"U": {"utterance": "first second third"}}',
+        '{{"utterance": "first second third"}}',
+        '{"utterance": "first second third", "end": null}',
+        '```json\n{"utterance": "first second third"}\n```\n{"utterance": "fourth"}',
+    ],
+)
+def test_an_object_is_read_kindly(reply: str) -> None:
+    assert read(reply, Utterance) == Utterance(utterance="first second third", end=False)
+
+
+def test_null_is_the_default_and_no_object_within_a_broken_one_is_taken_for_it() -> None:
+    assert read('{"talk": false, "utterance": null}', Encounter) == Encounter(talk=False)
+    assert read('{"note": null, "commitment": null, "reschedule": null}', Note) == Note()
+    commitment = '{"activity": "tea", "place": "Anchor Inn", "start": null, "end": "16:00"}'
+    for broken in ('{"note": "x", "commitment": %s}', '{"note": "x", "commitment": %s, "resch', "{'note': %s}"):
+        with pytest.raises(FormatError):
+            read(broken % commitment, Note)
+
+
+def test_the_first_object_that_does_not_fit_is_the_one_that_is_told() -> None:
+    with pytest.raises(FormatError, match=r"^end: "):
+        read('{"utterance": "a", "end": "perhaps"} {"utterance": 1}', Utterance)
 
 
 @pytest.mark.parametrize("reply", ["", "no", "{", "}{", '{"utterance": }', '{"a":' * 9_999, "{" * 9_999, '{"end": 1}'])
