@@ -63,11 +63,7 @@ class SlotJudge(Judge):
         self._places = places
 
     async def verdicts(self, task: Task, lines: Sequence[Line]) -> tuple[bool, ...] | None:
-        slots, agreed = Slots(), False
-        mine = [line for line in lines if line.speaker == task.performer]
-        told = mine if mine and task.category in ("public", "online") else lines
-        for line in told:
-            slots = slots.merged(read(line.text, self._places, 0))
+        slots, agreed = self._said(task, lines), False
         for line in lines:
             agreed = not _REFUSAL.search(line.text) and (agreed or bool(_CONSENT.search(line.text)))
         goal = task.task.goal[0]
@@ -84,6 +80,24 @@ class SlotJudge(Judge):
                 return invited, _exactly(slots, goal)
             case "help":
                 return _errand(slots, task.task.goal)
+
+    def _said(self, task: Task, lines: Sequence[Line]) -> Slots:
+        """What all lines say; where the performer has to say it, its lines, and of an errand what only others say."""
+        mine = [line for line in lines if line.speaker == task.performer]
+        match task.category:
+            case "public" | "online" if mine:
+                return self._merged(mine)
+            case "help":
+                others = [line for line in lines if line.speaker != task.performer]
+                return self._merged(mine).or_else(self._merged(others))
+            case _:
+                return self._merged(lines)
+
+    def _merged(self, lines: Sequence[Line]) -> Slots:
+        slots = Slots()
+        for line in lines:
+            slots = slots.merged(read(line.text, self._places, 0))
+        return slots
 
 
 def _names(activity: str | None, goal: Goal) -> bool:

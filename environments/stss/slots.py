@@ -100,6 +100,10 @@ class Slots(NamedTuple):
                 merged |= {"then_activity": self.then_activity}
         return Slots(**merged)
 
+    def or_else(self, other: "Slots") -> "Slots":
+        """These slots, and the other's where these say nothing."""
+        return self._replace(**{name: given for name, given in other._asdict().items() if getattr(self, name) is None})
+
 
 class _Span(NamedTuple):
     start: int

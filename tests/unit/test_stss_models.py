@@ -1,6 +1,7 @@
 """Models on the environment's side: as the people of the town, and as the judge of their conversations."""
 
 import json
+import shutil
 import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -260,6 +261,28 @@ def test_who_drives_and_who_judges_are_told_apart_by_the_digest() -> None:
             (True, True, True, True),
         ),
         ("fernmouth_bandages", ["Could you buy bandages at Gull Bakery?"], (True, False, False, False)),
+        (
+            "fernmouth_bandages",
+            [
+                "Could you buy bandages at Tidewater Store and then deliver them to Grace's house?",
+                "Gladly: I get the bandages, and then deliver bandages at Grace's house.",
+                "Thank you!",
+            ],
+            (True, True, True, True),
+        ),
+        (
+            "fernmouth_bandages",
+            [
+                "Could you buy bandages, and then deliver them to Grace's house?",
+                "Bandages from Tidewater Store? Gladly.",
+            ],
+            (True, True, True, True),
+        ),
+        (
+            "fernmouth_bandages",
+            ["Could you buy bandages at Gull Bakery?", "Rather buy bandages at Tidewater Store."],
+            (True, False, False, False),
+        ),
     ],
 )
 async def test_the_slot_judge_reads_what_is_said_plainly(sample: str, said: list[str], met: tuple[bool, ...]) -> None:
@@ -269,3 +292,15 @@ async def test_the_slot_judge_reads_what_is_said_plainly(sample: str, said: list
     verdicts = await SlotJudge(TOWN.places).verdicts(task, lines)
     assert verdicts == met
     assert len(met) == len(conditions(task))
+
+
+async def test_an_errand_in_other_words_than_its_partner_echoes_is_met_in_every_conversation(tmp_path: Path) -> None:
+    """`restock` opens no request that the slots know; the second leg of the echo does."""
+    shutil.copytree(SHIPPED, tmp_path / "data")
+    tasks = tmp_path / "data" / "tasks.json"
+    tasks.write_text(tasks.read_text().replace('"buy bandages"', '"restock the bandages"'))
+    environment = Stss(data=tmp_path / "data", level="language")
+    sample = "fernmouth_bandages"
+    finish = await play_to_finish(environment, sample, PolicyAgent(environment.reference(sample)))
+    assert finish.metrics["scenarios"] > 1
+    assert (finish.metrics["sr_conversation"], finish.metrics["sr_summary"]) == (1.0, 1.0)
