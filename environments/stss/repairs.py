@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from environments.stss import keywords
 from environments.stss.dataset import ANY, Category, Goal, Task, Town
 from environments.stss.places import Places
 from environments.types import Value
@@ -29,11 +30,11 @@ class Repaired(NamedTuple):
 
 
 def repair(task: Task, town: Town) -> Repaired:
-    """The task with places that exist, all required characters, and texts that say what is counted."""
+    """The task with places that exist, all required characters, keywords of its own, texts that say what is counted."""
     log: list[Repair] = []
     goals = tuple(_goal(task, index, town, log) for index in range(len(task.task.goal)))
     mended = task.model_copy(update={"task": task.task.model_copy(update={"goal": goals})})
-    description = criteria(mended) if _misleads(task) else _with_places(task.Description, task, mended)
+    description = criteria(mended) if _misleads(mended) else _with_places(task.Description, task, mended)
     shown = _goal_text(mended, _with_places(task.FPG, task, mended), town.places)
     _note(log, task, "Description", task.Description, description)
     _note(log, task, "FPG", task.FPG, shown)
@@ -83,13 +84,23 @@ def _goal(task: Task, index: int, town: Town, log: list[Repair]) -> Goal:
     required = goal.required_character
     if task.category == "appointment":
         required = tuple(dict.fromkeys((*task.task.target, *goal.required_character, task.performer)))
+    words = _keywords(task, goal)
+    _note(log, task, f"{field}.keyword", ", ".join(goal.keywords), ", ".join(words))
     _note(log, task, f"{field}.location", goal.location, location)
     if set(required) != set(goal.required_character):
         _note(log, task, f"{field}.required_character", ", ".join(goal.required_character), ", ".join(required))
-    for word in goal.keywords:
+    for word in words:
         if word.isalpha() and len(word) <= SHORT:
             _note(log, task, f"{field}.keyword", word, f"{word} as a whole word")
-    return goal.model_copy(update={"location": location, "required_character": required})
+    changes = {"location": location, "required_character": required, "keyword": words[0], "alter_kwd": words[1:]}
+    return goal.model_copy(update=changes)
+
+
+def _keywords(task: Task, goal: Goal) -> tuple[str, ...]:
+    """The goal's keywords; those of its text where none of them stands in any text of the task."""
+    if task.category == "help" or not keywords.missing(goal.keywords, (task.goal, task.FPG, task.Description)):
+        return goal.keywords
+    return keywords.of_goal(task.goal, goal.location) or goal.keywords
 
 
 def _note(log: list[Repair], task: Task, field: str, was: str, now: str) -> None:
