@@ -9,6 +9,7 @@ import click
 
 from environments.commands import FinishedTrial, OpenRun
 from environments.stss import draw as drawing
+from environments.stss import published
 from environments.stss import scenarios as frozen
 from environments.stss.evidence import Evidence, unpack
 
@@ -17,7 +18,25 @@ FOLDER = click.Path(file_okay=False, path_type=Path)
 
 @click.group()
 def stss() -> None:
-    """Look at simulated days, and make scenarios of them. RUN is a run's folder, its name in `runs`, or `latest`."""
+    """Bring the published data in, look at simulated days, and make scenarios of them.
+
+    RUN is a run's folder, its name in `runs`, or `latest`.
+    """
+
+
+@stss.command("import")
+@click.argument("repository", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.argument("folder", type=click.Path(path_type=Path))
+def import_(repository: Path, folder: Path) -> None:
+    """Make FOLDER, which `data` can name, of REPOSITORY, a checkout of the paper's own repository."""
+    try:
+        counts = published.import_repository(repository, folder)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
+    except OSError as error:
+        raise click.UsageError(f"{folder}: can't be written: {error}; give a new folder elsewhere") from error
+    holds = f"{counts.tasks} tasks, {counts.templates} templates, {counts.people} characters"
+    click.echo(f"{folder}: {holds}; name it as `data` of a task")
 
 
 @stss.command()
