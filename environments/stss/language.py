@@ -90,7 +90,7 @@ async def _verdicts(task: Task, lines: Sequence[Line], judge: Judge, spoken: int
 
 
 def measures(results: Sequence[Judged]) -> dict[str, float]:
-    """SR and GCSR of conversations and summaries, and over how many.
+    """SR and GCSR of conversations and summaries, where any is judged, and over how many.
 
     Raises EnvironmentFault where no conversation is judged.
     """
@@ -105,6 +105,7 @@ def measures(results: Sequence[Judged]) -> dict[str, float]:
             raise EnvironmentFault("the judge gave no verdict that could be read; try another model under `judge`")
         metrics[f"judged_{level}"] = float(len(read))
         metrics[f"unscored_{level}"] = float(len(verdicts) - len(read))
-        metrics[f"sr_{level}"] = sum(map(all, read)) / max(1, len(read))
-        metrics[f"gcsr_{level}"] = sum(sum(verdict) / len(verdict) for verdict in read) / max(1, len(read))
+        if read:
+            metrics[f"sr_{level}"] = sum(map(all, read)) / len(read)
+            metrics[f"gcsr_{level}"] = sum(sum(verdict) / len(verdict) for verdict in read) / len(read)
     return metrics

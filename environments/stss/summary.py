@@ -28,18 +28,19 @@ FLOOR = "`floor` is what the same tasks score when the performer stays at home a
 
 
 def summarize(finishes: Sequence[Finish]) -> Summary:
-    """Means over all scored tasks, 0 where there are none; faults enter no mean."""
+    """Means over the scored tasks that have a metric, none where there are none; faults enter no mean."""
     scored = [finish for finish in finishes if finish.score is not None]
-    metrics = {PRIMARY: _mean([finish.score or 0.0 for finish in scored])}
+    metrics = _mean(PRIMARY, [finish.score or 0.0 for finish in scored])
     language = any(finish.detail.get("level") == "language" for finish in scored)
     names = (*(LANGUAGE if language else ACTION), *COUNTS)
-    metrics |= {name: _mean([finish.metrics.get(name, 0.0) for finish in scored]) for name in names}
+    for name in names:
+        metrics |= _mean(name, [finish.metrics[name] for finish in scored if name in finish.metrics])
     if language:
         metrics |= _micro(scored)
     categories = Counter(str(finish.detail.get("category")) for finish in scored)
     for category, count in sorted(categories.items()):
         values = [finish.score or 0.0 for finish in scored if finish.detail.get("category") == category]
-        metrics |= {f"{PRIMARY}_{category}": _mean(values), f"tasks_{category}": float(count)}
+        metrics |= _mean(f"{PRIMARY}_{category}", values) | {f"tasks_{category}": float(count)}
     for reason in FinishReason:
         if not reason.is_fault:
             metrics[reason.value] = float(sum(finish.reason is reason for finish in scored))
@@ -55,14 +56,16 @@ def _micro(scored: Sequence[Finish]) -> dict[str, float]:
     """Over conversations, weighted by how many of a task are judged; and how many are not."""
     metrics = {"scenarios": sum(finish.metrics.get("scenarios", 0.0) for finish in scored)}
     for level in ("conversation", "summary"):
-        weights = [finish.metrics.get(f"judged_{level}", 0.0) for finish in scored]
-        for rate in ("sr", "gcsr"):
-            values = [finish.metrics.get(f"{rate}_{level}", 0.0) for finish in scored]
+        judged = [finish for finish in scored if finish.metrics.get(f"judged_{level}")]
+        weights = [finish.metrics[f"judged_{level}"] for finish in judged]
+        for rate in ("sr", "gcsr") if judged else ():
+            values = [finish.metrics[f"{rate}_{level}"] for finish in judged]
             weighted = sum(value * weight for value, weight in zip(values, weights, strict=True))
-            metrics[f"micro_{rate}_{level}"] = weighted / max(1.0, sum(weights))
+            metrics[f"micro_{rate}_{level}"] = weighted / sum(weights)
         metrics[f"unscored_{level}"] = sum(finish.metrics.get(f"unscored_{level}", 0.0) for finish in scored)
     return metrics
 
 
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values) if values else 0.0
+def _mean(name: str, values: Sequence[float]) -> dict[str, float]:
+    """The mean under its name; nothing where there are no values."""
+    return {name: sum(values) / len(values)} if values else {}

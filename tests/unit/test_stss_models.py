@@ -179,6 +179,20 @@ async def test_a_verdict_that_cannot_be_read_is_unscored_and_counted(model: Mode
     )
 
 
+async def test_rates_of_summaries_none_of_which_is_judged_are_absent(model: Model, tmp_path: Path) -> None:
+    """The material of a summary is one line of the partner's; a conversation begins with the performer's."""
+    model.says = lambda asked: "1: yes\n2: yes\n3: yes" if "Material\nAda Birch: " in asked else "perhaps"
+    environment = town(model, tmp_path, driver=None, judge=model.config, level="language")
+    finish = await talked(environment)
+    assert finish.metrics["judged_summary"] == 0 < finish.metrics["unscored_summary"]
+    metrics = environment.summarize([finish]).metrics
+    assert {name for name in metrics if "sr_" in name} == {
+        *("sr_conversation", "gcsr_conversation", "micro_sr_conversation", "micro_gcsr_conversation")
+    }
+    fault = Finish.fault(FinishReason.TASK_ERROR, "down")
+    assert not {"score", "calls", "floor"} & environment.summarize([fault]).metrics.keys()
+
+
 async def test_where_no_verdict_can_be_read_the_task_is_a_fault(model: Model, tmp_path: Path) -> None:
     model.says = lambda asked: "perhaps"
     finish = await talked(town(model, tmp_path, driver=None, judge=model.config, level="language"))
