@@ -245,7 +245,7 @@ async def _list_samples(plan: Plan, client: TaskClient, digests: Mapping[str, st
 
 
 async def summarize(store: Store, client: TaskClient, digests: Mapping[str, str]) -> None:
-    """Keep the environments' own metrics; where the task server is gone by now, the report does without."""
+    """Keep the environments' own metrics; where the task server is gone, or they lack the primary one, do without."""
     standing = await patiently(store.standing, aside=False)
     await asyncio.gather(*(_summarize_pair(store, client, pair, digests[pair.task]) for pair in standing))
 
@@ -259,7 +259,8 @@ async def _summarize_pair(store: Store, client: TaskClient, pair: PairStanding, 
     with contextlib.suppress(TaskServerError, TimeoutError):
         async with asyncio.timeout(SUMMARIES_S):
             summary = await client.summarize(pair.task, [finish for _, _, finish in finishes], clusters, digest=digest)
-        await patiently(store.write_summary, pair.agent, pair.task, pair.scored, summary, aside=False)
+        if summary.primary in summary.metrics or not pair.scored:
+            await patiently(store.write_summary, pair.agent, pair.task, pair.scored, summary, aside=False)
 
 
 def _close(store: Store, ended: Ended, shard: int) -> None:

@@ -13,6 +13,7 @@ from eval_client.cli.play import tell
 from eval_client.execute import Order, summarize
 from eval_client.plan import Plan
 from eval_client.progress import Ended
+from eval_client.report.report import report
 from eval_client.store.connection import connect, patiently, sqlite_url
 from eval_client.store.journal import Cost, Journal
 from eval_client.store.records import Manifest, TaskRecord, Trial
@@ -73,6 +74,18 @@ async def test_summaries_are_kept(played: Store, away_for_a_moment: set[str]) ->
     assert len(away_for_a_moment) >= 4
     kept = await patiently(played.summaries, aside=False)
     assert kept == {("a", "t"): (1, Summary(primary="count", metrics={"count": 1.0}))}
+
+
+async def test_a_summary_without_its_primary_metric_is_not_kept_where_something_is_scored(played: Store) -> None:
+    class Misnaming(Summarizer):
+        async def summarize(
+            self, task: str, finishes: Sequence[Finish], clusters: Sequence[int] = (), *, digest: str | None = None
+        ) -> Summary:
+            return Summary(primary="count", metrics={"counts": 1.0})
+
+    await summarize(played, Misnaming(), {"t": "d"})
+    assert played.summaries() == {}
+    assert report(played).pairs[0].value == 1.0
 
 
 def test_the_report_is_shown(
