@@ -205,6 +205,7 @@ async def test_where_no_verdict_can_be_read_the_task_is_a_fault(model: Model, tm
         *("", "yes", "1: yes", "1: yes\n2: maybe\n3: no", "1: yes\n2: no\n3: no\n4: no"),
         *("yes\nno", "yes\nno\nyes\nno", "Yes, all of them.\nno\nyes", "1: yes\nno\nyes"),
         "| 1 | yes |\n| 2 | perhaps |\n| 3 | no |",
+        "| 1 | yes |\n| 2 | No date is named |\n| 3 | no |",
         "1: yes\n2: not sure, there is no date in it\n3: yes",
         "10: yes\n20: yes\n30: no",
     ],
@@ -234,6 +235,7 @@ def test_an_endless_reply_is_no_verdict_and_holds_nobody_up(reply: str) -> None:
         "| # | Condition | Met? | Why |\n|:-:|---|---|---|\n| 1 | invited | Yes | said so |\n"
         "| 2 | date: no year | no | 1 |\n| 3 | place | yes | inn |",
         "Condition | Verdict\n--- | ---\nCondition 1 | yes\nCondition 2 | no\nCondition 3 | yes",
+        "| 1 | Yes, at once |\n| 2 | **No** (no date) |\n| 3 | yes - by name |",
         "| Condition | Met |\n|---|---|\n| invited | yes |\n| date | no |\n| place | yes |",
         "Yes\nNo.\n- **yes**\n",
         "yes\n\nno\n\nyes",
