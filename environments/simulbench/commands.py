@@ -101,7 +101,10 @@ def pairs(
 @task_option
 @click.pass_obj
 def scores(open_run: OpenRun, runs: Sequence[str], task: str | None) -> None:
-    """Print the mean ratings of `script` runs by subset, as in the paper's tables, with the number of scripts."""
+    """Print the mean ratings of `script` runs by subset, with the number of scripts.
+
+    As in the paper's table 4: Stateless and Stateful are over FirstChan alone.
+    """
     trials = [trial for run in runs for trial in _chosen(open_run, run, "script", None, task)]
     for row in table(trials):
         click.echo(row)

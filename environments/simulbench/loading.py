@@ -6,9 +6,11 @@ from typing import TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
-from environments.simulbench.records import Dialogue, Id, Pair, Place, Script, Task
+from environments.simulbench.records import PUBLISHED_LICENCE, Dialogue, Id, Pair, Place, Script, Task
 
 MAX_BYTES = 256 << 20
+LONE: Mapping[str, Place] = {"154": "subseqchan"}
+"""A published script whose sibling was dropped: by the rule it is a firstchan, in the paper's counts it is none."""
 Record = TypeVar("Record", Task, Dialogue, Script, Pair)
 
 
@@ -28,27 +30,24 @@ def load(path: Path, kind: type[Record]) -> tuple[Record, ...]:
 def places(scripts: Sequence[Script], path: Path | None = None) -> dict[str, Place]:
     """Which of the three types each script has, by its id.
 
-    By a file (JSON: script id to type) where one is given; else by rule: `turn_num` 0 is lastonly, the smallest of
-    a dialogue is firstchan, the others are subseqchan. Raises ValueError where the file doesn't name every script.
+    By a file (JSON: script id to type) where it names the script; else by rule: `turn_num` 0 is lastonly, the smallest
+    of a dialogue is firstchan, the others are subseqchan; LONE stands above the rule. Raises ValueError.
     """
-    if path is not None:
-        named = _types(path)
-        missing = [script.id for script in scripts if script.id not in named]
-        if missing:
-            raise ValueError(f"{path}: {missing[0]}: no type for this script; add it, or leave `types` out")
-        return {script.id: named[script.id] for script in scripts}
+    named = {} if path is None else _types(path)
     first: dict[tuple[str, str], int] = {}
     for script in scripts:
         if script.turn_num:
             group = script.source_id, script.source_file_name
             first[group] = min(first.get(group, script.turn_num), script.turn_num)
-    return {script.id: _place(script, first) for script in scripts}
+    return {script.id: named.get(script.id) or _place(script, first) for script in scripts}
 
 
 def _place(script: Script, first: Mapping[tuple[str, str], int]) -> Place:
     if not script.turn_num:
         return "lastonly"
-    return "firstchan" if script.turn_num == first[script.source_id, script.source_file_name] else "subseqchan"
+    if script.turn_num != first[script.source_id, script.source_file_name]:
+        return "subseqchan"
+    return LONE.get(script.id, "firstchan") if script.licence == PUBLISHED_LICENCE else "firstchan"
 
 
 def _types(path: Path) -> dict[str, Place]:

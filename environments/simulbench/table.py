@@ -11,9 +11,10 @@ COLUMNS = {
     "LastOnly": "_lastonly",
     "FirstChan": "_firstchan",
     "SubseqChan": "_subseqchan",
-    "Stateless": "_stateless",
-    "Stateful": "_stateful",
+    "Stateless": "_firstchan_stateless",
+    "Stateful": "_firstchan_stateful",
 }
+"""Suffixes of the metrics. The paper's table 4 has Stateless and Stateful over FirstChan alone."""
 WIDTH = 13
 
 

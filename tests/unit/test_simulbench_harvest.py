@@ -115,6 +115,16 @@ def test_the_table_is_by_agent_the_best_first_and_faults_lower_the_coverage() ->
     assert table([trial("s", finish) for finish in (compared, FOREIGN, completed(turn=1))]) == []
 
 
+def test_the_tables_last_columns_are_over_the_first_challenging_turns_alone_as_published() -> None:
+    def finish(rating: float, **detail: str) -> Finish:
+        return rated().model_copy(update={"metrics": {"rating": rating}, "detail": {**SCRIPT, **detail}})
+
+    finishes = [finish(2.0), finish(9.0, place="lastonly"), finish(4.0, place="subseqchan", type="stateless")]
+    head, line = table([trial(str(number), each) for number, each in enumerate(finishes)])
+    assert head.split()[-3:] == ["Stateless", "Stateful", "coverage"]
+    assert line.split()[-4:] == ["-", "2.00", "(1)", "100%"]
+
+
 TRIALS = [
     trial("000-2", rated("left")),
     trial("000-2", rated("right"), "b"),

@@ -7,7 +7,7 @@ import pytest
 
 from environments.simulbench import loading, shipped
 from environments.simulbench.environment import SimulBench
-from environments.simulbench.records import Dialogue, Script, Task
+from environments.simulbench.records import PUBLISHED_LICENCE, Dialogue, Script, Task
 
 
 def script(number: int, file: str, turn: int) -> Script:
@@ -22,18 +22,36 @@ def test_the_smallest_turn_of_a_dialogue_is_its_first_challenging_one() -> None:
     assert list(places.values()) == ["subseqchan", "firstchan", "firstchan", "lastonly", "subseqchan"]
 
 
-def test_a_file_of_types_stands_above_the_rule_and_must_name_every_script(tmp_path: Path) -> None:
+def test_a_file_of_types_stands_above_the_rule_and_may_name_some_scripts_only(tmp_path: Path) -> None:
     types = tmp_path / "types.json"
     types.write_text(json.dumps({"0": "subseqchan", "9": "lastonly"}))
-    assert loading.places([script(0, "a", 3)], types) == {"0": "subseqchan"}
-    with pytest.raises(ValueError, match=r"types\.json: 1: no type for this script; add it"):
-        loading.places([script(0, "a", 3), script(1, "a", 4)], types)
+    scripts = [script(0, "a", 3), script(1, "a", 4), script(2, "b", 4)]
+    assert loading.places(scripts, types) == {"0": "subseqchan", "1": "subseqchan", "2": "firstchan"}
     types.write_text(json.dumps({"0": "first"}))
     with pytest.raises(ValueError, match=r"types\.json: 0: Input should be 'lastonly'"):
         loading.places([script(0, "a", 3)], types)
     types.write_text("0: lastonly")
     with pytest.raises(ValueError, match=r"types\.json: .*Invalid JSON.*; write one JSON object, from id to type$"):
         loading.places([script(0, "a", 3)], types)
+
+
+def test_the_one_published_script_that_lost_its_sibling_is_a_later_turn(tmp_path: Path) -> None:
+    alone = [script(154, "a", 4).model_copy(update={"licence": PUBLISHED_LICENCE}), script(155, "b", 4)]
+    assert loading.places(alone) == {"154": "subseqchan", "155": "firstchan"}
+    assert loading.places([script(154, "a", 4)]) == {"154": "firstchan"}, "a script of our own with this number"
+    last = [alone[0].model_copy(update={"turn_num": 0})]
+    assert loading.places(last) == {"154": "lastonly"}
+    types = tmp_path / "types.json"
+    types.write_text(json.dumps({"154": "firstchan"}))
+    assert loading.places(alone, types)["154"] == "firstchan"
+
+
+def test_a_first_message_may_differ_from_the_task_as_in_four_published_scripts(tmp_path: Path) -> None:
+    file = tmp_path / "s.jsonl"
+    file.write_text(json.dumps({**script(0, "a", 2).model_dump(mode="json"), "task_description": "Be a bus."}))
+    (loaded,) = loading.load(file, Script)
+    assert loaded.task_description == "Be a bus."
+    assert loaded.dialogue_history[0].content != "Be a bus."
 
 
 def test_types_change_the_digest_and_the_place_of_a_finish(tmp_path: Path) -> None:
