@@ -35,7 +35,7 @@ STAGES: dict[Mode, Callable[[Setting], Stage]] = {
 }
 PUBLISHED_JUDGE = "gpt-4"
 PUBLISHED_SCRIPTS = 500
-_REVISION = "2"
+_REVISION = "3"
 """To be changed with any change of behaviour that shapes a trial."""
 
 

@@ -1,13 +1,13 @@
 """What judges, users and authors mean: their texts as numbers, verdicts, requests and tasks."""
 
+import ast
 import json
-import math
 import re
 from typing import Literal, TypeVar
 
 from pydantic import BaseModel, Field, ValidationError
 
-from environments.simulbench.records import Kind, Strategy
+from environments.simulbench.records import STRATEGIES, Kind, Strategy
 
 Profile = Literal["compat", "strict"]
 Verdict = Literal["A", "B", "C"]
@@ -18,9 +18,19 @@ MAX_FENCES = 10
 
 _MARK = re.compile(r"\[\[([^\[\]]*)\]\]")
 _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
-_SINGLE = re.compile(r"\brating\W{0,4}:\W{0,4}?\[([^\[\]]*)\]", re.IGNORECASE)
-_COMPAT_DOUBLE = re.compile(r"\[\[([0-9]+(?:\.[0-9]+)?)\]\]")
-_COMPAT_SINGLE = re.compile(r"\[([0-9]+)\]")
+_RATING = r"\s*([0-9]+(?:[.,][0-9]+)?)\s*(?:/\s*10\s*)?"
+_RATING_MARK = re.compile(rf"\[\[{_RATING}\]\]")
+_BETWEEN = r"[^\w\[]"
+_AFTER_THE_WORD = re.compile(
+    rf"\brating\b(?:{_BETWEEN}{{0,4}}\([^()\n]{{0,40}}\))?"
+    rf"(?:{_BETWEEN}{{0,12}}(?:\b(?:is|of)\b{_BETWEEN}{{0,4}})?(?:\[\[{_RATING}\]\]|\[{_RATING}\](?!\]))"
+    rf"|{_BETWEEN}{{0,8}}[:=]{_BETWEEN}{{0,8}}(?<!-){_RATING}(?![\w/]|[.,][0-9]|\s*(?:to|-|–|/)\s*[0-9]))",
+    re.IGNORECASE,
+)
+_COMPAT = (re.compile(r"\[\[(\d++(?:\.\d*+)?)\]\]"), re.compile(r"\[(\d++(?:\.\d*+)?)\]"))
+_LEADING_DIGIT = re.compile(r"(?:strategy)?\W{0,4}([1-4])\b", re.IGNORECASE)
+_DIGIT = re.compile(r"\b([1-4])\b")
+_VERDICTS: dict[str, Verdict] = {"A": "A", "B": "B", "C": "C", "tie": "C", "Tie": "C"}
 Model = TypeVar("Model", bound=BaseModel)
 
 
@@ -31,31 +41,34 @@ class Unreadable(ValueError):
 def rating(text: str, profile: Profile) -> float:
     """The rating a judge gives. Raises Unreadable.
 
-    `strict`: the last `[[x]]`, where there is none the last `Rating: [x]`, from 1 to 10. `compat`: the first `[[d]]`
-    or `[[d.d]]`, else the first `[d]`, in whatever range.
+    `strict`: the number in brackets or alone that follows the word "Rating" last, where there is none the last
+    `[[number]]`; from 1 to 10, with "/10" behind it or a decimal comma too. `compat`, as published: the first
+    `[[number]]`, else the first `[number]`, a Python literal in whatever range.
     """
     if profile == "compat":
-        found = _COMPAT_DOUBLE.search(text) or _COMPAT_SINGLE.search(text)
+        found = next(filter(None, (pattern.search(text) for pattern in _COMPAT)), None)
         if found is None:
             raise Unreadable("no rating in double brackets")
-        if not math.isfinite(number := float(found[1])):
-            raise Unreadable("the rating is no number")
-        return number
-    given = _MARK.findall(text) or _SINGLE.findall(text)
-    return _within(given, 1, 10)
+        try:
+            return float(ast.literal_eval(found[1]))
+        except (SyntaxError, ValueError, OverflowError) as error:
+            raise Unreadable("the rating is no number") from error
+    text = _unescaped(text)
+    given = [number for groups in _AFTER_THE_WORD.findall(text) for number in groups if number]
+    return _within([number.replace(",", ".") for number in given or _RATING_MARK.findall(text)], 1, 10)
 
 
 def verdict(text: str, profile: Profile) -> Verdict:
     """The better response. Raises Unreadable.
 
-    `strict`: the last of `[[A]]`, `[[B]]`, `[[C]]`. `compat`: A where `[[A]]` stands anywhere, then B, then C.
+    `strict`: the last of `[[A]]`, `[[B]]`, `[[C]]`; `[[tie]]` is C. `compat`: A where `[[A]]` stands anywhere, then B,
+    then C.
     """
-    verdicts: tuple[Verdict, ...] = ("A", "B", "C")
     if profile == "compat":
-        given = [letter for letter in verdicts if f"[[{letter}]]" in text]
+        given = [_VERDICTS[letter] for letter in "ABC" if f"[[{letter}]]" in text]
     else:
-        marks = [mark.strip() for mark in _MARK.findall(text)]
-        given = [letter for mark in marks[-1:] for letter in verdicts if letter == mark]
+        marks = [mark.strip() for mark in _MARK.findall(_unescaped(text))]
+        given = [_VERDICTS[mark] for mark in reversed(marks) if mark in _VERDICTS]
     if not given:
         raise Unreadable("no [[A]], [[B]] or [[C]]")
     return given[0]
@@ -63,7 +76,7 @@ def verdict(text: str, profile: Profile) -> Verdict:
 
 def turn(text: str, turns: int) -> int:
     """The first challenging turn, from 1, or 0 where none is: the last `[[n]]`. Raises Unreadable."""
-    number = _within(_MARK.findall(text), 0, turns)
+    number = _within(_MARK.findall(_unescaped(text)), 0, turns)
     if number != int(number):
         raise Unreadable("the turn is no whole number")
     return int(number)
@@ -92,7 +105,7 @@ class _User(BaseModel):
 def asked(text: str) -> Asked:
     """The next request of a user: JSON with `user.strategy` and `user.request`, also in a fence. Raises Unreadable.
 
-    A strategy is known by any word of its name; one that is unknown is `other`.
+    A strategy is known by its number, or by any word of its name; one that is unknown is `other`.
     """
     user = _parsed(text, _User).user
     request = user.get("request")
@@ -115,6 +128,11 @@ def unquoted(text: str) -> str:
     return text.removeprefix('"').removesuffix('"')
 
 
+def _unescaped(text: str) -> str:
+    r"""Without the backslashes that Markdown or LaTeX wants: `\[\[8\]\]`."""
+    return text.replace("\\[", "[").replace("\\]", "]")
+
+
 def _within(given: list[str], least: int, most: int) -> float:
     if not given or not _NUMBER.fullmatch(given[-1].strip()):
         raise Unreadable("no number in double brackets")
@@ -130,7 +148,10 @@ def _strategy(name: str) -> Strategy:
         ("next_step", "next|step|relat|follow"),
         ("harder", "hard|rare|difficult|challeng|complex"),
     )
-    return next((strategy for strategy, sign in signs if re.search(sign, name, re.IGNORECASE)), "other")
+    named = next((strategy for strategy, sign in signs if re.search(sign, name, re.IGNORECASE)), None)
+    if (leading := _LEADING_DIGIT.match(name)) or (named is None and (leading := _DIGIT.search(name))):
+        return STRATEGIES[int(leading[1]) - 1]
+    return named or "other"
 
 
 def _parsed(text: str, model: type[Model]) -> Model:

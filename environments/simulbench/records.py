@@ -1,6 +1,6 @@
 """What passes from stage to stage: tasks, dialogues, scripts, pairs (SimulBench, arXiv 2409.07641, section 2)."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from pydantic import AfterValidator, BeforeValidator, Field, JsonValue, model_validator
 
@@ -19,6 +19,8 @@ Kind = Literal["stateful", "stateless"]
 Place = Literal["lastonly", "firstchan", "subseqchan"]
 Strategy = Literal["dissatisfaction", "next_step", "harder", "other"]
 """Why a user asks what it asks next: the four strategies of the paper's Appendix B.2."""
+STRATEGIES: tuple[Strategy, ...] = get_args(Strategy)
+"""In the order of the numbers that prompts give them, from 1."""
 
 
 def _text(value: object) -> object:

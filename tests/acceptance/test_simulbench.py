@@ -1,8 +1,10 @@
 """The acceptance list of SimulBench, one test a line under its number; its policies, bad inputs and whole pipeline."""
 
+import ast
 import asyncio
 import io
 import json
+import re
 import subprocess
 import sys
 import tarfile
@@ -16,6 +18,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from environments.base import Agent, AgentUnavailable, ContextLimitExceeded, play_to_finish
 from environments.simulbench import loading, reading
@@ -337,18 +341,35 @@ RATINGS: list[tuple[str, float | None, float | None]] = [
     ("Rating: [6]\nRating: [7]", 7, 6),
     ("Rating: [12]", None, 12),
     ("[7]", None, 7),
-    ("Rating: 7", None, None),
+    ("Rating: 7", 7, None),
     ("Rating: [[7", None, None),
     ("Rating: [[seven]]", None, None),
-    ("Rating: [[7/10]]", None, None),
+    ("Rating: [[7/10]]", 7, None),
+    ("Rating: [[ 7 / 10 ]]", 7, None),
+    ("Rating: [[7/20]]", None, None),
     ("Rating: [[-7]]", None, None),
-    ("Rating: [[7,5]]", None, None),
+    ("Rating: -7", None, None),
+    ("Rating: [[7,5]]", 7.5, None),
+    (r"Rating: \[\[7\]\]", 7, None),
+    (r"**Rating: \[7.5\]**", 7.5, None),
+    ("Rating: [[8]]\n[[END]]", 8, 8),
+    ("Somebody would say [[1]]. Rating: 9", 9, 1),
+    ("Somebody would say [[1]].\n**Rating (1-10):** 9/10.", 9, 1),
+    ("Rating: [[8]]. The list it gave was [[3]].", 8, 8),
+    ("My rating is [[8]]", 8, 8),
+    ("[[A]] (confidence [[8]])", 8, 8),
+    ("Rating: 1 to 10, I say [[6]]", 6, 6),
+    ("Operating: 3. Then [[6]]", 6, 6),
+    ("Rating: [[8.]]", None, 8),
+    ("Rating: [7.5]", 7.5, 7.5),
+    ("[[07]] [[5]]", 5, None),
+    ("[[٣]]", None, None),
     ("Rating: [[]]", None, None),
     ("", None, None),
     ("As asked, in the form [[rating]]: [[9]]", 9, 9),
-    ("[[9]], given as [[rating]]", None, 9),
+    ("[[9]], given as [[rating]]", 9, 9),
     ("The list a[0] is right. Rating: [[6]]", 6, 6),
-    ("[[5]] for form, but Rating: [9]", 5, 5),
+    ("[[5]] for form, but Rating: [9]", 9, 5),
     ("Rating: [[8]]\n\nRating: [[11]]", None, 8),
     ("\N{PILE OF POO} [[4]] \x00\u2028", 4, 4),
 ]
@@ -369,7 +390,10 @@ VERDICTS: list[tuple[str, str | None, str | None]] = [
     ("B", None, None),
     ("", None, None),
     ("[[D]]", None, None),
-    ("[[A]] [[D]]", None, "A"),
+    ("[[A]] [[D]]", "A", "A"),
+    ("[[A]] (confidence [[8]])", "A", "A"),
+    ("[[B]]\n[[END]]", "B", "B"),
+    (r"\[\[B\]\]", "B", None),
     ("[[AB]]", None, None),
     ("[[A/B]]", None, None),
     ("[[A]]]", "A", "A"),
@@ -381,7 +405,7 @@ VERDICTS: list[tuple[str, str | None, str | None]] = [
     ("[[A", None, None),
     ("[ [A] ]", None, None),
     ("\N{PILE OF POO}[[C]]\x00", "C", "C"),
-    ("[[A]]\n[[B]]\n[[tie]]", None, "A"),
+    ("[[A]]\n[[B]]\n[[tie]]", "C", "A"),
 ]
 
 
@@ -402,6 +426,24 @@ def test_04_ratings_are_read_by_profile(text: str, strict: float | None, compat:
 def test_04_verdicts_are_read_by_profile(text: str, strict: str | None, compat: str | None) -> None:
     assert read(lambda: reading.verdict(text, "strict")) == strict
     assert read(lambda: reading.verdict(text, "compat")) == compat
+
+
+def published(text: str) -> float | None:
+    """What the published judge reads (SimulBench `lm_judge.py`): the first of two patterns, as a Python literal."""
+    found = re.search(r"\[\[(\d+\.?\d*)\]\]", text) or re.search(r"\[(\d+\.?\d*)\]", text)
+    try:
+        return None if found is None else float(ast.literal_eval(found[1]))
+    except (SyntaxError, ValueError, OverflowError):
+        return None
+
+
+@given(st.text(alphabet=st.sampled_from("[]0123456789.,/ \n٣Rating:"), max_size=40))
+def test_04_compat_reads_what_the_published_code_reads(text: str) -> None:
+    assert read(lambda: reading.rating(text, "compat")) == published(text)
+
+
+def test_04_the_table_of_ratings_is_the_published_codes_where_it_says_compat() -> None:
+    assert [published(text) for text, _, _ in RATINGS] == [compat for _, _, compat in RATINGS]
 
 
 def test_04_there_are_25_rows_each() -> None:

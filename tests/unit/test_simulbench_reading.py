@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from environments.simulbench import reading
 from environments.simulbench.reading import Unreadable
 
+PROFILES: tuple[reading.Profile, ...] = ("strict", "compat")
 USER = {"user": {"strategy": "harder", "request": " Now with 12 digits. "}}
 
 
@@ -38,7 +39,18 @@ def test_a_users_json_is_found_plain_fenced_or_among_words(text: str) -> None:
         ("next_step", "next_step"),
         ("related next step", "next_step"),
         ("rarer or harder request", "harder"),
-        ("3", "other"),
+        ("1", "dissatisfaction"),
+        ("2", "next_step"),
+        (3, "harder"),
+        (4, "other"),
+        (3.0, "harder"),
+        ("[2]", "next_step"),
+        ("Strategy 3", "harder"),
+        ("strategy: 1 (point out an error)", "dissatisfaction"),
+        ("2. A request related to the ones before, and harder", "next_step"),
+        ("dissatisfaction with 3 of them", "dissatisfaction"),
+        ("the one with number 3", "harder"),
+        ("30", "other"),
         (None, "other"),
         (["others"], "other"),
     ],
@@ -100,6 +112,13 @@ def test_a_turn_that_is_not_there_is_unreadable(text: str) -> None:
 )
 def test_one_leading_and_one_trailing_quote_are_removed(said: str, text: str) -> None:
     assert reading.unquoted(said) == text
+
+
+@pytest.mark.parametrize("piece", ["rating ", "rating: (", "[[", "rating is [[", "\\\\[", "9", "[[9"])
+def test_a_long_answer_is_read_in_time_that_grows_with_its_length(piece: str) -> None:
+    for profile in PROFILES:
+        with pytest.raises(Unreadable):
+            reading.rating("[[" + piece * (100_000 // len(piece)), profile)
 
 
 @given(st.text(alphabet=st.sampled_from('[]{}"`0123456789.ABC:userating \n\x00雪'), max_size=60))
