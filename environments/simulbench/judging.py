@@ -18,7 +18,7 @@ class Response(NamedTuple):
 
     content: str
     text: str
-    """As the judge is shown it: without a leading and a trailing double quote, cut at a limit."""
+    """As the judge is shown it: without the quotes around it, cut at a limit."""
     chars_cut: int
 
     @classmethod

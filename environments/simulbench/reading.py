@@ -124,8 +124,9 @@ def authored(text: str) -> Authored:
 
 
 def unquoted(text: str) -> str:
-    """The text without one leading and one trailing double quote, as published."""
-    return text.removeprefix('"').removesuffix('"')
+    """The stripped text without a leading double quote, and then without a trailing one, as published."""
+    text = text.strip()
+    return text[1:].removesuffix('"') if text.startswith('"') else text
 
 
 def _unescaped(text: str) -> str:

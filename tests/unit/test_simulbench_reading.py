@@ -108,9 +108,19 @@ def test_a_turn_that_is_not_there_is_unreadable(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("said", "text"),
-    [('"a"', "a"), ('""a""', '"a"'), ('"a', "a"), ('a"', "a"), ("'a'", "'a'"), ('"', ""), ("", ""), (' "a"', ' "a')],
+    [
+        ('"a"', "a"),
+        ('""a""', '"a"'),
+        ('"a', "a"),
+        ('I said "a"', 'I said "a"'),
+        ("'a'", "'a'"),
+        ('"', ""),
+        ("", ""),
+        (' "a"\n', "a"),
+        ("\n a ", "a"),
+    ],
 )
-def test_one_leading_and_one_trailing_quote_are_removed(said: str, text: str) -> None:
+def test_quotes_around_a_text_are_removed_as_published(said: str, text: str) -> None:
     assert reading.unquoted(said) == text
 
 
