@@ -12,26 +12,31 @@ from pydantic import Field
 
 from environments.types import Value
 
-MOST_TOKENS = 2**53
-"""Of one reply; more is no count."""
+MOST_TOKENS, MOST_TRIES = 2**60, 10_000
 
 if TYPE_CHECKING:
     from environments.chat.model import Completion
 
 
 class Reply(Value):
-    """A reply and what it cost when it was bought."""
+    """A reply and what it cost when it was bought, with the tries before it."""
 
     text: str
     model: str
     """As the endpoint names it."""
-    prompt_tokens: int = Field(ge=0, le=MOST_TOKENS)
-    completion_tokens: int = Field(ge=0, le=MOST_TOKENS)
+    prompt_tokens: int = Field(default=0, ge=0, le=MOST_TOKENS)
+    completion_tokens: int = Field(default=0, ge=0, le=MOST_TOKENS)
+    tries: int = Field(default=1, ge=0, le=MOST_TRIES)
 
-    @classmethod
-    def of(cls, completion: "Completion") -> "Reply":
-        """A completion, as it is kept."""
-        return cls(text=completion.action.content, model=completion.model, **completion.usage.model_dump())
+    def after(self, completion: "Completion") -> "Reply":
+        """The reply of a further try: its text, and the cost of all."""
+        return Reply(
+            text=completion.action.content,
+            model=completion.model,
+            prompt_tokens=self.prompt_tokens + completion.usage.prompt_tokens,
+            completion_tokens=self.completion_tokens + completion.usage.completion_tokens,
+            tries=self.tries + 1,
+        )
 
 
 class KeptReply(Value):

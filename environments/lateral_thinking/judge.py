@@ -1,13 +1,10 @@
 """Asks the host model, once for each prompt: what it said is kept, and its failures are faults."""
 
-import asyncio
 import re
 from collections.abc import Sequence
 
-from pydantic import JsonValue
-
-from environments.base import AgentStopped, AgentUnavailable, EnvironmentFault
-from environments.chat import ChatConfig, ChatModel, Completion, Replies, Reply, key_of
+from environments.base import EnvironmentFault
+from environments.chat import CachedModel, ChatConfig, NoReadableReply, Question, Replies
 from environments.http import AnyClient
 from environments.types import Message
 
@@ -21,35 +18,25 @@ _REFUSAL = re.compile(
 )
 
 
+_REMINDER = "Please answer what was asked, in the form that was asked for. 请按要求的格式回答上面的问题。"
+
+
 class Judge:
     """The host model behind its endpoint, at temperature 0 unless its sampling says otherwise."""
 
     def __init__(self, config: ChatConfig, client: AnyClient, replies: Replies) -> None:
-        self._config = config
-        self._model = ChatModel(config, client)
-        self._replies = replies
-        self._sampling: dict[str, JsonValue] = {"temperature": 0, **config.sampling}
+        self._model = CachedModel("host model", config, client, replies, {"temperature": 0})
 
     async def ask(self, messages: Sequence[Message]) -> str:
         """The model's reply to a prompt, stripped. Raises EnvironmentFault where none can be had."""
-        key = key_of(self._config.model, self._sampling, tuple(messages))
-        async with self._replies.locked(key):
-            kept = self._replies.get(key)
-            return kept.text if kept is not None else await self._buy(key, messages)
-
-    async def _buy(self, key: str, messages: Sequence[Message]) -> str:
-        said = "nothing"
-        for _ in range(TRIES):
-            completion = await self._complete(messages)
-            text = completion.action.content.strip()
-            if text and completion.stop != "content_filter" and not _REFUSAL.match(text):
-                reply = Reply.of(completion).model_copy(update={"text": text})
-                return (await asyncio.to_thread(self._replies.keep, key, reply)).text
-            said = repr(text[:200]) if text else "nothing"
-        raise EnvironmentFault(f"the host model {self._config.model} gave no answer in {TRIES} tries; it said {said}")
-
-    async def _complete(self, messages: Sequence[Message]) -> Completion:
         try:
-            return await self._model.complete(messages, sampling=self._sampling)
-        except (AgentUnavailable, AgentStopped) as error:
-            raise EnvironmentFault(f"the host model {self._config.model} failed: {error}") from error
+            return (await self._model.ask(Question(tuple(messages), _said, lambda problem: _REMINDER, TRIES))).meaning
+        except NoReadableReply as error:
+            raise EnvironmentFault(str(error)) from error
+
+
+def _said(text: str) -> str:
+    text = text.strip()
+    if not text or _REFUSAL.match(text):
+        raise ValueError(f"it said {text[:200]!r}" if text else "it said nothing")
+    return text

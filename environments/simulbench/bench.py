@@ -10,8 +10,8 @@ from pydantic import JsonValue
 from environments.chat import Replies
 from environments.http import AnyClient, http_client
 from environments.simulbench import rules
-from environments.simulbench.helper import Desk, Helper, HelperConfig, RuleHelper
-from environments.simulbench.policies import always
+from environments.simulbench.helper import Desk, Helper, HelperConfig, ModelHelper, RuleHelper
+from environments.simulbench.reading import Profile
 from environments.simulbench.records import Line, Script, Task
 
 JUDGE_DEFAULTS: dict[str, JsonValue] = {"temperature": 0, "max_tokens": 1024}
@@ -26,20 +26,20 @@ class Bench:
         self._judge = judge
         self._user = user
 
-    def judge(self, script: Script, response: str) -> Helper:
-        """Who rates a response."""
+    def judge(self, script: Script, response: str, profile: Profile) -> Helper:
+        """Who rates a response; what is readable hangs on the profile."""
         if self._judge is not None:
-            return self._judge.helper()
+            return ModelHelper(self._judge, profile)
         history = [line.message() for line in script.dialogue_history]
         rating = rules.rate(history, response, script.exchange)
-        return RuleHelper(always(f"Judged by rules, not by a model.\nRating: [[{rating:g}]]"))
+        return RuleHelper(f"Judged by rules, not by a model.\nRating: [[{rating:g}]]")
 
     def user(self, task: Task, history: tuple[Line, ...], seed: int) -> Helper:
         """Who writes the next message of a dialogue; equal seeds get equal messages."""
         if self._user is not None:
-            return self._user.helper(f"{task.id}:{seed}")
+            return ModelHelper(self._user, f"{task.id}:{seed}")
         strategy, request = rules.follow_up(task, len(history) // 2 + 1, seed)
-        return RuleHelper(always(json.dumps({"user": {"strategy": strategy, "request": request}})))
+        return RuleHelper(json.dumps({"user": {"strategy": strategy, "request": request}}))
 
 
 @asynccontextmanager

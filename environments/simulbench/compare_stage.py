@@ -7,9 +7,10 @@ from typing import Literal
 from pydantic import JsonValue
 
 from environments.base import Agent, Policy
+from environments.chat import Answer
 from environments.simulbench import loading, prompts, reading, rules, shipped
 from environments.simulbench.bench import Bench
-from environments.simulbench.interview import Answer, Question, interview
+from environments.simulbench.interview import Question, interview
 from environments.simulbench.policies import always
 from environments.simulbench.reading import Verdict
 from environments.simulbench.records import Pair
@@ -40,7 +41,7 @@ class CompareStage(Records[Pair]):
         for order in self._orders(sample, seed):
             answer = await self._asked(agent, pair, order)
             given.append(_outcome(answer.meaning, order))
-            texts[order] = answer.text
+            texts[order] = answer.reply.text
         outcome = given[0] if len(set(given)) == 1 else "tie"
         return Finish(
             reason=FinishReason.COMPLETED,

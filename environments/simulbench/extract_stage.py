@@ -32,7 +32,7 @@ class ExtractStage(Records[Dialogue]):
             reason=FinishReason.COMPLETED,
             score=1.0,
             metrics={"challenging": float(turn > 0), "scripts": float(TURNS + 1 - turn if turn else 1)},
-            detail={"turn": turn, "text": answer.text, "tries": answer.tries},
+            detail={"turn": turn, "text": answer.reply.text, "tries": answer.reply.tries},
         )
 
     def policies(self, sample: str, seed: int) -> tuple[Policy, Policy, Policy]:

@@ -51,7 +51,7 @@ class GenerateStage(Records[Task]):
         return Finish(
             reason=FinishReason.COMPLETED,
             score=1.0,
-            detail={**answer.meaning.model_dump(), "tries": answer.tries},
+            detail={**answer.meaning.model_dump(), "tries": answer.reply.tries},
         )
 
     def _read(self, text: str, kind: Kind) -> reading.Authored:

@@ -6,6 +6,7 @@ from typing import Generic, NamedTuple, TypeVar
 from pydantic import JsonValue
 
 from environments.base import Agent
+from environments.chat import Answer, Reply
 from environments.simulbench import prompts
 from environments.simulbench.reading import Profile, Unreadable
 from environments.types import Message, Observation
@@ -21,12 +22,14 @@ Meaning = TypeVar("Meaning")
 class Unparsed(Exception):
     """No answer could be read in all tries: a fault, never a number."""
 
-    def __init__(self, who: str, problem: str, text: str) -> None:
+    def __init__(self, who: str, problem: str, reply: Reply) -> None:
         super().__init__(f"{who}_unparsed: {problem}")
+        self.reply = reply
+        """The last answer, with the cost of all."""
         self.detail: dict[str, JsonValue] = {
             "cause": f"{who}_unparsed",
             "problem": problem,
-            "text": text[:MAX_ANSWER_CHARS],
+            "text": reply.text[:MAX_ANSWER_CHARS],
         }
         """What the finish says."""
 
@@ -34,39 +37,34 @@ class Unparsed(Exception):
 class Question(NamedTuple, Generic[Meaning]):
     """What is asked, how its answer is read, and what is asked again where it can't be."""
 
-    prompt: str
-    read: Callable[[str], Meaning]
+    messages: tuple[Message, ...]
+    reading: Callable[[str], Meaning]
     """Raises Unreadable."""
     reminder: str
     """With `{problem}` where it says what was wrong."""
     who: str
     tries: int
 
+    def read(self, text: str) -> Meaning:
+        """What an answer means. Raises Unreadable."""
+        if len(text) > MAX_ANSWER_CHARS:
+            raise Unreadable(f"the answer has more than {MAX_ANSWER_CHARS} characters")
+        return self.reading(text)
 
-class Answer(NamedTuple, Generic[Meaning]):
-    """An answer that could be read."""
-
-    meaning: Meaning
-    text: str
-    tries: int
+    def remind(self, problem: str) -> str:
+        """What is asked again after an answer that can't be read."""
+        return prompts.reminder(self.reminder, problem)
 
 
 async def interview(agent: Agent, question: Question[Meaning], conversation: str = "main") -> Answer[Meaning]:
     """The agent's answer to a question, in a conversation begun anew. Raises Unparsed, and what the agent raises."""
-    said, problem, text = question.prompt, "", ""
-    for tried in range(question.tries):
-        message = Message(role="user", content=said)
-        action = await agent.act(Observation(messages=(message,), conversation=conversation, fresh=tried == 0))
-        text = action.content
+    said, problem, reply = question.messages, "", Reply(text="", model="", tries=0)
+    while reply.tries < question.tries:
+        action = await agent.act(Observation(messages=said, conversation=conversation, fresh=reply.tries == 0))
+        reply = Reply(text=action.content, model="", tries=reply.tries + 1)
         try:
-            return Answer(question.read(_bounded(text)), text, tried + 1)
+            return Answer(question.read(reply.text), reply)
         except Unreadable as unreadable:
             problem = str(unreadable)
-            said = prompts.reminder(question.reminder, problem)
-    raise Unparsed(question.who, problem, text)
-
-
-def _bounded(text: str) -> str:
-    if len(text) > MAX_ANSWER_CHARS:
-        raise Unreadable(f"the answer has more than {MAX_ANSWER_CHARS} characters")
-    return text
+            said = (Message(role="user", content=question.remind(problem)),)
+    raise Unparsed(question.who, problem, reply)

@@ -4,10 +4,10 @@ from typing import NamedTuple
 
 from pydantic import JsonValue
 
-from environments.chat import key_of
+from environments.chat import Reply, key_of
 from environments.simulbench import prompts, reading
 from environments.simulbench.bench import Bench
-from environments.simulbench.interview import Question, Unparsed, interview
+from environments.simulbench.interview import MAX_ANSWER_CHARS, Question, Unparsed
 from environments.simulbench.records import Script
 from environments.simulbench.stage import Setting
 from environments.types import Finish, FinishReason
@@ -30,33 +30,33 @@ class Response(NamedTuple):
 
 async def judged(script: Script, response: Response, setting: Setting, bench: Bench) -> Finish:
     """The finish of a session whose last response is judged. Raises Unparsed, EnvironmentFault."""
-    judge = bench.judge(script, response.text)
-    prompt = prompts.rating(script.dialogue_history, response.text, ensure_ascii=setting.ensure_ascii)
+    messages = prompts.rating(script.dialogue_history, response.text, ensure_ascii=setting.ensure_ascii)
     question = Question(
-        prompt, lambda text: reading.rating(text, setting.profile), prompts.RATING_REMINDER, "judge", setting.tries
+        messages, lambda text: reading.rating(text, setting.profile), prompts.RATING_REMINDER, "judge", setting.tries
     )
 
-    def evidence(text: str, tries: int) -> dict[str, JsonValue]:
+    def evidence(reply: Reply) -> dict[str, JsonValue]:
         return {
             "response": response.text,
             "chars_cut": response.chars_cut,
-            "judge": judge.name,
-            "judge_text": text,
-            "judge_tries": tries,
-            "judge_prompt_tokens": judge.cost.prompt_tokens,
-            "judge_completion_tokens": judge.cost.completion_tokens,
-            "prompt_hash": key_of(prompt),
-            "trajectory": key_of(setting.system, script.dialogue_history, response.content, text),
+            "judge": reply.model,
+            "judge_text": reply.text[:MAX_ANSWER_CHARS],
+            "judge_tries": reply.tries,
+            "judge_prompt_tokens": reply.prompt_tokens,
+            "judge_completion_tokens": reply.completion_tokens,
+            "prompt_hash": key_of(messages),
+            "trajectory": key_of(setting.system, script.dialogue_history, response.content, reply.text),
         }
 
     try:
-        answer = await interview(judge, question)
+        answer = await bench.judge(script, response.text, setting.profile).ask(question)
     except Unparsed as unparsed:
-        unparsed.detail |= evidence(str(unparsed.detail.pop("text")), question.tries)
+        unparsed.detail.pop("text")
+        unparsed.detail |= evidence(unparsed.reply)
         raise
     return Finish(
         reason=FinishReason.COMPLETED,
         score=min(1.0, max(0.0, (answer.meaning - 1) / 9)),
         metrics={"rating": answer.meaning},
-        detail=evidence(answer.text, answer.tries),
+        detail=evidence(answer.reply),
     )

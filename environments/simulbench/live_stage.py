@@ -8,7 +8,7 @@ from pydantic import JsonValue
 from environments.base import Agent, Policy
 from environments.simulbench import loading, policies, prompts, reading, shipped
 from environments.simulbench.bench import Bench
-from environments.simulbench.interview import USER_TRIES, Question, interview
+from environments.simulbench.interview import USER_TRIES, Question
 from environments.simulbench.judging import Response, judged
 from environments.simulbench.records import TURNS, Line, Task, plain
 from environments.simulbench.script_stage import opened
@@ -51,7 +51,7 @@ class LiveStage(Records[Task]):
     async def _asked(self, task: Task, said: tuple[Line, ...], seed: int, bench: Bench) -> reading.Asked:
         prompt = prompts.user(task, said, ensure_ascii=self.setting.ensure_ascii)
         question = Question(prompt, reading.asked, prompts.USER_REMINDER, "user", USER_TRIES)
-        return (await interview(bench.user(task, said, seed), question)).meaning
+        return (await bench.user(task, said, seed).ask(question)).meaning
 
     def policies(self, sample: str, seed: int) -> tuple[Policy, Policy, Policy]:
         task = self.record(sample)

@@ -9,6 +9,7 @@ import re
 from collections.abc import Sequence
 
 from environments.simulbench.records import Dialogue, Kind, Line, Pair, Task, plain
+from environments.types import Message
 
 SYSTEM = "You are a helpful assistant. Do what the user asks, and keep to the form the user asks for."
 
@@ -129,18 +130,18 @@ ALL = (
 )
 
 
-def rating(history: tuple[Line, ...], response: str, *, ensure_ascii: bool) -> str:
+def rating(history: tuple[Line, ...], response: str, *, ensure_ascii: bool) -> tuple[Message, ...]:
     """Asks for a rating of the last response."""
-    return _filled(
+    return _asked(
         RATING,
         history=_json(plain(history), ensure_ascii),
         response=_json(_reply(response), ensure_ascii),
     )
 
 
-def verdict(pair: Pair, first: str, second: str, *, ensure_ascii: bool) -> str:
+def verdict(pair: Pair, first: str, second: str, *, ensure_ascii: bool) -> tuple[Message, ...]:
     """Asks which of two responses is better."""
-    return _filled(
+    return _asked(
         VERDICT,
         history=_json(plain(pair.dialogue_history), ensure_ascii),
         first=_json(_reply(first), ensure_ascii),
@@ -148,9 +149,9 @@ def verdict(pair: Pair, first: str, second: str, *, ensure_ascii: bool) -> str:
     )
 
 
-def user(task: Task, history: tuple[Line, ...], *, ensure_ascii: bool) -> str:
+def user(task: Task, history: tuple[Line, ...], *, ensure_ascii: bool) -> tuple[Message, ...]:
     """Asks for the user's next message."""
-    return _filled(
+    return _asked(
         USER,
         request_type=task.request_type,
         task=_json(task.task_description, ensure_ascii),
@@ -158,26 +159,30 @@ def user(task: Task, history: tuple[Line, ...], *, ensure_ascii: bool) -> str:
     )
 
 
-def challenge(dialogue: Dialogue, *, ensure_ascii: bool) -> str:
+def challenge(dialogue: Dialogue, *, ensure_ascii: bool) -> tuple[Message, ...]:
     """Asks for the first challenging turn."""
     lines = dialogue.messages
     turns = [
         {"turn": index // 2 + 1, "user": lines[index].content, "assistant": lines[index + 1].content}
         for index in range(0, len(lines), 2)
     ]
-    return _filled(CHALLENGE, dialogue=_json(turns, ensure_ascii))
+    return _asked(CHALLENGE, dialogue=_json(turns, ensure_ascii))
 
 
-def author(examples: Sequence[Task], kind: Kind, *, ensure_ascii: bool) -> str:
+def author(examples: Sequence[Task], kind: Kind, *, ensure_ascii: bool) -> tuple[Message, ...]:
     """Asks for a new task."""
     fields = ("act", "task_description", "request_type", "type")
     shown = [{field: getattr(task, field) for field in fields} for task in examples]
-    return _filled(AUTHOR, type=kind, meaning=MEANINGS[kind], examples=_json(shown, ensure_ascii))
+    return _asked(AUTHOR, type=kind, meaning=MEANINGS[kind], examples=_json(shown, ensure_ascii))
 
 
 def reminder(text: str, problem: str) -> str:
     """What is asked again after an answer that can't be read."""
     return _filled(text, problem=problem)
+
+
+def _asked(text: str, **parts: str) -> tuple[Message, ...]:
+    return (Message(role="user", content=_filled(text, **parts)),)
 
 
 def _reply(response: str) -> dict[str, str]:

@@ -313,8 +313,9 @@ async def test_03_a_judge_without_brackets_is_asked_three_times_a_script_and_the
         (FinishReason.TASK_ERROR, "judge_unparsed", None)
     }
     assert model.asked == 180
+    assert model.temperatures == {("judge", temperature, 1024) for temperature in (0, 0.3)}
     finishes = await play_all(environment, Simulator(lambda said: said))
-    assert model.asked == 180, "tried again, a fault buys nothing again"
+    assert model.asked == 360, "what can't be read is not kept: a resumed session asks anew"
     summary = environment.summarize(finishes)
     assert (summary.metrics["coverage"], summary.metrics["judge_unparsed"], summary.metrics["n"]) == (0.0, 60.0, 0.0)
     assert any("below 99 %" in note for note in summary.notes)
@@ -575,6 +576,13 @@ async def test_a_rating_quoted_early_wins_in_compat_only(
     model = start(Model(judge=lambda texts: "The user would give [[5]].\nRating: [[8]]"))
     finish = await finish_of(judged(model, tmp_path, data=None, profile=profile), Simulator(str.upper))
     assert finish.metrics["rating"] == rating
+
+
+async def test_a_judges_reply_is_kept_for_the_profile_that_could_read_it(start: Start, tmp_path: Path) -> None:
+    model = start(Model(judge=lambda texts: "[[11]]" if len(texts) == 1 else "[[9]]"))
+    for profile, rating, asked in (("compat", 11.0, 1), ("strict", 9.0, 3), ("compat", 11.0, 3), ("strict", 9.0, 3)):
+        finish = await finish_of(judged(model, tmp_path, data=None, profile=profile), Simulator(str.upper))
+        assert (finish.metrics["rating"], model.asked) == (rating, asked)
 
 
 @pytest.mark.parametrize("bad", ["[[11]]", "[[0]]", "none at all"])

@@ -60,7 +60,8 @@ async def test_a_user_is_asked_five_times_and_then_the_session_is_a_fault(tmp_pa
         async with environment.lifespan():
             finish = await play_to_finish(environment, SAMPLE, Scripted("a"))
     assert (finish.reason, finish.detail["cause"], len(bought)) == (FinishReason.TASK_ERROR, "user_unparsed", 5)
-    assert [len(json.loads(body)["messages"]) for body in bought] == [1, 3, 5, 7, 9]
+    assert [len(json.loads(body)["messages"]) for body in bought] == [1, 3, 3, 3, 3]
+    assert {json.loads(body)["temperature"] for body in bought} == {1.2}
 
 
 async def test_a_user_may_find_its_words_at_the_fifth_try(tmp_path: Path) -> None:

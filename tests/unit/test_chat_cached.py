@@ -1,0 +1,116 @@
+"""Models on the environment's side: asked until they can be read; only what could be read is kept."""
+
+import asyncio
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import httpx
+import pytest
+
+from environments.base import EnvironmentFault
+from environments.chat import Answer, CachedModel, ChatConfig, NoReadableReply, Question, Replies, Reply
+from environments.types import Message
+
+ASKED = (Message(role="system", content="Judge."), Message(role="user", content="How many?"))
+
+
+class Endpoint:
+    """Gives its replies one after the other, the last one for ever; keeps what it was asked."""
+
+    def __init__(self, *replies: str, stop: str = "stop") -> None:
+        self._replies = list(replies)
+        self._stop = stop
+        self.asked: list[dict[str, object]] = []
+
+    def handle(self, request: httpx.Request) -> httpx.Response:
+        self.asked.append(json.loads(request.content))
+        text = self._replies.pop(0) if len(self._replies) > 1 else self._replies[0]
+        choice = {"message": {"content": text}, "finish_reason": self._stop}
+        usage = {"prompt_tokens": 100, "completion_tokens": 7}
+        return httpx.Response(200, json={"choices": [choice], "usage": usage, "model": "exact"})
+
+    async def answers(
+        self, folder: Path, *questions: Question[int], sampling: dict[str, object] | None = None
+    ) -> Sequence[Answer[int]]:
+        """What a model of a process of its own says to all questions at once."""
+        replies = Replies(folder)
+        replies.open()
+        config = ChatConfig.model_validate({"base_url": "http://host/v1", "model": "m", "sampling": sampling or {}})
+        async with httpx.AsyncClient(transport=httpx.MockTransport(self.handle)) as client:
+            model = CachedModel("judge", config, client, replies, {"temperature": 0})
+            return await asyncio.gather(*map(model.ask, questions))
+
+
+def number(tries: int = 3, salt: str = "") -> Question[int]:
+    return Question(ASKED, int, lambda problem: f"Again: {problem}", tries, salt)
+
+
+async def test_an_answer_is_bought_once_and_told_with_all_that_it_cost(tmp_path: Path) -> None:
+    endpoint = Endpoint("some", "7")
+    (first,) = await endpoint.answers(tmp_path, number())
+    assert first == Answer(7, Reply(text="7", model="exact", prompt_tokens=200, completion_tokens=14, tries=2))
+    assert await endpoint.answers(tmp_path, number(), number()) == [first, first]
+    assert len(endpoint.asked) == 2
+    assert len([path for path in tmp_path.rglob("*") if path.is_file()]) == 1, "only what could be read is kept"
+
+
+async def test_who_can_never_be_read_is_a_failure_and_asked_anew_the_next_time(tmp_path: Path) -> None:
+    endpoint = Endpoint("some")
+    with pytest.raises(NoReadableReply, match="no answer of the judge could be read in 3 tries: invalid literal") as no:
+        await endpoint.answers(tmp_path, number())
+    assert no.value.reply == Reply(text="some", model="exact", prompt_tokens=300, completion_tokens=21, tries=3)
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+    (answer,) = await Endpoint("8").answers(tmp_path, number())
+    assert (answer.meaning, answer.reply.tries) == (8, 1)
+
+
+async def test_tries_vary_by_a_reminder_and_then_by_a_temperature(tmp_path: Path) -> None:
+    endpoint = Endpoint("some" * 2_000, "", "many", "some", "5")
+    await endpoint.answers(tmp_path, number(tries=5))
+    asked = [[each["content"] for each in body["messages"]] for body in endpoint.asked]  # type: ignore[attr-defined]
+    assert asked[0] == ["Judge.", "How many?"]
+    assert asked[1][:3] == ["Judge.", "How many?", "some" * 1_000]
+    assert asked[1][3].startswith("Again: invalid literal")
+    assert asked[2][2] == "(nothing)", "an empty message is refused by some endpoints"
+    assert asked[3][:3] == ["Judge.", "How many?", "many"]
+    assert [body["temperature"] for body in endpoint.asked] == [0, 0, 0.3, 0.4, 0.5]
+
+
+@pytest.mark.parametrize(
+    ("sampling", "temperatures"),
+    [({"temperature": 0.35}, [0.35, 0.35, 0.35, 0.4]), ({"temperature": None}, [None] * 4), ({}, [0, 0, 0.3, 0.4])],
+)
+async def test_a_temperature_of_its_own_is_only_raised(
+    sampling: dict[str, object], temperatures: list[float | None], tmp_path: Path
+) -> None:
+    endpoint = Endpoint("a", "b", "c", "1")
+    await endpoint.answers(tmp_path, number(tries=4), sampling=sampling)
+    assert [body["temperature"] for body in endpoint.asked] == temperatures
+
+
+async def test_what_a_content_filter_stopped_is_no_reply(tmp_path: Path) -> None:
+    with pytest.raises(NoReadableReply, match="a content filter stopped it"):
+        await Endpoint("9", stop="content_filter").answers(tmp_path, number())
+
+
+async def test_equal_questions_with_a_salt_get_replies_of_their_own(tmp_path: Path) -> None:
+    endpoint = Endpoint("1", "2", "3")
+    answers = [(await endpoint.answers(tmp_path, number(salt=salt)))[0].meaning for salt in ("", "a", "b", "a", "")]
+    assert answers == [1, 2, 3, 2, 1]
+
+
+async def test_a_kept_reply_that_is_read_otherwise_by_now_is_bought_anew(tmp_path: Path) -> None:
+    await Endpoint("10").answers(tmp_path, number())
+    digit = number()._replace(read=lambda text: int(text) if len(text) == 1 else int("no digit"))
+    (answer,) = await Endpoint("4").answers(tmp_path, digit)
+    assert answer.meaning == 4
+
+
+async def test_an_endpoint_that_fails_is_a_fault_that_names_role_and_model(tmp_path: Path) -> None:
+    replies = Replies(tmp_path)
+    config = ChatConfig(base_url="http://127.0.0.1:1/v1", model="m", max_tries=1)
+    async with httpx.AsyncClient() as client:
+        model = CachedModel("judge", config, client, replies, {})
+        with pytest.raises(EnvironmentFault, match="the judge m failed: "):
+            await model.ask(number())
