@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 
 from environments.base import Environment
-from environments.types import Finish, Summary
+from environments.types import Finish, FinishReason, Summary
 
 MAX_GROUPS = 100
 
@@ -14,9 +14,10 @@ def summarize(environment: Environment, finishes: Sequence[Finish], clusters: Se
 
     `clusters` says, finish by finish, which of them belong together (epochs of one sample); without it each stands for
     itself. The error is the delete-a-group jackknife (Efron and Stein 1981) over at most 100 groups of whole clusters:
-    for a plain mean it is the usual standard error of the mean. None where fewer than two clusters are scored.
+    for a plain mean it is the usual standard error of the mean. None where fewer than two clusters are scored, or where
+    the metric says nothing without one of the groups.
 
-    Raises ValueError where a metric is no finite number or the primary one is missing over scored finishes, and what
+    Raises ValueError where a metric is no finite number or the primary one is missing over completed finishes, and what
     the environment raises of finishes it can't read.
     """
     summary = _whole(environment, finishes)
@@ -36,15 +37,17 @@ def summarize(environment: Environment, finishes: Sequence[Finish], clusters: Se
         _whole(environment, [finish for cluster, finish in scored if group_of[cluster] != group])
         for group in range(groups)
     ]
-    values = [each.metrics[each.primary] for each in left_out]
+    values = [each.metrics[each.primary] for each in left_out if each.primary in each.metrics]
+    if len(values) < groups:
+        return summary
     mean = math.fsum(values) / groups
     variance = math.fsum((value - mean) ** 2 for value in values) * (groups - 1) / groups
     return summary.model_copy(update={"standard_error": math.sqrt(variance)})
 
 
 def _whole(environment: Environment, finishes: Sequence[Finish]) -> Summary:
-    """The environment's summary. Raises ValueError where finishes are scored and it lacks its primary metric."""
+    """The environment's summary. Raises ValueError where finishes are completed and it lacks its primary metric."""
     summary = environment.summarize(finishes)
-    if summary.primary not in summary.metrics and any(finish.score is not None for finish in finishes):
+    if summary.primary not in summary.metrics and any(finish.reason is FinishReason.COMPLETED for finish in finishes):
         raise ValueError(f"primary metric {summary.primary!r} is not among the metrics")
     return summary

@@ -118,7 +118,7 @@ class Summary(Value):
     """What an environment says about many finishes of one task."""
 
     primary: str
-    """Which of `metrics` is the one to compare agents by; it may be missing only where no finish is scored."""
+    """Which of `metrics` is the one to compare agents by; it may be missing only where no finish is completed."""
     metrics: dict[str, float]
     """A metric over an empty group is absent, never 0."""
     standard_error: float | None = None

@@ -10,14 +10,16 @@ WORDING = "The instruction and the examples are in our own words, not the publis
 
 
 def summarize(finishes: Sequence[Finish], skipped: int) -> Summary:
-    """Rates over all scored sessions, 0 where there are none. Faults enter no rate and are counted as requested."""
+    """Rates over scored sessions; one over nothing is absent. Faults enter no rate and are counted as requested."""
     scored = [finish for finish in finishes if finish.score is not None]
-    passed = [finish for finish in scored if finish.score == 1.0]
-    metrics = {PRIMARY: _rate(scored), "steps_of_passed": _mean(passed, "steps")}
+    values = {
+        PRIMARY: [finish.score or 0.0 for finish in scored],
+        "steps_of_passed": [finish.metrics["steps"] for finish in scored if finish.score == 1.0],
+    }
     for kind in TASK_TYPES:
-        those = [finish for finish in scored if finish.detail.get("task_type") == kind]
-        if those:
-            metrics[f"{PRIMARY}_{kind}"] = _rate(those)
+        those = [finish.score or 0.0 for finish in scored if finish.detail.get("task_type") == kind]
+        values[f"{PRIMARY}_{kind}"] = those
+    metrics = {name: sum(each) / len(each) for name, each in values.items() if each}
     for name in ("matched", "refused", "below_1"):
         metrics[name] = sum(finish.metrics.get(name, 0.0) for finish in scored)
     for reason in (FinishReason.INVALID_ACTION, FinishReason.INVALID_FORMAT):
@@ -28,11 +30,3 @@ def summarize(finishes: Sequence[Finish], skipped: int) -> Summary:
     if skipped:
         notes.append(f"The split has {skipped} further games that are unsolvable or unsupported; they are not played.")
     return Summary(primary=PRIMARY, metrics=metrics, notes=tuple(notes))
-
-
-def _rate(finishes: Sequence[Finish]) -> float:
-    return sum(finish.score or 0.0 for finish in finishes) / len(finishes) if finishes else 0.0
-
-
-def _mean(finishes: Sequence[Finish], name: str) -> float:
-    return sum(finish.metrics[name] for finish in finishes) / len(finishes) if finishes else 0.0

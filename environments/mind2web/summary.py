@@ -13,7 +13,7 @@ Tries = dict[str, list[list[Finish]]]
 
 
 def summarize(finishes: Sequence[Finish], notes: tuple[str, ...]) -> Summary:
-    """All metrics, in percent but for the counts; 0 where there is nothing to divide by.
+    """All metrics, in percent but for the counts; one over nothing is absent.
 
     micro: over steps (plain names). macro: the mean of the tasks' means. conditional: over steps with a right element
     among the best ten. task_sr: over tasks whose steps were all evaluated. A step played several times (epochs) gives
@@ -25,15 +25,14 @@ def summarize(finishes: Sequence[Finish], notes: tuple[str, ...]) -> Summary:
     for finish in scored:
         tasks[str(finish.detail["annotation_id"])].append(finish)
     whole = [each for steps in tasks.values() for each in _tries(steps)]
-    metrics = {name: _percent(_values(scored, name)) for name in MEASURES}
-    metrics |= {
-        f"macro_{name}": _percent([_mean(_values(steps, name)) for steps in tasks.values()]) for name in MEASURES
-    }
-    metrics["task_sr"] = _percent([float(all(step.score == 1.0 for step in steps)) for steps in whole])
-    metrics["task_sr_tasks"] = float(len(whole))
-    metrics |= {f"recall@{k}": _percent([float(_rank(finish) < k) for finish in scored]) for k in RECALL}
-    metrics |= {f"conditional_{name}": _percent(_values(reachable, name)) for name in MEASURES}
-    metrics |= _counts(scored)
+    values = {name: _values(scored, name) for name in MEASURES}
+    values |= {f"macro_{name}": [_mean(_values(steps, name)) for steps in tasks.values()] for name in MEASURES}
+    values["task_sr"] = [float(all(step.score == 1.0 for step in steps)) for steps in whole]
+    values |= {f"recall@{k}": [float(_rank(finish) < k) for finish in scored] for k in RECALL}
+    values |= {f"conditional_{name}": _values(reachable, name) for name in MEASURES}
+    metrics = {name: 100 * _mean(each) for name, each in values.items() if each}
+    metrics |= {"calls": _mean(_values(scored, "calls"))} if scored else {}
+    metrics |= {"task_sr_tasks": float(len(whole))} | _counts(scored)
     metrics |= {"requested": float(len(finishes)), "scored": float(len(scored))}
     return Summary(primary=PRIMARY, metrics=metrics, notes=(*notes, COVERAGE))
 
@@ -43,7 +42,6 @@ def _counts(scored: Sequence[Finish]) -> dict[str, float]:
         return float(sum(map(fits, scored)))
 
     return {
-        "calls": _mean(_values(scored, "calls")),
         "no_positive": count(lambda finish: finish.detail["flag"] == "no_positive"),
         "no_positive_recorded": count(lambda finish: finish.detail["recorded_positives"] == 0),
         "not_asked": count(lambda finish: finish.detail["flag"] == "not_asked"),
@@ -76,8 +74,4 @@ def _values(finishes: Iterable[Finish], name: str) -> list[float]:
 
 
 def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values) if values else 0.0
-
-
-def _percent(values: Sequence[float]) -> float:
-    return 100 * _mean(values)
+    return sum(values) / len(values)

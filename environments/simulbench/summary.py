@@ -1,6 +1,6 @@
 """The metrics of many ratings and verdicts, by the subsets of the paper's tables (arXiv 2409.07641, section 4)."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from environments.types import Finish, FinishReason, Summary
 
@@ -26,22 +26,19 @@ SUBSETS: dict[str, Wanted] = {
 
 
 def ratings(finishes: Sequence[Finish], judged_by: str) -> Summary:
-    """Mean ratings from 1 to 10, each with the number of scripts behind it; 0 where there is none.
+    """Mean ratings from 1 to 10, each with the number of scripts behind it; absent where there is none.
 
     `mean` and the means of subsets are over the rated scripts. `strict_mean`, the primary one, counts as 1 also those
     where the agent was out of context or beyond its limits. Faults enter neither; `coverage` is rated of requested.
     """
     rated = [finish for finish in finishes if "rating" in finish.metrics]
     stopped = [finish for finish in finishes if finish.score is not None and "rating" not in finish.metrics]
-    metrics = {
-        PRIMARY: mean([_rating(finish) for finish in rated] + [WORST] * len(stopped)),
-        "mean": mean([_rating(finish) for finish in rated]),
-        "n": float(len(rated)),
-    }
+    given = [finish.metrics["rating"] for finish in rated]
+    metrics = means({PRIMARY: given + [WORST] * len(stopped), "mean": given}) | {"n": float(len(rated))}
     for name, wanted in SUBSETS.items():
-        subset = [finish for finish in rated if wanted(finish)]
+        subset = [finish.metrics["rating"] for finish in rated if wanted(finish)]
         if subset:
-            metrics |= {f"mean_{name}": mean([_rating(finish) for finish in subset]), f"n_{name}": float(len(subset))}
+            metrics |= {f"mean_{name}": mean(subset), f"n_{name}": float(len(subset))}
     metrics |= _coverage(finishes, len(rated))
     metrics["responses_cut"] = float(sum(finish.detail.get("chars_cut", 0) != 0 for finish in rated))
     for name in ("judge_prompt_tokens", "judge_completion_tokens"):
@@ -52,8 +49,8 @@ def ratings(finishes: Sequence[Finish], judged_by: str) -> Summary:
 def verdicts(finishes: Sequence[Finish]) -> Summary:
     """Win, tie and lose in percent of the pairs with a verdict, and the difference of win and lose, also by subset."""
     told = [finish for finish in finishes if "win" in finish.metrics]
-    metrics = {"difference": _difference(told)}
-    metrics |= {name: 100 * mean([finish.metrics[name] for finish in told]) for name in ("win", "tie", "lose")}
+    metrics = {"difference": _difference(told)} if told else {}
+    metrics |= means({name: [100 * finish.metrics[name] for finish in told] for name in ("win", "tie", "lose")})
     metrics["n"] = float(len(told))
     for name, wanted in SUBSETS.items():
         subset = [finish for finish in told if wanted(finish)]
@@ -64,19 +61,19 @@ def verdicts(finishes: Sequence[Finish]) -> Summary:
     return Summary(primary="difference", metrics=metrics, notes=notes(finishes, metrics, who))
 
 
-def work(finishes: Sequence[Finish], means: Sequence[str], who: str) -> Summary:
+def work(finishes: Sequence[Finish], names: Sequence[str], who: str) -> Summary:
     """Means over the usable answers of a judge; the first is the primary one."""
-    usable = [finish for finish in finishes if means[0] in finish.metrics]
-    metrics = {name: mean([finish.metrics[name] for finish in usable]) for name in means}
+    usable = [finish for finish in finishes if names[0] in finish.metrics]
+    metrics = means({name: [finish.metrics[name] for finish in usable] for name in names})
     metrics |= {"n": float(len(usable)), **_coverage(finishes, len(usable))}
-    return Summary(primary=means[0], metrics=metrics, notes=notes(finishes, metrics, who))
+    return Summary(primary=names[0], metrics=metrics, notes=notes(finishes, metrics, who))
 
 
 def authored(finishes: Sequence[Finish]) -> Summary:
     """The share of usable tasks that are no other's double, by their act."""
     acts = [str(finish.detail["act"]).lower() for finish in finishes if finish.reason is FinishReason.COMPLETED]
-    metrics = {"distinct": len(set(acts)) / len(acts) if acts else 0.0, "n": float(len(acts))}
-    metrics |= _coverage(finishes, len(acts))
+    metrics = {"distinct": len(set(acts)) / len(acts)} if acts else {}
+    metrics |= {"n": float(len(acts))} | _coverage(finishes, len(acts))
     return Summary(primary="distinct", metrics=metrics, notes=notes(finishes, metrics, "The agent is the author."))
 
 
@@ -85,14 +82,19 @@ def notes(finishes: Sequence[Finish], metrics: dict[str, float], first: str) -> 
     told = [first, WORDING]
     if any("CC BY-NC" in str(finish.detail.get("licence", "")) for finish in finishes):
         told.append(QUOTES)
-    if metrics["coverage"] < FULL_COVERAGE:
-        told.append(f"Coverage is {metrics['coverage']:.1%}: below 99 %, don't compare these figures.")
+    if (coverage := metrics.get("coverage", 1.0)) < FULL_COVERAGE:
+        told.append(f"Coverage is {coverage:.1%}: below 99 %, don't compare these figures.")
     return tuple(told)
 
 
 def mean(values: Sequence[float]) -> float:
-    """The mean; 0 of nothing."""
-    return sum(values) / len(values) if values else 0.0
+    """The mean of at least one value."""
+    return sum(values) / len(values)
+
+
+def means(values: Mapping[str, Sequence[float]]) -> dict[str, float]:
+    """The mean of each; one over nothing is absent."""
+    return {name: mean(each) for name, each in values.items() if each}
 
 
 def _coverage(finishes: Sequence[Finish], scored: int) -> dict[str, float]:
@@ -101,8 +103,8 @@ def _coverage(finishes: Sequence[Finish], scored: int) -> dict[str, float]:
         "context_limit": sum(finish.reason is FinishReason.CONTEXT_LIMIT for finish in finishes),
         **{f"{who}_unparsed": _unparsed(finishes, who) for who in ("judge", "user", "author")},
     }
-    share = scored / len(finishes) if finishes else 0.0
-    return {"coverage": share, **{name: float(count) for name, count in counts.items()}}
+    share = {"coverage": scored / len(finishes)} if finishes else {}
+    return share | {name: float(count) for name, count in counts.items()}
 
 
 def _unparsed(finishes: Sequence[Finish], who: str) -> int:
@@ -111,10 +113,6 @@ def _unparsed(finishes: Sequence[Finish], who: str) -> int:
 
 def _difference(told: Sequence[Finish]) -> float:
     return 100 * (mean([finish.metrics["win"] for finish in told]) - mean([finish.metrics["lose"] for finish in told]))
-
-
-def _rating(finish: Finish) -> float:
-    return finish.metrics["rating"]
 
 
 def _number(finish: Finish, name: str) -> float:

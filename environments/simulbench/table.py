@@ -31,7 +31,7 @@ def table(trials: Sequence[FinishedTrial]) -> list[str]:
         finishes = [trial.finish for trial in trials if (trial.run, trial.agent, trial.task) == name]
         metrics = ratings(finishes, "").metrics
         cells = [_cell(metrics.get(f"mean{suffix}"), metrics.get(f"n{suffix}", 0.0)) for suffix in COLUMNS.values()]
-        rows.append((-metrics["mean"], [*cells, f"{metrics['coverage']:.0%}"], name))
+        rows.append((-metrics.get("mean", 0.0), [*cells, f"{metrics['coverage']:.0%}"], name))
     if not rows:
         return []
     rows.sort()

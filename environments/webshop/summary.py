@@ -6,7 +6,13 @@ from environments.types import Finish, FinishReason, Summary
 from environments.webshop.store import Meta
 
 PRIMARY = "reward"
-_SESSIONS = {PRIMARY: PRIMARY, "success_rate": "success", "purchase_rate": "purchase", "rounds": "rounds"}
+_SESSIONS = {
+    PRIMARY: PRIMARY,
+    "success_rate": "success",
+    "purchase_rate": "purchase",
+    "rounds": "rounds",
+    "noop_actions": "noop_actions",
+}
 _PURCHASES = ("r_type", "r_att", "r_option", "r_price")
 OWN_CATALOGUE = "The catalogue is invented: these are no WebShop scores."
 WORDING = "The instruction and its example say in our own words what the published ones say."
@@ -14,12 +20,11 @@ COVERAGE = "Faults are left out of every mean; the parts r_type to r_price are m
 
 
 def summarize(finishes: Sequence[Finish], catalogue: Meta) -> Summary:
-    """Means over all scored sessions; 0 where there are none."""
+    """Means over all scored sessions, those of parts over purchases; a mean over nothing is absent."""
     scored = [finish for finish in finishes if finish.score is not None]
-    metrics = {name: _mean(scored, measure) for name, measure in _SESSIONS.items()}
-    for part in _PURCHASES:
-        metrics[part] = _mean([finish for finish in scored if part in finish.metrics], part)
-    metrics["noop_actions"] = _mean(scored, "noop_actions")
+    values = {name: [finish.metrics.get(each, 0.0) for finish in scored] for name, each in _SESSIONS.items()}
+    values |= {part: [finish.metrics[part] for finish in scored if part in finish.metrics] for part in _PURCHASES}
+    metrics = {name: sum(each) / len(each) for name, each in values.items() if each}
     metrics["missing_products"] = sum(finish.metrics.get("missing_products", 0.0) for finish in scored)
     for reason in (FinishReason.TURN_LIMIT, FinishReason.INVALID_FORMAT, FinishReason.CONTEXT_LIMIT):
         metrics[reason.value] = float(sum(finish.reason is reason for finish in scored))
@@ -27,7 +32,3 @@ def summarize(finishes: Sequence[Finish], catalogue: Meta) -> Summary:
     basis = f"Nouns by {catalogue.nouns}; prices and limits drawn with seed {catalogue.price_seed}."
     notes = (OWN_CATALOGUE,) * catalogue.invented + (basis, WORDING, COVERAGE)
     return Summary(primary=PRIMARY, metrics=metrics, notes=notes)
-
-
-def _mean(finishes: Sequence[Finish], name: str) -> float:
-    return sum(finish.metrics.get(name, 0.0) for finish in finishes) / len(finishes) if finishes else 0.0

@@ -107,7 +107,7 @@ def _pair(
         planned=standing.planned,
         scored=scored,
         primary=summary.primary,
-        value=summary.metrics[summary.primary] if scored else None,
+        value=summary.metrics.get(summary.primary) if scored else None,
         standard_error=summary.standard_error if scored else None,
         metrics=summary.metrics,
         notes=summary.notes,
@@ -138,7 +138,8 @@ def _mean_score(store: Store, standing: PairStanding) -> Summary:
     mean, error = clustered_mean(store.sample_totals(standing.agent, standing.task))
     note = "The environment's own metrics are not in yet: this is the plain mean of scores."
     notes = (note,) if standing.scored else ()
-    return Summary(primary="mean_score", metrics={"mean_score": mean}, standard_error=error, notes=notes)
+    metrics = {"mean_score": mean} if standing.scored else {}
+    return Summary(primary="mean_score", metrics=metrics, standard_error=error, notes=notes)
 
 
 def _money(name: str, paid: PairStanding | HelperCost, prices: Mapping[str, Price]) -> float | None:

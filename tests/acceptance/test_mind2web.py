@@ -413,6 +413,11 @@ async def test_06_micro_macro_and_task_success_checked_by_hand_on_three_tasks(tm
     part = environment.summarize([*finishes[:4], Finish.fault(FinishReason.TASK_ERROR, "gone"), finishes[5]])
     assert (part.metrics["task_sr_tasks"], part.metrics["task_sr"]) == (2, percent(1, 2))
     assert (part.metrics["step_sr"], part.metrics["scored"], part.metrics["requested"]) == (percent(3, 5), 5, 6)
+    assert "task_sr" not in environment.summarize(finishes[5:]).metrics, "no task was evaluated whole"
+    nothing = environment.summarize([Finish.fault(FinishReason.TASK_ERROR, "gone")]).metrics
+    means = ("step_sr", "task_sr", "element_acc", "action_f1", "calls", "recall@10")
+    assert not [name for name in nothing if name.endswith(means)]
+    assert (nothing["requested"], nothing["scored"], nothing["task_sr_tasks"]) == (1.0, 0.0, 0.0)
     twice = environment.summarize([*finishes, *finishes]).metrics
     assert (twice["task_sr"], twice["task_sr_tasks"]) == pytest.approx((percent(1, 3), 6))
 

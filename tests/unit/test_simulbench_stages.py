@@ -12,6 +12,7 @@ from environments.check import check
 from environments.simulbench import prompts, shipped
 from environments.simulbench.environment import STAGES, SimulBench
 from environments.simulbench.records import PUBLISHED_LICENCE
+from environments.summary import summarize
 from environments.types import Action, Finish, FinishReason, Observation
 
 
@@ -263,6 +264,30 @@ async def test_authors_of_the_reference_write_200_tasks_and_none_twice() -> None
             )
         )
     assert environment.summarize(finishes).metrics["distinct"] == 1.0
+
+
+# metrics over nothing
+
+
+@pytest.mark.parametrize(
+    ("mode", "names"),
+    [
+        ("script", {"strict_mean", "mean"}),
+        ("live", {"strict_mean", "mean"}),
+        ("extract", {"challenging", "scripts"}),
+        ("generate", {"distinct"}),
+        ("compare", {"difference", "win", "tie", "lose"}),
+    ],
+)
+def test_a_metric_over_nothing_is_absent(mode: str, names: set[str]) -> None:
+    fault = Finish.fault(FinishReason.TASK_ERROR, "gone")
+    out = Finish(reason=FinishReason.CONTEXT_LIMIT, score=0.0)
+    metrics = bench(mode).summarize([fault]).metrics
+    assert not names & metrics.keys()
+    assert (metrics["requested"], metrics["coverage"], metrics["n"]) == (1.0, 0.0, 0.0)
+    assert "coverage" not in bench(mode).summarize([]).metrics
+    left = summarize(bench(mode), [out, out]).metrics
+    assert names & left.keys() == names & {"strict_mean"}, "what counts as 1 without a rating"
 
 
 # what may be compared

@@ -67,6 +67,13 @@ class Misnamed(Mean):
         return super().summarize(finishes).model_copy(update={"primary": "men"})
 
 
+class Finished(Mean):
+    """Its metric counts completed finishes alone."""
+
+    def summarize(self, finishes: "list[Finish] | tuple[Finish, ...]") -> Summary:  # type: ignore[override]
+        return super().summarize([each for each in finishes if each.reason is FinishReason.COMPLETED])
+
+
 def finish(score: float) -> Finish:
     return Finish(reason=FinishReason.COMPLETED, score=score)
 
@@ -90,8 +97,17 @@ def test_one_scored_cluster_has_no_error() -> None:
     assert summarize(Mean(), [finish(1.0), finish(0.0)], [7, 7]).standard_error is None
 
 
-def test_the_primary_metric_is_missing_only_where_nothing_is_scored() -> None:
+def test_a_metric_that_says_nothing_without_one_of_the_groups_has_no_error() -> None:
+    out = Finish(reason=FinishReason.CONTEXT_LIMIT, score=0.0)
+    summary = summarize(Finished(), [finish(0.5), out])
+    assert (summary.metrics, summary.standard_error) == ({"mean": 0.5}, None)
+    assert summarize(Finished(), [finish(0.5), out, finish(0.5)]).standard_error == 0.0
+
+
+def test_the_primary_metric_is_missing_only_where_nothing_is_completed() -> None:
     fault = Finish.fault(FinishReason.TASK_ERROR, "gone")
     assert summarize(Mean(), [fault]).metrics == {}
+    out = Finish(reason=FinishReason.CONTEXT_LIMIT, score=0.0)
+    assert summarize(Misnamed(), [out, out]).standard_error is None
     with pytest.raises(ValueError, match="'men' is not among the metrics"):
         summarize(Misnamed(), [finish(1.0), fault])

@@ -145,7 +145,11 @@ async def test_the_summary_counts_no_fault(environment: WebShop) -> None:
     assert (summary.metrics["purchase_rate"], summary.metrics["r_type"]) == (0.5, 1.0)
     assert (summary.metrics["requested"], summary.metrics["scored"], summary.metrics["turn_limit"]) == (3, 2, 1)
     assert any("no WebShop scores" in note for note in summary.notes)
-    assert environment.summarize([]).metrics["reward"] == 0.0
+    parts = ("r_type", "r_att", "r_option", "r_price")
+    assert not set(parts) & environment.summarize([looked]).metrics.keys(), "nothing was bought"
+    nothing = environment.summarize([Finish.fault(FinishReason.TASK_ERROR, "broken")]).metrics
+    assert not {"reward", "success_rate", "purchase_rate", "rounds", "noop_actions"} & nothing.keys()
+    assert (nothing["requested"], nothing["scored"], nothing["turn_limit"]) == (1.0, 0.0, 0.0)
 
 
 def test_invented_catalogues_are_not_comparable(cache: Path) -> None:
