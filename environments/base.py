@@ -1,7 +1,7 @@
 """The two interfaces: an environment is a coroutine that talks to an agent."""
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import ClassVar
 
@@ -115,6 +115,10 @@ class Environment(BaseModel, ABC):
     def comparable(self) -> str | None:
         """None where scores may be compared with published ones, else the reason why they may not."""
         return None
+
+    def published_sampling(self) -> Mapping[str, JsonValue]:
+        """Request fields that agents had for the published scores, such as temperature; {} where that is not known."""
+        return {}
 
     def trusted_agents_only(self) -> bool:
         """True where the isolation is too thin for a model: only built-in agents may play."""

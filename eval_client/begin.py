@@ -75,6 +75,7 @@ def new_run(
             digest=task.digest,
             samples=len(samples[name]),
             comparable=task.comparable,
+            published_sampling=task.published_sampling,
         )
         for name, task in listed.items()
     }

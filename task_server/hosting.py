@@ -93,6 +93,7 @@ class HostedTask:
             samples=tuple(environment.samples()),
             digest=environment.digest(),
             comparable=environment.comparable(),
+            published_sampling=dict(environment.published_sampling()),
             trusted_agents_only=environment.trusted_agents_only(),
         )
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from importlib.metadata import version
 from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, JsonValue, model_validator
 
 from environments.definition import NAME
 from environments.kept_replies import KeptReply
@@ -192,6 +192,8 @@ class SampleList(Value):
     """Changes when data, prompts or configuration change: `Environment.digest`."""
     comparable: str | None = None
     """Why scores may not be compared with published ones: `Environment.comparable`."""
+    published_sampling: dict[str, JsonValue] = Field(default_factory=dict, exclude_if=lambda sampling: not sampling)
+    """What agents' requests had for those: `Environment.published_sampling`; left out where there is nothing."""
     trusted_agents_only: bool = False
 
 

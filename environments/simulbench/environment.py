@@ -1,25 +1,28 @@
 """SimulBench (Jia et al., arXiv 2409.07641): simulators, judged; and every stage that makes their scripts."""
 
 import hashlib
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import ClassVar
 
 import pydantic_core
-from pydantic import Field, PrivateAttr
+from pydantic import Field, JsonValue, PrivateAttr, model_validator
 
 from environments.base import Agent, AgentStopped, Environment, Policy
 from environments.chat import default_folder
-from environments.simulbench import prompts
-from environments.simulbench.bench import Bench, open_bench
+from environments.simulbench.bench import JUDGE_DEFAULTS, Bench, open_bench
 from environments.simulbench.compare_stage import CompareStage
 from environments.simulbench.extract_stage import ExtractStage
 from environments.simulbench.generate_stage import GenerateStage
 from environments.simulbench.helper import HelperConfig
 from environments.simulbench.interview import Unparsed
 from environments.simulbench.live_stage import LiveStage
+from environments.simulbench.prompts import ALL, SYSTEM
+from environments.simulbench.published import FILE, FINGERPRINT
+from environments.simulbench.published import read as read_published
 from environments.simulbench.reading import Profile
 from environments.simulbench.records import TURNS, Mode
 from environments.simulbench.script_stage import ScriptStage
@@ -33,8 +36,13 @@ STAGES: dict[Mode, Callable[[Setting], Stage]] = {
     "generate": GenerateStage,
     "compare": CompareStage,
 }
-PUBLISHED_JUDGE = "gpt-4"
-PUBLISHED_SCRIPTS = 500
+PUBLISHED_JUDGES = ("gpt-4", "gpt-4-0613")
+"""One model: what the name stood for when the ratings were published."""
+PUBLISHED_SCRIPTS = {"lastonly": 225, "firstchan": 93, "subseqchan": 182}
+PUBLISHED_SAMPLING: Mapping[str, JsonValue] = {"temperature": 0, "max_tokens": 1024}
+"""Of the agents."""
+USUAL_RESPONSE_CHARS = 32_000
+"""More than 1024 tokens can be."""
 _REVISION = "3"
 """To be changed with any change of behaviour that shapes a trial."""
 
@@ -56,13 +64,15 @@ class SimulBench(Environment):
     """The model that rates in `script` and `live`; None for the judge by rules, which needs nothing."""
     user: HelperConfig | None = None
     """The model that plays the user in `live`; None for the user by rules."""
+    prompts: Path | None = None
+    """A Python file with another prompt of the judge, such as SimulBench's own; None for ours. It is read, not run."""
     types: Path | None = None
     """A JSON file from script id to `lastonly`, `firstchan` or `subseqchan`; None for the rule."""
-    system: str | None = prompts.SYSTEM
-    """The system line to the agent in `script` and `live`; null for none."""
+    system: str | None = SYSTEM
+    """The system line to the agent in `script` and `live`; null for none. With `prompts` it is theirs, unless set."""
     ensure_ascii: bool = False
     """True escapes non-ASCII characters in the JSON that judges and users are shown, as published."""
-    max_response_chars: int = Field(default=32_000, ge=1)
+    max_response_chars: int = Field(default=USUAL_RESPONSE_CHARS, ge=1)
     """A judge is shown no more of a response; what was cut is noted."""
     direction: Direction = "both"
     """`compare`: both orders of each pair, or one by the seed."""
@@ -74,6 +84,12 @@ class SimulBench(Environment):
     capacity: ClassVar[int] = 16
 
     _bench: Bench | None = PrivateAttr(default=None)
+
+    @model_validator(mode="after")
+    def _prompts_are_a_judges(self) -> "SimulBench":
+        if self.prompts is not None and self.mode not in ("script", "live"):
+            raise ValueError(f"prompts: the mode {self.mode!r} has no judge beside the agent; leave it out")
+        return self
 
     @property
     def max_turns(self) -> int:
@@ -87,7 +103,7 @@ class SimulBench(Environment):
     def digest(self) -> str:
         helpers = [None if helper is None else (helper.model, helper.sampling) for helper in (self.judge, self.user)]
         setting = self._setting.model_dump(exclude={"data", "types"})
-        shape = [_REVISION, self.mode, setting, helpers, prompts.ALL, self._stage.shape()]
+        shape = [_REVISION, self.mode, setting, helpers, ALL, self._stage.shape()]
         return hashlib.blake2b(pydantic_core.to_json(shape), digest_size=16).hexdigest()
 
     @asynccontextmanager
@@ -132,20 +148,47 @@ class SimulBench(Environment):
             return "the judge goes by rules; published ratings are a language model's"
         if self.profile != "compat":
             return f"the profile {self.profile!r} reads ratings other than the published code; use compat"
-        if not f"{self.judge.model}-".startswith(f"{PUBLISHED_JUDGE}-"):
-            return f"the judge is {self.judge.model}; published ratings are {PUBLISHED_JUDGE}'s"
+        return self._other_judging(self.judge) or self._other_scripts(self.data)
+
+    def _other_judging(self, judge: HelperConfig) -> str | None:
+        if judge.model not in PUBLISHED_JUDGES:
+            return f"the judge is {judge.model}; published ratings are those of {PUBLISHED_JUDGES[0]}"
+        if {**JUDGE_DEFAULTS, **judge.sampling} != JUDGE_DEFAULTS:
+            return "the published judge had temperature 0 and max_tokens 1024; leave `judge.sampling` out"
+        published = self._setting.published
+        if published is None:
+            return f"the judge's prompt and scale are Proctor's own; give {FILE} as `prompts`"
+        if published.fingerprint() != FINGERPRINT:
+            return f"{self.prompts}: another prompt than the published one; give {FILE}"
+        if self._setting.system != published.system:
+            return "the published agents had another system line; leave `system` out"
         if not self.ensure_ascii:
             return "the published judge is shown escaped characters; set ensure_ascii: true"
-        count = len(self.samples())
-        if count != PUBLISHED_SCRIPTS:
-            scripts = "1 script" if count == 1 else f"{count} scripts"
-            return f"{self.data} holds {scripts}, the published file {PUBLISHED_SCRIPTS}"
+        if self.max_response_chars < USUAL_RESPONSE_CHARS:
+            return f"the judge is shown {self.max_response_chars} characters of a response; leave the field out"
         return None
+
+    def _other_scripts(self, data: Path) -> str | None:
+        places = Counter(str(self._stage.about(sample)["place"]) for sample in self.samples())
+        if places != PUBLISHED_SCRIPTS:
+            held, published = (
+                ", ".join(f"{counts[place]} {place}" for place in PUBLISHED_SCRIPTS)
+                for counts in (places, PUBLISHED_SCRIPTS)
+            )
+            return f"{data} holds {held} scripts, the published file {published}"
+        return None
+
+    def published_sampling(self) -> Mapping[str, JsonValue]:
+        return PUBLISHED_SAMPLING if self.mode == "script" else {}
 
     @cached_property
     def _setting(self) -> Setting:
         judged_by = "rules, not a model" if self.judge is None else f"model {self.judge.model}"
-        return Setting(judged_by=judged_by, **self.model_dump(include=set(Setting.model_fields)))
+        published = None if self.prompts is None else read_published(self.prompts)
+        fields = self.model_dump(include=set(Setting.model_fields))
+        if published is not None and "system" not in self.model_fields_set:
+            fields["system"] = published.system
+        return Setting(judged_by=judged_by, published=published, **fields)
 
     @cached_property
     def _stage(self) -> Stage:

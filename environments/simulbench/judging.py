@@ -10,7 +10,7 @@ from environments.simulbench.bench import Bench
 from environments.simulbench.interview import MAX_ANSWER_CHARS, Question, Unparsed
 from environments.simulbench.records import Script
 from environments.simulbench.stage import Setting
-from environments.types import Finish, FinishReason
+from environments.types import Finish, FinishReason, Message
 
 
 class Response(NamedTuple):
@@ -30,7 +30,7 @@ class Response(NamedTuple):
 
 async def judged(script: Script, response: Response, setting: Setting, bench: Bench) -> Finish:
     """The finish of a session whose last response is judged. Raises Unparsed, EnvironmentFault."""
-    messages = prompts.rating(script.dialogue_history, response.text, ensure_ascii=setting.ensure_ascii)
+    messages = _asked(script, response.text, setting)
     question = Question(
         messages, lambda text: reading.rating(text, setting.profile), prompts.RATING_REMINDER, "judge", setting.tries
     )
@@ -60,3 +60,9 @@ async def judged(script: Script, response: Response, setting: Setting, bench: Be
         metrics={"rating": answer.meaning},
         detail=evidence(answer.reply),
     )
+
+
+def _asked(script: Script, response: str, setting: Setting) -> tuple[Message, ...]:
+    if setting.published is not None:
+        return setting.published.asks(script, response, ensure_ascii=setting.ensure_ascii)
+    return prompts.rating(script.dialogue_history, response, ensure_ascii=setting.ensure_ascii)

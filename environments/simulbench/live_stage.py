@@ -59,7 +59,7 @@ class LiveStage(Records[Task]):
         return reference, policies.naive, policies.chance(sample, seed)
 
     def summarize(self, finishes: Sequence[Finish]) -> Summary:
-        summary = ratings(finishes, self.setting.judged_by)
+        summary = ratings(finishes, self.setting.judged_by, self.setting.wording)
         used = Counter(
             str(strategy)
             for finish in finishes

@@ -40,7 +40,7 @@ class ScriptStage(Records[Script]):
         return reference, policies.naive, policies.chance(sample, seed)
 
     def summarize(self, finishes: Sequence[Finish]) -> Summary:
-        return ratings(finishes, self.setting.judged_by)
+        return ratings(finishes, self.setting.judged_by, self.setting.wording)
 
 
 def opened(system: str | None, lines: Sequence[Line]) -> tuple[Message, ...]:

@@ -10,8 +10,10 @@ from pydantic import JsonValue
 from environments.base import Agent, Policy
 from environments.simulbench.bench import Bench
 from environments.simulbench.interview import TRIES
+from environments.simulbench.published import Published
 from environments.simulbench.reading import Profile
 from environments.simulbench.records import Dialogue, Pair, Script, Task
+from environments.simulbench.summary import GIVEN_WORDING, WORDING
 from environments.types import Finish, Summary, Value
 
 Direction = Literal["both", "random"]
@@ -30,6 +32,13 @@ class Setting(Value):
     count: int
     judged_by: str
     """`rules`, or the model."""
+    published: Published | None
+    """What a judge is told in the place of our own prompt."""
+
+    @property
+    def wording(self) -> str:
+        """Whose words the judge's prompt has, for notes."""
+        return WORDING if self.published is None else GIVEN_WORDING
 
     @property
     def tries(self) -> int:

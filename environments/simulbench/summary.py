@@ -9,6 +9,7 @@ WORST = 1.0
 """What an agent out of its context counts as in the primary metric."""
 FULL_COVERAGE = 0.99
 WORDING = "The prompts of judge and user say in our own words what the paper's Appendix B prints."
+GIVEN_WORDING = "The judge's prompt is the one that `prompts` names; a user's is in our own words."
 QUOTES = "What was recorded quotes material under CC BY-NC 4.0 (SimulBench, Jia et al. 2024), and is under it too."
 
 Wanted = Callable[[Finish], bool]
@@ -25,7 +26,7 @@ SUBSETS: dict[str, Wanted] = {
 """Beside all; `hard` is what is not lastonly."""
 
 
-def ratings(finishes: Sequence[Finish], judged_by: str) -> Summary:
+def ratings(finishes: Sequence[Finish], judged_by: str, wording: str = WORDING) -> Summary:
     """Mean ratings from 1 to 10, each with the number of scripts behind it; absent where there is none.
 
     `mean` and the means of subsets are over the rated scripts. `strict_mean`, the primary one, counts as 1 also those
@@ -43,7 +44,9 @@ def ratings(finishes: Sequence[Finish], judged_by: str) -> Summary:
     metrics["responses_cut"] = float(sum(finish.detail.get("chars_cut", 0) != 0 for finish in rated))
     for name in ("judge_prompt_tokens", "judge_completion_tokens"):
         metrics[name] = sum(_number(finish, name) for finish in finishes)
-    return Summary(primary=PRIMARY, metrics=metrics, notes=notes(finishes, metrics, f"Judged by: {judged_by}."))
+    return Summary(
+        primary=PRIMARY, metrics=metrics, notes=notes(finishes, metrics, f"Judged by: {judged_by}.", wording)
+    )
 
 
 def verdicts(finishes: Sequence[Finish]) -> Summary:
@@ -77,9 +80,9 @@ def authored(finishes: Sequence[Finish]) -> Summary:
     return Summary(primary="distinct", metrics=metrics, notes=notes(finishes, metrics, "The agent is the author."))
 
 
-def notes(finishes: Sequence[Finish], metrics: dict[str, float], first: str) -> tuple[str, ...]:
+def notes(finishes: Sequence[Finish], metrics: dict[str, float], first: str, wording: str = WORDING) -> tuple[str, ...]:
     """What must be known beside the figures of any stage."""
-    told = [first, WORDING]
+    told = [first, wording]
     if any("CC BY-NC" in str(finish.detail.get("licence", "")) for finish in finishes):
         told.append(QUOTES)
     if (coverage := metrics.get("coverage", 1.0)) < FULL_COVERAGE:

@@ -3,7 +3,7 @@
 import asyncio
 import functools
 import hashlib
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager, closing
 from functools import cached_property
 from pathlib import Path
@@ -13,8 +13,8 @@ import pydantic_core
 from pydantic import Field, JsonValue, PrivateAttr
 
 from environments.base import Agent, Environment, EnvironmentFault, Policy
-from environments.types import Finish, Summary
-from environments.webshop import policies, prompt, shipped, shop
+from environments.types import Finish, Message, Summary
+from environments.webshop import policies, prompt, published_prompt, shipped, shop
 from environments.webshop.catalogue import DATABASE
 from environments.webshop.product import Goal
 from environments.webshop.reward import Profile
@@ -25,8 +25,13 @@ from environments.webshop.summary import summarize
 
 PUBLISHED_PRODUCTS = 1_000_000
 """The full published catalogue has more; goal indices and scores of smaller ones are not the published ones."""
+PUBLISHED_GOALS = 12_087
+PUBLISHED_SPLITS = ((0, 200), (200, 280), (0, 500))
+PUBLISHED_NOUNS = "en_core_web_lg"
+USUAL_CANDIDATES = 1_000
+"""Of the full catalogue: so many give the hits of an exact search."""
 _DEMO_GOALS = 15
-_REVISION = "1"
+_REVISION = "2"
 """To be changed with any change of behaviour that shapes a trial."""
 _PREFIX = "goal-"
 
@@ -42,6 +47,8 @@ class WebShop(Environment):
     """Indices of the goals to play, from the first up to, not including, the second; None for all."""
     candidates: int | None = Field(default=None, ge=50, le=1_000_000)
     """Documents that a search scores; None for 500, or 1,000 in catalogues of more than 100,000 products."""
+    prompts: Path | None = None
+    """A file with another instruction and example, such as AgentBench's; None for our own."""
     cache: Path | None = None
     """Folder of the shipped catalogue's index; None for `proctor/webshop` in the user's folder for caches."""
 
@@ -51,11 +58,12 @@ class WebShop(Environment):
     _shop: Shop | None = PrivateAttr(default=None)
 
     def samples(self) -> Sequence[str]:
+        _ = self._opening  # a broken file is refused now, before anything is played
         return tuple(map(_name, self._range))
 
     def digest(self) -> str:
-        fields = self.model_dump(mode="json", exclude={"data", "cache"})
-        shape = pydantic_core.to_json([_REVISION, fields, self._meta, prompt.opening()])
+        fields = self.model_dump(mode="json", exclude={"data", "prompts", "cache"})
+        shape = pydantic_core.to_json([_REVISION, fields, self._meta, self._opening])
         return hashlib.blake2b(shape, digest_size=16).hexdigest()
 
     @asynccontextmanager
@@ -75,7 +83,7 @@ class WebShop(Environment):
         if self._shop is None:
             raise RuntimeError("enter the environment's lifespan before playing")
         goal = await asyncio.to_thread(self._shop.store.goal, index)
-        return await Session(self._shop, goal, agent, self.profile).play()
+        return await Session(self._shop, goal, agent, self.profile, self._opening).play()
 
     def reference(self, sample: str, seed: int = 0) -> Policy:
         return policies.gold(self.goal(sample))
@@ -91,7 +99,7 @@ class WebShop(Environment):
         return _goal(self._folder / DATABASE, self._index(sample))
 
     def summarize(self, finishes: Sequence[Finish]) -> Summary:
-        return summarize(finishes, self._meta)
+        return summarize(finishes, self._meta, own_words=self.prompts is None)
 
     @classmethod
     def suited_parameters(cls) -> dict[str, JsonValue]:
@@ -102,9 +110,24 @@ class WebShop(Environment):
             return "the catalogue is invented; such scores are no WebShop scores"
         if self._meta.products < PUBLISHED_PRODUCTS:
             return f"the catalogue has {self._meta.products} products; the published goals need the full one"
+        if self._meta.goals != PUBLISHED_GOALS:
+            return f"the catalogue has {self._meta.goals} goals, the published one {PUBLISHED_GOALS}: indices differ"
+        if self.goals not in PUBLISHED_SPLITS:
+            return "published scores are over the goals [0, 200] (test), [200, 280] (dev) or [0, 500] (WebShop's own)"
         if self.profile != "compat":
             return f"the profile {self.profile!r} repairs faults of the published code; use compat"
+        if not self._meta.nouns.startswith(f"{PUBLISHED_NOUNS} "):
+            return f"nouns are found by {self._meta.nouns}, published ones by {PUBLISHED_NOUNS}; index with --nouns"
+        if self.candidates is not None and self.candidates < USUAL_CANDIDATES:
+            return f"a search that scores {self.candidates} documents misses hits; leave `candidates` out"
+        if self.prompts is None:
+            return f"instruction and example are Proctor's own; give {published_prompt.FILE} as `prompts`"
+        if published_prompt.fingerprint(self._opening) != published_prompt.FINGERPRINT:
+            return f"{self.prompts}: other words than AgentBench's; give {published_prompt.FILE}"
         return None
+
+    def published_sampling(self) -> Mapping[str, JsonValue]:
+        return {"temperature": 0}
 
     def _opened(self, stack: ExitStack) -> Shop:
         return stack.enter_context(shop.opened(self._folder, self.candidates))
@@ -112,6 +135,10 @@ class WebShop(Environment):
     @cached_property
     def _folder(self) -> Path:
         return shipped.catalogue(self.cache) if self.data is None else self.data
+
+    @cached_property
+    def _opening(self) -> tuple[Message, ...]:
+        return prompt.opening() if self.prompts is None else published_prompt.read(self.prompts)
 
     @cached_property
     def _meta(self) -> Meta:

@@ -24,6 +24,8 @@ class Session:
     goal: Goal
     agent: Agent
     profile: Profile
+    opening: tuple[Message, ...]
+    """What is told before the first round."""
     rounds: int = field(default=0, init=False)
     noops: int = field(default=0, init=False)
     missing: int = field(default=0, init=False)
@@ -39,7 +41,7 @@ class Session:
 
     async def _play(self) -> FinishReason:
         visit = Visit(self.shop, self.goal.instruction, self.profile)
-        told, shown = prompt.opening(), self._shown(visit)
+        told, shown = self.opening, self._shown(visit)
         for _ in range(ROUNDS):
             action = await self.agent.act(Observation(messages=(*told, Message(role="user", content=shown))))
             told = ()

@@ -19,7 +19,7 @@ WORDING = "The instruction and its example say in our own words what the publish
 COVERAGE = "Faults are left out of every mean; the parts r_type to r_price are means over purchases."
 
 
-def summarize(finishes: Sequence[Finish], catalogue: Meta) -> Summary:
+def summarize(finishes: Sequence[Finish], catalogue: Meta, *, own_words: bool) -> Summary:
     """Means over all scored sessions, those of parts over purchases; a mean over nothing is absent."""
     scored = [finish for finish in finishes if finish.score is not None]
     values = {name: [finish.metrics.get(each, 0.0) for finish in scored] for name, each in _SESSIONS.items()}
@@ -30,5 +30,5 @@ def summarize(finishes: Sequence[Finish], catalogue: Meta) -> Summary:
         metrics[reason.value] = float(sum(finish.reason is reason for finish in scored))
     metrics |= {"requested": float(len(finishes)), "scored": float(len(scored))}
     basis = f"Nouns by {catalogue.nouns}; prices and limits drawn with seed {catalogue.price_seed}."
-    notes = (OWN_CATALOGUE,) * catalogue.invented + (basis, WORDING, COVERAGE)
+    notes = (OWN_CATALOGUE,) * catalogue.invented + (basis,) + (WORDING,) * own_words + (COVERAGE,)
     return Summary(primary=PRIMARY, metrics=metrics, notes=notes)

@@ -22,6 +22,8 @@ class TaskFacts:
     digest: str
     not_comparable: str | None
     trusted_agents_only: bool
+    published_sampling: str = ""
+    """What agents' requests had for published scores, in words."""
 
 
 def task_facts(definition: TaskDefinition) -> TaskFacts:
@@ -34,6 +36,9 @@ def task_facts(definition: TaskDefinition) -> TaskFacts:
             digest=environment.digest(),
             not_comparable=environment.comparable(),
             trusted_agents_only=environment.trusted_agents_only(),
+            published_sampling=", ".join(
+                f"{name}: {value}" for name, value in environment.published_sampling().items()
+            ),
         )
     except (OSError, ValueError) as error:
         raise FileError(f"task {definition.name!r}: {error}") from error
@@ -47,7 +52,8 @@ def data_findings(facts: TaskFacts, model_agents: Collection[str]) -> list[Findi
     if facts.not_comparable is not None:
         found.append(warn("not-comparable", f"task {facts.name}: {facts.not_comparable}"))
     else:
-        found.append(ok("comparable", f"task {facts.name}: its scores may stand beside published ones"))
+        agents = f", of agents with {facts.published_sampling}" if facts.published_sampling else ""
+        found.append(ok("comparable", f"task {facts.name}: its scores may stand beside published ones{agents}"))
     if facts.trusted_agents_only and model_agents:
         who = ", ".join(sorted(model_agents))
         found.append(fail("task-untrusted", f"task {facts.name}: its isolation is too thin for {who}"))

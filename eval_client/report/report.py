@@ -2,10 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 
+from pydantic import JsonValue
+
 from environments.types import FinishReason, Summary, Value
 from eval_client.core.spend import Spend, helper, price_of
 from eval_client.core.stats import clustered_mean
-from eval_client.plan import Plan, Price
+from eval_client.plan import AgentEntry, Plan, Price
 from eval_client.store.records import HelperCost, Manifest, PairStanding
 from eval_client.store.store import Store
 
@@ -70,13 +72,16 @@ def report(store: Store) -> RunReport:
     """The report of a run, finished or not."""
     manifest = store.manifest()
     summaries = store.summaries()
-    prices, costs = Spend.of(Plan.model_validate(manifest.plan)).prices, store.helper_costs()
+    plan = Plan.model_validate(manifest.plan)
+    agents = {agent.name: agent for agent in plan.agents}
+    prices, costs = Spend.of(plan).prices, store.helper_costs()
     pairs = [
         _pair(
             store,
             standing,
             manifest,
             kept=summaries.get((standing.agent, standing.task)),
+            agent=agents.get(standing.agent),
             prices=prices,
             costs=costs,
         )
@@ -93,6 +98,7 @@ def _pair(
     manifest: Manifest,
     *,
     kept: tuple[int, Summary] | None,
+    agent: AgentEntry | None,
     prices: Mapping[str, Price],
     costs: Sequence[HelperCost],
 ) -> PairReport:
@@ -111,7 +117,7 @@ def _pair(
         standard_error=summary.standard_error if scored else None,
         metrics=summary.metrics,
         notes=summary.notes,
-        comparable=task.comparable,
+        comparable=task.comparable or (_other_sampling(agent, task.published_sampling) if agent is not None else None),
         validity={reason: standing.reasons.get(reason, 0) / scored for reason in VALIDITY} if scored else {},
         faults=store.causes(standing.agent, standing.task) if standing.unscored else {},
         turns=standing.turns,
@@ -131,6 +137,16 @@ def _helper(cost: HelperCost, prices: Mapping[str, Price]) -> HelperReport:
         completion_tokens=cost.completion_tokens,
         money=_money(helper(cost.model), cost, prices),
     )
+
+
+def _other_sampling(agent: AgentEntry, published: Mapping[str, JsonValue]) -> str | None:
+    """Why an agent's scores stand beside no published ones: a field of its requests differs. None where none does."""
+    given = {"max_tokens": agent.sampling.get("max_completion_tokens"), **agent.sampling}
+    others = [name for name, value in published.items() if given.get(name) != value]
+    if agent.builtin is not None or not others:
+        return None
+    wanted = ", ".join(f"{name}: {published[name]}" for name in others)
+    return f"the published agents had {wanted}; set it in the `sampling` of {agent.name}"
 
 
 def _mean_score(store: Store, standing: PairStanding) -> Summary:

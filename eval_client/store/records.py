@@ -21,6 +21,8 @@ class TaskRecord(Value):
     digest: str
     samples: int
     comparable: str | None = None
+    published_sampling: dict[str, JsonValue] = Field(default_factory=dict)
+    """What agents' requests had for published scores."""
 
 
 class Manifest(Value):

@@ -9,11 +9,12 @@ import pytest
 
 from environments.base import Agent, ContextLimitExceeded, PolicyAgent, play_to_finish
 from environments.check import check
-from environments.simulbench import prompts, shipped
+from environments.simulbench import prompts, published, shipped
 from environments.simulbench.environment import STAGES, SimulBench
 from environments.simulbench.records import PUBLISHED_LICENCE
 from environments.summary import summarize
 from environments.types import Action, Finish, FinishReason, Observation
+from tests.scripted_server import reply, scripted_server
 
 
 class Scripted(Agent):
@@ -293,24 +294,128 @@ def test_a_metric_over_nothing_is_absent(mode: str, names: set[str]) -> None:
 # what may be compared
 
 
-def test_only_the_published_judge_over_published_scripts_is_comparable(tmp_path: Path) -> None:
-    file, short, one = tmp_path / "all.jsonl", tmp_path / "short.jsonl", shipped.scripts()[0]
-    file.write_text("".join(one.model_copy(update={"id": str(n)}).model_dump_json() + "\n" for n in range(500)))
-    short.write_text(one.model_dump_json())
+PROMPTS = '''
+"""Prompts like the published ones, in other words."""
+EVAL_SYSTEM_RPOMPT = "Be a judge."
+OTHER = [{1: 2}]
+EVAL_PROMPT_SCORING = """Judge {SIMULATION}, as \\"[[n]]\\". {braces}
+{DIALOGUE}
+--
+{RESPONSE}"""
+'''
 
-    def why(**fields: object) -> str | None:
-        usual = {"data": file, "profile": "compat", "ensure_ascii": True}
-        return SimulBench.model_validate({**usual, **fields}).comparable()
 
-    assert why(judge={"model": "gpt-4-turbo"}) is None
-    assert "the judge is gpt-4o-mini" in str(why(judge={"model": "gpt-4o-mini"}))
-    assert "ensure_ascii: true" in str(why(judge={"model": "gpt-4"}, ensure_ascii=False))
-    assert "holds 1 script, the published file 500" in str(why(judge={"model": "gpt-4"}, data=short))
-    assert "the judge is mine" in str(why(judge={"model": "mine"}))
-    assert "use compat" in str(why(judge={"model": "gpt-4-turbo"}, profile="strict"))
-    assert "goes by rules" in str(why())
-    assert "Proctor's own" in str(why(data=None))
-    assert "'live' has no published" in str(why(mode="live"))
+def public(folder: Path, lastonly: int = 225, firstchan: int = 93, subseqchan: int = 182) -> Path:
+    """A file with as many scripts of each type as the public one."""
+    one = shipped.scripts()[0].model_copy(update={"licence": PUBLISHED_LICENCE})
+    history = shipped.dialogues()[0].messages
+    turns = [(0, 7, "l")] * lastonly + [(1, 1, f"{n}") for n in range(firstchan)] + [(4, 7, "0")] * subseqchan
+    changes = [
+        {"id": str(n), "turn_num": turn, "dialogue_history": history[:length], "source_file_name": name}
+        for n, (turn, length, name) in enumerate(turns)
+    ]
+    file = folder / "all.jsonl"
+    file.write_text("".join(one.model_copy(update=change).model_dump_json() + "\n" for change in changes))
+    return file
+
+
+def why(folder: Path, monkeypatch: pytest.MonkeyPatch | None = None, **fields: object) -> str | None:
+    """Why a run with a published judge, but for some fields, is not comparable."""
+    (folder / "prompts.py").write_text(PROMPTS)
+    usual = {
+        "data": folder / "all.jsonl",
+        "profile": "compat",
+        "ensure_ascii": True,
+        "prompts": folder / "prompts.py",
+        "judge": {"model": "gpt-4"},
+    }
+    environment = SimulBench.model_validate({**usual, **fields})
+    if monkeypatch is not None:
+        fingerprint = published.read(folder / "prompts.py").fingerprint()
+        monkeypatch.setattr("environments.simulbench.environment.FINGERPRINT", fingerprint)
+    return environment.comparable()
+
+
+def test_only_the_published_judge_over_published_scripts_is_comparable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    public(tmp_path)
+    assert "another prompt than the published one" in str(why(tmp_path))
+    assert why(tmp_path, monkeypatch) is None
+    for fields, reason in (
+        ({"prompts": None}, "prompt and scale are Proctor's own; give SimulBench's src/prompts.py as `prompts`"),
+        ({"judge": {"model": "gpt-4-turbo"}}, "the judge is gpt-4-turbo; published ratings are those of gpt-4"),
+        ({"judge": {"model": "gpt-4o-mini"}}, "the judge is gpt-4o-mini"),
+        ({"judge": {"model": "gpt-4", "sampling": {"temperature": 0.3}}}, "had temperature 0 and max_tokens 1024"),
+        ({"judge": {"model": "gpt-4", "sampling": {"max_tokens": 50}}}, "had temperature 0 and max_tokens 1024"),
+        ({"ensure_ascii": False}, "ensure_ascii: true"),
+        ({"system": "Be a terminal."}, "another system line"),
+        ({"system": None}, "another system line"),
+        ({"max_response_chars": 100}, "100 characters of a response"),
+        ({"profile": "strict"}, "use compat"),
+        ({"judge": None}, "goes by rules"),
+        ({"data": None}, "Proctor's own"),
+        ({"mode": "live"}, "'live' has no published"),
+    ):
+        assert reason in str(why(tmp_path, monkeypatch, **fields)), fields
+    assert why(tmp_path, monkeypatch, system="Be a judge.") is None
+    public(tmp_path, firstchan=94, subseqchan=181)
+    assert "holds 225 lastonly, 94 firstchan, 181 subseqchan scripts, the published file 225" in str(
+        why(tmp_path, monkeypatch)
+    )
+
+
+def test_agents_of_published_scores_had_a_temperature_and_a_length() -> None:
+    assert bench("script").published_sampling() == {"temperature": 0, "max_tokens": 1024}
+    assert bench("compare").published_sampling() == {}
+
+
+async def test_a_judge_may_be_asked_with_the_published_prompt(tmp_path: Path) -> None:
+    (tmp_path / "prompts.py").write_text(PROMPTS)
+    asked: list[bytes] = []
+    choice = {"message": {"content": "Rating: [[7]]"}, "finish_reason": "stop"}
+    async with scripted_server(reply(json.dumps({"choices": [choice]}).encode()), requests=asked) as url:
+        judge = {"base_url": url, "model": "judge"}
+        environment = bench("script", prompts=tmp_path / "prompts.py", judge=judge, cache=tmp_path / "cache")
+        agent = Scripted('é "{DIALOGUE}"')
+        finish = await played(environment, agent)
+    assert agent.seen[0].messages[0].content == "Be a judge.", "agents are told what the published ones are"
+    system, user = json.loads(asked[0])["messages"]
+    assert system == {"role": "system", "content": "Be a judge."}
+    first, _, response = user["content"].partition("\n--\n")
+    head, _, dialogue = first.partition("\n")
+    script = shipped.scripts()[0]
+    assert head == f'Judge {script.act}, as "[[n]]". {{braces}}'
+    assert [next(iter(line)) for line in json.loads(dialogue)] == ["user", "AI", "user"]
+    assert dialogue.startswith('[\n  {\n    "user": ')
+    assert response == '{\n  "AI": "é \\"{DIALOGUE}\\""\n}'
+    assert finish.metrics["rating"] == 7.0
+    assert any("the one that `prompts` names" in note for note in environment.summarize([finish]).notes)
+    assert environment.digest() != bench("script", judge=judge).digest()
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("EVAL_PROMPT_SCORING = 1", "EVAL_SYSTEM_RPOMPT: no text of this name; give SimulBench's src/prompts.py"),
+        ("EVAL_SYSTEM_RPOMPT = 'a'", "EVAL_PROMPT_SCORING: no text of this name"),
+        (PROMPTS.replace("{RESPONSE}", ""), "EVAL_PROMPT_SCORING: lacks {RESPONSE}"),
+        ("EVAL = (", ":1: '(' was never closed; give the published file"),
+        ("\0", "can't be read as Python|null bytes"),
+        ("(" * 100_000, "too many nested parentheses|can't be read as Python"),
+    ],
+)
+def test_a_file_of_prompts_that_cant_be_used_is_refused(text: str, problem: str, tmp_path: Path) -> None:
+    file = tmp_path / "prompts.py"
+    file.write_text(text)
+    with pytest.raises(ValueError, match=r"prompts\.py.*") as refused:
+        bench("script", prompts=file).samples()
+    assert any(part in str(refused.value) for part in problem.split("|"))
+
+
+def test_other_modes_have_no_judge_to_be_told_anything(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="prompts: the mode 'compare' has no judge beside the agent"):
+        bench("compare", prompts=tmp_path / "prompts.py")
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,56 @@
+"""The published prompt of the judge, from the file that SimulBench's repository has it in, which users bring along."""
+
+import hashlib
+import json
+import re
+from pathlib import Path
+
+import pydantic_core
+
+from environments.python_file import texts_of, tree_of
+from environments.simulbench.records import Script
+from environments.types import Message, Value
+
+FINGERPRINT = "ff53164b7d08e65f9dd3ddd7cbd2047e"
+"""Of both texts in SimulBench's src/prompts.py, as of the paper."""
+PARTS = ("SIMULATION", "DIALOGUE", "RESPONSE")
+_SYSTEM, _RATING = "EVAL_SYSTEM_RPOMPT", "EVAL_PROMPT_SCORING"
+FILE = "SimulBench's src/prompts.py"
+_FIX = f"give {FILE}, or a file that sets these two"
+
+
+class Published(Value):
+    """What the published judge is told."""
+
+    system: str
+    """The agents under test are told the same."""
+    rating: str
+    """With its parts in braces."""
+
+    def asks(self, script: Script, response: str, *, ensure_ascii: bool) -> tuple[Message, ...]:
+        """Asks for a rating of a response, in the published form of a dialogue."""
+        names = {"user": "user", "assistant": "AI"}
+        dialogue = [{names[line.role]: line.content} for line in script.dialogue_history]
+        parts = {
+            "SIMULATION": script.act,
+            "DIALOGUE": json.dumps(dialogue, indent=2, ensure_ascii=ensure_ascii),
+            "RESPONSE": json.dumps({"AI": response}, indent=2, ensure_ascii=ensure_ascii),
+        }
+        filled = re.sub(rf"\{{({'|'.join(PARTS)})\}}", lambda name: parts[name[1]], self.rating)
+        return (Message(role="system", content=self.system), Message(role="user", content=filled))
+
+    def fingerprint(self) -> str:
+        """Hex digits that agree exactly when both texts are equal."""
+        return hashlib.blake2b(pydantic_core.to_json([self.system, self.rating]), digest_size=16).hexdigest()
+
+
+def read(path: Path) -> Published:
+    """The texts of a file, which is not run. Raises ValueError naming file, name and fix."""
+    texts = texts_of(tree_of(path))
+    for name in (_SYSTEM, _RATING):
+        if name not in texts:
+            raise ValueError(f"{path}: {name}: no text of this name; {_FIX}")
+    for part in PARTS:
+        if f"{{{part}}}" not in texts[_RATING]:
+            raise ValueError(f"{path}: {_RATING}: lacks {{{part}}}; {_FIX}")
+    return Published(system=texts[_SYSTEM], rating=texts[_RATING])
