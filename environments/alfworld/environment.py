@@ -24,7 +24,7 @@ from environments.alfworld.task_types import TASK_TYPES, task_type
 from environments.base import Agent, Environment, Policy
 from environments.types import Finish, Summary
 
-_REVISION = "2"
+_REVISION = "3"
 """To be changed with any change of behaviour that shapes a trial."""
 
 

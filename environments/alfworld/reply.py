@@ -1,5 +1,6 @@
 """What of a reply is its action, and which command is carried out for it."""
 
+import re
 from collections.abc import Sequence
 from typing import Literal
 
@@ -10,6 +11,9 @@ Profile = Literal["compat", "strict"]
 MAX_ACTION = 10_000
 """Characters of an action that are read."""
 _MARK = "ACTION:"
+_STRICT_MARK = re.compile(rb"action[*_]{0,3}:")
+_AROUND = " \t\r*_`\"'“”‘’"
+"""What may stand around an action in `strict`: emphasis, backticks, quotes."""
 
 
 class Chosen(Value):
@@ -21,11 +25,16 @@ class Chosen(Value):
 
 
 def action_of(reply: str, profile: Profile) -> str | None:
-    """The rest of the line behind the first `ACTION:`, stripped, in lower case; None where there is none."""
-    at = reply.find(_MARK) if profile == "compat" else _find_in_any_case(reply)
-    if at < 0:
+    """The rest of the line behind the first `ACTION:`, stripped, in lower case; None where there is none.
+
+    In `strict` the mark may be in any case, and what is set around mark or action (`**ACTION:** "look".`) goes.
+    """
+    start = _behind_mark(reply) if profile == "compat" else _behind_any_mark(reply)
+    if start is None:
         return None
-    action = reply[at + len(_MARK) :].split("\n", 1)[0].strip()[:MAX_ACTION].lower()
+    action = reply[start:].split("\n", 1)[0].strip()[:MAX_ACTION].lower()
+    if profile == "strict":
+        action = action.lstrip(_AROUND).rstrip(f"{_AROUND}.")
     return action.replace("\0", "\\0").encode(errors="replace").decode()
 
 
@@ -37,8 +46,13 @@ def choose(action: str, admissible: Sequence[str], profile: Profile) -> Chosen:
     return Chosen(command=action, similarity=0.0) if found is None else Chosen(command=found[0], similarity=found[1])
 
 
-def _find_in_any_case(reply: str) -> int:
-    """Where the mark begins, -1 where there is none; found among bytes, several times as fast as by a pattern."""
+def _behind_mark(reply: str) -> int | None:
+    at = reply.find(_MARK)
+    return None if at < 0 else at + len(_MARK)
+
+
+def _behind_any_mark(reply: str) -> int | None:
+    """Where the first mark of any case ends; found among bytes, several times as fast as by a pattern for texts."""
     told = reply.encode(errors="replace")
-    at = told.lower().find(_MARK.lower().encode())
-    return at if at < 0 else len(told[:at].decode())
+    found = _STRICT_MARK.search(told.lower())
+    return None if found is None else len(told[: found.end()].decode())

@@ -3,8 +3,13 @@
 import re
 from typing import NamedTuple
 
+from environments.webshop.reward import Profile
+
 _MARK = "ction:"
 _START = re.compile(rf"[Aa]{_MARK}[ \t]*+\r?\n?[ \t]*+((?:search|click)\[)[^\]]")
+_AROUND = "[ \\t*_`\"'“”‘’]{0,20}+"
+_STRICT_START = re.compile(rf"(?i:action)[*_]{{0,3}}:{_AROUND}(?:\r?\n)?{_AROUND}((?:search|click)\[)[^\]]")
+"""Takes emphasis, backticks and quotes around mark or action: `**ACTION:** "click[x]".`"""
 
 
 class Move(NamedTuple):
@@ -18,9 +23,9 @@ class Move(NamedTuple):
     """Of a click, up to the last `]` of the line, lower case."""
 
 
-def read(reply: str) -> Move | None:
+def read(reply: str, profile: Profile = "compat") -> Move | None:
     """The first action in a reply, or None; in time that grows with the reply's length, whatever it holds."""
-    start = _start(reply)
+    start = _start(reply) if profile == "compat" else _strict_start(reply)
     end = reply.find("]", start)
     if start < 0 or end < 0:
         return None
@@ -39,3 +44,8 @@ def _start(reply: str) -> int:
             return match.start(1)
         at = reply.find(_MARK, at + 1)
     return -1
+
+
+def _strict_start(reply: str) -> int:
+    found = _STRICT_START.search(reply)
+    return -1 if found is None else found.start(1)

@@ -56,7 +56,7 @@ class Session:
 
     def _step(self, visit: Visit, content: str) -> str | None:
         """Goes where an agent's reply leads; what is seen there, None where the reply holds no action."""
-        move = reply.read(content)
+        move = reply.read(content, self.profile)
         if move is None:
             return None
         place = visit.after(self.place, move)

@@ -375,6 +375,41 @@ def test_7_the_first_action_of_a_reply_is_read(text: str, move: tuple[str, str] 
     assert (None if found is None else (found.name, found.argument)) == move
 
 
+@pytest.mark.parametrize(
+    ("text", "compat"),
+    [
+        ("ACTION: click[a b]", False),
+        ("**Action:** click[a b]", False),
+        ("**Action**: click[a b]", False),
+        ("**ACTION:**\nclick[a b]", False),
+        ("Thought:\nhm\n\n**ACTION:** `click[a b]`.", False),
+        ("Action:\n`click[a b]`", False),
+        ("Action: **click[a b]**", False),
+        ('Action: "click[a b]".', False),
+        ("Action: 'click[A B]'", False),
+        ("Action: “click[a b]”", False),
+        ("Action: click[a b].", True),
+        ("Action: click[a b]", True),
+    ],
+)
+def test_7_marks_around_an_action_are_no_part_of_it_in_strict(text: str, compat: bool) -> None:
+    move = Move("click", "a b", "a b")
+    assert reply.read(text, "strict") == move
+    assert reply.read(text) == (move if compat else None)
+
+
+@pytest.mark.parametrize(
+    "text", ["Action: Search[x]", "Action: search[]", "Action: search x", "search[x]", "**click[x]**", ""]
+)
+def test_7_what_is_no_action_is_none_in_strict_either(text: str) -> None:
+    assert reply.read(text, "strict") is None
+
+
+@pytest.mark.parametrize("piece", ["action:", "action: ", "ACTION:**\n", "action:`search[", "*"])
+def test_7_a_long_reply_is_read_in_strict_too(piece: str) -> None:
+    assert reply.read(piece * (1_000_000 // len(piece)), "strict") is None
+
+
 @pytest.fixture(scope="module")
 def shipped(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A cache with the shipped catalogue."""

@@ -37,6 +37,32 @@ def test_a_mark_in_other_letters_counts_in_strict_only() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("reply", "compat"),
+    [
+        ("**ACTION:** go to desk 1", "** go to desk 1"),
+        ("**ACTION**: go to desk 1", None),
+        ("THOUGHT: hm.\n**ACTION: go to desk 1**", "go to desk 1**"),
+        ("__ACTION:__ go to desk 1", "__ go to desk 1"),
+        ("ACTION: `go to desk 1`", "`go to desk 1`"),
+        ("ACTION: ``go to desk 1``.", "``go to desk 1``."),
+        ('ACTION: "go to desk 1."', '"go to desk 1."'),
+        ("ACTION: 'Go to desk 1'.", "'go to desk 1'."),
+        ("ACTION: “go to desk 1”", "“go to desk 1”"),
+        ("ACTION: go to desk 1.", "go to desk 1."),
+        ("**ACTION:** *`go to desk 1.`* \r\nmore", "** *`go to desk 1.`*"),
+    ],
+)
+def test_marks_around_an_action_are_no_part_of_it_in_strict(reply: str, compat: str | None) -> None:
+    assert action_of(reply, "strict") == "go to desk 1"
+    assert action_of(reply, "compat") == compat
+
+
+@pytest.mark.parametrize("reply", ["ACTION: **", "ACTION: ``", "**ACTION:**", "ACTION: .", 'ACTION: ""'])
+def test_marks_around_nothing_are_no_action(reply: str) -> None:
+    assert action_of(reply, "strict") == ""
+
+
 def test_a_long_action_is_cut() -> None:
     assert action_of("ACTION: " + "x" * 1_000_000, "compat") == "x" * MAX_ACTION
 
