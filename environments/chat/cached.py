@@ -79,7 +79,11 @@ class CachedModel:
             kept = self._replies.get(key)
             if kept is not None and (answer := _answer(question, kept)):
                 return answer
-            bought = await self._buy(question)
+            try:
+                bought = await self._buy(question)
+            except NoReadableReply as unreadable:
+                self._replies.wasted(key, unreadable.reply)
+                raise
             held = await asyncio.to_thread(self._replies.keep, key, bought.reply)
             return _answer(question, held) or bought
 

@@ -75,6 +75,11 @@ class Replies:
         _used(key, reply, bought=True)
         return reply
 
+    def wasted(self, key: str, reply: Reply) -> None:
+        """The session has paid for replies of which none could be read; the last one stands for all."""
+        if (session := session_replies.get()) is not None:
+            session.add_useless(key, reply)
+
     def _path(self, key: str) -> Path:
         return self.folder / key[:2] / key
 

@@ -105,6 +105,7 @@ def reply_row(kept: KeptReply) -> dict[str, object]:
         "model": reply.model.replace("\0", "")[:255],
         "prompt_tokens": reply.prompt_tokens,
         "completion_tokens": reply.completion_tokens,
+        "tries": reply.tries,
         "bought": kept.bought,
         "usable": kept.usable,
     }
@@ -117,5 +118,6 @@ def kept_reply(row: Mapping[str, Any]) -> KeptReply:
         model=row["model"],
         prompt_tokens=row["prompt_tokens"],
         completion_tokens=row["completion_tokens"],
+        tries=row["tries"],
     )
     return KeptReply(key=row["key"], reply=reply, bought=row["bought"], usable=row["usable"])

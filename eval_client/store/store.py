@@ -201,7 +201,7 @@ class Store:
             return []
         t, r = trial_table.c, reply_table.c
         trials = sa.and_(t.run == r.run, t.id == r.trial)
-        columns = (t.agent, t.task, r.model, sa.func.count().label("calls"), *_token_sums(reply_table))
+        columns = (t.agent, t.task, r.model, sa.func.sum(r.tries).label("calls"), *_token_sums(reply_table))
         query = sa.select(*columns).select_from(reply_table.join(trial_table, trials))
         query = query.where(r.run == self.run, r.bought).group_by(t.agent, t.task, r.model)
         with self.engine.connect() as connection:
@@ -210,7 +210,7 @@ class Store:
                     agent=row["agent"],
                     task=row["task"],
                     model=row["model"],
-                    calls=row["calls"],
+                    calls=int(row["calls"]),
                     prompt_tokens=int(row["prompt"]),
                     completion_tokens=int(row["completion"]),
                 )

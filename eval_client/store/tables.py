@@ -95,6 +95,7 @@ reply_table = sa.Table(
     sa.Column("model", sa.String(255), nullable=False),
     sa.Column("prompt_tokens", sa.BigInteger, nullable=False),
     sa.Column("completion_tokens", sa.BigInteger, nullable=False),
+    sa.Column("tries", sa.Integer, nullable=False),
     sa.Column("bought", sa.Boolean, nullable=False),
     sa.Column("usable", sa.Boolean, nullable=False),
 )

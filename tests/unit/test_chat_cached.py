@@ -10,6 +10,7 @@ import pytest
 
 from environments.base import EnvironmentFault
 from environments.chat import Answer, CachedModel, ChatConfig, NoReadableReply, Question, Replies, Reply
+from environments.kept_replies import KeptReply, SessionReplies, session_replies
 from environments.types import Message
 
 ASKED = (Message(role="system", content="Judge."), Message(role="user", content="How many?"))
@@ -114,3 +115,31 @@ async def test_an_endpoint_that_fails_is_a_fault_that_names_role_and_model(tmp_p
         model = CachedModel("judge", config, client, replies, {})
         with pytest.raises(EnvironmentFault, match="the judge m failed: "):
             await model.ask(number())
+
+
+async def test_a_session_keeps_what_it_used_and_what_it_paid_for_in_vain(tmp_path: Path) -> None:
+    news: list[None] = []
+    first = SessionReplies((), lambda: news.append(None))
+    endpoint = Endpoint("some", "7", "no number")
+    session_replies.set(first)
+    (seven,) = await endpoint.answers(tmp_path / "one", number())
+    with pytest.raises(NoReadableReply):
+        await endpoint.answers(tmp_path / "one", number(salt="other"))
+    kept = first.since(0)
+    assert [(one.reply.text, one.reply.tries, one.bought, one.usable) for one in kept] == [
+        ("7", 2, True, True),
+        ("no number", 3, True, False),
+    ]
+    assert (len(news), first.since(1)) == (2, kept[1:])
+    calls = len(endpoint.asked)
+    session_replies.set(SessionReplies(kept, lambda: None))  # on another machine, whose cache is empty
+    assert await endpoint.answers(tmp_path / "two", number()) == [seven]
+    assert len(endpoint.asked) == calls
+    with pytest.raises(NoReadableReply):
+        await endpoint.answers(tmp_path / "two", number(salt="other"))
+    assert len(endpoint.asked) == calls + 3, "what could not be read is asked for again"
+    third = SessionReplies((), lambda: None)
+    session_replies.set(third)
+    await endpoint.answers(tmp_path / "one", number())
+    (cached,) = third.since(0)
+    assert cached == KeptReply(key=kept[0].key, reply=seven.reply, bought=False)
