@@ -19,14 +19,15 @@ class Slots(NamedTuple):
 
 
 class Caps:
-    """Keeps a flow's capacities; a client that is not alone has nothing until slices are granted to it."""
+    """Keeps a flow's capacities; of what a client shares with others it has nothing until a slice is granted to it."""
 
     def __init__(self, plan: Plan, endpoints: Endpoints, *, alone: bool) -> None:
         self.flow = Flow({agent.name: plan.endpoint_of(agent).name for agent in plan.agents})
         self._endpoints = endpoints
         self._agents = {agent.name: agent.concurrency for agent in plan.agents}
         self._tasks = {task.name: Slots(0, 0) for task in plan.tasks}
-        self._slices: Mapping[str, int] | None = None if alone else {}
+        self._alone = alone
+        self._slices = {f"endpoint {name}": 0 for name in endpoints.pooled}
         self._apply()
         for pair in plan.pairs():
             self.flow.owe(pair, 0)
@@ -42,8 +43,8 @@ class Caps:
             self.flow.limit_endpoint(name, self._bounded(f"endpoint {name}", limit.capacity))
 
     def grant(self, slices: Mapping[str, int]) -> None:
-        """From now on this client has so much of every limit."""
-        self._slices = slices
+        """From now on this client has so much of these limits."""
+        self._slices.update(slices)
         self._apply()
 
     def whole(self) -> dict[str, int]:
@@ -81,4 +82,4 @@ class Caps:
             self.limit_task(name, *slots)
 
     def _bounded(self, name: str, capacity: int) -> int:
-        return capacity if self._slices is None else min(capacity, self._slices.get(name, 0))
+        return min(capacity, self._slices.get(name, capacity if self._alone else 0))

@@ -6,13 +6,16 @@ import random
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-from environments.chat import ChatConfig, ChatModel, Completion, EndpointEvent, secret
+from environments.chat import ChatConfig, ChatModel, Completion, EndpointEvent, Usage, secret
 from environments.http import AnyClient
 from environments.types import Message, Tool
+from eval_client.core.pool import Share
+from eval_client.core.rates import Estimate
 from eval_client.core.shares import Heard
 from eval_client.core.spend import Spend
 from eval_client.core.throttle import EndpointLimit
 from eval_client.figures import EndpointFigures
+from eval_client.gate import Gate
 from eval_client.plan import AgentEntry, Endpoint, Plan
 from task_server.client import Call
 
@@ -49,7 +52,16 @@ class Endpoints:
         """agent -> how its last request failed, until one succeeds"""
         self.heard = {name: Heard() for name in self.limits}
         """What each has told since this was last emptied."""
-        self.on_throttled: Callable[[], None] = lambda: None
+        self.on_throttled: list[Callable[[], None]] = []
+        self.gates = {name: Gate() for name in self.limits}
+        self.pooled = {one.name: one for one in _endpoints(plan) if one.shared or one.rpm or one.tpm}
+        """Those whose limits `sharing` keeps; the others' are this run's own."""
+        self.addresses: dict[str, tuple[str, str]] = {}
+        """Of those: (base URL, key)"""
+        self.shares: dict[str, Share] = {}
+        """What each has last given to this client."""
+        self.unshared: dict[str, str] = {}
+        """Those that can't be shared with other runs at the moment, and why."""
         self.figures = EndpointFigures()
         self._changed = changed
         self._models = {
@@ -59,11 +71,16 @@ class Endpoints:
                 self._limit(plan, agent),
                 spend,
                 self.calls,
+                gate=self.gates[plan.endpoint_of(agent).name],
                 figures=self.figures,
                 assured=assured,
             )
             for agent in plan.agents
         }
+        for agent in plan.agents:
+            name = plan.endpoint_of(agent).name
+            if name in self.pooled:
+                self.addresses[name] = _address(chat_config(plan, agent, builtin))
 
     def model(self, agent: str) -> "_Limited":
         """What answers for an agent."""
@@ -74,6 +91,7 @@ class Endpoints:
 
     def _chat(self, plan: Plan, agent: AgentEntry, client: AnyClient, builtin: str | None) -> ChatModel:
         limit, name = self._limit(plan, agent), plan.endpoint_of(agent).name
+        gate = self.gates[name]
 
         def on_event(event: EndpointEvent) -> None:
             capacity = limit.capacity
@@ -85,7 +103,8 @@ class Endpoints:
             elif event.kind == "throttled":
                 limit.throttled(time.monotonic(), event.retry_after_s)
                 self.heard[name].was_throttled(event.retry_after_s)
-                self.on_throttled()
+                for call in self.on_throttled:
+                    call()
             else:
                 limit.retried()
             if event.kind != "ok":
@@ -95,6 +114,8 @@ class Endpoints:
 
         async def sleep(wait_s: float) -> None:
             await asyncio.sleep(wait_s)
+            if gate.limited:
+                await gate.enter(0.0)
             await self._assured()
 
         return ChatModel(chat_config(plan, agent, builtin), client, on_event=on_event, sleep=sleep)
@@ -126,8 +147,14 @@ def check_settings(plan: Plan) -> None:
             secret(config.api_key_env)
 
 
+def _address(config: ChatConfig) -> tuple[str, str]:
+    """(base URL, key)"""
+    key = secret(config.api_key_env)
+    return config.endpoint(), key.get_secret_value() if key is not None else ""
+
+
 class _Limited:
-    """A model that asks nothing while its endpoint cools, or once the run's budget is spent."""
+    """A model that asks nothing while its endpoint cools or its rates are used up, or once the budget is spent."""
 
     def __init__(
         self,
@@ -137,16 +164,23 @@ class _Limited:
         spend: Spend,
         calls: dict[int, Call],
         *,
+        gate: Gate,
         figures: EndpointFigures,
         assured: Callable[[], Awaitable[None]],
     ) -> None:
         self._model, self._agent, self._limit, self._spend, self._calls = model, agent, limit, spend, calls
-        self._figures, self._assured = figures, assured
+        self._gate, self._figures, self._assured = gate, figures, assured
+        self._estimate = Estimate()
 
     async def __call__(
         self, messages: Sequence[Message], tools: Sequence[Tool], metadata: Mapping[str, str]
     ) -> Completion:
         await self._cooled()
+        tokens = 0.0
+        if self._gate.limited:
+            tokens = self._expected(messages)
+            await self._gate.enter(tokens)
+            await self._cooled()
         await self._assured()
         if exhausted := self._spend.exhausted():
             raise BudgetExhausted(exhausted)
@@ -160,7 +194,18 @@ class _Limited:
         self._spend.add(self._agent, completion.usage.prompt_tokens, completion.usage.completion_tokens)
         if not completion.metered:
             self._spend.unmetered.add(self._agent)
+        elif tokens:
+            self._settle(messages, tokens, completion.usage)
         return completion
+
+    def _expected(self, messages: Sequence[Message]) -> float:
+        """The tokens that a request is likely to take; none where they don't matter."""
+        return self._estimate.of(_chars(messages)) if self._gate.rates.tpm else 0.0
+
+    def _settle(self, messages: Sequence[Message], expected: float, usage: Usage) -> None:
+        """Owe what a request took beyond what was expected."""
+        self._gate.debt += usage.prompt_tokens + usage.completion_tokens - expected
+        self._estimate.learn(_chars(messages), usage.prompt_tokens, usage.completion_tokens)
 
     async def _cooled(self) -> None:
         """Wait until the endpoint may be asked, each caller a little longer, so that they don't come all at once."""
@@ -168,6 +213,10 @@ class _Limited:
         while (wait_s := self._limit.cool_for_s(now)) > 0:
             await asyncio.sleep(wait_s * random.uniform(1.0, 1.25))
             now = time.monotonic()
+
+
+def _chars(messages: Sequence[Message]) -> int:
+    return sum(len(message.content) for message in messages)
 
 
 def _endpoints(plan: Plan) -> list[Endpoint]:

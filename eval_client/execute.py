@@ -20,6 +20,7 @@ from eval_client.monitor.starting import explained
 from eval_client.plan import Plan
 from eval_client.progress import Ended
 from eval_client.scene import Scene, scene
+from eval_client.sharing import Sharing
 from eval_client.store.connection import RunExists, RunOver, patiently
 from eval_client.store.damage import check_after_unclean_end, check_at_rest
 from eval_client.store.member import membership
@@ -203,10 +204,11 @@ async def _play(order: Order, played: Scene, client: TaskClient, local: LocalSer
 
 async def _inform(played: Scene, watch: Watch) -> None:
     """Tell the runner what others do, until cancelled. Raises Fenced."""
-    if played.member.alone:
-        await watch.run()
-    else:
-        await asyncio.gather(watch.run(), Team(played.member, played.runner, played.endpoints).run())
+    parts = played.member, played.runner, played.endpoints
+    loops = [watch.run(), Sharing(*parts).run()]
+    if not played.member.alone:
+        loops.append(Team(*parts).run())
+    await asyncio.gather(*loops)
 
 
 async def _listed(

@@ -42,6 +42,12 @@ class Endpoint(Value):
     """The NAME of the environment variable that holds the key. Keys never stand in a plan."""
     concurrency: int = Field(default=16, ge=1, le=10_000)
     """Trials in flight at once over all agents of this endpoint; shrinks on 429 and recovers."""
+    rpm: int | None = Field(default=None, ge=1, le=10_000_000)
+    """Requests a minute."""
+    tpm: int | None = Field(default=None, ge=1, le=10_000_000_000)
+    """Tokens a minute, prompts and completions together."""
+    shared: bool = True
+    """Whether other runs that use this URL with this key are heeded: all limits above hold for them together."""
     deadline_s: float = Field(default=600, gt=0)
     """Longest a single request may take, in seconds."""
     max_tries: int = Field(default=6, ge=1, le=100)
@@ -222,7 +228,7 @@ class Plan(Value):
         """The endpoint an agent is reached at. A bare URL or none at all is an endpoint of its own name."""
         if agent.endpoint is None:
             if agent.builtin is not None:
-                return Endpoint(name=BUILTIN_ENDPOINT, concurrency=10_000)
+                return Endpoint(name=BUILTIN_ENDPOINT, concurrency=10_000, shared=False)
             return Endpoint(name=DEFAULT_ENDPOINT)
         for endpoint in self.endpoints:
             if endpoint.name == agent.endpoint:
@@ -242,6 +248,7 @@ class Plan(Value):
         """
         full = self.model_dump(mode="json")
         operational = {"concurrency", "deadline_s", "max_tries", "max_retry_s", "api_key_env", "price", "capacity"}
+        operational |= {"rpm", "tpm", "shared"}
         return {
             "seed": full["seed"],
             "epochs": full["epochs"],

@@ -70,6 +70,8 @@ class Runner:
         """What was taken and is not played here, for others to play."""
         self.on_need: Callable[[], None] = lambda: None
         """Called when a pair has as few trials waiting as `low` says, and when nothing is left to do."""
+        self.free: Mapping[Pair, int] = {}
+        """Trials that nobody has taken yet, and that this client would play."""
         self.low: dict[Pair, int] = {}
         self.on_stop: Callable[[bool], None] = lambda at_once: None
         """Called when nothing more is started (False), and when all is stopped (True)."""
@@ -103,6 +105,11 @@ class Runner:
     def waiting(self) -> dict[Pair, int]:
         """The trials that were taken and wait to be started."""
         return {pair: len(waiting) for pair, waiting in self._owed.items() if waiting}
+
+    def startable(self) -> dict[Pair, int]:
+        """The trials that could be started if there were slots."""
+        waiting = self.waiting()
+        return {pair: waiting.get(pair, 0) + self.free.get(pair, 0) for pair in {*waiting, *self.free}}
 
     @property
     def quiet(self) -> bool:

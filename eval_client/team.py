@@ -43,7 +43,7 @@ class Team:
         self._exchange_at = self._progress_at = self._end_at = 0.0
         self._wake = asyncio.Event()
         runner.on_need = self._wake.set
-        endpoints.on_throttled = self._throttled
+        endpoints.on_throttled.append(self._throttled)
 
     async def run(self) -> None:
         """Until cancelled. Raises Fenced."""
@@ -72,6 +72,7 @@ class Team:
             await self._exchange()
             await self._tell_progress()
         await self._claim()
+        self._runner.free = self._to_claim()
         if self._runner.quiet and not self._to_claim() and time.monotonic() >= self._end_at:
             self._end_at = time.monotonic() + END_S
             await self._notice_the_end()
@@ -85,14 +86,16 @@ class Team:
 
     async def _exchange(self) -> None:
         """Tell the others what this client holds, wants, heard and spent; take what they leave."""
-        caps, waiting, free = self._runner.caps, self._runner.waiting(), self._to_claim()
-        startable = {pair: waiting.get(pair, 0) + free.get(pair, 0) for pair in {*waiting, *free}}
+        caps, pooled = self._runner.caps, {f"endpoint {name}" for name in self._endpoints.pooled}
+        self._runner.free = self._to_claim()
+        slices = caps.slices(self._runner.startable())
         mine = Standing(
-            slices=caps.slices(startable),
+            slices={name: slice for name, slice in slices.items() if name not in pooled},
             spent=self._endpoints.spend.by_agent,
             unreachable=frozenset(self._runner.unreachable),
         )
-        heard, self._endpoints.heard = self._endpoints.heard, {name: Heard() for name in self._endpoints.limits}
+        heard = {name: self._endpoints.heard[name] for name in self._ceilings()}
+        self._endpoints.heard.update({name: Heard() for name in heard})
         bargain = Bargain(self._shard, mine, heard, self._ceilings(), caps.whole())
         try:
             await self._call(shards.exchange, self._shard, bargain)
@@ -117,7 +120,9 @@ class Team:
             progress.scored[pair], progress.score_sum[pair], progress.unscored[pair] = scored, total, unscored
 
     def _ceilings(self) -> dict[str, int]:
-        return {name: limit.ceiling for name, limit in self._endpoints.limits.items()}
+        """Of the endpoints that only this run's clients share."""
+        limits = self._endpoints.limits.items()
+        return {name: limit.ceiling for name, limit in limits if name not in self._endpoints.pooled}
 
     async def _claim(self) -> None:
         """Hold a few trials of each pair beyond those under way, so that nobody waits for the database."""

@@ -8,6 +8,7 @@ import sqlalchemy as sa
 
 from environments.redaction import redacted
 from eval_client.cli.common import find_run, output_option, run_folders, store_option, told
+from eval_client.monitor.shared import shared_lines_of
 from eval_client.monitor.troubles import troubles_of
 from eval_client.report.export import FORMATS, export_rows
 from eval_client.report.render import report_console, show
@@ -34,14 +35,16 @@ def status(run: str, output: Path, store: str | None, as_json: bool) -> None:
         found.manifest()
         pairs, state, clients = found.standing(), _state(found), _clients(found)
     troubles = troubles_of(folder) if state == "running" else []
+    endpoints = shared_lines_of(folder) if state == "running" else []
     if as_json:
         facts = {"run": found.run, "folder": str(folder), "state": state, "clients": clients, "troubles": troubles}
+        facts |= {"endpoints": endpoints}
         click.echo(json.dumps({**facts, "pairs": [pair.model_dump() for pair in pairs]}))
         return
     several = f" ({clients} clients)" if clients > 1 else ""
     click.echo(f"{found.run}: {state}{several}, {_share(pairs)}")
-    for trouble in troubles:
-        click.echo(f"  {trouble}")
+    for said in (*endpoints, *troubles):
+        click.echo(f"  {said}")
     for pair in pairs:
         mean = "-" if pair.mean is None else f"{pair.mean:.3f}"
         unscored = f", {pair.unscored} unscored" if pair.unscored else ""

@@ -34,11 +34,11 @@ class Standing(Value):
 
 
 class Level(Value):
-    """What an endpoint takes over all shards."""
+    """What an endpoint takes over all that share it."""
 
-    limit: float
-    cool_until: float
-    """By the database's clock, in seconds."""
+    limit: float = Field(ge=1, allow_inf_nan=False)
+    cool_until: float = Field(allow_inf_nan=False)
+    """In seconds of the clock that all who share the level go by."""
 
 
 @dataclass

@@ -33,6 +33,8 @@ class Waits:
     """task -> why none of its sessions can start"""
     cooling: Mapping[str, float] = field(default_factory=dict)
     """endpoint -> seconds for which it is left alone after a 429"""
+    paced: Mapping[str, str] = field(default_factory=dict)
+    """endpoint -> how many requests wait for which of its rates"""
     models: Iterable[Call] = ()
     """Named by their agents."""
     failures: Mapping[str, str] = field(default_factory=dict)
@@ -55,6 +57,7 @@ class Waits:
                 for name, left in sorted(self.cooling.items())
                 if left > 0
             ),
+            *(f"endpoint {name}: {waits}" for name, waits in sorted(self.paced.items())),
             *(self._unanswered(f"model of agent {calls[0].what}", calls) for calls in _by_name(self.models)),
             *(self._unanswered(f"task server, {calls[0].what}", calls) for calls in _by_name(self.server)),
         ]

@@ -44,4 +44,5 @@ def _table(run: RunView) -> Group:
     tokens = f"tokens {run.prompt_tokens:,} in, {run.completion_tokens:,} out"
     money = f"  money {run.money:.2f}" if run.money else ""
     foot = f"turns {run.turns}  retries {run.retries}  attempts lost {run.attempts_lost}  {tokens}{money}"
-    return Group(head, rows, escape(caps), escape(foot), *(f"[yellow]{escape(trouble)}[/]" for trouble in run.troubles))
+    troubles = (f"[yellow]{escape(trouble)}[/]" for trouble in run.troubles)
+    return Group(head, rows, escape(caps), escape(foot), *map(escape, run.shared), *troubles)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 
 from environments.types import Value
+from eval_client.monitor.shared import shared_lines
 from eval_client.monitor.troubles import Troubles
 from eval_client.scene import Scene
 
@@ -52,6 +53,8 @@ class RunView(Value):
     completion_tokens: int
     money: float
     troubles: tuple[str, ...]
+    shared: tuple[str, ...] = ()
+    """What is to be said of endpoints that other runs use as well, or whose rates are limited."""
 
     @property
     def done(self) -> int:
@@ -99,6 +102,7 @@ def view(scene: Scene, troubles: tuple[str, ...], begun: float, done_at_begin: i
         completion_tokens=spend.completion_tokens,
         money=spend.money,
         troubles=(*troubles, *unknown, *draining),
+        shared=shared_lines(scene.endpoints),
     )
 
 
@@ -127,7 +131,7 @@ def line(run: RunView) -> str:
         f"left {clock(run.left_s)}",
     ]
     waits = {f"{pair.task}: {pair.waits_for}" for pair in run.pairs if pair.waits_for and not pair.running}
-    return " | ".join([*parts, *(f"waits for {wait}" for wait in sorted(waits)), *run.troubles])
+    return " | ".join([*parts, *(f"waits for {wait}" for wait in sorted(waits)), *run.shared, *run.troubles])
 
 
 @contextlib.contextmanager

@@ -8,6 +8,7 @@ from pathlib import Path
 from environments.redaction import redacted
 from eval_client.core.flow import Pair
 from eval_client.core.standstill import STILL_S, Standstill, Waits
+from eval_client.monitor.shared import SharedFile, paced, shared_lines
 from eval_client.scene import Scene
 
 FILE = "held-up.txt"
@@ -20,6 +21,7 @@ class Troubles:
         self._scene, self._file = scene, folder / FILE
         self._standstill = Standstill(self._achieved(), begun)
         self._left = ""
+        self._shared = SharedFile(folder)
 
     def look(self, now: float) -> tuple[str, ...]:
         """Why the run comes no further; nothing while it does. `now` is monotonic."""
@@ -28,11 +30,13 @@ class Troubles:
         trouble = self._scene.runner.progress.trouble
         found = tuple(map(redacted, still if trouble is None else (trouble, *still)))
         self._leave("\n".join(found))
+        self._shared.leave(shared_lines(self._scene.endpoints), now)
         return found
 
     def close(self) -> None:
         """Take back what was left in the folder."""
         self._leave("")
+        self._shared.close()
 
     def _leave(self, text: str) -> None:
         if text == self._left:
@@ -51,6 +55,7 @@ class Troubles:
             now=now,
             tasks={task: why for task, why in scene.runner.progress.task_waits.items() if task in owed},
             cooling={name: limit.cool_for_s(now) for name, limit in scene.endpoints.limits.items()},
+            paced={name: text for name in scene.endpoints.shares if (text := paced(scene.endpoints, name))},
             models=scene.endpoints.calls.values(),
             failures=scene.endpoints.troubles,
             server=scene.client.held_up(),

@@ -181,6 +181,8 @@ def exchange(engine: sa.Engine, run: str, shard: int, settle: Callable[[Team], t
 
 def database_now(connection: sa.Connection) -> float:
     """The database's wall clock in seconds; this machine's where the database is a file on it."""
-    if connection.dialect.name != "postgresql":
+    if connection.dialect.name == "sqlite":
         return time.time()
-    return float(connection.execute(sa.text("SELECT extract(epoch FROM clock_timestamp())")).scalar_one())
+    postgresql = connection.dialect.name == "postgresql"
+    clock = "extract(epoch FROM clock_timestamp())" if postgresql else "unix_timestamp(sysdate(6))"
+    return float(connection.execute(sa.text(f"SELECT {clock}")).scalar_one())

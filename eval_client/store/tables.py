@@ -112,6 +112,13 @@ summary_table = sa.Table(
     sa.Column("scored", sa.Integer, nullable=False),
     sa.Column("summary", LONG, nullable=False),
 )
+endpoint_table = sa.Table(
+    "proctor_endpoint",
+    sa.MetaData(),
+    sa.Column("id", NAME, primary_key=True),
+    sa.Column("state", LONG, nullable=False),
+)
+"""What the runs of a database server share of an endpoint. No part of a store: made where it is first needed."""
 
 
 def _index_owed(_table: sa.Table, connection: sa.Connection, **_: object) -> None:

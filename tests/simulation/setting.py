@@ -141,6 +141,7 @@ def _plan(rng: random.Random, tasks: tuple[TaskDefinition, ...], controller: str
                 deadline_s=rng.choice([25.0, 60.0]),
                 max_tries=rng.randint(2, 5),
                 max_retry_s=60.0,
+                shared=False,
             )
             for name in dict.fromkeys(names)
         ),
