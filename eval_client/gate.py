@@ -25,6 +25,8 @@ class Gate:
 
     def __init__(self) -> None:
         self.rates = Rates()
+        self.limited = False
+        """Whether requests have to pass here."""
         self.on_need: Callable[[], None] = lambda: None
         self.debt = 0.0
         """Tokens used beyond what was reserved, since that was last told."""
@@ -36,11 +38,6 @@ class Gate:
         self._used: list[float] = []
         """The tokens of the requests let through since moments were last asked for."""
         self._waits_for: Rate = "rpm"
-
-    @property
-    def limited(self) -> bool:
-        """Whether requests have to pass here."""
-        return self.rates != Rates()
 
     def waits(self) -> tuple[int, Rate]:
         """How many requests wait, and for which of the rates."""
@@ -98,7 +95,7 @@ class Gate:
 
     def take(self, rates: Rates, slots: tuple[Slot, ...]) -> None:
         """Moments that were reserved, and the rates in force from now on."""
-        self.rates = rates
+        self.rates, self.limited = rates, rates != Rates()
         self._held += slots
         for slot in slots:
             self._waits_for = slot.by

@@ -19,7 +19,10 @@ TURN_S = 30.0
 """Where there are fewer trials at once than runs, others have their turn after so long."""
 SKEW_S = 1.0
 """A client that was seen later than this from now was seen by a clock that has been set back since."""
-MAX_CLIENTS = 1000
+LOOK_S = 2.0
+"""Clients that live tell their pool something more often."""
+LONGEST_OUTAGE_S = 60.0
+"""After a silence that was longer the clients are gone."""
 
 
 class PoolClient(Value):
@@ -49,7 +52,7 @@ class PoolClient(Value):
 class Pool(Value):
     """An endpoint over all its clients, in seconds of the clock that they share."""
 
-    clients: dict[str, PoolClient] = Field(default_factory=dict, max_length=MAX_CLIENTS)
+    clients: dict[str, PoolClient] = Field(default_factory=dict)
     ceiling: int = 1
     """When `level` was set."""
     level: Level | None = None
@@ -58,6 +61,17 @@ class Pool(Value):
     def live(self, now: float) -> dict[str, PoolClient]:
         """The clients that were heard within their leases."""
         return {key: client for key, client in self.clients.items() if -LEASE_S < client.seen - now <= SKEW_S}
+
+    def excused(self, now: float) -> "Pool":
+        """The pool where its place was away for a while: nobody could tell it anything, so nobody's lease is over."""
+        silent_s = now - max((client.seen for client in self.clients.values()), default=now)
+        if not LOOK_S < silent_s <= LONGEST_OUTAGE_S:
+            return self
+        later = {
+            key: client.model_copy(update={"seen": client.seen + silent_s - LOOK_S})
+            for key, client in self.clients.items()
+        }
+        return self.model_copy(update={"clients": later})
 
     def without(self, key: str) -> "Pool":
         """The pool after a client left it."""

@@ -14,12 +14,11 @@ from functools import cache
 from hashlib import blake2b
 from pathlib import Path
 
-from eval_client.store.pools import PoolError, Pools, Settle, read_pool
+from eval_client.store.pools import MAX_POOL, PoolError, Pools, Settle, read_pool
 
 LOCK_S = 2.0
 """A lock is held for about a millisecond; who holds it for so long has been stopped."""
 LOOK_S = 0.005
-MAX_BYTES = 1 << 20
 SALT_BYTES = 32
 PRIVATE = 0o700
 
@@ -121,9 +120,8 @@ def _stands(file: int, path: Path) -> bool:
 
 
 def _content(file: int) -> bytes:
-    """All of it; nothing where it is larger than any that we write."""
-    content = os.pread(file, MAX_BYTES + 1, 0)
-    return content if len(content) <= MAX_BYTES else b"too large"
+    """All of it, or as much as is too much."""
+    return os.pread(file, MAX_POOL + 1, 0)
 
 
 def _write(file: int, content: bytes) -> None:

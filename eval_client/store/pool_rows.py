@@ -34,7 +34,8 @@ class RowPools(Pools):
         with self._engine.begin() as connection:
             text = connection.execute(sa.select(endpoint_table.c.state).where(mine).with_for_update()).scalar()
             if text is not None:
-                pool = settle(read_pool(text, f"{endpoint_table.name} {name}"), database_now(connection))
+                now = database_now(connection)
+                pool = settle(read_pool(text, f"{endpoint_table.name} {name}").excused(now), now)
                 connection.execute(endpoint_table.update().where(mine).values(state=pool.model_dump_json()))
                 return
         self._add_row(name, "")

@@ -11,6 +11,8 @@ from eval_client.core.pool import Pool
 
 log = logging.getLogger(__name__)
 
+MAX_POOL = 1 << 20
+"""Bytes of the largest that is read: some thousands of clients."""
 Settle = Callable[[Pool, float], Pool]
 """What a client makes of a pool at a time of the clock that all its clients share."""
 
@@ -44,7 +46,7 @@ def read_pool(text: str | bytes, where: str) -> Pool:
     if not text:
         return Pool()
     try:
-        return Pool.model_validate_json(text)
+        return Pool.model_validate_json(text if len(text) <= MAX_POOL else "")
     except ValidationError as error:
         log.warning("%s is damaged and begun anew: %s", where, error.errors(include_input=False)[0]["msg"])
         return Pool()

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from eval_client.core.shares import Level
-from eval_client.store.shards import Levels
-from eval_client.store.tables import run_table, shard_table, trial_table
+from eval_client.core.pool import Pool
+from eval_client.store.pool_rows import SALT
+from eval_client.store.tables import endpoint_table, run_table, shard_table, trial_table
 from tests.database_servers import DatabaseServer, postgresql
 from tests.e2e.proctor import TOKEN, Server
 from tests.e2e.scripted import reply
@@ -46,13 +46,15 @@ def shards(parts: Farm, state: str) -> int:
     return count
 
 
-def level(parts: Farm) -> Level:
-    """What the endpoint bears, by what all clients know."""
+def level(parts: Farm) -> float:
+    """What the endpoint bears at once, by what all clients know."""
     engine = sa.create_engine(parts.store_url())
     with engine.connect() as connection:
-        levels = Levels.model_validate_json(connection.execute(sa.select(run_table.c.levels)).scalar_one())
+        pools = sa.select(endpoint_table.c.state).where(endpoint_table.c.id != SALT)
+        level = Pool.model_validate_json(connection.execute(pools).scalar_one()).level
     engine.dispose()
-    return levels.endpoints["served"]
+    assert level is not None
+    return level.limit
 
 
 def three_clients(parts: Farm, slow_s: float) -> "list[subprocess.Popen[str]]":
@@ -120,7 +122,7 @@ def test_a_429_to_one_client_slows_all_of_them(parts: Farm, database: DatabaseSe
     refusal = Fault("answer", "POST", body=SLOW_DOWN, left=1)
     parts.link("agents").faults.insert(0, refusal)
     until(lambda: refusal.left == 0)
-    until(lambda: 8 <= level(parts).limit < 9)
+    until(lambda: 8 <= level(parts) < 9)
     parts.until_stalled(4.0)
     assert [client.poll() for client in clients] == [None, None, None]
     assert parts.turns() < 2 * parts.world.count * parts.world.turns

@@ -1,4 +1,4 @@
-"""No model is asked after a wait before it is sure that no other client plays the same trial."""
+"""No model is asked before it is sure that no other client plays the same trial, nor beyond its endpoint's rates."""
 
 import time
 from collections.abc import Awaitable, Callable
@@ -7,6 +7,7 @@ import httpx
 import pytest
 
 from environments.types import Message
+from eval_client.core.rates import Rates, Slot
 from eval_client.core.spend import Spend
 from eval_client.endpoints import Endpoints
 from eval_client.plan import Plan
@@ -62,3 +63,56 @@ async def test_a_request_that_failed_is_not_made_again_once_the_lease_went_meanw
             raise Fenced
 
     assert await asked(lost_later) == 1
+
+
+def answering(*replies: httpx.Response) -> httpx.AsyncClient:
+    left = list(replies)
+    return httpx.AsyncClient(transport=httpx.MockTransport(lambda _: left.pop(0)))
+
+
+async def assured() -> None:
+    """Nobody else plays the trial."""
+
+
+GOOD = httpx.Response(
+    200,
+    json={
+        "choices": [{"message": {"role": "assistant", "content": "!"}}],
+        "usage": {"prompt_tokens": 700, "completion_tokens": 50},
+    },
+)
+
+
+async def test_without_a_rate_no_request_asks_for_a_moment_and_with_one_each_does_retries_too() -> None:
+    async with answering(GOOD, BUSY, GOOD) as http:
+        endpoints = Endpoints(PLAN, http, Spend.of(PLAN), None, lambda: None, assured=assured)
+        gate, asked = endpoints.gates["e"], []
+
+        def give() -> None:
+            asked.append(1)
+            gate.take(Rates(rpm=60), (Slot(time.monotonic(), 0.0, "rpm"),))
+
+        gate.on_need = give
+        await endpoints.model("a")((Message(role="user", content="?"),), (), {})
+        assert asked == []
+        gate.take(Rates(rpm=60), ())
+        await endpoints.model("a")((Message(role="user", content="?"),), (), {})
+        assert asked == [1, 1]
+
+
+async def test_what_an_answer_took_beyond_its_estimate_is_owed_and_later_estimates_know_it() -> None:
+    async with answering(GOOD, GOOD) as http:
+        endpoints = Endpoints(PLAN, http, Spend.of(PLAN), None, lambda: None, assured=assured)
+        gate, expected = endpoints.gates["e"], []
+
+        def give() -> None:
+            (tokens,) = gate.ask(time.monotonic()).waiting
+            expected.append(tokens)
+            gate.take(Rates(tpm=6000), (Slot(time.monotonic(), tokens, "tpm"),))
+
+        gate.on_need = give
+        gate.take(Rates(tpm=6000), ())
+        await endpoints.model("a")((Message(role="user", content="?" * 400),), (), {})
+        assert (expected, gate.debt) == ([600.0], 150.0)
+        await endpoints.model("a")((Message(role="user", content="?" * 400),), (), {})
+        assert expected[1:] == [750.0]

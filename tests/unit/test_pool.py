@@ -84,6 +84,16 @@ def test_what_a_killed_client_held_is_free_after_its_lease_and_what_one_that_lef
     assert exchange(pool.without("a/0/e"), 0.1, said(client("b", 50)))[1].grant == 16
 
 
+def test_an_outage_of_what_keeps_the_pool_counts_as_no_ones_silence() -> None:
+    pool, _ = exchange(Pool(), 0.0, said(client("a", 50, held=8)))
+    pool, _ = exchange(pool, 5.0, said(client("b", 50, held=8)))
+    back = pool.excused(45.0)
+    assert set(back.live(45.0)) == {"a/0/e", "b/0/e"}
+    assert set(pool.excused(6.9).live(11.0)) == {"b/0/e"}
+    assert pool.excused(3600.0).live(3600.0) == {}
+    assert Pool().excused(5.0) == Pool()
+
+
 def test_who_resumes_a_run_has_at_once_what_its_killed_client_held() -> None:
     pool, _ = exchange(Pool(), 0.0, said(client("a", 50, held=16, number=1)))
     resumed = client("a", 50, number=2)
