@@ -74,7 +74,7 @@ def new_run(
             environment=task.environment,
             digest=task.digest,
             samples=len(samples[name]),
-            comparable=task.comparable,
+            comparable=task.comparable or _cut(len(samples[name]), len(task.samples)),
             published_sampling=task.published_sampling,
         )
         for name, task in listed.items()
@@ -89,3 +89,8 @@ def new_run(
         tasks=records,
     )
     return manifest, trials_of(plan, samples)
+
+
+def _cut(played: int, samples: int) -> str | None:
+    """Why a run over some of the samples stands beside no published scores; None where all are played."""
+    return f"only {played} of {samples} samples are played; leave --limit out" if played < samples else None

@@ -4,10 +4,13 @@ from pathlib import Path
 
 import pytest
 
+from eval_client.begin import new_run
+from eval_client.plan import Plan
 from eval_client.report.report import report
 from eval_client.store.connection import connect, sqlite_url
 from eval_client.store.records import Manifest, TaskRecord, Trial
 from eval_client.store.store import Store
+from task_server.protocol import SampleList
 
 PUBLISHED: dict[str, object] = {"temperature": 0, "max_tokens": 1024}
 
@@ -49,6 +52,22 @@ def test_what_the_task_says_comes_first_and_built_in_agents_ask_nobody(tmp_path:
     assert said(tmp_path / "a", {"endpoint": "http://127.0.0.1:1/v1"}, comparable="own samples") == "own samples"
     assert said(tmp_path / "b", {"builtin": "reference"}) is None
     assert said(tmp_path / "c", {"endpoint": "http://127.0.0.1:1/v1"}, published_sampling={}) is None
+
+
+def test_a_run_over_some_samples_stands_beside_no_published_score() -> None:
+    plan = Plan.model_validate(
+        {
+            "agents": [{"name": "a", "endpoint": "http://127.0.0.1:1/v1"}],
+            "tasks": [{"name": "t", "environment": "simulbench"}],
+        }
+    )
+
+    def comparable(limit: int | None, why: str | None = None) -> str | None:
+        listed = SampleList(task="t", environment="simulbench", samples=("1", "2", "3"), digest="d", comparable=why)
+        return new_run(plan, "p", (), limit, {"t": listed})[0].tasks["t"].comparable
+
+    assert comparable(2) == "only 2 of 3 samples are played; leave --limit out"
+    assert (comparable(3), comparable(None), comparable(1, "own samples")) == (None, None, "own samples")
 
 
 def test_a_task_record_of_an_earlier_version_says_nothing_of_agents() -> None:
