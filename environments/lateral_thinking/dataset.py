@@ -31,7 +31,7 @@ class Puzzle(Value):
     keys: tuple[str, ...] = Field(min_length=1)
     """The key points of the truth."""
     key_lines: int
-    """Lines of the published cell, blank ones too: the count the published code divides by."""
+    """Lines of the published cell from the first key to the last, blank ones too: the count the published code uses."""
 
 
 class _Written(Value):
@@ -83,7 +83,7 @@ def _puzzle(place: str, sample: str, row: Sequence[str]) -> Puzzle:
         truth=filled[1],
         story_keys=filled[2],
         keys=filled[3],
-        key_lines=len(lines(keys)),
+        key_lines=len(lines(keys.strip())),
     )
 
 

@@ -22,7 +22,7 @@ from environments.types import Finish, Summary
 
 SHIPPED_SAMPLES = Path(__file__).with_name("samples")
 PUBLISHED_HOST = "gpt-3.5-turbo"
-_REVISION = "1"
+_REVISION = "2"
 """To be changed with any change of behaviour that shapes a trial."""
 
 

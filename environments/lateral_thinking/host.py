@@ -49,5 +49,6 @@ class Host(ABC):
 
 
 def eligible(puzzle: Puzzle, question: str, remaining: Sequence[int], profile: Profile) -> list[int]:
-    """The key points a question may hit: in `compat` none that is longer than the question, as published."""
-    return [key for key in remaining if profile == "strict" or len(question) >= len(puzzle.keys[key])]
+    """The key points a question may hit: in `compat` none longer than the question without its `?`, as published."""
+    length = len(question.replace("?", ""))
+    return [key for key in remaining if profile == "strict" or length >= len(puzzle.keys[key])]

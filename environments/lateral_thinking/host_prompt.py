@@ -47,8 +47,8 @@ _ENGLISH = HostWording(
     "sentence.\nQuestion: {question}",
     opposite="Turn this question into a statement that says that it is not so. Write the statement only, as one "
     "sentence.\nQuestion: {question}",
-    merge="Put these statements together into one sentence that says all that they say, and nothing else. Write this "
-    "sentence only.\n{pieces}",
+    merge="Put the statements below together into one sentence that says all that they say, and nothing else. "
+    "Write this sentence only.\n{pieces}",
     contains="Does the sentence below say what the key point says, in whatever words? Answer with Yes or No.\n"
     "Sentence: {sentence}\nKey point: {key}",
 )
@@ -104,7 +104,7 @@ def statement_prompt(language: Language, question: str, *, holds: bool) -> tuple
 
 def merge_prompt(language: Language, pieces: Sequence[str]) -> tuple[Message, ...]:
     """Asks for one sentence that says all that the pieces say."""
-    return _single(_fill(WORDINGS[language].merge, pieces=_numbered(pieces)))
+    return _single(_fill(WORDINGS[language].merge, pieces=" ".join(pieces)))
 
 
 def contains_prompt(language: Language, sentence: str, key: str) -> tuple[Message, ...]:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from environments.lateral_thinking.dataset import Puzzle
 from environments.lateral_thinking.host import Answer, Game, Host, Profile, Ruling, eligible
+from environments.lateral_thinking.screening import asks_why
 from environments.lateral_thinking.text import negated, sentences, share, words
 
 COVERED = 0.5
@@ -29,6 +30,8 @@ class LexicalGame(Game):
         self._profile = profile
 
     async def rule(self, question: str, remaining: Sequence[int]) -> Ruling:
+        if asks_why(question, self._puzzle.language):
+            return Ruling(answer="irrelevant")
         asked = words(question, self._puzzle.language)
         keys = self._puzzle.keys
         covered = [key for key in remaining if share(self._words(keys[key]), asked) >= COVERED]

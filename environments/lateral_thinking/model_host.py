@@ -61,7 +61,7 @@ class ModelHost(Host):
 
 
 class ModelGame(Game):
-    """Remembers the known facts, and the reasoning since the last hit."""
+    """Remembers the known facts, and those since the last hit: the reasoning."""
 
     def __init__(self, puzzle: Puzzle, profile: Profile, judge: Judge) -> None:
         self._puzzle = puzzle
@@ -85,11 +85,12 @@ class ModelGame(Game):
         piece = await self._judge.ask(host_prompt.statement_prompt(language, question, holds=holds))
         self._facts.append(piece)
         self._reasoning.append(piece)
+        sentence = piece
         if len(self._reasoning) > 1:
-            self._reasoning = [await self._judge.ask(host_prompt.merge_prompt(language, self._reasoning))]
+            sentence = await self._judge.ask(host_prompt.merge_prompt(language, self._reasoning))
         hits: list[int] = []
         for key in eligible(self._puzzle, question, remaining, self._profile):
-            prompt = host_prompt.contains_prompt(language, self._reasoning[0], self._puzzle.keys[key])
+            prompt = host_prompt.contains_prompt(language, sentence, self._puzzle.keys[key])
             if self._read(await self._judge.ask(prompt)) == "yes":
                 hits.append(key)
                 if self._profile == "compat":

@@ -36,8 +36,9 @@ class Tally:
             self.finish_round = self.rounds
 
     def _found(self) -> bool:
-        """All key points in `strict`; in `compat` as many as are left, as published."""
-        return len(self.hits) >= len(self.remaining) if self.profile == "compat" else not self.remaining
+        """All key points in `strict`; in `compat` as many as lines are left, blank ones too, as published."""
+        lines_left = self.puzzle.key_lines - len(self.hits)
+        return len(self.hits) >= lines_left if self.profile == "compat" else not self.remaining
 
     def metrics(self) -> dict[str, float]:
         """The measures by name; `game_progress` is the score.

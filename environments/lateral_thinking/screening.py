@@ -3,15 +3,15 @@
 import re
 from enum import StrEnum
 
-from environments.lateral_thinking.dataset import Puzzle
+from environments.lateral_thinking.dataset import Language, Puzzle
 from environments.lateral_thinking.host import Profile
-from environments.lateral_thinking.text import character_precision, share, words
+from environments.lateral_thinking.text import character_bleu, share, words
 from environments.lateral_thinking.wording import WORDINGS
 
 MAX_QUESTION = 2_000
 """Characters of a question that are read."""
 REPEATED = 0.85
-"""The precision above which a question repeats a fact of the story."""
+"""The likeness above which a question repeats a fact of the story."""
 
 
 class Verdict(StrEnum):
@@ -35,20 +35,24 @@ def question_of(reply: str, profile: Profile) -> str | None:
 
 
 def screen(question: str, puzzle: Puzzle, profile: Profile) -> Verdict:
-    """What becomes of a question."""
-    wording = WORDINGS[puzzle.language]
-    if any(phrase in question for phrase in wording.forbidden):
+    """What becomes of a question; one for a reason goes to the host in `compat`, as published."""
+    if any(phrase in question for phrase in WORDINGS[puzzle.language].forbidden):
         return Verdict.GO_ON
-    if re.match(wording.why, question, re.IGNORECASE):
+    if profile == "strict" and asks_why(question, puzzle.language):
         return Verdict.GUESS
     return Verdict.IN_STORY if _repeats_story(question, puzzle, profile) else Verdict.ASK
+
+
+def asks_why(question: str, language: Language) -> bool:
+    """Whether a question asks for a reason."""
+    return re.match(WORDINGS[language].why, question, re.IGNORECASE) is not None
 
 
 def _repeats_story(question: str, puzzle: Puzzle, profile: Profile) -> bool:
     """By characters in `compat`, as published; by words in `strict`, where the whole story told back counts too."""
     if profile == "compat":
         text = question.replace("?", ".")
-        return any(character_precision(text, fact) > REPEATED for fact in puzzle.story_keys)
+        return any(character_bleu(text, fact) > REPEATED for fact in puzzle.story_keys)
     asked = words(question, puzzle.language)
     if any(share(asked, words(fact, puzzle.language)) > REPEATED for fact in puzzle.story_keys):
         return True

@@ -1,5 +1,6 @@
 """What two texts have in common: content words of English, pairs of characters of Chinese."""
 
+import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Set
@@ -42,9 +43,16 @@ def share(of: Set[str], within: Set[str]) -> float:
     return len(of & within) / len(of) if of else 0.0
 
 
-def character_precision(text: str, reference: str) -> float:
-    """The share of a text's characters that a reference has too, each as often as it has it (BLEU-1's precision)."""
-    return (Counter(text) & Counter(reference)).total() / len(text) if text else 0.0
+def character_bleu(text: str, reference: str) -> float:
+    """BLEU-1 on characters: the share of a text's characters that a reference has, less where the text is shorter.
+
+    Each character counts as often as the reference has it. A text of n characters under a reference of m is worth
+    exp(1 - m/n) of its share (Papineni et al. 2002: the brevity penalty). 0 for an empty text.
+    """
+    if not text:
+        return 0.0
+    precision = (Counter(text) & Counter(reference)).total() / len(text)
+    return precision * math.exp(min(0.0, 1 - len(reference) / len(text)))
 
 
 def negated(text: str, language: Language) -> bool:

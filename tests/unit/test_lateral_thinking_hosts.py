@@ -8,7 +8,7 @@ import pytest
 
 from environments.chat import ChatConfig, Replies
 from environments.lateral_thinking.dataset import Language, Puzzle
-from environments.lateral_thinking.host import Answer, Profile
+from environments.lateral_thinking.host import Answer, Profile, eligible
 from environments.lateral_thinking.host_prompt import answer_prompt, contains_prompt, merge_prompt
 from environments.lateral_thinking.judge import Judge
 from environments.lateral_thinking.lexical_host import LexicalHost
@@ -43,6 +43,20 @@ PUZZLE = Puzzle(
 async def test_the_lexical_host_answers_by_shared_words(question: str, answer: Answer, hits: tuple[int, ...]) -> None:
     ruling = await LexicalHost().game(PUZZLE, "strict").rule(question, (0, 1, 2))
     assert (ruling.answer, ruling.hits) == (answer, hits)
+
+
+@pytest.mark.parametrize(("question", "eligible_keys"), [("He had a torch?", []), ("He had no torch?", [0])])
+def test_in_compat_a_key_longer_than_the_question_without_its_marks_is_not_hit(
+    question: str, eligible_keys: list[int]
+) -> None:
+    puzzle = PUZZLE.model_copy(update={"keys": ("He had no torch",)})
+    assert eligible(puzzle, question, [0], "compat") == eligible_keys
+    assert eligible(puzzle, question, [0], "strict") == [0]
+
+
+async def test_a_question_for_a_reason_is_irrelevant_to_the_lexical_host() -> None:
+    ruling = await LexicalHost().game(PUZZLE, "compat").rule("Why had the doctor cured his eyes?", (0, 1, 2))
+    assert (ruling.answer, ruling.hits) == ("irrelevant", ())
 
 
 async def test_a_key_that_was_found_is_not_found_again_but_still_true() -> None:
@@ -88,7 +102,7 @@ def test_the_answer_prompt_is_ten_messages_the_facts_and_the_question() -> None:
 
 def test_prompts_are_in_the_language_of_the_puzzle() -> None:
     assert "关键点：{sentence}" in contains_prompt("zh", "句", "{sentence}")[0].content
-    assert merge_prompt("en", ["a", "b"])[0].content.endswith("\n1. a\n2. b")
+    assert merge_prompt("en", ["a.", "b."])[0].content.endswith("\na. b.")
 
 
 async def test_sessions_that_ask_the_same_at_once_buy_it_once(tmp_path: Path) -> None:

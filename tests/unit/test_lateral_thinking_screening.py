@@ -72,7 +72,27 @@ def test_a_part_of_the_story_beyond_its_keys_may_be_asked_in_strict() -> None:
 
 @pytest.mark.parametrize(("profile", "verdict"), [("compat", Verdict.IN_STORY), ("strict", Verdict.ASK)])
 def test_compat_compares_characters_whatever_they_spell(profile: Profile, verdict: Verdict) -> None:
-    assert screen("No moth at a knee?", ENGLISH, profile) is verdict
+    assert screen("Am I not the oak on the mare?", ENGLISH, profile) is verdict
+
+
+@pytest.mark.parametrize(
+    ("question", "verdict"),
+    [
+        ("A man took the train home?", Verdict.IN_STORY),
+        ("The man took the train home?", Verdict.IN_STORY),
+        ("A man took the train?", Verdict.ASK),
+        ("took the train home", Verdict.ASK),
+        ("He jumped?", Verdict.ASK),
+        ("Did the man have no money to pay for a taxi home, so that he took the train?", Verdict.ASK),
+    ],
+)
+def test_compat_asks_questions_that_are_shorter_than_the_fact_or_say_more(question: str, verdict: Verdict) -> None:
+    assert screen(question, ENGLISH, "compat") is verdict
+
+
+@pytest.mark.parametrize(("profile", "verdict"), [("compat", Verdict.ASK), ("strict", Verdict.GUESS)])
+def test_a_question_for_a_reason_goes_to_the_host_in_compat_only(profile: Profile, verdict: Verdict) -> None:
+    assert screen("Why did he jump?", ENGLISH, profile) is verdict
 
 
 def test_a_forbidden_phrase_comes_before_everything_else() -> None:

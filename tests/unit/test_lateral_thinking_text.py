@@ -1,11 +1,13 @@
 """What two texts have in common."""
 
+import math
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from environments.lateral_thinking.dataset import Language
-from environments.lateral_thinking.text import character_precision, negated, share, stem, words
+from environments.lateral_thinking.text import character_bleu, negated, share, stem, words
 
 
 def test_forms_of_one_word_are_one() -> None:
@@ -50,14 +52,27 @@ def test_negation_is_a_word_not_a_part_of_one(language: Language, text: str, exp
     assert negated(text, language) is expected
 
 
-def test_character_precision_counts_each_character_as_often_as_the_reference_has_it() -> None:
-    assert character_precision("aab", "ab") == pytest.approx(2 / 3)
-    assert character_precision("", "ab") == 0.0
+@pytest.mark.parametrize(
+    ("text", "reference", "likeness"),
+    [
+        ("aab", "ab", 2 / 3),
+        ("ab", "ab", 1.0),
+        ("ab", "abcd", math.exp(1 - 4 / 2)),
+        ("xb", "abcd", math.exp(1 - 4 / 2) / 2),
+        ("abcdefgh", "abcd", 1 / 2),
+        ("xyz", "ab", 0.0),
+        ("", "ab", 0.0),
+    ],
+)
+def test_bleu_counts_characters_as_often_as_the_reference_has_them_and_punishes_brevity(
+    text: str, reference: str, likeness: float
+) -> None:
+    assert character_bleu(text, reference) == pytest.approx(likeness)
 
 
 @given(st.text(), st.sampled_from(["en", "zh"]))
 def test_a_text_covers_itself_and_nothing_raises(text: str, language: Language) -> None:
     found = words(text, language)
     assert share(found, found) == (1.0 if text.strip() else 0.0)
-    assert 0.0 <= character_precision(text, text[::-1]) <= 1.0
+    assert 0.0 <= character_bleu(text, text[::-1]) <= 1.0
     assert negated(text, language) in (True, False)
