@@ -18,7 +18,7 @@ from environments.card_game.session import TRIES, Session
 from environments.card_game.summary import summarize
 from environments.types import Finish, Summary
 
-_REVISION = "1"
+_REVISION = "2"
 """To be changed with any change of behaviour that shapes a trial."""
 _ROUNDS = (LAST_PHASE - FIRST_PHASE + 1) // 4 + 1
 
@@ -35,7 +35,7 @@ class CardGame(Environment):
     explain_rules: bool = False
     """Tell the agent where the rules of the code differ from those it is told."""
     legacy_agent_bugs: bool = False
-    """Refuse what the published code refuses by mistake."""
+    """Read replies and offer positions as the published code does, with its mistakes."""
     max_agent_calls: int | None = Field(default=None, ge=1)
     """A game is decided as it stands after this many replies."""
 

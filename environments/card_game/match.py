@@ -8,6 +8,7 @@ from environments.card_game.engine import Game
 from environments.card_game.fish import EEL, STANDARD_TEAM, SUNFISH
 from environments.card_game.moves import Assert, Event, Move, Pass, Skill
 from environments.card_game.opponents import OpponentName, opponent
+from environments.card_game.reply import Grammar, Refused, read_action, read_guess
 from environments.card_game.rules import RULES, Profile
 from environments.card_game.view import View, seen_by
 
@@ -32,8 +33,13 @@ class Setup(NamedTuple):
         suffix = "" if self.stage == 2 else f"-stage{self.stage}"
         return f"{self.opponent}-seat{self.seat}-{self.repetition}{suffix}"
 
+    @property
+    def grammar(self) -> Grammar:
+        """How the agent's replies are read."""
+        return Grammar(targetless_aoe=self.profile == "strict", numbered_fish=self.legacy_agent_bugs)
+
     def refuses(self, move: Move) -> bool:
-        """Whether the published code would refuse the agent's move by mistake, and this game does so too."""
+        """Whether the published code would refuse, by mistake, a move that it has read, and this game does so too."""
         return self.legacy_agent_bugs and isinstance(move, Skill) and STANDARD_TEAM[move.position] in (EEL, SUNFISH)
 
     def dice(self, seed: int) -> random.Random:
@@ -79,19 +85,15 @@ class Match:
         """Positions that the agent is told it may guess."""
         return [position for position in self.view().unknown() if position not in self._guessed]
 
-    def refusal(self, move: Move) -> str | None:
-        """Why the agent's move isn't accepted; None where it is."""
-        if self.setup.refuses(move):
-            return "the target doesn't fit this skill"
-        if isinstance(move, Assert) and move.position in self._guessed:
-            return f"position {move.position} was guessed already"
-        return self.game.problem(move)
+    def read(self, text: str) -> Move | Refused:
+        """The agent's move of this phase as a reply asks for it."""
+        if self.game.asserting:
+            return read_guess(text, STANDARD_TEAM, self._problem)
+        return read_action(text, STANDARD_TEAM, self.view().targets(), self._problem, self.setup.grammar)
 
     def play(self, move: Move) -> None:
         """The agent's move, and all phases after it up to the next one of the agent."""
-        if isinstance(move, Assert) and self.setup.legacy_agent_bugs:
-            self._guessed.add(move.position)
-        self._apply(move)
+        self._apply(self._guess_as_published(move) if self.setup.legacy_agent_bugs else move)
         self._advance()
 
     def damage(self) -> int:
@@ -101,6 +103,19 @@ class Match:
     def trajectory(self) -> str:
         """16 hex digits that agree exactly when all phases were the same."""
         return hashlib.blake2b(repr(self.phases).encode(), digest_size=8).hexdigest()
+
+    def _problem(self, move: Move) -> str | None:
+        """Why the agent's move isn't accepted; None where it is. The published reader takes guesses at exposed fish."""
+        if isinstance(move, Assert) and self.setup.legacy_agent_bugs and move.position in self.view().targets():
+            return None
+        return self.game.problem(move)
+
+    def _guess_as_published(self, move: Move) -> Move:
+        """The move; for a guess at an exposed fish a pass. A guessed position is not offered again."""
+        if not isinstance(move, Assert):
+            return move
+        self._guessed.add(move.position)
+        return move if move.position in self.view().unknown() else Pass()
 
     def _advance(self) -> None:
         while not self.game.over:
@@ -114,9 +129,13 @@ class Match:
         if self.game.asserting and self.setup.stage == 1:
             return Pass()
         if self.game.player == self.setup.seat:
-            return Pass() if self.game.asserting and not self.unknown() else None
+            return Pass() if self.game.asserting and self._nothing_to_guess() else None
         view = seen_by(self.game, self.game.player)
         return (self._opponent.guess if self.game.asserting else self._opponent.act)(view, self._dice)
+
+    def _nothing_to_guess(self) -> bool:
+        """Whether the agent isn't asked for a guess; the published code asks in every phase."""
+        return not self.setup.legacy_agent_bugs and not self.unknown()
 
     def _apply(self, move: Move) -> None:
         player = self.game.player

@@ -66,7 +66,7 @@ def garbage(conversation: str, transcript: Sequence[Message]) -> Action:
 def dead_picker(conversation: str, transcript: Sequence[Message]) -> Action:
     """Always attacks with its flame, also when that is dead."""
     if conversation == "guess":
-        return _said(Assert(_guess_state(transcript[-1]).positions[0], SPRAY))
+        return _said(Assert(_guess_state(transcript[-1]).choice()[0], SPRAY))
     return _said(Attack(STANDARD_TEAM.index(FLAME), _view(transcript[-1]).targets()[0]))
 
 
@@ -90,7 +90,7 @@ def _improvised(match: Match, dice: random.Random) -> Line:
     greedy, chance = Greedy(), Chance()
     while not match.over:
         if match.game.asserting:
-            position = dice.choice(match.unknown())
+            position = dice.choice(match.unknown() or match.view().targets())
             move: Move = Assert(position, STANDARD_TEAM[position])
         else:
             actor = chance if dice.random() < WHIM else greedy
@@ -127,7 +127,7 @@ def _sweep(view: View, _: random.Random) -> Move:
 
 
 def _any_type(transcript: Sequence[Message], dice: random.Random) -> Move:
-    return Assert(dice.choice(_guess_state(transcript[-1]).positions), dice.choice(STANDARD_TEAM))
+    return Assert(dice.choice(_guess_state(transcript[-1]).choice()), dice.choice(STANDARD_TEAM))
 
 
 def _hidden_type(transcript: Sequence[Message], dice: random.Random) -> Move:
@@ -135,7 +135,7 @@ def _hidden_type(transcript: Sequence[Message], dice: random.Random) -> Move:
     prompts = [_guess_state(message) for message in transcript if message.role == "user" and message.content[0] == "{"]
     guesses = [prompt.guess for prompt in prompts if isinstance(prompt.guess, _Guess)]
     exposed = {IDS[guess.type] for guess in guesses if guess.result == "right"}
-    return Assert(dice.choice(prompts[-1].positions), dice.choice([id for id in SPECIES if id not in exposed]))
+    return Assert(dice.choice(prompts[-1].choice()), dice.choice([id for id in SPECIES if id not in exposed]))
 
 
 def _replies(transcript: Sequence[Message]) -> int:
@@ -154,6 +154,10 @@ class _Guess(BaseModel):
 class _GuessState(BaseModel):
     guess: _Guess | Literal["none"] = Field(alias="Your previous guess")
     positions: tuple[int, ...] = Field(alias="Positions to guess")
+
+    def choice(self) -> Sequence[int]:
+        """The positions to guess; all where the prompt lists none, which the published bugs bring about."""
+        return self.positions or range(4)
 
 
 class _Fish(BaseModel):

@@ -48,7 +48,8 @@ _ACT = (
     f"skill. {_NORMAL}\n"
     "Reply with a JSON object of this form, after any thoughts you want to write down:\n"
     '{"pick_fish": "<name of your fish>", "action": "normal" or "active", "target_position": <0 to 3>}\n'
-    "An AOE needs no target. An infight names the position of one of your own fish, everything else an enemy's."
+    "An infight names the position of one of your own fish, everything else an enemy's; an AOE hits all enemies, "
+    "whichever position you name."
 )
 
 _GUESS = (

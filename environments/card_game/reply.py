@@ -4,16 +4,26 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from environments.card_game.fish import IDS, SPECIES
+from environments.card_game.fish import IDS, SPECIES, Active
 from environments.card_game.moves import Assert, Attack, Move, Skill
 
 MAX_SCANNED = 1 << 20
 """Characters of a reply that are looked at."""
 MAX_BLOCKS = 1_000
-POSITIONS = {str(position): position for position in range(4)}
+ONE_POSITION = "target_position must be 0, 1, 2 or 3"
+ANY_POSITION = "target_position must be 0, 1, 2 or 3, though an AOE hits all enemies"
 
 Refusal = Callable[[Move], str | None]
 """Why a move isn't accepted; None where it is."""
+
+
+class Grammar(NamedTuple):
+    """What is understood beside what the published prompts ask for."""
+
+    targetless_aoe: bool = False
+    """An AOE without a target. The published reader wants any integer there, though it uses none."""
+    numbered_fish: bool = False
+    """A number in place of the name of a fish that attacks: it stands for the fish one position further."""
 
 
 class Refused(NamedTuple):
@@ -25,10 +35,12 @@ class Refused(NamedTuple):
     """For the player."""
 
 
-def read_action(text: str, own: Sequence[int], targets: Sequence[int], refusal: Refusal) -> Move | Refused:
+def read_action(
+    text: str, own: Sequence[int], targets: Sequence[int], refusal: Refusal, grammar: Grammar
+) -> Move | Refused:
     """The action that a reply asks for; `own` are the ids of the own fish, `targets` the living enemies."""
     positions = {SPECIES[id].name: position for position, id in enumerate(own)}
-    return _first_legal(text, lambda block: _action(block, positions, targets), refusal)
+    return _first_legal(text, lambda block: _action(block, positions, targets, grammar), refusal)
 
 
 def read_guess(text: str, types: Sequence[int], refusal: Refusal) -> Move | Refused:
@@ -69,28 +81,47 @@ def _guess(block: Mapping[str, object], types: Sequence[int]) -> Move | str:
     return position if isinstance(position, str) else Assert(position, IDS[guess])
 
 
-def _action(block: Mapping[str, object], positions: Mapping[str, int], targets: Sequence[int]) -> Move | str:
+def _action(
+    block: Mapping[str, object], positions: Mapping[str, int], targets: Sequence[int], grammar: Grammar
+) -> Move | str:
     name, action = block.get("pick_fish"), block.get("action")
+    if action == "normal" and grammar.numbered_fish:
+        positions = {str(position - 1): position for position in positions.values() if position} | dict(positions)
     if not isinstance(name, str) or name not in positions:
         return "pick_fish must be one of " + ", ".join(positions)
-    if action not in ("normal", "active"):
+    position = positions[name]
+    if action == "normal":
+        target = _position(block)
+        return target if isinstance(target, str) else Attack(position, target)
+    if action != "active":
         return "action must be normal or active"
-    skill = SPECIES[IDS[name]].active
-    if action == "active" and skill == "aoe":
-        return Skill(positions[name], enemies=tuple(targets))
+    return _skill(block, position, SPECIES[IDS[name]].active, targets, grammar)
+
+
+def _skill(
+    block: Mapping[str, object], position: int, skill: Active, targets: Sequence[int], grammar: Grammar
+) -> Move | str:
+    """The active skill of the fish at a position."""
+    if skill == "aoe":
+        aimed = grammar.targetless_aoe or _integer(block.get("target_position")) is not None
+        return Skill(position, enemies=tuple(targets)) if aimed else ANY_POSITION
     target = _position(block)
     if isinstance(target, str):
         return target
-    if action == "normal":
-        return Attack(positions[name], target)
-    if skill == "crit":
-        return Skill(positions[name], enemies=(target,))
-    return Skill(positions[name], mates=(target,))
+    return Skill(position, enemies=(target,)) if skill == "crit" else Skill(position, mates=(target,))
 
 
 def _position(block: Mapping[str, object]) -> int | str:
     """The target's position, or what is wrong with it."""
-    target = block.get("target_position")
-    if isinstance(target, int | str) and not isinstance(target, bool) and str(target) in POSITIONS:
-        return POSITIONS[str(target)]
-    return "target_position must be 0, 1, 2 or 3"
+    target = _integer(block.get("target_position"))
+    return ONE_POSITION if target is None or target not in range(4) else target
+
+
+def _integer(value: object) -> int | None:
+    """An integer, or the one that a text spells as Python's `int` reads it, as published; None for anything else."""
+    if not isinstance(value, int | str) or isinstance(value, bool):
+        return None
+    try:
+        return int(value)
+    except ValueError:
+        return None

@@ -5,11 +5,10 @@ from dataclasses import dataclass, field
 from environments.base import Agent, AgentStopped
 from environments.card_game import prompt
 from environments.card_game.conversation import Conversation
-from environments.card_game.fish import STANDARD_TEAM
 from environments.card_game.match import Match
-from environments.card_game.moves import Move, Pass
+from environments.card_game.moves import Assert, Move, Pass
 from environments.card_game.replay import tell
-from environments.card_game.reply import Refused, read_action, read_guess
+from environments.card_game.reply import Refused
 from environments.card_game.rules import Profile
 from environments.types import Finish, FinishReason
 
@@ -59,8 +58,9 @@ class Session:
             return
         phase = len(self.match.phases)
         self.match.play(move)
-        self.guesses += 1
-        self.right_guesses += self.match.phases[phase].right
+        played = self.match.phases[phase]
+        self.guesses += isinstance(played.move, Assert)
+        self.right_guesses += played.right
 
     async def _tried(self, conversation: Conversation, state: str) -> Move | Refused:
         """The first accepted reply of up to five; a refusal says whether any of them was JSON."""
@@ -70,7 +70,7 @@ class Session:
                 raise AgentStopped(FinishReason.TURN_LIMIT)
             self.calls += 1
             action = await self.agent.act(conversation.ask(asked))
-            move = self._read(conversation.name, action.content)
+            move = self._read(action.content)
             if not isinstance(move, Refused):
                 conversation.accept(asked, action.content)
                 return move
@@ -79,10 +79,11 @@ class Session:
                 asked = state + prompt.correction(move.why)
         return Refused(parsed, "no reply was accepted")
 
-    def _read(self, conversation: str, text: str) -> Move | Refused:
-        if conversation == "guess":
-            return read_guess(text, STANDARD_TEAM, self.match.refusal)
-        return read_action(text, STANDARD_TEAM, self.match.view().targets(), self.match.refusal)
+    def _read(self, text: str) -> Move | Refused:
+        move = self.match.read(text)
+        if not isinstance(move, Refused) and self.match.setup.refuses(move):
+            return Refused(True, "the target doesn't fit this skill")
+        return move
 
     def _finish(self, reason: FinishReason) -> Finish:
         setup, game = self.match.setup, self.match.game

@@ -4,7 +4,7 @@ import pytest
 
 from environments.card_game.fish import BARRACUDA, EEL, OCTOPUS, STANDARD_TEAM, WHITESHARK
 from environments.card_game.moves import Assert, Attack, Move, Skill
-from environments.card_game.reply import Refused, blocks, read_action, read_guess
+from environments.card_game.reply import ANY_POSITION, Grammar, Refused, blocks, read_action, read_guess
 
 TEAM = (BARRACUDA, WHITESHARK, OCTOPUS, EEL)
 
@@ -13,8 +13,8 @@ def legal(move: Move) -> str | None:
     return None
 
 
-def action(text: str) -> Move | Refused:
-    return read_action(text, TEAM, (0, 2, 3), legal)
+def action(text: str, grammar: Grammar = Grammar()) -> Move | Refused:
+    return read_action(text, TEAM, (0, 2, 3), legal, grammar)
 
 
 def test_the_forms_of_every_kind_of_action() -> None:
@@ -23,7 +23,6 @@ def test_the_forms_of_every_kind_of_action() -> None:
     assert action(said.format("octopus", "active")) == Skill(2, mates=(2,))
     assert action(said.format("barracuda", "active")) == Skill(0, enemies=(2,))
     assert action(said.format("eel", "active")) == Skill(3, enemies=(0, 2, 3))
-    assert action('{"pick_fish": "eel", "action": "active"}') == Skill(3, enemies=(0, 2, 3))
     assert read_guess('{"guess_type": "eel", "target_position": 1}', STANDARD_TEAM, legal) == Assert(1, EEL)
 
 
@@ -34,16 +33,59 @@ def test_the_first_legal_block_is_used() -> None:
         '{"pick_fish": "eel", "action": "normal", "target_position": 3}'
     )
     assert action(text) == Attack(3, 0)
-    assert read_action(text, TEAM, (0, 3), lambda move: "no" if move == Attack(3, 0) else None) == Attack(3, 3)
+    assert read_action(text, TEAM, (0, 3), lambda move: "no" if move == Attack(3, 0) else None, Grammar()) == Attack(
+        3, 3
+    )
 
 
 @pytest.mark.parametrize(
     ("position", "read"),
-    [('"2"', 2), ("2", 2), ("2.0", None), ("-1", None), ('"two"', None), ("true", None), ("4", None), ("null", None)],
+    [
+        ('"2"', 2),
+        ("2", 2),
+        ("2.0", None),
+        ("-1", None),
+        ('"two"', None),
+        ("true", None),
+        ("4", None),
+        ("null", None),
+        ('"+1"', 1),
+        ('" 1"', 1),
+        ('"01"', 1),
+        ('"１"', 1),
+        ('""', None),
+        ("[1]", None),
+        ('"' + "1" * 5_000 + '"', None),
+    ],
 )
 def test_positions(position: str, read: int | None) -> None:
     move = action(f'{{"pick_fish": "eel", "action": "normal", "target_position": {position}}}')
     assert move == (Refused(True, "target_position must be 0, 1, 2 or 3") if read is None else Attack(3, read))
+
+
+@pytest.mark.parametrize("target", ["0", "7", "-1", '"+2"', '"１"'])
+def test_an_aoe_names_any_integer_for_its_target(target: str) -> None:
+    assert action(f'{{"pick_fish": "eel", "action": "active", "target_position": {target}}}') == Skill(
+        3, enemies=(0, 2, 3)
+    )
+
+
+@pytest.mark.parametrize("target", ['"all"', "null", "[0, 2, 3]", "2.0", "true", '"none"', None])
+def test_an_aoe_without_an_integer_is_understood_only_where_the_grammar_says_so(target: str | None) -> None:
+    field = "" if target is None else f', "target_position": {target}'
+    text = f'{{"pick_fish": "eel", "action": "active"{field}}}'
+    assert action(text) == Refused(True, ANY_POSITION)
+    assert action(text, Grammar(targetless_aoe=True)) == Skill(3, enemies=(0, 2, 3))
+
+
+def test_a_number_stands_for_the_next_fish_that_attacks_where_the_grammar_says_so() -> None:
+    said = '{{"pick_fish": {}, "action": "{}", "target_position": 2}}'
+    numbered = Grammar(numbered_fish=True)
+    assert [action(said.format(f'"{number}"', "normal"), numbered) for number in range(3)] == [
+        Attack(position, 2) for position in (1, 2, 3)
+    ]
+    for fish, kind in (('"3"', "normal"), ("0", "normal"), ('"0"', "active")):
+        assert isinstance(action(said.format(fish, kind), numbered), Refused)
 
 
 @pytest.mark.parametrize("fish", ["3", '"3"', '"Eel"', '"EEL"', '"spray"', "null", '["eel"]'])

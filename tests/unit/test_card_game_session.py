@@ -15,7 +15,7 @@ from environments.types import Action, Finish, FinishReason, Message, Observatio
 
 SAMPLE = "greedy-seat0-0"
 GUESS = '{"guess_type": "eel", "target_position": 2}'
-SWEEP = '{"pick_fish": "spray", "action": "active"}'
+SWEEP = '{"pick_fish": "spray", "action": "active", "target_position": 0}'
 
 
 class Scripted(Agent):
@@ -168,7 +168,7 @@ async def test_a_limit_of_calls_decides_the_game_as_it_stands() -> None:
 
 
 async def test_the_published_bugs_are_refused_only_on_demand() -> None:
-    eel = '{"pick_fish": "eel", "action": "active"}'
+    eel = '{"pick_fish": "eel", "action": "active", "target_position": 0}'
     sunfish = '{"pick_fish": "sunfish", "action": "active", "target_position": 0}'
     for reply in (eel, sunfish):
         assert (await play(Scripted([GUESS], [reply, "-"]))).reason is FinishReason.INVALID_FORMAT
@@ -180,6 +180,44 @@ async def test_the_published_bugs_are_refused_only_on_demand() -> None:
         agent = Scripted([wrong], [SWEEP, "-"])
         await play(agent, legacy_agent_bugs=bugs)
         assert json.loads(agent.told("guess")[1][-1].content)["Positions to guess"] == positions
+
+
+async def test_with_the_published_bugs_a_skill_that_is_refused_hides_a_legal_block_after_it() -> None:
+    reply = '{"pick_fish": "eel", "action": "active", "target_position": 0} or ' + SWEEP
+    assert (await play(Scripted([GUESS], [reply, "-"]), legacy_agent_bugs=True)).metrics["phases"] == 1.0
+    assert (await play(Scripted([GUESS], [reply, "-"]))).metrics["phases"] > 1.0
+
+
+@pytest.mark.parametrize("repeated", ['{"guess_type": "eel", "target_position": 0}', GUESS])
+async def test_with_the_published_bugs_a_guessed_position_is_hidden_and_still_taken(repeated: str) -> None:
+    """A guess at an exposed fish is a pass, one at a hidden fish counts."""
+    wrong = '{"guess_type": "eel", "target_position": 0}'
+    agent = Scripted([wrong, GUESS, repeated, "-"], [SWEEP, SWEEP, SWEEP, "-"])
+    finish = await play(agent, legacy_agent_bugs=True, sample="random-seat0-0")
+    offered = [json.loads(messages[-1].content)["Positions to guess"] for messages in agent.told("guess")[:4]]
+    assert offered == [[0, 1, 2, 3], [1, 2, 3], [1, 3], [1, 3]]
+    assert (finish.metrics["guesses"], finish.metrics["right_guesses"]) == (2 if repeated == GUESS else 3, 1)
+
+
+@pytest.mark.parametrize("bugs", [True, False])
+async def test_with_the_published_bugs_a_guess_is_asked_for_even_where_none_is_left(bugs: bool) -> None:
+    match = Match(Setup("random", 0, 0, legacy_agent_bugs=bugs), 0)
+    for fish in match.game.teams[1]:
+        fish.exposed = True
+    agent = Scripted([GUESS], [SWEEP, "-"])
+    finish = await Session(match, agent).play()
+    asked = [name for name, _ in agent.calls]
+    assert asked == (["guess", "act", "guess", *["act"] * 5] if bugs else [*["guess"] * 5, *["act"] * 6])
+    assert json.loads(agent.told("guess")[-1][-1].content)["Positions to guess"] == []
+    assert finish.metrics["guesses"] == 0
+
+
+async def test_with_the_published_bugs_a_guess_at_a_dead_fish_is_refused() -> None:
+    match = Match(Setup("random", 0, 0, legacy_agent_bugs=True), 0)
+    match.game.teams[1][2].hp, match.game.teams[1][2].dead = 0, True
+    agent = Scripted([GUESS], ["-"])
+    finish = await Session(match, agent).play()
+    assert (len(agent.told("guess")), finish.metrics["guesses"]) == (5, 0)
 
 
 async def test_a_session_of_recorded_replies_goes_the_same_way_again() -> None:
