@@ -4,8 +4,9 @@ from collections.abc import Sequence
 
 from environments.lateral_thinking.dataset import Puzzle
 from environments.lateral_thinking.host import Answer, Game, Host, Profile, Ruling, eligible
+from environments.lateral_thinking.negation import asserted, negated
 from environments.lateral_thinking.screening import asks_why
-from environments.lateral_thinking.text import negated, sentences, share, words
+from environments.lateral_thinking.text import sentences, share, words
 
 COVERED = 0.5
 """The share of words from which on a text says what another says."""
@@ -32,7 +33,7 @@ class LexicalGame(Game):
     async def rule(self, question: str, remaining: Sequence[int]) -> Ruling:
         if asks_why(question, self._puzzle.language):
             return Ruling(answer="irrelevant")
-        asked = words(question, self._puzzle.language)
+        asked = self._words(asserted(question, self._puzzle.language))
         keys = self._puzzle.keys
         covered = [key for key in remaining if share(self._words(keys[key]), asked) >= COVERED]
         agreed = [key for key in covered if self._agree(question, keys[key])]

@@ -20,12 +20,6 @@ _STOP_WORDS = frozenset(
         will with would you your yours"""
     )
 )
-_NEGATION = {
-    "en": re.compile(
-        r"\b(?:not|no|never|nobody|nothing|none|nowhere|neither|nor|without|cannot|unable)\b|n['’]t\b", re.IGNORECASE
-    ),
-    "zh": re.compile(r"(?<![特分个])别(?!人|墅|的)|不(?![过久断仅同])|没|未(?!来)|无(?!比|论)|非(?!常)|否"),
-}
 _SENTENCE_END = re.compile(r"[.!?;。！？；\n]+")
 
 
@@ -53,11 +47,6 @@ def character_bleu(text: str, reference: str) -> float:
         return 0.0
     precision = (Counter(text) & Counter(reference)).total() / len(text)
     return precision * math.exp(min(0.0, 1 - len(reference) / len(text)))
-
-
-def negated(text: str, language: Language) -> bool:
-    """Whether a text holds a word of negation."""
-    return _NEGATION[language].search(text) is not None
 
 
 def sentences(text: str) -> list[str]:

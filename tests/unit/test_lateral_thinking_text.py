@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from environments.lateral_thinking.dataset import Language
-from environments.lateral_thinking.text import character_bleu, negated, share, stem, words
+from environments.lateral_thinking.text import character_bleu, share, stem, words
 
 
 def test_forms_of_one_word_are_one() -> None:
@@ -36,23 +36,6 @@ def test_share_is_of_the_first_set() -> None:
 
 
 @pytest.mark.parametrize(
-    ("language", "text", "expected"),
-    [
-        ("en", "He did not see.", True),
-        ("en", "He didn’t see.", True),
-        ("en", "Nobody knew.", True),
-        ("en", "He noticed another knot.", False),
-        ("zh", "他没有死。", True),
-        ("zh", "这不是画。", True),
-        ("zh", "他非常特别，不过不久就到未来。", False),
-        ("zh", "他死了。", False),
-    ],
-)
-def test_negation_is_a_word_not_a_part_of_one(language: Language, text: str, expected: bool) -> None:
-    assert negated(text, language) is expected
-
-
-@pytest.mark.parametrize(
     ("text", "reference", "likeness"),
     [
         ("aab", "ab", 2 / 3),
@@ -75,4 +58,3 @@ def test_a_text_covers_itself_and_nothing_raises(text: str, language: Language) 
     found = words(text, language)
     assert share(found, found) == (1.0 if text.strip() else 0.0)
     assert 0.0 <= character_bleu(text, text[::-1]) <= 1.0
-    assert negated(text, language) in (True, False)
