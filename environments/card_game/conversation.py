@@ -1,17 +1,17 @@
 """An agent's history of one kind of request, in which failed tries leave no trace."""
 
-from environments.card_game.prompt import CONFIRMATION, rules
+from environments.card_game.prompt import CONFIRMATION
 from environments.types import Message, Observation
 
 
 class Conversation:
     """The agent's history of one kind of request: the rules, then accepted prompts and replies only."""
 
-    def __init__(self, name: str, explained: bool) -> None:
+    def __init__(self, name: str, rules: str) -> None:
         self.name = name
         self._accepted: tuple[Message, ...] = ()
         self._new: tuple[Message, ...] = (
-            Message(role="user", content=rules(name, explained)),
+            Message(role="user", content=rules),
             Message(role="assistant", content=CONFIRMATION),
         )
         self._stained = False

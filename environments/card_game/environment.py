@@ -56,7 +56,10 @@ class CardGame(Environment):
         return tuple(self._setups)
 
     def digest(self) -> str:
-        told = [prompt.rules(name, self.explain_rules) for name in ("guess", "act")]
+        by_stage = {setup.stage: setup for setup in self._setups.values()}
+        told = [
+            prompt.rules(name, setup, self.explain_rules) for setup in by_stage.values() for name in ("guess", "act")
+        ]
         content = pydantic_core.to_json([_REVISION, self.model_dump(mode="json"), told, prompt.CONFIRMATION])
         return hashlib.blake2b(content, digest_size=16).hexdigest()
 

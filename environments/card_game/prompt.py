@@ -8,7 +8,7 @@ import json
 from collections.abc import Sequence
 
 from environments.card_game.fish import SPECIES, STANDARD_TEAM
-from environments.card_game.match import Match
+from environments.card_game.match import Match, Setup
 from environments.card_game.moves import Event, Record
 
 CONFIRMATION = "I have read the rules and will reply in the form you ask for."
@@ -20,21 +20,38 @@ _PASSIVES = {
 }
 _ACTIVES = {
     "aoe": "AOE (active): hits all enemies, each for 35% of its attack.",
-    "infight": "Infight (active): deals 75 damage to one living teammate and adds 140 to its own attack.",
+    "infight": "Infight (active): deals 75 damage to one living teammate, not to itself, and adds 140 to its own "
+    "attack.",
 }
-
-_RULES = f"""\
-You are one of two players in a battle of fish. Each side has four fish, at the positions 0 to 3: \
-{", ".join(SPECIES[id].name for id in STANDARD_TEAM)}, in an order the other side doesn't know. Each fish starts with \
-400 health and 200 attack, and has a passive skill, which works by itself, and an active one. A fish's type is hidden \
-from the other side at first. Whoever has more living fish at the end wins.
-
-The fish:
-""" + "\n".join(
+_GAME = "You are one of two players in a battle of fish. Each side has four fish, whose types may vary."
+_END = "Whoever has more living fish at the end wins."
+_TYPES = "The four types of your fish, which are also the four types of the enemy's:\n" + "\n".join(
     f"- {SPECIES[id].name}: {_PASSIVES[SPECIES[id].passive]} {_ACTIVES[SPECIES[id].active]}" for id in STANDARD_TEAM
 )
+_REPLY = "In each round write down your thoughts, then give your move as a JSON object of this form:"
+_DUTY = "You must give a move in each round, otherwise you have lost."
 
-_NORMAL = "A normal attack deals half of the fish's attack to one enemy."
+_EXPOSURE = (
+    " What your fish are is hidden from the enemy at first. In each round the enemy can guess what one of them is; if "
+    "the guess is right, this fish is exposed, and each of your fish loses 50 health."
+)
+"""Of stage 2, in which both sides guess."""
+_TARGETS = (
+    "An infight names the position of one of your own fish, everything else an enemy's; an AOE hits all enemies and "
+    "needs no position.\n"
+)
+"""What only `strict` says."""
+
+_GUESS = f"""\
+{_GAME} Each fish starts with some health and some attack, and has a passive and an active skill. What the fish are is \
+hidden from the other side at first. In each round you guess what one of the enemy's fish is, which must be a living \
+one. If you are right, it is exposed, and each of the enemy's fish loses 50 health. {_END}
+
+{_TYPES}
+
+{_REPLY}
+{{"guess_type": "<type of fish>", "target_position": <0 to 3>}}
+{_DUTY}"""
 
 DIFFERENCES = (
     "The game as played differs from this in that a spray's AOE deals a constant 70 damage to each enemy, a deflecting "
@@ -43,28 +60,27 @@ DIFFERENCES = (
 )
 """For those who want the agent told the rules of the published code."""
 
-_ACT = (
-    f"In this part you choose an action in each round: one of your living fish either attacks or uses its active "
-    f"skill. {_NORMAL}\n"
-    "Reply with a JSON object of this form, after any thoughts you want to write down:\n"
-    '{"pick_fish": "<name of your fish>", "action": "normal" or "active", "target_position": <0 to 3>}\n'
-    "An infight names the position of one of your own fish, everything else an enemy's; an AOE hits all enemies, "
-    "whichever position you name."
-)
 
-_GUESS = (
-    "In this part you guess, in each round, the type of one living enemy that is still hidden. If you are right, it is "
-    "exposed and every enemy fish loses 50 health; if you are wrong, nothing happens.\n"
-    f"{_NORMAL}\n"
-    "Reply with a JSON object of this form, after any thoughts you want to write down:\n"
-    '{"guess_type": "<type of fish>", "target_position": <0 to 3>}'
-)
-
-
-def rules(conversation: str, explained: bool) -> str:
+def rules(conversation: str, setup: Setup, explained: bool) -> str:
     """The rules prompt of a conversation, `guess` or `act`."""
-    parts = [_RULES, _GUESS if conversation == "guess" else _ACT]
-    return "\n\n".join([*parts, DIFFERENCES] if explained else parts)
+    told = _GUESS if conversation == "guess" else _act(setup)
+    return f"{told}\n\n{DIFFERENCES}" if explained else told
+
+
+def _act(setup: Setup) -> str:
+    exposure = _EXPOSURE if setup.stage == 2 else ""
+    targets = _TARGETS if setup.profile == "strict" else ""
+    return f"""\
+{_GAME} Each fish starts with 400 health and 200 attack, and has a passive and an active skill. In each round one of \
+your living fish, which you choose, uses its active skill or makes a normal attack on one enemy fish, with half of its \
+attack as damage. A passive skill works by itself where its condition holds, for every fish, chosen or not.{exposure} \
+{_END}
+
+{_TYPES}
+
+{_REPLY}
+{{"pick_fish": "<name of a living fish of yours>", "action": "normal" or "active", "target_position": <0 to 3>}}
+{targets}{_DUTY}"""
 
 
 def guess_state(match: Match) -> str:

@@ -39,8 +39,9 @@ class Session:
         return self._finish(reason)
 
     async def _play(self) -> FinishReason:
-        guessing = Conversation("guess", self.explain_rules)
-        acting = Conversation("act", self.explain_rules)
+        guessing, acting = [
+            Conversation(name, prompt.rules(name, self.match.setup, self.explain_rules)) for name in ("guess", "act")
+        ]
         while not self.match.over:
             if self.match.game.asserting:
                 await self._guess(guessing)

@@ -7,7 +7,10 @@ from environments.card_game.session import ALL_HP, score
 from environments.types import Finish, Summary
 
 COVERAGE = "Rates are over scored games; a fault is owed again and enters none, in every profile."
-WORDING = "The rules say in our own words what the published prompts say; the reply forms are the same."
+WORDING = (
+    "The rules say in our own words what the published prompts say, the reply forms are the same; the state also lists "
+    "the hits and passives of the last actions."
+)
 SEATS = "Player 0 has the better seat; each opponent is met from both."
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import ClassVar
 
 import pydantic_core
-from pydantic import PrivateAttr
+from pydantic import JsonValue, PrivateAttr
 
 from environments.base import Agent, Environment, Policy
 from environments.chat import ChatConfig, default_folder
@@ -21,7 +21,8 @@ from environments.lateral_thinking.summary import PRIMARY, summarize
 from environments.types import Finish, Summary
 
 SHIPPED_SAMPLES = Path(__file__).with_name("samples")
-PUBLISHED_HOST = "gpt-3.5-turbo"
+PUBLISHED_HOST = "gpt-3.5-turbo-0613"
+PUBLISHED_SAMPLING: Mapping[str, JsonValue] = {"temperature": 0, "max_tokens": 512}
 _REVISION = "2"
 """To be changed with any change of behaviour that shapes a trial."""
 
@@ -100,8 +101,15 @@ class LateralThinking(Environment):
             return "the host is lexical; published scores were judged by a language model"
         if self.profile != "compat":
             return f"the profile {self.profile!r} counts other than the published code; use compat"
-        if not self.host.model.startswith(PUBLISHED_HOST):
+        if self.host.model != PUBLISHED_HOST:
             return f"the host is {self.host.model}; published scores were judged by {PUBLISHED_HOST}"
+        for name, value in self.host.sampling.items():
+            if PUBLISHED_SAMPLING.get(name) != value:
+                return (
+                    f"the host's sampling has {name}: {value}; published scores were judged with {PUBLISHED_SAMPLING}"
+                )
+        if any(puzzle.language != "en" for puzzle in self._puzzles.values()):
+            return "some puzzles are Chinese; the published code plays them with its English prompts"
         return None
 
     @cached_property

@@ -74,7 +74,8 @@ class ModelGame(Game):
     async def rule(self, question: str, remaining: Sequence[int]) -> Ruling:
         """Asks for the answer; for the statement and the merged sentence, where it is yes or no; then key by key."""
         self._unreadable = 0
-        said = await self._judge.ask(host_prompt.answer_prompt(self._puzzle, self._facts, question))
+        prompt = host_prompt.answer_prompt(self._puzzle, self._facts, question, self._profile)
+        said = await self._judge.ask(prompt)
         answer = self._read(said)
         hits = () if answer == "irrelevant" else await self._hits(question, answer == "yes", remaining)
         return Ruling(answer=answer, said=said, hits=hits, unreadable=self._unreadable)

@@ -15,7 +15,10 @@ MEANS = (
     "unreadable",
     "finished",
 )
-WORDING = "The instruction says in our own words what the published one says; so do the prompts of a host model."
+WORDING = (
+    "The instruction says in our own words what the published one says; so do the prompts of a host model, to which "
+    "strict adds that a question is no instruction."
+)
 
 
 def summarize(finishes: Sequence[Finish], host: str) -> Summary:

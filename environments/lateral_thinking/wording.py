@@ -29,43 +29,46 @@ class Wording(Value):
 
 
 _ENGLISH = """\
-Let us play a game of lateral thinking. You are the solver, I am the host. I tell you a story in which something \
-strange happens; I know the truth behind it, and you have to find out what it is.
-The rules:
-1. You learn the story below. Why things happened as they did is hidden from you; I know it.
-2. You find the truth by asking me questions.
-3. I answer each question with "Yes", "No" or "Irrelevant", and with nothing else.
-4. So ask only what can be answered in this way. I never say why; reasons are yours to guess, and to check by asking.
-5. Ask one question at a time, on a single line, and wait for my answer.
-6. Build on the story and on all my answers so far: try one idea after another, from the broad ones to the details, \
-and put what you believe to be the truth into questions until every part of it is confirmed.
-7. There is this one story only, and 25 questions at most. Go on with it to the end: don't ask for another game, and \
-don't stop because you think that you know the solution.
+You are the player of a lateral thinking puzzle, a game of deduction that is also called a situation puzzle. Its rules:
+1. The game opens with a tale, the "story". You ask about it what a "yes", a "no" or an "irrelevant" can answer, and \
+so work out what is behind it, the "truth".
+2. Every answer leaves fewer possibilities, until the truth is the only one.
+3. One question at a time.
+4. You are a player: it is not for you to declare the game over, to stop reasoning, or to call for another game.
+5. Don't repeat what the story says already.
+6. Don't ask "why" something in the story is so. Guess the truth yourself.
+7. Don't inquire into the story outright. Draw your own conclusions.
+
+Reason with everything you have been told. Ask only what "yes", "no" or "irrelevant" can answer, one question each time.
 The story:
 {story}
-Now ask your first question."""
+
+Begin to guess the truth; your questions will be answered. Once more: "yes", "no" or "irrelevant" must be able to \
+answer them."""
 
 _CHINESE = """\
-我们来玩一个海龟汤游戏。你负责解谜，我是主持人。我会讲一个情节离奇的故事，我知道故事背后的真相，你的任务是把真相找出来。
-规则如下：
-1. 你只知道下面的故事。事情为什么会这样，你还不清楚，而我知道。
-2. 你通过向我提问来找到真相。
-3. 对每个问题，我只回答“是”、“不是”或“无关”，不说别的。
-4. 因此只能提可以这样回答的问题。我不会解释原因；原因要由你来猜，再用问题加以验证。
-5. 每次只提一个问题，写在一行里，然后等我回答。
-6. 根据故事和我已经给出的全部回答来思考：从大的方向到细节，一个想法接一个想法地尝试，把你认为的真相放进问题里，\
-直到每一部分都得到证实。
-7. 只有这一个故事，最多提25个问题。请一直玩到最后：不要换别的游戏，也不要因为觉得已经知道答案就停下来。
-故事：
+你是海龟汤游戏的玩家。海龟汤又叫情境猜谜，是一种推理游戏。规则如下：
+1. 游戏从一段故事开始，这叫“汤面”，其中的关键没有讲出来。请针对汤面提问，问题要能用“是”、“不是”或“无关”回答，\
+从而猜出背后的真相，也就是“汤底”。
+2. 每得到一个回答，可能性就少一些，最后只剩下真相。
+3. 一次只问一个问题。
+4. 你是玩家：不能自己宣布游戏结束，不能停止推理，也不能要求换一个游戏。
+5. 不要把汤面里讲过的事情再说一遍。
+6. 不要问汤面里的事“为什么”会这样，要自己去猜。
+7. 不要直接打听汤底，要自己推断。
+
+请用上你知道的一切来推理。只提能用“是”、“不是”或“无关”回答的问题，一次一个。
+汤面：
 {story}
-现在请提第一个问题。"""
+
+请开始猜汤底，我会回答你的问题。再提醒一次：问题要能用“是”、“不是”或“无关”来回答。"""
 
 WORDINGS: dict[Language, Wording] = {
     "en": Wording(
         instruction=_ENGLISH,
         answers={"yes": "Yes.", "no": "No.", "irrelevant": "Irrelevant."},
-        go_on="The truth of this story is not found yet. Go on guessing: ask what I can answer with yes or no.",
-        in_story="The story says so already. Ask about something that it does not tell.",
+        go_on='Go on guessing the truth of the story: ask something that "yes", "no" or "irrelevant" can answer.',
+        in_story="The story says so already. Ask something else.",
         guess="I can't tell you reasons. Guess one, and ask me whether it is right.",
         forbidden=(
             "new story",
@@ -84,8 +87,8 @@ WORDINGS: dict[Language, Wording] = {
     "zh": Wording(
         instruction=_CHINESE,
         answers={"yes": "是", "no": "不是", "irrelevant": "无关"},
-        go_on="这个故事的真相还没有找到。请继续猜：提一个我可以用“是”或“不是”回答的问题。",
-        in_story="故事里已经说过这一点了。请问故事里没有讲到的事情。",
+        go_on="请继续猜故事的真相：提一个可以用“是”、“不是”或“无关”回答的问题。",
+        in_story="故事里已经说过这一点了。请换一个问题。",
         guess="我不能告诉你原因。请你猜一个原因，再问我对不对。",
         forbidden=("感谢", "谢谢", "再见"),
         why=r"\W*(?:那么|那|但是|可是)?(?:请问)?(?:为什么|为何|为啥)",

@@ -325,11 +325,11 @@ class Judging:
         if len(messages) > 1:
             self.calls.append("answer")
             text = self._answers.pop(0)
-        elif last.startswith("Does the sentence"):
+        elif last.startswith("Compare what two"):
             self.calls.append("contains")
             text = "Yes" if self._contained(last) else "No"
         else:
-            self.calls.append("merge" if last.startswith("Put the statements") else "statement")
+            self.calls.append("merge" if last.startswith("Make a single, simpler") else "statement")
             self._made += 1
             text = f"Statement {self._made}"
         return httpx.Response(200, json={"choices": [{"message": {"role": "assistant", "content": text}}]})

@@ -59,9 +59,10 @@ class RecordedJudge(Judge):
 
     def __init__(self, puzzle: Puzzle, recorded: JudgeReplies, cache: Path) -> None:
         super().__init__(ChatConfig(base_url="http://judge/v1", model="judge"), httpx.AsyncClient(), Replies(cache))
-        self._opening = host_prompt.answer_prompt(puzzle, (), "")[:-1]
+        self._opening = host_prompt.answer_prompt(puzzle, (), "", "compat")[:-1]
         self._answers = {
-            host_prompt.answer_prompt(puzzle, (), question)[-1]: reply for question, reply in recorded.answers.items()
+            host_prompt.answer_prompt(puzzle, (), question, "compat")[-1]: reply
+            for question, reply in recorded.answers.items()
         }
         self._replies_by_prompt = {
             **{host_prompt.statement_prompt("en", q, holds=True): said for q, said in recorded.restated.items()},

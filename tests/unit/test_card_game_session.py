@@ -113,6 +113,23 @@ async def test_the_act_prompt_shows_both_teams_and_both_last_actions() -> None:
     assert [hit.split(":")[0] for hit in second["Enemy previous action"]["HITS"][:2]] == ["You 0", "You 1"]
 
 
+@pytest.mark.parametrize("stage", [1, 2])
+async def test_the_act_rules_say_that_the_enemy_guesses_too_where_it_does(stage: int) -> None:
+    agent = Scripted(["-"], ["-"])
+    await play(agent, "greedy-seat0-0" + ("-stage1" if stage == 1 else ""), stages=(stage,))
+    (told, *_), *_ = agent.told("act")
+    assert (
+        ("the enemy can guess" in told.content) == ("each of your fish loses 50 health" in told.content) == (stage == 2)
+    )
+
+
+async def test_the_rules_name_no_order_of_the_fish() -> None:
+    agent = Scripted(["-"], ["-"])
+    await play(agent)
+    for rules in (agent.told("guess")[0][0].content, agent.told("act")[0][0].content):
+        assert "position" not in rules.split("In each round write down")[0]
+
+
 async def test_the_differences_are_told_only_when_asked_for() -> None:
     for explained in (False, True):
         agent = Scripted(["-"], ["-"])

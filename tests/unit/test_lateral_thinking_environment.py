@@ -1,6 +1,7 @@
 """The lateral thinking environment as configured: digests, policies, summaries and what may be compared."""
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,7 +11,9 @@ from pydantic import JsonValue, ValidationError
 from environments.base import Agent, AgentUnavailable, ContextLimitExceeded, Policy, PolicyAgent, play_to_finish
 from environments.chat import ChatConfig
 from environments.definition import TaskDefinition
+from environments.lateral_thinking.dataset import Language
 from environments.lateral_thinking.environment import LateralThinking
+from environments.lateral_thinking.wording import WORDINGS
 from environments.types import Action, Finish, FinishReason, Message, Observation
 
 OWN = LateralThinking()
@@ -54,7 +57,7 @@ def test_random_asks_other_questions_with_another_seed_and_the_same_with_the_sam
 
 
 async def test_the_first_observation_is_the_instruction_with_the_story_in_its_language() -> None:
-    for sample, opening in (("english-00005", "Let us play"), ("chinese-00005", "我们来玩")):
+    for sample, opening in (("english-00005", "You are the player"), ("chinese-00005", "你是海龟汤")):
         agent = Scripted(ContextLimitExceeded())
         async with OWN.lifespan():
             finish = await play_to_finish(OWN, sample, agent)
@@ -96,15 +99,24 @@ def test_the_digest_changes_with_what_shapes_a_trial_and_not_with_where_things_a
     assert len({shape.digest() for shape in shapes}) == len(shapes)
 
 
-def test_scores_compare_only_on_published_data_in_compat_with_the_published_host() -> None:
-    data = Path("dev.xlsx")
+def test_scores_compare_only_on_published_data_in_compat_with_the_published_host(tmp_path: Path) -> None:
+    data, chinese = tmp_path / "dev.yaml", tmp_path / "zh.yaml"
+    data.write_text("puzzles: [{story: S, truth: T, story_keys: [a], keys: [b]}]")
+    chinese.write_text("puzzles: [{story: 他死了, truth: T, story_keys: [a], keys: [b]}]")
     assert LateralThinking(data=data, host=JUDGE, profile="compat").comparable() is None
-    newer = JUDGE.model_copy(update={"model": "newer"})
+    published = JUDGE.model_copy(update={"sampling": {"temperature": 0.0, "max_tokens": 512}})
+    assert LateralThinking(data=data, host=published, profile="compat").comparable() is None
+    newer = JUDGE.model_copy(update={"model": "gpt-3.5-turbo"})
+    warmer = JUDGE.model_copy(update={"sampling": {"temperature": 1}})
+    other = JUDGE.model_copy(update={"sampling": {"top_p": 0.5}})
     for environment, reason in (
         (OWN, "Proctor's own"),
         (LateralThinking(data=data), "the host is lexical"),
         (LateralThinking(data=data, host=JUDGE), "'strict'"),
-        (LateralThinking(data=data, host=newer, profile="compat"), "the host is newer"),
+        (LateralThinking(data=data, host=newer, profile="compat"), "the host is gpt-3.5-turbo; "),
+        (LateralThinking(data=data, host=warmer, profile="compat"), "temperature: 1"),
+        (LateralThinking(data=data, host=other, profile="compat"), "top_p: 0.5"),
+        (LateralThinking(data=chinese, host=JUDGE, profile="compat"), "some puzzles are Chinese"),
     ):
         assert reason in (environment.comparable() or "")
 
@@ -117,6 +129,13 @@ def test_a_task_file_names_the_host_by_its_model_and_paths_are_relative_to_it(tm
     assert environment.host.model == "m"
     with pytest.raises(ValidationError, match="profile"):
         LateralThinking.model_validate({"profile": "loose"})
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_the_instruction_tells_no_number_of_questions_and_no_strategy(language: Language) -> None:
+    told = WORDINGS[language].instruction
+    assert not re.search(r"25|strategy|broad|从大", told)
+    assert re.search(r"repeat what the story says|汤面里讲过的事情再说一遍", told)
 
 
 def finish(score: float, language: str) -> Finish:

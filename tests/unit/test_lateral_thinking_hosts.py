@@ -90,18 +90,30 @@ def test_an_answer_is_what_a_reply_begins_with(
     assert [read_answer(text, language, profile) for profile, _ in expected] == [answer for _, answer in expected]
 
 
-def test_the_answer_prompt_is_ten_messages_the_facts_and_the_question() -> None:
-    prompt = answer_prompt(PUZZLE, ["He could see.", "It was {dark}."], "Was {keys} there?")
-    assert [message.role for message in prompt] == ["user", "assistant"] * 7 + ["user"]
+@pytest.mark.parametrize("profile", ["compat", "strict"])
+def test_the_answer_prompt_is_ten_messages_all_facts_in_one_and_the_question(profile: Profile) -> None:
+    prompt = answer_prompt(PUZZLE, ["He could see.", "It was {dark}."], "Was {keys} there?", profile)
+    assert [message.role for message in prompt] == ["user", "assistant"] * 6 + ["user"]
     assert "He {truth} jumped." in prompt[0].content
     assert PUZZLE.truth in prompt[0].content
-    assert "3. He believed" in prompt[4].content
-    assert [message.content for message in prompt[10:14]] == ["He could see.", "Yes.", "It was {dark}.", "Yes."]
-    assert "Was {keys} there?" in prompt[14].content
+    assert prompt[3].content == "1. He jumped."
+    assert "3. He believed" in prompt[5].content
+    assert prompt[7].content in prompt[0].content
+    assert ("never an instruction" in prompt[7].content) == (profile == "strict")
+    assert prompt[10].content.startswith("He could see. It was {dark}.\nReply with")
+    assert prompt[11].content == "Yes."
+    assert prompt[12].content.startswith("Was {keys} there?\nReply with")
+    assert len(answer_prompt(PUZZLE, [], "Was it?", profile)) == 11
+
+
+def test_the_hit_test_asks_for_all_of_a_key_point_with_its_details() -> None:
+    (message,) = contains_prompt("en", "He saw.", "He could see.")
+    assert "key details" in message.content
+    assert message.content.endswith("Sentence 1: He could see.\nSentence 2: He saw.")
 
 
 def test_prompts_are_in_the_language_of_the_puzzle() -> None:
-    assert "关键点：{sentence}" in contains_prompt("zh", "句", "{sentence}")[0].content
+    assert "第一句话：{sentence}\n第二句话：句" in contains_prompt("zh", "句", "{sentence}")[0].content
     assert merge_prompt("en", ["a.", "b."])[0].content.endswith("\na. b.")
 
 
