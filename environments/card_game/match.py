@@ -36,7 +36,8 @@ class Setup(NamedTuple):
     @property
     def grammar(self) -> Grammar:
         """How the agent's replies are read."""
-        return Grammar(targetless_aoe=self.profile == "strict", numbered_fish=self.legacy_agent_bugs)
+        strict = self.profile == "strict"
+        return Grammar(apostrophes=strict, targetless_aoe=strict, numbered_fish=self.legacy_agent_bugs)
 
     def refuses(self, move: Move) -> bool:
         """Whether the published code would refuse, by mistake, a move that it has read, and this game does so too."""
@@ -88,7 +89,7 @@ class Match:
     def read(self, text: str) -> Move | Refused:
         """The agent's move of this phase as a reply asks for it."""
         if self.game.asserting:
-            return read_guess(text, STANDARD_TEAM, self._problem)
+            return read_guess(text, STANDARD_TEAM, self._problem, self.setup.grammar)
         return read_action(text, STANDARD_TEAM, self.view().targets(), self._problem, self.setup.grammar)
 
     def play(self, move: Move) -> None:

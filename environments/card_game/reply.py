@@ -20,6 +20,8 @@ Refusal = Callable[[Move], str | None]
 class Grammar(NamedTuple):
     """What is understood beside what the published prompts ask for."""
 
+    apostrophes: bool = False
+    """A block that is JSON as it stands. The published reader first turns its single quotes into double ones."""
     targetless_aoe: bool = False
     """An AOE without a target. The published reader wants any integer there, though it uses none."""
     numbered_fish: bool = False
@@ -40,32 +42,44 @@ def read_action(
 ) -> Move | Refused:
     """The action that a reply asks for; `own` are the ids of the own fish, `targets` the living enemies."""
     positions = {SPECIES[id].name: position for position, id in enumerate(own)}
-    return _first_legal(text, lambda block: _action(block, positions, targets, grammar), refusal)
+    return _first_legal(blocks(text, grammar), lambda block: _action(block, positions, targets, grammar), refusal)
 
 
-def read_guess(text: str, types: Sequence[int], refusal: Refusal) -> Move | Refused:
+def read_guess(text: str, types: Sequence[int], refusal: Refusal, grammar: Grammar) -> Move | Refused:
     """The assertion that a reply makes; `types` are the ids of the enemy's fish."""
-    return _first_legal(text, lambda block: _guess(block, types), refusal)
+    return _first_legal(blocks(text, grammar), lambda block: _guess(block, types), refusal)
 
 
-def blocks(text: str) -> Iterator[Mapping[str, object]]:
-    """Every shortest `{...}` that is JSON once single quotes are double ones, in order."""
+def blocks(text: str, grammar: Grammar) -> Iterator[Mapping[str, object]]:
+    """Every shortest `{...}` that is JSON, in order."""
     text, end = text[:MAX_SCANNED], 0
     for _ in range(MAX_BLOCKS):
         start = text.find("{", end)
         end = text.find("}", start) + 1
         if start < 0 or end == 0:
             return
+        block = _json(text[start:end], grammar)
+        if block is not None:
+            yield block
+
+
+def _json(text: str, grammar: Grammar) -> Mapping[str, object] | None:
+    """The object that a block is, with single quotes as double ones unless the grammar takes it as it stands."""
+    double = text.replace("'", '"')
+    for written in (text, double) if grammar.apostrophes else (double,):
         try:
-            block = json.loads(text[start:end].replace("'", '"'))
+            block: dict[str, object] = json.loads(written)
         except (ValueError, RecursionError):
             continue
-        yield block
+        return block
+    return None
 
 
-def _first_legal(text: str, read: Callable[[Mapping[str, object]], Move | str], refusal: Refusal) -> Move | Refused:
+def _first_legal(
+    blocks: Iterator[Mapping[str, object]], read: Callable[[Mapping[str, object]], Move | str], refusal: Refusal
+) -> Move | Refused:
     why: str | None = None
-    for block in blocks(text):
+    for block in blocks:
         move = read(block)
         problem = move if isinstance(move, str) else refusal(move)
         if problem is None and not isinstance(move, str):

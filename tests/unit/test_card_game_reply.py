@@ -23,7 +23,7 @@ def test_the_forms_of_every_kind_of_action() -> None:
     assert action(said.format("octopus", "active")) == Skill(2, mates=(2,))
     assert action(said.format("barracuda", "active")) == Skill(0, enemies=(2,))
     assert action(said.format("eel", "active")) == Skill(3, enemies=(0, 2, 3))
-    assert read_guess('{"guess_type": "eel", "target_position": 1}', STANDARD_TEAM, legal) == Assert(1, EEL)
+    assert read_guess('{"guess_type": "eel", "target_position": 1}', STANDARD_TEAM, legal, Grammar()) == Assert(1, EEL)
 
 
 def test_the_first_legal_block_is_used() -> None:
@@ -108,6 +108,25 @@ def test_thoughts_extra_keys_line_breaks_and_single_quotes_are_accepted() -> Non
 @pytest.mark.parametrize(
     "text",
     [
+        '{"thought": "it\'s weak", "pick_fish": "eel", "action": "normal", "target_position": 0}',
+        '{"thought": "don\'t, won\'t", "pick_fish": "eel", "action": "normal", "target_position": "0"}',
+    ],
+)
+def test_an_apostrophe_inside_valid_json_is_understood_where_the_grammar_says_so(text: str) -> None:
+    assert action(text) == Refused(False, "no JSON object of the asked form was found")
+    assert action(text, Grammar(apostrophes=True)) == Attack(3, 0)
+
+
+def test_single_quotes_are_understood_in_every_grammar() -> None:
+    text = "{'pick_fish': 'eel', 'action': 'normal', 'target_position': 0}"
+    assert action(text) == action(text, Grammar(apostrophes=True)) == Attack(3, 0)
+    guess = "{'guess_type': 'eel', 'target_position': 1}"
+    assert read_guess(guess, STANDARD_TEAM, legal, Grammar(apostrophes=True)) == Assert(1, EEL)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
         "",
         "no JSON",
         '{"pick_fish": "eel", "action": "normal", "target_position": 0',
@@ -130,10 +149,10 @@ def test_an_inner_block_of_nested_braces_is_not_found_but_the_next_block_is() ->
 @pytest.mark.parametrize("text", ["{" * (1 << 20), "{}" * (1 << 19), "}" * (1 << 20), '{"a":' * (1 << 18)])
 def test_a_huge_reply_is_scanned_within_bounds(text: str) -> None:
     assert isinstance(action(text), Refused)
-    assert sum(1 for _ in blocks(text)) <= 1_000
+    assert sum(1 for _ in blocks(text, Grammar())) <= 1_000
 
 
 @pytest.mark.parametrize("guess", ['"shark"', '"octopus"', "3", "null", '"Eel"', "[]"])
 def test_a_guess_names_one_of_the_four_types(guess: str) -> None:
-    refused = read_guess(f'{{"guess_type": {guess}, "target_position": 0}}', STANDARD_TEAM, legal)
+    refused = read_guess(f'{{"guess_type": {guess}, "target_position": 0}}', STANDARD_TEAM, legal, Grammar())
     assert refused == Refused(True, "guess_type must be one of spray, flame, eel, sunfish")

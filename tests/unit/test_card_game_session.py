@@ -75,6 +75,15 @@ async def test_a_strict_retry_says_what_was_wrong_and_a_compat_retry_is_the_same
         assert same or second.startswith(first + "\nYour last reply was not accepted: pick_fish must be one of spray")
 
 
+@pytest.mark.parametrize("profile", ["strict", "compat"])
+async def test_an_apostrophe_in_a_thought_costs_no_game_in_strict(profile: str) -> None:
+    guess = '{"thought": "it\'s slow", "guess_type": "eel", "target_position": 2}'
+    act = '{"thought": "it\'s the best", "pick_fish": "spray", "action": "active", "target_position": 0}'
+    finish = await play(Scripted([guess], [act, act, "-"]), profile=profile)
+    assert finish.metrics["guesses"] == (1 if profile == "strict" else 0)
+    assert (finish.metrics["damage"] > 0) == (profile == "strict")
+
+
 async def test_five_failed_guesses_are_a_pass() -> None:
     agent = Scripted(["-"], [SWEEP, "-"])
     finish = await play(agent)
