@@ -52,8 +52,15 @@ class TeamMember(Member):
         self._sure_until = time.monotonic() + SURE_FOR_S
         self._fenced: Fenced | None = None
         self._over = threading.Event()
+        self._start_beating()
+
+    def _start_beating(self) -> None:
         self._thread = threading.Thread(target=self._beat_on, name="beats", daemon=True)
         self._thread.start()
+
+    def _stop_beating(self) -> None:
+        self._over.set()
+        self._thread.join()
 
     async def assured(self) -> None:
         while True:
@@ -68,8 +75,7 @@ class TeamMember(Member):
 
     def leave(self) -> None:
         """Give no further sign, and leave the run where that was not done yet."""
-        self._over.set()
-        self._thread.join()
+        self._stop_beating()
         with contextlib.suppress(sa.exc.SQLAlchemyError, Fenced):
             shards.leave(self.store.engine, self.store.run, self.shard)
         if self._held is not None:
@@ -77,17 +83,19 @@ class TeamMember(Member):
 
     def _beat_on(self) -> None:
         while self._fenced is None and not self._over.wait(BEAT_S):
-            try:
-                self._beat()
-            except Fenced as fenced:
-                self._fenced = fenced
-            except sa.exc.SQLAlchemyError as error:
-                if not passes(error):
-                    raise
-                self._drop()
+            self._try_to_beat(time.monotonic())
 
-    def _beat(self) -> None:
-        begun = time.monotonic()
+    def _try_to_beat(self, begun: float) -> None:
+        try:
+            self._beat(begun)
+        except Fenced as fenced:
+            self._fenced = fenced
+        except sa.exc.SQLAlchemyError as error:
+            if not passes(error):
+                raise
+            self._drop()
+
+    def _beat(self, begun: float) -> None:
         if self._held is None:
             self._held, self._locked = self.store.engine.connect(), False
         if not self._locked:  # somebody may have it alone, who looks whether the run is worked on, and by our beats

@@ -358,8 +358,8 @@ BUGS = (
     Bug(
         "a client gives no sign any more once its database was away",
         "eval_client/store/member.py",
-        "                if not passes(error):\n                    raise\n                self._drop()",
-        "                raise",
+        "            if not passes(error):\n                raise\n            self._drop()",
+        "            raise",
         "test_shards.py::postgresql_restarted",
     ),
     Bug(

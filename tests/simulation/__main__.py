@@ -11,18 +11,20 @@ def main() -> int:
     """1 where an invariant broke."""
     seeds = [int(text) for text in sys.argv[1:]]
     if len(seeds) == 1:
-        problems, digest = simulate(seeds[0], print)
-        print(*problems, f"digest {digest}", sep="\n")
+        problems, digest, counts = simulate(seeds[0], print)
+        print(*problems, f"digest {digest}", dict(counts), sep="\n")
         return bool(problems)
-    began, broken, kinds = time.process_time(), 0, Counter[str]()
+    began, broken, kinds, totals = time.process_time(), 0, Counter[str](), Counter[str]()
     for seed in range(seeds[0], seeds[1]):
-        problems, _ = simulate(seed)
+        problems, _, counts = simulate(seed)
+        totals.update({name: count for name, count in counts.items() if name != "at once"})
+        totals[f"{counts['at once']} at once"] += 1
         if problems:
             broken += 1
             kinds.update({problem[:24] for problem in problems[:1]})
             print(seed, problems[:2], flush=True)
     count = seeds[1] - seeds[0]
-    print(f"{count} histories, {broken} broken, {time.process_time() - began:.1f} s of CPU", dict(kinds))
+    print(f"{count} histories, {broken} broken, {time.process_time() - began:.1f} s of CPU", dict(kinds), dict(totals))
     return bool(broken)
 
 

@@ -28,11 +28,28 @@ class Health(Enum):
 class Disk:
     """What all journals of a history write to."""
 
-    def __init__(self, rng: random.Random, wrote: Callable[[Sequence[Operation]], None]) -> None:
+    def __init__(
+        self,
+        rng: random.Random,
+        store: Store,
+        wrote: Callable[[Sequence[Operation]], None],
+        problem: Callable[[str], None],
+    ) -> None:
         self.health = Health.WELL
         self.rng = rng
-        self.wrote = wrote
-        """Told of what has just become durable."""
+        self.store = store
+        self.wrote, self.problem = wrote, problem
+        """Told of what has just become durable, and of what should not have."""
+        self.is_away: Callable[[], bool] = lambda: False
+        """Whether the process that runs now can't reach it."""
+        self.objections: Callable[[Sequence[Operation]], list[str]] = lambda operations: []
+        """Why the process that runs now must not write this, before it does."""
+
+    def next_health(self) -> Health:
+        """What becomes of a commit that is made now."""
+        if self.is_away():
+            return Health.REFUSING
+        return self.health if self.rng.random() < 0.7 else Health.WELL
 
 
 class DiskJournal(Journal):
@@ -41,7 +58,7 @@ class DiskJournal(Journal):
     def __init__(
         self, disk: Disk, store: Store, shard: int, on_trouble: Callable[[str | None], None] = lambda _: None
     ) -> None:
-        self._disk, self._store, self._shard, self._on_trouble = disk, store, shard, on_trouble
+        self._disk, self._store, self._shard, self._on_trouble = disk, disk.store, shard, on_trouble
         self._loop = asyncio.get_running_loop()
         self._closing = threading.Event()
         self._waiting: list[_Write] = []
@@ -74,12 +91,13 @@ class DiskJournal(Journal):
         again = bool(self._unknown)
         if not again:
             del self._waiting[: len(group)]
-        health = self._disk.health if self._disk.rng.random() < 0.7 else Health.WELL
+        health = self._disk.next_health()
         error: Exception | None = None
         if health is not Health.REFUSING:
+            objections = [] if self._told else self._disk.objections(_operations(group))
             try:
                 self._write(group, again=again)
-                self._tell(group)
+                self._tell(group, objections)
             except Fenced as fenced:
                 error = fenced
         if health is Health.WELL or error is not None:
@@ -102,13 +120,19 @@ class DiskJournal(Journal):
             self._writing = False
             self._idle.set()
 
-    def _tell(self, group: list[_Write]) -> None:
+    def _tell(self, group: list[_Write], objections: list[str]) -> None:
         if not self._told:
             self._told = True
-            self._disk.wrote([operation for write in group for operation in write.operations])
+            for objection in objections:
+                self._disk.problem(objection)
+            self._disk.wrote(_operations(group))
 
     def _latency_s(self) -> float:
         return 0.03 * self._disk.rng.random() ** 2
+
+
+def _operations(group: list[_Write]) -> list[Operation]:
+    return [operation for write in group for operation in write.operations]
 
 
 @functools.cache

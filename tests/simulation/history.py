@@ -3,29 +3,23 @@
 import asyncio
 import contextlib
 import hashlib
-import logging
 import random
-import secrets
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from functools import partial
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from pathlib import Path
-from unittest import mock
+from typing import NamedTuple
 
-import httpx
+import sqlalchemy as sa
 
-from environments import registry
-from environments.chat import ChatModel
-from eval_client import begin, endpoints, execute, scene
+from eval_client import execute
 from eval_client.begin import Refused, trials_of
 from eval_client.execute import Order
-from eval_client.local import LocalServers
 from eval_client.plan import trial_seed
 from eval_client.progress import Ended
 from eval_client.scene import Scene
-from eval_client.store import journal, lock, store
 from eval_client.store.connection import StoreError
-from eval_client.store.shards import Fenced
+from eval_client.store.shards import OVER, Fenced
 from eval_client.store.store import Store
 from task_server.access import OPEN
 from task_server.app import build_app
@@ -35,17 +29,20 @@ from task_server.errors import TaskServerError
 from task_server.operations import CONTROLLER_OPERATIONS, OPERATIONS
 from task_server.protocol import SESSION_LEASE_S, WORKER_LEASE_S
 from task_server.worker import Worker
-from tests.simulation.disk import Disk, DiskJournal, Health, empty_store
+from tests.simulation.database import Database
+from tests.simulation.disk import Disk, Health, empty_store
 from tests.simulation.endpoint import Endpoint, Mood
 from tests.simulation.game import DRIFT, SALTS, WITNESS, Chain, Truth, truths
 from tests.simulation.ledger import Key, Ledger
 from tests.simulation.loop import NOBODY, NothingLeft, Process, State, VirtualLoop, current
 from tests.simulation.network import CALM, Client, Network, serving
-from tests.simulation.setting import KINDS, Fault, Setting, draw
+from tests.simulation.setting import KINDS, TEAM_KINDS, Fault, Setting, clients_of, draw
+from tests.simulation.surroundings import surroundings
 from tests.task_server_world import anywhere
 
 SETTLE_S = WORKER_LEASE_S + 2.0
 """So long after the last fault, and the last late message, everybody has found everybody again."""
+STORE = "client and store"
 LATEST_S = 1500.0
 """A history that lasts longer makes no progress."""
 LEFT_OVER_S = SESSION_LEASE_S + 100.0
@@ -56,9 +53,11 @@ up to 45 s each at worst, of which the lease sees only the clean-up."""
 class History:
     """What a seed stands for, happening."""
 
-    def __init__(self, seed: int, store: Store, tell: Callable[[str], None], kinds: Sequence[str]) -> None:
+    def __init__(
+        self, seed: int, store: Store, tell: Callable[[str], None], kinds: Sequence[str] | None, clients: int
+    ) -> None:
         self.rng = random.Random(f"history {seed}")
-        self.setting: Setting = draw(self.rng, kinds)
+        self.setting: Setting = draw(self.rng, clients, kinds or (KINDS if clients == 1 else TEAM_KINDS))
         self.loop = VirtualLoop()  # type: ignore[abstract]
         self._store, self._tell = store, tell
         self._digest = hashlib.blake2b(digest_size=8)
@@ -68,7 +67,11 @@ class History:
         self.ledger.key_of = self._key_of
         self.network = Network(self.loop, self.rng, self.trace)
         self.network.weather = self.setting.weather
-        self.disk = Disk(self.rng, self.ledger.wrote)
+        self.disk = Disk(self.rng, store, self.ledger.wrote, self.ledger.problem)
+        slow_s = min(5.0, self.setting.weather.slow_s) if self.setting.weather.slow else 0.0
+        self.database = Database(self.disk, store, slow_s, self.ledger.counts)
+        if clients > 1:
+            self._let_share()
         self.wall_s = 1.7e9
         self._processes: list[Process] = []
         self._hosts: dict[str, Process] = {}
@@ -78,14 +81,25 @@ class History:
         self._scenes: dict[Process, Scene] = {}
         self._endpoints: list[Endpoint] = []
         self._quiet = False
+        self._quiet_at = float("inf")
+        self._trouble_until = 0.0
         self._done = False
         self._ended: dict[Process, Ended] = {}
+        self._ways: dict[Process, str] = {}
+        """How a client comes to the run: `resume`, `join` or `either`."""
         listed = {task.name: Chain.model_validate(task.parameters).listed for task in self.setting.definitions}
         self.trials = trials_of(self.setting.plan, listed)
 
+    def _let_share(self) -> None:
+        """Several clients: they meet in the database, which knows who of them is fenced."""
+        self.disk.objections = self.database.objections
+        self.disk.is_away = self.database.is_away
+        self.ledger.is_fenced, self.ledger.is_sound = self.database.is_fenced, self.database.is_sound
+        self.loop.thread_s = lambda: (self.database.latency_s(), self.database.latency_s())
+
     def play(self) -> list[str]:
         """Every invariant that broke, in the order they were noticed."""
-        with _patched(self):
+        with surroundings(self):
             self._begin()
             try:
                 self.loop.run(lambda: self._done or bool(self.ledger.problems), LATEST_S)
@@ -115,6 +129,14 @@ class History:
         except LookupError:
             return self.loop.time()
 
+    def wall(self) -> float:
+        """What every machine takes for the time of day."""
+        return self.wall_s + self.loop.time()
+
+    def client(self) -> Client:
+        """What a process sends its requests with."""
+        return Client(self.network, self.ledger)
+
     # Processes
 
     def _begin(self) -> None:
@@ -125,10 +147,16 @@ class History:
             self.network.listen(entry.name, process, endpoint)
         for name in self._server_names():
             self._start_server(name)
-        for fault in self.setting.faults:
-            self.loop.call_at(fault.at, self._befall, fault)
-        self.loop.call_at(self.setting.quiet_at, self._heal)
+        if self.setting.clients == 1:
+            self._begin_faults()
         self.loop.create_task(self._operate())
+
+    def _begin_faults(self) -> None:
+        """From the beginning on; several clients are to be at work together first."""
+        self._quiet_at = self.loop.time() + self.setting.quiet_at
+        for fault in self.setting.faults:
+            self._after(fault.at, self._befall, fault)
+        self._after(self.setting.quiet_at, self._heal)
 
     def _server_names(self) -> list[str]:
         workers = [f"w{n}" for n in range(self.setting.workers)]
@@ -167,12 +195,13 @@ class History:
         self.trace(f"{process.name} is gone")
         process.state = State.DEAD
         self.network.reset(process)
+        self.database.died(process)
         self.ledger.died(process)
         if self._quiet and process.name in self._server_names():
             self._after(0.5, self._start_server, process.name)
 
     async def _control(self, process: Process) -> None:
-        controller = Controller("http://controller", Caller(self._client(), None), admit=anywhere, now=time.monotonic)
+        controller = Controller("http://controller", Caller(self.client(), None), admit=anywhere, now=time.monotonic)
         async with controller.running():
             self.network.listen(
                 process.name, process, serving(build_app(controller, CONTROLLER_OPERATIONS, OPEN, dict))
@@ -182,7 +211,7 @@ class History:
     async def _work(self, process: Process) -> None:
         url = f"http://{process.name}"
         reports = "" if self.setting.lone else "http://controller"
-        caller = None if self.setting.lone else Caller(self._client(), None)
+        caller = None if self.setting.lone else Caller(self.client(), None)
         worker = Worker(
             process.name, url, self.setting.definitions, controller=reports, caller=caller, now=time.monotonic
         )
@@ -194,9 +223,6 @@ class History:
             await worker.drain(5.0)
             await asyncio.sleep(1.0)
 
-    def _client(self) -> Client:
-        return Client(self.network, self.ledger.received)
-
     # The client and whoever starts it
 
     async def _operate(self) -> None:
@@ -204,7 +230,7 @@ class History:
         resumes = SALTS if any(trial.sample == DRIFT for trial in self.trials) else 1  # one attempt each at worst
         while not self._done:
             calm_s = self._calm_s()
-            client = self._start_client()
+            client = self._start_client("resume")
             while any(other.state is not State.DEAD for other in self._clients):  # noqa: ASYNC110
                 await asyncio.sleep(0.25)
             at_its_end = client in self._ended and self._ended[client].stopped is None
@@ -218,39 +244,73 @@ class History:
         """Since when everybody has had time to find everybody again."""
         weather = self.setting.weather
         late_s = weather.slow_s if weather.slow or weather.doubled else 0.0
-        return self.loop.time() - self.setting.quiet_at - late_s - SETTLE_S
+        return self.loop.time() - self._quiet_at - late_s - SETTLE_S
 
-    def _start_client(self) -> Process:
+    def _start_client(self, way: str) -> Process:
         process = self._process(f"client{len(self._clients)}")
         self._clients.append(process)
+        self._ways[process] = way
         self._main(process, self._execute)
         return process
 
+    def _have_others_join(self) -> None:
+        for _ in range(1, self.setting.clients):
+            self._after(self.rng.uniform(0.0, 0.8), self._join)
+        if self._quiet_at == float("inf"):
+            self._begin_faults()
+
+    def _join(self) -> None:
+        if not self._done:
+            self._start_client(self.rng.choice(["join", "join", "either"]))
+
     async def _execute(self, process: Process) -> None:
-        plan, calm_s = self.setting.plan, self._calm_s()
-        if any(ended.stopped is not None for ended in self._ended.values()):
-            limits = plan.limits.model_copy(update={"run": type(plan.limits.run)()})
-            plan = plan.model_copy(update={"limits": limits})
-        resume = bool(self._rows())
-        order = Order(plan, "plan.yaml", self._store, Path(), resume=resume)
+        calm_s, shared = self._calm_s(), self.setting.clients > 1
 
         @contextlib.contextmanager
         def watch(played: Scene) -> Iterator[None]:
             self._scenes[process] = played
-            self.ledger.leaving.update(set(self._clients) - {process})  # they are fenced from now on
+            if shared and self._ways[process] == "resume":
+                self._have_others_join()
+            elif not shared:
+                self.ledger.leaving.update(set(self._clients) - {process})  # they are fenced from now on
             yield
-            self.ledger.leaving.add(process)
+            if not shared:
+                self.ledger.leaving.add(process)
 
         try:
-            ended = self._ended[process] = await execute.execute(order, watch)
-            self.trace(f"{process.name} ended: {ended.stopped}")
-            if ended.stopped is None:
-                self._check_ended(self._scenes[process])
+            ended = self._ended[process] = await execute.execute(self._order(process), watch)
         except (Refused, TaskServerError, StoreError, Fenced) as error:
             self.ledger.leaving.add(process)
+            self.ledger.counts["fenced"] += isinstance(error, Fenced)
             self.trace(f"{process.name} gave up: {error}")
-            if calm_s > 0:
+            if calm_s > 0 and self._ways[process] == "resume":
                 self.ledger.problem(f"{process.name} gave up although all is quiet: {error}")
+        except sa.exc.OperationalError as error:
+            self.ledger.leaving.add(process)
+            self.trace(f"{process.name} does not reach the store: {error}")
+            if calm_s > 0 or process in self._scenes:
+                self.ledger.problem(f"{process.name} does not wait for the store: {error}")
+        else:
+            self.ledger.leaving.add(process)
+            self.trace(f"{process.name} ended: {ended.stopped}")
+            if ended.stopped is None:
+                self._check_ended(self._scenes.get(process))
+
+    def _order(self, process: Process) -> Order:
+        plan, way = self.setting.plan, self._ways[process]
+        if any(ended.stopped is not None for ended in self._ended.values()):
+            self.ledger.budget = None
+            limits = plan.limits.model_copy(update={"run": type(plan.limits.run)()})
+            plan = plan.model_copy(update={"limits": limits})
+        return Order(
+            plan,
+            "plan.yaml",
+            self._store if self.setting.clients == 1 else self.database.store,
+            Path(),
+            resume=way == "resume" and bool(self._rows()),
+            joins=way == "join",
+            either=way == "either",
+        )
 
     def _rows(self) -> list[Truth]:
         rows = self._store.trial_rows()
@@ -261,7 +321,7 @@ class History:
 
     def _through(self) -> bool:
         rows = self._rows()
-        return bool(rows) and all(row.score is not None for row in rows)
+        return bool(rows) and all(row.score is not None for row in rows) and self._store.state() != "running"
 
     def _heal(self) -> None:
         """No fault from now on: whoever is dead is started, whoever stands still goes on."""
@@ -271,11 +331,13 @@ class History:
         self._quiet = True
         self.network.weather = CALM
         self.network.cut.clear()
+        self.database.heal()
         self.disk.health = Health.WELL
         for endpoint in self._endpoints:
             endpoint.mood = Mood.WELL
         for process in self._processes:
-            self.loop.continue_process(process)
+            self._continue(process)
+        self.database.freed(None)
         for name in self._server_names():
             self._start_server(name)
 
@@ -287,33 +349,64 @@ class History:
             return
         self.trace(f"FAULT {fault}")
         deed, _, target = fault.kind.partition(" ")
-        process = self._target(target, fault.part)
+        process = self._target("client" if target == STORE else target, fault.part)
+        if process is not None:
+            self._hit(process, deed, fault)
         match deed:
-            case "kill" if process is not None:
-                self._die(process)
-                if target != "client":
-                    self._after(fault.for_s, self._start_server, process.name)
-            case "stop" if process is not None:
-                self.loop.stop_process(process)
-                self._after(fault.for_s, self.loop.continue_process, process)
-            case "terminate" if process is not None and process in self._workers:
-                self.loop.call_soon(self._workers[process][1].set, context=process.context)
-                self._after(fault.for_s + 8.0, self._start_server, process.name)
-            case "interrupt" if process is not None:
-                self._interrupt(process, fault)
-            case "second" if not self.setting.locks:
-                self._start_client()
-            case "cut":
+            case "second" if not self.setting.locks or self.setting.clients > 1:
+                self._start_client("resume")
+            case "another":
+                self._join()
+            case "cut" if target != STORE:
                 self._cut(target, fault)
             case "trouble" | "unheard":
-                self.disk.health = Health.REFUSING if deed == "trouble" else Health.UNHEARD
-                self._after(fault.for_s, setattr, self.disk, "health", Health.WELL)
+                health = Health.REFUSING if deed == "trouble" else Health.UNHEARD
+                self.database.trouble(health, is_full=fault.part % 2 == 0)
+                if self.setting.clients > 1:  # a shorter trouble within a longer one does not end it
+                    self._trouble_until = max(self._trouble_until, self.loop.time() + fault.for_s)
+                self._after(fault.for_s, self._mend_disk)
             case "wall":
                 self.wall_s += self.rng.choice([-3600.0, 3600.0])
             case "throttling" | "failing" | "babbling" | "silent":
                 endpoint = self._endpoints[fault.part % len(self._endpoints)]
                 endpoint.mood = Mood(deed)
                 self._after(fault.for_s, setattr, endpoint, "mood", Mood.WELL)
+
+    def _hit(self, process: Process, deed: str, fault: Fault) -> None:
+        """A fault of one process."""
+        match deed:
+            case "kill":
+                self._die(process)
+                if process not in self._clients:
+                    self._after(fault.for_s, self._start_server, process.name)
+                elif self.setting.clients > 1:
+                    self._after(fault.for_s, self._join)
+            case "stop":
+                self.loop.stop_process(process)
+                self._after(fault.for_s, self._continue, process)
+            case "terminate" if process in self._workers:
+                self.loop.call_soon(self._workers[process][1].set, context=process.context)
+                self._after(fault.for_s + 8.0, self._start_server, process.name)
+            case "interrupt":
+                self._interrupt(process, fault)
+            case "cut" if fault.kind == f"cut {STORE}":
+                self.database.cut.add(process)
+                self._after(fault.for_s, self._reconnect, process)
+
+    def _continue(self, process: Process) -> None:
+        if process.state is State.STOPPED:
+            self.database.freed(process)
+        self.loop.continue_process(process)
+
+    def _reconnect(self, client: Process) -> None:
+        self.database.cut.discard(client)
+        self.database.freed(client)
+
+    def _mend_disk(self) -> None:
+        if self.loop.time() < self._trouble_until:
+            return
+        self.disk.health = Health.WELL
+        self.database.freed(None)
 
     def _target(self, kind: str, part: int) -> Process | None:
         named = [p for p in self._processes if p.name.startswith(kind[:1]) and p.state is not State.DEAD]
@@ -336,6 +429,8 @@ class History:
         one, how, other = who.split()
         names = {"worker": f"w{fault.part % self.setting.workers}", "controller": "controller"}
         clients = [f"client{n}" for n in range(20)]
+        if self.setting.clients > 1 and fault.part % 3 and (one_of_them := self._target("client", fault.part)):
+            clients = [one_of_them.name]
         sources = clients if one == "client" else [names[one]]
         targets = clients if other == "client" else [names[other]]
         cut = {(a, b) for a in sources for b in targets}
@@ -349,12 +444,15 @@ class History:
 
     # Invariants that need the end of something
 
-    def _check_ended(self, played: Scene) -> None:
-        """What holds whenever a client says that nothing is left to play."""
+    def _check_ended(self, played: Scene | None) -> None:
+        """What holds whenever a client says that nothing is left to play; it need not have played itself."""
+        if (state := self._store.state()) not in OVER:
+            self.ledger.problem(f"STATE a client came to the run's end, and the run is {state}")
         for trial, row in zip(self.trials, self._store.trial_rows(), strict=True):
             if row["reason"] is None or (row["score"] is None) != bool(row["cause"]):
                 self.ledger.problem(f"I4 trial {trial.id} ended neither scored nor with a cause: {row}")
-        used = {name: use for nodes in played.runner.flow.use().values() for name, use in nodes.items() if use[0]}
+        flow = played.runner.flow.use() if played is not None else {}
+        used = {name: use for nodes in flow.values() for name, use in nodes.items() if use[0]}
         if used:
             self.ledger.problem(f"I3 the flow believes in use: {used}")
 
@@ -367,7 +465,9 @@ class History:
 
     def _check_rows(self) -> None:
         """The run in the end is the one that nothing disturbed."""
-        rows = self._rows()
+        rows, state = self._rows(), self._store.state()
+        if state in OVER and (state == "finished") != all(row.score is not None for row in rows):
+            self.ledger.problem(f"STATE the run is {state}: {rows}")
         if len(rows) != len(self.trials):
             self.ledger.problem(f"I1 {len(rows)} rows for {len(self.trials)} trials")
         for trial, kept in zip(self.trials, rows, strict=False):
@@ -415,58 +515,27 @@ class History:
         self.ledger.problems, self.loop.errors = problems, errors
 
 
-@contextlib.contextmanager
-def _patched(history: History) -> Iterator[None]:
-    """Everything that production takes from its surroundings, taken from a history: all in this one place."""
+class Played(NamedTuple):
+    """What came of a seed."""
 
-    @contextlib.asynccontextmanager
-    async def http_client(**_: object) -> AsyncIterator[httpx.AsyncClient]:
-        yield history._client()
-
-    @contextlib.asynccontextmanager
-    async def no_servers(*_: object, **__: object) -> AsyncIterator[LocalServers]:
-        yield LocalServers(token="", controller=None, agents=None, failure=history.loop.create_future())
-
-    def wall() -> float:
-        return history.wall_s + history.loop.time()
-
-    def token_hex(length: int) -> str:
-        return history.rng.randbytes(length).hex()
-
-    model = partial(ChatModel, clock=history.monotonic, wall_clock=wall)
-    replaced: list[tuple[object, str, object]] = [
-        (time, "monotonic", history.monotonic),
-        (secrets, "token_hex", token_hex),
-        (registry, "load", lambda name: Chain),
-        (execute, "http_client", http_client),
-        (execute, "local_servers", no_servers),
-        (lock, "sole_client", lambda store: contextlib.nullcontext()),
-        (begin, "version", lambda name: "simulated"),
-        (scene, "Journal", partial(DiskJournal, history.disk)),
-        (endpoints, "ChatModel", model),
-        (journal, "now_text", lambda: str(wall())),
-        (store, "now_text", lambda: str(wall())),
-    ]
-    chance = random.getstate()
-    random.seed(history.rng.random())
-    logging.disable()
-    with contextlib.ExitStack() as stack:
-        for owner, name, value in replaced:
-            stack.enter_context(mock.patch.object(owner, name, value))
-        try:
-            yield
-        finally:
-            logging.disable(logging.NOTSET)
-            random.setstate(chance)
+    problems: list[str]
+    """The invariants that broke."""
+    digest: str
+    """Equal for equal histories."""
+    counts: Counter[str]
+    """What there was of sharing a run."""
 
 
 def simulate(
-    seed: int, tell: Callable[[str], None] = lambda _: None, kinds: Sequence[str] = KINDS
-) -> tuple[list[str], str]:
-    """The invariants that a seed's history broke, and the history's digest."""
+    seed: int,
+    tell: Callable[[str], None] = lambda _: None,
+    kinds: Sequence[str] | None = None,
+    clients: int | None = None,
+) -> Played:
+    """A seed's history, played; with faults of some kinds only, or another number of clients, where they are given."""
     with empty_store(f"s{seed}") as rows:
-        history = History(seed, rows, tell, kinds)
-        return history.play(), history.digest()
+        history = History(seed, rows, tell, kinds, clients or clients_of(seed))
+        return Played(history.play(), history.digest(), history.ledger.counts)
 
 
 def _leaves(error: BaseException) -> list[str]:

@@ -1,8 +1,10 @@
 """What happened in a history, told as it happens, and every invariant (design, section 5) that it broke."""
 
+import asyncio
+import contextlib
 import random
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import httpx
 from pydantic_core import from_json
@@ -15,6 +17,10 @@ from tests.simulation.setting import Setting
 
 Key = tuple[str, str, str, str, str]
 """Of a model call: agent, task, sample, epoch, turn."""
+
+
+SETTLED_S = 5.0
+"""So long after something was told all have heard of it."""
 
 
 class Ledger:
@@ -30,6 +36,8 @@ class Ledger:
         """(worker, session) -> task, of the plays that hold a slot."""
         self.finals: dict[int, list[float | None]] = {}
         self.written: Counter[str] = Counter()
+        self.counts: Counter[str] = Counter()
+        """What there was of sharing a run."""
         self.leaving: set[Process] = set()
         """Clients that were told to end, or were fenced: what they receive may be wasted."""
         self._trial_of: dict[str, tuple[int, int]] = {}
@@ -45,6 +53,18 @@ class Ledger:
         """(client, trial) -> its attempts, of which the first got further than all before."""
         self._paid: dict[Key, Process] = {}
         self._keys: dict[Key, bool] = {}
+        self._writers: dict[int, Process] = {}
+        self._asking: list[tuple[Process, str]] = []
+        """(client, limit) of the model calls under way, twice each: by endpoint and by agent."""
+        self._ceilings = {f"endpoint {entry.name}": entry.concurrency for entry in setting.plan.endpoints}
+        self._ceilings |= {f"agent {entry.name}": entry.concurrency for entry in setting.plan.agents}
+        self._called: set[tuple[object, ...]] = set()
+        """The calls ever begun, each by its client, agent, task, sample, epoch and turn."""
+        self.is_fenced: Callable[[Process], bool] = lambda client: False
+        self.is_sound: Callable[[Process | None, float], bool] = lambda client, for_s: False
+        self.budget = setting.plan.limits.run.tokens
+        self._tokens: list[tuple[float, Process, int]] = []
+        """(when, client, tokens) of every answer."""
         self.trace: Callable[[str], None] = lambda _: None
         self.writer: Callable[[], Process]
         self.key_of: Callable[[int, int], Key]
@@ -101,6 +121,48 @@ class Ledger:
         draw = self._rng.random()
         return self._rng.uniform(15, 45) if draw < self._slow_step else 0.05 * draw
 
+    @contextlib.contextmanager
+    def asking(self, client: Process, request: httpx.Request) -> Iterator[None]:
+        if not request.url.path.endswith("/chat/completions"):
+            yield
+            return
+        asked = from_json(request.content)
+        call = (client, asked["model"], *(asked["metadata"][name] for name in ("task", "sample", "epoch", "turn")))
+        if call not in self._called:  # a repeated request is the same call
+            self._called.add(call)
+            self._check_budget(client)
+        if self.is_fenced(client):
+            self.problem(f"FENCE {client.name} asks a model although others have taken it over")
+        mine = [(client, f"endpoint {request.url.host}"), (client, f"agent {asked['model']}")]
+        self._asking += mine
+        for _, limit in mine:
+            self._check_ceiling(limit)
+        try:
+            yield
+        finally:
+            for one in mine:
+                self._asking.remove(one)
+
+    def _check_budget(self, client: Process) -> None:
+        """What others have told in good time binds this client, too."""
+        if self.budget is None or not all(self.is_sound(part, SETTLED_S) for part in (None, client)):
+            return
+        told = asyncio.get_running_loop().time() - SETTLED_S
+        tellers = {teller for _, teller, _ in self._tokens if teller is client or self.is_sound(teller, SETTLED_S)}
+        spent = sum(tokens for at, teller, tokens in self._tokens if at < told and teller in tellers)
+        if spent >= self.budget:
+            self.problem(f"BUDGET {client.name} asks although {spent} of {self.budget} tokens are spent")
+
+    def _check_ceiling(self, limit: str) -> None:
+        askers = [client for client, of in self._asking if of == limit and not self._is_out(client)]
+        if len(askers) > self._ceilings[limit]:
+            names = sorted(client.name for client in askers)
+            self.problem(f"LIMIT {limit}: {len(askers)} calls at once, by {names}, of {self._ceilings[limit]}")
+
+    def _is_out(self, client: Process) -> bool:
+        """Whether others may do what this client does: it is dead, on its way out, or taken over."""
+        return client.state is State.DEAD or client in self.leaving or self.is_fenced(client)
+
     def received(self, client: Process, request: httpx.Request, reply: Reply) -> None:
         """A client holds a model's whole answer: from now on it is paid for."""
         if not request.url.path.endswith("/chat/completions") or reply.status != 200:
@@ -108,15 +170,17 @@ class Ledger:
         asked = from_json(request.content)
         if not reply.body.startswith(b'{"choices": [{'):
             return
+        usage = from_json(reply.body)["usage"]
+        self._tokens.append((asyncio.get_running_loop().time(), client, sum(usage.values())))
         meta = asked["metadata"]
         key = (asked["model"], meta["task"], meta["sample"], meta["epoch"], meta["turn"])
         before = self._paid.get(key)
         self._paid[key] = client
-        if client in self.leaving or meta["sample"] == DRIFT:
+        if client in self.leaving or self.is_fenced(client) or meta["sample"] == DRIFT:
             return  # it asked before it could know, or has to ask again
         if self._keys.get(key):
             self.problem(f"I2 {client.name} paid again for a journalled answer: {key}")
-        elif before is not None and before.state is not State.DEAD and before not in self.leaving:
+        elif before is not None and not self._is_out(before):
             self.problem(f"I2 {client.name} paid again for an answer that {before.name} holds: {key}")
 
     def wrote(self, operations: Sequence[Operation]) -> None:
@@ -129,9 +193,14 @@ class Ledger:
             elif statement is _FINAL:
                 self._wrote_final(row)
 
+    def _wrote_for(self, trial: int, client: Process) -> None:
+        self.counts["handed over"] += self._writers.get(trial, client) is not client
+        self._writers[trial] = client
+
     def _wrote_attempt(self, row: dict[str, object]) -> None:
         trial, client = int(str(row["trial"])), self.writer()
         self.trace(f"{client.name} begins {trial} as {row['number']}")
+        self._wrote_for(trial, client)
         self._trial_of[str(row["session"])] = (trial, int(str(row["journal"])))
         self._session[trial] = str(row["session"])
         self._begun[client, trial] += 1
@@ -147,6 +216,7 @@ class Ledger:
         trial, journal, turn = (int(str(row[name])) for name in ("trial", "journal", "turn"))
         self.trace(f"journal {trial} turn {turn}")
         self.written["turns"] += 1
+        self._wrote_for(trial, self.writer())
         attempt = (self.writer(), trial)
         self._begun[attempt] = min(self._begun[attempt], 1)  # none, where it goes on with another client's
         reply = from_json(str(row["reply"]))

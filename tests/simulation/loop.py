@@ -13,14 +13,14 @@ from collections import deque
 from collections.abc import Callable, Coroutine, Generator
 from concurrent.futures import Executor
 from enum import Enum
-from typing import Any, TypeVar, TypeVarTuple, Unpack
+from typing import Any, TypeVar, TypeVarTuple, Unpack, cast
 
 Result = TypeVar("Result")
 Arguments = TypeVarTuple("Arguments")
 Work = Generator[Any, None, Result] | Coroutine[Any, Any, Result]
 
 THREAD_S = 0.001
-"""What is given to a thread is done after this long, by the loop itself."""
+"""What is given to a thread is done after this long, by the loop itself, where nothing else is said."""
 
 
 class State(Enum):
@@ -70,6 +70,8 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         self._order = itertools.count()
         self.errors: list[str] = []
         """What nobody caught."""
+        self.thread_s: Callable[[], tuple[float, float]] = lambda: (THREAD_S, 0.0)
+        """After how long a thread does what it is given, and how much later that is known."""
 
     def run(self, until: Callable[[], bool], latest: float) -> None:
         """Run until something holds, at most to a moment. Raises NothingLeft."""
@@ -181,16 +183,30 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         *args: *Arguments,
     ) -> asyncio.Future[Result]:
         done: asyncio.Future[Result] = self.create_future()
+        before_s, after_s = self.thread_s()
+
+        def know(result: Result | None, error: Exception | None) -> None:
+            if done.done():
+                return
+            if error is None:
+                done.set_result(cast(Result, result))
+            else:
+                done.set_exception(error)
 
         def work() -> None:
             if done.cancelled():
                 return
+            result, error = None, None
             try:
-                done.set_result(func(*args))
-            except Exception as error:
-                done.set_exception(error)
+                result = func(*args)
+            except Exception as raised:
+                error = raised
+            if after_s:
+                self.call_later(after_s, know, result, error)
+            else:
+                know(result, error)
 
-        self.call_later(THREAD_S, work)
+        self.call_later(before_s, work)
         return done
 
     def call_exception_handler(self, context: dict[str, Any]) -> None:

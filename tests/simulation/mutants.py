@@ -1,19 +1,28 @@
 """Bugs to plant, each as what it replaces: a simulation that doesn't notice them proves nothing."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+import sqlalchemy as sa
+
 from environments.types import Finish, FinishReason, Observation
-from eval_client import attempt
+from eval_client import attempt, bargain
 from eval_client.attempt import AttemptEnd, Outcome
 from eval_client.attempt_log import AttemptLog
+from eval_client.bargain import Bargain
+from eval_client.caps import Caps
+from eval_client.core.flow import Pair
+from eval_client.core.lookout import Lookout
 from eval_client.core.retry import AttemptPolicy
+from eval_client.core.shares import Slice, Standing, divide
+from eval_client.store import claims, journal, shards
+from eval_client.store.member import Member, TeamMember
 from eval_client.store.store import Store
+from eval_client.store.tables import SETTLED, trial_table
 from task_server.placement import Placement
 from task_server.sessions import Sessions
 from task_server.turns import Lease, Reply, Turns
-from tests.simulation.setting import KINDS
 
 
 class Mutant(NamedTuple):
@@ -25,13 +34,17 @@ class Mutant(NamedTuple):
     value: Any
     caught: str | tuple[str, ...]
     """The invariant that gives it away, or those that may."""
-    kinds: Sequence[str] = KINDS
+    kinds: Sequence[str] | None = None
     """Faults that it has to do with, where others only seldom bring it out."""
+    shared: bool = False
+    """Whether it takes several clients to bring it out."""
 
 
 NEVER_FREE = ("I3", "no progress")
 _settle, _turn = AttemptLog.settle, AttemptLog.turn
 _replied = Turns.replied
+_bargain = Bargain.__call__
+_look = Lookout.look
 
 
 async def _settle_twice(self: AttemptLog, *args: Any) -> None:
@@ -56,6 +69,39 @@ def _score_zero(outcome: Outcome, reason: FinishReason, error: object) -> Attemp
     return AttemptEnd(outcome=Outcome.FINISHED, finish=Finish(reason=FinishReason.INVALID_ACTION, score=0.0))
 
 
+def _claim_whatever(run: str, shard: int, pair: Pair, count: int) -> sa.Executable:
+    t = trial_table.c
+    waiting = sa.select(t.id).where(t.run == run, t.agent == pair[0], t.task == pair[1], t.holder != SETTLED)
+    mine = trial_table.update().where(t.id.in_(waiting.order_by(t.id).limit(count)), t.run == run)
+    return mine.values(holder=shard).returning(*claims._COLUMNS)
+
+
+def _bargain_with_the_gone(self: Bargain, team: shards.Team) -> tuple[shards.Levels, Standing]:
+    gone = {-number: standing for number, standing in enumerate(team.gone, 1)}
+    return _bargain(self, team._replace(live={**team.live, **gone}))
+
+
+def _forget_what_others_spent(self: Bargain, team: shards.Team) -> tuple[shards.Levels, Standing]:
+    told = _bargain(self, team)
+    self.elsewhere = {}
+    return told
+
+
+def _grant_what_is_fair(limit: int, shard: int, slices: Mapping[int, Slice]) -> int:
+    return divide(limit, {number: slice.wanted for number, slice in slices.items()})[shard]
+
+
+def _count_every_silence(self: Lookout, now: float, beats: Mapping[int, int]) -> list[int]:
+    own, self.own = self.own, None
+    silent = [shard for shard in _look(self, now, beats) if shard != own]
+    self.own = own
+    return silent
+
+
+async def _be_sure_of_all(self: Member) -> None:
+    return None
+
+
 def _forget_only(self: Sessions, session_id: str) -> None:
     self._sessions.pop(session_id, None)
 
@@ -71,4 +117,46 @@ MUTANTS = (
     Mutant("a fault is scored as zero", attempt, "_fault", _score_zero, "I6"),
     Mutant("a resumed run forgets its journal", Store, "journal", lambda self, trial: (0, [], (0, 0)), "I2"),
     Mutant("an ended session plays on", Sessions, "_drop", _forget_only, ("I3", "I5")),
+    Mutant("a fence isn't checked", journal, "hold_live", lambda *of: None, "FENCE", shared=True),
+    Mutant("a client asks before it knows that it lives", TeamMember, "assured", _be_sure_of_all, "FENCE", shared=True),
+    Mutant(
+        "a trial that one client holds is claimed by another",
+        claims,
+        "_claiming",
+        _claim_whatever,
+        "CLAIM",
+        shared=True,
+    ),
+    Mutant("a silent client's lease never ends", Lookout, "look", lambda *of: [], "no progress", shared=True),
+    Mutant(
+        "an outage of the store counts as silence",
+        Lookout,
+        "look",
+        _count_every_silence,
+        "LOST",
+        ["trouble with the disk"],
+        shared=True,
+    ),
+    Mutant("what a lost client held stays its own", shards, "_free", lambda *of: None, "no progress", shared=True),
+    Mutant(
+        "a lost client's slices are not given back",
+        Bargain,
+        "__call__",
+        _bargain_with_the_gone,
+        "no progress",
+        shared=True,
+    ),
+    Mutant("a slice is granted that another holds", bargain, "granted", _grant_what_is_fair, "LIMIT", shared=True),
+    Mutant(
+        "every client has the whole of each limit",
+        Caps,
+        "_bounded",
+        lambda self, name, whole: whole,
+        "LIMIT",
+        shared=True,
+    ),
+    Mutant("what others spent is not counted", Bargain, "__call__", _forget_what_others_spent, "BUDGET", shared=True),
+    Mutant(
+        "the end comes while others still play", claims, "agents_owed", lambda *of: set(), ("I4", "STATE"), shared=True
+    ),
 )

@@ -4,7 +4,8 @@ import asyncio
 import functools
 import random
 from collections.abc import Awaitable, Callable
-from typing import Any, NamedTuple
+from contextlib import AbstractContextManager
+from typing import Any, NamedTuple, Protocol
 
 import httpx
 from starlette.types import ASGIApp, Message
@@ -158,18 +159,29 @@ def _parsed(url: str) -> httpx.URL:
     return httpx.URL(url)
 
 
+class Onlooker(Protocol):
+    """Whoever is told what a process asks, and what it hears."""
+
+    def asking(self, process: Process, request: httpx.Request) -> AbstractContextManager[None]:
+        """A process asks, and while inside waits for the answer."""
+
+    def received(self, process: Process, request: httpx.Request, reply: Reply) -> None:
+        """A process holds a whole answer."""
+
+
 class Client(httpx.AsyncClient):
     """What our code sends its requests with."""
 
-    def __init__(self, network: Network, received: Callable[[Process, httpx.Request, Reply], None]) -> None:
-        self._network, self._received = network, received
+    def __init__(self, network: Network, onlooker: Onlooker) -> None:
+        self._network, self._onlooker = network, onlooker
 
     def build_request(self, method: str, url: Any, **options: Any) -> httpx.Request:
         return httpx.Request(method, _parsed(str(url)), content=options["content"], headers=options["headers"])
 
     async def send(self, request: httpx.Request, **_: Any) -> httpx.Response:
-        reply = await self._network.ask(request)
-        self._received(current(), request, reply)
+        with self._onlooker.asking(current(), request):
+            reply = await self._network.ask(request)
+        self._onlooker.received(current(), request, reply)
         return httpx.Response(reply.status, headers=reply.headers, content=reply.body)
 
 

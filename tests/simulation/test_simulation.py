@@ -12,6 +12,7 @@ import pytest
 
 from tests.simulation.history import simulate
 from tests.simulation.mutants import MUTANTS, Mutant
+from tests.simulation.setting import clients_of
 from tests.support import ROOT
 
 SEEDS = 2000
@@ -21,6 +22,8 @@ RARE = (31513, 41858)
 attempt that got further than the one before fails too."""
 ENOUGH = 400
 """Within so many seeds every planted bug is noticed; most are at once."""
+TEAMS = [seed for seed in range(SEEDS) if clients_of(seed) > 1]
+"""The seeds in which several clients share a run."""
 
 
 @pytest.mark.parametrize("first", range(0, SEEDS, SLICE))
@@ -31,14 +34,16 @@ def test_no_history_breaks_an_invariant(first: int) -> None:
 
 @pytest.mark.parametrize("seed", RARE)
 def test_no_rare_history_breaks_an_invariant(seed: int) -> None:
-    problems, _ = simulate(seed)
+    problems = simulate(seed, clients=1).problems
     assert not problems, f"replay with: python -m tests.simulation {seed}"
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=[mutant.bug for mutant in MUTANTS])
 def test_a_planted_bug_is_noticed(mutant: Mutant) -> None:
     with mock.patch.object(mutant.owner, mutant.name, mutant.value):
-        found = (problem for seed in range(ENOUGH) for problem in simulate(seed, kinds=mutant.kinds)[0])
+        seeds = TEAMS if mutant.shared else range(ENOUGH)
+        clients = None if mutant.shared else 1
+        found = (problem for seed in seeds for problem in simulate(seed, kinds=mutant.kinds, clients=clients).problems)
         assert any(problem.startswith(mutant.caught) for problem in found)
 
 

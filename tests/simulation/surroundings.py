@@ -1,0 +1,94 @@
+"""Everything that production takes from its surroundings, taken from a history: all in this one place."""
+
+import contextlib
+import logging
+import random
+import secrets
+import time
+from collections.abc import AsyncIterator, Iterator
+from functools import partial
+from typing import TYPE_CHECKING
+from unittest import mock
+
+import httpx
+import sqlalchemy as sa
+
+from environments import registry
+from environments.chat import ChatModel
+from eval_client import begin, endpoints, execute, scene
+from eval_client.local import LocalServers
+from eval_client.store import journal, lock, member, shards, store
+from tests.simulation.database import LoopMember
+from tests.simulation.disk import DiskJournal
+from tests.simulation.game import Chain
+
+if TYPE_CHECKING:
+    from tests.simulation.history import History
+
+Replaced = list[tuple[object, str, object]]
+
+
+@contextlib.contextmanager
+def surroundings(history: "History") -> Iterator[None]:
+    """Production code finds itself in a history while inside."""
+    chance = random.getstate()
+    random.seed(history.rng.random())
+    logging.disable()
+    with contextlib.ExitStack() as stack:
+        replaced = _of_any(history) + (_of_a_team(history) if history.setting.clients > 1 else [])
+        for owner, name, value in replaced:
+            stack.enter_context(mock.patch.object(owner, name, value))
+        try:
+            yield
+        finally:
+            logging.disable(logging.NOTSET)
+            random.setstate(chance)
+
+
+def _of_any(history: "History") -> Replaced:
+    @contextlib.asynccontextmanager
+    async def http_client(**_: object) -> AsyncIterator[httpx.AsyncClient]:
+        yield history.client()
+
+    @contextlib.asynccontextmanager
+    async def no_servers(*_: object, **__: object) -> AsyncIterator[LocalServers]:
+        yield LocalServers(token="", controller=None, agents=None, failure=history.loop.create_future())
+
+    def token_hex(length: int) -> str:
+        return history.rng.randbytes(length).hex()
+
+    return [
+        (time, "monotonic", history.monotonic),
+        (secrets, "token_hex", token_hex),
+        (registry, "load", lambda name: Chain),
+        (execute, "http_client", http_client),
+        (execute, "local_servers", no_servers),
+        (lock, "sole_client", lambda store: contextlib.nullcontext()),
+        (begin, "version", lambda name: "simulated"),
+        (scene, "Journal", partial(DiskJournal, history.disk)),
+        (endpoints, "ChatModel", partial(ChatModel, clock=history.monotonic, wall_clock=history.wall)),
+        (journal, "now_text", lambda: str(history.wall())),
+        (store, "now_text", lambda: str(history.wall())),
+    ]
+
+
+def _of_a_team(history: "History") -> Replaced:
+    """SQLite in the place of PostgreSQL, whose locks and transactions are all that is used of it."""
+    lose = shards.lose
+
+    def counted_lose(engine: sa.Engine, run: str, shard: int, beats: int) -> bool:
+        lost = lose(engine, run, shard, beats)
+        if lost and (problem := history.database.check_lost(shard)):
+            history.ledger.problem(problem)
+        history.ledger.counts["lost"] += lost
+        return lost
+
+    return [
+        (shards, "several_may_work", lambda engine: True),
+        (execute, "several_may_work", lambda engine: True),
+        (shards, "database_now", lambda connection: history.wall()),
+        (shards, "lose", counted_lose),
+        (lock, "_ask", history.database.ask_lock),
+        (member, "_connection", lambda store: store.engine.connect()),
+        (member, "TeamMember", LoopMember),
+    ]
