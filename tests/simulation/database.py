@@ -32,14 +32,14 @@ class Connection(sa.Connection):
         super().__init__(engine)
         self.database, self.owner, self.epoch = engine.database, current(), engine.database.epoch
 
-    def check(self, *, writes: bool = False) -> None:
-        """Raises OperationalError where the connection is broken, or is to write and can't."""
-        self.database.reach(writes=writes)
+    def check(self) -> None:
+        """Raises OperationalError where the connection is broken."""
+        self.database.reach()
         if self.epoch != self.database.epoch:
             raise _away("the connection was closed by the server")
 
     def begin(self) -> sa.RootTransaction:
-        self.check(writes=True)
+        self.check()
         return super().begin()
 
     def rollback(self) -> None:
@@ -55,11 +55,12 @@ class Connection(sa.Connection):
 
 
 class Engine(sa.Engine):
-    """An engine whose commits may succeed unheard."""
+    """An engine whose commits may fail, or succeed unheard."""
 
     def __init__(self, engine: sa.Engine, database: "Database") -> None:
         super().__init__(engine.pool, engine.dialect, engine.url)
         self.database = database
+        sa.event.listen(self, "commit", lambda connection: database.reach(writes=True))
 
     def connect(self) -> sa.Connection:
         return Connection(self)
