@@ -41,6 +41,7 @@ class Mutant(NamedTuple):
 
 
 NEVER_FREE = ("I3", "no progress")
+SILENCE = ("stop client", "cut client and store")
 _settle, _turn = AttemptLog.settle, AttemptLog.turn
 _replied = Turns.replied
 _bargain = Bargain.__call__
@@ -117,8 +118,16 @@ MUTANTS = (
     Mutant("a fault is scored as zero", attempt, "_fault", _score_zero, "I6"),
     Mutant("a resumed run forgets its journal", Store, "journal", lambda self, trial: (0, [], (0, 0)), "I2"),
     Mutant("an ended session plays on", Sessions, "_drop", _forget_only, ("I3", "I5")),
-    Mutant("a fence isn't checked", journal, "hold_live", lambda *of: None, "FENCE", shared=True),
-    Mutant("a client asks before it knows that it lives", TeamMember, "assured", _be_sure_of_all, "FENCE", shared=True),
+    Mutant("a fence isn't checked", journal, "hold_live", lambda *of: None, "FENCE", SILENCE, shared=True),
+    Mutant(
+        "a client asks before it knows that it lives",
+        TeamMember,
+        "assured",
+        _be_sure_of_all,
+        "FENCE",
+        SILENCE,
+        shared=True,
+    ),
     Mutant(
         "a trial that one client holds is claimed by another",
         claims,
@@ -127,7 +136,15 @@ MUTANTS = (
         "CLAIM",
         shared=True,
     ),
-    Mutant("a silent client's lease never ends", Lookout, "look", lambda *of: [], "no progress", shared=True),
+    Mutant(
+        "a silent client's lease never ends",
+        Lookout,
+        "look",
+        lambda *of: [],
+        "no progress",
+        ["kill client"],
+        shared=True,
+    ),
     Mutant(
         "an outage of the store counts as silence",
         Lookout,
@@ -137,13 +154,22 @@ MUTANTS = (
         ["trouble with the disk"],
         shared=True,
     ),
-    Mutant("what a lost client held stays its own", shards, "_free", lambda *of: None, "no progress", shared=True),
+    Mutant(
+        "what a lost client held stays its own",
+        shards,
+        "_free",
+        lambda *of: None,
+        "no progress",
+        ["kill client"],
+        shared=True,
+    ),
     Mutant(
         "a lost client's slices are not given back",
         Bargain,
         "__call__",
         _bargain_with_the_gone,
         "no progress",
+        ["kill client"],
         shared=True,
     ),
     Mutant("a slice is granted that another holds", bargain, "granted", _grant_what_is_fair, "LIMIT", shared=True),
@@ -155,7 +181,15 @@ MUTANTS = (
         "LIMIT",
         shared=True,
     ),
-    Mutant("what others spent is not counted", Bargain, "__call__", _forget_what_others_spent, "BUDGET", shared=True),
+    Mutant(
+        "what others spent is not counted",
+        Bargain,
+        "__call__",
+        _forget_what_others_spent,
+        "BUDGET",
+        ["another client"],
+        shared=True,
+    ),
     Mutant(
         "the end comes while others still play", claims, "agents_owed", lambda *of: set(), ("I4", "STATE"), shared=True
     ),

@@ -1,11 +1,13 @@
 """Thousands of histories of crashes, delays, duplicates and partitions, and bugs that they must not miss.
 
+In a tenth of them several clients share the run; in the others each client replaces the one before.
 `python -m tests.simulation SEED` replays the history of a failing seed, line by line.
 """
 
 import os
 import subprocess
 import sys
+from collections import Counter
 from unittest import mock
 
 import pytest
@@ -30,6 +32,17 @@ TEAMS = [seed for seed in range(SEEDS) if clients_of(seed) > 1]
 def test_no_history_breaks_an_invariant(first: int) -> None:
     broken = {seed: problems for seed in range(first, first + SLICE) if (problems := simulate(seed)[0])}
     assert not broken, f"replay with: python -m tests.simulation {min(broken)}"
+
+
+def test_clients_share_a_run_hand_trials_over_and_are_fenced() -> None:
+    seen = Counter[str]()
+    for seed in TEAMS:
+        counts = simulate(seed).counts
+        seen.update(counts)
+        seen["three at once"] += counts["at once"] >= 3
+        if all(seen[what] for what in ("three at once", "handed over", "lost", "fenced")):
+            return
+    pytest.fail(f"the seeds that are to have several clients have only {seen}")
 
 
 @pytest.mark.parametrize("seed", RARE)
