@@ -25,9 +25,9 @@ from eval_client.store.connection import RunExists, RunOver, patiently
 from eval_client.store.damage import check_after_unclean_end, check_at_rest
 from eval_client.store.member import membership
 from eval_client.store.records import Manifest, PairStanding
-from eval_client.store.shards import ONLY_POSTGRESQL, several_may_work
+from eval_client.store.shards import ONLY_POSTGRESQL, several_may_work, tell_last
 from eval_client.store.store import Store
-from eval_client.team import Team, is_to_close, until_over
+from eval_client.team import Team, is_to_close, leaves_early, until_over
 from eval_client.watch import Watch
 from task_server.client import TaskClient
 from task_server.errors import TaskServerError
@@ -112,6 +112,9 @@ async def _execute(order: Order, watch: Watcher) -> Ended:
                 async with scene(plan, member, http, client, builtin=local.agents, digests=digests) as played:
                     played.runner.on_stop = others.stop
                     ended = await _play(order, played, client, local, watch)
+                    if not member.alone and leaves_early(ended):  # others may go on while its sessions are ended
+                        spent = played.endpoints.spend.by_agent
+                        await patiently(tell_last, order.store.engine, order.store.run, member.shard, spent)
                 if member.alone or await is_to_close(member, ended):
                     if not ended.abandoned:
                         await summarize(order.store, client, digests)

@@ -190,6 +190,11 @@ def look_out(engine: sa.Engine, run: str, lookout: Lookout) -> dict[int, int]:
     return beats
 
 
+def leaves_early(ended: Ended) -> bool:
+    """Whether a client may leave others at work."""
+    return ended.stopped is not None or bool(ended.refused)
+
+
 async def is_to_close(member: Member, ended: Ended) -> bool:
     """Whether this client writes how the run ended; else another has, or will. Raises Fenced.
 
@@ -197,7 +202,7 @@ async def is_to_close(member: Member, ended: Ended) -> bool:
     the others wait for that.
     """
     engine, run, shard = member.store.engine, member.store.run, member.shard
-    if ended.stopped is not None or ended.refused:
+    if leaves_early(ended):
         return not await patiently(shards.leave, engine, run, shard, True)
     lookout = Lookout(shard)
     while await patiently(member.store.state) == "running":

@@ -5,7 +5,7 @@ the fence: who writes for it needs the row live in the same transaction, and who
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import sqlalchemy as sa
@@ -177,6 +177,16 @@ def exchange(engine: sa.Engine, run: str, shard: int, settle: Callable[[Team], t
             hold_live(connection, run, shard)
         if changed != levels:
             connection.execute(run_table.update().where(run_table.c.id == run).values(levels=changed.model_dump_json()))
+
+
+def tell_last(engine: sa.Engine, run: str, shard: int, spent: Mapping[str, tuple[int, int]]) -> None:
+    """Say what a shard that plays no more has spent in all, and that it holds nothing of any limit. Raises Fenced."""
+    with engine.begin() as connection:
+        hold_live(connection, run, shard)
+        text = connection.execute(sa.select(shard_table.c.standing).where(_is(run, shard))).scalar_one()
+        last = Standing.model_validate_json(text).model_copy(update={"slices": {}, "spent": dict(spent)})
+        mine = shard_table.update().where(_is(run, shard))
+        connection.execute(mine.values(standing=last.model_dump_json()))
 
 
 def database_now(connection: sa.Connection) -> float:

@@ -124,6 +124,21 @@ def test_of_clients_that_leave_at_the_same_time_one_is_the_last(store: Store) ->
         assert sorted(pool.map(leave, numbers)) == [False, True, True, True]
 
 
+def test_who_plays_no_more_tells_to_the_last_what_it_spent_and_holds_nothing_of_a_limit(store: Store) -> None:
+    leaves, stays = store.take_over(), shards.join(store.engine, store.run)
+    mine = Standing(slices={"n": Slice(held=3, wanted=3)}, spent={"x": (10, 7)}, unreachable=frozenset({"t"}))
+    shards.exchange(store.engine, store.run, leaves, lambda team: (team.levels, mine))
+    shards.tell_last(store.engine, store.run, leaves, {"x": (40, 14)})
+    heard: list[Standing] = []
+
+    def look(team: Team) -> tuple[Levels, Standing]:
+        heard.append(team.live[leaves])
+        return team.levels, team.live[stays]
+
+    shards.exchange(store.engine, store.run, stays, look)
+    assert heard == [Standing(spent={"x": (40, 14)}, unreachable=frozenset({"t"}))]
+
+
 def test_exchanges_follow_one_another_so_that_none_misses_what_another_told(store: Store) -> None:
     numbers = [store.take_over(), *(shards.join(store.engine, store.run) for _ in range(3))]
 
