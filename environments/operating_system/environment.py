@@ -43,6 +43,9 @@ class OperatingSystem(Environment):
     runtime: str | None = None
     """Docker runtime, such as runsc; None for the engine's default."""
     limits: Limits = Limits()
+    disk: Literal["auto", "quota", "tmpfs"] = "auto"
+    """What bounds a container's disk to `limits.disk_mb`: the storage driver's quota, which is an error where it has
+    none; or memory, with all else read-only. `auto`: a quota where the driver has one, else nothing."""
     pool: int = Field(default=2, ge=0, le=64)
     """Containers made ahead of need."""
     command_limit_s: float = Field(default=30.0, gt=0, le=3600)
@@ -135,6 +138,8 @@ class OperatingSystem(Environment):
     def comparable(self) -> str | None:
         if self.engine == "namespace":
             return "the namespace engine shows the programs of the host instead of the benchmark's image"
+        if self.disk == "tmpfs":
+            return "with disk: tmpfs an agent can write to a few places only"
         if self.data is None:
             return "the samples shipped with Proctor are not the published ones"
         return "the errata profile corrects published samples" if self.profile == "errata" else None
@@ -173,7 +178,7 @@ class OperatingSystem(Environment):
             return NamespaceEngine(self.limits)
         from environments.sandbox.docker_engine import DockerEngine  # needs the extra `os`
 
-        return DockerEngine(self.image, self.limits, pool=self.pool, runtime=self.runtime)
+        return DockerEngine(self.image, self.limits, pool=self.pool, runtime=self.runtime, disk=self.disk)
 
 
 async def _require_whole_kernel(engine: Engine, runtime: str) -> None:

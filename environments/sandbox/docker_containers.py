@@ -11,6 +11,7 @@ import docker.types
 
 from environments.base import EnvironmentFault
 from environments.sandbox.base import Limits
+from environments.sandbox.docker_disk import Disk, image_files, tmpfs_mounts, why_no_quota
 from environments.sandbox.owner import Owner
 
 OWNER_LABEL = "proctor.sandbox.owner"
@@ -20,6 +21,7 @@ _CAPABILITIES = ["CHOWN", "DAC_OVERRIDE", "FOWNER", "SETUID", "SETGID", "KILL"]
 """What root needs inside to manage users and files; everything else is dropped."""
 CLOSE_S = 30.0
 """Removing a container may take so long."""
+_OTHER_DISKS = "move Docker's data root to xfs with pquota, btrfs or zfs, raise limits.disk_mb, or set `disk: tmpfs`"
 _MEGABYTE = 1 << 20
 # PID 1 reaps orphans, as bash does, and ends at a container's greatest age. It outlives `kill -9 -1`, which ends all
 # else: so an agent can't make its own sample unscored.
@@ -29,19 +31,29 @@ _INIT = "while ((SECONDS < $0)); do sleep $(($0 - SECONDS)) & wait; done"
 class Containers:
     """Makes hardened containers, and removes them: its own, and those of owners that are gone."""
 
-    def __init__(self, client: docker.DockerClient, image: str, limits: Limits, runtime: str | None) -> None:
+    def __init__(
+        self, client: docker.DockerClient, image: str, limits: Limits, runtime: str | None, disk: Disk
+    ) -> None:
         self.client = client
-        self._image, self._limits, self._runtime = image, limits, runtime
+        self._image, self._limits, self._runtime, self._disk = image, limits, runtime, disk
         self._owner = Owner.current().label()
         self._home = ""
         self._quota = False
+        self._files: dict[str, bytes] = {}
 
     def prepare(self) -> None:
-        """Look at the engine, and remove what dead processes left there. Raises EnvironmentFault without the image."""
+        """Look at the engine, and remove what dead processes left there.
+
+        Raises EnvironmentFault without the image, or without a quota that is asked for.
+        """
         self._require_image()
         self._home = self._find_home()
         self._reap()
-        self._quota = self._has_quota()
+        if self._disk != "tmpfs":
+            trouble = why_no_quota(self.client, self._image, self._limits.disk_mb, self._labels())
+            if trouble is not None and self._disk == "quota":
+                raise EnvironmentFault(f"disk: quota: {trouble}; {_OTHER_DISKS}")
+            self._quota = trouble is None
 
     def start(self, image: str) -> str:
         """The id of a new container that runs."""
@@ -77,11 +89,25 @@ class Containers:
                 docker.types.Ulimit(name="core", soft=0, hard=0),
             ],
             "log_config": docker.types.LogConfig(type="none"),
-            "labels": {OWNER_LABEL: self._owner, **({HOME_LABEL: self._home} if self._home else {})},
+            "labels": self._labels(),
             "auto_remove": True,
             "runtime": self._runtime,
-            **({"storage_opt": {"size": f"{self._limits.disk_mb}M"}} if self._quota else {}),
+            **self._disk_options(),
         }
+
+    def _disk_options(self) -> dict[str, Any]:
+        if self._disk == "tmpfs":
+            return {"read_only": True, "tmpfs": tmpfs_mounts(self._limits.disk_mb)}
+        return {"storage_opt": {"size": f"{self._limits.disk_mb}M"}} if self._quota else {}
+
+    def _labels(self) -> dict[str, str]:
+        return {OWNER_LABEL: self._owner, **({HOME_LABEL: self._home} if self._home else {})}
+
+    def hidden_files(self, image: str) -> bytes | None:
+        """What a new container of this image lacks, as a tar archive; None where nothing is hidden by tmpfs."""
+        if self._disk == "tmpfs" and image not in self._files:
+            self._files[image] = image_files(self.client, image, self._labels())
+        return self._files.get(image)
 
     def remove(self, container: str) -> None:
         """Remove a container, if it is still there."""
@@ -130,20 +156,6 @@ class Containers:
         except docker.errors.NotFound:
             return ""
         return f"{found['Id']} {found['State']['StartedAt']}" if found["State"]["Running"] else ""
-
-    def _has_quota(self) -> bool:
-        """Whether the storage driver can bound what a container writes: tried out, as nothing says it."""
-        try:
-            container = self.client.api.create_container(
-                self._image,
-                ["true"],
-                host_config=self.client.api.create_host_config(storage_opt={"size": f"{self._limits.disk_mb}M"}),
-                labels={OWNER_LABEL: self._owner},
-            )
-        except docker.errors.APIError:
-            return False
-        self.client.api.remove_container(container["Id"])
-        return True
 
 
 def connect(timeout_s: float) -> docker.DockerClient:

@@ -15,11 +15,13 @@ import requests
 from environments.base import EnvironmentFault
 from environments.sandbox.base import ENVIRONMENT, Engine, Limits, Process, Sandbox, within
 from environments.sandbox.docker_containers import CLOSE_S, Containers, connect
+from environments.sandbox.docker_disk import Disk
 from environments.sandbox.docker_exec import DockerProcess, attach, reach
 
 T = TypeVar("T")
 _CREATE_S = 60.0
 _NOTICE_S = 1
+_UNPACK = ("/bin/tar", "--extract", "--preserve-permissions", "--numeric-owner", "--file=-")
 _LIKE_A_DEAD_CONTAINER = (126, 137)  # a process that could not be started, or was killed
 
 
@@ -27,10 +29,18 @@ class DockerEngine(Engine):
     """Containers on the engine that DOCKER_HOST names, with a pool made ahead for the default image."""
 
     def __init__(
-        self, image: str, limits: Limits, *, pool: int = 2, runtime: str | None = None, call_limit_s: float = 20.0
+        self,
+        image: str,
+        limits: Limits,
+        *,
+        pool: int = 2,
+        runtime: str | None = None,
+        disk: Disk = "auto",
+        call_limit_s: float = 20.0,
     ) -> None:
         self._call_limit_s = call_limit_s
-        self._image, self._limits, self._pool_size, self._runtime = image, limits, pool, runtime
+        self._image, self._limits, self._pool_size = image, limits, pool
+        self._runtime, self._disk = runtime, disk
         self._creating = asyncio.Semaphore(os.cpu_count() or 1)
         self._ready: deque[tuple[float, str]] = deque()
         self._tasks: set[asyncio.Task[object]] = set()
@@ -43,7 +53,7 @@ class DockerEngine(Engine):
             async with within(self._call_limit_s, "connecting to Docker"):
                 await reach()
                 client = await self.call(connect, self._call_limit_s)
-            self._containers = Containers(client, self._image, self._limits, self._runtime)
+            self._containers = Containers(client, self._image, self._limits, self._runtime, self._disk)
             try:
                 await self.call(self._containers.prepare)
                 self._refill()
@@ -89,7 +99,28 @@ class DockerEngine(Engine):
 
     async def _start(self, image: str) -> str:
         async with self._creating:
-            return await self.call(self._containers.start, image)
+            container = await self.call(self._containers.start, image)
+            try:
+                files = await self.call(self._containers.hidden_files, image)
+                if files is not None:
+                    await self._unpack(container, files)
+            except BaseException:
+                self._spawn_task(self._remove(container))
+                raise
+            return container
+
+    async def _unpack(self, container: str, files: bytes) -> None:
+        """Fill the places that lie in memory. Raises EnvironmentFault."""
+        process = await self.spawn(container, _UNPACK, interactive=True)
+        try:
+            await process.write(files)
+            said = await process.read()
+            status = await process.wait()
+        finally:
+            process.close()
+        if status != 0:
+            reason = said.decode(errors="replace")[:300]
+            raise EnvironmentFault(f"Docker: filling the places in memory ended with status {status}: {reason}")
 
     async def _remove(self, container: str) -> None:
         async with within(CLOSE_S, "removing a container"):

@@ -6,7 +6,9 @@ import shutil
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
+from environments.sandbox import Limits
 from eval_client.doctor.finding import Finding, fail, ok, skip, warn
 
 Network = ipaddress.IPv4Network
@@ -20,6 +22,14 @@ BUILT_IN_POOLS: tuple[Pool, ...] = (
 DISK_SHORT_BYTES = 5 << 30
 FEW_NETWORKS = 3
 ROUTES = Path("/proc/net/route")
+
+
+class Sandboxes(NamedTuple):
+    """Containers that a task needs."""
+
+    image: str
+    in_memory: bool = False
+    """They write to tmpfs, so the storage driver bounds nothing that they need."""
 
 
 @dataclass(frozen=True)
@@ -36,12 +46,19 @@ class EngineFacts:
     pools: tuple[Pool, ...]
     taken: tuple[Network, ...]
     """By its networks and this machine's routes."""
+    driver: str = "overlay2"
+    bounds_disk: bool | None = None
+    """Whether the storage driver can bound what a container writes; None where it was not tried."""
 
 
 def engine_facts(image: str, timeout_s: float) -> EngineFacts:
     """Asks the engine that DOCKER_HOST names. Raises ImportError, and whatever the SDK raises."""
     import docker
     import docker.errors
+
+    from environments.sandbox.docker_containers import OWNER_LABEL
+    from environments.sandbox.docker_disk import why_no_quota
+    from environments.sandbox.owner import Owner
 
     client = docker.from_env(timeout=max(1, int(timeout_s)))
     try:
@@ -52,6 +69,8 @@ def engine_facts(image: str, timeout_s: float) -> EngineFacts:
         except docker.errors.ImageNotFound:
             has_image = False
         networks = client.api.networks()
+        labels = {OWNER_LABEL: Owner.current().label()}
+        trouble = why_no_quota(client, image, Limits().disk_mb, labels) if has_image else None
     finally:
         client.close()
     root = str(info.get("DockerRootDir", ""))
@@ -63,10 +82,12 @@ def engine_facts(image: str, timeout_s: float) -> EngineFacts:
         free_bytes=shutil.disk_usage(root).free if _is_here() and Path(root).is_dir() else None,
         pools=_pools(info.get("DefaultAddressPools") or ()),
         taken=(*_subnets(networks), *_routes()),
+        driver=str(info.get("Driver", "?")),
+        bounds_disk=trouble is None if has_image else None,
     )
 
 
-def engine_findings(facts: EngineFacts, *, sandboxes_only: bool) -> list[Finding]:
+def engine_findings(facts: EngineFacts, *, sandboxes_only: bool, in_memory: bool = False) -> list[Finding]:
     """What follows; sandboxes have no network, so where only they matter addresses don't."""
     findings = [ok("docker", f"Docker engine {facts.version}")]
     if facts.has_image:
@@ -77,6 +98,8 @@ def engine_findings(facts: EngineFacts, *, sandboxes_only: bool) -> list[Finding
             (fail if sandboxes_only else warn)("docker-image-missing", f"Docker has no image {facts.image}", build)
         )
     findings.append(_disk(facts))
+    if facts.bounds_disk is not None and not in_memory:
+        findings.append(_quota(facts))
     if not sandboxes_only:
         findings.append(_addresses(facts))
     return findings
@@ -87,6 +110,12 @@ def _disk(facts: EngineFacts) -> Finding:
         return skip("docker-disk", "the engine's disk is not on this machine")
     what = f"{facts.free_bytes / 2**30:.1f} GiB free at Docker's {facts.root}"
     return ok("docker-disk", what) if facts.free_bytes >= DISK_SHORT_BYTES else warn("docker-disk-short", what)
+
+
+def _quota(facts: EngineFacts) -> Finding:
+    if facts.bounds_disk:
+        return ok("docker-quota", f"storage driver {facts.driver} bounds what a container writes")
+    return warn("docker-disk-unbounded", f"storage driver {facts.driver} can't bound what a container writes")
 
 
 def _addresses(facts: EngineFacts) -> Finding:

@@ -32,6 +32,11 @@ KINDS: dict[str, Kind] = {
     ),
     "docker-disk": Kind(),
     "docker-disk-short": Kind("sandboxes write there; a full disk stops the engine", "docker system prune"),
+    "docker-quota": Kind(),
+    "docker-disk-unbounded": Kind(
+        "one agent can fill the engine's disk, which stops all sandboxes there",
+        "set the task's parameters to {disk: tmpfs}, or move Docker's data root to xfs with pquota, btrfs or zfs",
+    ),
     "docker-pools": Kind(),
     "docker-pools-short": Kind(
         "a network that can't get addresses can't be made: `docker compose up` and stacks fail",

@@ -9,7 +9,7 @@ from environments.base import EnvironmentFault
 from environments.sandbox import Limits, NamespaceEngine
 from eval_client.doctor import databases, machine
 from eval_client.doctor.checks import Check, in_thread
-from eval_client.doctor.docker_host import engine_facts, engine_findings
+from eval_client.doctor.docker_host import Sandboxes, engine_facts, engine_findings
 from eval_client.doctor.finding import Finding, fail, ok, warn
 
 IMAGE = "proctor-os:latest"
@@ -34,7 +34,7 @@ def machine_checks(options: Options) -> list[Check]:
     """All that can be said without a plan."""
     return [
         *general_checks(options, registry.names(), trials=0, needed_bytes=0),
-        Check("docker", docker((IMAGE,), options.patience_s, needed=False)),
+        Check("docker", docker((Sandboxes(IMAGE),), options.patience_s, needed=False)),
         Check("programs", _programs()),
         Check("namespaces", namespaces()),
     ]
@@ -60,16 +60,17 @@ def general_checks(options: Options, environments: Sequence[str], *, trials: int
     return [*checks, Check("store", store(options.store))] if options.store is not None else checks
 
 
-async def docker(images: Sequence[str], patience_s: float, *, needed: bool) -> list[Finding]:
-    """The engine and these images; where they are needed, what is missing fails."""
+async def docker(wanted: Sequence[Sandboxes], patience_s: float, *, needed: bool) -> list[Finding]:
+    """The engine and what these containers need; where they are needed, what is missing fails."""
     found: dict[tuple[str, str], Finding] = {}
     try:
         from environments.sandbox.docker_exec import reach  # needs the extra `os`
 
         await reach()
-        for image in images:
+        for image, in_memory in wanted:
             facts = await in_thread(engine_facts, image, patience_s)
-            found |= {(each.id, each.what): each for each in engine_findings(facts, sandboxes_only=needed)}
+            findings = engine_findings(facts, sandboxes_only=needed, in_memory=in_memory)
+            found |= {(each.id, each.what): each for each in findings}
     except ImportError:
         return [(fail if needed else warn)("extra-missing", "no package docker", "pip install 'proctor[os]'")]
     except Exception as error:  # whatever the SDK lets pass

@@ -13,6 +13,7 @@ from environments.listening import is_loopback
 from environments.yaml_file import FileError
 from eval_client.doctor import models, resumed, servers, tasks
 from eval_client.doctor.checks import Check, in_thread
+from eval_client.doctor.docker_host import Sandboxes
 from eval_client.doctor.finding import Finding, fail, ok, skip, warn
 from eval_client.doctor.machine_checks import Options, docker, general_checks
 from eval_client.endpoints import chat_config
@@ -164,14 +165,14 @@ class PlanChecks:
 
     async def _environments(self) -> Sequence[Finding]:
         """Each environment comes up once, unless it is known already that it can't."""
-        images = {d.name: image for d in self._played_here() if (image := tasks.docker_image(d)) is not None}
-        engine = asyncio.create_task(self._engine(sorted(set(images.values()))))
-        entering = (self._entered(d, engine if d.name in images else None) for d in self._played_here())
+        wanted = {d.name: found for d in self._played_here() if (found := tasks.sandboxes(d)) is not None}
+        engine = asyncio.create_task(self._engine(sorted(set(wanted.values()))))
+        entering = (self._entered(d, engine if d.name in wanted else None) for d in self._played_here())
         entered = await asyncio.gather(*entering)
         return [*await engine, *entered]
 
-    async def _engine(self, images: Sequence[str]) -> list[Finding]:
-        return await docker(images, self.options.patience_s / 2, needed=True) if images else []
+    async def _engine(self, wanted: Sequence[Sandboxes]) -> list[Finding]:
+        return await docker(wanted, self.options.patience_s / 2, needed=True) if wanted else []
 
     async def _entered(self, definition: TaskDefinition, engine: "asyncio.Task[list[Finding]] | None") -> Finding:
         name, patience_s = definition.name, self.options.patience_s

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from environments.base import Environment, EnvironmentFault
 from environments.definition import TaskDefinition
 from environments.yaml_file import FileError
+from eval_client.doctor.docker_host import Sandboxes
 from eval_client.doctor.finding import Finding, fail, ok, warn
 
 NO_CONTAINERS = frozenset({"docker-down", "docker-image-missing", "extra-missing"})
@@ -69,15 +70,15 @@ def digest_findings(here: Iterable[TaskFacts], there: dict[str, str | None]) -> 
     ]
 
 
-def docker_image(definition: TaskDefinition) -> str | None:
-    """The image whose containers the task's sandboxes are; None where it makes no containers."""
+def sandboxes(definition: TaskDefinition) -> Sandboxes | None:
+    """The containers that the task's sandboxes are; None where it makes none."""
     if definition.environment != "os":
         return None
     from environments.operating_system.environment import OperatingSystem
 
     environment = definition.build()
     if isinstance(environment, OperatingSystem) and environment.engine == "docker":
-        return environment.image
+        return Sandboxes(environment.image, in_memory=environment.disk == "tmpfs")
     return None
 
 

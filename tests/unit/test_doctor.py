@@ -6,6 +6,7 @@ import re
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -150,6 +151,17 @@ def test_an_engine_without_its_image_room_or_addresses() -> None:
         ("docker-pools-short", "warn"),
     ]
     assert said(engine_findings(poor, sandboxes_only=True))[1] == ("docker-image-missing", "fail")
+
+
+def test_an_engine_that_can_not_bound_what_a_sandbox_writes() -> None:
+    def told(bounds: bool | None, *, in_memory: bool = False) -> Said:
+        facts = replace(ENGINE, driver="overlay2", bounds_disk=bounds)
+        findings = said(engine_findings(facts, sandboxes_only=True, in_memory=in_memory))
+        return [each for each in findings if each[0] in ("docker-quota", "docker-disk-unbounded")]
+
+    assert told(True) == [("docker-quota", "ok")]
+    assert told(False) == [("docker-disk-unbounded", "warn")]
+    assert told(None) == told(False, in_memory=True) == []
 
 
 def test_free_networks_are_those_that_no_network_and_no_route_overlaps() -> None:

@@ -1,0 +1,65 @@
+"""What bounds the disk that a container takes: the storage driver's quota, memory in its place, or nothing."""
+
+import io
+import tarfile
+from typing import Literal
+
+import docker
+import docker.errors
+
+Disk = Literal["auto", "quota", "tmpfs"]
+"""`quota`: the storage driver bounds it. `tmpfs`: the root is read-only and WRITABLE lies in memory. `auto`: as `quota`
+where the driver can, else unbounded."""
+WRITABLE = ("/etc", "/home", "/media", "/mnt", "/opt", "/root", "/run", "/srv", "/tmp", "/var")
+_ENGINE_S_OWN = frozenset({"etc/hosts", "etc/hostname", "etc/resolv.conf"})
+_SNAPSHOTTER = "io.containerd.snapshotter.v1"
+
+
+def why_no_quota(client: docker.DockerClient, image: str, disk_mb: int, labels: dict[str, str]) -> str | None:
+    """Why the storage driver can't bound what a container writes; None where it can, which only a trial shows.
+
+    An image store of containerd takes the option and ignores it.
+    """
+    info = client.info()
+    if ["driver-type", _SNAPSHOTTER] in (info.get("DriverStatus") or []):
+        return f"storage driver {info.get('Driver')} of containerd has no quotas"
+    try:
+        container = client.api.create_container(
+            image,
+            ["true"],
+            host_config=client.api.create_host_config(storage_opt={"size": f"{disk_mb}M"}),
+            labels=labels,
+        )
+    except docker.errors.APIError as error:
+        return f"storage driver {info.get('Driver')}: {error.explanation or error}"
+    client.api.remove_container(container["Id"])
+    return None
+
+
+def tmpfs_mounts(disk_mb: int) -> dict[str, str]:
+    """The `tmpfs` option of a container."""
+    return dict.fromkeys(WRITABLE, f"rw,exec,suid,nodev,mode=755,size={disk_mb}m")
+
+
+def image_files(client: docker.DockerClient, image: str, labels: dict[str, str]) -> bytes:
+    """What an image holds in WRITABLE, as a tar archive: the mounts of tmpfs hide it."""
+    container = client.api.create_container(image, ["true"], labels=labels)["Id"]
+    packed = io.BytesIO()
+    try:
+        with tarfile.open(fileobj=packed, mode="w") as target:
+            for place in WRITABLE:
+                _copy(client, container, place, target)
+    finally:
+        client.api.remove_container(container)
+    return packed.getvalue()
+
+
+def _copy(client: docker.DockerClient, container: str, place: str, target: tarfile.TarFile) -> None:
+    try:
+        chunks, _ = client.api.get_archive(container, place)
+    except docker.errors.NotFound:
+        return
+    with tarfile.open(fileobj=io.BytesIO(b"".join(chunks))) as source:
+        for member in source:
+            if member.name not in _ENGINE_S_OWN:
+                target.addfile(member, source.extractfile(member) if member.isreg() else None)
