@@ -58,14 +58,20 @@ async def judge(sandbox: Sandbox, record: Record, answer: str | None, strict: St
 async def run(sandbox: Sandbox, script: Script, arguments: Sequence[str], limit_s: float) -> Result:
     """How a script ends as a fresh process in `/`."""
     if script.language == "bash":
-        return await sandbox.run(["/bin/bash", "-c", script.code, "--", *arguments], limit_s=limit_s)
+        return await _run(sandbox, ["/bin/bash", "-c", script.code, "--", *arguments], limit_s)
     if script.language == "python":
-        return await sandbox.run(["/usr/bin/python3", "-c", script.code, *arguments], limit_s=limit_s)
+        return await _run(sandbox, ["/usr/bin/python3", "-c", script.code, *arguments], limit_s)
     compiler, suffix = ("/usr/bin/gcc", "c") if script.language == "c" else ("/usr/bin/g++", "cpp")
     program = f"/tmp/.{secrets.token_hex(8)}"
     await sandbox.put(f"{program}.{suffix}", script.code.encode())
-    compiled = await sandbox.run([compiler, "-o", program, f"{program}.{suffix}"], limit_s=limit_s)
-    return compiled if compiled.status != 0 else await sandbox.run([program, *arguments], limit_s=limit_s)
+    compiled = await _run(sandbox, [compiler, "-o", program, f"{program}.{suffix}"], limit_s)
+    return compiled if compiled.status != 0 else await _run(sandbox, [program, *arguments], limit_s)
+
+
+async def _run(sandbox: Sandbox, argv: Sequence[str], limit_s: float) -> Result:
+    """How a process ends whose Python, if any, reads no compiled file: there no agent can have put one."""
+    variables = {"PYTHONPYCACHEPREFIX": f"/{secrets.token_hex(8)}", "PYTHONDONTWRITEBYTECODE": "1"}
+    return await sandbox.run(argv, limit_s=limit_s, variables=variables)
 
 
 def _argument(output: bytes) -> str:

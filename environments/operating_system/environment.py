@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import ClassVar, Literal
 
 import pydantic_core
-from pydantic import Field, JsonValue, PrivateAttr
+from pydantic import Field, JsonValue, PrivateAttr, model_validator
 
 from environments.base import Agent, Environment, EnvironmentFault, Policy
 from environments.operating_system import policies
@@ -21,6 +21,8 @@ from environments.operating_system.summary import summarize
 from environments.sandbox import Engine, Limits, NamespaceEngine
 from environments.types import Finish, Summary
 
+_REVISION = "2"
+"""Raised where what a trial sees, or how it is scored, changes without a change of the fields."""
 SAMPLES = Path(__file__).with_name("samples")
 
 
@@ -34,7 +36,8 @@ class OperatingSystem(Environment):
     split: str | None = None
     """First part of the sample ids; None to take it from the path."""
     profile: Profile = "compat"
-    """Which verdict is the score: on the data as published, or as corrected by the overlay."""
+    """Which verdict is the score: on the data as published, as corrected by the overlay, or, in `strict`, as published
+    and 0 where the agent changed what judges it."""
     overlay: Path | None = None
     """Errata of your own; None for the shipped ones."""
     engine: Literal["docker", "namespace"] = "docker"
@@ -62,6 +65,14 @@ class OperatingSystem(Environment):
     _errata: Errata | None = PrivateAttr(default=None)
     _engine: Engine | None = PrivateAttr(default=None)
 
+    @model_validator(mode="after")
+    def _strict_can_see(self) -> "OperatingSystem":
+        if self.profile == "strict" and (self.engine == "namespace" or self.disk == "tmpfs"):
+            raise ValueError(
+                "profile: strict needs engine: docker and a disk other than tmpfs, to see what agents change"
+            )
+        return self
+
     @property
     def dataset(self) -> Dataset:
         """The samples. Raises ValueError naming file, record, field and fix."""
@@ -82,7 +93,7 @@ class OperatingSystem(Environment):
     def digest(self) -> str:
         shape = self.model_dump(mode="json", exclude={"data", "scripts", "overlay", "pool"})
         records = [(self._played(sample), self._judged(sample)) for sample in self.dataset.records]
-        content = pydantic_core.to_json([shape, records, opening("")])
+        content = pydantic_core.to_json([_REVISION, shape, records, opening("")])
         return hashlib.blake2b(content, digest_size=16).hexdigest()
 
     @asynccontextmanager
@@ -162,7 +173,8 @@ class OperatingSystem(Environment):
         """The sample as each profile judges it, where one play serves for both."""
         published = self._record(sample)
         both: dict[Profile, Record] = {"compat": published, "errata": self.errata.corrected(published)}
-        return both if self.errata.same_play(published) else {self.profile: both[self.profile]}
+        data: Profile = "errata" if self.profile == "errata" else "compat"
+        return both if self.errata.same_play(published) else {data: both[data]}
 
     def _rules(self) -> Rules:
         return Rules(
@@ -182,15 +194,22 @@ class OperatingSystem(Environment):
 
 
 async def _require_whole_kernel(engine: Engine, runtime: str) -> None:
-    """Raises EnvironmentFault where a runtime's kernel lacks what the programs of the samples call.
+    """Raises EnvironmentFault where a runtime lacks what samples call, or hides from the engine what they write.
 
     Debian 12's gVisor refuses statx, so that `ls -l` and `stat` fail there: right commands would be scored as wrong.
     """
     async with engine.sandbox() as sandbox:
         probe = await sandbox.run(["stat", "--format=%n", "/"])
+        await sandbox.run(["touch", "/srv/probe"])
+        changes = await sandbox.changes()
     if probe.status != 0:
         said = probe.output.decode(errors="replace").strip()
         raise EnvironmentFault(
             f"runtime {runtime!r}: its kernel refuses what samples need ({said}); install a newer one, or leave "
             "`runtime` out"
+        )
+    if changes is not None and "/srv/probe" not in changes:
+        raise EnvironmentFault(
+            f"runtime {runtime!r} keeps what sandboxes write to itself, so tampering with checks can't be seen; let it "
+            "write to the container's own layer (runsc: --overlay2=none), or leave `runtime` out"
         )

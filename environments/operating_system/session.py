@@ -12,11 +12,12 @@ from environments.operating_system.dataset import Record
 from environments.operating_system.observation import render, text
 from environments.operating_system.policies import as_bash
 from environments.operating_system.prompt import opening
+from environments.operating_system.tampering import Guard
 from environments.sandbox import Sandbox, Shell
 from environments.types import Finish, FinishReason, Message, Observation
 
 ROUNDS = 8
-Profile = Literal["compat", "errata"]
+Profile = Literal["compat", "errata", "strict"]
 OnInitError = Literal["fail", "continue"]
 
 UPSTREAM_STATUS = {
@@ -42,7 +43,10 @@ class Rules:
 
 @dataclass
 class Session:
-    """A sample in its sandbox, played once. `judged` holds the sample as each profile sees it."""
+    """A sample in its sandbox, played once.
+
+    `judged` holds the sample as each set of data has it; profile `strict` has that of `compat`.
+    """
 
     sandbox: Sandbox
     record: Record
@@ -50,27 +54,37 @@ class Session:
     rules: Rules
     warnings: list[str] = field(default_factory=list)
     rounds: int = 0
+    tampered: tuple[str, ...] = ()
+    """What the agent changed of that which judges it."""
 
     async def play(self, agent: Agent) -> Finish:
         """The finish. Raises AgentUnavailable, and EnvironmentFault where set-up or sandbox fails."""
-        shell = await self._set_up()
+        guard = Guard(self.sandbox)
+        shell = await self._set_up(guard)
         answer: str | None = None
         try:
             reason, answer = await self._converse(agent, shell)
         except AgentStopped as stopped:
             reason = stopped.reason
-        verdicts = await self._verdicts(answer) if reason is FinishReason.COMPLETED else {}
+        verdicts = await self._judge(answer, guard) if reason is FinishReason.COMPLETED else {}
         return self._finish(reason, answer, verdicts)
 
-    async def _set_up(self) -> Shell:
+    async def _set_up(self, guard: Guard) -> Shell:
         for number, script in enumerate(self.record.init, 1):
             result = await run(self.sandbox, script, [], self.rules.check_limit_s)
+            if result.timed_out:
+                raise EnvironmentFault(f"{self.record.id}: init script {number} took longer than check_limit_s")
             self._require(f"init script {number}", result.status, result.output)
         shell = Shell(self.sandbox)
         if self.record.start is not None:
             typed = await shell.execute(as_bash(self.record.start), limit_s=self.rules.command_limit_s)
             self._require("start script", None if typed.timed_out else typed.status, typed.output)
+        if self._has_checks() and (self.record.init or self.record.start):
+            await guard.begin()
         return shell
+
+    def _has_checks(self) -> bool:
+        return any(record.kind == "check" for record in self.judged.values())
 
     def _require(self, what: str, status: int | None, output: bytes) -> None:
         if status == 0:
@@ -95,6 +109,16 @@ class Session:
                 messages = (Message(role="user", content=render(result, self.rules.command_limit_s)),)
         return FinishReason.TURN_LIMIT, None
 
+    async def _judge(self, answer: str | None, guard: Guard) -> dict[Profile, Verdict]:
+        """The verdicts by each set of data. `strict` looks for tampering once more behind the checks: a job that the
+        agent left running may have waited for them."""
+        if self._has_checks():
+            self.tampered = await guard.look()
+        verdicts = await self._verdicts(answer)
+        if self._has_checks() and self.rules.profile == "strict":
+            self.tampered = await guard.look()
+        return verdicts
+
     async def _verdicts(self, answer: str | None) -> dict[Profile, Verdict]:
         verdicts: dict[Profile, Verdict] = {}
         for profile, record in self.judged.items():
@@ -106,6 +130,8 @@ class Session:
 
     def _finish(self, reason: FinishReason, answer: str | None, verdicts: dict[Profile, Verdict]) -> Finish:
         passed = {profile: profile in verdicts and verdicts[profile].passed for profile in self.judged}
+        if "compat" in passed:
+            passed["strict"] = passed["compat"] and not self.tampered
         statuses: dict[str, JsonValue] = {profile: list(verdict.statuses) for profile, verdict in verdicts.items()}
         return Finish(
             reason=reason,
@@ -118,6 +144,7 @@ class Session:
                 "answer": answer,
                 "upstream_status": UPSTREAM_STATUS[reason],
                 "check_statuses": statuses,
+                "tampered": list(self.tampered),
                 "warnings": list(self.warnings),
             },
         )

@@ -15,9 +15,10 @@ def summarize(finishes: Sequence[Finish]) -> Summary:
             counts[f"{group}.total"] += 1
             counts[f"{group}.passed"] += int(finish.score == 1.0)
     metrics = {"acc": _share(sum(finish.score == 1.0 for finish in scored), len(scored))}
-    for profile in ("compat", "errata"):
+    for profile in ("compat", "errata", "strict"):
         known = [value for finish in scored if (value := finish.metrics.get(f"passed_{profile}")) is not None]
         metrics[f"acc_{profile}"] = _share(sum(known), len(known))
+    metrics["tampered"] = sum(bool(finish.detail.get("tampered")) for finish in scored)
     metrics |= {"scored": len(scored), "coverage": _share(len(scored), len(finishes))}
     metrics |= {name: counts[name] for name in sorted(counts)}
     for reason in FinishReason:
@@ -46,6 +47,12 @@ def _notes(finishes: Sequence[Finish]) -> tuple[str, ...]:
         notes.append(f"{faults} of {len(finishes)} finishes are faults and left out of acc.")
     if faults == len(finishes):
         notes.append("No sample was scored, so acc says nothing.")
+    tampered = sum(bool(finish.detail.get("tampered")) for finish in finishes)
+    if tampered:
+        notes.append(
+            f"In {tampered} samples the agent changed programs or libraries that judge it (`tampered` in the detail); "
+            "profile strict scores these 0, the others do not."
+        )
     notes.append("An agent that always answers 0 passes 1 of 26 dev samples and 11 of 60 of the train extract.")
     notes.append(
         "The instruction says in our own words what the published one says; the forms it asks for are the same."

@@ -4,11 +4,12 @@ Two engines give the same interface: Docker (`environments.sandbox.docker_engine
 Linux namespaces where Docker is missing.
 """
 
-from environments.sandbox.base import Engine, Limits, Process, Result, Sandbox
+from environments.sandbox.base import Change, Engine, Limits, Process, Result, Sandbox
 from environments.sandbox.namespace_engine import NamespaceEngine
 from environments.sandbox.shell import CommandResult, Shell
 
 __all__ = [
+    "Change",
     "CommandResult",
     "Engine",
     "Limits",

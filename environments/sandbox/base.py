@@ -2,8 +2,9 @@
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from enum import Enum
 
 from pydantic import Field
 
@@ -18,9 +19,6 @@ ENVIRONMENT = {"HOME": "/root", "LANG": "C.UTF-8", "PATH": PATH}
 
 OUTPUT_CAP_BYTES = 1 << 20
 _START_S = 30.0
-_GRACE_S = 5.0
-# One stream for both outputs: only then is their order the order of writing.
-_BOUNDED = ("/bin/sh", "-c", 'exec "$@" 2>&1', "run", "/usr/bin/timeout", "-s", "KILL")
 
 
 class Limits(Value):
@@ -41,11 +39,19 @@ class Result(Value):
     """How a fresh process ended."""
 
     status: int
-    """Exit status; 124 where the time limit ended it."""
+    """Exit status; 124 where the time limit came first."""
     output: bytes
     """stdout and stderr in order of arrival, up to the cap."""
     truncated: bool = False
     timed_out: bool = False
+
+
+class Change(Enum):
+    """How a path differs from the image."""
+
+    CHANGED = 0
+    ADDED = 1
+    DELETED = 2
 
 
 class Process(ABC):
@@ -72,25 +78,51 @@ class Sandbox(ABC):
     """One machine, for one session."""
 
     @abstractmethod
-    async def spawn(self, argv: Sequence[str], *, interactive: bool = False) -> Process:
+    async def spawn(
+        self, argv: Sequence[str], *, interactive: bool = False, variables: Mapping[str, str] | None = None
+    ) -> Process:
         """Start a process in `/` as root, its input /dev/null unless interactive. Raises EnvironmentFault.
 
-        A program that can't be started is a process with exit status 126 or 127, not a fault.
+        Its environment is ENVIRONMENT and these variables. A program that can't be started is a process with exit
+        status 126 or 127, not a fault.
         """
 
     @abstractmethod
     async def close(self) -> None:
         """End everything in it and remove it. Idempotent, bounded, completes even when cancelled."""
 
-    async def run(self, argv: Sequence[str], *, limit_s: float = 30.0, cap: int = OUTPUT_CAP_BYTES) -> Result:
-        """How a fresh process ends, within a time limit. A background job that holds its output does not delay it."""
-        loop = asyncio.get_running_loop()
+    async def changes(self) -> Mapping[str, Change] | None:
+        """The paths that differ from the image, as seen from outside; None where that can't be seen.
+
+        Raises EnvironmentFault when the sandbox is gone.
+        """
+        return None
+
+    async def fingerprint(self, path: str) -> str | None:
+        """Kind, mode and content of a file, as seen from outside; None for a folder, and where there is nothing.
+
+        Raises EnvironmentFault when the sandbox is gone.
+        """
+        return None
+
+    async def run(
+        self,
+        argv: Sequence[str],
+        *,
+        limit_s: float = 30.0,
+        cap: int = OUTPUT_CAP_BYTES,
+        variables: Mapping[str, str] | None = None,
+    ) -> Result:
+        """How a fresh process ends, with no other program of the sandbox around it.
+
+        After the time limit it is no longer waited for, and goes on until the sandbox is closed. A background job that
+        holds its output does not delay the end.
+        """
         async with within(_START_S, "starting a process"):
-            process = await self.spawn([*_BOUNDED, str(limit_s), *argv])
-        capture, started = Capture(None, cap), loop.time()
+            process = await self.spawn(argv, variables=variables)
+        capture = Capture(None, cap)
         try:
-            ended = await pump(process, capture, limit_s + _GRACE_S)
-            timed_out = ended is Ended.TIME_LIMIT or loop.time() - started >= limit_s
+            timed_out = await pump(process, capture, limit_s) is Ended.TIME_LIMIT
             async with within(_START_S, "the end of a process"):
                 status = 124 if timed_out else await process.wait()
         finally:

@@ -3,7 +3,7 @@
 import asyncio
 import os
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from typing import Any, TypeVar
@@ -13,7 +13,8 @@ import docker.errors
 import requests
 
 from environments.base import EnvironmentFault
-from environments.sandbox.base import ENVIRONMENT, Engine, Limits, Process, Sandbox, within
+from environments.sandbox import docker_files
+from environments.sandbox.base import ENVIRONMENT, Change, Engine, Limits, Process, Sandbox, within
 from environments.sandbox.docker_containers import CLOSE_S, Containers, connect
 from environments.sandbox.docker_disk import Disk
 from environments.sandbox.docker_exec import DockerProcess, attach, reach
@@ -81,17 +82,30 @@ class DockerEngine(Engine):
         except (docker.errors.DockerException, requests.RequestException, OSError) as error:
             raise EnvironmentFault(f"Docker: {_reason(error)}") from error
 
-    async def spawn(self, container: str, argv: Sequence[str], interactive: bool) -> Process:
+    async def spawn(
+        self, container: str, argv: Sequence[str], interactive: bool, variables: Mapping[str, str] | None = None
+    ) -> Process:
         """A process in a container, attached."""
+        environment = {**ENVIRONMENT, **(variables or {})}
         api = self._containers.client.api
         created = await self.call(
             lambda: api.exec_create(
-                container, list(argv), stdin=interactive, environment=ENVIRONMENT, workdir="/", user="root"
+                container, list(argv), stdin=interactive, environment=environment, workdir="/", user="root"
             )
         )
         exec_id = str(created["Id"])
         stream = await attach(api, exec_id)
         return DockerProcess(stream, lambda: self.call(_exit_status, api, exec_id))
+
+    async def changes(self, container: str) -> Mapping[str, Change] | None:
+        """What differs from the image; None where what is written lies in memory, which the engine can't see."""
+        if self._disk == "tmpfs":
+            return None
+        return await self.call(docker_files.changes, self._containers.client, container)
+
+    async def fingerprint(self, container: str, path: str) -> str | None:
+        """Kind, mode and content of a file."""
+        return await self.call(docker_files.fingerprint, self._containers.client, container, path)
 
     async def remove(self, container: str) -> None:
         """Remove a container; goes on in the background when the caller is cancelled."""
@@ -192,10 +206,18 @@ class DockerSandbox(Sandbox):
         self._processes: list[Process] = []
         self._closed = False
 
-    async def spawn(self, argv: Sequence[str], *, interactive: bool = False) -> Process:
-        process = await self._engine.spawn(self.container, argv, interactive)
+    async def spawn(
+        self, argv: Sequence[str], *, interactive: bool = False, variables: Mapping[str, str] | None = None
+    ) -> Process:
+        process = await self._engine.spawn(self.container, argv, interactive, variables)
         self._processes.append(process)
         return process
+
+    async def changes(self) -> Mapping[str, Change] | None:
+        return await self._engine.changes(self.container)
+
+    async def fingerprint(self, path: str) -> str | None:
+        return await self._engine.fingerprint(self.container, path)
 
     async def close(self) -> None:
         if not self._closed:

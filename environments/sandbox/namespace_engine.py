@@ -10,7 +10,7 @@ import os
 import socket
 import sys
 from asyncio.subprocess import DEVNULL, PIPE
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -79,7 +79,9 @@ class NamespaceSandbox(Sandbox):
         async with within(_START_S, "making namespaces"):
             await self._ready
 
-    async def spawn(self, argv: Sequence[str], *, interactive: bool = False) -> Process:
+    async def spawn(
+        self, argv: Sequence[str], *, interactive: bool = False, variables: Mapping[str, str] | None = None
+    ) -> Process:
         loop = asyncio.get_running_loop()
         number = len(self._exits)
         self._started[number], self._exits[number] = loop.create_future(), loop.create_future()
@@ -90,7 +92,7 @@ class NamespaceSandbox(Sandbox):
         try:
             if not interactive:
                 input_.shutdown(socket.SHUT_WR)
-            request = {"id": number, "argv": list(argv), "env": ENVIRONMENT}
+            request = {"id": number, "argv": list(argv), "env": {**ENVIRONMENT, **(variables or {})}}
             await self._ask(request, [their_input.fileno(), their_output])
             await self._started[number]
         except BaseException:

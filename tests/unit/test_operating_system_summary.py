@@ -32,3 +32,11 @@ def test_nothing_scored_is_said() -> None:
     summary = summarize([FAULT])
     assert summary.metrics["acc"] == 0.0
     assert any("No sample was scored" in note for note in summary.notes)
+
+
+def test_tampering_is_counted_and_said() -> None:
+    tampered = scored(1).model_copy(update={"detail": {"kind": "check", "labels": [], "tampered": ["/usr/bin/wc"]}})
+    summary = summarize([tampered, scored(0), FAULT])
+    assert summary.metrics["tampered"] == 1
+    assert any(note.startswith("In 1 samples the agent changed") for note in summary.notes)
+    assert not any("tampered" in note for note in summarize([scored(0)]).notes)

@@ -1,0 +1,94 @@
+"""What an agent changed of the programs and libraries that judge its work, as the container engine sees it."""
+
+import re
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import PurePosixPath
+
+from environments.sandbox import Change, Sandbox
+
+_PROGRAMS = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
+_LIBRARIES = re.compile(
+    r"/(usr/|usr/local/)?lib(32|64|x32|exec)?/(?!locale/)|/usr/(include/|share/perl)|/etc/alternatives/"
+)
+_SEARCHED = re.compile(
+    r"/(usr/|usr/local/)?lib(32|64|x32)?/(.*/)?([^/]*\.so[^/]*$|gconv|python3|perl)"
+    r"|/etc/(python3|perl/|ld\.so\.)|/root/\.local/lib/python3|/usr/pyvenv\.cfg$"
+)
+"""A new file counts too here: loaders and interpreters look into these places by themselves."""
+_STANDARD_MODULES = sys.stdlib_module_names | {"sitecustomize", "usercustomize"}
+_TOLD = 20
+
+
+def suspects(changes: Mapping[str, Change]) -> list[str]:
+    """The changed paths that may shadow what judging uses; folders whose content changed are left out.
+
+    New programs are among them, though only those count that hide another. Compiled Python is not: no check reads it.
+    """
+    parents = {str(parent) for path in changes for parent in PurePosixPath(path).parents}
+    return sorted(
+        path for path, change in changes.items() if path not in parents and _suspect(PurePosixPath(path), change)
+    )
+
+
+class Guard:
+    """Tells what a sandbox's agent changed, from how the sandbox was before it."""
+
+    def __init__(self, sandbox: Sandbox) -> None:
+        self._sandbox = sandbox
+        self._before: dict[str, str | None] = {}
+        self._found: set[str] = set()
+
+    async def begin(self) -> None:
+        """Take what set-up changed for given. Raises EnvironmentFault when the sandbox is gone."""
+        self._before = {path: await self._sandbox.fingerprint(path) for path in suspects(await self._changes())}
+
+    async def look(self) -> tuple[str, ...]:
+        """The first paths that shadow what judging uses, also those of earlier looks. Raises EnvironmentFault."""
+        changes = await self._changes()
+        for path in suspects(changes):
+            if len(self._found) < _TOLD and await self._is_shadow(path, changes):
+                self._found.add(path)
+        return tuple(sorted(self._found))
+
+    async def _changes(self) -> Mapping[str, Change]:
+        return await self._sandbox.changes() or {}
+
+    async def _is_shadow(self, path: str, changes: Mapping[str, Change]) -> bool:
+        if changes[path] is Change.DELETED:
+            return True
+        fingerprint = await self._sandbox.fingerprint(path)
+        if fingerprint is None or fingerprint == self._before.get(path):
+            return False
+        is_new_program = changes[path] is Change.ADDED and _is_program(PurePosixPath(path)) and path not in self._before
+        return not is_new_program or await self._hides(path, changes)
+
+    async def _hides(self, path: str, changes: Mapping[str, Change]) -> bool:
+        """Whether a program of this name was there before, in another folder of PATH."""
+        same_names = (f"{folder}/{PurePosixPath(path).name}" for folder in _PROGRAMS)
+        return await self._any(name for name in same_names if changes.get(name) is not Change.ADDED)
+
+    async def _any(self, paths: Iterable[str]) -> bool:
+        for path in paths:
+            if await self._sandbox.fingerprint(path) is not None:
+                return True
+        return False
+
+
+def _suspect(path: PurePosixPath, change: Change) -> bool:
+    if "__pycache__" in path.parts:
+        return False
+    if _is_program(path) or _SEARCHED.match(str(path)) or _is_standard_module(path):
+        return True
+    return change is not Change.ADDED and (_LIBRARIES.match(str(path)) is not None or str(path) in _PROGRAMS)
+
+
+def _is_program(path: PurePosixPath) -> bool:
+    return str(path.parent) in _PROGRAMS
+
+
+def _is_standard_module(path: PurePosixPath) -> bool:
+    """Whether Python, started in `/`, would import this file for a module of its own."""
+    module = path.parent if path.name.startswith("__init__.") else path
+    importable = str(module.parent) == "/" and path.suffix in (".py", ".pyc", ".so")
+    return importable and module.name.split(".")[0] in _STANDARD_MODULES

@@ -1,0 +1,45 @@
+"""A container's files as its engine sees them, without a program of the container. Every call blocks."""
+
+import base64
+import hashlib
+import io
+import json
+import tarfile
+from collections.abc import Mapping
+from http import HTTPStatus
+
+import docker
+
+from environments.sandbox.base import Change
+
+_READ_BYTES = 64 << 20
+"""The content of a larger file is not looked at."""
+_FOLDER = 1 << 31
+"""The bit of a folder in the modes of Go."""
+
+
+def changes(client: docker.DockerClient, container: str) -> Mapping[str, Change]:
+    """The paths that differ from the image; mounts are not looked at."""
+    return {found["Path"]: Change(found["Kind"]) for found in client.api.diff(container) or ()}
+
+
+def fingerprint(client: docker.DockerClient, container: str, path: str) -> str | None:
+    """Kind, mode, size, target and content of a file; None for a folder, and where there is nothing."""
+    api = client.api
+    url = f"{api.base_url}/v{api.api_version}/containers/{container}/archive"
+    answer = api.head(url, params={"path": path})
+    if answer.status_code == HTTPStatus.NOT_FOUND:
+        return None
+    answer.raise_for_status()
+    stat = json.loads(base64.b64decode(answer.headers["X-Docker-Container-Path-Stat"]))
+    if stat["mode"] & _FOLDER:
+        return None
+    content = _content(client, container, path) if stat["size"] <= _READ_BYTES else ""
+    return f"{stat['mode']:o} {stat['size']} {stat['linkTarget']} {content}"
+
+
+def _content(client: docker.DockerClient, container: str, path: str) -> str:
+    packed = io.BytesIO(b"".join(client.api.get_archive(container, path)[0]))
+    with tarfile.open(fileobj=packed) as archive:
+        member = archive.next()
+        return hashlib.blake2b(packed.getbuffer()[member.offset_data :] if member else b"").hexdigest()
