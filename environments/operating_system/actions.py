@@ -8,6 +8,8 @@ MAX_ANSWER_BYTES = 64 << 10
 """A longer answer can't be passed to a checker as an argument, and is none."""
 
 _ACT = re.compile(r"Act:\s*(.+)")
+_BLOCK = re.compile(r"```bash\n(.*?)\n```", re.DOTALL)
+_KINDER_BLOCK = re.compile(r"```bash[ \t]*\n(.*?)\n[ \t]*```(?!bash)", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,7 @@ def parse(reply: str) -> Bash | Commit | Invalid:
             return Commit(None)
         if word.startswith("answer"):
             start, end = act.find("("), act.rfind(")")
-            if start >= 0 and end > start:
+            if start >= 0 and end >= 0:
                 return _answer(act[start + 1 : end])
     return Invalid("invalid_action" if acts else "invalid_format")
 
@@ -53,16 +55,9 @@ def _answer(text: str) -> Commit | Invalid:
 
 
 def _code(reply: str) -> str:
-    """The blocks fenced as exactly `bash`, with one blank line between; one without a closing line is none."""
-    blocks: list[str] = []
-    block: list[str] | None = None
-    for line in reply.split("\n"):
-        fence = line.strip()
-        if block is None:
-            block = [] if fence == "```bash" else None
-        elif fence == "```":
-            blocks.append("\n".join(block))
-            block = None
-        else:
-            block.append(line)
-    return "\n\n".join(blocks)
+    """The blocks fenced as `bash`, with one blank line between.
+
+    As the published expression finds them; only where it finds none, also with an indented fence, blanks behind it, and
+    line ends of Windows.
+    """
+    return "\n\n".join(_BLOCK.findall(reply) or _KINDER_BLOCK.findall(reply.replace("\r\n", "\n")))

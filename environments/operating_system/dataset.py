@@ -141,23 +141,41 @@ def record(sample: str, raw: Raw, scripts: Scripts, warnings: list[str]) -> Reco
 def _files(data: Path) -> Sequence[Path]:
     if data.is_file():
         return [data]
-    files = sorted(path for path in data.rglob("*.json") if "scripts" not in path.relative_to(data).parts)
+    found = (path for pattern in ("*.json", "*.jsonl") for path in data.rglob(pattern))
+    files = sorted(path for path in found if "scripts" not in path.relative_to(data).parts)
     if not files:
         raise DataError(f"{data}: data: no such file, nor a folder with JSON files; give the path of the data")
     return files
 
 
 def _items(file: Path) -> Sequence[Raw]:
+    """The records of a file: a JSON list, a single object, or JSON Lines where it is named so."""
     try:
-        items = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise DataError(f"{file}: not readable as JSON: {error}; correct or replace the file") from error
-    if not isinstance(items, list) or not items:
-        raise DataError(f"{file}: holds no list of records; its top level must be a JSON list of objects")
-    for index, item in enumerate(items):
-        if not isinstance(item, dict):
-            raise DataError(f"{file}: record {index}: not an object; write one sample as a JSON object")
-    return items
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"{file}: not readable: {error}; correct or replace the file") from error
+    if file.suffix == ".jsonl":
+        items = [_json(f"{file}:{number}", line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
+    else:
+        whole = _json(str(file), text)
+        items = whole if isinstance(whole, list) else [whole]
+    if not items:
+        raise DataError(f"{file}: holds no records; write a JSON list of objects, one object, or JSON Lines (.jsonl)")
+    return [_object(file, index, item) for index, item in enumerate(items)]
+
+
+def _json(where: str, text: str) -> JsonValue:
+    try:
+        value: JsonValue = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{where}: not readable as JSON: {error}; correct or replace the file") from error
+    return value
+
+
+def _object(file: Path, index: int, item: JsonValue) -> Raw:
+    if not isinstance(item, dict):
+        raise DataError(f"{file}: record {index}: not an object; write one sample as a JSON object")
+    return item
 
 
 def _script_folder(file: Path, scripts: Path | None, split: str) -> Path:

@@ -1,10 +1,13 @@
-"""The action grammar, row by row (specification sections 3.2 and 8)."""
+"""The action grammar, row by row (specification sections 3.2 and 8), and as recorded of the published code."""
+
+import json
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from environments.operating_system.actions import MAX_ANSWER_BYTES, Bash, Commit, Invalid, parse
+from tests.support import SHARED_DATA
 
 FORMAT, ACTION = Invalid("invalid_format"), Invalid("invalid_action")
 
@@ -22,6 +25,14 @@ REPLIES: list[tuple[str, Bash | Commit | Invalid]] = [
     ("Act: bash\n```bash\nls", Bash("")),
     ("Act: bash\n```bash\nls ```", Bash("")),
     ("Act: bash\n```bash\n```", Bash("")),
+    ("Act: bash ```bash\nls\n```", Bash("ls")),
+    ("Act: bash\nCode: ```bash\nls\n``` and so on", Bash("ls")),
+    ("Act: bash\n````bash\nls\n````", Bash("ls")),
+    ("Act: bash\n```bash\ncat <<E\n  ```\nE\n```", Bash("cat <<E\n  ```\nE")),
+    ("Act: bash\n  ```bash\n  ls\n  ```", Bash("  ls")),
+    ("Act: bash\n```bash \nls\n```", Bash("ls")),
+    ("Act: bash\r\n```bash\r\nls\r\npwd\r\n```\r\n", Bash("ls\npwd")),
+    ("Act: bash\n  ```bash\nls```\n  ```bash\npwd```", Bash("")),
     ("Act: BASH\n```bash\nls\n```", Bash("ls")),
     ("Act:bash\n```bash\nls\n```", Bash("ls")),
     ("Act:\n\nbash\n```bash\nls\n```", Bash("ls")),
@@ -42,7 +53,7 @@ REPLIES: list[tuple[str, Bash | Commit | Invalid]] = [
     ("Act: answer 5", ACTION),
     ("Act: answer(5", ACTION),
     ("Act: answer 5)", ACTION),
-    ("Act: answer)5(", ACTION),
+    ("Act: answer)5(", Commit("")),
     ("Act: dance", ACTION),
     ("Act: answer(a\0b)", ACTION),
     (f"Act: answer({'x' * (1 << 20)})", ACTION),
@@ -71,3 +82,33 @@ def test_no_reply_breaks_the_parser(reply: str) -> None:
 
 def test_an_answer_of_lone_surrogates_is_taken() -> None:
     assert parse("Act: answer(\ud800)") == Commit("\ud800")
+
+
+KINDER = {
+    "line ends of Windows": [14, 21, 73, 123, 206, 260, 354, 398, 410, 443, 487, 495, 510, 567],
+    "an indented closing fence": [30, 176, 377, 384, 409, 555],
+    "a blank behind the fence": [134, 237, 281, 318, 444, 533, 598],
+    "line ends of Windows, and an indented closing fence": [163, 323, 415],
+}
+"""Lines of the recorded replies in which only we find a block; the published code runs the empty command."""
+
+
+@pytest.mark.shared
+def test_every_recorded_reply_means_what_the_published_code_says_but_for_kinder_fences() -> None:
+    lines = (SHARED_DATA / "os/published_replies.jsonl").read_text(encoding="utf-8").splitlines()
+    others = []
+    for number, line in enumerate(lines, 1):
+        recorded = json.loads(line)
+        action, published = parse(recorded["reply"]), recorded["published"]
+        match published["action"]:
+            case "bash":
+                if action != Bash(published["content"]):
+                    assert published["content"] == ""
+                    assert isinstance(action, Bash)
+                    others.append(number)
+            case "commit":
+                assert action == Commit(published["content"]), number
+            case _:
+                assert isinstance(action, Invalid), number
+    assert len(lines) == 600
+    assert others == sorted(number for numbers in KINDER.values() for number in numbers)

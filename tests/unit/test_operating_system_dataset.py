@@ -103,8 +103,34 @@ def test_a_broken_record_is_named_with_file_position_field_and_fix(
     assert said in str(raised.value)
 
 
-@pytest.mark.parametrize("content", ["{", "{}", "[]", "[1]", "[" * 100_000])
-def test_a_file_that_is_no_list_of_objects_is_named(tmp_path: Path, content: str) -> None:
+TWO = [GOOD, {**GOOD, "description": "Who?\u2028"}]
+FORMS = {
+    "dev.json": json.dumps(TWO),
+    "dev.jsonl": "\r\n".join(json.dumps(record, ensure_ascii=False) for record in TWO) + "\n\n",
+}
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_a_file_is_a_list_or_json_lines(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text(FORMS[name], encoding="utf-8")
+    for data in (tmp_path, tmp_path / name):
+        described = {sample: record.description for sample, record in load(data).records.items()}
+        assert described == {"dev-dev-00000": "Why?", "dev-dev-00001": "Who?\u2028"}
+
+
+def test_a_single_object_is_a_list_of_one(tmp_path: Path) -> None:
+    (tmp_path / "dev.json").write_text(json.dumps(GOOD, indent=1))
+    assert list(load(tmp_path / "dev.json").records) == ["dev-dev-00000"]
+
+
+def test_a_broken_line_is_named_with_its_number(tmp_path: Path) -> None:
+    (tmp_path / "dev.jsonl").write_text(f"{json.dumps(GOOD)}\n\n{{")
+    with pytest.raises(DataError, match=r"dev\.jsonl:3: not readable as JSON"):
+        load(tmp_path / "dev.jsonl")
+
+
+@pytest.mark.parametrize("content", ["{", "{}", "[]", "", "[1]", "5", "[" * 100_000])
+def test_a_file_without_records_is_named(tmp_path: Path, content: str) -> None:
     (tmp_path / "dev.json").write_text(content)
     with pytest.raises(DataError, match=r"dev\.json"):
         load(tmp_path / "dev.json")
