@@ -12,8 +12,9 @@ _START_S = 30.0
 _INTERRUPTS = 4
 _INTERRUPT_S = 0.5
 _KILLS = 10
-# An interrupt must end loops of the shell itself too, and never the shell.
-_PROLOGUE = b"exec 254>&1 2>&1; trap 'break 1024 2>/dev/null' INT\n"
+# An interrupt must end loops of the shell itself too, and never the shell. What the shell prints of the line around a
+# command (set -x, set -v) goes nowhere; the command's own output goes to descriptor 254.
+_PROLOGUE = b"exec 254>&1 >/dev/null 2>&1; trap '{ break 1024; } 2>/dev/null' INT\n"
 
 
 class CommandResult(Value):

@@ -217,8 +217,18 @@ async def test_printing_what_looks_like_the_mark_changes_nothing(shell: Shell) -
     token = "0123456789abcdef" * 2
     printed = await shell.execute(f"printf '\\n{token}:0;\\n'; echo behind")
     assert printed.output == f"\n{token}:0;\nbehind\n".encode()
-    traced = await shell.execute("set -x; echo traced")
-    assert (traced.status, b"traced\n" in traced.output) == (0, True)
+
+
+@pytest.mark.parametrize(("option", "shown"), [("-x", b"++ echo traced\ntraced\n"), ("-v", b"echo traced\ntraced\n")])
+async def test_tracing_shows_the_commands_and_nothing_around_them(shell: Shell, option: str, shown: bytes) -> None:
+    assert (await shell.execute(f"set {option}")).output == b""
+    assert (await shell.execute("echo traced")).output == shown
+    assert (await shell.execute("(exit 3)")).status == 3
+
+
+async def test_tracing_shows_nothing_of_an_interrupt(shell: Shell) -> None:
+    result = await shell.execute("set -x; sleep 60", limit_s=slowly(0.5))
+    assert (result.timed_out, result.output) == (True, b"++ sleep 60\n")
 
 
 async def test_output_is_capped_and_the_rest_discarded(shell: Shell) -> None:
