@@ -9,6 +9,7 @@ from environments.base import Policy
 from environments.operating_system.dataset import Record, Script
 from environments.operating_system.observation import HEAD
 from environments.operating_system.prompt import EXAMPLE
+from environments.sandbox.base import ENVIRONMENT
 from environments.types import Action, Message
 
 _OPENING = len(EXAMPLE) + 1
@@ -24,11 +25,18 @@ def gold(record: Record) -> Policy:
         if record.example is None:
             return finish()
         if len(transcript) <= _OPENING:
-            return bash(as_bash(record.example))
-        asked = record.match is not None or None in record.checks
+            return bash(as_checked(record.example))
+        asked = record.match is not None or any(map(reads_arguments, record.checks))
         return answer(" ".join(last_output(transcript).split("\n")).strip()) if asked else finish()
 
     return policy
+
+
+def reads_arguments(check: Script | None) -> bool:
+    """Whether a check looks at the answer, as far as its text shows; the example in its place is compared with it."""
+    if check is None:
+        return True
+    return re.search(r"\$[1@*#]|\$\{[1@*#]" if check.language == "bash" else r"\bargv\b", check.code) is not None
 
 
 def naive(_: str, transcript: Sequence[Message]) -> Action:
@@ -82,3 +90,16 @@ def as_bash(script: Script) -> str:
         return f"/usr/bin/python3 -c {shlex.quote(script.code)}"
     compiler = "gcc -x c" if script.language == "c" else "g++ -x c++"
     return f"printf %s {shlex.quote(script.code)} | {compiler} -o /tmp/example - && /tmp/example"
+
+
+def as_checked(script: Script) -> str:
+    """A script as text for the agent's shell, to be run as a check is: a fresh process in `/` with its environment."""
+    match script.language:
+        case "bash":
+            program = ["/bin/bash", "-c", script.code, "--"]
+        case "python":
+            program = ["/usr/bin/python3", "-c", script.code]
+        case _:
+            program = ["/bin/bash", "-c", as_bash(script)]
+    variables = [f"{name}={value}" for name, value in ENVIRONMENT.items()]
+    return f"(cd / && exec {shlex.join(['/usr/bin/env', '-i', *variables, *program])})"

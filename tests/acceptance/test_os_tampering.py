@@ -4,10 +4,12 @@ import contextlib
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import docker
 import pytest
 
+from environments.base import PolicyAgent
 from environments.base import play_to_finish as play
 from environments.operating_system.checks import run
 from environments.operating_system.dataset import Language
@@ -18,6 +20,7 @@ from environments.sandbox import Limits, Shell
 from environments.sandbox.docker_engine import DockerEngine, DockerSandbox
 from environments.types import Finish
 from tests.acceptance.test_os import IMAGE, Script, bash, dev, failed, gold, sample
+from tests.pace import slowly
 
 pytestmark = [pytest.mark.docker, pytest.mark.shared]
 
@@ -56,23 +59,25 @@ HONEST = {
 }
 
 
-@pytest.fixture
-async def strict(tmp_path: Path) -> AsyncIterator[OperatingSystem]:
-    """One sample whose init changes programs, as the agent may do; its answer is 3."""
+def own(folder: Path, **fields: Any) -> OperatingSystem:
+    """One sample with this evaluation; its init changes programs, as the agent may do, and its answer is 3."""
+    checker = "import sys\nsys.exit(int(sys.argv[1]) != int(sys.argv[-1]))"
     record = {
         "description": "How many files are in /srv?",
         "create": {"init": "touch /srv/a /srv/b /srv/c; printf '#!/bin/bash\\nexit 0\\n' > /usr/local/bin/counted"},
         "evaluation": {
-            "check": [
-                None,
-                {"language": "python", "code": "import sys\nsys.exit(int(sys.argv[1]) != int(sys.argv[2]))"},
-            ],
+            "check": [None, {"language": "python", "code": checker}],
             "example": "find /srv -type f | wc -l",
+            **fields,
         },
     }
-    (tmp_path / "dev.json").write_text(json.dumps([record]))
-    fields = {"data": tmp_path / "dev.json", "profile": "strict", "pool": 0}
-    environment = dev(**fields)
+    (folder / "dev.json").write_text(json.dumps([record]))
+    return dev(data=folder / "dev.json", profile="strict", pool=0)
+
+
+@pytest.fixture
+async def strict(tmp_path: Path) -> AsyncIterator[OperatingSystem]:
+    environment = own(tmp_path)
     async with environment.lifespan():
         yield environment
 
@@ -110,10 +115,24 @@ async def test_honest_work_is_no_tampering(strict: OperatingSystem, work: str) -
     assert (finish.detail["tampered"], finish.score) == ([], 1.0)
 
 
-async def test_strict_finds_what_waited_for_the_checks(strict: OperatingSystem) -> None:
-    waiting = "(until ps ax | grep -q '[f]ind /srv'; do :; done; echo > /usr/bin/python3.11) & disown"
-    finish = await judged(strict, waiting, 3)
-    assert finish.score == 0.0
+async def test_strict_finds_what_waited_for_the_checks(tmp_path: Path) -> None:
+    seconds = f"{slowly(2):.3f}"
+    environment = own(tmp_path, example=f"sleep {seconds}; find /srv -type f | wc -l")
+    waiting = f"(until ps ax | grep -q '[s]leep {seconds}'; do sleep 0.1; done; touch /usr/bin/python3.11) & disown"
+    async with environment.lifespan():
+        finish = await judged(environment, waiting, 3)
+    assert (finish.detail["tampered"], finish.metrics["passed_compat"], finish.score) == (["/usr/bin/python3.11"], 1, 0)
+
+
+async def test_gold_runs_an_example_as_the_check_does(tmp_path: Path) -> None:
+    """In a process of its own, in `/`, with the checker's environment, wherever the agent's shell is; and it answers
+    though no check stands for the example."""
+    example = "test -z $LEFT && pwd | wc -l && exit 0"
+    checks = [{"code": 'test "$1" = 1'}]
+    environment = own(tmp_path, example=example, check=checks)
+    async with environment.lifespan():
+        finish = await play(environment, "dev-dev-00000", PolicyAgent(environment.reference("dev-dev-00000")))
+    assert finish.score == 1.0
 
 
 async def test_compiled_python_of_the_agent_is_not_run(strict: OperatingSystem) -> None:

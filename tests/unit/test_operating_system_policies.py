@@ -1,5 +1,7 @@
 """The built-in agents, and that the shipped data suit them."""
 
+import pytest
+
 from environments.operating_system import policies
 from environments.operating_system.actions import Bash, Commit, Invalid, parse
 from environments.operating_system.dataset import Match, Record, Script
@@ -29,13 +31,34 @@ def test_gold_gives_the_expected_text_at_once() -> None:
 
 
 def test_gold_runs_the_example_and_answers_with_its_output() -> None:
-    assert parse(policies.gold(ASKED)("main", opening("?")).content) == Bash("ls\nwc")
+    assert parse(policies.gold(ASKED)("main", opening("?")).content) == Bash(policies.as_checked(Script(code="ls\nwc")))
     assert parse(policies.gold(ASKED)("main", after(" 5 ")).content) == Commit("5")
 
 
 def test_gold_finishes_where_no_answer_is_asked() -> None:
-    assert parse(policies.gold(DONE)("main", opening("?")).content) == Bash("/usr/bin/python3 -c ''\"'\"'a'\"'\"''")
+    action = parse(policies.gold(DONE)("main", opening("?")).content)
+    assert isinstance(action, Bash)
+    assert action.code.startswith("(cd / && exec /usr/bin/env -i HOME=/root LANG=C.UTF-8 PATH=/usr/local/sbin:")
     assert parse(policies.gold(DONE)("main", after("")).content) == Commit(None)
+
+
+@pytest.mark.parametrize(
+    ("check", "reads"),
+    [
+        (None, True),
+        (Script(code='test "$1" = 5'), True),
+        (Script(code="[ ${1} -eq 5 ]"), True),
+        (Script(code="test $# = 1"), True),
+        (Script(code="test $HOME = /root"), False),
+        (Script(language="python", code="from sys import argv\nexit(argv[1] != '5')"), True),
+        (Script(language="python", code="exit(0)"), False),
+        (Script(language="c", code="int main(int argc, char **argv) { return argv[1][0] != '5'; }"), True),
+    ],
+)
+def test_gold_answers_whenever_a_check_reads_an_argument(check: Script | None, reads: bool) -> None:
+    assert policies.reads_arguments(check) is reads
+    record = Record(id="x", description="?", checks=(Script(code="exit 0"), check), example=Script(code="echo 5"))
+    assert parse(policies.gold(record)("main", after("5")).content) == Commit("5" if reads else None)
 
 
 def test_naive_lists_the_path_it_reads_and_answers_with_a_number() -> None:
