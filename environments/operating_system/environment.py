@@ -3,7 +3,8 @@
 import asyncio
 import hashlib
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar, Literal
 
@@ -15,10 +16,11 @@ from environments.operating_system import policies
 from environments.operating_system.checks import StrictCheck
 from environments.operating_system.dataset import Dataset, Record, load
 from environments.operating_system.overlay import Errata
+from environments.operating_system.preflight import Finding, inspect
 from environments.operating_system.prompt import opening
 from environments.operating_system.session import ROUNDS, OnInitError, Profile, Rules, Session
 from environments.operating_system.summary import summarize
-from environments.sandbox import Engine, Limits, NamespaceEngine
+from environments.sandbox import Engine, Limits, NamespaceEngine, Sandbox
 from environments.types import Finish, Summary
 
 _REVISION = "2"
@@ -49,6 +51,8 @@ class OperatingSystem(Environment):
     disk: Literal["auto", "quota", "tmpfs"] = "auto"
     """What bounds a container's disk to `limits.disk_mb`: the storage driver's quota, which is an error where it has
     none; or memory, with all else read-only. `auto`: a quota where the driver has one, else nothing."""
+    network: Literal["none", "bridge"] = "none"
+    """Docker's network of the containers: none, or its bridge, by which agents reach whatever the engine reaches."""
     pool: int = Field(default=2, ge=0, le=64)
     """Containers made ahead of need."""
     command_limit_s: float = Field(default=30.0, gt=0, le=3600)
@@ -66,7 +70,9 @@ class OperatingSystem(Environment):
     _engine: Engine | None = PrivateAttr(default=None)
 
     @model_validator(mode="after")
-    def _strict_can_see(self) -> "OperatingSystem":
+    def _engine_can(self) -> "OperatingSystem":
+        if self.network == "bridge" and self.engine == "namespace":
+            raise ValueError("network: bridge needs engine: docker")
         if self.profile == "strict" and (self.engine == "namespace" or self.disk == "tmpfs"):
             raise ValueError(
                 "profile: strict needs engine: docker and a disk other than tmpfs, to see what agents change"
@@ -108,11 +114,15 @@ class OperatingSystem(Environment):
             finally:
                 self._engine = None
 
+    async def preflight(self, sample: str) -> Finding | None:
+        """Why a sample can't be played or judged here; None where it can. Needs the lifespan, as `play` does."""
+        record, rules = self._played(sample), replace(self._rules(), on_init_error="fail")
+        async with self._sandbox(record) as sandbox:
+            return await inspect(sandbox, Session(sandbox, record, {}, rules), has_network=self.network == "bridge")
+
     async def play(self, sample: str, agent: Agent, seed: int = 0) -> Finish:
-        if self._engine is None:
-            raise RuntimeError("enter the environment's lifespan before playing")
         record = self._played(sample)
-        async with self._engine.sandbox(record.image) as sandbox:
+        async with self._sandbox(record) as sandbox:
             return await Session(sandbox, record, self._judged(sample), self._rules()).play(agent)
 
     def reference(self, sample: str, seed: int = 0) -> Policy:
@@ -158,6 +168,11 @@ class OperatingSystem(Environment):
     def trusted_agents_only(self) -> bool:
         return self.engine == "namespace"
 
+    def _sandbox(self, record: Record) -> AbstractAsyncContextManager[Sandbox]:
+        if self._engine is None:
+            raise RuntimeError("enter the environment's lifespan before playing")
+        return self._engine.sandbox(record.image)
+
     def _record(self, sample: str) -> Record:
         try:
             return self.dataset.records[sample]
@@ -190,7 +205,9 @@ class OperatingSystem(Environment):
             return NamespaceEngine(self.limits)
         from environments.sandbox.docker_engine import DockerEngine  # needs the extra `os`
 
-        return DockerEngine(self.image, self.limits, pool=self.pool, runtime=self.runtime, disk=self.disk)
+        return DockerEngine(
+            self.image, self.limits, pool=self.pool, runtime=self.runtime, disk=self.disk, network=self.network
+        )
 
 
 async def _require_whole_kernel(engine: Engine, runtime: str) -> None:

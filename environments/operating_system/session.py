@@ -30,6 +30,10 @@ UPSTREAM_STATUS = {
 """What AgentBench v0.2 calls an ending; it does not tell the two invalid ones apart."""
 
 
+class SetUpFailed(EnvironmentFault):
+    """A sample's own init or start script failed."""
+
+
 @dataclass(frozen=True)
 class Rules:
     """How a sample is played and judged."""
@@ -60,7 +64,9 @@ class Session:
     async def play(self, agent: Agent) -> Finish:
         """The finish. Raises AgentUnavailable, and EnvironmentFault where set-up or sandbox fails."""
         guard = Guard(self.sandbox)
-        shell = await self._set_up(guard)
+        shell = await self.set_up()
+        if self._has_checks() and (self.record.init or self.record.start):
+            await guard.begin()
         answer: str | None = None
         try:
             reason, answer = await self._converse(agent, shell)
@@ -69,18 +75,17 @@ class Session:
         verdicts = await self._judge(answer, guard) if reason is FinishReason.COMPLETED else {}
         return self._finish(reason, answer, verdicts)
 
-    async def _set_up(self, guard: Guard) -> Shell:
+    async def set_up(self) -> Shell:
+        """The agent's shell, after the init and start scripts. Raises SetUpFailed where one of them fails."""
         for number, script in enumerate(self.record.init, 1):
             result = await run(self.sandbox, script, [], self.rules.check_limit_s)
             if result.timed_out:
-                raise EnvironmentFault(f"{self.record.id}: init script {number} took longer than check_limit_s")
+                raise SetUpFailed(f"{self.record.id}: init script {number} took longer than check_limit_s")
             self._require(f"init script {number}", result.status, result.output)
         shell = Shell(self.sandbox)
         if self.record.start is not None:
             typed = await shell.execute(as_bash(self.record.start), limit_s=self.rules.command_limit_s)
             self._require("start script", None if typed.timed_out else typed.status, typed.output)
-        if self._has_checks() and (self.record.init or self.record.start):
-            await guard.begin()
         return shell
 
     def _has_checks(self) -> bool:
@@ -91,7 +96,7 @@ class Session:
             return
         problem = f"{what} ended with status {status}: {text(output)[-300:]}"
         if self.rules.on_init_error == "fail":
-            raise EnvironmentFault(f"{self.record.id}: {problem}")
+            raise SetUpFailed(f"{self.record.id}: {problem}")
         self.warnings.append(problem)
 
     async def _converse(self, agent: Agent, shell: Shell) -> tuple[FinishReason, str | None]:

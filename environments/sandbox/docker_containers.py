@@ -3,7 +3,7 @@
 import os
 import socket
 from contextlib import suppress
-from typing import Any
+from typing import Any, Literal
 
 import docker
 import docker.errors
@@ -14,6 +14,7 @@ from environments.sandbox.base import Limits
 from environments.sandbox.docker_disk import Disk, image_files, tmpfs_mounts, why_no_quota
 from environments.sandbox.owner import Owner
 
+Network = Literal["none", "bridge"]
 OWNER_LABEL = "proctor.sandbox.owner"
 HOME_LABEL = "proctor.sandbox.home"
 """Id and start of the container that the owner runs in, if any: its engine knows whether that still runs."""
@@ -32,10 +33,18 @@ class Containers:
     """Makes hardened containers, and removes them: its own, and those of owners that are gone."""
 
     def __init__(
-        self, client: docker.DockerClient, image: str, limits: Limits, runtime: str | None, disk: Disk
+        self,
+        client: docker.DockerClient,
+        image: str,
+        limits: Limits,
+        *,
+        runtime: str | None = None,
+        disk: Disk = "auto",
+        network: Network = "none",
     ) -> None:
         self.client = client
-        self._image, self._limits, self._runtime, self._disk = image, limits, runtime, disk
+        self._image, self._limits, self._runtime = image, limits, runtime
+        self._disk, self._network = disk, network
         self._owner = Owner.current().label()
         self._home = ""
         self._quota = False
@@ -75,7 +84,7 @@ class Containers:
             "entrypoint": [],
             "user": "root",
             "hostname": "sandbox",  # one for all, so that a replayed session sees the same
-            "network_mode": "none",
+            "network_mode": self._network,
             "cap_drop": ["ALL"],
             "cap_add": _CAPABILITIES,
             "security_opt": ["no-new-privileges"],

@@ -15,7 +15,7 @@ import requests
 from environments.base import EnvironmentFault
 from environments.sandbox import docker_files
 from environments.sandbox.base import ENVIRONMENT, Change, Engine, Limits, Process, Sandbox, within
-from environments.sandbox.docker_containers import CLOSE_S, Containers, connect
+from environments.sandbox.docker_containers import CLOSE_S, Containers, Network, connect
 from environments.sandbox.docker_disk import Disk
 from environments.sandbox.docker_exec import DockerProcess, attach, reach
 
@@ -37,11 +37,12 @@ class DockerEngine(Engine):
         pool: int = 2,
         runtime: str | None = None,
         disk: Disk = "auto",
+        network: Network = "none",
         call_limit_s: float = 20.0,
     ) -> None:
         self._call_limit_s = call_limit_s
         self._image, self._limits, self._pool_size = image, limits, pool
-        self._runtime, self._disk = runtime, disk
+        self._runtime, self._disk, self._network = runtime, disk, network
         self._creating = asyncio.Semaphore(os.cpu_count() or 1)
         self._ready: deque[tuple[float, str]] = deque()
         self._tasks: set[asyncio.Task[object]] = set()
@@ -54,7 +55,14 @@ class DockerEngine(Engine):
             async with within(self._call_limit_s, "connecting to Docker"):
                 await reach()
                 client = await self.call(connect, self._call_limit_s)
-            self._containers = Containers(client, self._image, self._limits, self._runtime, self._disk)
+            self._containers = Containers(
+                client,
+                self._image,
+                self._limits,
+                runtime=self._runtime,
+                disk=self._disk,
+                network=self._network,
+            )
             try:
                 await self.call(self._containers.prepare)
                 self._refill()

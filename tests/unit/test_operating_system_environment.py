@@ -41,6 +41,7 @@ def test_the_digest_follows_what_shapes_a_trial_and_not_where_it_lies(tmp_path: 
     here = tmp_path / "b/dev.json"
     assert OperatingSystem(data=here, command_limit_s=5).digest() != digest
     assert OperatingSystem(data=here, pool=5).digest() == digest
+    assert OperatingSystem(data=here, network="bridge").digest() != digest
 
 
 def test_only_the_published_data_on_docker_are_comparable(tmp_path: Path) -> None:
@@ -61,3 +62,8 @@ def test_an_unknown_sample_is_told_with_what_ids_look_like(tmp_path: Path) -> No
 async def test_playing_needs_the_lifespan(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError, match="lifespan"):
         await own(tmp_path).play("dev-dev-00000", Nobody())
+
+
+def test_a_network_needs_docker(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="network: bridge needs engine: docker"):
+        OperatingSystem(engine="namespace", network="bridge")
