@@ -10,6 +10,7 @@ from http import HTTPStatus
 
 import docker
 
+from environments.sandbox import docker_layers
 from environments.sandbox.base import Change
 
 _READ_BYTES = 64 << 20
@@ -20,6 +21,9 @@ _FOLDER = 1 << 31
 
 def changes(client: docker.DockerClient, container: str) -> Mapping[str, Change]:
     """The paths that differ from the image; mounts are not looked at."""
+    layers = docker_layers.layers(client.api.inspect_container(container))
+    if layers is not None:
+        return docker_layers.changes(*layers)
     return {found["Path"]: Change(found["Kind"]) for found in client.api.diff(container) or ()}
 
 

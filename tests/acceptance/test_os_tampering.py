@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import os
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from environments.operating_system.dataset import Language
 from environments.operating_system.dataset import Script as CheckScript
 from environments.operating_system.environment import OperatingSystem
 from environments.operating_system.observation import EMPTY
-from environments.sandbox import Limits, Shell
+from environments.sandbox import Limits, Shell, docker_layers
 from environments.sandbox.docker_engine import DockerEngine, DockerSandbox
 from environments.types import Finish
 from tests.acceptance.test_os import IMAGE, Script, bash, dev, failed, gold, sample
@@ -55,6 +56,7 @@ HONEST = {
     "Python": "python3 -c 'import subprocess, random, re'; ls /usr/lib/python3.11/__pycache__ | wc -l",
     "users and files": "useradd -m jo; mkdir /data; echo 1 > /data/x.py; touch /etc/motd; date > /root/x.py",
     "a unit of systemd": "mkdir -p /usr/lib/systemd/system; echo x > /usr/lib/systemd/system/x.service",
+    "another name for a program": "ln /usr/bin/wc /tmp/wc; touch /usr/bin/find; chmod +x /usr/bin/wc",
     "a file that is there and gone": "touch /usr/bin/x /usr/lib/x; rm /usr/bin/x /usr/lib/x",
 }
 
@@ -109,6 +111,31 @@ async def test_other_ways_are_told_too(strict: OperatingSystem, forgery: str) ->
     assert finish.score == 0.0
 
 
+@pytest.mark.parametrize("forgery", ["python", "sitecustomize", "find"])
+async def test_what_is_replaced_is_told_where_only_docker_can_look(
+    monkeypatch: pytest.MonkeyPatch, strict: OperatingSystem, forgery: str
+) -> None:
+    """As on an engine of another machine, or of another user."""
+    monkeypatch.setattr(docker_layers, "layers", lambda container: None)
+    finish = await judged(strict, SIX[forgery][1], 77)
+    assert (finish.detail["tampered"], finish.score) == ([SIX[forgery][2]], 0.0)
+
+
+async def test_a_forgery_of_the_same_size_and_time_is_told_where_layers_can_be_read(
+    strict: OperatingSystem,
+) -> None:
+    with contextlib.closing(docker.from_env()) as client:
+        if not os.access(client.info()["DockerRootDir"], os.R_OK | os.X_OK):
+            pytest.skip("the layers of this engine can't be read")
+    forge = (
+        "f=/etc/python3.11/sitecustomize.py; touch -r $f /tmp/t; size=$(stat -c %s $f); "
+        "printf '%-*s' $size 'import os; os._exit(0) #' > $f; touch -r /tmp/t $f"
+    )
+    finish = await judged(strict, forge, 77)
+    assert (finish.metrics["passed_compat"], finish.score) == (1.0, 0.0)
+    assert finish.detail["tampered"] == ["/etc/python3.11/sitecustomize.py"]
+
+
 @pytest.mark.parametrize("work", HONEST)
 async def test_honest_work_is_no_tampering(strict: OperatingSystem, work: str) -> None:
     finish = await judged(strict, HONEST[work], 3)
@@ -118,7 +145,7 @@ async def test_honest_work_is_no_tampering(strict: OperatingSystem, work: str) -
 async def test_strict_finds_what_waited_for_the_checks(tmp_path: Path) -> None:
     seconds = f"{slowly(2):.3f}"
     environment = own(tmp_path, example=f"sleep {seconds}; find /srv -type f | wc -l")
-    waiting = f"(until ps ax | grep -q '[s]leep {seconds}'; do sleep 0.1; done; touch /usr/bin/python3.11) & disown"
+    waiting = f"(until ps ax | grep -q '[s]leep {seconds}'; do sleep 0.1; done; echo >> /usr/bin/python3.11) & disown"
     async with environment.lifespan():
         finish = await judged(environment, waiting, 3)
     assert (finish.detail["tampered"], finish.metrics["passed_compat"], finish.score) == (["/usr/bin/python3.11"], 1, 0)
