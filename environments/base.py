@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from pydantic import BaseModel, ConfigDict, JsonValue
 
+from environments.thoughts import without_thought
 from environments.types import Action, Finish, FinishReason, Message, Observation, Summary
 
 Policy = Callable[[str, Sequence[Message]], Action]
@@ -112,6 +113,14 @@ class Environment(BaseModel, ABC):
         """The most turns a session can have; None where that is not known. A class variable does where it is fixed."""
         return None
 
+    @property
+    def drops_thoughts(self) -> bool:
+        """True where a closed `<think>...</think>` at the beginning of a reply is no part of it, as `play` sees it.
+
+        In the profile `compat` it is, as the published codes had it; environments without profiles say so themselves.
+        """
+        return getattr(self, "profile", "compat") != "compat"
+
     def comparable(self) -> str | None:
         """None where scores may be compared with published ones, else the reason why they may not."""
         return None
@@ -157,13 +166,40 @@ class PolicyAgent(Agent):
         return action
 
 
+class _Thinking(Agent):
+    """Counts the replies that begin with a thought, and takes it away where it is to be dropped."""
+
+    def __init__(self, agent: Agent, *, drops: bool) -> None:
+        self._agent, self._drops = agent, drops
+        self.thoughts = 0
+
+    async def act(self, observation: Observation) -> Action:
+        action = await self._agent.act(observation)
+        said = without_thought(action.content)
+        if said == action.content:
+            return action
+        self.thoughts += 1
+        return action.model_copy(update={"content": said}) if self._drops else action
+
+    def noted(self, finish: Finish) -> Finish:
+        """The finish, with how many replies began with a thought."""
+        if not self.thoughts:
+            return finish
+        return finish.model_copy(update={"detail": {**finish.detail, "thoughts": self.thoughts}})
+
+
 async def play_to_finish(environment: Environment, sample: str, agent: Agent, seed: int = 0) -> Finish:
-    """One session whose every failure is a finish: the one place where failures of `play` are classified."""
+    """One session whose every failure is a finish: the one place where failures of `play` are classified.
+
+    `detail["thoughts"]` says how many replies began with a `<think>` block, where any did.
+    """
+    thinking = _Thinking(agent, drops=environment.drops_thoughts)
     try:
-        return await environment.play(sample, agent, seed)
+        finish = await environment.play(sample, thinking, seed)
     except AgentStopped as stopped:
-        return Finish(reason=stopped.reason, score=0.0)
+        finish = Finish(reason=stopped.reason, score=0.0)
     except AgentUnavailable as unavailable:
-        return Finish.fault(FinishReason.AGENT_ERROR, str(unavailable))
+        finish = Finish.fault(FinishReason.AGENT_ERROR, str(unavailable))
     except Exception as error:
-        return Finish.fault(FinishReason.TASK_ERROR, f"{type(error).__name__}: {error}")
+        finish = Finish.fault(FinishReason.TASK_ERROR, f"{type(error).__name__}: {error}")
+    return thinking.noted(finish)

@@ -12,6 +12,8 @@ from environments.lateral_thinking import host_prompt
 from environments.lateral_thinking.dataset import Language, Puzzle
 from environments.lateral_thinking.host import Answer, Game, Host, Profile, Ruling, eligible
 from environments.lateral_thinking.judge import Judge
+from environments.thoughts import without_thought
+from environments.types import Message
 
 _COMPAT: dict[Language, tuple[str, str, str]] = {
     "en": ("Yes|yes", "No|no", "Irrelevant|irrelevant"),
@@ -75,7 +77,7 @@ class ModelGame(Game):
         """Asks for the answer; for the statement and the merged sentence, where it is yes or no; then key by key."""
         self._unreadable = 0
         prompt = host_prompt.answer_prompt(self._puzzle, self._facts, question, self._profile)
-        said = await self._judge.ask(prompt)
+        said = await self._ask(prompt)
         answer = self._read(said)
         hits = () if answer == "irrelevant" else await self._hits(question, answer == "yes", remaining)
         return Ruling(answer=answer, said=said, hits=hits, unreadable=self._unreadable)
@@ -83,22 +85,26 @@ class ModelGame(Game):
     async def _hits(self, question: str, holds: bool, remaining: Sequence[int]) -> tuple[int, ...]:
         """The key points that the reasoning contains now; the first one only in `compat`, as published."""
         language = self._puzzle.language
-        piece = await self._judge.ask(host_prompt.statement_prompt(language, question, holds=holds))
+        piece = await self._ask(host_prompt.statement_prompt(language, question, holds=holds))
         self._facts.append(piece)
         self._reasoning.append(piece)
         sentence = piece
         if len(self._reasoning) > 1:
-            sentence = await self._judge.ask(host_prompt.merge_prompt(language, self._reasoning))
+            sentence = await self._ask(host_prompt.merge_prompt(language, self._reasoning))
         hits: list[int] = []
         for key in eligible(self._puzzle, question, remaining, self._profile):
             prompt = host_prompt.contains_prompt(language, sentence, self._puzzle.keys[key])
-            if self._read(await self._judge.ask(prompt)) == "yes":
+            if self._read(await self._ask(prompt)) == "yes":
                 hits.append(key)
                 if self._profile == "compat":
                     break
         if hits:
             self._reasoning = []
         return tuple(hits)
+
+    async def _ask(self, messages: Sequence[Message]) -> str:
+        said = await self._judge.ask(messages)
+        return said if self._profile == "compat" else without_thought(said)
 
     def _read(self, text: str) -> Answer:
         answer = read_answer(text, self._puzzle.language, self._profile)

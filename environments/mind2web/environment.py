@@ -27,7 +27,7 @@ OWN_SPLIT = "own"
 OWN_SCORES = SAMPLES / "own_scores.jsonl.xz"
 DEMO_STEPS = 40
 OWN_NOTE = "Pages and scores are Proctor's own: they compare with no Mind2Web score."
-_REVISION = "1"
+_REVISION = "2"
 """To be changed with any change of behaviour that shapes a trial."""
 
 

@@ -8,6 +8,7 @@ from typing import Literal, TypeVar
 from pydantic import BaseModel, Field, ValidationError
 
 from environments.simulbench.records import STRATEGIES, Kind, Strategy
+from environments.thoughts import without_thought
 
 Profile = Literal["compat", "strict"]
 Verdict = Literal["A", "B", "C"]
@@ -53,7 +54,7 @@ def rating(text: str, profile: Profile) -> float:
             return float(ast.literal_eval(found[1]))
         except (SyntaxError, ValueError, OverflowError) as error:
             raise Unreadable("the rating is no number") from error
-    text = _unescaped(text)
+    text = _unescaped(without_thought(text))
     given = [number for groups in _AFTER_THE_WORD.findall(text) for number in groups if number]
     return _within([number.replace(",", ".") for number in given or _RATING_MARK.findall(text)], 1, 10)
 
@@ -67,7 +68,7 @@ def verdict(text: str, profile: Profile) -> Verdict:
     if profile == "compat":
         given = [_VERDICTS[letter] for letter in "ABC" if f"[[{letter}]]" in text]
     else:
-        marks = [mark.strip() for mark in _MARK.findall(_unescaped(text))]
+        marks = [mark.strip() for mark in _MARK.findall(_unescaped(without_thought(text)))]
         given = [_VERDICTS[mark] for mark in reversed(marks) if mark in _VERDICTS]
     if not given:
         raise Unreadable("no [[A]], [[B]] or [[C]]")
@@ -76,7 +77,7 @@ def verdict(text: str, profile: Profile) -> Verdict:
 
 def turn(text: str, turns: int) -> int:
     """The first challenging turn, from 1, or 0 where none is: the last `[[n]]`. Raises Unreadable."""
-    number = _within(_MARK.findall(_unescaped(text)), 0, turns)
+    number = _within(_MARK.findall(_unescaped(without_thought(text))), 0, turns)
     if number != int(number):
         raise Unreadable("the turn is no whole number")
     return int(number)
@@ -157,6 +158,7 @@ def _strategy(name: str) -> Strategy:
 
 def _parsed(text: str, model: type[Model]) -> Model:
     """The first of these that fits: the whole text, what its fences hold, what is between its first and last brace."""
+    text = without_thought(text)
     brace = text.partition("{")
     between = (brace[1] + brace[2]).rpartition("}")
     error = "no JSON"

@@ -5,6 +5,7 @@ from typing import TypeVar
 
 from environments.chat import CachedModel, ChatConfig, NoReadableReply, Question, Replies
 from environments.http import AnyClient
+from environments.thoughts import without_thought
 from environments.types import Message
 
 TRIES = 3
@@ -24,13 +25,15 @@ class Helper:
         self._model = CachedModel(role, config, client, replies, {"temperature": 0})
 
     async def ask(self, system: str, text: str, read: Callable[[str], Result]) -> Result:
-        """What `read` makes of the reply; it raises ValueError for one that can't be read, which is asked for again.
+        """What `read` makes of the reply, without what was thought before it.
 
-        Raises Unreadable after three tries, EnvironmentFault where the model can't be had.
+        `read` raises ValueError for one that can't be read, which is asked for again. Raises Unreadable after three
+        tries, EnvironmentFault where the model can't be had.
         """
         messages = (Message(role="system", content=system), Message(role="user", content=text))
         try:
-            return (await self._model.ask(Question(messages, read, _again, TRIES))).meaning
+            question = Question(messages, lambda reply: read(without_thought(reply)), _again, TRIES)
+            return (await self._model.ask(question)).meaning
         except NoReadableReply as error:
             raise Unreadable(str(error)) from error
 

@@ -67,6 +67,22 @@ BUGS = (
         "test_helper_models.py::paid_for_once",
     ),
     Bug(
+        "what a host costs is not counted",
+        "eval_client/attempt_log.py",
+        "for kept in replies if kept.bought",
+        "for kept in replies if not kept.bought",
+        "test_helper_models.py::counts_towards",
+    ),
+    Bug(
+        "a worker that stood still ends its sessions",
+        "task_server/worker.py",
+        "            expired = self._sessions.expire()\n",
+        "            expired = self._sessions.expire()\n"
+        "            if self._is_cut_off():\n"
+        "                await self._sessions.end_all()\n",
+        "test_kills.py::stopped_beyond",
+    ),
+    Bug(
         "the journal forgets what a host has said on resume",
         "eval_client/owed.py",
         ", replies=store.replies(self.trial.id))",
@@ -218,8 +234,8 @@ BUGS = (
     Bug(
         "a container's death is a zero",
         "environments/base.py",
-        '        return Finish.fault(FinishReason.TASK_ERROR, f"{type(error).__name__}: {error}")',
-        "        return Finish(reason=FinishReason.INVALID_ACTION, score=0.0)",
+        '        finish = Finish.fault(FinishReason.TASK_ERROR, f"{type(error).__name__}: {error}")',
+        "        finish = Finish(reason=FinishReason.INVALID_ACTION, score=0.0)",
         "test_hostile_agents.py::killed_containers",
     ),
     Bug(

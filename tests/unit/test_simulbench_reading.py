@@ -153,3 +153,12 @@ def readable(holds: Callable[[], bool]) -> bool:
         return holds()
     except Unreadable:
         return True
+
+
+def test_what_a_judge_thought_first_is_no_rating_of_its_but_in_compat() -> None:
+    text = "<think>Rating: [[2]], or [[B]]? {}</think>\n[[A]] Rating: [[9]]"
+    assert (reading.rating(text, "strict"), reading.rating(text, "compat")) == (9.0, 2.0)
+    assert reading.verdict("<think>[[B]]</think> [[A]]", "strict") == "A"
+    assert reading.verdict("<think>[[A]]</think> [[B]]", "compat") == "A"
+    assert reading.turn("<think>[[3]]</think>[[2]]", 4) == 2
+    assert reading.asked('<think>{"user": 1}</think>{"user": {"strategy": "2", "request": "More."}}').request == "More."

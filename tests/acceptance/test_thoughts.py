@@ -1,0 +1,79 @@
+"""A closed `<think>` block at the beginning of a reply is dropped by `strict`, kept by `compat`, counted by both."""
+
+from collections.abc import Mapping
+
+import pytest
+
+from environments import registry
+from environments.base import Agent, Environment, Policy, PolicyAgent, play_to_finish
+from environments.thoughts import without_thought
+from environments.types import Action, Observation
+
+THOUGHT = """
+<think>
+Shall I say Act: finish, or Action: Operation?
+```sql
+SELECT 1;
+```
+THOUGHT: no. ACTION: look
+Final Answer: [[1]] {"pick_fish": 1} #0
+</think>
+
+"""
+ENGINES: Mapping[str, dict[str, str]] = {"db": {"engine": "sqlite"}, "os": {"engine": "namespace"}}
+
+
+class Aloud(Agent):
+    """Plays a policy, and thinks aloud before each answer."""
+
+    def __init__(self, policy: Policy) -> None:
+        self._silent = PolicyAgent(policy)
+        self.replies = 0
+
+    async def act(self, observation: Observation) -> Action:
+        self.replies += 1
+        action = await self._silent.act(observation)
+        return action.model_copy(update={"content": THOUGHT + action.content})
+
+
+def environment(name: str, profile: str) -> Environment:
+    return registry.load(name).model_validate({"profile": profile, **ENGINES.get(name, {})})
+
+
+@pytest.mark.parametrize("name", registry.names())
+async def test_strict_plays_what_follows_a_thought(name: str) -> None:
+    world = environment(name, "errata" if name == "os" else "strict")  # strict of os needs a Docker engine
+    sample = world.samples()[0]
+    async with world.lifespan():
+        silent = await play_to_finish(world, sample, PolicyAgent(world.reference(sample, 1)), 1)
+        aloud = Aloud(world.reference(sample, 1))
+        finish = await play_to_finish(world, sample, aloud, 1)
+    assert (finish.reason, finish.score, finish.metrics) == (silent.reason, silent.score, silent.metrics)
+    assert finish.detail["thoughts"] == aloud.replies > 0
+    assert "thoughts" not in silent.detail
+
+
+@pytest.mark.parametrize("name", registry.names())
+async def test_compat_counts_thoughts_and_reads_them(name: str) -> None:
+    world = environment(name, "compat")
+    sample = world.samples()[0]
+    async with world.lifespan():
+        aloud = Aloud(world.reference(sample, 1))
+        finish = await play_to_finish(world, sample, aloud, 1)
+    assert not world.drops_thoughts
+    assert finish.detail["thoughts"] == aloud.replies > 0
+
+
+@pytest.mark.parametrize(
+    ("text", "rest"),
+    [
+        ("<think>a</think>b", "b"),
+        (" \n<think>\na\n</think>\n\nb </think>", "b </think>"),
+        ("<think></think>", ""),
+        ("<think>never closed", "<think>never closed"),
+        ("b <think>a</think>", "b <think>a</think>"),
+        ("<thinking>a</thinking>b", "<thinking>a</thinking>b"),
+    ],
+)
+def test_only_a_closed_block_at_the_beginning_is_a_thought(text: str, rest: str) -> None:
+    assert without_thought(text) == rest
