@@ -15,13 +15,14 @@ SEATS = "Player 0 has the better seat; each opponent is met from both."
 
 
 def summarize(finishes: Sequence[Finish], legacy_agent_bugs: bool) -> Summary:
-    """All metrics; those of an opponent, seat or stage without scored games are left out."""
+    """All metrics; a rate over no scored games is left out."""
     scored = [finish for finish in finishes if finish.score is not None]
     stages = [of for stage in (1, 2) if (of := [finish for finish in scored if finish.detail.get("stage") == stage])]
-    metrics = {name: _mean([_rates(stage)[name] for stage in stages]) for name in ("win_rate", "damage_rate", "score")}
+    rates = [_rates(stage) for stage in stages]
+    metrics = {name: _mean([each[name] for each in rates]) for name in ("win_rate", "damage_rate", "score") if rates}
     if len(stages) == 2:
-        for stage, games in enumerate(stages, 1):
-            metrics |= {f"stage{stage}_{name}": value for name, value in _rates(games).items()}
+        for stage, of_stage in enumerate(rates, 1):
+            metrics |= {f"stage{stage}_{name}": value for name, value in of_stage.items()}
     for opponent in NAMES:
         for seat in (0, 1):
             games = [
@@ -45,4 +46,4 @@ def _rates(games: Sequence[Finish]) -> dict[str, float]:
 
 
 def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values) if values else 0.0
+    return sum(values) / len(values)

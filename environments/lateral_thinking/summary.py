@@ -22,18 +22,22 @@ WORDING = (
 
 
 def summarize(finishes: Sequence[Finish], host: str) -> Summary:
-    """Means over all scored games; 0 where there are none. Faults enter no mean and are counted as requested."""
+    """Means over all scored games; none where there are none. Faults enter no mean and are counted as requested."""
     scored = [finish for finish in finishes if finish.score is not None]
-    metrics = {name: _mean(scored, name) for name in MEANS}
+    metrics: dict[str, float] = {}
+    for name in MEANS:
+        metrics |= _mean(name, scored)
     for language in ("en", "zh"):
         spoken = [finish for finish in scored if finish.detail.get("language") == language]
-        if spoken and len(spoken) < len(scored):
-            metrics[f"{PRIMARY}_{language}"] = _mean(spoken, PRIMARY)
+        if len(spoken) < len(scored):
+            metrics |= _mean(PRIMARY, spoken, f"_{language}")
     for reason in (FinishReason.INVALID_ACTION, FinishReason.INVALID_FORMAT):
         metrics[reason.value] = float(sum(finish.reason is reason for finish in scored))
     metrics |= {"requested": float(len(finishes)), "scored": float(len(scored))}
     return Summary(primary=PRIMARY, metrics=metrics, notes=(f"Judged by the host: {host}.", WORDING))
 
 
-def _mean(finishes: Sequence[Finish], name: str) -> float:
-    return sum(finish.metrics.get(name, 0.0) for finish in finishes) / len(finishes) if finishes else 0.0
+def _mean(name: str, finishes: Sequence[Finish], ending: str = "") -> dict[str, float]:
+    """The mean of a metric over the finishes that have it, under its name; nothing where none has."""
+    values = [finish.metrics[name] for finish in finishes if name in finish.metrics]
+    return {name + ending: sum(values) / len(values)} if values else {}

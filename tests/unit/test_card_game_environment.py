@@ -45,7 +45,7 @@ def test_faults_enter_no_rate_and_the_switch_stands_beside_every_score() -> None
     summary = summarize([finish(1, 1600), fault], legacy_agent_bugs=True)
     assert (summary.metrics["score"], summary.metrics["requested"], summary.metrics["scored"]) == (1.0, 2.0, 1.0)
     assert "legacy_agent_bugs: true." in summary.notes
-    assert summarize([], legacy_agent_bugs=False).metrics["score"] == 0.0
+    assert summarize([fault], legacy_agent_bugs=False).metrics == {"requested": 1.0, "scored": 0.0}
 
 
 @pytest.mark.parametrize(

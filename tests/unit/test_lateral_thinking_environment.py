@@ -151,5 +151,10 @@ def test_a_summary_is_means_over_scored_games_by_language_and_names_its_host() -
     assert (summary.metrics["game_progress_en"], summary.metrics["game_progress_zh"]) == (0.5, 0.5)
     assert (summary.metrics["requested"], summary.metrics["scored"]) == (4.0, 3.0)
     assert summary.notes[0] == "Judged by the host: model gpt-3.5-turbo-0613."
-    assert OWN.summarize([fault]).metrics["game_progress"] == 0.0
+    assert OWN.summarize([fault]).metrics == {
+        "invalid_action": 0.0,
+        "invalid_format": 0.0,
+        "requested": 1.0,
+        "scored": 0.0,
+    }
     assert OWN.summarize([]).notes[0] == "Judged by the host: lexical."
