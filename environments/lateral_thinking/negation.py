@@ -11,9 +11,11 @@ _CONTRACTED = "(?:ai|are|ca|could|dare|did|do|does|had|has|have|is|might|must|ne
 _PRONOUN = "(?:he|she|it|they|we|you|i|there|this|that|these|those|one)"
 _MATTER = "(?:it|that|this|the (?:truth|answer|case|reason|cause|point|fact|explanation|secret))"
 _NAMED = r"(?:(?:the|an?|his|her|its|their|my|our|your)\s+\w+|(?-i:[A-Z])\w+)"
+_SUBJECT = rf"(?:{_PRONOUN}\b|{_NAMED}|(?:any|some|all|both|every|each)\w*\b)"
 _START = r"(?:^|(?<=[.?!:;…\n]))\W*(?:(?:so|then|but|and|well|ok|okay|hmm|now|or|maybe|perhaps|also|surely)\b\W+)*"
 _PAUSE = "[,;.?!:–—-]"
 _FACT = "(?:true|so|the case|correct|right|possible|likely|obvious|clear|certain|a fact)"
+_CLAIM = rf"(?:(?:true|correct|right|the case|a fact|that|because|mean|follow|seem|said)\b|{_FACT}(?:\s+that\b|\W*$))"
 _TO_SAY = "(?:that|to (?:say|think|assume|believe|suppose|conclude)(?: that)?)"
 
 
@@ -35,23 +37,24 @@ _IDLE_ENGLISH = _any_of(
     rf"{_PAUSE}\s*{_AUXILIARY}\s+{_PRONOUN}\s+not(?:\s+{_FACT})?\W*$",
     rf"{_PAUSE}\s*(?:no|not|not so|not true|not right|not correct)\W*$",
     # A question that expects a yes: isn't it true, wasn't he, could it not be.
-    rf"{_START}{_CONTRACTED}(?=\s+\w)",
-    rf",\s*{_CONTRACTED}(?=\s+(?:{_PRONOUN}\b|{_NAMED}|(?:any|some|all|both|every|each)\w*\b))",
-    rf"\b{_AUXILIARY}\s+{_MATTER}\s+not\s+(?={_FACT}\b|be\b|have\b|that\b|because\b|mean\b|follow\b|seem\b|suggest\b)",
-    rf"\b{_AUXILIARY}\s+(?:you|we)\s+not\b|\b{_AUXILIARY}\s+there\s+not(?=\s+(?:a|any)\s+(?:chance|possibility|way)\b)",
+    rf"(?:{_START}|,\s*){_CONTRACTED}(?=\s+{_SUBJECT})",
+    rf"\b{_AUXILIARY}\s+{_MATTER}\s+not\s+(?:be\s+|have\s+been\s+)?(?={_CLAIM})",
+    rf"\b{_AUXILIARY}\s+(?:you|we)\s+not(?=\s+(?:also\s+)?(?:agree|think|say|tell|admit|know|believe|find|suppose)\b)",
+    rf"\b{_AUXILIARY}\s+there\s+not(?=\s+(?:a|any)\s+(?:chance|possibility|way)\b)",
     # What the asker says of the question.
     r"^\W*I (?:do not|don['’]t) know(?=\W+(?:if|whether|but)\b)",
     r"^\W*(?:I am |I['’]m )?not (?:quite |really )?(?:sure|certain)(?=\W+(?:if|whether|but)\b)",
     r"\bif I(?: am|['’]m) not (?:mistaken|wrong)\b|\bam I not (?:right|correct)\b",
     r"^(?:ok|okay|so|well|hmm|\W)*\bno\b(?=[,.;:!])",
     # Idioms.
-    r"\b(?:no|without(?: an?y?)?) (?:doubt|question|fail|denying)\b|\b(?:cannot|can['’]t|can not) (?:be denied|deny)\b",
+    r"(?<!had )(?<!have )(?<!has )\b(?:no|without(?: an?y?)?) (?:doubt|question (?:that|about|but)|denying)\b",
+    r"\bwithout (?:question|fail)\b|\b(?:cannot|can['’]t|can not) (?:be denied|deny)\b",
     r"\bnot (?:(?:just|merely|simply)\b(?=.*\bbut\b)|(?:only|least|long|to mention)\b)",
     r"\bno (?:matter|wonder|sooner|less|more than)\b",
     r"\b(?:none|no|nothing|nobody|no one) (?:else )?(?:other than|but|except)\b|\bnothing (?:else|more) than\b",
-    r"\b(?:cannot|can['’]t|can not|could not|couldn['’]t) help\b|\bnever ?mind\b",
+    r"\b(?:cannot|can['’]t|can not|could not|couldn['’]t) help (?:but|\w+ing)\b|\bnever ?mind\b",
     r"\b(?:nobody|no one) (?:doubts?|can doubt|can deny|denies|would deny)\b|^\W*not to be\b",
-    rf"\b(?:not|{_CONTRACTED})\s+(?:be\s+)?(?:wrong|incorrect|false|untrue|mistaken|impossible|unlikely|improbable)\b",
+    rf"\b(?:not|{_CONTRACTED})\s+(?:be\s+)?(?:wrong|incorrect|false|untrue|mistaken|impossible|unlikely)(?=\s+{_TO_SAY})",
 )
 _DENYING_ENGLISH = _any_of(
     rf"\bit(?: is|['’]s| was) not {_FACT} {_TO_SAY}\b",
@@ -89,9 +92,9 @@ _IDLE_CHINESE = _any_of(
     rf"(?<=.)(?<![都也还并全本毫])(?<!从来)(?:不是|没有|没|不)[呢啊呀]?{_END}",
     rf"还是(?:没有?|不)[是会有能对]?(?:这样|如此)?[呢啊呀]?{_END}",
     # Idioms.
-    "毫无疑[问义]|无疑|没错|没问题|不用说|说不定|不得不|不能不|不可不|不会不|不无|无非|莫非|不得已|不可思议|好不容易",
+    "毫无疑[问义]|无疑|没错(?=[，,吧])|没问题|不用说|说不定|不得不|不能不|不可不|不会不|不无|无非|莫非|不得已|不可思议|好不容易",
     "忍不住|禁不住|免不了|少不了|不禁|不由得?|不知不觉|不约而同|不小心|不幸|不料|不少|不错|不妨|不惜|不愧|不外乎",
-    "不[过久断仅同但只光止单管论]|差不多|对不起|了不起|恨不得|巴不得|怪不得|有无|无[论比意数辜聊]|未[来婚]|非[常洲]|除非",
+    "不[过久断仅同但只光止单管论]|差不多|对不起|了不起|恨不得|巴不得|怪不得|有无|无意[中间]|无[论比数辜聊]|未[来婚]|非[常洲]|除非",
     rf"没有(?:任何)?(?:疑问|问题|疑义)|[不无]可否认|不容否认|[不毋无][容庸可]置疑|毫不怀疑|不言而喻|不出所料|[或、/][{_MARKS}]*无关",
     "难不成|没准|保不[准齐]|说不准|不如说|不乏|不瞒",
     "没收|没落|[淹沉埋出覆吞湮隐]没|[特分个告离区差识性级鉴辨派类永诀]别|别[人墅的处离致]",

@@ -156,6 +156,14 @@ ENGLISH_DENYING = (
     "He didn’t see.",
     "Nobody knew.",
     "The friend had not simply gained weight.",
+    "She couldn't help him?",
+    "Was it not possible to write?",
+    "Could it not be opened?",
+    "He asked no question?",
+    "He had no doubt?",
+    "Didn't carry a torch?",
+    "He was not wrong?",
+    "Did we not see him?",
 )
 """Ask whether something is not so."""
 CHINESE_ASKING = (
@@ -316,6 +324,8 @@ CHINESE_DENYING = (
     "他不可能是盲人，对吗？",
     "他没有死。",
     "这不是画。",
+    "他无意伤人？",
+    "他没错吗？",
 )
 """Ask whether something is not so."""
 
