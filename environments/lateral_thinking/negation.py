@@ -25,16 +25,16 @@ def _any_of(*patterns: str) -> re.Pattern[str]:
 
 _IDLE_ENGLISH = _any_of(
     # Two answers to choose from: yes or no, whether or not, or didn't he, or was it not.
-    r"\b(?:yes|true|right|correct)\b\W{0,2}(?:or|/|,)\W{0,2}(?:is (?:it|that) )?"
+    r"\b(?:yes|true|right|correct)\b\W{0,2}(?:or|/|,)\W{0,2}(?:is (?:it|that) |a )?"
     r"(?:no|not|false|wrong)\b(?: true| so| right)?",
     rf"\bor\s+{_CONTRACTED}(?:\s+{_PRONOUN}\b)?",
-    rf"\bor\s+{_AUXILIARY}\s+{_PRONOUN}\s+not\b",
+    rf"\bor\s+{_AUXILIARY}\s+(?:{_PRONOUN}|{_NAMED})\s+not\b",
     rf"\bor\s+{_PRONOUN}\s+(?:{_CONTRACTED}|{_AUXILIARY}\s+not)\b",
     r"\bor\s+(?:is\s+not|not|no(?=\W*$))",
     # A tag at the end: isn't it, did he not, isn't that so, no.
     rf"(?<=\w)\s+{_CONTRACTED}\s+(?:he|she|it|they|we)\W*$",
     rf"{_PAUSE}\s*{_CONTRACTED}\s+(?:{_PRONOUN}|{_NAMED})(?:\s+(?:all|{_FACT}))?\W*$",
-    rf"{_PAUSE}\s*{_AUXILIARY}\s+{_PRONOUN}\s+not(?:\s+{_FACT})?\W*$",
+    rf"{_PAUSE}\s*{_AUXILIARY}\s+{_PRONOUN}\s+not(?:\s+{_FACT})?(?:\W*$|(?=\s*[,;]))",
     rf"{_PAUSE}\s*(?:no|not|not so|not true|not right|not correct)\W*$",
     # A question that expects a yes: isn't it true, wasn't he, could it not be.
     rf"(?:{_START}|,\s*){_CONTRACTED}(?=\s+{_SUBJECT})",
