@@ -58,8 +58,8 @@ class Session:
     rules: Rules
     warnings: list[str] = field(default_factory=list)
     rounds: int = 0
-    tampered: tuple[str, ...] = ()
-    """What the agent changed of that which judges it."""
+    tampered: tuple[str, ...] | None = ()
+    """What the agent changed of that which judges it; None where that can't be seen."""
 
     async def play(self, agent: Agent) -> Finish:
         """The finish. Raises AgentUnavailable, and EnvironmentFault where set-up or sandbox fails."""
@@ -135,7 +135,7 @@ class Session:
 
     def _finish(self, reason: FinishReason, answer: str | None, verdicts: dict[Profile, Verdict]) -> Finish:
         passed = {profile: profile in verdicts and verdicts[profile].passed for profile in self.judged}
-        if "compat" in passed:
+        if "compat" in passed and self.tampered is not None:
             passed["strict"] = passed["compat"] and not self.tampered
         statuses: dict[str, JsonValue] = {profile: list(verdict.statuses) for profile, verdict in verdicts.items()}
         return Finish(
@@ -149,7 +149,7 @@ class Session:
                 "answer": answer,
                 "upstream_status": UPSTREAM_STATUS[reason],
                 "check_statuses": statuses,
-                "tampered": list(self.tampered),
+                "tampered": None if self.tampered is None else list(self.tampered),
                 "warnings": list(self.warnings),
             },
         )

@@ -17,7 +17,8 @@ def summarize(finishes: Sequence[Finish]) -> Summary:
     metrics = {"acc": _share(sum(finish.score == 1.0 for finish in scored), len(scored))}
     for profile in ("compat", "errata", "strict"):
         known = [value for finish in scored if (value := finish.metrics.get(f"passed_{profile}")) is not None]
-        metrics[f"acc_{profile}"] = _share(sum(known), len(known))
+        if known:
+            metrics[f"acc_{profile}"] = sum(known) / len(known)
     metrics["tampered"] = sum(bool(finish.detail.get("tampered")) for finish in scored)
     metrics |= {"scored": len(scored), "coverage": _share(len(scored), len(finishes))}
     metrics |= {name: counts[name] for name in sorted(counts)}

@@ -41,18 +41,21 @@ class Guard:
 
     async def begin(self) -> None:
         """Take what set-up changed for given. Raises EnvironmentFault when the sandbox is gone."""
-        self._before = {path: await self._sandbox.fingerprint(path) for path in suspects(await self._changes())}
+        changes = await self._sandbox.changes() or {}
+        self._before = {path: await self._sandbox.fingerprint(path) for path in suspects(changes)}
 
-    async def look(self) -> tuple[str, ...]:
-        """The first paths that shadow what judging uses, also those of earlier looks. Raises EnvironmentFault."""
-        changes = await self._changes()
+    async def look(self) -> tuple[str, ...] | None:
+        """The first paths that shadow what judging uses, also those of earlier looks; None where none can be seen.
+
+        Raises EnvironmentFault when the sandbox is gone.
+        """
+        changes = await self._sandbox.changes()
+        if changes is None:
+            return None
         for path in suspects(changes):
             if len(self._found) < _TOLD and await self._is_shadow(path, changes):
                 self._found.add(path)
         return tuple(sorted(self._found))
-
-    async def _changes(self) -> Mapping[str, Change]:
-        return await self._sandbox.changes() or {}
 
     async def _is_shadow(self, path: str, changes: Mapping[str, Change]) -> bool:
         if changes[path] is Change.DELETED:

@@ -10,7 +10,7 @@ import docker.errors
 Disk = Literal["auto", "quota", "tmpfs"]
 """`quota`: the storage driver bounds it. `tmpfs`: the root is read-only and WRITABLE lies in memory. `auto`: as `quota`
 where the driver can, else unbounded."""
-WRITABLE = ("/etc", "/home", "/media", "/mnt", "/opt", "/root", "/run", "/srv", "/tmp", "/var")
+WRITABLE = ("/etc", "/home", "/media", "/mnt", "/opt", "/root", "/run", "/srv", "/tmp", "/usr/local", "/var")
 _ENGINE_S_OWN = frozenset({"etc/hosts", "etc/hostname", "etc/resolv.conf"})
 _SNAPSHOTTER = "io.containerd.snapshotter.v1"
 
@@ -59,7 +59,11 @@ def _copy(client: docker.DockerClient, container: str, place: str, target: tarfi
         chunks, _ = client.api.get_archive(container, place)
     except docker.errors.NotFound:
         return
+    above = place.removeprefix("/").removesuffix(place.rpartition("/")[2])  # names begin with the place's own
     with tarfile.open(fileobj=io.BytesIO(b"".join(chunks))) as source:
         for member in source:
+            member.name = above + member.name
+            if member.islnk():
+                member.linkname = above + member.linkname
             if member.name not in _ENGINE_S_OWN:
                 target.addfile(member, source.extractfile(member) if member.isreg() else None)

@@ -162,6 +162,13 @@ async def test_gold_runs_an_example_as_the_check_does(tmp_path: Path) -> None:
     assert finish.score == 1.0
 
 
+async def test_where_changes_can_not_be_seen_nothing_is_claimed() -> None:
+    environment = dev(disk="tmpfs", pool=0)
+    async with environment.lifespan():
+        finish = await play(environment, sample(9), Script("Act: answer(0)"))
+    assert (finish.detail["tampered"], "passed_strict" in finish.metrics) == (None, False)
+
+
 async def test_compiled_python_of_the_agent_is_not_run(strict: OperatingSystem) -> None:
     forge = (
         "printf 'import os; os._exit(0)' > /tmp/f.py; python3 -c 'import sitecustomize, py_compile; "

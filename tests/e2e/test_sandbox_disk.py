@@ -46,7 +46,8 @@ def btrfs(tmp_path: Path) -> Iterator[Path]:
 
 async def test_in_memory_no_place_holds_more_than_its_limit_and_nothing_is_missing() -> None:
     engine = DockerEngine(IMAGE, LIMITS, pool=0, disk="tmpfs")
-    list_all = "cd / && find etc home opt root srv tmp var -printf '%p %m %U:%G %s %l\\n' | grep -v '^etc/host' | sort"
+    places = "etc home opt root srv tmp usr/local var"
+    list_all = f"cd / && find {places} -printf '%p %m %U:%G %s %l\\n' | grep -v '^etc/host' | sort"
     async with engine.lifespan(), engine.sandbox() as box:
         for place in WRITABLE:
             assert (await box.run(["/bin/bash", "-c", f"touch {place}/new"])).status == 0, place

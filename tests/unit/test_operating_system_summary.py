@@ -28,6 +28,12 @@ def test_kinds_and_labels_are_counted() -> None:
     assert (metrics["acc_compat"], metrics["acc_errata"]) == (0.5, 1.0)
 
 
+def test_a_verdict_that_no_sample_has_is_no_metric() -> None:
+    metrics = summarize([scored(1)]).metrics
+    assert ("acc_compat" in metrics, "acc_strict" in metrics) == (True, False)
+    assert "acc_compat" not in summarize([FAULT]).metrics
+
+
 def test_nothing_scored_is_said() -> None:
     summary = summarize([FAULT])
     assert summary.metrics["acc"] == 0.0
