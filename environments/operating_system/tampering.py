@@ -2,7 +2,7 @@
 
 import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import PurePosixPath
 
 from environments.sandbox import Change, Sandbox
@@ -64,16 +64,16 @@ class Guard:
         if fingerprint is None or fingerprint == self._before.get(path):
             return False
         is_new_program = changes[path] is Change.ADDED and _is_program(PurePosixPath(path)) and path not in self._before
-        return not is_new_program or await self._hides(path, changes)
+        return not is_new_program or await self._hides(path, fingerprint, changes)
 
-    async def _hides(self, path: str, changes: Mapping[str, Change]) -> bool:
-        """Whether a program of this name was there before, in another folder of PATH."""
-        same_names = (f"{folder}/{PurePosixPath(path).name}" for folder in _PROGRAMS)
-        return await self._any(name for name in same_names if changes.get(name) is not Change.ADDED)
-
-    async def _any(self, paths: Iterable[str]) -> bool:
-        for path in paths:
-            if await self._sandbox.fingerprint(path) is not None:
+    async def _hides(self, path: str, fingerprint: str, changes: Mapping[str, Change]) -> bool:
+        """Whether another program of this name was there before; the same one by way of a link (/bin) is no other."""
+        for folder in _PROGRAMS:
+            name = f"{folder}/{PurePosixPath(path).name}"
+            if changes.get(name) is not Change.ADDED and await self._sandbox.fingerprint(name) not in (
+                None,
+                fingerprint,
+            ):
                 return True
         return False
 
