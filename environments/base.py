@@ -63,6 +63,10 @@ class Environment(BaseModel, ABC):
     capacity: ClassVar[int] = 8
     """Sessions a worker holds at once unless its task definition says otherwise."""
 
+    bad_replies: ClassVar[str | None] = None
+    """The metric of a finish that counts the replies whose form was not understood; without one, a session that ended
+    as `invalid_format` counts as one such reply."""
+
     @abstractmethod
     def samples(self) -> Sequence[str]:
         """The ids of all samples, in a stable order. Raises ValueError on broken data, naming file and field."""

@@ -7,6 +7,8 @@ from environments.base import Environment
 from environments.types import Finish, FinishReason, Summary
 
 MAX_GROUPS = 100
+NOT_UNDERSTOOD = "not_understood"
+"""The metric of every summary: replies whose form was not understood, over all scored finishes where there are any."""
 
 
 def summarize(environment: Environment, finishes: Sequence[Finish], clusters: Sequence[int] = ()) -> Summary:
@@ -21,13 +23,16 @@ def summarize(environment: Environment, finishes: Sequence[Finish], clusters: Se
     the environment raises of finishes it can't read.
     """
     summary = _whole(environment, finishes)
-    if not all(map(math.isfinite, summary.metrics.values())):
-        raise ValueError("a metric over these finishes is no finite number")
     scored = [
         (cluster, finish)
         for cluster, finish in zip(clusters or range(len(finishes)), finishes, strict=True)
         if finish.score is not None
     ]
+    if scored:
+        counted = {**summary.metrics, NOT_UNDERSTOOD: _not_understood(environment, [finish for _, finish in scored])}
+        summary = summary.model_copy(update={"metrics": counted})
+    if not all(map(math.isfinite, summary.metrics.values())):
+        raise ValueError("a metric over these finishes is no finite number")
     names = sorted({cluster for cluster, _ in scored})
     groups = min(MAX_GROUPS, len(names))
     if groups < 2:
@@ -43,6 +48,12 @@ def summarize(environment: Environment, finishes: Sequence[Finish], clusters: Se
     mean = math.fsum(values) / groups
     variance = math.fsum((value - mean) ** 2 for value in values) * (groups - 1) / groups
     return summary.model_copy(update={"standard_error": math.sqrt(variance)})
+
+
+def _not_understood(environment: Environment, scored: Sequence[Finish]) -> float:
+    if environment.bad_replies is None:
+        return float(sum(finish.reason is FinishReason.INVALID_FORMAT for finish in scored))
+    return math.fsum(finish.metrics.get(environment.bad_replies, 0.0) for finish in scored)
 
 
 def _whole(environment: Environment, finishes: Sequence[Finish]) -> Summary:

@@ -40,6 +40,7 @@ class CardGame(Environment):
     """A game is decided as it stands after this many replies."""
 
     max_turns: ClassVar[int | None] = _ROUNDS * 2 * TRIES
+    bad_replies: ClassVar[str | None] = "bad_replies"
     capacity: ClassVar[int] = 32
 
     @model_validator(mode="after")

@@ -27,6 +27,7 @@ class Session:
     calls: int = field(default=0, init=False)
     guesses: int = field(default=0, init=False)
     right_guesses: int = field(default=0, init=False)
+    bad_replies: int = field(default=0, init=False)
 
     async def play(self) -> Finish:
         """Plays the match to its end, or to the agent's, and scores it."""
@@ -75,6 +76,7 @@ class Session:
             if not isinstance(move, Refused):
                 conversation.accept(asked, action.content)
                 return move
+            self.bad_replies += not move.parsed
             parsed = parsed or move.parsed
             if self.match.setup.profile == "strict":
                 asked = state + prompt.correction(move.why)
@@ -98,6 +100,7 @@ class Session:
             "phases": float(len(self.match.phases)),
             "guesses": float(self.guesses),
             "right_guesses": float(self.right_guesses),
+            "bad_replies": float(self.bad_replies),
         }
         return Finish(
             reason=reason,

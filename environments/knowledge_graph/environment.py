@@ -62,6 +62,7 @@ class KnowledgeGraph(Environment):
     """Relations and attributes that an observation shows; those not shown may still be used."""
 
     max_turns: ClassVar[int | None] = prompt.ROUNDS
+    bad_replies: ClassVar[str | None] = "n_bad_format"
     capacity: ClassVar[int] = 16
 
     _graph: Graph | None = PrivateAttr(default=None)

@@ -58,6 +58,7 @@ class Mind2Web(Environment):
     """Folder for indexes of the data; None for `proctor/mind2web` in the user's folder for caches."""
 
     max_turns: ClassVar[int | None] = 3
+    bad_replies: ClassVar[str | None] = "unparsed"
     capacity: ClassVar[int] = 16
 
     @model_validator(mode="after")

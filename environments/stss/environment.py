@@ -79,6 +79,7 @@ class Stss(Environment):
     walk_s: int = Field(default=10, ge=1, le=60)
     """Seconds that a tile takes."""
 
+    bad_replies: ClassVar[str | None] = "format_errors"
     capacity: ClassVar[int] = 16
     max_turns: ClassVar[int | None] = MAX_CALLS
 

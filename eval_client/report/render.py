@@ -5,6 +5,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from environments.summary import NOT_UNDERSTOOD
 from eval_client.report.report import VALIDITY, PairReport, RunReport
 
 SHORT = {
@@ -71,11 +72,14 @@ def _print_notes(pairs: list[PairReport], console: Console) -> None:
 
 
 def _validity(report: RunReport) -> Table:
-    title = "validity: shares of the scored trials, and the number of unscored ones"
-    table = _table(title, ("agent", "task"), (*(SHORT.get(reason, reason) for reason in VALIDITY), "faults"))
+    title = "validity: shares of the scored trials; replies whose form was not understood; unscored trials"
+    right = (*(SHORT.get(reason, reason) for reason in VALIDITY), "bad replies", "faults")
+    table = _table(title, ("agent", "task"), right)
     for pair in report.pairs:
         shares = (f"{pair.validity[reason]:.0%}" if pair.validity else "-" for reason in VALIDITY)
-        table.add_row(escape(pair.agent), escape(pair.task), *shares, str(sum(pair.faults.values())))
+        bad = pair.metrics.get(NOT_UNDERSTOOD)
+        figures = ("-" if bad is None else f"{bad:.0f}", str(sum(pair.faults.values())))
+        table.add_row(escape(pair.agent), escape(pair.task), *shares, *figures)
     return table
 
 

@@ -100,7 +100,7 @@ def test_one_scored_cluster_has_no_error() -> None:
 def test_a_metric_that_says_nothing_without_one_of_the_groups_has_no_error() -> None:
     out = Finish(reason=FinishReason.CONTEXT_LIMIT, score=0.0)
     summary = summarize(Finished(), [finish(0.5), out])
-    assert (summary.metrics, summary.standard_error) == ({"mean": 0.5}, None)
+    assert (summary.metrics, summary.standard_error) == ({"mean": 0.5, "not_understood": 0.0}, None)
     assert summarize(Finished(), [finish(0.5), out, finish(0.5)]).standard_error == 0.0
 
 
@@ -111,3 +111,15 @@ def test_the_primary_metric_is_missing_only_where_nothing_is_completed() -> None
     assert summarize(Misnamed(), [out, out]).standard_error is None
     with pytest.raises(ValueError, match="'men' is not among the metrics"):
         summarize(Misnamed(), [finish(1.0), fault])
+
+
+def test_replies_that_were_not_understood_are_counted_over_the_scored_finishes() -> None:
+    class Counts(Mean):
+        bad_replies = "unread"
+
+    unread = Finish(reason=FinishReason.COMPLETED, score=1.0, metrics={"unread": 3.0})
+    stopped = Finish(reason=FinishReason.INVALID_FORMAT, score=0.0, metrics={"unread": 1.0})
+    fault = Finish.fault(FinishReason.TASK_ERROR, "broken")
+    assert summarize(Counts(), [unread, stopped, fault]).metrics["not_understood"] == 4.0
+    assert summarize(Mean(), [unread, stopped, fault]).metrics["not_understood"] == 1.0
+    assert "not_understood" not in summarize(Mean(), [fault]).metrics
