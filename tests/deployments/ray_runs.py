@@ -16,6 +16,7 @@ import sqlalchemy as sa
 from eval_client.store.tables import FREE, trial_table
 from tests.deployments.ray_cluster import RayCluster, processes, read_of
 from tests.e2e.proctor import COMMAND, TOKEN, Server, environment, proctor
+from tests.pace import slowly
 
 KEY = {"OPENAI_API_KEY": TOKEN}
 RUN_TOKEN = secrets.token_hex(16)
@@ -81,7 +82,7 @@ class Up:
         return {name: (url, node) for name, url, node in found()}
 
     def ended(self) -> None:
-        assert self.process.wait(timeout=120) == 0, self.said()
+        assert self.process.wait(timeout=slowly(120)) == 0, self.said()
 
 
 def of_ours(cluster: RayCluster) -> set[int]:

@@ -16,6 +16,7 @@ from eval_client.store.tables import trial_table
 from tests.deployments.docker_compose import Stack, stack
 from tests.deployments.elsewhere import elsewhere
 from tests.e2e.proctor import COMMAND, begin, environment, proctor
+from tests.pace import slowly
 from tests.support import ROOT
 
 pytestmark = [
@@ -25,7 +26,7 @@ pytestmark = [
 
 PORTS = {"CONTROLLER_PORT": 28000, "AGENTS_PORT": 28001, "STORE_PORT": 25432}
 VARYING = {"run", "seconds", "attempts"}
-PATIENCE_S = 240.0
+PATIENCE_S = slowly(240.0)
 
 
 def test_ten_environments_from_another_machine_with_a_worker_and_the_controller_killed_equal_the_local_run(
@@ -43,6 +44,7 @@ def test_ten_environments_from_another_machine_with_a_worker_and_the_controller_
     ):
         outside["controller"] = f"http://{there.address}:{PORTS['CONTROLLER_PORT']}"
         outside["endpoints"][0]["base_url"] = f"http://{there.address}:{PORTS['AGENTS_PORT']}/v1"
+        outside.setdefault("limits", {})["patience_s"] = slowly(60.0)
         (tmp_path / "outside.yaml").write_text(yaml.safe_dump(outside))
         password = (tmp_path / "secrets" / "store-password").read_text()
         store = f"postgresql+psycopg://proctor:{password}@{there.address}:{PORTS['STORE_PORT']}/proctor"

@@ -10,6 +10,7 @@ import pytest
 from docker.models.containers import Container
 
 from tests.deployments.docker_images import EXTRAS, build, image
+from tests.pace import slowly
 
 pytestmark = pytest.mark.images
 
@@ -74,7 +75,7 @@ def test_a_controller_becomes_healthy_and_ends_at_sigterm_with_0(engine: docker.
         assert container.exec_run(["healthy", "8001", "/readyz"]).exit_code == 1
         assert container.exec_run(["healthy", "8000", "/nowhere"]).exit_code == 1
         container.kill("SIGTERM")
-        assert container.wait(timeout=30)["StatusCode"] == 0
+        assert container.wait(timeout=slowly(30))["StatusCode"] == 0
 
 
 def test_two_builds_from_the_same_inputs_hold_the_same_files(engine: docker.DockerClient) -> None:

@@ -33,6 +33,7 @@ from tests.deployments.ray_runs import (
     write_plan,
 )
 from tests.e2e.proctor import Server, environment, proctor, rows, server
+from tests.pace import slowly
 
 pytestmark = pytest.mark.ray
 
@@ -216,7 +217,7 @@ def test_a_node_wrongly_taken_for_dead_has_a_second_controller_begin_beside_its_
             until(lambda: len(controllers(cluster)) == 2, "Ray takes the node for dead", within_s=120)
         seen = agents.metric(CALLS)
         until(lambda: agents.metric(CALLS) >= seen + 4, "turns with two controllers")
-    cluster.nodes[node].process.wait(timeout=60)  # the raylet learns that it is dead
+    cluster.nodes[node].process.wait(timeout=slowly(60))  # the raylet learns that it is dead
     assert agents.metric(CALLS) - before < TURNS
     up.ended()
     assert rows("on-ray", tmp_path) == expected
@@ -277,6 +278,7 @@ def test_who_does_not_know_the_clusters_token_is_told_so(
 SET_VERSION = """
 import json, sys, ray
 from ray.experimental.internal_kv import _internal_kv_get, _internal_kv_put
+from tests.pace import slowly
 ray.init(sys.argv[1], logging_level="ERROR")
 key, where = b"CLUSTER_METADATA", b"cluster"
 known = json.loads(_internal_kv_get(key, namespace=where))

@@ -8,6 +8,7 @@ import pytest
 from benchmarks.flow import POLICIES, makespan, shop
 from benchmarks.measure import Figure, figure, parse
 from benchmarks.results import met, table
+from tests.pace import slowly
 from tests.support import ROOT
 
 QUICK = [
@@ -27,7 +28,7 @@ QUICK = [
 @pytest.mark.parametrize("name", QUICK)
 def test_every_line_of_a_quick_run_is_a_figure(name: str) -> None:
     command = [sys.executable, "-m", f"benchmarks.{name}", "--quick", "--json"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=slowly(300), check=False)
     assert done.returncode == 0, done.stderr
     figures = [parse(line) for line in done.stdout.splitlines()]
     assert len(figures) >= 4
