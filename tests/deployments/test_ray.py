@@ -278,7 +278,6 @@ def test_who_does_not_know_the_clusters_token_is_told_so(
 SET_VERSION = """
 import json, sys, ray
 from ray.experimental.internal_kv import _internal_kv_get, _internal_kv_put
-from tests.pace import slowly
 ray.init(sys.argv[1], logging_level="ERROR")
 key, where = b"CLUSTER_METADATA", b"cluster"
 known = json.loads(_internal_kv_get(key, namespace=where))
