@@ -14,13 +14,13 @@ def summarize(finishes: Sequence[Finish]) -> Summary:
         for group in _groups(finish):
             counts[f"{group}.total"] += 1
             counts[f"{group}.passed"] += int(finish.score == 1.0)
-    metrics = {"acc": _share(sum(finish.score == 1.0 for finish in scored), len(scored))}
+    metrics = {"acc": sum(finish.score == 1.0 for finish in scored) / len(scored)} if scored else {}
     for profile in ("compat", "errata", "strict"):
         known = [value for finish in scored if (value := finish.metrics.get(f"passed_{profile}")) is not None]
         if known:
             metrics[f"acc_{profile}"] = sum(known) / len(known)
     metrics["tampered"] = sum(bool(finish.detail.get("tampered")) for finish in scored)
-    metrics |= {"scored": len(scored), "coverage": _share(len(scored), len(finishes))}
+    metrics |= {"scored": len(scored)} | ({"coverage": len(scored) / len(finishes)} if finishes else {})
     metrics |= {name: counts[name] for name in sorted(counts)}
     for reason in FinishReason:
         metrics[reason.value] = sum(finish.reason is reason for finish in finishes)
@@ -37,17 +37,13 @@ def _groups(finish: Finish) -> list[str]:
     ]
 
 
-def _share(part: float, whole: int) -> float:
-    return part / whole if whole else 0.0
-
-
 def _notes(finishes: Sequence[Finish]) -> tuple[str, ...]:
     notes = []
     faults = sum(finish.reason.is_fault for finish in finishes)
     if faults:
         notes.append(f"{faults} of {len(finishes)} finishes are faults and left out of acc.")
     if faults == len(finishes):
-        notes.append("No sample was scored, so acc says nothing.")
+        notes.append("No sample was scored, so there is no acc.")
     tampered = sum(bool(finish.detail.get("tampered")) for finish in finishes)
     if tampered:
         notes.append(
