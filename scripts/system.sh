@@ -26,6 +26,7 @@ install_packages() {
     command -v docker-compose >/dev/null || missing+=(docker-compose)
     command -v runsc >/dev/null || missing+=(runsc)
     command -v ip >/dev/null || missing+=(iproute2)
+    command -v mkfs.btrfs >/dev/null || missing+=(btrfs-progs)
     ((${#missing[@]})) || return 0
     say "apt-get install ${missing[*]}"
     (

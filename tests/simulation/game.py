@@ -11,7 +11,6 @@ from typing import NamedTuple, Protocol
 
 from environments.base import Agent, Environment, EnvironmentFault, Policy
 from environments.types import Finish, FinishReason, Message, Observation, Summary
-from task_server.sessions import Session
 from tests.simulation.loop import Process, current
 
 PROMPT_TOKENS, COMPLETION_TOKENS = 10, 7
@@ -120,8 +119,9 @@ class Chain(Environment):
         return "c0ffee"
 
     async def play(self, sample: str, agent: Agent, seed: int = 0) -> Finish:
-        assert isinstance(agent, Session)
-        worker, session = current(), agent.request.session
+        task = asyncio.current_task()
+        assert task is not None
+        worker, session = current(), task.get_name().removeprefix("session ")
         witness = WITNESS.get()
         witness.began(worker, session, self.name)
         try:
