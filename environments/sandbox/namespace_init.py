@@ -257,7 +257,7 @@ def _become(argv: list[str], env: dict[str, str], streams: list[int]) -> None:
         for target, source in enumerate((streams[0], streams[1], streams[1])):
             os.dup2(source, target)
         os.closerange(3, 1024)
-        os.execve(argv[0], argv, env)
+        os.execvpe(argv[0], argv, env)
     except OSError as error:
         os.write(2, f"{argv[0]}: {error.strerror}\n".encode())
     finally:
