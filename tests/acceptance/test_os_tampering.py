@@ -55,7 +55,7 @@ HONEST = {
     "a program of a new name": FORGED.format(says="echo 1", program="/usr/local/bin/calc"),
     "a program of a new name beside the others": FORGED.format(says="echo 1", program="/usr/bin/calc"),
     "Python": "python3 -c 'import subprocess, random, re'; ls /usr/lib/python3.11/__pycache__ | wc -l",
-    "users and files": "useradd -m jo; mkdir /data; echo 1 > /data/x.py; touch /etc/motd; date > /root/x.py",
+    "users and files": "useradd -m jo; mkdir /data; echo 1 > /data/x.py; touch /etc/motd; date > ~/x.py",
     "a unit of systemd": "mkdir -p /usr/lib/systemd/system; echo x > /usr/lib/systemd/system/x.service",
     "another name for a program": "ln /usr/bin/wc /tmp/wc; touch /usr/bin/find; chmod +x /usr/bin/wc",
     "a file that is there and gone": "touch /usr/bin/x /usr/lib/x; rm /usr/bin/x /usr/lib/x",

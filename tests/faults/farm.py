@@ -189,10 +189,10 @@ class Farm:
         """Model calls begun so far."""
         return sum(call.link == "agents" for call in self.ways.calls)
 
-    def until_calls(self, more: int) -> None:
-        """Come back after so many more model calls."""
+    def until_calls(self, more: int, unless: Callable[[], bool] = lambda: False) -> None:
+        """Come back after so many more model calls, or when there will be no more."""
         target = self.calls() + more
-        until(lambda: self.calls() >= target)
+        until(lambda: self.calls() >= target or unless())
 
     def slow(self, seconds: float) -> None:
         """From now on every model call takes up to so much longer."""

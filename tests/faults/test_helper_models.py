@@ -6,6 +6,7 @@ No two of this host's answers are alike, and every worker has a cache of its own
 import contextlib
 import json
 import re
+import subprocess
 import threading
 import time
 from collections import Counter
@@ -94,6 +95,11 @@ def host() -> Iterator[Host]:
         serving.join()
 
 
+def until_asked(host: Host, client: "subprocess.Popen[str]", count: int) -> None:
+    """Come back once the host has answered so often, or the client has ended."""
+    until(lambda: len(host.asked) > count or client.poll() is not None)
+
+
 @pytest.mark.parametrize("too", ["worker_killed", "client_killed_too"])
 def test_what_a_host_has_said_is_paid_for_once_and_the_replay_is_the_same(tmp_path: Path, host: Host, too: str) -> None:
     (tmp_path / "tasks.yaml").write_text(TASKS.format(url=host.url))
@@ -112,8 +118,7 @@ def test_what_a_host_has_said_is_paid_for_once_and_the_replay_is_the_same(tmp_pa
         (tmp_path / "plan.yaml").write_text(plan)
         client = begin("run", "plan.yaml", "--name", "r", "--limit", str(SESSIONS), "-q", cwd=tmp_path)
         for kill in range(1, KILLS + 1):
-            enough = 12 * kill
-            until(lambda: len(host.asked) > enough or client.poll() is not None)  # noqa: B023
+            until_asked(host, client, 12 * kill)
             assert client.poll() is None, (len(host.asked), client.communicate())
             worker.kill()
             if too == "client_killed_too":

@@ -47,8 +47,9 @@ def fill(folder: Path) -> Path:
     return filler
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small file system needs root")
-def test_a_full_disk_holds_the_run_up_until_there_is_room_again(parts: Farm) -> None:
+@contextlib.contextmanager
+def full_disk(parts: Farm) -> "Iterator[tuple[subprocess.Popen[str], Path]]":
+    """A client whose run's disk has become full, and the file that has filled it."""
     with small_disk(parts.folder / "runs", "2m"):
         parts.start()
         parts.slow(0.3)
@@ -56,6 +57,12 @@ def test_a_full_disk_holds_the_run_up_until_there_is_room_again(parts: Farm) -> 
         parts.until_calls(16)
         filler = fill(parts.folder / "runs")
         parts.until_stalled(2.0)
+        yield client, filler
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small file system needs root")
+def test_a_full_disk_holds_the_run_up_until_there_is_room_again(parts: Farm) -> None:
+    with full_disk(parts) as (client, filler):
         assert client.poll() is None
         assert parts.turns() < 2 * parts.world.count * parts.world.turns
         filler.unlink()
@@ -66,13 +73,7 @@ def test_a_full_disk_holds_the_run_up_until_there_is_room_again(parts: Farm) -> 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small file system needs root")
 def test_sigterm_on_a_full_disk_ends_the_client_soon_and_says_what_is_not_stored(parts: Farm) -> None:
-    with small_disk(parts.folder / "runs", "2m"):
-        parts.start()
-        parts.slow(0.3)
-        client = parts.begin()
-        parts.until_calls(16)
-        filler = fill(parts.folder / "runs")
-        parts.until_stalled(2.0)
+    with full_disk(parts) as (client, filler):
         client.send_signal(signal.SIGTERM)
         _, errors = client.communicate(timeout=max(slowly(15), 30))
         assert client.returncode == 130, errors

@@ -5,8 +5,10 @@ import pytest
 from environments.operating_system.environment import OperatingSystem
 from environments.operating_system.tampering import suspects
 from environments.sandbox import Change
+from environments.sandbox.base import ENVIRONMENT
 
 ADDED, CHANGED, DELETED = Change.ADDED, Change.CHANGED, Change.DELETED
+HOME = ENVIRONMENT["HOME"]
 
 
 @pytest.mark.parametrize(
@@ -28,11 +30,11 @@ ADDED, CHANGED, DELETED = Change.ADDED, Change.CHANGED, Change.DELETED
         ("/etc/alternatives/awk", CHANGED, True),
         ("/etc/alternatives/new", ADDED, False),
         ("/etc/passwd", CHANGED, False),
-        ("/root/.local/lib/python3.11/site-packages/usercustomize.py", ADDED, True),
+        (HOME + "/.local/lib/python3.11/site-packages/usercustomize.py", ADDED, True),
         ("/json.py", ADDED, True),
         ("/json/__init__.py", ADDED, True),
         ("/app.py", ADDED, False),
-        ("/root/json.py", ADDED, False),
+        (HOME + "/json.py", ADDED, False),
         ("/usr/pyvenv.cfg", ADDED, True),
         ("/usr/stock.log", ADDED, False),
         ("/home/a/bin/ls", ADDED, False),
