@@ -26,6 +26,7 @@ SAMPLES = Path(__file__).with_name("samples")
 SHIPPED_GRAPH = "urn:proctor:isles"
 PER_SAMPLE = "urn:sample:{sample}"
 FREEBASE = "freebase"
+USUAL_ROWS = 10_000
 _REVISION = "2"
 """To be changed with any change of behaviour that shapes a trial."""
 _URL = r"^https?://[^\s@?#]+$"
@@ -56,7 +57,7 @@ class KnowledgeGraph(Environment):
     """The tools' checks: as in the published code (`compat`), or mended (`strict`)."""
     query_limit_s: float = Field(default=30.0, gt=0, le=3600)
     """A query that takes longer is a fault."""
-    max_rows: int = Field(default=10_000, ge=1, le=1_000_000)
+    max_rows: int = Field(default=USUAL_ROWS, ge=1, le=1_000_000)
     """Rows that are read of a result; a count is exact whatever it is."""
     max_relations_shown: int | None = Field(default=None, ge=1)
     """Relations and attributes that an observation shows; those not shown may still be used."""
@@ -143,6 +144,10 @@ class KnowledgeGraph(Environment):
             return f"the profile {self.profile!r} mends checks of the published code; use compat"
         if self.max_relations_shown is not None:
             return "max_relations_shown hides relations that the published code shows"
+        if self.distractors:
+            return "distractors are relations that the published graph lacks; leave the field out"
+        if self.max_rows < USUAL_ROWS:
+            return f"answers are cut at max_rows {self.max_rows}; leave the field out"
         return None
 
     @cached_property

@@ -26,6 +26,7 @@ SAMPLES = Path(__file__).with_name("samples")
 OWN_SPLIT = "own"
 OWN_SCORES = SAMPLES / "own_scores.jsonl.xz"
 DEMO_STEPS = 40
+PUBLISHED_STEPS = 100
 OWN_NOTE = "Pages and scores are Proctor's own: they compare with no Mind2Web score."
 _REVISION = "2"
 """To be changed with any change of behaviour that shapes a trial."""
@@ -124,6 +125,8 @@ class Mind2Web(Environment):
             )
         if self.profile != "compat":
             return f"the profile {self.profile!r} asks more than the published code; use compat"
+        if self.steps not in (None, PUBLISHED_STEPS):
+            return f"only the first {self.steps} steps are played; leave `steps` out, or set {PUBLISHED_STEPS}"
         if self.examples is None:
             return "the solved examples are Proctor's own; give AgentBench's llm_prompt_cot.json as `examples`"
         if solved.fingerprint(self._examples) not in solved.PUBLISHED:

@@ -163,7 +163,11 @@ class OperatingSystem(Environment):
             return "with disk: tmpfs an agent can write to a few places only"
         if self.data is None:
             return "the samples shipped with Proctor are not the published ones"
-        return "the errata profile corrects published samples" if self.profile == "errata" else None
+        if self.profile == "errata":
+            return "the errata profile corrects published samples"
+        if self.profile == "strict":
+            return "the profile 'strict' gives 0 where the agent changed what judges it; use compat"
+        return None
 
     def trusted_agents_only(self) -> bool:
         return self.engine == "namespace"

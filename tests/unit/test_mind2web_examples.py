@@ -139,15 +139,18 @@ def test_a_file_of_other_examples_than_the_published_is_told_apart(tmp_path: Pat
 @pytest.mark.shared
 @pytest.mark.parametrize("name", ["llm_prompt_cot.json", "llm_prompt.json"])
 def test_the_published_examples_are_comparable(tmp_path: Path, name: str) -> None:
-    assert comparable(tmp_path, examples=SHARED_DATA / "mind2web" / name) is None
+    published = SHARED_DATA / "mind2web" / name
+    assert comparable(tmp_path, examples=published) is None
+    assert comparable(tmp_path, examples=published, steps=100) is None
+    assert "the first 40 steps" in str(comparable(tmp_path, examples=published, steps=40))
 
 
-def comparable(folder: Path, examples: Path | None) -> str | None:
+def comparable(folder: Path, examples: Path | None, steps: int | None = None) -> str | None:
     """What is said of a task whose data and scores might be published ones."""
     html = '<html backend_node_id="1"><a backend_node_id="2"/></html>'
     action = {"action_uid": "u", "cleaned_html": html, "operation": {"op": "CLICK"}}
     task = {"annotation_id": "t", "confirmed_task": "x", "action_reprs": ["x"], "actions": [action]}
     write(folder / "data.json", [task])
     write(folder / "scores.jsonl", json.dumps({"key": "t_u", "scores": {"2": 1.0}, "ranks": {"2": 0}}) + "\n")
-    environment = Mind2Web(data=folder / "data.json", scores=folder / "scores.jsonl", cache=folder, examples=examples)
-    return environment.comparable()
+    data, scores = folder / "data.json", folder / "scores.jsonl"
+    return Mind2Web(data=data, scores=scores, cache=folder, examples=examples, steps=steps).comparable()
