@@ -19,7 +19,9 @@ def summarize(finishes: Sequence[Finish]) -> Summary:
         known = [value for finish in scored if (value := finish.metrics.get(f"passed_{profile}")) is not None]
         if known:
             metrics[f"acc_{profile}"] = sum(known) / len(known)
-    metrics["tampered"] = sum(bool(finish.detail.get("tampered")) for finish in scored)
+    seen = [bool(paths) for finish in scored if (paths := finish.detail.get("tampered")) is not None]
+    if seen:
+        metrics["tampered"] = sum(seen)
     metrics |= {"scored": len(scored)} | ({"coverage": len(scored) / len(finishes)} if finishes else {})
     metrics |= {name: counts[name] for name in sorted(counts)}
     for reason in FinishReason:

@@ -42,8 +42,13 @@ def test_nothing_scored_is_said() -> None:
 
 
 def test_tampering_is_counted_and_said() -> None:
-    tampered = scored(1).model_copy(update={"detail": {"kind": "check", "labels": [], "tampered": ["/usr/bin/wc"]}})
-    summary = summarize([tampered, scored(0), FAULT])
+    tampered, unchanged, unseen = (
+        scored(1).model_copy(update={"detail": {"kind": "check", "labels": [], "tampered": paths}})
+        for paths in (["/usr/bin/wc"], [], None)
+    )
+    summary = summarize([tampered, unchanged, FAULT])
     assert summary.metrics["tampered"] == 1
     assert any(note.startswith("In 1 samples the agent changed") for note in summary.notes)
-    assert not any("tampered" in note for note in summarize([scored(0)]).notes)
+    assert not any("tampered" in note for note in summarize([unchanged]).notes)
+    assert summarize([unchanged]).metrics["tampered"] == 0
+    assert "tampered" not in summarize([unseen]).metrics
