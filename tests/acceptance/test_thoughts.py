@@ -7,7 +7,7 @@ import pytest
 from environments import registry
 from environments.base import Agent, Environment, Policy, PolicyAgent, play_to_finish
 from environments.thoughts import without_thought
-from environments.types import Action, Observation
+from environments.types import Action, Finish, Observation
 
 THOUGHT = """
 <think>
@@ -53,15 +53,34 @@ async def test_strict_plays_what_follows_a_thought(name: str) -> None:
     assert "thoughts" not in silent.detail
 
 
+class Overheard(Agent):
+    """Keeps what the world is given."""
+
+    def __init__(self, agent: Agent) -> None:
+        self._agent = agent
+        self.replies: list[str] = []
+
+    async def act(self, observation: Observation) -> Action:
+        action = await self._agent.act(observation)
+        self.replies.append(action.content)
+        return action
+
+
 @pytest.mark.parametrize("name", registry.names())
-async def test_compat_counts_thoughts_and_reads_them(name: str) -> None:
+async def test_compat_counts_thoughts_and_is_given_them(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     world = environment(name, "compat")
-    sample = world.samples()[0]
+    sample, play, between = world.samples()[0], type(world).play, list[Overheard]()
+
+    async def overheard(world: Environment, sample: str, agent: Agent, seed: int = 0) -> Finish:
+        between.append(Overheard(agent))
+        return await play(world, sample, between[0], seed)
+
+    monkeypatch.setattr(type(world), "play", overheard)
     async with world.lifespan():
         aloud = Aloud(world.reference(sample, 1))
         finish = await play_to_finish(world, sample, aloud, 1)
-    assert not world.drops_thoughts
-    assert finish.detail["thoughts"] == aloud.replies > 0
+    assert finish.detail["thoughts"] == aloud.replies == len(between[0].replies) > 0
+    assert all(reply.startswith(THOUGHT) for reply in between[0].replies)
 
 
 @pytest.mark.parametrize(
