@@ -78,7 +78,7 @@ class CardGame(Environment):
         return policies.random_agent(self.setup(sample), seed)
 
     def summarize(self, finishes: Sequence[Finish]) -> Summary:
-        return summarize(finishes, self.legacy_agent_bugs)
+        return summarize(finishes, self.legacy_agent_bugs, self._stages)
 
     def comparable(self) -> str | None:
         if self.profile == "paper":
@@ -95,12 +95,15 @@ class CardGame(Environment):
             return "the published code refuses an agent's eel AOE and sunfish Infight; set legacy_agent_bugs: true"
         return None
 
+    @property
+    def _stages(self) -> tuple[Stage, ...]:
+        return self.stages or ((1, 2) if self.profile == "paper" else (2,))
+
     @cached_property
     def _setups(self) -> Mapping[str, Setup]:
-        stages = self.stages or ((1, 2) if self.profile == "paper" else (2,))
         setups = [
             Setup(opponent, seat, repetition, stage, self.profile, self.legacy_agent_bugs)
-            for stage in stages
+            for stage in self._stages
             for opponent in NAMES
             for seat in (0, 1)
             for repetition in range(self.repetitions)

@@ -14,14 +14,15 @@ WORDING = (
 SEATS = "Player 0 has the better seat; each opponent is met from both."
 
 
-def summarize(finishes: Sequence[Finish], legacy_agent_bugs: bool) -> Summary:
-    """All metrics; a rate over no scored games is left out."""
+def summarize(finishes: Sequence[Finish], legacy_agent_bugs: bool, stages: Sequence[int] = (2,)) -> Summary:
+    """All metrics; a rate over no scored games is left out. `stages` are those that are played."""
     scored = [finish for finish in finishes if finish.score is not None]
-    stages = [of for stage in (1, 2) if (of := [finish for finish in scored if finish.detail.get("stage") == stage])]
-    rates = [_rates(stage) for stage in stages]
-    metrics = {name: _mean([each[name] for each in rates]) for name in ("win_rate", "damage_rate", "score") if rates}
-    if len(stages) == 2:
-        for stage, of_stage in enumerate(rates, 1):
+    games_of = {stage: [finish for finish in scored if finish.detail.get("stage") == stage] for stage in (1, 2)}
+    rates = {stage: _rates(games) for stage, games in games_of.items() if games}
+    names = ("win_rate", "damage_rate", "score") if rates else ()
+    metrics = {name: _mean([each[name] for each in rates.values()]) for name in names}
+    if len(rates) == 2:
+        for stage, of_stage in rates.items():
             metrics |= {f"stage{stage}_{name}": value for name, value in of_stage.items()}
     for opponent in NAMES:
         for seat in (0, 1):
@@ -36,7 +37,12 @@ def summarize(finishes: Sequence[Finish], legacy_agent_bugs: bool) -> Summary:
         metrics["right_guess_rate"] = sum(finish.metrics["right_guesses"] for finish in scored) / guesses
     metrics |= {"requested": float(len(finishes)), "scored": float(len(scored))}
     switch = f"legacy_agent_bugs: {str(legacy_agent_bugs).lower()}."
-    return Summary(primary="score", metrics=metrics, notes=(switch, SEATS, COVERAGE, WORDING))
+    left_out = tuple(
+        f"`score` and its rates are over stage {played} alone: no game of stage {stage} is scored."
+        for played in rates
+        for stage in set(stages) - set(rates)
+    )
+    return Summary(primary="score", metrics=metrics, notes=(*left_out, switch, SEATS, COVERAGE, WORDING))
 
 
 def _rates(games: Sequence[Finish]) -> dict[str, float]:

@@ -40,6 +40,19 @@ def test_the_stages_weigh_the_same_whatever_their_numbers_of_games() -> None:
     assert (metrics["stage1_score"], metrics["stage2_score"], metrics["score"]) == pytest.approx((1.0, 0.0, 0.5))
 
 
+def test_a_stage_without_a_scored_game_is_left_out_and_that_is_said() -> None:
+    fault, both = Finish.fault(FinishReason.TASK_ERROR, "broken"), CardGame(profile="paper")
+    one = both.summarize([finish(1, 1600, stage=1), fault])
+    assert one.metrics["score"] == 1.0
+    assert "`score` and its rates are over stage 1 alone: no game of stage 2 is scored." in one.notes
+    told = [
+        *both.summarize([finish(1, 1600, stage=1), finish(0, 0)]).notes,
+        *both.summarize([fault]).notes,
+        *CardGame(profile="paper", stages=(1,)).summarize([finish(1, 1600, stage=1)]).notes,
+    ]
+    assert not any("alone" in note for note in told)
+
+
 def test_faults_enter_no_rate_and_the_switch_stands_beside_every_score() -> None:
     fault = Finish.fault(FinishReason.TASK_ERROR, "broken")
     summary = summarize([finish(1, 1600), fault], legacy_agent_bugs=True)
