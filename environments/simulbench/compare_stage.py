@@ -10,7 +10,7 @@ from environments.base import Agent, Policy
 from environments.chat import Answer
 from environments.simulbench import loading, prompts, reading, rules, shipped
 from environments.simulbench.bench import Bench
-from environments.simulbench.interview import Question, interview
+from environments.simulbench.interview import BAD_REPLIES, Question, interview
 from environments.simulbench.policies import always
 from environments.simulbench.reading import Verdict
 from environments.simulbench.records import Pair
@@ -37,16 +37,17 @@ class CompareStage(Records[Pair]):
         return {**super().about(sample), "place": pair.place, **models}
 
     async def play(self, sample: str, agent: Agent, seed: int, bench: Bench) -> Finish:
-        pair, given, texts = self.record(sample), list[Outcome](), dict[str, JsonValue]()
+        pair, given, texts, bad = self.record(sample), list[Outcome](), dict[str, JsonValue](), 0
         for order in self._orders(sample, seed):
             answer = await self._asked(agent, pair, order)
             given.append(_outcome(answer.meaning, order))
             texts[order] = answer.reply.text
+            bad += answer.reply.tries - 1
         outcome = given[0] if len(set(given)) == 1 else "tie"
         return Finish(
             reason=FinishReason.COMPLETED,
             score={"win": 1.0, "tie": 0.5, "lose": 0.0}[outcome],
-            metrics={name: float(name == outcome) for name in ("win", "tie", "lose")},
+            metrics={name: float(name == outcome) for name in ("win", "tie", "lose")} | {BAD_REPLIES: float(bad)},
             detail={"texts": texts},
         )
 

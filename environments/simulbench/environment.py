@@ -18,7 +18,7 @@ from environments.simulbench.compare_stage import CompareStage
 from environments.simulbench.extract_stage import ExtractStage
 from environments.simulbench.generate_stage import GenerateStage
 from environments.simulbench.helper import HelperConfig
-from environments.simulbench.interview import Unparsed
+from environments.simulbench.interview import BAD_REPLIES, Unparsed
 from environments.simulbench.live_stage import LiveStage
 from environments.simulbench.prompts import ALL, SYSTEM
 from environments.simulbench.published import FILE, FINGERPRINT
@@ -81,6 +81,7 @@ class SimulBench(Environment):
     cache: Path | None = None
     """Folder of the replies of judge and user; None for `proctor/simulbench` in the user's folder for caches."""
 
+    bad_replies: ClassVar[str | None] = BAD_REPLIES
     capacity: ClassVar[int] = 16
 
     _bench: Bench | None = PrivateAttr(default=None)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from environments.base import Agent, Policy
 from environments.simulbench import loading, prompts, reading, rules, shipped
 from environments.simulbench.bench import Bench
-from environments.simulbench.interview import Question, interview
+from environments.simulbench.interview import BAD_REPLIES, Question, interview
 from environments.simulbench.policies import always
 from environments.simulbench.records import TURNS, Dialogue
 from environments.simulbench.stage import Records, Setting
@@ -31,7 +31,11 @@ class ExtractStage(Records[Dialogue]):
         return Finish(
             reason=FinishReason.COMPLETED,
             score=1.0,
-            metrics={"challenging": float(turn > 0), "scripts": float(TURNS + 1 - turn if turn else 1)},
+            metrics={
+                "challenging": float(turn > 0),
+                "scripts": float(TURNS + 1 - turn if turn else 1),
+                BAD_REPLIES: float(answer.reply.tries - 1),
+            },
             detail={"turn": turn, "text": answer.reply.text, "tries": answer.reply.tries},
         )
 

@@ -9,7 +9,7 @@ from pydantic import JsonValue
 from environments.base import Agent, Policy
 from environments.simulbench import loading, prompts, reading, shipped
 from environments.simulbench.bench import Bench
-from environments.simulbench.interview import Question, interview
+from environments.simulbench.interview import BAD_REPLIES, Question, interview
 from environments.simulbench.policies import always
 from environments.simulbench.records import Kind, Task
 from environments.simulbench.stage import Records, Setting
@@ -51,6 +51,7 @@ class GenerateStage(Records[Task]):
         return Finish(
             reason=FinishReason.COMPLETED,
             score=1.0,
+            metrics={BAD_REPLIES: float(answer.reply.tries - 1)},
             detail={**answer.meaning.model_dump(), "tries": answer.reply.tries},
         )
 

@@ -16,6 +16,8 @@ TRIES: dict[Profile, int] = {"strict": 3, "compat": 20}
 USER_TRIES = 5
 MAX_ANSWER_CHARS = 100_000
 """A longer answer is none: some 25 times what a judge is allowed as published."""
+BAD_REPLIES = "bad_replies"
+"""The metric that says how many answers of an agent under test were asked for again."""
 Meaning = TypeVar("Meaning")
 
 

@@ -208,6 +208,25 @@ async def test_verdicts_that_cant_be_read_are_counted_and_never_a_number() -> No
     assert any("75.0%" in note for note in summary.notes)
 
 
+@pytest.mark.parametrize(
+    ("mode", "replies", "bad"),
+    [
+        ("extract", ("the second", "[[9]]", "[[2]]"), 2.0),
+        ("extract", ("[[2]]",), 0.0),
+        ("generate", ("{}", '{"act": "Tide Table"}', ""), 2.0),
+        ("compare", ("both", "[[B]]", "neither", "[[A]]"), 2.0),
+    ],
+)
+async def test_how_often_an_agent_that_judges_or_writes_was_not_understood_is_counted(
+    mode: str, replies: tuple[str, ...], bad: float
+) -> None:
+    environment = bench(mode)
+    said = tuple(reply or written() for reply in replies)
+    finish = await played(environment, Scripted(*said))
+    assert finish.reason is FinishReason.COMPLETED
+    assert summarize(environment, [finish]).metrics["not_understood"] == bad
+
+
 # generate
 
 
