@@ -89,6 +89,8 @@ class ALFWorld(Environment):
             return "the games are Proctor's own, not the published ones"
         if self.profile != "compat":
             return f"the profile {self.profile!r} plays other than the published code; use compat"
+        if self.per_type is not None:
+            return f"only the first {self.per_type} games of each task type are played; leave `per_type` out"
         return None
 
     def _session(self, entry: Entry, agent: Agent) -> Session:

@@ -63,6 +63,16 @@ def test_of_each_type_the_first_games_can_be_asked_for() -> None:
     assert len(ALFWorld(per_type=2).samples()) == 12
 
 
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [({"profile": "strict"}, "'strict' plays other"), ({"per_type": 1}, "the first 1 games"), ({}, "None")],
+)
+def test_only_whole_splits_in_compat_are_comparable(split: Path, fields: dict[str, object], reason: str) -> None:
+    environment = ALFWorld.model_validate({"data": split.parent, "split": split, **fields})
+    assert reason in str(environment.comparable())
+    assert "Proctor's own" in str(ALFWorld().comparable())
+
+
 async def test_a_broken_game_is_a_fault_of_its_own_and_the_others_are_played(split: Path) -> None:
     broken = split.parent / "pick_two_obj_and_place-A" / "trial" / "game.tw-pddl"
     environment = ALFWorld(data=split.parent, split=split)
