@@ -121,9 +121,9 @@ class Environment(BaseModel, ABC):
     def drops_thoughts(self) -> bool:
         """True where a closed `<think>...</think>` at the beginning of a reply is no part of it, as `play` sees it.
 
-        In the profile `compat` it is, as the published codes had it; environments without profiles say so themselves.
+        So it is in the profile `strict`; the published codes took such a block for a part of the reply.
         """
-        return getattr(self, "profile", "compat") != "compat"
+        return getattr(self, "profile", None) == "strict"
 
     def comparable(self) -> str | None:
         """None where scores may be compared with published ones, else the reason why they may not."""

@@ -18,6 +18,7 @@ from environments.card_game.session import TRIES, Session
 from environments.card_game.summary import summarize
 from environments.types import Finish, Summary
 
+PUBLISHED_REPETITIONS = (3, 5)
 _REVISION = "2"
 """To be changed with any change of behaviour that shapes a trial."""
 _ROUNDS = (LAST_PHASE - FIRST_PHASE + 1) // 4 + 1
@@ -91,6 +92,8 @@ class CardGame(Environment):
             return "the agent is told rules that the published prompts leave out; set explain_rules: false"
         if self.max_agent_calls is not None:
             return "the published games have no limit of calls; remove max_agent_calls"
+        if self.repetitions not in PUBLISHED_REPETITIONS:
+            return "the published splits have 3 repetitions (dev) or 5 (standard); set repetitions to one of them"
         if not self.legacy_agent_bugs:
             return "the published code refuses an agent's eel AOE and sunfish Infight; set legacy_agent_bugs: true"
         return None

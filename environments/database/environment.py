@@ -118,6 +118,10 @@ class Database(Environment):
     def suited_parameters(cls) -> dict[str, JsonValue]:
         return {} if installed() and find_spec("pymysql") else {"engine": "sqlite"}
 
+    @property
+    def drops_thoughts(self) -> bool:
+        return self.profile != "compat"
+
     def comparable(self) -> str | None:
         if self.engine == "sqlite":
             return "the engine is SQLite, whose SQL, functions and error texts differ from MySQL's"

@@ -15,6 +15,7 @@ from environments.chat import ChatConfig, default_folder
 from environments.lateral_thinking import dataset, game, host_prompt, policies, wording
 from environments.lateral_thinking.dataset import Puzzle
 from environments.lateral_thinking.host import Host, Profile
+from environments.lateral_thinking.judge import SAMPLING
 from environments.lateral_thinking.lexical_host import LexicalHost
 from environments.lateral_thinking.model_host import ModelHost
 from environments.lateral_thinking.summary import PRIMARY, summarize
@@ -103,11 +104,8 @@ class LateralThinking(Environment):
             return f"the profile {self.profile!r} counts other than the published code; use compat"
         if self.host.model != PUBLISHED_HOST:
             return f"the host is {self.host.model}; published scores were judged by {PUBLISHED_HOST}"
-        for name, value in self.host.sampling.items():
-            if PUBLISHED_SAMPLING.get(name) != value:
-                return (
-                    f"the host's sampling has {name}: {value}; published scores were judged with {PUBLISHED_SAMPLING}"
-                )
+        if (sampling := {**SAMPLING, **self.host.sampling}) != PUBLISHED_SAMPLING:
+            return f"the host's sampling is {sampling}; published scores were judged with {PUBLISHED_SAMPLING}"
         if any(puzzle.language != "en" for puzzle in self._puzzles.values()):
             return "some puzzles are Chinese; the published code plays them with its English prompts"
         return None

@@ -3,6 +3,8 @@
 import re
 from collections.abc import Sequence
 
+from pydantic import JsonValue
+
 from environments.base import EnvironmentFault
 from environments.chat import CachedModel, ChatConfig, NoReadableReply, Question, Replies
 from environments.http import AnyClient
@@ -21,11 +23,15 @@ _REFUSAL = re.compile(
 _REMINDER = "Please answer what was asked, in the form that was asked for. 请按要求的格式回答上面的问题。"
 
 
+SAMPLING: dict[str, JsonValue] = {"temperature": 0}
+"""Of requests to the host model, below what its own sampling says."""
+
+
 class Judge:
     """The host model behind its endpoint, at temperature 0 unless its sampling says otherwise."""
 
     def __init__(self, config: ChatConfig, client: AnyClient, replies: Replies) -> None:
-        self._model = CachedModel("host model", config, client, replies, {"temperature": 0})
+        self._model = CachedModel("host model", config, client, replies, SAMPLING)
 
     async def ask(self, messages: Sequence[Message]) -> str:
         """The model's reply to a prompt, stripped. Raises EnvironmentFault where none can be had."""

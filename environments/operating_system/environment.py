@@ -167,6 +167,8 @@ class OperatingSystem(Environment):
             return "the errata profile corrects published samples"
         if self.profile == "strict":
             return "the profile 'strict' gives 0 where the agent changed what judges it; use compat"
+        if self.on_init_error == "continue":
+            return "the published runs don't go on after an init script that failed; set on_init_error: fail"
         return None
 
     def trusted_agents_only(self) -> bool:

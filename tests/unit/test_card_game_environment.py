@@ -86,6 +86,8 @@ def test_fields_that_do_not_fit_are_refused(fields: Fields, message: str) -> Non
         ({"legacy_agent_bugs": True, "stages": [1]}, "stage 2 only"),
         ({"legacy_agent_bugs": True, "explain_rules": True}, "explain_rules: false"),
         ({"legacy_agent_bugs": True, "max_agent_calls": 9}, "no limit of calls"),
+        ({"legacy_agent_bugs": True, "repetitions": 5}, None),
+        ({"legacy_agent_bugs": True, "repetitions": 1}, "3 repetitions (dev) or 5 (standard)"),
     ],
 )
 def test_only_games_by_the_published_rules_compare(fields: Fields, reason: str | None) -> None:

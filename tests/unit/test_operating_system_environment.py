@@ -49,6 +49,7 @@ def test_only_the_published_data_on_docker_are_comparable(tmp_path: Path) -> Non
     assert published.comparable() is None
     assert "shipped" in str(OperatingSystem().comparable())
     assert "errata" in str(published.model_copy(update={"profile": "errata"}).comparable())
+    assert "set on_init_error: fail" in str(published.model_copy(update={"on_init_error": "continue"}).comparable())
     assert "'strict'" in str(published.model_copy(update={"profile": "strict"}).comparable())
     namespace = published.model_copy(update={"engine": "namespace"})
     assert "namespace" in str(namespace.comparable())
