@@ -122,11 +122,14 @@ class Placement:
         """Where the session is to be started: where it is already, else at the least loaded worker with a free slot.
 
         Only workers with the expected digest count; where none is expected, all workers must have the same.
+        Raises WorkerLost where the worker that had it was lost: it may live there, and is to live nowhere else.
         Raises UnknownTask, DigestDiffers, NotReady, NoCapacity.
         """
         holder = self._holder(session)
         if holder is not None and holder.beat.worker not in avoiding:
             return holder.seat
+        if holder is None and session in self._lost:
+            raise WorkerLost(f"the worker of session {session} is gone")
         holding = self._known(task)
         free = [
             (1 - standing.free / max(standing.total, standing.free), worker.beat.worker, worker)
@@ -137,7 +140,6 @@ class Placement:
             raise _why_not(task, holding, digest)
         _, _, chosen = min(free)
         chosen.placed[session] = (task, now)
-        self._lost.pop(session, None)
         return chosen.seat
 
     def refused(self, session: str, worker: str) -> None:

@@ -195,7 +195,7 @@ async def test_samples_and_summary_come_from_the_environment(network: Network) -
         assert (samples.samples, samples.digest) == (("plain", "other", "fault"), "1")
         scored = Finish(reason=FinishReason.COMPLETED, score=0.5)
         summary = await client.summarize("count", [scored, Finish.fault(FinishReason.TASK_ERROR, "x")])
-        assert summary.metrics == {"mean": 0.5, "n": 1}
+        assert summary.metrics == {"mean": 0.5, "n": 1, "not_understood": 0}
 
 
 async def test_a_fault_of_the_environment_is_a_finish_without_a_score(network: Network) -> None:

@@ -125,10 +125,19 @@ def test_a_lost_worker_that_speaks_again_has_its_sessions_again() -> None:
     assert view.holder(A).worker == "w1"
 
 
-def test_a_start_repeated_after_its_worker_was_lost_begins_at_another() -> None:
+def test_a_session_whose_worker_was_lost_begins_nowhere_else() -> None:
     view = placement(beat("w1", sessions=(A,)))
     view.tick(now=20.0)
     view.heartbeat(beat("w2"), now=20.0)
+    with pytest.raises(WorkerLost):
+        view.place(A, "os", now=20.0)
+    assert view.place(B, "os", now=20.0).worker == "w2"
+    view.heartbeat(beat("w1", sessions=(A,), sequence=9), now=21.0)
+    assert view.place(A, "os", now=22.0).worker == "w1"
+
+
+def test_a_worker_that_comes_back_gives_up_what_a_new_controller_placed_elsewhere() -> None:
+    view = placement(beat("w2"))
     assert view.place(A, "os", now=20.0).worker == "w2"
     for sequence in (9, 10):
         assert view.heartbeat(beat("w1", sessions=(A, B), sequence=sequence), now=21.0) == (A,)  # a zombie lists it too
