@@ -23,6 +23,8 @@ AGAIN_S = 1.0
 SAY_AFTER = 5
 """Tries in vain after which `patiently` says what it waits for."""
 RESTORE = "restore it from a copy, or start a new run"
+FORBIDDEN = (1044, 1142, 1143)
+"""MariaDB's and MySQL's codes for what an account may not do with a database, a table or a column."""
 IDLE_IN_TRANSACTION = "25P03"
 """PostgreSQL's code for a connection that it closed since its client stood still in the midst of a transaction."""
 
@@ -108,10 +110,15 @@ def is_writable(path: str) -> bool:
 def passes(error: sa.exc.SQLAlchemyError) -> bool:
     """Whether the same may be tried again later: the database is away, full, locked, or has dropped the connection."""
     if isinstance(error, sa.exc.OperationalError):
-        return not is_damage(error)
+        return not is_damage(error) and not _is_forbidden(error)
     return isinstance(error, sa.exc.DBAPIError) and (
         error.connection_invalidated or getattr(error.orig, "sqlstate", None) == IDLE_IN_TRANSACTION
     )
+
+
+def _is_forbidden(error: sa.exc.OperationalError) -> bool:
+    """Whether the account has no right to it: drivers of those two say so with the errors of a server that is away."""
+    return error.orig is not None and error.orig.args[:1] in [(code,) for code in FORBIDDEN]
 
 
 def is_damage(error: sa.exc.SQLAlchemyError) -> bool:

@@ -1,6 +1,8 @@
 """Pools in a database server, for all runs that it holds: a row for each, and its own clock."""
 
+import contextlib
 import os
+from collections.abc import Iterator
 
 import sqlalchemy as sa
 
@@ -22,14 +24,19 @@ class RowPools(Pools):
 
     def salt(self) -> bytes:
         if self._salt is None:
-            self._make_table()
-            self._add_row(SALT, os.urandom(32).hex())
-            with self._engine.connect() as connection:
-                kept = connection.execute(sa.select(endpoint_table.c.state).where(endpoint_table.c.id == SALT))
-                self._salt = str(kept.scalar_one()).encode()[:64]
+            with _described():
+                self._make_table()
+                self._add_row(SALT, os.urandom(32).hex())
+                with self._engine.connect() as connection:
+                    kept = connection.execute(sa.select(endpoint_table.c.state).where(endpoint_table.c.id == SALT))
+                    self._salt = str(kept.scalar_one()).encode()[:64]
         return self._salt
 
     def change(self, name: str, settle: Settle) -> None:
+        with _described():
+            self._change(name, settle)
+
+    def _change(self, name: str, settle: Settle) -> None:
         mine = endpoint_table.c.id == name
         with self._engine.begin() as connection:
             text = connection.execute(sa.select(endpoint_table.c.state).where(mine).with_for_update()).scalar()
@@ -39,20 +46,13 @@ class RowPools(Pools):
                 connection.execute(endpoint_table.update().where(mine).values(state=pool.model_dump_json()))
                 return
         self._add_row(name, "")
-        self.change(name, settle)
+        self._change(name, settle)
 
     def _make_table(self) -> None:
-        for left in (1, 0):
-            try:
-                endpoint_table.create(self._engine, checkfirst=True)
-                return
-            except sa.exc.DatabaseError as error:
-                if left:  # another client was making it at the same time
-                    continue
-                if passes(error):
-                    raise
-                fix = "let its owner make it, or the run's account make tables"
-                raise PoolError(f"the store has no table {endpoint_table.name}; {fix}: {reason(error)}") from error
+        try:
+            endpoint_table.create(self._engine, checkfirst=True)
+        except sa.exc.DatabaseError:  # another client may have been making it at the same time
+            endpoint_table.create(self._engine, checkfirst=True)
 
     def _add_row(self, name: str, state: str) -> None:
         """Where it is not there; another client may be adding it at the same time."""
@@ -63,3 +63,15 @@ class RowPools(Pools):
                     connection.execute(endpoint_table.insert(), {"id": name, "state": state})
         except sa.exc.IntegrityError:
             return
+
+
+@contextlib.contextmanager
+def _described() -> Iterator[None]:
+    """Raises PoolError in the place of errors that don't pass."""
+    try:
+        yield
+    except sa.exc.DatabaseError as error:
+        if passes(error):
+            raise
+        fix = "let the database's owner make it and grant the run's account SELECT, INSERT and UPDATE"
+        raise PoolError(f"the store's table {endpoint_table.name} can't be used; {fix}: {reason(error)}") from error

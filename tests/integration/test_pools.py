@@ -122,14 +122,33 @@ def test_a_damaged_row_is_begun_anew(text: str, postgresql_url: str, caplog: pyt
 
 
 @pytest.mark.postgresql
-def test_an_account_that_may_make_no_table_is_told(postgresql_url: str) -> None:
-    engine = connect(postgresql_url)
+def test_an_account_that_may_neither_make_nor_use_the_table_is_told(postgresql_url: str) -> None:
+    _unable_is_told(postgresql_url, "proctor@", "CREATE ROLE reader LOGIN")
+
+
+@pytest.mark.mariadb
+def test_so_is_one_of_mariadb(mariadb_url: str) -> None:
+    account = "reader@localhost"
+    rights = f"GRANT SELECT ON proctor.other TO {account}"
+    _unable_is_told(mariadb_url, "root@", "CREATE TABLE other (id INT)", f"CREATE USER {account}", rights)
+
+
+def _unable_is_told(url: str, owner: str, *statements: str) -> None:
+    """An account `reader` that the statements make, without a table, with one of another account, and in mid-run."""
+    engine, reader = connect(url), connect(url.replace(owner, "reader@"))
+    endpoint_table.drop(engine, checkfirst=True)
     with engine.begin() as connection:
-        connection.execute(sa.text("DROP TABLE IF EXISTS proctor_endpoint"))
-        connection.execute(sa.text("CREATE ROLE reader LOGIN"))
-    reader = connect(postgresql_url.replace("proctor@", "reader@"))
+        for statement in statements:
+            connection.execute(sa.text(statement))
     with pytest.raises(PoolError, match="proctor_endpoint"):
         RowPools(reader).salt()
+    pools = RowPools(engine)
+    pools.change(name := pools.shared_name(URL, KEY), counted)
+    with pytest.raises(PoolError, match="proctor_endpoint"):
+        RowPools(reader).salt()
+    endpoint_table.drop(engine)
+    with pytest.raises(PoolError, match="proctor_endpoint"):
+        pools.change(name, counted)
     for one in (engine, reader):
         one.dispose()
 
