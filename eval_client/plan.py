@@ -13,6 +13,7 @@ from environments.definition import NAME, TaskDefinition
 from environments.tls import Tls
 from environments.types import Value
 from environments.yaml_file import FileError, load, parse
+from eval_client.core.rates import RequestsAMinute, TokensAMinute
 
 Name = Annotated[str, Field(pattern=NAME)]
 BUILTIN_ENDPOINT = "built-in"
@@ -42,9 +43,9 @@ class Endpoint(Value):
     """The NAME of the environment variable that holds the key. Keys never stand in a plan."""
     concurrency: int = Field(default=16, ge=1, le=10_000)
     """Trials in flight at once over all agents of this endpoint; shrinks on 429 and recovers."""
-    rpm: int | None = Field(default=None, ge=1, le=10_000_000)
+    rpm: RequestsAMinute | None = None
     """Requests a minute."""
-    tpm: int | None = Field(default=None, ge=1, le=10_000_000_000)
+    tpm: TokensAMinute | None = None
     """Tokens a minute, prompts and completions together."""
     shared: bool = True
     """Whether other runs that use this URL with this key are heeded: all limits above hold for them together."""

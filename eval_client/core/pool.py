@@ -12,7 +12,7 @@ from pydantic import Field
 
 from environments.types import Value
 from eval_client.core.lookout import LEASE_S
-from eval_client.core.rates import Ask, Pace, Rates, Slot, reserve
+from eval_client.core.rates import Ask, Pace, Rates, RequestsAMinute, Slot, TokensAMinute, reserve
 from eval_client.core.shares import Heard, Level, Slice, divide, granted, raised
 
 TURN_S = 30.0
@@ -38,8 +38,8 @@ class PoolClient(Value):
     """Its shard."""
     ceiling: int = Field(ge=1, le=10_000)
     """The endpoint's `concurrency` in this run's plan."""
-    rpm: int | None = Field(default=None, ge=1)
-    tpm: int | None = Field(default=None, ge=1)
+    rpm: RequestsAMinute | None = None
+    tpm: TokensAMinute | None = None
     slice: Slice
     seen: float = Field(default=0.0, allow_inf_nan=False)
 

@@ -6,7 +6,7 @@ sends a request reserves its moment and moves that number on, so all that share 
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 from pydantic import Field
 
@@ -24,6 +24,8 @@ LONGEST_COST_S = 64.0
 """No request is charged more, nor any debt: about a minute's worth."""
 
 Rate = Literal["rpm", "tpm"]
+RequestsAMinute = Annotated[int, Field(ge=1, le=10_000_000)]
+TokensAMinute = Annotated[int, Field(ge=1, le=10_000_000_000)]
 
 
 class Rates(NamedTuple):

@@ -144,6 +144,12 @@ def test_clocks_that_jump_keep_nobody_waiting(now: float) -> None:
     assert share.level.cool_until <= max(now, 0.0) + 60
 
 
+def test_a_rate_that_no_plan_can_name_is_refused_when_it_is_read() -> None:
+    pool, _ = exchange(Pool(), 0.0, said(client("a", rpm=60)))
+    with pytest.raises(ValueError, match="less than or equal"):
+        Pool.model_validate_json(pool.model_dump_json().replace('"rpm":60', f'"rpm":1{"0" * 400}'))
+
+
 @given(st.text(max_size=40) | st.just('{"level": {"limit": NaN, "cool_until": 1}}'))
 def test_a_pool_that_is_not_one_is_refused_when_it_is_read(text: str) -> None:
     with pytest.raises(ValueError, match="validation error"):
