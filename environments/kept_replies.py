@@ -70,8 +70,8 @@ class SessionReplies:
         return self._by_key.get(key)
 
     def add(self, key: str, reply: Reply, *, bought: bool) -> None:
-        """The session uses a reply; from the second time on nothing is to be kept."""
-        if key not in self._by_key:
+        """The session uses a reply, in the place of any other; from the second time on nothing is to be kept."""
+        if self._by_key.get(key) != reply:
             self._by_key[key] = reply
             self._keep(KeptReply(key=key, reply=reply, bought=bought))
 

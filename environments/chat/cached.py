@@ -77,8 +77,10 @@ class CachedModel:
         key = key_of("readable", self.named, self._sampling, question.salt, question.messages)
         async with self._replies.locked(key):
             kept = self._replies.get(key)
-            if kept is not None and (answer := _answer(question, kept)):
-                return answer
+            if kept is not None:
+                if answer := _answer(question, kept):
+                    return answer
+                self._replies.forget(key)
             try:
                 bought = await self._buy(question)
             except NoReadableReply as unreadable:

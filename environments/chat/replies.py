@@ -36,7 +36,7 @@ class Replies:
             self.folder.mkdir(parents=True, exist_ok=True)
             tempfile.TemporaryFile(dir=self.folder).close()
         except OSError as error:
-            raise EnvironmentFault(f"can't keep what models reply: {error}; set `cache` to another folder") from error
+            raise _not_kept(error) from error
 
     def locked(self, key: str) -> asyncio.Lock:
         """Held while a reply is got or bought, so that sessions that ask the same at once buy it once."""
@@ -61,8 +61,23 @@ class Replies:
         return reply
 
     def keep(self, key: str, reply: Reply) -> Reply:
-        """The reply that holds for the key from now on: another's, where one was kept first."""
-        path = self._path(key)
+        """The reply that holds for the key from now on: another's, where one was kept first.
+
+        Raises EnvironmentFault where the folder can't keep it; the session has it nevertheless, for it was paid for.
+        """
+        try:
+            kept = self._kept(self._path(key), reply)
+        except OSError as error:
+            _used(key, reply, bought=True)
+            raise _not_kept(error) from error
+        _used(key, kept, bought=True)
+        return kept
+
+    def forget(self, key: str) -> None:
+        """Another reply is to be kept: this one can't be read."""
+        self._path(key).unlink(missing_ok=True)
+
+    def _kept(self, path: Path, reply: Reply) -> Reply:
         path.parent.mkdir(exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".part") as file:
             file.write(reply.model_dump_json().encode())
@@ -71,8 +86,7 @@ class Replies:
             try:
                 os.link(file.name, path)
             except FileExistsError:
-                reply = Reply.model_validate_json(path.read_bytes())
-        _used(key, reply, bought=True)
+                return Reply.model_validate_json(path.read_bytes())
         return reply
 
     def wasted(self, key: str, reply: Reply) -> None:
@@ -82,6 +96,10 @@ class Replies:
 
     def _path(self, key: str) -> Path:
         return self.folder / key[:2] / key
+
+
+def _not_kept(error: OSError) -> EnvironmentFault:
+    return EnvironmentFault(f"can't keep what models reply: {error}; set `cache` to another folder")
 
 
 def _used(key: str, reply: Reply, *, bought: bool) -> None:

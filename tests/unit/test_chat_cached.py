@@ -1,8 +1,10 @@
 """Models on the environment's side: asked until they can be read; only what could be read is kept."""
 
 import asyncio
+import contextlib
 import json
-from collections.abc import Sequence
+import resource
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import httpx
@@ -41,6 +43,17 @@ class Endpoint:
         async with httpx.AsyncClient(transport=httpx.MockTransport(self.handle)) as client:
             model = CachedModel("judge", config, client, replies, {"temperature": 0})
             return await asyncio.gather(*map(model.ask, questions))
+
+
+@contextlib.contextmanager
+def full_disk() -> Iterator[None]:
+    """No file of this process can grow while inside."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 def number(tries: int = 3, salt: str = "") -> Question[int]:
@@ -104,8 +117,17 @@ async def test_equal_questions_with_a_salt_get_replies_of_their_own(tmp_path: Pa
 async def test_a_kept_reply_that_is_read_otherwise_by_now_is_bought_anew(tmp_path: Path) -> None:
     await Endpoint("10").answers(tmp_path, number())
     digit = number()._replace(read=lambda text: int(text) if len(text) == 1 else int("no digit"))
+    session = SessionReplies((), lambda: None)
+    session_replies.set(session)
     (answer,) = await Endpoint("4").answers(tmp_path, digit)
     assert answer.meaning == 4
+    other = Endpoint("5")
+    session_replies.set(SessionReplies(session.since(0), lambda: None))  # on another machine
+    assert await other.answers(tmp_path / "other", digit) == [answer]
+    session_replies.set(SessionReplies((), lambda: None))  # another session on this machine
+    assert await other.answers(tmp_path, digit) == [answer]
+    assert other.asked == [], "it was bought once"
+    assert [(kept.reply.text, kept.bought) for kept in session.since(0)] == [("10", False), ("4", True)]
 
 
 async def test_an_endpoint_that_fails_is_a_fault_that_names_role_and_model(tmp_path: Path) -> None:
@@ -115,6 +137,17 @@ async def test_an_endpoint_that_fails_is_a_fault_that_names_role_and_model(tmp_p
         model = CachedModel("judge", config, client, replies, {})
         with pytest.raises(EnvironmentFault, match="the judge m failed: "):
             await model.ask(number())
+
+
+async def test_what_was_paid_for_is_not_lost_where_the_folder_cannot_keep_it(tmp_path: Path) -> None:
+    session = SessionReplies((), lambda: None)
+    session_replies.set(session)
+    endpoint = Endpoint("7")
+    with full_disk(), pytest.raises(EnvironmentFault, match="set `cache` to another folder"):
+        await endpoint.answers(tmp_path, number())
+    session_replies.set(SessionReplies(session.since(0), lambda: None))
+    assert [answer.meaning for answer in await endpoint.answers(tmp_path, number())] == [7]
+    assert len(endpoint.asked) == 1
 
 
 async def test_a_session_keeps_what_it_used_and_what_it_paid_for_in_vain(tmp_path: Path) -> None:
