@@ -43,7 +43,10 @@ class RowPools(Pools):
             if text is not None:
                 now = database_now(connection)
                 pool = settle(read_pool(text, f"{endpoint_table.name} {name}").excused(now), now)
-                connection.execute(endpoint_table.update().where(mine).values(state=pool.model_dump_json()))
+                if pool.idle(now):
+                    connection.execute(endpoint_table.delete().where(mine))
+                else:
+                    connection.execute(endpoint_table.update().where(mine).values(state=pool.model_dump_json()))
                 return
         self._add_row(name, "")
         self._change(name, settle)
@@ -73,5 +76,5 @@ def _described() -> Iterator[None]:
     except sa.exc.DatabaseError as error:
         if passes(error):
             raise
-        fix = "let the database's owner make it and grant the run's account SELECT, INSERT and UPDATE"
+        fix = "let the database's owner make it and grant the run's account SELECT, INSERT, UPDATE and DELETE"
         raise PoolError(f"the store's table {endpoint_table.name} can't be used; {fix}: {reason(error)}") from error

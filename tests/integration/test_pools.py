@@ -5,6 +5,7 @@ import logging
 import multiprocessing
 import os
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -189,6 +190,40 @@ def test_a_pool_that_is_idle_leaves_no_file(files: FilePools, tmp_path: Path) ->
     files.change("a", counted)
     files.change("a", lambda pool, now: pool.without("0"))
     assert list((tmp_path / "proctor" / "endpoints").glob("*.json")) == []
+
+
+@pytest.mark.parametrize(
+    "server",
+    [
+        pytest.param("postgresql_url", marks=pytest.mark.postgresql),
+        pytest.param("mariadb_url", marks=pytest.mark.mariadb),
+    ],
+)
+def test_nor_a_row_and_who_waited_for_that_row_begins_a_new_one(server: str, request: pytest.FixtureRequest) -> None:
+    engine = connect(request.getfixturevalue(server))
+    pools = RowPools(engine)
+    name = pools.shared_name(URL, KEY)
+    pools.change(name, counted)
+    reached, go_on = threading.Event(), threading.Event()
+
+    def leave(pool: Pool, now: float) -> Pool:
+        reached.set()
+        go_on.wait()
+        return pool.without("0")
+
+    with ThreadPoolExecutor(2) as threads:
+        left = threads.submit(pools.change, name, leave)
+        reached.wait()
+        came = threads.submit(pools.change, name, counted)
+        time.sleep(0.2)  # it waits for the row by then
+        go_on.set()
+        left.result()
+        came.result()
+    assert count(pools, name) == 1
+    pools.change(name, lambda pool, now: pool.without("0"))
+    with engine.connect() as connection:
+        assert connection.execute(sa.select(endpoint_table.c.id).where(endpoint_table.c.id == name)).all() == []
+    engine.dispose()
 
 
 def test_a_folder_that_cannot_be_used_is_an_error_that_says_so(tmp_path: Path) -> None:
