@@ -168,8 +168,15 @@ _REFUSALS: tuple[type[Refusal], ...] = (
 _BY_TYPE = {refusal.type: refusal for refusal in _REFUSALS}
 
 
+UNKNOWN_FIELD = "Extra inputs are not permitted"
+"""What servers say of a field that they don't know; we send none that servers of our own version don't."""
+OLDER = "unknown to the task server, which is older than who asks it; upgrade controller and workers before clients"
+
+
 def refusal_of(problem: Problem) -> Refusal:
     """The exception that a server's problem stands for."""
     if problem.type == InWork.type:
         return InWork(problem.detail, problem.retry_after_s, problem.replies)
+    if problem.type == BadRequest.type:
+        return BadRequest(problem.detail.replace(UNKNOWN_FIELD, OLDER), problem.retry_after_s)
     return _BY_TYPE[problem.type](problem.detail, problem.retry_after_s)

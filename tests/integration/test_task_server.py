@@ -25,6 +25,7 @@ from task_server.client import TaskClient
 from task_server.controller import Controller
 from task_server.errors import (
     BadReply,
+    BadRequest,
     DigestDiffers,
     InWork,
     NoCapacity,
@@ -43,6 +44,7 @@ from task_server.protocol import (
     Alive,
     Finished,
     Heartbeat,
+    LeasesRenewed,
     Observed,
     RenewLeases,
     Started,
@@ -195,7 +197,7 @@ async def test_samples_and_summary_come_from_the_environment(network: Network) -
         assert (samples.samples, samples.digest) == (("plain", "other", "fault"), "1")
         scored = Finish(reason=FinishReason.COMPLETED, score=0.5)
         summary = await client.summarize("count", [scored, Finish.fault(FinishReason.TASK_ERROR, "x")])
-        assert summary.metrics == {"mean": 0.5, "n": 1, "not_understood": 0}
+        assert summary.metrics == {"mean": 0.5, "n": 1, "not_understood": 0.0}
 
 
 async def test_a_fault_of_the_environment_is_a_finish_without_a_score(network: Network) -> None:
@@ -753,6 +755,14 @@ async def test_a_start_repeats_are_safe_when_many_come_at_once(network: Network)
         answers = await asyncio.gather(*(client.start(ONE, "count", "plain") for _ in range(20)))
         assert len({answer.model_dump_json() for answer in answers}) == 1
         assert isinstance(answers[0], Started)
+
+
+async def test_a_server_that_does_not_know_a_field_is_told_to_be_older(network: Network) -> None:
+    request = b'{"sessions": [], "later": 1}'
+    older = r"^later: unknown to the task server, which is older .* before clients$"
+    async with worker(network):
+        with pytest.raises(BadRequest, match=older):
+            await Caller(network.http, None).call("POST", "http://w1/leases", LeasesRenewed, request, deadline_s=5.0)
 
 
 async def test_leases_are_limited_in_number(network: Network) -> None:
