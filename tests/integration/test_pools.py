@@ -5,7 +5,6 @@ import logging
 import multiprocessing
 import os
 import threading
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -199,26 +198,19 @@ def test_a_pool_that_is_idle_leaves_no_file(files: FilePools, tmp_path: Path) ->
         pytest.param("mariadb_url", marks=pytest.mark.mariadb),
     ],
 )
-def test_nor_a_row_and_who_waited_for_that_row_begins_a_new_one(server: str, request: pytest.FixtureRequest) -> None:
+def test_nor_a_row_and_who_waits_for_that_row_begins_a_new_one(server: str, request: pytest.FixtureRequest) -> None:
     engine = connect(request.getfixturevalue(server))
     pools = RowPools(engine)
     name = pools.shared_name(URL, KEY)
     pools.change(name, counted)
-    reached, go_on = threading.Event(), threading.Event()
 
-    def leave(pool: Pool, now: float) -> Pool:
-        reached.set()
-        go_on.wait()
-        return pool.without("0")
+    with ThreadPoolExecutor(1) as others:
 
-    with ThreadPoolExecutor(2) as threads:
-        left = threads.submit(pools.change, name, leave)
-        reached.wait()
-        came = threads.submit(pools.change, name, counted)
-        time.sleep(0.2)  # it waits for the row by then
-        go_on.set()
-        left.result()
-        came.result()
+        def leave(pool: Pool, now: float) -> Pool:
+            others.submit(pools.change, name, counted)
+            return pool.without("0")
+
+        pools.change(name, leave)
     assert count(pools, name) == 1
     pools.change(name, lambda pool, now: pool.without("0"))
     with engine.connect() as connection:
