@@ -35,7 +35,7 @@ class Spend:
     """agent -> (prompt, completion) tokens paid by the run's other clients."""
     by_agent: dict[str, tuple[int, int]] = field(default_factory=dict)
     unmetered: set[str] = field(default_factory=set)
-    """Agents of which an answer came without its cost: no limit can bind what isn't known."""
+    """Agents and helpers of which an answer came without its cost: no limit can bind what isn't known."""
     unpriced: set[str] = field(default_factory=set)
     """Models on the environment's side that were paid, and have no price."""
 
@@ -54,7 +54,9 @@ class Spend:
         self.money += self._price(agent, prompt_tokens, completion_tokens)
 
     def add_helper(self, model: str, prompt_tokens: int, completion_tokens: int) -> None:
-        """A reply of a model on the environment's side was paid for."""
+        """A reply of a model on the environment's side was paid for; without tokens its endpoint reports none."""
+        if not prompt_tokens + completion_tokens:
+            self.unmetered.add(helper(model))
         if price_of(helper(model), self.prices) is None:
             self.unpriced.add(model)
         self.add(helper(model), prompt_tokens, completion_tokens)

@@ -21,6 +21,16 @@ def test_costs_that_no_endpoint_reports_are_told_with_the_limits_they_make_void(
     )
 
 
+def test_a_judge_whose_endpoint_reports_no_usage_is_told_too() -> None:
+    spend = Spend(RunLimits(tokens=100), {})
+    spend.add_helper("judge", 10, 3)
+    assert spend.unknown() is None
+    spend.add_helper("silent", 0, 0)
+    assert spend.unknown() == (
+        "tokens of environment:silent are not known: the endpoint reports no usage, so limits.run.tokens can't hold it"
+    )
+
+
 def test_models_that_tasks_pay_for_count_by_the_longest_name_that_begins_theirs() -> None:
     plan = {"environment:gpt": Price(input=1.0, output=1.0), "environment:gpt-4": Price(input=4.0, output=8.0)}
     spend = Spend(RunLimits(money=20.0), plan)
