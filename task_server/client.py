@@ -150,8 +150,9 @@ class TaskClient:
 
         async def ask() -> Started:
             request = asked if log is None else asked.model_copy(update={"replies": tuple(log.replies)})
+            body = await asyncio.to_thread(json_of, request) if request.replies else json_of(request)
             url = f"{self._url}/sessions"
-            return await _logged(log, self._caller.call("POST", url, Started, request, deadline_s=CALL_S))
+            return await _logged(log, self._caller.call("POST", url, Started, body, deadline_s=CALL_S))
 
         started = await self._patiently(f"a session of {task}", ask, patience_s)
         await self._reachable(started.url.rstrip("/"))  # while the controller is there

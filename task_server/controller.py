@@ -134,12 +134,13 @@ class Controller(PlacementService):
 
     async def start(self, request: StartSession) -> Started:
         self.check_ready()
+        body = await asyncio.to_thread(json_of, request) if request.replies else json_of(request)
         refused: set[str] = set()
         while True:
             seat = self._placement.place(request.session, request.task, self._now(), refused, request.digest)
             self._publish()
             try:
-                started = await self._caller.call("POST", f"{seat.url}/sessions", Started, request, deadline_s=RELAY_S)
+                started = await self._caller.call("POST", f"{seat.url}/sessions", Started, body, deadline_s=RELAY_S)
             except (InWork, TurnConflict):  # it lives there
                 raise
             except Refusal as refusal:

@@ -221,7 +221,7 @@ class Heartbeat(Value):
     sequence: int = Field(ge=0)
     draining: bool = False
     tasks: tuple[TaskStanding, ...] = Field(max_length=1_000)
-    sessions: tuple[SessionId, ...]
+    sessions: tuple[SessionId, ...] = Field(max_length=100_000)
     """The sessions that the worker can still answer for: live ones, and finished ones not yet deleted."""
     version: str = Field(default=UNKNOWN_VERSION, max_length=64)
 

@@ -43,7 +43,12 @@ def fingerprint(client: docker.DockerClient, container: str, path: str) -> str |
 
 
 def _content(client: docker.DockerClient, container: str, path: str) -> str:
-    packed = io.BytesIO(b"".join(client.api.get_archive(container, path)[0]))
+    packed = io.BytesIO()
+    for chunk in client.api.get_archive(container, path)[0]:
+        packed.write(chunk)
+        if packed.tell() > _READ_BYTES + 2 * tarfile.RECORDSIZE:  # it has been replaced since its size was asked for
+            return f"over {_READ_BYTES} bytes"
+    packed.seek(0)
     with tarfile.open(fileobj=packed) as archive:
         member = archive.next()
         return hashlib.blake2b(packed.getbuffer()[member.offset_data :] if member else b"").hexdigest()
