@@ -522,7 +522,8 @@ async def test_06_60_scripts_in_16_sessions_with_a_stub_endpoint_take_less_than_
 @pytest.mark.shared
 def test_07_no_text_of_a_public_script_is_inside_the_built_packages(tmp_path: Path) -> None:
     build = [sys.executable, "-m", "hatchling", "build", "--directory", str(tmp_path)]
-    subprocess.run(build, cwd=ROOT, check=True, timeout=slowly(120), capture_output=True)
+    built = subprocess.run(build, cwd=ROOT, check=False, timeout=slowly(120), capture_output=True, text=True)
+    assert built.returncode == 0, built.stderr
     packed = " ".join(content.decode("utf-8", "replace") for content in _packed(tmp_path))
     packed = " ".join(packed.replace("\\n", " ").split())
     assert "Reply with one line in a code block that gives" in packed, "our own samples are in"
