@@ -35,16 +35,19 @@ tasks:
     capacity: 2
     parameters: {{profile: compat, host: {{model: host, base_url: "{url}"}}}}
 """
-PLAN = """\
+PRICES = "prices: {host: {input: 1.0e+6, output: 2.0e+6}}\n"
+PLAN = (
+    PRICES.replace("{", "{{").replace("}", "}}")
+    + """\
 name: hosted
 controller: {controller}
 agents:
   - {{name: naive, builtin: naive, concurrency: 2}}
 tasks:
   - {{name: ltp, environment: ltp}}
-prices: {{host: {{input: 1.0e+6, output: 2.0e+6}}}}
 limits: {{attempts: 10, patience_s: {patience_s}}}
 """
+)
 
 
 class Host(ThreadingHTTPServer):
@@ -142,9 +145,10 @@ def test_what_a_host_has_said_is_paid_for_once_and_the_replay_is_the_same(tmp_pa
 def test_what_a_host_costs_counts_towards_the_runs_limits(tmp_path: Path, host: Host) -> None:
     task = TASKS.format(url=host.url)
     (tmp_path / "plan.yaml").write_text(
-        f"agents: [{{name: naive, builtin: naive}}]\n{task}limits: {{run: {{tokens: 60}}}}"
+        f"agents: [{{name: naive, builtin: naive}}]\n{PRICES}limits: {{run: {{money: 30}}}}\n{task}"
     )
-    done = proctor("run", "plan.yaml", "--name", "r", "--limit", "1", "-q", cwd=tmp_path)
+    options, caches = ("--name", "r", "--limit", "1", "-q"), str(tmp_path / "caches")
+    done = proctor("run", "plan.yaml", *options, cwd=tmp_path, XDG_CACHE_HOME=caches)
     assert done.returncode == 1, done.stdout + done.stderr
-    assert re.search(r"limits.run.tokens: \d+ of 60 spent", done.stdout + done.stderr)
+    assert re.search(r"limits.run.money: \d+.00 of 30.00 spent", done.stdout + done.stderr)
     assert len(host.asked) < 12
