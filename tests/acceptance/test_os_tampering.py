@@ -98,7 +98,9 @@ async def test_an_agent_that_replaced_what_judges_it_is_told_and_strict_gives_it
     environment = dev(profile=profile, strict_check=strict_check, pool=0)
     async with environment.lifespan():
         finish = await play(environment, sample(9), Script(bash(command), "Act: answer(77)"))
-    assert path in list(finish.detail["tampered"]), finish  # type: ignore[arg-type]
+    tampered = finish.detail["tampered"]
+    assert isinstance(tampered, list)
+    assert path in tampered, finish
     assert finish.metrics["passed_strict"] == 0.0
     assert environment.summarize([finish]).metrics["tampered"] == 1
     fooled = forgery not in ("timeout", "dash")  # no check needs these two

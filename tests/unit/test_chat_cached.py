@@ -6,6 +6,7 @@ import json
 import resource
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -24,7 +25,7 @@ class Endpoint:
     def __init__(self, *replies: str, stop: str = "stop") -> None:
         self._replies = list(replies)
         self._stop = stop
-        self.asked: list[dict[str, object]] = []
+        self.asked: list[dict[str, Any]] = []
 
     def handle(self, request: httpx.Request) -> httpx.Response:
         self.asked.append(json.loads(request.content))
@@ -82,7 +83,7 @@ async def test_who_can_never_be_read_is_a_failure_and_asked_anew_the_next_time(t
 async def test_tries_vary_by_a_reminder_and_then_by_a_temperature(tmp_path: Path) -> None:
     endpoint = Endpoint("some" * 2_000, "", "many", "some", "5")
     await endpoint.answers(tmp_path, number(tries=5))
-    asked = [[each["content"] for each in body["messages"]] for body in endpoint.asked]  # type: ignore[attr-defined]
+    asked = [[each["content"] for each in body["messages"]] for body in endpoint.asked]
     assert asked[0] == ["Judge.", "How many?"]
     assert asked[1][:3] == ["Judge.", "How many?", "some" * 1_000]
     assert asked[1][3].startswith("Again: invalid literal")

@@ -1,6 +1,7 @@
 """Standard errors, held against numpy and scipy."""
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -55,7 +56,7 @@ class Mean(Environment):
     def random(self, sample: str, seed: int = 0) -> Policy:
         raise AssertionError
 
-    def summarize(self, finishes: "list[Finish] | tuple[Finish, ...]") -> Summary:  # type: ignore[override]
+    def summarize(self, finishes: Sequence[Finish]) -> Summary:
         scores = [finish.score for finish in finishes if finish.score is not None]
         return Summary(primary="mean", metrics={"mean": math.fsum(scores) / len(scores)} if scores else {})
 
@@ -63,14 +64,14 @@ class Mean(Environment):
 class Misnamed(Mean):
     """Says another name than its metric's."""
 
-    def summarize(self, finishes: "list[Finish] | tuple[Finish, ...]") -> Summary:  # type: ignore[override]
+    def summarize(self, finishes: Sequence[Finish]) -> Summary:
         return super().summarize(finishes).model_copy(update={"primary": "men"})
 
 
 class Finished(Mean):
     """Its metric counts completed finishes alone."""
 
-    def summarize(self, finishes: "list[Finish] | tuple[Finish, ...]") -> Summary:  # type: ignore[override]
+    def summarize(self, finishes: Sequence[Finish]) -> Summary:
         return super().summarize([each for each in finishes if each.reason is FinishReason.COMPLETED])
 
 
