@@ -2,6 +2,7 @@
 
 import asyncio
 import ctypes
+import errno
 import fcntl
 import os
 import pwd
@@ -79,6 +80,9 @@ class PrivateServer(Server):
 
     async def address(self) -> Address:
         async with self._lock:
+            if self._process and self.pid is not None and not _listens(self._data / "socket"):
+                self._process.kill()  # it is ending: its socket closes before the process is gone
+                await asyncio.to_thread(self._process.wait)
             if self.pid is None:
                 await self._boot()
             return Address(user="root", socket=str(self._data / "socket"))
@@ -213,8 +217,10 @@ def _before_exec(parent: int) -> Callable[[], None]:
 
 
 def _listens(path: Path) -> bool:
+    """Whether a server accepts connections at a socket. One that is too busy to accept more does."""
     with socket.socket(socket.AF_UNIX) as probe:
-        return probe.connect_ex(str(path)) == 0
+        probe.setblocking(False)
+        return probe.connect_ex(str(path)) in {0, errno.EAGAIN}
 
 
 def _remove_folders_of_the_dead() -> None:

@@ -5,6 +5,7 @@ import hashlib
 import json
 import os
 import select
+import subprocess
 import sys
 import tempfile
 import threading
@@ -714,6 +715,20 @@ async def test_a_private_server_ends_with_the_process_that_started_it(own_tmp: N
     await server.start()
     await server.stop()
     assert not folder.exists()
+
+
+async def test_a_private_server_that_is_ending_is_waited_for_and_started_anew() -> None:
+    server = PrivateServer()
+    await server.start()
+    running = server._process
+    assert running is not None
+    running.kill()
+    running.wait()
+    server._process = ending = subprocess.Popen(["sleep", "infinity"])  # as a killed server whose threads still end
+    async with MySqlEngine(server, statement_limit_s=slowly(5.0)).session(PEOPLE) as session:
+        assert "2" in await session.run("SELECT 1 + 1")
+    assert ending.poll() is not None
+    await server.stop()
 
 
 def _servers() -> set[int]:
