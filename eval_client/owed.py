@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from eval_client.attempt import Outcome
 from eval_client.episode import Past
 from eval_client.store.records import Trial
 from eval_client.store.store import Store
@@ -21,6 +22,8 @@ class Owed:
     """The session is an earlier client's: it may live or not."""
     attempts_made: int = 0
     """By this client, since the journal last grew: who gets further is not what kills its worker."""
+    lost_worker: bool = False
+    """The last of these attempts ended since its worker was lost."""
     turns_kept: int = 0
     """Of the journal when an attempt last ended."""
 
@@ -30,12 +33,13 @@ class Owed:
         self.session = store.last_session(self.trial.id)
         self.begun, self.recalled = False, self.session is not None
 
-    def made_an_attempt(self, *, diverged: bool) -> None:
+    def made_an_attempt(self, outcome: Outcome) -> None:
         """An attempt has ended; one that got no further than the last counts, and a diverged one leaves no journal."""
         self.session = None
         if len(self.past.turns) > self.turns_kept > 0:
             self.attempts_made = 0
         self.turns_kept = len(self.past.turns)
         self.attempts_made += 1
-        if diverged:
+        self.lost_worker = outcome is Outcome.LOST
+        if outcome is Outcome.DIVERGED:
             self.past.start_anew()

@@ -14,6 +14,7 @@ from eval_client.core.flow import Pair
 from eval_client.core.retry import AttemptPolicy
 from eval_client.endpoints import Endpoints
 from eval_client.episode import Episode, Past, SessionServer
+from eval_client.isolation import Isolation
 from eval_client.owed import Owed
 from eval_client.plan import Plan, trial_seed
 from eval_client.progress import Ended, Progress
@@ -51,6 +52,7 @@ class Runner:
         self._store, self._member = member.store, member
         self._server, self._end_session = server, end_session
         self._policy = AttemptPolicy(plan.limits.attempts)
+        self._isolation = Isolation(plan.limits.patience_s)
         self._owed: dict[Pair, deque[Owed]] = {}
         self._playing: set[asyncio.Task[None]] = set()
         self._sessions: dict[str, str] = {}
@@ -231,8 +233,14 @@ class Runner:
         self._pump()
 
     async def _play(self, pair: Pair, owed: Owed) -> None:
-        """One attempt, and what follows from how it ended."""
+        """One attempt, apart from others where what is known of it asks for that."""
         await self._recall(owed)
+        last_try = owed.attempts_made == self.plan.limits.attempts - 1
+        async with self._isolation.entered(suspect=owed.lost_worker, last_try=last_try):
+            await self._attempt(pair, owed)
+
+    async def _attempt(self, pair: Pair, owed: Owed) -> None:
+        """One attempt, and what follows from how it ended."""
         await self._attempts.begin(owed)
         session, end = str(owed.session), AttemptEnd(outcome=Outcome.PUT_BACK)
         self._traces.enter(owed.trial, session)
@@ -285,7 +293,7 @@ class Runner:
     async def _conclude(self, owed: Owed, url: str, end: AttemptEnd) -> None:
         """The final row, or another attempt."""
         assert end.finish is not None
-        owed.made_an_attempt(diverged=end.outcome is Outcome.DIVERGED)
+        owed.made_an_attempt(end.outcome)
         retry = end.finish.reason is FinishReason.TASK_ERROR and self.stopped is None
         wait_s = self._policy.wait_s(owed.attempts_made, random.random()) if retry else None
         leaves = self.stopped is not None and not self._member.alone and end.finish.reason is FinishReason.TASK_ERROR
