@@ -14,10 +14,10 @@ from pathlib import Path
 from benchmarks.measure import cpu_s, peak_mb
 from environments import loop
 from environments.types import Value
-from eval_client.cli.common import open_store
 from eval_client.execute import Order, execute
 from eval_client.plan import Plan
 from eval_client.scene import Scene
+from eval_client.store.run_folders import open_store
 
 
 class Load(Value):

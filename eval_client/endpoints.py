@@ -223,8 +223,7 @@ def _endpoints(plan: Plan) -> list[Endpoint]:
     return list({endpoint.name: endpoint for endpoint in map(plan.endpoint_of, plan.agents)}.values())
 
 
-def new_local_token() -> str:
-    """A token for the servers of this run, left in the environment for them and for our own requests."""
-    token = os.urandom(16).hex()
-    os.environ[LOCAL_TOKEN_ENV] = token
+def local_token() -> str:
+    """The token of the servers that runs of this process start, left in the environment for them and our requests."""
+    token = os.environ[LOCAL_TOKEN_ENV] = os.environ.get(LOCAL_TOKEN_ENV) or os.urandom(16).hex()
     return token

@@ -5,9 +5,9 @@ import contextlib
 import dataclasses
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from environments.chat import secret
 from environments.http import AnyClient, http_client
@@ -15,7 +15,7 @@ from eval_client.begin import Refused, check_plan, check_tasks, check_trust, che
 from eval_client.crew import crew
 from eval_client.demand import Demand
 from eval_client.endpoints import LOCAL_TOKEN_ENV
-from eval_client.local import LocalServers, local_servers
+from eval_client.local import LocalServers, local_servers, servers_with_functions
 from eval_client.monitor.starting import explained
 from eval_client.plan import Plan
 from eval_client.progress import Ended
@@ -32,6 +32,9 @@ from eval_client.watch import Watch
 from task_server.client import TaskClient
 from task_server.errors import TaskServerError
 from task_server.protocol import SampleList
+
+if TYPE_CHECKING:
+    from environments.agent_function import AgentFunction
 
 POLL_S = 5.0
 ABANDONED_CLOSE_S = 3.0
@@ -78,6 +81,8 @@ class Order:
     overrides: tuple[str, ...] = ()
     """`--set` options the plan was loaded with, this time and before."""
     limit: int | None = None
+    functions: Mapping[str, "AgentFunction"] = field(default_factory=dict)
+    """The plan's agents that are Python functions, by name."""
 
 
 async def execute(order: Order, watch: Watcher) -> Ended:
@@ -94,6 +99,7 @@ async def execute(order: Order, watch: Watcher) -> Ended:
 async def _execute(order: Order, watch: Watcher) -> Ended:
     plan = order.plan
     check_usable(plan)
+    check_functions(order)
     check_shards(order)
     order.store.check()
     if order.resume:
@@ -148,6 +154,16 @@ def _options(local: LocalServers) -> list[str]:
     return [f"{option}={url}" for option, url in urls.items() if url is not None]
 
 
+def check_functions(order: Order) -> None:
+    """Raises Refused where an agent is a Python function that this process was not given."""
+    for agent in order.plan.agents:
+        if agent.is_function and agent.name not in order.functions:
+            raise Refused(
+                f"agents.{agent.name}: it is a Python function; play the run from Python, and name the function there: "
+                f"proctor.open_run({str(order.folder)!r}).resume(agents={{{agent.name!r}: ...}})"
+            )
+
+
 def check_shards(order: Order) -> None:
     """Raises Refused where the run can't have the clients asked for."""
     if (order.shards > 1 or order.joins) and not several_may_work(order.store.engine):
@@ -174,13 +190,18 @@ def _servers(order: Order) -> contextlib.AbstractAsyncContextManager[LocalServer
     plan = order.plan
     if order.served is not None:
         return contextlib.nullcontext(order.served.servers())
-    builtin = [(agent.model or agent.name, agent.builtin) for agent in plan.agents if agent.endpoint is None]
-    return local_servers(
+    own = [agent for agent in plan.agents if agent.endpoint is None]
+    policies = {agent.model or agent.name: agent.policy for agent in own if agent.policy is not None}
+    servers = local_servers(
         order.folder / "logs" / (f"joined-{os.getpid()}" if order.joins else ""),
         plan.definitions(),
         workers=plan.local.workers if plan.controller == "local" else 0,
-        builtin_agents=[(name, kind) for name, kind in builtin if kind is not None],
+        builtin_agents=() if order.functions else tuple(policies.items()),
     )
+    if not order.functions:
+        return servers
+    functions = {agent.model or agent.name: order.functions[agent.name] for agent in own if agent.is_function}
+    return servers_with_functions(servers, functions, policies, plan.definitions())
 
 
 async def _play(order: Order, played: Scene, client: TaskClient, local: LocalServers, watch: Watcher) -> Ended:

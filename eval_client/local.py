@@ -5,14 +5,20 @@ They hold on to our standard input and stop when it closes, so nothing outlives 
 
 import asyncio
 import contextlib
+import dataclasses
 import json
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from environments.definition import TaskDefinition
-from eval_client.endpoints import new_local_token
+from eval_client.endpoints import local_token
 from eval_client.server_process import ServerProcess
+
+if TYPE_CHECKING:
+    from environments.agent_function import AgentFunction
+    from eval_client.plan import PolicyName
 
 ALONE = dict.fromkeys(
     ("PROCTOR_TOKEN_FILE", "PROCTOR_TLS_CERT", "PROCTOR_TLS_KEY", "PROCTOR_TLS_CA", "PROCTOR_TLS_CLIENT_CA"), ""
@@ -37,7 +43,7 @@ async def local_servers(
 ) -> AsyncIterator[LocalServers]:
     """Start what a run needs, stop it afterwards. `workers` 0 starts no task servers; agents are (name, kind)."""
     folder.mkdir(parents=True, exist_ok=True)
-    token = new_local_token()
+    token = local_token()
     task_file = folder / "tasks.yaml"
     task_file.write_text(json.dumps({"tasks": [task.model_dump(mode="json") for task in tasks]}, indent=1))
     failure: asyncio.Future[str] = asyncio.get_running_loop().create_future()
@@ -72,6 +78,20 @@ async def local_servers(
         finally:
             await _settle(starting)
         yield LocalServers(token, controller, agents, failure)
+
+
+@contextlib.asynccontextmanager
+async def servers_with_functions(
+    servers: contextlib.AbstractAsyncContextManager[LocalServers],
+    functions: Mapping[str, "AgentFunction"],
+    policies: Mapping[str, "PolicyName"],
+    tasks: Sequence[TaskDefinition],
+) -> AsyncIterator[LocalServers]:
+    """The same servers, and agents of this process by the name they are asked for: functions, and tasks' policies."""
+    from agent_server.in_process import serving
+
+    async with servers as local, serving(functions, policies, tasks, local.token) as url:
+        yield dataclasses.replace(local, agents=url)
 
 
 async def _settle(starting: Sequence[asyncio.Task[str | None]]) -> None:

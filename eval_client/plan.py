@@ -16,6 +16,7 @@ from environments.yaml_file import FileError, load, parse
 from eval_client.core.rates import RequestsAMinute, TokensAMinute
 
 Name = Annotated[str, Field(pattern=NAME)]
+PolicyName = Literal["reference", "naive", "random"]
 BUILTIN_ENDPOINT = "built-in"
 DEFAULT_ENDPOINT = "default"
 VARIABLE = r"^[A-Za-z_][A-Za-z0-9_]*$"
@@ -71,8 +72,9 @@ class AgentEntry(Value):
     """An agent under test: a model behind an endpoint, or one of Proctor's built-in agents."""
 
     name: Name
-    builtin: Literal["reference", "naive", "random"] | None = None
-    """A built-in agent. Without `endpoint`, an agent server is started for this run."""
+    builtin: PolicyName | Literal["function"] | None = None
+    """A built-in agent. Without `endpoint`, an agent server is started for this run. `function` is a Python function
+    that `proctor.evaluate` was given."""
     endpoint: Annotated[str, AfterValidator(_name_or_url)] | None = None
     """The name of an entry in `endpoints`, or a base URL."""
     model: ModelName | None = None
@@ -84,6 +86,16 @@ class AgentEntry(Value):
     metadata: bool = False
     """Send task, sample, conversation, seed, epoch and turn along; built-in agents need it."""
     price: Price | None = None
+
+    @property
+    def is_function(self) -> bool:
+        """Whether it is a Python function of the process that runs the client."""
+        return self.builtin == "function"
+
+    @property
+    def policy(self) -> PolicyName | None:
+        """Which policy of the tasks' environments it is; None for a model, and for a function of the user's."""
+        return None if self.builtin == "function" else self.builtin
 
     @property
     def sends_metadata(self) -> bool:
@@ -186,6 +198,8 @@ class Plan(Value):
             _known(f"assignments.{index}.tasks", assignment.tasks, tasks)
         endpoints = {endpoint.name for endpoint in self.endpoints}
         for agent in self.agents:
+            if agent.is_function and agent.endpoint is not None:
+                raise ValueError(f"agents.{agent.name}.endpoint: a function has none; leave it out")
             if agent.endpoint is not None and not agent.endpoint.startswith(("http://", "https://")):
                 _known(f"agents.{agent.name}.endpoint", (agent.endpoint,), endpoints)
         return self
@@ -199,7 +213,7 @@ class Plan(Value):
             )
         for name, task in self.pairs():
             agent = self.agent(name)
-            if task in remote and agent.builtin is not None and agent.endpoint is None:
+            if task in remote and agent.policy is not None and agent.endpoint is None:
                 raise ValueError(
                     f"agents.{name}: a built-in agent must know task {task!r}; add the task's `environment` and "
                     "data, or the agent's `endpoint`"
@@ -279,23 +293,32 @@ def _by_name(entries: Sequence[dict[str, JsonValue]], leave_out: set[str]) -> Js
 def load_plan(path: Path, overrides: Sequence[str] = ()) -> Plan:
     """The plan of a YAML file, paths taken relative to it; data that are played here can be read. Raises FileError."""
     plan = read_plan(path, overrides)
-    if plan.controller == "local":
-        try:
-            for task in plan.definitions():
-                task.samples()
-        except FileError as error:
-            raise FileError(f"{path}: {error}") from error
+    try:
+        check_data(plan)
+    except FileError as error:
+        raise FileError(f"{path}: {error}") from error
     return plan
+
+
+def check_data(plan: Plan) -> None:
+    """Raises FileError where data that are played here can't be read."""
+    if plan.controller == "local":
+        for task in plan.definitions():
+            task.samples()
 
 
 def read_plan(path: Path, overrides: Sequence[str] = ()) -> Plan:
     """The plan of a YAML file, paths taken relative to it; no data are read. Raises FileError."""
     plan = load(path, Plan, overrides)
-    folder = path.resolve().parent
     try:
-        tasks = tuple(task.relative_to(folder) if isinstance(task, TaskDefinition) else task for task in plan.tasks)
+        return placed(plan, path.resolve().parent)
     except FileError as error:
         raise FileError(f"{path}: {error}") from error
+
+
+def placed(plan: Plan, folder: Path) -> Plan:
+    """The same plan with all paths taken relative to a folder, normally its file's own. Raises FileError."""
+    tasks = tuple(task.relative_to(folder) if isinstance(task, TaskDefinition) else task for task in plan.tasks)
     return plan.model_copy(update={"tasks": tasks, "tls": plan.tls.relative_to(folder)})
 
 

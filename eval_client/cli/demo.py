@@ -7,11 +7,12 @@ import click
 from environments import registry
 from environments.base import EnvironmentFault
 from environments.definition import TaskDefinition
-from eval_client.cli.common import new_name, open_store, output_option, quiet_option, told
+from eval_client.cli.common import output_option, quiet_option, told
 from eval_client.cli.play import play
 from eval_client.cli.usage import UsageProblem
 from eval_client.execute import Order
 from eval_client.plan import AgentEntry, Plan
+from eval_client.store.run_folders import new_name, open_store
 
 AGENTS = ("reference", "naive", "random")
 

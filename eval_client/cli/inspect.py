@@ -7,7 +7,7 @@ import click
 import sqlalchemy as sa
 
 from environments.redaction import redacted
-from eval_client.cli.common import find_run, output_option, run_folders, store_option, told
+from eval_client.cli.common import output_option, store_option, told
 from eval_client.monitor.shared import shared_lines_of
 from eval_client.monitor.troubles import troubles_of
 from eval_client.report.export import FORMATS, export_rows
@@ -16,6 +16,7 @@ from eval_client.report.report import report as make_report
 from eval_client.store.connection import StoreError, connect, runs, sqlite_url
 from eval_client.store.lock import is_worked_on
 from eval_client.store.records import PairStanding
+from eval_client.store.run_folders import find_run, run_folders
 from eval_client.store.shards import beats
 from eval_client.store.store import Store
 

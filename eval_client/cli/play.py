@@ -6,10 +6,7 @@ import os
 import signal
 import socket
 import sys
-import time
 from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 import click
@@ -18,7 +15,8 @@ from environments import loop as event_loop
 from eval_client.begin import Refused
 from eval_client.cli.common import told
 from eval_client.cli.usage import UsageProblem
-from eval_client.execute import Order, execute
+from eval_client.execute import Order
+from eval_client.interrupts import STOPPED_BY_USER, Interrupts
 from eval_client.monitor import metrics_address
 from eval_client.monitor.screen import screen
 from eval_client.progress import Ended
@@ -32,10 +30,6 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 INTERRUPTED = 130
-STORE_PATIENCE_S = 15.0
-"""A draining run ends at once when a write has waited so long: whoever stops it (SIGKILL follows) waits no longer."""
-LOOK_S = 1.0
-STOPPED_BY_USER = "interrupted"
 
 
 def _listen(_context: click.Context, _option: click.Parameter, where: str | None) -> socket.socket | None:
@@ -59,66 +53,11 @@ metrics_option = click.option(
 )
 
 
-@dataclass
-class _Interrupts:
-    """What Ctrl-C does: before the first trial it ends the run; then once drains, twice stops at once."""
-
-    order: Order
-    quiet: bool
-    metrics: socket.socket | None
-    presses: int = 0
-    _played: Scene | None = None
-    _main: asyncio.Task[Ended] | None = None
-    _giving_up: asyncio.Task[None] | None = None
-
-    @cached_property
-    def errors(self) -> "Console":
-        """The one that the screen is shown on."""
-        return error_console()
-
-    async def guard(self) -> Ended:
-        """Execute the run; CancelledError where it was ended at once."""
-        loop = asyncio.get_running_loop()
-        self._main = asyncio.create_task(execute(self.order, self._watched))
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, self._pressed)
-        return await self._main
-
-    @contextlib.contextmanager
-    def _watched(self, played: Scene) -> Iterator[None]:
-        self._played = played
-        try:
-            with screen(played, None if self.quiet else self.errors, self.order.folder), _exposed(played, self.metrics):
-                yield
-        finally:
-            self._played = None
-            if self._giving_up is not None:
-                self._giving_up.cancel()
-
-    def _pressed(self) -> None:
-        self.presses += 1
-        assert self._main is not None
-        if self._played is None or self.presses > 2:
-            self._main.cancel()
-        elif self.presses == 1:
-            self.errors.print("\ndraining: trials under way are played to their end; Ctrl-C again stops at once")
-            self._played.runner.drain(STOPPED_BY_USER)
-            self._giving_up = asyncio.create_task(self._give_up_on_store(self._played))
-        else:
-            self._played.runner.abandon(STOPPED_BY_USER)
-
-    async def _give_up_on_store(self, played: Scene) -> None:
-        """End a draining run at once when its store takes nothing: to drain would be to wait for that."""
-        since, waiting_s = time.monotonic(), 0.0
-        while waiting_s < STORE_PATIENCE_S:
-            await asyncio.sleep(LOOK_S)
-            asked = played.journal.waiting_since
-            waiting_s = 0.0 if asked is None else time.monotonic() - max(since, asked)
-        turns, results = played.journal.not_durable()
-        trouble = played.runner.progress.trouble or "the store does not answer"
-        lost = f"not stored: {turns} turns and {results} results, which a resume asks for again"
-        self.errors.print(f"stopped at once: {trouble}; {lost}", markup=False, soft_wrap=True)
-        played.runner.abandon(STOPPED_BY_USER)
+async def _guarded(interrupts: Interrupts) -> Ended:
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, interrupts.pressed)
+    return await interrupts.execute()
 
 
 def error_console() -> "Console":
@@ -139,13 +78,20 @@ def _exposed(played: Scene, metrics: socket.socket | None) -> contextlib.Abstrac
 
 def play(order: Order, *, quiet: bool, metrics: socket.socket | None = None) -> None:
     """Execute, report, and exit with the code that tells how it ended. The run's metrics are served at a socket."""
-    interrupts = _Interrupts(order, quiet, metrics)
+    errors = error_console()
+
+    @contextlib.contextmanager
+    def watched(played: Scene) -> Iterator[None]:
+        with screen(played, None if quiet else errors, order.folder), _exposed(played, metrics):
+            yield
+
+    interrupts = Interrupts(order, watched, lambda text: errors.print(text, markup=False, soft_wrap=True))
     try:
         with told():
-            ended = event_loop.run(interrupts.guard())
-            code = tell(order, ended, interrupts.errors)
+            ended = event_loop.run(_guarded(interrupts))
+            code = tell(order, ended, errors)
     except (asyncio.CancelledError, KeyboardInterrupt):
-        _say_how_to_resume(order, interrupts.errors)
+        _say_how_to_resume(order, errors)
         sys.exit(INTERRUPTED)
     except (Refused, ServerProcessError, TaskServerError, Fenced) as error:
         raise UsageProblem(str(error)) from error

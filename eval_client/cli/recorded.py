@@ -5,7 +5,8 @@ from pathlib import Path
 
 from environments.chat.settings import secret_text
 from environments.commands import FinishedTrial
-from eval_client.cli.common import STORE, find_run, told
+from eval_client.cli.common import STORE, told
+from eval_client.store.run_folders import find_run
 
 
 def open_run(run: str) -> Iterator[FinishedTrial]:

@@ -8,11 +8,7 @@ import click
 
 from eval_client.begin import Refused, check_plan
 from eval_client.cli.common import (
-    checked_name,
-    find_run,
     limit_option,
-    new_name,
-    open_store,
     output_option,
     plan_argument,
     quiet_option,
@@ -26,6 +22,7 @@ from eval_client.cli.usage import UsageProblem
 from eval_client.execute import Order
 from eval_client.plan import Plan, load_plan, with_overrides
 from eval_client.progress import Ended
+from eval_client.store.run_folders import checked_name, find_run, new_name, open_store
 
 
 @click.command()

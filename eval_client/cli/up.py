@@ -10,15 +10,10 @@ import click
 
 from eval_client.begin import Refused, check_plan, check_usable
 from eval_client.cli.common import (
-    checked_name,
-    find_run,
     limit_option,
-    new_name,
-    open_store,
     output_option,
     plan_argument,
     quiet_option,
-    run_folders,
     set_option,
     store_option,
     told,
@@ -29,6 +24,7 @@ from eval_client.cluster.connect import ClusterError, join, namespace_of
 from eval_client.execute import Order, check_shards
 from eval_client.plan import Plan, load_plan
 from eval_client.store.connection import connect, runs
+from eval_client.store.run_folders import checked_name, find_run, new_name, open_store, run_folders
 
 LOOK_S = 0.5
 

@@ -66,7 +66,7 @@ class PlanChecks:
 
     def _played_here(self) -> list[TaskDefinition]:
         """The tasks whose data this machine reads: all where it has the workers, else those of its built-in agents."""
-        own = {agent.name for agent in self.plan.agents if agent.builtin is not None and agent.endpoint is None}
+        own = {agent.name for agent in self.plan.agents if agent.policy is not None and agent.endpoint is None}
         wanted = {task for agent, task in self.plan.pairs() if self._local or agent in own}
         return [definition for definition in self.plan.definitions() if definition.name in wanted]
 
@@ -160,7 +160,7 @@ class PlanChecks:
         except FileError as error:
             return [fail("data-broken", str(error))]
         playing = {agent for agent, task in self.plan.pairs() if task == definition.name}
-        model_agents = {agent for agent in playing if self.plan.agent(agent).builtin is None}
+        model_agents = {agent for agent in playing if self.plan.agent(agent).policy is None}
         return tasks.data_findings(facts, model_agents)
 
     async def _environments(self) -> Sequence[Finding]:

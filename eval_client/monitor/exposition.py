@@ -5,10 +5,10 @@ import contextlib
 import socket
 from collections.abc import Callable, Iterator
 
-import uvicorn
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from environments.embedded_server import EmbeddedServer
 from environments.listening import uvicorn_config
 from environments.telemetry.process import ProcessFigures
 from environments.web_pages import PageGuard
@@ -26,7 +26,7 @@ def exposed(scene: Scene, socket_: socket.socket) -> Iterator[None]:
     figures = ProcessFigures("client")
     access = metrics_access()
     app = exposition(lambda: metrics.text(scene) + figures.text(), access)
-    server = _Server(uvicorn_config(app, keep_alive_s=65, last_replies_s=1, knows=access.knows))
+    server = EmbeddedServer(uvicorn_config(app, keep_alive_s=65, last_replies_s=1, knows=access.knows))
     serving = asyncio.create_task(server.serve(sockets=[socket_]))
     watching = asyncio.create_task(figures.watch())
     try:
@@ -35,14 +35,6 @@ def exposed(scene: Scene, socket_: socket.socket) -> Iterator[None]:
         watching.cancel()
         serving.cancel()
         socket_.close()
-
-
-class _Server(uvicorn.Server):
-    """uvicorn without hands on signals: they are the run's."""
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
 
 
 def exposition(text: Callable[[], str], access: Access) -> ASGIApp:

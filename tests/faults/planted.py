@@ -198,7 +198,7 @@ BUGS = (
     ),
     Bug(
         "a client that is to stop waits for a full disk",
-        "eval_client/cli/play.py",
+        "eval_client/interrupts.py",
         "        while waiting_s < STORE_PATIENCE_S:",
         "        while True:",
         "test_stores.py::sigterm_on_a_full_disk",

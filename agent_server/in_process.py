@@ -1,0 +1,51 @@
+"""An agent server on the event loop of its user: for Python functions, which only their own process can call."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Literal
+
+from pydantic import SecretStr
+
+from agent_server.agents.base import ServedAgent
+from agent_server.agents.function import ServedFunction
+from agent_server.agents.policies import PolicyAgent, TaskPolicies
+from agent_server.app import BearerToken, build_app
+from environments.agent_function import AgentFunction, FunctionCaller
+from environments.definition import TaskDefinition
+from environments.embedded_server import EmbeddedServer
+from environments.listening import listen, url_of, uvicorn_config
+from environments.telemetry.process import ProcessFigures
+
+HOST = "127.0.0.1"
+KEEP_ALIVE_S = 65
+MAX_REQUEST_BYTES = 16 << 20
+
+
+@contextlib.asynccontextmanager
+async def serving(
+    functions: Mapping[str, AgentFunction],
+    policies: Mapping[str, Literal["reference", "naive", "random"]],
+    tasks: Sequence[TaskDefinition],
+    token: str,
+) -> AsyncIterator[str]:
+    """Serve functions, and policies of tasks, by name; the base URL, up to and with /v1.
+
+    Raises FileError where a task that a policy is to play can't be built.
+    """
+    known = TaskPolicies(tasks if policies else ())
+    callers = {name: FunctionCaller(function) for name, function in functions.items()}
+    agents: dict[str, ServedAgent] = {name: ServedFunction(caller) for name, caller in callers.items()}
+    agents |= {name: PolicyAgent(kind, known) for name, kind in policies.items()}
+    app = build_app(agents, SecretStr(token), MAX_REQUEST_BYTES, ProcessFigures("agent-server"))
+    assert isinstance(app, BearerToken)
+    listener = listen(HOST, 0)
+    server = EmbeddedServer(uvicorn_config(app, keep_alive_s=KEEP_ALIVE_S, last_replies_s=1, knows=app.knows))
+    running = asyncio.create_task(server.serve(sockets=[listener]))
+    try:
+        yield url_of(HOST, listener) + "/v1"
+    finally:
+        server.should_exit = True
+        await asyncio.gather(running, return_exceptions=True)
+        for caller in callers.values():
+            caller.close()

@@ -1,0 +1,312 @@
+"""Evaluations from Python: what `from proctor import evaluate, open_run, play, assert_scores` gives."""
+
+import asyncio
+import contextlib
+import json
+import re
+import threading
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import JsonValue
+
+from environments import registry
+from environments.agent_function import AgentFunction, FunctionAgent, FunctionCaller
+from environments.base import Agent, Environment, PolicyAgent, play_to_finish
+from environments.definition import TaskDefinition
+from environments.types import Finish
+from environments.yaml_file import FileError, parse
+from eval_client.begin import Refused, check_plan
+from eval_client.execute import Order
+from eval_client.interrupts import Interrupts
+from eval_client.plan import AgentEntry, Plan, check_data, load_plan, placed, with_overrides
+from eval_client.run_results import Run, RunInterrupted
+from eval_client.server_process import ServerProcessError
+from eval_client.store.connection import StoreError
+from eval_client.store.run_folders import checked_name, find_run, new_name, open_store
+from eval_client.store.shards import Fenced
+from task_server.errors import TaskServerError
+
+POLICIES = ("reference", "naive", "random")
+AgentLike = AgentFunction | AgentEntry | Mapping[str, Any] | str
+"""A function, an entry of a plan, or the name of a built-in agent."""
+Agents = AgentLike | Sequence[AgentLike] | Mapping[str, AgentFunction] | None
+Answer = TypeVar("Answer")
+
+
+class PlanError(ValueError):
+    """What was asked for can't be run; the message names field and fix."""
+
+
+def evaluate(
+    plan: str | Path | Mapping[str, Any] | Plan | None = None,
+    *,
+    agents: Agents = None,
+    tasks: Sequence[str | Mapping[str, Any] | TaskDefinition] | None = None,
+    limit: int | None = None,
+    overrides: Mapping[str, JsonValue] | None = None,
+    name: str | None = None,
+    folder: str | Path = "runs",
+    store: str | None = None,
+) -> Run:
+    """Play a plan to its end; its results.
+
+    `plan` is a plan's file, its fields as a dict, or a Plan; or give `agents` and `tasks`. A function (messages, tools)
+    that returns a text or an Action is an agent. `limit` is the number of samples of each task, `overrides` sets fields
+    of the plan, such as {"limits.run.tokens": 100_000}. The run lies in `folder` under its `name`, one made from plan
+    and time unless given; `store` is the URL of a database server for it.
+
+    Works in a notebook too. Ctrl-C lets the trials under way end; twice stops at once. Raises PlanError where the plan
+    can't be run, RunInterrupted where it stopped before its end; `.run.resume()` of that goes on.
+    """
+    order = _new_order(plan, agents, tasks, overrides or {}, name=name, folder=Path(folder), store=store, limit=limit)
+    return _in_thread(order)
+
+
+async def aevaluate(
+    plan: str | Path | Mapping[str, Any] | Plan | None = None,
+    *,
+    agents: Agents = None,
+    tasks: Sequence[str | Mapping[str, Any] | TaskDefinition] | None = None,
+    limit: int | None = None,
+    overrides: Mapping[str, JsonValue] | None = None,
+    name: str | None = None,
+    folder: str | Path = "runs",
+    store: str | None = None,
+) -> Run:
+    """`evaluate` for a program that has an event loop. Cancelling it stops the run at once, to be resumed."""
+    order = _new_order(plan, agents, tasks, overrides or {}, name=name, folder=Path(folder), store=store, limit=limit)
+    return await _executed(Interrupts(order, _unwatched, lambda text: None))
+
+
+def open_run(run: str = "latest", *, folder: str | Path = "runs", store: str | None = None) -> Run:
+    """The results of an earlier run by its folder, its name, or `latest`. Raises PlanError where there is none."""
+    try:
+        return Run(*find_run(run, store, Path(folder)), _resumed)
+    except StoreError as error:
+        raise PlanError(str(error)) from error
+
+
+def play(
+    environment: str | Environment,
+    agent: AgentFunction | Agent | str,
+    *,
+    sample: str | None = None,
+    seed: int = 0,
+    **parameters: JsonValue,
+) -> Finish:
+    """One session in this process, without servers or a store, for tests and notebooks.
+
+    `environment` is an installed one's name, with `parameters` for its fields, or an instance. `agent` is a function,
+    an Agent, or one of `reference`, `naive` and `random`. Plays the first sample unless one is named. Failures are
+    finishes without a score. Raises PlanError where there is no such environment, sample or agent.
+    """
+    world = environment if isinstance(environment, Environment) else _built(environment, parameters)
+    names = world.samples()
+    chosen = names[0] if sample is None else sample
+    if chosen not in names:
+        raise PlanError(f"sample: there is no {chosen!r}; the first are: {', '.join(names[:5])}")
+    return _apart(_play(world, agent, chosen, seed))
+
+
+def assert_scores(run: Run, task: str, *, at_least: float, agent: str | None = None) -> None:
+    """For tests: every agent (or the one named) has this score or more on a task, and every trial has one.
+
+    Raises AssertionError, which shows the worst trials.
+    """
+    rows = [row for row in run.scores() if row["task"] == task and agent in {None, row["agent"]}]
+    if not rows:
+        raise PlanError(f"task, agent: run {run.name} has no scores of {agent or 'any agent'} on {task!r}")
+    for row in rows:
+        value, missing = row["value"], row["planned"] - row["scored"]
+        if missing or value is None or value < at_least:
+            worst = run.worst(row["agent"], task)
+            what = "no score" if value is None else f"{row['metric']} {value:.3f}"
+            raise AssertionError(
+                f"{row['agent']} on {task}: {what}, wanted {at_least:g} or more; {missing} of {row['planned']} trials "
+                "without a score; the worst:\n" + "\n".join(worst)
+            )
+
+
+async def _play(world: Environment, agent: AgentFunction | Agent | str, sample: str, seed: int) -> Finish:
+    async with world.lifespan():
+        if isinstance(agent, Agent):
+            return await play_to_finish(world, sample, agent, seed)
+        if isinstance(agent, str):
+            return await play_to_finish(world, sample, _policy(world, agent, sample, seed), seed)
+        caller = FunctionCaller(agent)
+        try:
+            return await play_to_finish(world, sample, FunctionAgent(caller), seed)
+        finally:
+            caller.close()
+
+
+def _policy(world: Environment, name: str, sample: str, seed: int) -> PolicyAgent:
+    if name not in POLICIES:
+        raise PlanError(f"agent: there is no {name!r}; give a function, or one of {', '.join(POLICIES)}")
+    made = {"reference": world.reference, "naive": world.naive, "random": world.random}[name](sample, seed)
+    return PolicyAgent(made)
+
+
+def _built(name: str, parameters: Mapping[str, JsonValue]) -> Environment:
+    try:
+        return TaskDefinition(name="played", environment=name, parameters=dict(parameters)).build()
+    except (FileError, registry.UnknownEnvironment) as error:
+        raise PlanError(str(error)) from error
+
+
+def _new_order(
+    plan: str | Path | Mapping[str, Any] | Plan | None,
+    agents: Agents,
+    tasks: Sequence[str | Mapping[str, Any] | TaskDefinition] | None,
+    overrides: Mapping[str, JsonValue],
+    *,
+    name: str | None,
+    folder: Path,
+    store: str | None,
+    limit: int | None,
+) -> Order:
+    texts = [f"{field}={json.dumps(value)}" for field, value in overrides.items()]
+    entries, functions = _agents(agents)
+    try:
+        if isinstance(plan, str | Path) and agents is None and tasks is None:
+            made, path = load_plan(Path(plan), texts), str(Path(plan).resolve())
+        else:
+            made, path = _made(plan, entries, tasks, texts), "(Python)"
+        at = folder / checked_name(name or new_name(made.name))
+        opened = open_store(store, at)
+    except (FileError, StoreError) as error:
+        raise PlanError(str(error)) from error
+    given = tuple(texts)
+    return Order(made, path, opened, at, resume=False, overrides=given, limit=limit, functions=functions)
+
+
+def _made(
+    plan: str | Path | Mapping[str, Any] | Plan | None,
+    agents: Sequence[Mapping[str, Any]],
+    tasks: Sequence[str | Mapping[str, Any] | TaskDefinition] | None,
+    overrides: Sequence[str],
+) -> Plan:
+    """A plan of these fields, with agents and tasks in the place of its own. Raises FileError."""
+    if isinstance(plan, str | Path):
+        plan = load_plan(Path(plan))
+    fields = plan.model_dump(mode="json", exclude_none=True) if isinstance(plan, Plan) else dict(plan or {})
+    if agents:
+        fields["agents"] = list(agents)
+    if tasks is not None:
+        fields["tasks"] = [_task(task) for task in ([tasks] if isinstance(tasks, str) else tasks)]
+    made = placed(parse(json.dumps(fields, default=str), "the plan", Plan, overrides), Path.cwd())
+    check_data(made)
+    return made
+
+
+def _task(task: str | Mapping[str, Any] | TaskDefinition) -> Mapping[str, Any]:
+    if isinstance(task, str):
+        return {"name": task, "environment": task}
+    return task.model_dump(mode="json", exclude_none=True) if isinstance(task, TaskDefinition) else task
+
+
+def _agents(
+    agents: Agents,
+) -> tuple[list[Mapping[str, Any]], dict[str, AgentFunction]]:
+    """Entries of a plan, and the functions among them by name."""
+    if agents is None:
+        return [], {}
+    if isinstance(agents, Mapping) and all(callable(value) for value in agents.values()):
+        functions: dict[str, AgentFunction] = dict(agents)
+        return [_function_entry(name) for name in functions], functions
+    entries: list[Mapping[str, Any]] = []
+    functions = {}
+    for agent in agents if isinstance(agents, Sequence) and not isinstance(agents, str) else [agents]:
+        if isinstance(agent, AgentEntry):
+            entries.append(agent.model_dump(mode="json", exclude_none=True))
+        elif isinstance(agent, Mapping):
+            entries.append(agent)
+        elif isinstance(agent, str):
+            entries.append({"name": agent, "builtin": agent})
+        else:
+            name = re.sub(r"[^A-Za-z0-9._-]", "", getattr(agent, "__name__", "")).lstrip("._-")[:64] or "function"
+            if name in functions:
+                raise PlanError(f"agents: two functions are called {name!r}; give a dict of names and functions")
+            entries.append(_function_entry(name))
+            functions[name] = agent
+    return entries, functions
+
+
+def _function_entry(name: str) -> Mapping[str, Any]:
+    return {"name": name, "builtin": "function"}
+
+
+def _resumed(run: Run, agents: Agents, overrides: Mapping[str, JsonValue]) -> Run:
+    """The same run, gone on with."""
+    manifest = run.store.manifest()
+    texts = (*manifest.overrides, *(f"{field}={json.dumps(value)}" for field, value in overrides.items()))
+    functions = _agents(agents)[1]
+    try:
+        path = Path(manifest.plan_path)
+        plan = load_plan(path, texts) if path.is_file() else with_overrides(Plan.model_validate(manifest.plan), texts)
+        check_plan(manifest, plan)
+    except (FileError, Refused) as error:
+        raise PlanError(str(error)) from error
+    order = Order(
+        plan, str(path), run.store, run.folder, resume=True, overrides=texts, limit=manifest.limit, functions=functions
+    )
+    return _in_thread(order)
+
+
+async def _executed(interrupts: Interrupts) -> Run:
+    order = interrupts.order
+    run = Run(order.store, order.folder, _resumed)
+    try:
+        ended = await interrupts.execute()
+    except (Refused, StoreError, FileError) as error:
+        raise PlanError(str(error)) from error
+    except (ServerProcessError, TaskServerError, Fenced) as error:
+        raise RunInterrupted(str(error), run) from error
+    if ended.stopped is not None:
+        raise RunInterrupted(ended.stopped, run)
+    if ended.refused:
+        why = "; ".join(f"agent {agent}: {cause}" for agent, cause in ended.refused.items())
+        raise RunInterrupted(f"an endpoint refuses every request: {why}", run)
+    return run
+
+
+def _unwatched(_played: object) -> contextlib.AbstractContextManager[None]:
+    return contextlib.nullcontext()
+
+
+def _in_thread(order: Order) -> Run:
+    """Execute in a thread, so that a loop of the caller's doesn't matter; Ctrl-C here stops it there."""
+    interrupts = Interrupts(order, _unwatched, print)
+    loop: list[asyncio.AbstractEventLoop] = []
+
+    async def main() -> Run:
+        loop.append(asyncio.get_running_loop())
+        try:
+            return await _executed(interrupts)
+        except asyncio.CancelledError:
+            raise RunInterrupted("interrupted", Run(order.store, order.folder, _resumed)) from None
+
+    return _apart(main(), lambda: loop[0].call_soon_threadsafe(interrupts.pressed))
+
+
+def _apart(main: Coroutine[Any, Any, Answer], on_interrupt: Callable[[], object] | None = None) -> Answer:
+    """What a coroutine returns, on a loop in a thread of its own. Raises what it raises."""
+    answer: Future[Answer] = Future()
+
+    def work() -> None:
+        try:
+            answer.set_result(asyncio.run(main))
+        except BaseException as error:
+            answer.set_exception(error)
+
+    threading.Thread(target=work, name="proctor", daemon=True).start()
+    while True:
+        try:
+            return answer.result()
+        except KeyboardInterrupt:
+            if on_interrupt is None or answer.done():
+                raise
+            on_interrupt()

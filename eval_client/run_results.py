@@ -1,0 +1,173 @@
+"""A run as Python sees it: its scores, trials and turns, and how to go on with it."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from io import StringIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import JsonValue
+
+from environments.agent_function import AgentFunction
+from environments.types import Action, Finish, Observation, Summary, Value
+from eval_client.report.report import PairReport, report
+from eval_client.store.store import Store
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+WORST = 5
+"""Trials that a failed assertion shows."""
+Functions = Mapping[str, AgentFunction] | Sequence[AgentFunction] | AgentFunction | None
+Resume = Callable[["Run", Functions, Mapping[str, JsonValue]], "Run"]
+
+
+class RunInterrupted(Exception):
+    """A run stopped before its end; the message says why. `run.resume()` goes on with it."""
+
+    def __init__(self, why: str, run: "Run") -> None:
+        super().__init__(f"{why}; go on with: proctor.open_run({str(run.folder)!r}).resume()")
+        self.run = run
+
+
+class TrialResult(Value):
+    """A trial: one agent, one sample, one epoch."""
+
+    agent: str
+    task: str
+    sample: str
+    epoch: int
+    finish: Finish | None
+    """None while it is not over."""
+    attempts: int
+    turns: int
+    prompt_tokens: int
+    completion_tokens: int
+    seconds: float
+
+    @property
+    def score(self) -> float | None:
+        """From 0 to 1; None for a fault, and while it is not over."""
+        return self.finish.score if self.finish is not None else None
+
+
+class TurnResult(Value):
+    """A turn of a trial: what the agent saw, and what it answered."""
+
+    agent: str
+    task: str
+    sample: str
+    epoch: int
+    turn: int
+    observation: Observation
+    action: Action | None
+    """None where the agent stopped instead."""
+    prompt_tokens: int
+    completion_tokens: int
+    model_seconds: float
+
+
+class Run:
+    """The results of a run, finished or not, read anew from its store at each call."""
+
+    def __init__(self, store: Store, folder: Path, resume: Resume) -> None:
+        self.store, self.folder = store, folder
+        self._resume = resume
+
+    @property
+    def name(self) -> str:
+        """Its name in the store, which is its folder's."""
+        return self.store.run
+
+    @property
+    def state(self) -> str:
+        """`running`, `finished`, `incomplete` (over, with trials that have no score) or `interrupted`."""
+        return self.store.state()
+
+    def summary(self, task: str, agent: str | None = None) -> Summary:
+        """The environment's own metrics of a task. Raises ValueError where agent or task don't say which."""
+        found = [pair for pair in self._pairs() if pair.task == task and agent in {None, pair.agent}]
+        if len(found) != 1:
+            known = ", ".join(f"{pair.agent} x {pair.task}" for pair in self._pairs())
+            raise ValueError(f"summary: name one task and one agent of: {known}")
+        pair = found[0]
+        return Summary(primary=pair.primary, metrics=pair.metrics, standard_error=pair.standard_error, notes=pair.notes)
+
+    def scores(self) -> list[dict[str, Any]]:
+        """A row for each agent and task: its primary metric, the metric's error, and how many trials have a score."""
+        return [
+            {
+                "agent": pair.agent,
+                "task": pair.task,
+                "metric": pair.primary,
+                "value": pair.value,
+                "standard_error": pair.standard_error,
+                "scored": pair.scored,
+                "planned": pair.planned,
+            }
+            for pair in self._pairs()
+        ]
+
+    def trials(self) -> Iterator[TrialResult]:
+        """All trials, in the run's order."""
+        for row in self.store.trial_rows():
+            yield TrialResult.model_validate({name: row[name] or 0 for name in _COUNTS} | {n: row[n] for n in _KEYS})
+
+    def turns(self) -> Iterator[TurnResult]:
+        """All turns of every trial's last conversation, in the run's order."""
+        for row in self.store.turn_rows():
+            yield TurnResult.model_validate({name: row[name] for name in TurnResult.model_fields})
+
+    def frame(self) -> "pd.DataFrame":
+        """The trials as a table of pandas. Raises ImportError where that is not installed."""
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise ImportError("frame() needs pandas: pip install pandas") from error
+        return pd.DataFrame([_flat(trial) for trial in self.trials()])
+
+    def worst(self, agent: str, task: str) -> Sequence[str]:
+        """The trials of the lowest scores, those without one first, each as a line."""
+        trials = [trial for trial in self.trials() if (trial.agent, trial.task) == (agent, task)]
+        trials.sort(key=lambda trial: -1.0 if trial.score is None else trial.score)
+        return [_line(trial) for trial in trials[:WORST]]
+
+    def report(self) -> str:
+        """The report that `proctor report` shows."""
+        from rich.console import Console
+
+        from eval_client.report.render import show
+
+        text = StringIO()
+        show(report(self.store), Console(file=text, width=120, highlight=False), full=True)
+        return text.getvalue()
+
+    def resume(self, agents: Functions = None, *, overrides: Mapping[str, JsonValue] | None = None) -> "Run":
+        """Play what is unscored or unfinished. Agents that are functions are to be given again, under their names.
+
+        Raises PlanError and RunInterrupted as `evaluate` does.
+        """
+        return self._resume(self, agents, overrides or {})
+
+    def __repr__(self) -> str:
+        return f"<Run {self.name}: {self.state}, {self.folder}>"
+
+    def _pairs(self) -> Sequence[PairReport]:
+        return report(self.store).pairs
+
+
+_COUNTS = ("attempts", "turns", "prompt_tokens", "completion_tokens", "seconds")
+_KEYS = ("agent", "task", "sample", "epoch", "finish")
+
+
+def _line(trial: TrialResult) -> str:
+    finish = trial.finish
+    if finish is None:
+        return f"  {trial.sample}: not played"
+    score = f"no score: {finish.detail.get('cause')}" if finish.score is None else f"{finish.score:.3f}"
+    return f"  {trial.sample}: {score} ({finish.reason}, {trial.turns} turns)"
+
+
+def _flat(trial: TrialResult) -> dict[str, Any]:
+    row = trial.model_dump(exclude={"finish"})
+    reason = trial.finish.reason.value if trial.finish is not None else None
+    return {**row, "score": trial.score, "reason": reason}

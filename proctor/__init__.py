@@ -1,0 +1,96 @@
+"""Proctor from Python: environments and agents of one's own, evaluations, and their results.
+
+Names load when they are first used, so that `import proctor` costs nothing.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from environments.base import (
+        Agent,
+        AgentStopped,
+        AgentUnavailable,
+        ContextLimitExceeded,
+        Environment,
+        EnvironmentFault,
+        Policy,
+        PolicyAgent,
+        play_to_finish,
+    )
+    from environments.check import check
+    from environments.types import Action, Finish, FinishReason, Message, Observation, Summary, Tool, ToolCall
+    from eval_client.api import PlanError, aevaluate, assert_scores, evaluate, open_run, play
+    from eval_client.run_results import Run, RunInterrupted, TrialResult, TurnResult
+
+_MODULES = {
+    "environments.types": (
+        "Action",
+        "Finish",
+        "FinishReason",
+        "Message",
+        "Observation",
+        "Summary",
+        "Tool",
+        "ToolCall",
+    ),
+    "environments.base": (
+        "Agent",
+        "AgentStopped",
+        "AgentUnavailable",
+        "ContextLimitExceeded",
+        "Environment",
+        "EnvironmentFault",
+        "Policy",
+        "PolicyAgent",
+        "play_to_finish",
+    ),
+    "environments.check": ("check",),
+    "eval_client.api": ("PlanError", "aevaluate", "assert_scores", "evaluate", "open_run", "play"),
+    "eval_client.run_results": ("Run", "RunInterrupted", "TrialResult", "TurnResult"),
+}
+"""module -> the names it gives"""
+_HOME = {name: module for module, names in _MODULES.items() for name in names}
+
+__all__ = [
+    "Action",
+    "Agent",
+    "AgentStopped",
+    "AgentUnavailable",
+    "ContextLimitExceeded",
+    "Environment",
+    "EnvironmentFault",
+    "Finish",
+    "FinishReason",
+    "Message",
+    "Observation",
+    "PlanError",
+    "Policy",
+    "PolicyAgent",
+    "Run",
+    "RunInterrupted",
+    "Summary",
+    "Tool",
+    "ToolCall",
+    "TrialResult",
+    "TurnResult",
+    "aevaluate",
+    "assert_scores",
+    "check",
+    "evaluate",
+    "open_run",
+    "play",
+    "play_to_finish",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(_HOME[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__
