@@ -724,11 +724,15 @@ async def test_a_private_server_that_is_ending_is_waited_for_and_started_anew() 
     assert running is not None
     running.kill()
     running.wait()
-    server._process = ending = subprocess.Popen(["sleep", "infinity"])  # as a killed server whose threads still end
+    server._process = ending = _sleeper()  # as a killed server whose threads still end
     async with MySqlEngine(server, statement_limit_s=slowly(5.0)).session(PEOPLE) as session:
         assert "2" in await session.run("SELECT 1 + 1")
     assert ending.poll() is not None
     await server.stop()
+
+
+def _sleeper() -> "subprocess.Popen[bytes]":
+    return subprocess.Popen(["sleep", "infinity"])
 
 
 def _servers() -> set[int]:
