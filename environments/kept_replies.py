@@ -46,9 +46,10 @@ class KeptReply(Value):
     """The hash of all that was asked: `key_of`."""
     reply: Reply
     bought: bool
-    """False where another session had bought it, and it came from the worker's cache."""
+    """Whether its cost counts. Not where it came from the worker's cache, and another session had bought it; nor where
+    each of its tries stands before it, with what that cost."""
     usable: bool = True
-    """False where it could not be read: it was paid for, and is not heard again."""
+    """False for one try alone: it was paid for, and is not heard again."""
 
 
 class SessionReplies:
@@ -76,7 +77,7 @@ class SessionReplies:
             self._keep(KeptReply(key=key, reply=reply, bought=bought))
 
     def add_useless(self, key: str, reply: Reply) -> None:
-        """The session has paid for a reply that can't be read."""
+        """The session has paid for a reply that is not heard again."""
         self._keep(KeptReply(key=key, reply=reply, bought=True, usable=False))
 
     def _keep(self, kept: KeptReply) -> None:

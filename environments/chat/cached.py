@@ -23,6 +23,7 @@ RETOLD_CHARS = 4_000
 """Of a reply that can't be read, in the reminder."""
 WARMER_FROM = 3
 """The first try with a higher temperature: 0.3, then a tenth more each."""
+UNASKED = Reply(text="", model="", tries=0)
 
 
 class NoReadableReply(Exception):
@@ -81,12 +82,8 @@ class CachedModel:
                 if answer := _answer(question, kept):
                     return answer
                 self._replies.forget(key)
-            try:
-                bought = await self._buy(question)
-            except NoReadableReply as unreadable:
-                self._replies.wasted(key, unreadable.reply)
-                raise
-            held = await asyncio.to_thread(self._replies.keep, key, bought.reply)
+            bought, last = await self._buy(key, question)
+            held = await asyncio.to_thread(self._replies.keep, key, bought.reply, last)
             return _answer(question, held) or bought
 
     async def complete(self, messages: Sequence[Message], sampling: Mapping[str, JsonValue]) -> Completion:
@@ -96,17 +93,19 @@ class CachedModel:
         except (AgentUnavailable, AgentStopped) as error:
             raise EnvironmentFault(f"the {self.role} {self.named} failed: {error}") from error
 
-    async def _buy(self, question: Question[Meaning]) -> Answer[Meaning]:
-        messages, reply, problem = question.messages, Reply(text="", model="", tries=0), ""
+    async def _buy(self, key: str, question: Question[Meaning]) -> tuple[Answer[Meaning], Reply]:
+        """The answer with the cost of all tries, and the reply of the last try alone; others are told at once."""
+        messages, reply, problem = question.messages, UNASKED, ""
         while reply.tries < question.tries:
             completion = await self.complete(messages, self._sampling_of(reply.tries + 1))
-            reply = reply.after(completion)
+            last, reply = UNASKED.after(completion), reply.after(completion)
             try:
                 if completion.stop == "content_filter":
                     raise ValueError("a content filter stopped it")
-                return Answer(question.read(reply.text), reply)
+                return Answer(question.read(reply.text), reply), last
             except ValueError as error:
                 problem = str(error)
+            self._replies.wasted(key, last)
             retold = Message(role="assistant", content=reply.text[:RETOLD_CHARS] or "(nothing)")
             messages = (*question.messages, retold, Message(role="user", content=question.remind(problem)))
         raise NoReadableReply(self.role, problem, reply)

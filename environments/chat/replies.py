@@ -60,17 +60,18 @@ class Replies:
         _used(key, reply, bought=False)
         return reply
 
-    def keep(self, key: str, reply: Reply) -> Reply:
+    def keep(self, key: str, reply: Reply, last: Reply) -> Reply:
         """The reply that holds for the key from now on: another's, where one was kept first.
 
+        `reply` has the cost of all tries, `last` that of the last alone: those before it are `wasted` already.
         Raises EnvironmentFault where the folder can't keep it; the session has it nevertheless, for it was paid for.
         """
         try:
             kept = self._kept(self._path(key), reply)
         except OSError as error:
-            _used(key, reply, bought=True)
+            self._bought(key, reply, last)
             raise _not_kept(error) from error
-        _used(key, kept, bought=True)
+        self._bought(key, kept, last)
         return kept
 
     def forget(self, key: str) -> None:
@@ -90,9 +91,15 @@ class Replies:
         return reply
 
     def wasted(self, key: str, reply: Reply) -> None:
-        """The session has paid for replies of which none could be read; the last one stands for all."""
+        """The session has paid for a reply that can't be read."""
         if (session := session_replies.get()) is not None:
             session.add_useless(key, reply)
+
+    def _bought(self, key: str, held: Reply, last: Reply) -> None:
+        """The session uses the reply that holds, and has paid for the last try; each is counted once."""
+        if held != last:
+            self.wasted(key, last)
+        _used(key, held, bought=held == last)
 
     def _path(self, key: str) -> Path:
         return self.folder / key[:2] / key

@@ -16,6 +16,7 @@ from environments.chat import Answer, CachedModel, ChatConfig, NoReadableReply, 
 from environments.kept_replies import KeptReply, SessionReplies, session_replies
 from environments.types import Message
 
+KEY = "0" * 40
 ASKED = (Message(role="system", content="Judge."), Message(role="user", content="How many?"))
 
 
@@ -55,6 +56,13 @@ def full_disk() -> Iterator[None]:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def paid(session: SessionReplies) -> tuple[int, int, int]:
+    """(tries, prompt tokens, completion tokens) that the session counts."""
+    counted = [kept.reply for kept in session.since(0) if kept.bought]
+    tries, prompt = sum(reply.tries for reply in counted), sum(reply.prompt_tokens for reply in counted)
+    return tries, prompt, sum(reply.completion_tokens for reply in counted)
 
 
 def number(tries: int = 3, salt: str = "") -> Question[int]:
@@ -161,10 +169,13 @@ async def test_a_session_keeps_what_it_used_and_what_it_paid_for_in_vain(tmp_pat
         await endpoint.answers(tmp_path / "one", number(salt="other"))
     kept = first.since(0)
     assert [(one.reply.text, one.reply.tries, one.bought, one.usable) for one in kept] == [
-        ("7", 2, True, True),
-        ("no number", 3, True, False),
+        ("some", 1, True, False),
+        ("7", 1, True, False),
+        ("7", 2, False, True),
+        *[("no number", 1, True, False)] * 3,
     ]
-    assert (len(news), first.since(1)) == (2, kept[1:])
+    assert paid(first) == (len(endpoint.asked), 100 * len(endpoint.asked), 7 * len(endpoint.asked))
+    assert (len(news), first.since(1)) == (6, kept[1:])
     calls = len(endpoint.asked)
     session_replies.set(SessionReplies(kept, lambda: None))  # on another machine, whose cache is empty
     assert await endpoint.answers(tmp_path / "two", number()) == [seven]
@@ -177,3 +188,33 @@ async def test_a_session_keeps_what_it_used_and_what_it_paid_for_in_vain(tmp_pat
     await endpoint.answers(tmp_path / "one", number())
     (cached,) = third.since(0)
     assert cached == KeptReply(key=kept[0].key, reply=seven.reply, bought=False)
+
+
+async def test_a_try_is_told_as_soon_as_it_is_paid_for(tmp_path: Path) -> None:
+    asked_again, session = asyncio.Event(), SessionReplies((), lambda: None)
+    first = Endpoint("some")
+
+    async def handle(request: httpx.Request) -> httpx.Response:
+        if first.asked:
+            asked_again.set()
+            await asyncio.Event().wait()
+        return first.handle(request)
+
+    session_replies.set(session)
+    config = ChatConfig(base_url="http://host/v1", model="m")
+    async with httpx.AsyncClient(transport=httpx.MockTransport(handle)) as client:
+        asking = asyncio.create_task(CachedModel("judge", config, client, Replies(tmp_path), {}).ask(number()))
+        await asked_again.wait()
+        assert paid(session) == (1, 100, 7)
+        asking.cancel()
+        await asyncio.wait([asking])
+    assert paid(session) == (1, 100, 7)
+
+
+async def test_a_session_that_bought_what_another_kept_first_has_paid_for_its_own(tmp_path: Path) -> None:
+    session, replies = SessionReplies((), lambda: None), Replies(tmp_path)
+    first, second = (Reply(text=text, model="m", prompt_tokens=tokens) for text, tokens in (("a", 1), ("b", 20)))
+    replies.keep(KEY, first, first)
+    session_replies.set(session)
+    assert replies.keep(KEY, second, second) == first == session.find(KEY)
+    assert paid(session) == (1, 20, 0)

@@ -14,7 +14,7 @@ def test_what_was_kept_first_holds(tmp_path: Path) -> None:
     first, second = (Reply(text=text, model="m", prompt_tokens=1, completion_tokens=2) for text in "ab")
     key = key_of("question")
     assert one.get(key) is None
-    assert [one.keep(key, first), other.keep(key, second), other.get(key)] == [first] * 3
+    assert [one.keep(key, first, first), other.keep(key, second, second), other.get(key)] == [first] * 3
     assert [path.suffix for path in tmp_path.rglob("*") if path.is_file()] == [""]
 
 
@@ -26,7 +26,8 @@ def test_a_folder_that_cant_be_written_is_a_fault(tmp_path: Path) -> None:
 
 def test_a_reply_that_was_damaged_is_named(tmp_path: Path) -> None:
     replies, key = Replies(tmp_path), key_of("question")
-    replies.keep(key, Reply(text="a", model="m", prompt_tokens=1, completion_tokens=2))
+    reply = Reply(text="a", model="m", prompt_tokens=1, completion_tokens=2)
+    replies.keep(key, reply, reply)
     (file,) = (path for path in tmp_path.rglob("*") if path.is_file())
     file.write_bytes(b"{}")
     with pytest.raises(EnvironmentFault, match=f"{key}: holds no reply; delete this file"):
