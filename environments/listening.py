@@ -64,7 +64,7 @@ def uvicorn_config(
 
     return uvicorn.Config(
         app,
-        http=bounded_protocol(knows),
+        http=bounded_protocol(knows, tls.server_context()),
         ws="none",
         lifespan="off",
         log_config=None,
@@ -75,7 +75,6 @@ def uvicorn_config(
         timeout_keep_alive=keep_alive_s,
         timeout_graceful_shutdown=last_replies_s,
         backlog=BACKLOG,
-        **tls.options(),
     )
 
 

@@ -3,7 +3,7 @@
 import os
 import ssl
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 from pydantic import model_validator
 
@@ -62,17 +62,16 @@ class ServerTls(Tls):
         """Of the server's URL."""
         return "http" if self.cert is None else "https"
 
-    def options(self) -> dict[str, Any]:
-        """uvicorn's, after a look into the files. Raises FileError."""
+    def server_context(self) -> ssl.SSLContext | None:
+        """For being called; None where the server speaks no TLS. Raises FileError."""
         if self.cert is None or self.key is None:
-            return {}
+            return None
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         _show(context, self.cert, self.key)
-        options: dict[str, Any] = {"ssl_certfile": str(self.cert), "ssl_keyfile": str(self.key)}
         if self.client_ca is not None:
             _believe(context, self.client_ca, "client_ca")
-            options |= {"ssl_ca_certs": str(self.client_ca), "ssl_cert_reqs": ssl.CERT_REQUIRED}
-        return options
+            context.verify_mode = ssl.CERT_REQUIRED
+        return context
 
 
 NO_TLS = ServerTls.model_construct()  # which builds no validator: there is nothing to validate

@@ -409,9 +409,16 @@ BUGS = (
     Bug(
         "connections without a token are not counted",
         "environments/http_protocol.py",
-        "        if len(self.strangers) > self.max_strangers:",
-        "        if len(self.strangers) > 1 << 20:",
+        "        if len(self._all) > self._most:",
+        "        if len(self._all) > 1 << 20:",
         "integration/test_http_limits.py::keep_nobody_out",
+    ),
+    Bug(
+        "a connection counts from the end of its handshake",
+        "environments/http_protocol.py",
+        "            self.strangers.add(self)\n        taken.abort()",
+        "        taken.abort()",
+        "integration/test_http_limits.py::never_shake_hands",
     ),
     Bug(
         "finishes that no environment gave are a 500",

@@ -2,15 +2,19 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable
+import ssl
+import subprocess
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from typing import Any
 
 import pytest
 import uvicorn
 from starlette.types import Receive, Scope, Send
 
-from environments import http_protocol
+from environments import http_protocol, loop
 from environments.http_protocol import MAX_HEAD_BYTES
 from environments.listening import listen, uvicorn_config
+from environments.tls import NO_TLS, ServerTls, Tls
 from tests.pace import slowly
 
 TOKEN = b"Authorization: Bearer t\r\n"
@@ -29,23 +33,32 @@ async def count(scope: Scope, receive: Receive, send: Send) -> None:
     await send({"type": "http.response.body", "body": body})
 
 
-Connect = Callable[[bytes], Awaitable[Streams]]
-"""A new connection on which these bytes were sent."""
+@pytest.fixture(scope="module")
+def tls(tmp_path_factory: pytest.TempPathFactory) -> ServerTls:
+    """A certificate for 127.0.0.1."""
+    folder = tmp_path_factory.mktemp("pems")
+    make = "openssl req -x509 -newkey ed25519 -subj /CN=one -keyout one.key -out one.pem -days 1 -noenc -addext"
+    subprocess.run([*make.split(), "subjectAltName=IP:127.0.0.1"], cwd=folder, check=True, capture_output=True)
+    return ServerTls(cert=folder / "one.pem", key=folder / "one.key")
+
+
+Connect = Callable[..., Awaitable[Streams]]
+"""A new connection on which these bytes were sent, over TLS with `ssl`."""
 
 
 @contextlib.asynccontextmanager
-async def serving() -> AsyncIterator[Connect]:
+async def serving(tls: ServerTls = NO_TLS) -> AsyncIterator[Connect]:
     """Connections to a server that knows the token `t`; closed afterwards."""
     opened: list[asyncio.StreamWriter] = []
     config = uvicorn_config(
-        count, keep_alive_s=60, last_replies_s=1, knows=lambda method, path, shown: shown == b"Bearer t"
+        count, keep_alive_s=60, last_replies_s=1, tls=tls, knows=lambda method, path, shown: shown == b"Bearer t"
     )
     server = uvicorn.Server(config)
     with listen("127.0.0.1", 0) as listener:
         running = asyncio.create_task(server.serve(sockets=[listener]))
 
-        async def sent(data: bytes) -> Streams:
-            reader, writer = await asyncio.open_connection("127.0.0.1", listener.getsockname()[1])
+        async def sent(data: bytes, ssl: ssl.SSLContext | None = None) -> Streams:
+            reader, writer = await asyncio.open_connection("127.0.0.1", listener.getsockname()[1], ssl=ssl)
             opened.append(writer)
             writer.write(data)
             return reader, writer
@@ -154,3 +167,37 @@ async def test_connections_without_a_token_keep_nobody_out(monkeypatch: pytest.M
         known[1].write(b"GET / HTTP/1.1\r\n" + TOKEN + b"\r\n")
         assert await reply(known) == b"0 bytes"
         assert all([await answer(streams) == b"" for streams in silent[:22]])
+
+
+@pytest.mark.parametrize("run", [asyncio.run, loop.run])
+def test_connections_that_never_shake_hands_keep_nobody_out(
+    tls: ServerTls, monkeypatch: pytest.MonkeyPatch, run: Callable[[Coroutine[Any, Any, None]], None]
+) -> None:
+    monkeypatch.setattr(http_protocol, "MAX_STRANGERS", 8)
+    run(_keep_nobody_out(tls, Tls(ca=tls.cert).context()))
+
+
+async def _keep_nobody_out(tls: ServerTls, trusting: ssl.SSLContext) -> None:
+    async with serving(tls) as sent:
+        known = await sent(b"GET / HTTP/1.1\r\n" + TOKEN + b"\r\n", trusting)
+        assert await reply(known) == b"0 bytes"
+        silent = [await sent(begun) for begun in [b"", b"\x16\x03\x01\x02\x00\x01"] * 15]
+        newcomer = await sent(b"GET / HTTP/1.1\r\n\r\n", trusting)
+        assert await reply(newcomer) == b"0 bytes"
+        known[1].write(b"POST / HTTP/1.1\r\nContent-Length: 300000\r\n\r\n" + bytes(300_000))
+        assert await reply(known) == b"300000 bytes"
+        assert all([await answer(streams) == b"" for streams in silent[:22]])
+
+
+@pytest.mark.parametrize("run", [asyncio.run, loop.run])
+def test_a_handshake_that_does_not_come_in_time_ends_the_connection(
+    tls: ServerTls, monkeypatch: pytest.MonkeyPatch, run: Callable[[Coroutine[Any, Any, None]], None]
+) -> None:
+    monkeypatch.setattr(http_protocol, "HEAD_S", slowly(0.2))
+
+    async def say_nothing() -> None:
+        async with serving(tls) as sent:
+            assert await answer(await sent(b"")) == b""
+            assert b"GET" not in await answer(await sent(b"GET / HTTP/1.1\r\n\r\n"))
+
+    run(say_nothing())

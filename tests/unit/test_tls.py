@@ -43,7 +43,7 @@ def pems(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_pair_that_is_none_is_refused(pems: Path, cert: str, key: str, says: str) -> None:
     tls = ServerTls(cert=pems / cert, key=pems / key)
     with pytest.raises(FileError, match=says):
-        tls.options()
+        tls.server_context()
     with pytest.raises(FileError, match=says):
         tls.context()
 
@@ -52,7 +52,7 @@ def test_an_authority_that_is_none_is_refused(pems: Path) -> None:
     with pytest.raises(FileError, match=r"tls\.ca: .*text\.pem"):
         Tls(ca=pems / "text.pem").context()
     with pytest.raises(FileError, match=r"tls\.client_ca: .*gone\.pem"):
-        ServerTls(cert=pems / "one.pem", key=pems / "one.key", client_ca=pems / "gone.pem").options()
+        ServerTls(cert=pems / "one.pem", key=pems / "one.key", client_ca=pems / "gone.pem").server_context()
 
 
 @pytest.mark.parametrize(
