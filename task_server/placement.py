@@ -102,7 +102,8 @@ class Placement:
         known = self._workers.get(beat.worker)
         mine = known.sessions | known.placed.keys() if known is not None else frozenset()
         # Sessions are placed anew only while their worker is taken for lost: whoever comes back with one has the older.
-        elsewhere = tuple(session for session in beat.sessions if session not in mine and self._holder(session))
+        others = self._held_of(frozenset(beat.sessions) - mine)
+        elsewhere = tuple(session for session in beat.sessions if session in others)
         sessions = frozenset(beat.sessions).difference(elsewhere)
         placed = known.placed if known is not None else {}
         placed = {
@@ -223,6 +224,15 @@ class Placement:
             standing = worker.standing(task)
             if standing is not None and not worker.beat.draining:
                 yield worker, standing
+
+    def _held_of(self, sessions: frozenset[str]) -> frozenset[str]:
+        """Those that any worker has; costs no more than what all workers have, however many are asked for."""
+        held = (
+            sessions.intersection(names)
+            for worker in self._workers.values()
+            for names in (worker.sessions, worker.placed)
+        )
+        return frozenset().union(*held)
 
     def _holder(self, session: str) -> _Worker | None:
         """Placed beats listed: where both say so, the placement is the newer."""

@@ -257,6 +257,26 @@ def test_a_digest_that_no_worker_has_yet_is_waited_for() -> None:
         gone.place(A, "os", now=0.0, digest="d")
 
 
+class _Counted(str):
+    """A session's id that counts how often it is looked up."""
+
+    looked_up = 0
+
+    def __hash__(self) -> int:
+        type(self).looked_up += 1
+        return super().__hash__()
+
+
+def test_a_heartbeat_of_many_unknown_sessions_costs_no_more_for_many_workers() -> None:
+    several = 50
+    view = placement(*(beat(f"w{n}", sessions=(f"{n:032}",)) for n in range(several)))
+    bogus = tuple(_Counted(f"{n:032x}") for n in range(1_000, 3_000))
+    odd = beat("odd").model_copy(update={"sessions": (A, *bogus)})  # as it is: validation would make them plain
+    assert view.place(A, "os", now=0.0).worker == "w0"
+    assert view.heartbeat(odd, now=0.0) == (A,)
+    assert _Counted.looked_up < 10 * len(bogus)
+
+
 @settings(deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(["w1", "w2", "w3"]), st.integers(0, 4), st.booleans()), max_size=30))
 def test_the_standing_is_a_function_of_the_latest_heartbeats(heard: list[tuple[str, int, bool]]) -> None:
