@@ -32,6 +32,7 @@ from task_server.protocol import (
     TurnRequest,
     WorkerList,
 )
+from task_server.reach import Reach
 from task_server.turns import Reply
 
 log = logging.getLogger(__name__)
@@ -97,7 +98,7 @@ class TaskClient:
         self._patience_s = patience_s
         self._step_s = step_s
         self._relayed = relayed
-        self._probes: dict[str, asyncio.Task[bool]] = {}
+        self._reach = Reach(self._probe)
         self.calls: dict[int, Call] = {}
         """Those under way, the oldest first; for whoever wants to know what is waited for."""
 
@@ -250,15 +251,10 @@ class TaskClient:
         return await call(self._url)
 
     async def _reachable(self, url: str) -> bool:
-        """Whether the controller names a worker at this URL, and that answers from here; asked once per URL."""
-        if url == self._url or self._relayed:
-            return False
-        probe = self._probes.get(url)
-        if probe is None:
-            probe = self._probes[url] = asyncio.create_task(self._probe(url))
-        return probe.result() if probe.done() else await asyncio.shield(probe)
+        return url != self._url and not self._relayed and await self._reach.reaches(url)
 
     async def _probe(self, url: str) -> bool:
+        """Whether the controller names a worker at this URL, and that answers from here."""
         try:
             listed = await self._patiently(
                 "its workers",

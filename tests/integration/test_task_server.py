@@ -315,8 +315,28 @@ async def test_turns_go_straight_to_the_worker_and_through_the_controller_where_
         assert not await other._reachable("http://w1")
         network.hosts["w1"] = app
         network.calls.clear()
-        await other.turn(started.url, ONE, 2, say(2))
-        assert [call for call in network.calls if "workers" not in call[1]] == [("c", turn), ("w1", turn)]
+        for _ in range(3):
+            await other.turn(started.url, ONE, 2, say(2))
+        assert [call for call in network.calls if "workers" not in call[1]] == [("c", turn), ("w1", turn)] * 3
+
+
+async def test_a_worker_that_could_not_be_reached_is_probed_again(
+    network: Network, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("task_server.reach.AGAIN_S", (0.0, 0.0))
+    async with controller(network), worker(network, "w1", controller=True):
+        client = network.client("c")
+        await settled(client)
+        network.hosts["w1"], app = silent, network.hosts["w1"]
+        assert not await client._reachable("http://w1")
+        network.hosts["w1"] = app
+        started = await client.start(ONE, "count", "plain")
+        turn = f"POST /sessions/{ONE}/turns"
+        async with asyncio.timeout(slowly(20)):
+            while ("c", turn) in network.calls or ("w1", turn) not in network.calls:
+                network.calls.clear()
+                await client.turn(started.url, ONE, 1, say(1))
+                await asyncio.sleep(0)  # the calls of this network never wait
 
 
 async def silent(scope: Scope, receive: Receive, send: Send) -> None:

@@ -18,6 +18,7 @@ from task_server.errors import (
     refusal_of,
 )
 from task_server.protocol import Problem, ProblemType
+from task_server.reach import again_s
 from task_server.reporting import Contact
 
 TYPES: tuple[ProblemType, ...] = get_args(ProblemType)
@@ -32,6 +33,10 @@ def test_a_pause_is_what_the_server_asks_plus_bounded_jitter(failures: int, aske
 
 def test_pauses_double_up_to_the_longest() -> None:
     assert [pause_s(n, None, 1.0) for n in (0, 1, 2, 5, 6, 99)] == pytest.approx([0.1, 0.2, 0.4, 3.2, 5.0, 5.0])
+
+
+def test_probes_of_a_worker_come_ever_more_seldom() -> None:
+    assert [again_s(failures) for failures in (1, 2, 3, 5, 6, 10**6)] == [10.0, 20.0, 40.0, 160.0, 300.0, 300.0]
 
 
 @pytest.mark.parametrize("kind", TYPES)
