@@ -1,11 +1,13 @@
 """Whether a run's store is whole: what it was told is there, and SQLite finds its file in order."""
 
+from collections.abc import Sequence
+
 import sqlalchemy as sa
 
 from eval_client.store import wal
 from eval_client.store.connection import RESTORE, StoreError, is_damage, reason
 from eval_client.store.store import Store
-from eval_client.store.tables import attempt_table, trial_table, turn_table
+from eval_client.store.tables import attempt_table, reply_table, trial_table, turn_table
 
 NAMED = 5
 """Of what is found so many are named."""
@@ -41,7 +43,7 @@ def losses(store: Store) -> str | None:
 
 
 def damage(store: Store) -> list[str]:
-    """What is damaged, a line each; reads all of a SQLite file, and counts every trial's attempts and turns."""
+    """What is damaged, a line each; reads all of a SQLite file, counts every trial's attempts, turns and replies."""
     found: list[str] = []
     try:
         with store.engine.connect() as connection:
@@ -49,16 +51,28 @@ def damage(store: Store) -> list[str]:
                 texts = connection.execute(sa.text(f"PRAGMA quick_check({NAMED})")).scalars()
                 found += [text for text in texts if text != "ok"]
             rows = connection.execute(_incomplete(store.run)).all()
+            gaps: Sequence[sa.Row[tuple[object, ...]]] = ()
+            if sa.inspect(connection).has_table(reply_table.name):  # an older store has none
+                gaps = connection.execute(_missing_replies(store.run)).all()
     except sa.exc.DatabaseError as error:
         if not is_damage(error):
             raise
         return [*found, reason(error)]
-    found += [
+    incomplete = [
         f"trial {row.id} ({row.agent}, {row.task}, sample {row.sample}): {row.turns_there} of {row.turns or 0} turns "
         f"and {row.attempts_there} of {row.attempts} attempts are there"
-        for row in rows[:NAMED]
+        for row in rows
     ]
-    return [*found, f"and {len(rows) - NAMED} more trials"] if len(rows) > NAMED else found
+    unheard = [
+        f"trial {row.trial}: {row.there} of at least {row.kept} replies of judges, hosts and users are there"
+        for row in gaps
+    ]
+    return [*found, *_some(incomplete), *_some(unheard)]
+
+
+def _some(trials: list[str]) -> list[str]:
+    more = len(trials) - NAMED
+    return [*trials[:NAMED], *([f"and {more} more trials"] if more > 0 else [])]
 
 
 def _file(store: Store) -> str | None:
@@ -84,3 +98,11 @@ def _incomplete(run: str) -> sa.Select[tuple[object, ...]]:
     c = counted.c
     fewer = sa.or_(c.attempts_there < c.attempts, sa.and_(c.score.is_not(None), c.turns_there < c.turns))
     return sa.select(counted).where(fewer).order_by(c.id)
+
+
+def _missing_replies(run: str) -> sa.Select[tuple[object, ...]]:
+    """The trials that have fewer replies than their numbers, from 0, tell of; no row has the number of all."""
+    r = reply_table.c
+    there, kept = sa.func.count(), sa.func.max(r.number) + 1
+    columns = (r.trial, there.label("there"), kept.label("kept"))
+    return sa.select(*columns).where(r.run == run).group_by(r.trial).having(there < kept).order_by(r.trial)

@@ -29,6 +29,7 @@ from eval_client.store.connection import connect, sqlite_url
 from eval_client.store.journal import Cost, Journal
 from eval_client.store.records import Manifest, TaskRecord, Trial, Turn
 from eval_client.store.store import Store
+from environments.kept_replies import KeptReply, Reply
 from environments.types import Action, Finish, FinishReason
 from task_server.protocol import Act
 
@@ -52,6 +53,8 @@ async def write(folder):
         for n in range(1, 6):
             act = Act(action=Action(content="x" * 2000))
             await journal.turn(trial, 0, Turn(turn=n, digest="d", observation="{}", reply=act))
+        said = Reply(text="yes\\0", model="judge", prompt_tokens=9)
+        await journal.replies(trial, 0, [KeptReply(key="0" * 40, reply=said, bought=True)] * 3)
         await journal.finish(trial, 1, "w", Finish(reason=FinishReason.COMPLETED, score=1.0), Cost(5, 0, 0, 1.0))
     if "killed" in sys.argv:
         os.kill(os.getpid(), signal.SIGKILL)
@@ -160,6 +163,18 @@ def test_turns_that_a_results_row_counts_and_that_are_gone_are_told_before_a_res
     resumed = proctor("resume", "r", cwd=tmp_path)
     assert resumed.returncode == 2, resumed.stderr
     assert "trial 3 (a, t, sample s3): 2 of 5 turns" in resumed.stderr
+
+
+def test_replies_of_a_judge_that_are_gone_are_told_before_a_resume(tmp_path: Path) -> None:
+    store = write(tmp_path, "killed")
+    with contextlib.closing(sqlite3.connect(store, isolation_level=None)) as connection:
+        connection.execute("DELETE FROM proctor_reply WHERE trial = 3 AND number = 1")
+        connection.execute("DELETE FROM proctor_reply WHERE trial > 3 AND number = 0")
+    resumed = proctor("resume", "r", cwd=tmp_path)
+    assert resumed.returncode == 2, resumed.stderr
+    assert "trial 3: 2 of at least 3 replies of judges, hosts and users are there" in resumed.stderr
+    assert "trial 7: 2 of at least 3" in resumed.stderr
+    assert "and 1 more trials" in resumed.stderr
 
 
 def test_a_damaged_page_is_told_before_a_resume(tmp_path: Path) -> None:
