@@ -96,12 +96,12 @@ def ls(output: Path, store: str | None, as_json: bool) -> None:
 @output_option
 @store_option
 @click.option("--format", "form", type=click.Choice(FORMATS), default="jsonl", show_default=True)
-@click.option("--what", type=click.Choice(["trials", "turns"]), default="trials", show_default=True)
+@click.option("--what", type=click.Choice(["trials", "turns", "replies"]), default="trials", show_default=True)
 @click.option(
     "--to", type=click.Path(dir_okay=False, path_type=Path), help="File to write; in the run's folder if absent."
 )
 def export(run: str, output: Path, store: str | None, form: str, what: str, to: Path | None) -> None:
-    """The trials or turns of RUN as a file, written whole or not at all.
+    """The trials, turns, or replies of judges and hosts of RUN as a file, written whole or not at all.
 
     Turns as JSONL are what the agent `recorded` replays.
     """
@@ -109,7 +109,8 @@ def export(run: str, output: Path, store: str | None, form: str, what: str, to: 
         found, folder = find_run(run, store, output)
         found.manifest()
         path = to or folder / f"{what}.{form}"
-        count = export_rows(found.trial_rows() if what == "trials" else found.turn_rows(), form, path)
+        rows = {"trials": found.trial_rows, "turns": found.turn_rows, "replies": found.reply_rows}[what]
+        count = export_rows(rows(), form, path)
     click.echo(f"{count} {what}: {path}")
 
 

@@ -297,6 +297,18 @@ class Store:
                 fields["observation"] = json.loads(fields["observation"])
                 yield {**fields, "action": reply.get("action"), "stop": reply.get("reason")}
 
+    def reply_rows(self) -> Iterator[dict[str, JsonValue]]:
+        """All that judges, hosts and users said, as plain data, in the run's order; nothing in an older store."""
+        if not sa.inspect(self.engine).has_table(reply_table.name):
+            return
+        r, same = reply_table, sa.and_(reply_table.c.run == trial_table.c.run, reply_table.c.trial == trial_table.c.id)
+        keys = [trial_table.c[name] for name in ("agent", "task", "sample", "epoch")]
+        query = sa.select(*keys, r).select_from(r.join(trial_table, same)).where(r.c.run == self.run)
+        query = query.order_by(r.c.trial, r.c.number)
+        with self.engine.connect() as connection:
+            for row in connection.execution_options(stream_results=True).execute(query):
+                yield {**row._mapping, "text": json.loads(row.text)}
+
 
 def _token_sums(table: sa.Table) -> tuple[sa.Label[int], sa.Label[int]]:
     # As floats: SQLite refuses a sum of integers that leaves 64 bits.

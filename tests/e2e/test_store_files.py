@@ -1,6 +1,7 @@
 """A store's file on a read-only file system, damaged after a kill, or replaced in mid-run."""
 
 import contextlib
+import csv
 import json
 import os
 import shutil
@@ -175,6 +176,17 @@ def test_replies_of_a_judge_that_are_gone_are_told_before_a_resume(tmp_path: Pat
     assert "trial 3: 2 of at least 3 replies of judges, hosts and users are there" in resumed.stderr
     assert "trial 7: 2 of at least 3" in resumed.stderr
     assert "and 1 more trials" in resumed.stderr
+
+
+@pytest.mark.parametrize("form", ["jsonl", "csv"])
+def test_what_judges_said_can_be_exported(form: str, tmp_path: Path) -> None:
+    write(tmp_path, "closed")
+    export = proctor("export", "r", "--what", "replies", "--format", form, "--to", "replies", cwd=tmp_path)
+    assert "27 replies" in export.stdout, export.stderr
+    with (tmp_path / "replies").open(newline="") as file:
+        found = [json.loads(line) for line in file] if form == "jsonl" else list(csv.DictReader(file))
+    told = [(row["sample"], int(row["number"]), row["text"], int(row["prompt_tokens"]), row["model"]) for row in found]
+    assert told == [(f"s{n}", number, "yes\0", 9, "judge") for n in range(9) for number in range(3)]
 
 
 def test_a_damaged_page_is_told_before_a_resume(tmp_path: Path) -> None:
