@@ -3,6 +3,7 @@
 import json
 import random
 import signal
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -59,6 +60,11 @@ def scores(run: str, folder: Path) -> list[tuple[object, ...]]:
     return table
 
 
+def until_called(agents: Server, target: float, client: "subprocess.Popen[str]") -> None:
+    """Come back at so many calls, or once the client has ended."""
+    until(lambda: client.poll() is not None or agents.metric(CALLS) >= target, 300)
+
+
 def test_reference_reaches_the_published_figures_and_kills_change_nothing(
     farm: tuple[Path, Server, list[str]],
 ) -> None:
@@ -79,7 +85,7 @@ def test_reference_reaches_the_published_figures_and_kills_change_nothing(
     client = begin("run", PLAN, "--name", "killed", *options, cwd=folder, **KEY)
     while client.poll() is None:
         target = agents.metric(CALLS) + chance.randrange(20, 400)
-        until(lambda: client.poll() is not None or agents.metric(CALLS) >= target, 300)  # noqa: B023
+        until_called(agents, target, client)
         if client.poll() is None and kills < 6:
             client.send_signal(signal.SIGKILL)
             client.communicate()

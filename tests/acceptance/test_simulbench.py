@@ -798,10 +798,15 @@ def test_all_five_stages_are_runs_and_commands_lead_from_one_to_the_next(calm: C
     assert table[1][:9] == ["calm", "/", "reference", "/", "script", "10.00", "(30)", "10.00", "(27)"]
 
 
+def until_called(calm: Calm, target: float, client: "subprocess.Popen[str]") -> None:
+    """Come back at so many calls, or once the client has ended."""
+    until(lambda: client.poll() is not None or calm.calls() >= target, 200)
+
+
 def test_every_stage_resumes_without_loss_or_second_payment(calm: Calm) -> None:
     client = begin("run", "plan.yaml", "-q", "--name=killed", *calm.options, cwd=calm.folder, **KEY)
     for share in (0.2, 0.5, 0.8):
-        until(lambda: client.poll() is not None or calm.calls() >= calm.needed * (1 + share), 200)  # noqa: B023
+        until_called(calm, calm.needed * (1 + share), client)
         assert client.poll() is None, client.communicate()
         client.kill()
         client.communicate()

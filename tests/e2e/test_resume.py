@@ -2,6 +2,7 @@
 
 import random
 import signal
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -44,6 +45,11 @@ def calls(agents: Server) -> int:
     return int(agents.metric(CALLS))
 
 
+def until_called(agents: Server, target: int, client: "subprocess.Popen[str]") -> None:
+    """Come back at so many calls, or once the client has ended."""
+    until(lambda: client.poll() is not None or calls(agents) >= target)
+
+
 def test_a_run_killed_again_and_again_equals_an_uninterrupted_one(tmp_path: Path, agents: Server) -> None:
     key = {"OPENAI_API_KEY": "token-of-the-tests"}
     whole = proctor("run", "plan.yaml", "--name", "whole", "-q", cwd=tmp_path, **key)
@@ -55,7 +61,7 @@ def test_a_run_killed_again_and_again_equals_an_uninterrupted_one(tmp_path: Path
     client = begin("run", "plan.yaml", "--name", "killed", cwd=tmp_path, **key)
     while client.poll() is None and kills < 6:
         target = calls(agents) + chance.randrange(4, 10)
-        until(lambda: client.poll() is not None or calls(agents) >= target)  # noqa: B023
+        until_called(agents, target, client)
         if client.poll() is None:
             client.send_signal(signal.SIGKILL)
             client.communicate()

@@ -5,6 +5,7 @@ The agents answer as a function of the transcript, so a run with the same seed m
 
 import json
 import random
+import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
@@ -158,6 +159,11 @@ def at_the_gate(servers: Servers, since: int) -> list[str]:
     return [call.link for call in servers.ways.calls[since:] if "/turns" in call.target and call.outcome == "failed"]
 
 
+def until_called(servers: Servers, target: int, client: "subprocess.Popen[str]") -> None:
+    """Come back at so many calls, or once the client has ended."""
+    until(lambda: servers.calls() >= target or client.poll() is not None)
+
+
 def test_a_killed_client_resumes_without_loss_or_second_payment(servers: Servers) -> None:
     chance, kills, before = random.Random(1), 0, servers.calls()
     whole = len(servers.undisturbed().turns)
@@ -165,7 +171,7 @@ def test_a_killed_client_resumes_without_loss_or_second_payment(servers: Servers
     while kills < 3:
         target = servers.calls() + chance.randrange(1, max(2, whole // 6))
         with gated(servers, whole // 2) if kills == 0 else nullcontext():
-            until(lambda: servers.calls() >= target or client.poll() is not None)  # noqa: B023
+            until_called(servers, target, client)
             if client.poll() is not None:
                 break
             client.kill()

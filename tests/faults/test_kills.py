@@ -20,6 +20,16 @@ from tests.pace import slowly, until
 IN_FLIGHT = 8
 
 
+def until_calls_or(latest: float, parts: Farm, calls: int) -> None:
+    """Come back at so many calls, or at a moment of the monotonic clock."""
+    until(lambda: parts.calls() >= calls or time.monotonic() > latest)
+
+
+def until_moment(moment: float) -> None:
+    """By the monotonic clock."""
+    until(lambda: time.monotonic() > moment)
+
+
 def test_a_client_killed_20_times_at_random_moments(tmp_path: Path, agents: Server) -> None:
     chance, kills = random.Random(3), 0
     with farm(tmp_path, agents, turns=24) as parts:
@@ -29,7 +39,7 @@ def test_a_client_killed_20_times_at_random_moments(tmp_path: Path, agents: Serv
         parts.until_calls(1)
         while kills < 20:
             calls, latest = parts.calls() + chance.randrange(0, 20), time.monotonic() + chance.random() * 3
-            until(lambda: parts.calls() >= calls or time.monotonic() > latest)  # noqa: B023
+            until_calls_or(latest, parts, calls)
             assert client.poll() is None, "the run ended before the 20th kill"
             client.kill()
             client.communicate()
@@ -55,7 +65,7 @@ def test_a_controller_killed_and_restarted_every_two_seconds_costs_nothing(
             assert parts.controller is not None
             parts.controller.kill()
             parts.start_controller()
-            until(lambda: time.monotonic() > again)  # noqa: B023
+            until_moment(again)
         assert client.poll() is None
         parts.link("agents").faults.clear()
         parts.completed(client)

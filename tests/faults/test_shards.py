@@ -46,6 +46,11 @@ def shards(parts: Farm, state: str) -> int:
     return count
 
 
+def until_joined(parts: Farm, count: int) -> None:
+    """Come back once so many clients of the run live or were lost."""
+    until(lambda: shards(parts, "live") + shards(parts, "lost") == count)
+
+
 def level(parts: Farm) -> float:
     """What the endpoint bears at once, by what all clients know."""
     engine = sa.create_engine(parts.store_url())
@@ -240,7 +245,7 @@ def test_clients_killed_ten_times_at_random_moments_while_others_join(tmp_path: 
             victim.kill()
             victim.communicate()
             clients.append(parts.begin("join"))
-            until(lambda: sum(shards(parts, state) for state in ("live", "lost")) == joined)  # noqa: B023
+            until_joined(parts, joined)
         parts.link("agents").faults.clear()
         for client in clients:
             parts.completed(client)
