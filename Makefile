@@ -1,6 +1,6 @@
 # Every target does its own set-up, says what it does, and can be run again.
 # VENV=folder puts the virtual environment elsewhere, PYTHON=program chooses the interpreter (3.11 or newer), and
-# JOBS=n runs tests in n processes (one per core by default).
+# JOBS=n runs tests in n processes (two per core by default: tests wait for half of their time).
 
 .PHONY: demo test quick faults fuzz simulation deployments containers check bench lock size clean
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Sets up what the tests need and runs them: `test.sh [FOLDER or other pytest argument ...]`. Without arguments it runs
 # all but most of the fault suite, the simulation and the deployments, and beside them ruff, mypy and the import contracts.
-# JOBS=n runs the tests in n processes, one per core by default; DIST is pytest-xdist's --dist, loadfile by default.
+# JOBS=n runs the tests in n processes, by default two per core, since tests wait for half of their time; DIST is the --dist of
+# pytest-xdist, loadfile by default.
 . "$(dirname "$0")/lib.sh"
 . scripts/system.sh
 trap put_away EXIT
@@ -32,7 +33,7 @@ if (($# == 0)); then
     check=$!
     jobs_begun+=("$check")
 fi
-JOBS=${JOBS:-$(nproc)}
+JOBS=${JOBS:-$(($(nproc) * 2))}
 ((JOBS == 1)) || set -- -n "$JOBS" --dist "${DIST:-loadfile}" --no-loadscope-reorder "$@"
 say "pytest $*"
 status=0
