@@ -39,8 +39,13 @@ class Model(Protocol):
 class SessionServer(Protocol):
     """What an attempt needs of a task server."""
 
-    async def start(self, session: str, task: str, sample: str, seed: int, *, digest: str, log: ReplyLog) -> Started:
-        """Start the session, or say where it stands if it lives already. The task must have the digest."""
+    async def start(
+        self, session: str, task: str, sample: str, seed: int, *, digest: str, log: ReplyLog, begun: bool
+    ) -> Started:
+        """Start the session, or say where it stands if it lives already. The task must have the digest.
+
+        One that an earlier client may have `begun` is only asked for. Raises UnknownSession where nobody knows it.
+        """
         ...
 
     async def turn(self, url: str, session: str, n: int, reply: Act | Stop, log: ReplyLog) -> Step:
@@ -93,6 +98,8 @@ class Episode:
     limits: TrialLimits
     write_turn: Callable[[Turn], Awaitable[None]]
     reply_log: ReplyLog
+    begun: bool = False
+    """An earlier client may have begun the session."""
     on_started: Callable[[Started], None] = lambda _: None
     _transcript: Transcript = field(default_factory=Transcript)
 
@@ -116,7 +123,13 @@ class Episode:
     async def _start(self) -> Started:
         trial = self.trial
         return await self.server.start(
-            self.session, trial.task, trial.sample, self.seed, digest=self.digest, log=self.reply_log
+            self.session,
+            trial.task,
+            trial.sample,
+            self.seed,
+            digest=self.digest,
+            log=self.reply_log,
+            begun=self.begun,
         )
 
     async def _play_from(self, started: Started) -> Finish:

@@ -287,6 +287,7 @@ class Runner:
             limits=self.plan.limits.trial,
             write_turn=lambda turn: self._attempts.turn(owed, turn),
             reply_log=self._attempts.replies(owed),
+            begun=owed.recalled,
             on_started=started,
         )
 

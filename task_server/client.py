@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import math
 import random
 import time
 from collections.abc import Awaitable, Callable, Sequence
@@ -13,8 +14,9 @@ from environments.http import AnyClient
 from environments.kept_replies import KeptReply
 from environments.types import Finish, Summary
 from task_server.calls import Caller, json_of
-from task_server.errors import InWork, ServerUnreachable, TaskServerError
+from task_server.errors import InWork, ServerUnreachable, TaskServerError, UnknownSession
 from task_server.protocol import (
+    HEARTBEAT_S,
     SESSION_LEASE_S,
     STEP_WAIT_S,
     Alive,
@@ -39,6 +41,9 @@ log = logging.getLogger(__name__)
 
 CALL_S = STEP_WAIT_S + 10.0
 """A server that has not answered by then hangs: even a step in work is answered after STEP_WAIT_S."""
+DOUBTFUL_S = HEARTBEAT_S
+"""A start that was sent so long ago may have reached another controller than the one that answers now: a new one places
+nothing before it has waited for twice as long."""
 PROBE_S = 2.0
 SUMMARY_S = 300.0
 LONGEST_PAUSE_S = 5.0
@@ -141,23 +146,43 @@ class TaskClient:
         lease_s: float = SESSION_LEASE_S,
         patience_s: float | None = None,
         log: ReplyLog | None = None,
+        begun: bool = False,
     ) -> Started:
         """The session's first step and where it lives; only a worker with the expected digest may hold it.
 
         Models on the environment's side say again what the log has. Raises NoCapacity when no slot came free within the
-        patience, DigestDiffers when there is no such worker.
+        patience, DigestDiffers when there is no such worker. One that may have begun a while ago, by an earlier client
+        (`begun`) or since an answer was lost, may live at a worker that a new controller has not heard: it begins
+        nowhere else, and raises UnknownSession.
         """
         asked = StartSession(session=session, task=task, sample=sample, seed=seed, lease_s=lease_s, digest=digest)
+        doubtful_since = -math.inf if begun else math.inf
 
         async def ask() -> Started:
+            nonlocal doubtful_since
+            asked_at = time.monotonic()
+            if asked_at - doubtful_since > DOUBTFUL_S:
+                await self._check_known(session)
             request = asked if log is None else asked.model_copy(update={"replies": tuple(log.replies)})
             body = await asyncio.to_thread(json_of, request) if request.replies else json_of(request)
             url = f"{self._url}/sessions"
-            return await _logged(log, self._caller.call("POST", url, Started, body, deadline_s=CALL_S))
+            try:
+                return await _logged(log, self._caller.call("POST", url, Started, body, deadline_s=CALL_S))
+            except (InWork, ServerUnreachable) as error:
+                if not (isinstance(error, ServerUnreachable) and error.never_sent):
+                    doubtful_since = min(doubtful_since, asked_at)
+                raise
 
         started = await self._patiently(f"a session of {task}", ask, patience_s)
         await self._reachable(started.url.rstrip("/"))  # while the controller is there
         return started
+
+    async def _check_known(self, session: str) -> None:
+        """Raises UnknownSession where no worker that the server knows has the session."""
+        request = RenewLeases(sessions=(session,))
+        url = f"{self._url}/leases"
+        if (await self._caller.call("POST", url, LeasesRenewed, request, deadline_s=CALL_S)).lost:
+            raise UnknownSession(f"session {session} lives no more, or at a worker that {self._url} does not know")
 
     async def turn(self, url: str, session: str, n: int, reply: Reply, log: ReplyLog | None = None) -> Step:
         """What came after turn `n` of a session pinned to the worker at `url`."""

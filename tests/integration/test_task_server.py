@@ -436,6 +436,33 @@ async def test_a_worker_that_comes_back_ends_the_sessions_that_were_placed_elsew
         assert isinstance(await alone.turn("http://w1", TWO, 1, say(1)), Observed)
 
 
+async def test_a_start_that_may_have_succeeded_begins_the_session_at_no_other_worker(
+    network: Network, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("task_server.client.DOUBTFUL_S", 0.0)
+
+    async def die_after_it(scope: Scope, receive: Receive, send: Send) -> None:
+        await placing.app()(scope, receive, lambda message: asyncio.sleep(0))
+        network.hosts["c"] = successor.app()
+        raise httpx.ReadError("the connection was reset")
+
+    async with worker(network), worker(network, "w2"), controller(network) as placing, controller(network) as successor:
+        (standing,) = (await network.client("w1").tasks()).tasks
+        for known_to, name in ((placing, "w1"), (successor, "w2")):
+            beat = Heartbeat(worker=name, boot="b", url=f"http://{name}", sequence=1, tasks=(standing,), sessions=())
+            await known_to.heartbeat(beat, "127.0.0.1")
+        network.hosts["c"] = die_after_it
+        client = network.client("c", patience_s=slowly(5.0))
+        with pytest.raises(UnknownSession):
+            await client.start(ONE, "count", "plain")
+        with pytest.raises(UnknownSession):
+            await client.start(TWO, "count", "plain", begun=True)
+        assert [(await network.client(name).tasks()).tasks[0].free for name in ("w1", "w2")] == [1, 2]
+        network.hosts["c"] = placing.app()
+        assert (await client.start(ONE, "count", "plain", begun=True)).worker == "w1"
+        assert (await client.start(THREE, "count", "plain")).worker == "w1"
+
+
 async def test_a_worker_whose_name_another_has_taken_ends_all_its_sessions(network: Network) -> None:
     async with controller(network) as placing, worker(network, controller=True):
         client = network.client("c")

@@ -19,9 +19,10 @@ from tests.support import ROOT
 
 SEEDS = 2000
 SLICE = 100
-RARE = (31513, 41858)
+RARE = (31513, 41858, 5122)
 """Further seeds, of histories that are seldom: a start that comes twice begins the session at a second worker; an
-attempt that got further than the one before fails too."""
+attempt that got further than the one before fails too; a start is repeated that succeeded, at a controller that does
+not hear the session's worker."""
 ENOUGH = 400
 """Within so many seeds every planted bug is noticed; most are at once."""
 TEAMS = [seed for seed in range(SEEDS) if clients_of(seed) > 1]

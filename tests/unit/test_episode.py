@@ -59,7 +59,9 @@ class Server:
         self._environment = environment
         self.sessions = Sessions(now=lambda: 0.0, changed=lambda: None)
 
-    async def start(self, session: str, task: str, sample: str, seed: int, *, digest: str, log: ReplyLog) -> Started:
+    async def start(
+        self, session: str, task: str, sample: str, seed: int, *, digest: str, log: ReplyLog, begun: bool = False
+    ) -> Started:
         request = StartSession(session=session, task=task, sample=sample, seed=seed, digest=digest)
         found = self.sessions.find_started(request) or self.sessions.start(request, self._environment, capacity=4)
         return Started(worker="w", url="http://w", step=(await found.current_step()).step)
