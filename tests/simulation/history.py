@@ -283,7 +283,7 @@ class History:
             self.ledger.leaving.add(process)
             self.ledger.counts["fenced"] += isinstance(error, Fenced)
             self.trace(f"{process.name} gave up: {error}")
-            if calm_s > 0 and self._ways[process] == "resume":
+            if calm_s > 0 and self._ways[process] == "resume" and self._is_alone(process):
                 self.ledger.problem(f"{process.name} gave up although all is quiet: {error}")
         except sa.exc.OperationalError as error:
             self.ledger.leaving.add(process)
@@ -295,6 +295,10 @@ class History:
             self.trace(f"{process.name} ended: {ended.stopped}")
             if ended.stopped is None:
                 self._check_ended(self._scenes.get(process))
+
+    def _is_alone(self, client: Process) -> bool:
+        """Whether no other client lives; beside one that took a killed one's place a resume is refused."""
+        return all(other is client or other.state is State.DEAD for other in self._clients)
 
     def _order(self, process: Process) -> Order:
         plan, way = self.setting.plan, self._ways[process]
