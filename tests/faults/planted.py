@@ -74,6 +74,27 @@ BUGS = (
         "faults/test_helper_models.py::counts_towards",
     ),
     Bug(
+        "tries that could not be read are told with the answer only",
+        "environments/chat/cached.py",
+        "            self._replies.wasted(key, last)\n",
+        "",
+        "unit/test_chat_cached.py::as_soon_as_it_is_paid",
+    ),
+    Bug(
+        "a worker that could not be reached once is never probed again",
+        "task_server/reach.py",
+        "time.monotonic() >= known.again_at",
+        "time.monotonic() < 0",
+        "integration/test_task_server.py::probed_again",
+    ),
+    Bug(
+        "a gap in what a judge said is not missed",
+        "eval_client/store/damage.py",
+        ".having(there < kept)",
+        ".having(there < 0)",
+        "e2e/test_store_files.py::replies_of_a_judge",
+    ),
+    Bug(
         "a worker that stood still ends its sessions",
         "task_server/worker.py",
         "            expired = self._sessions.expire()\n",
