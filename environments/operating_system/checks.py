@@ -68,10 +68,15 @@ async def run(sandbox: Sandbox, script: Script, arguments: Sequence[str], limit_
     return compiled if compiled.status != 0 else await _run(sandbox, [program, *arguments], limit_s)
 
 
+def variables(compiled: str) -> dict[str, str]:
+    """What a check's environment has beside that of every process, given the folder where Python looks for compiled
+    files: one that is not there."""
+    return {"PYTHONPYCACHEPREFIX": compiled, "PYTHONDONTWRITEBYTECODE": "1"}
+
+
 async def _run(sandbox: Sandbox, argv: Sequence[str], limit_s: float) -> Result:
     """How a process ends whose Python, if any, reads no compiled file: there no agent can have put one."""
-    variables = {"PYTHONPYCACHEPREFIX": f"/{secrets.token_hex(8)}", "PYTHONDONTWRITEBYTECODE": "1"}
-    return await sandbox.run(argv, limit_s=limit_s, variables=variables)
+    return await sandbox.run(argv, limit_s=limit_s, variables=variables(f"/{secrets.token_hex(8)}"))
 
 
 def _argument(output: bytes) -> str:

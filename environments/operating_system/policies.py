@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Sequence
 
 from environments.base import Policy
+from environments.operating_system.checks import variables
 from environments.operating_system.dataset import Record, Script
 from environments.operating_system.observation import HEAD
 from environments.operating_system.prompt import EXAMPLE
@@ -13,6 +14,8 @@ from environments.sandbox.base import ENVIRONMENT
 from environments.types import Action, Message
 
 _OPENING = len(EXAMPLE) + 1
+_NO_FOLDER = "/nothing-compiled"
+"""Where no file is: the example is run as a check is, and the same every time."""
 _RANDOM_COMMANDS = ("ls /", "pwd", "ls -a ~ | wc -l", "cat /etc/hostname", "uname -s", "nproc", "touch /tmp/x")
 
 
@@ -101,5 +104,5 @@ def as_checked(script: Script) -> str:
             program = ["/usr/bin/python3", "-c", script.code]
         case _:
             program = ["/bin/bash", "-c", as_bash(script)]
-    variables = [f"{name}={value}" for name, value in ENVIRONMENT.items()]
-    return f"(cd / && exec {shlex.join(['/usr/bin/env', '-i', *variables, *program])})"
+    given = [f"{name}={value}" for name, value in {**ENVIRONMENT, **variables(_NO_FOLDER)}.items()]
+    return f"(cd / && exec {shlex.join(['/usr/bin/env', '-i', *given, *program])})"

@@ -1,12 +1,17 @@
 """The built-in agents, and that the shipped data suit them."""
 
+import subprocess
+from pathlib import Path
+
 import pytest
 
 from environments.operating_system import policies
 from environments.operating_system.actions import Bash, Commit, Invalid, parse
+from environments.operating_system.checks import variables
 from environments.operating_system.dataset import Match, Record, Script
 from environments.operating_system.observation import body
 from environments.operating_system.prompt import EXAMPLE, opening
+from environments.sandbox.base import ENVIRONMENT
 from environments.types import Message
 
 
@@ -40,6 +45,16 @@ def test_gold_finishes_where_no_answer_is_asked() -> None:
     assert isinstance(action, Bash)
     assert action.code.startswith("(cd / && exec /usr/bin/env -i HOME=/root LANG=C.UTF-8 PATH=/usr/local/sbin:")
     assert parse(policies.gold(DONE)("main", after("")).content) == Commit(None)
+
+
+def test_gold_gives_the_example_the_environment_of_a_check() -> None:
+    printed = subprocess.run(
+        ["/bin/bash", "-c", policies.as_checked(Script(code="env"))], capture_output=True, text=True, check=True
+    ).stdout
+    given = dict(line.split("=", 1) for line in printed.splitlines())
+    wanted = {**ENVIRONMENT, **variables(given["PYTHONPYCACHEPREFIX"])}
+    assert {name: given.get(name) for name in wanted} == wanted
+    assert not Path(given["PYTHONPYCACHEPREFIX"]).exists()
 
 
 @pytest.mark.parametrize(
