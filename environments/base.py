@@ -126,7 +126,11 @@ class Environment(BaseModel, ABC):
         return getattr(self, "profile", None) == "strict"
 
     def comparable(self) -> str | None:
-        """None where scores may be compared with published ones, else the reason why they may not."""
+        """None where scores may be compared with published ones, else the reason why they may not.
+
+        They may only where the published data, prompts, judge, temperatures, lengths and counts are in effect, and no
+        profile mends them. A prompt in our own words is not the published one: see `environments.published`.
+        """
         return None
 
     def published_sampling(self) -> Mapping[str, JsonValue]:

@@ -1,6 +1,7 @@
 """Reads texts out of a Python file, which is never run: published prompts stand in files of published code."""
 
 import ast
+import contextlib
 from pathlib import Path
 
 from environments.yaml_file import FileError, read_text
@@ -27,3 +28,13 @@ def texts_of(tree: ast.Module) -> dict[str, str]:
             case ast.AnnAssign(target=ast.Name(id=name), value=ast.Constant(value=str(text))):
                 found[name] = text
     return found
+
+
+def value_of(tree: ast.Module, name: str) -> object:
+    """The literal that the file gives a name to, at its top level; None where there is none."""
+    for statement in tree.body:
+        match statement:
+            case ast.Assign(targets=[ast.Name(id=found)], value=value) if found == name:
+                with contextlib.suppress(ValueError, RecursionError, MemoryError):
+                    return ast.literal_eval(value)
+    return None

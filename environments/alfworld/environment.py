@@ -14,16 +14,20 @@ from pydantic import Field, JsonValue, model_validator
 from environments.alfworld import dataset, policies, wording
 from environments.alfworld.dataset import Entry, Split
 from environments.alfworld.errors import GameError
-from environments.alfworld.examples import example
+from environments.alfworld.examples import before, example
 from environments.alfworld.game import Game
 from environments.alfworld.grammar import FORMATS
+from environments.alfworld.published_prompt import PROMPT, Published
+from environments.alfworld.published_prompt import read as read_prompt
 from environments.alfworld.reply import Profile
 from environments.alfworld.session import ROUNDS, Session
 from environments.alfworld.summary import summarize
 from environments.alfworld.task_types import TASK_TYPES, task_type
 from environments.base import Agent, Environment, Policy
+from environments.published import AGENTBENCH_SAMPLING, other_count
 from environments.types import Finish, Summary
 
+PUBLISHED_GAMES = {"dev": 20, "standard": 50}
 _REVISION = "3"
 """To be changed with any change of behaviour that shapes a trial."""
 
@@ -42,6 +46,10 @@ class ALFWorld(Environment):
     per_type: int | None = Field(default=None, ge=1)
     """Only so many games of each task type, the first ones; None for all."""
 
+    prompts: Path | None = None
+    """A folder with another instruction and other examples, such as AgentBench's; None for our own. Python in it is
+    read, not run."""
+
     capacity: ClassVar[int] = 32
     max_turns: ClassVar[int | None] = ROUNDS
 
@@ -52,11 +60,15 @@ class ALFWorld(Environment):
         return self
 
     def samples(self) -> Sequence[str]:
+        _ = self._published  # a broken folder is refused now, before anything is played
         return tuple(self._entries)
 
     def digest(self) -> str:
-        told = [wording.INSTRUCTION, wording.CONSENT, wording.TASK, wording.with_list("", ("look", "inventory"))]
-        examples = [example(type_, format) for type_ in TASK_TYPES for format in FORMATS]
+        told: list[object] = [wording.INSTRUCTION, wording.CONSENT]
+        examples: list[object] = [example(type_, format) for type_ in TASK_TYPES for format in FORMATS]
+        if self._published is not None:
+            told, examples = self._published.texts(), []
+        told += [wording.TASK, wording.with_list("", ("look", "inventory"))]
         games = [(entry.sample, entry.path, entry.digest) for entry in self._entries.values()]
         shape = pydantic_core.to_json([_REVISION, self.profile, told, examples, games])
         return hashlib.blake2b(shape, digest_size=16).hexdigest()
@@ -78,7 +90,7 @@ class ALFWorld(Environment):
         return policies.chance(sample, seed)
 
     def summarize(self, finishes: Sequence[Finish]) -> Summary:
-        return summarize(finishes, self._split.skipped)
+        return summarize(finishes, self._split.skipped, own_words=self.prompts is None)
 
     @classmethod
     def suited_parameters(cls) -> dict[str, JsonValue]:
@@ -91,13 +103,19 @@ class ALFWorld(Environment):
             return f"the profile {self.profile!r} plays other than the published code; use compat"
         if self.per_type is not None:
             return f"only the first {self.per_type} games of each task type are played; leave `per_type` out"
-        return None
+        other = PROMPT.differs(self.prompts, self._published and self._published.texts())
+        return other or other_count(len(self._entries), PUBLISHED_GAMES)
+
+    def published_sampling(self) -> Mapping[str, JsonValue]:
+        return AGENTBENCH_SAMPLING
 
     def _session(self, entry: Entry, agent: Agent) -> Session:
         texts = dataset.texts(entry)
         with _naming(entry):
             game = Game(texts.pddl_domain, texts.grammar, texts.pddl_problem)
-            return Session(game, task_type(entry.folder), agent, self.profile)
+            type_ = task_type(entry.folder)
+            told = before(type_, game.grammar.format) if self._published is None else self._published.before(type_)
+            return Session(game, type_, agent, self.profile, told)
 
     def plan(self, sample: str) -> Sequence[str]:
         """Commands that win a sample. Raises ValueError where its game brings none along and none are given."""
@@ -106,6 +124,10 @@ class ALFWorld(Environment):
         if not plan:
             raise ValueError(f"{entry.path}: no plan is known; give `plans`, a JSON file from game paths to plans")
         return plan
+
+    @cached_property
+    def _published(self) -> Published | None:
+        return None if self.prompts is None else read_prompt(self.prompts)
 
     @cached_property
     def _split(self) -> Split:

@@ -27,6 +27,12 @@ def example(type_: TaskType, format: Format) -> tuple[Message, ...]:
     return tuple(_messages(game, format))
 
 
+def before(type_: TaskType, format: Format) -> tuple[Message, ...]:
+    """What comes before a game, in our own words: instruction, consent and example."""
+    told = (Message(role="user", content=wording.INSTRUCTION), Message(role="assistant", content=wording.CONSENT))
+    return (*told, *example(type_, format))
+
+
 def _messages(game: OwnGame, format: Format) -> Iterator[Message]:
     grammar = own_grammar(format).replace("@TASK@", game.task)
     world = World(Game(own_domain(format), grammar, game.problem))

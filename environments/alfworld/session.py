@@ -1,11 +1,11 @@
 """One session: up to 35 replies, each carried out by the engine."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from pydantic import JsonValue
 
 from environments.alfworld import wording
-from environments.alfworld.examples import example
 from environments.alfworld.game import Game
 from environments.alfworld.reply import Chosen, Profile, action_of, choose
 from environments.alfworld.task_types import TaskType
@@ -42,18 +42,14 @@ class Step(NamedTuple):
 class Session:
     """One game and the agent that plays it."""
 
-    def __init__(self, game: Game, type_: TaskType, agent: Agent, profile: Profile) -> None:
+    def __init__(self, game: Game, type_: TaskType, agent: Agent, profile: Profile, before: Sequence[Message]) -> None:
         self._world = World(game)
         self._format = game.grammar.format
         self._agent = agent
         self._profile = profile
         self._type: TaskType = type_
         self._steps: list[Step] = []
-        self._history = [
-            Message(role="user", content=wording.INSTRUCTION),
-            Message(role="assistant", content=wording.CONSENT),
-            *example(type_, self._format),
-        ]
+        self._history = list(before)
 
     async def play(self) -> Finish:
         """How it ended. Raises AgentUnavailable."""

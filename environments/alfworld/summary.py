@@ -9,7 +9,7 @@ PRIMARY = "success_rate"
 WORDING = "The instruction and the examples are in our own words, not the published ones; prompts shift scores."
 
 
-def summarize(finishes: Sequence[Finish], skipped: int) -> Summary:
+def summarize(finishes: Sequence[Finish], skipped: int, *, own_words: bool) -> Summary:
     """Rates over scored sessions; one over nothing is absent. Faults enter no rate and are counted as requested."""
     scored = [finish for finish in finishes if finish.score is not None]
     values = {
@@ -26,7 +26,10 @@ def summarize(finishes: Sequence[Finish], skipped: int) -> Summary:
         metrics[reason.value] = float(sum(finish.reason is reason for finish in scored))
     metrics |= {"requested": float(len(finishes)), "scored": float(len(scored)), "skipped_games": float(skipped)}
     formats = sorted({str(finish.detail["format"]) for finish in scored if "format" in finish.detail})
-    notes = [WORDING, *([f"Command formats of the games: {', '.join(formats)}."] if formats else [])]
+    notes = [
+        *([WORDING] if own_words else []),
+        *([f"Command formats of the games: {', '.join(formats)}."] if formats else []),
+    ]
     if skipped:
         notes.append(f"The split has {skipped} further games that are unsolvable or unsupported; they are not played.")
     return Summary(primary=PRIMARY, metrics=metrics, notes=tuple(notes))

@@ -81,7 +81,7 @@ class CardGame(Environment):
     def summarize(self, finishes: Sequence[Finish]) -> Summary:
         return summarize(finishes, self.legacy_agent_bugs, self._stages)
 
-    def comparable(self) -> str | None:
+    def comparable(self) -> str:
         if self.profile == "paper":
             return "the profile `paper` plays by the text of the paper, the published code by other rules"
         if self.profile == "strict":
@@ -96,7 +96,7 @@ class CardGame(Environment):
             return "the published splits have 3 repetitions (dev) or 5 (standard); set repetitions to one of them"
         if not self.legacy_agent_bugs:
             return "the published code refuses an agent's eel AOE and sunfish Infight; set legacy_agent_bugs: true"
-        return None
+        return "rules and states are told in Proctor's own words; the published ones can't be given"
 
     @property
     def _stages(self) -> tuple[Stage, ...]:

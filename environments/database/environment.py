@@ -18,16 +18,19 @@ from environments.database.actions import Answer, Malformed, Operation, read
 from environments.database.dataset import Entry
 from environments.database.engine import Engine, Session
 from environments.database.private_server import installed
+from environments.database.published_prompt import PROMPT
 from environments.database.server import PASSWORD_VARIABLE, RunningServer, Server, parse_url
 from environments.database.sqlite_engine import SqliteEngine
 from environments.database.summary import summarize
 from environments.database.table_hash import TableHash
-from environments.types import Finish, FinishReason, Summary
+from environments.published import AGENTBENCH_SAMPLING, Opening, other_count
+from environments.types import Finish, FinishReason, Message, Observation, Summary
 
 SHIPPED_SAMPLES = Path(__file__).with_name("samples")
 _REVISION = "2"
 """To be changed with any change of behaviour that shapes a trial."""
 _SHOWN_ANSWER = 2_000
+PUBLISHED_SAMPLES = {"dev": 60, "standard": 300}
 
 
 @dataclass(frozen=True)
@@ -54,6 +57,8 @@ class Database(Environment):
     """A statement that takes longer is killed, and the agent reads the error."""
     overlay: Path | None = None
     """Corrections for the errata profile; None for those shipped with Proctor."""
+    prompts: Path | None = None
+    """A file with another instruction, such as AgentBench's; None for our own. Python is read, not run."""
 
     max_turns: ClassVar[int | None] = prompt.STATEMENTS + 1
 
@@ -70,12 +75,13 @@ class Database(Environment):
         return self
 
     def samples(self) -> Sequence[str]:
+        _ = self._before  # a broken file is refused now, before anything is played
         return tuple(self._entries)
 
     def digest(self) -> str:
         state = hashlib.blake2b(digest_size=16)
         settings = (_REVISION, self.profile, self.engine, str(self.statement_limit_s))
-        for part in (*settings, prompt.INSTRUCTION, prompt.CONFIRMATION):
+        for part in (*settings, *(message.content for message in self._before)):
             state.update(part.encode() + b"\0")
         for path in (*dataset.files(self._data), *([self._overlay] if self.profile == "errata" else [])):
             state.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
@@ -88,7 +94,8 @@ class Database(Environment):
         async with self._engine.session(entry.table) as session:
             if session.setup_error and self.profile != "compat":
                 return _unplayable(entry, session.setup_error)
-            talk = await _converse(session, agent, entry, keep_lines=self.profile != "compat")
+            opening = prompt.opening(entry, self._before)
+            talk = await _converse(session, agent, opening, keep_lines=self.profile != "compat")
             changed = await session.table_hash() if entry.table_hash else TableHash()
             return self._finish(entry, talk, changed, session.setup_error)
 
@@ -102,7 +109,7 @@ class Database(Environment):
         return policies.chance(self._entry(sample), seed)
 
     def summarize(self, finishes: Sequence[Finish]) -> Summary:
-        return summarize(finishes)
+        return summarize(finishes, own_words=self.prompts is None)
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:
@@ -129,7 +136,15 @@ class Database(Environment):
             return "the samples are Proctor's own, not the published ones"
         if self.profile != "compat":
             return f"the profile {self.profile!r} judges other than the published code; use compat"
-        return None
+        other = PROMPT.differs(self.prompts, Opening(self._before))
+        return other or other_count(len(self._entries), PUBLISHED_SAMPLES)
+
+    def published_sampling(self) -> Mapping[str, JsonValue]:
+        return AGENTBENCH_SAMPLING
+
+    @cached_property
+    def _before(self) -> tuple[Message, ...]:
+        return prompt.BEFORE if self.prompts is None else PROMPT.read(self.prompts).messages
 
     @property
     def _data(self) -> Path:
@@ -182,9 +197,9 @@ class Database(Environment):
         return Finish(reason=talk.reason, score=score, metrics=metrics, detail=detail)
 
 
-async def _converse(session: Session, agent: Agent, entry: Entry, *, keep_lines: bool) -> Talk:
+async def _converse(session: Session, agent: Agent, opening: Observation, *, keep_lines: bool) -> Talk:
     """The whole conversation: statements and results, until an answer or a reason to stop."""
-    observation = prompt.opening(entry)
+    observation = opening
     statements = 0
     while True:
         try:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from environments.base import Policy
 from environments.database import literal
 from environments.database.dataset import Entry
+from environments.database.prompt import question
 from environments.database.table_hash import quoted
 from environments.types import Action, Message
 
@@ -28,7 +29,7 @@ def reference(entry: Entry) -> Policy:
     def act(_: str, transcript: Sequence[Message]) -> Action:
         if entry.category == "SELECT":
             return answer(entry.label)
-        return answer(["done"]) if statements_run(transcript) else operation(entry.label[0])
+        return answer(["done"]) if statements_run(entry, transcript) else operation(entry.label[0])
 
     return act
 
@@ -37,7 +38,7 @@ def naive(entry: Entry) -> Policy:
     """Looks one column up by the words of the question and answers with what comes back; changes nothing."""
 
     def act(_: str, transcript: Sequence[Message]) -> Action:
-        if statements_run(transcript):
+        if statements_run(entry, transcript):
             return answer(_cells(transcript[-1].content))
         return operation(_lookup(entry))
 
@@ -48,7 +49,7 @@ def chance(entry: Entry, seed: int) -> Policy:
     """Looks at random cells and answers with a random one of those last seen."""
 
     def act(_: str, transcript: Sequence[Message]) -> Action:
-        turn = statements_run(transcript)
+        turn = statements_run(entry, transcript)
         dice = random.Random(f"{entry.id}:{seed}:{turn}")
         if turn < dice.randint(0, _MAX_RANDOM_STATEMENTS):
             column = quoted(dice.choice(entry.table.columns))
@@ -58,9 +59,9 @@ def chance(entry: Entry, seed: int) -> Policy:
     return act
 
 
-def statements_run(transcript: Sequence[Message]) -> int:
-    """How many statements the agent has run: its replies, without the one the prompt puts into its mouth."""
-    return sum(message.role == "assistant" for message in transcript) - 1
+def statements_run(entry: Entry, transcript: Sequence[Message]) -> int:
+    """How many statements the agent has run: its replies to the question, without those that the prompt holds."""
+    return sum(message.role == "assistant" for message in transcript[transcript.index(question(entry)) :])
 
 
 def operation(sql: str) -> Action:

@@ -4,6 +4,8 @@ The instruction says what the one in AgentBench (arXiv 2308.03688, Appendix C.3)
 asks for are the published ones.
 """
 
+from collections.abc import Sequence
+
 from environments.database.dataset import Entry
 from environments.types import Message, Observation
 
@@ -32,17 +34,18 @@ A reply in any other form counts as a failure at once.
 The outputs you get are raw MySQL responses; reading them is your task."""
 
 CONFIRMATION = "Ok."
+BEFORE = (Message(role="user", content=INSTRUCTION), Message(role="assistant", content=CONFIRMATION))
+"""What comes before a question, in our own words."""
 
 
-def opening(entry: Entry) -> Observation:
+def question(entry: Entry) -> Message:
+    """The message that asks."""
+    return Message(role="user", content=f"{entry.description}\n{entry.add_description}")
+
+
+def opening(entry: Entry, before: Sequence[Message] = BEFORE) -> Observation:
     """The first observation of a session."""
-    return Observation(
-        messages=(
-            Message(role="user", content=INSTRUCTION),
-            Message(role="assistant", content=CONFIRMATION),
-            Message(role="user", content=f"{entry.description}\n{entry.add_description}"),
-        )
-    )
+    return Observation(messages=(*before, question(entry)))
 
 
 def result(text: str) -> Observation:

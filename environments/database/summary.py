@@ -14,7 +14,7 @@ COVERAGE = "Accuracies are over scored samples; `requested` and `scored` of each
 WORDING = "The instruction says in our own words what the published one says; the forms it asks for are the same."
 
 
-def summarize(finishes: Sequence[Finish]) -> Summary:
+def summarize(finishes: Sequence[Finish], *, own_words: bool) -> Summary:
     """All metrics; faults are counted as requested and enter no accuracy. A type without a scored sample has none."""
     scored = [(finish, finish.score) for finish in finishes if finish.score is not None]
     accuracies = _accuracies(NAMES, scored)
@@ -27,7 +27,7 @@ def summarize(finishes: Sequence[Finish]) -> Summary:
         counts[f"{name}_requested"] = float(sum(_bears(finish, name) for finish in finishes))
         counts[f"{name}_scored"] = float(sum(_bears(finish, name) for finish, _ in scored))
     counts["setup_failed"] = float(sum(finish.detail.get("setup_failed") is True for finish in finishes))
-    notes = (*_left_out(accuracies), NOISE, COVERAGE, WORDING)
+    notes = (*_left_out(accuracies), NOISE, COVERAGE, *([WORDING] if own_words else []))
     return Summary(primary="overall_cat_accuracy", metrics=overall | accuracies | counts, notes=notes)
 
 

@@ -17,16 +17,19 @@ from environments.knowledge_graph.dataset import Entry
 from environments.knowledge_graph.endpoint import EndpointGraph
 from environments.knowledge_graph.graphs import MISSING, EmbeddedGraph, Graph
 from environments.knowledge_graph.ontology import Ontology
+from environments.knowledge_graph.published_prompt import PROMPT
 from environments.knowledge_graph.scoring import summarize
 from environments.knowledge_graph.session import Session
 from environments.knowledge_graph.tools import Profile, Rules
-from environments.types import Finish, Summary
+from environments.published import AGENTBENCH_SAMPLING, Opening, other_count
+from environments.types import Finish, Message, Summary
 
 SAMPLES = Path(__file__).with_name("samples")
 SHIPPED_GRAPH = "urn:proctor:isles"
 PER_SAMPLE = "urn:sample:{sample}"
 FREEBASE = "freebase"
 USUAL_ROWS = 10_000
+PUBLISHED_SAMPLES = {"dev": 20, "standard": 150}
 _REVISION = "2"
 """To be changed with any change of behaviour that shapes a trial."""
 _URL = r"^https?://[^\s@?#]+$"
@@ -61,6 +64,8 @@ class KnowledgeGraph(Environment):
     """Rows that are read of a result; a count is exact whatever it is."""
     max_relations_shown: int | None = Field(default=None, ge=1)
     """Relations and attributes that an observation shows; those not shown may still be used."""
+    prompts: Path | None = None
+    """A file with another instruction and example, such as AgentBench's; None for our own. Python is read, not run."""
 
     max_turns: ClassVar[int | None] = prompt.ROUNDS
     bad_replies: ClassVar[str | None] = "n_bad_format"
@@ -84,12 +89,13 @@ class KnowledgeGraph(Environment):
         return self
 
     def samples(self) -> Sequence[str]:
+        _ = self._before  # a broken file is refused now, before anything is played
         return tuple(self._entries)
 
     def digest(self) -> str:
         state = hashlib.blake2b(digest_size=16)
-        places = {"data", "ontology", "graph", "endpoint"}
-        for part in (_REVISION, self.model_dump_json(exclude=places), self._world, prompt.INSTRUCTION, *_example()):
+        fields = self.model_dump_json(exclude={"data", "ontology", "graph", "endpoint", "prompts"})
+        for part in (_REVISION, fields, self._world, *self._told()):
             state.update(part.encode() + b"\0")
         for path in self._files():
             state.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
@@ -99,7 +105,7 @@ class KnowledgeGraph(Environment):
         entry = self._entry(sample)
         if self._graph is None or self._rules is None:
             raise RuntimeError("the knowledge graph environment plays only inside its lifespan")
-        finish = await Session(entry, self._graph, self._graph_name(entry), self._rules).play(agent)
+        finish = await Session(entry, self._graph, self._graph_name(entry), self._rules, self._before).play(agent)
         return finish.model_copy(update={"detail": finish.detail | {"graph": self._world}})
 
     def reference(self, sample: str, seed: int = 0) -> Policy:
@@ -112,7 +118,8 @@ class KnowledgeGraph(Environment):
         return policies.chance(self._entry(sample), seed)
 
     def summarize(self, finishes: Sequence[Finish]) -> Summary:
-        return summarize(finishes, self._world, len(self._entries) if self.profile == "compat" else None)
+        in_file = len(self._entries) if self.profile == "compat" else None
+        return summarize(finishes, self._world, in_file, own_words=self.prompts is None)
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:
@@ -148,7 +155,21 @@ class KnowledgeGraph(Environment):
             return "distractors are relations that the published graph lacks; leave the field out"
         if self.max_rows < USUAL_ROWS:
             return f"answers are cut at max_rows {self.max_rows}; leave the field out"
-        return None
+        other = PROMPT.differs(self.prompts, Opening(self._before))
+        return other or other_count(len(self._entries), PUBLISHED_SAMPLES)
+
+    def published_sampling(self) -> Mapping[str, JsonValue]:
+        return AGENTBENCH_SAMPLING
+
+    @cached_property
+    def _before(self) -> tuple[Message, ...]:
+        return prompt.BEFORE if self.prompts is None else PROMPT.read(self.prompts).messages
+
+    def _told(self) -> Iterator[str]:
+        """What the digest says of the prompt: of our own all but the confirmation."""
+        for message in self._before:
+            if message.content != prompt.CONFIRMATION:
+                yield message.content
 
     @cached_property
     def _entries(self) -> Mapping[str, Entry]:
@@ -192,8 +213,3 @@ class KnowledgeGraph(Environment):
             yield self._ontology / name
         if self._file and self._file.is_file():
             yield self._file
-
-
-def _example() -> Iterator[str]:
-    for _, content in prompt.EXAMPLE:
-        yield content

@@ -80,7 +80,7 @@ class _Seen(NamedTuple):
 
 
 def _seen(entry: Entry, transcript: Sequence[Message]) -> _Seen:
-    own = transcript[len(prompt.opening(entry)) :]
+    own = transcript[transcript.index(prompt.question(entry)) + 1 :]
     told = transcript[-1].content
     listed = _LISTING.match(told) if own else None
     subject = _SUBJECT.search(own[-2].content) if listed else None

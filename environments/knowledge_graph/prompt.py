@@ -80,6 +80,12 @@ EXAMPLE = (
     ("assistant", "Thought: Variable #3 holds the designers that the question asks for.\nFinal Answer: #3"),
 )  # fmt: skip
 
+BEFORE = (
+    Message(role="user", content=INSTRUCTION),
+    Message(role="assistant", content=CONFIRMATION),
+    *(Message(role="user" if role == "user" else "assistant", content=content) for role, content in EXAMPLE),
+)
+"""What comes before a question, in our own words."""
 NO_ACTION = "There is no call of a tool in your reply. Please recheck the action."
 ANSWER_FORM = (
     "A final answer has the form `Final Answer: #id`, as in Final Answer: #3, and nothing else. Please repeat it."
@@ -87,17 +93,9 @@ ANSWER_FORM = (
 NOT_EXECUTED = "No tool was called: the line with the action holds no name before a parenthesis."
 
 
-def opening(entry: Entry) -> tuple[Message, ...]:
-    """The messages a session starts with; the question is the last one."""
-    (_, question), *rest = EXAMPLE
-    names = ", ".join(entry.entities)
-    return (
-        Message(role="user", content=INSTRUCTION),
-        Message(role="assistant", content=CONFIRMATION),
-        Message(role="user", content=question),
-        *(Message(role="user" if role == "user" else "assistant", content=content) for role, content in rest),
-        Message(role="user", content=f"A new question: {entry.question}\nEntities: [{names}]"),
-    )
+def question(entry: Entry) -> Message:
+    """The message that asks."""
+    return Message(role="user", content=f"A new question: {entry.question}\nEntities: [{', '.join(entry.entities)}]")
 
 
 def next_step(history: list[Message], shortened: bool) -> Observation:

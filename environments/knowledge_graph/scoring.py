@@ -27,7 +27,7 @@ def marks(gold: Set[str], found: Set[str]) -> dict[str, float]:
     }
 
 
-def summarize(finishes: Sequence[Finish], world: str, in_file: int | None) -> Summary:
+def summarize(finishes: Sequence[Finish], world: str, in_file: int | None, *, own_words: bool) -> Summary:
     """Means over the scored finishes, none where there are none.
 
     `in_file`, for the compat profile, is how many samples the data file has. The published code divides by that number
@@ -43,4 +43,4 @@ def summarize(finishes: Sequence[Finish], world: str, in_file: int | None) -> Su
         metrics[name] = sum(finish.metrics.get(name, 0.0) for finish in scored)
     metrics |= {"requested": float(len(finishes)), "scored": float(len(scored))}
     note = f"Computed on the graph {world}; scores on different graphs can't be compared."
-    return Summary(primary="F1", metrics=metrics, notes=(note, COVERAGE, WORDING))
+    return Summary(primary="F1", metrics=metrics, notes=(note, COVERAGE, *([WORDING] if own_words else [])))

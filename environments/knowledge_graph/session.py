@@ -1,5 +1,6 @@
 """One session: the conversation from the question to the final answer, and its marks."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from environments.base import Agent, AgentStopped
@@ -26,7 +27,10 @@ class _Bad:
 class Session:
     """Plays one sample; shares nothing with any other session but the graph, which nobody changes."""
 
-    def __init__(self, entry: Entry, graph: Graph, graph_name: str | None, rules: Rules) -> None:
+    def __init__(
+        self, entry: Entry, graph: Graph, graph_name: str | None, rules: Rules, before: Sequence[Message]
+    ) -> None:
+        self._before = before
         self._entry, self._graph, self._graph_name, self._rules = entry, graph, graph_name, rules
         self._strict = rules.profile == "strict"
         self._tools = Tools(entry.entities, graph, graph_name, rules)
@@ -35,7 +39,7 @@ class Session:
 
     async def play(self, agent: Agent) -> Finish:
         """The whole conversation. Raises EnvironmentFault where the graph fails, and what the agent raises."""
-        history = list(prompt.opening(self._entry))
+        history = [*self._before, prompt.question(self._entry)]
         observation = Observation(messages=tuple(history))
         for _ in range(prompt.ROUNDS):
             try:

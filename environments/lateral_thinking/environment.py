@@ -95,7 +95,7 @@ class LateralThinking(Environment):
     def summarize(self, finishes: Sequence[Finish]) -> Summary:
         return summarize(finishes, "lexical" if self.host is None else f"model {self.host.model}")
 
-    def comparable(self) -> str | None:
+    def comparable(self) -> str:
         if self.data is None:
             return "the samples are Proctor's own, not the published ones"
         if self.host is None:
@@ -108,7 +108,7 @@ class LateralThinking(Environment):
             return f"the host's sampling is {sampling}; published scores were judged with {PUBLISHED_SAMPLING}"
         if any(puzzle.language != "en" for puzzle in self._puzzles.values()):
             return "some puzzles are Chinese; the published code plays them with its English prompts"
-        return None
+        return "the instruction and the host's prompts are in Proctor's own words; the published ones can't be given"
 
     @cached_property
     def _puzzles(self) -> Mapping[str, Puzzle]:

@@ -2,7 +2,7 @@
 
 import asyncio
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import ClassVar
@@ -20,6 +20,7 @@ from environments.mind2web.markup import Rendered
 from environments.mind2web.policies import Chooser
 from environments.mind2web.summary import summarize
 from environments.mind2web.tournament import Profile
+from environments.published import AGENTBENCH_SAMPLING, Opening
 from environments.types import Finish, Message, Summary
 
 SAMPLES = Path(__file__).with_name("samples")
@@ -127,11 +128,10 @@ class Mind2Web(Environment):
             return f"the profile {self.profile!r} asks more than the published code; use compat"
         if self.steps not in (None, PUBLISHED_STEPS):
             return f"only the first {self.steps} steps are played; leave `steps` out, or set {PUBLISHED_STEPS}"
-        if self.examples is None:
-            return "the solved examples are Proctor's own; give AgentBench's llm_prompt_cot.json as `examples`"
-        if solved.fingerprint(self._examples) not in solved.PUBLISHED:
-            return f"{self.examples}: other solved examples than AgentBench's; give its llm_prompt_cot.json"
-        return None
+        return solved.PUBLISHED.differs(self.examples, Opening(self._examples))
+
+    def published_sampling(self) -> Mapping[str, JsonValue]:
+        return AGENTBENCH_SAMPLING
 
     @property
     def _ranker(self) -> Ranker:
@@ -143,7 +143,7 @@ class Mind2Web(Environment):
 
     @cached_property
     def _examples(self) -> tuple[Message, ...]:
-        return solved.own(self.prompt) if self.examples is None else solved.read(self.examples)
+        return solved.own(self.prompt) if self.examples is None else solved.PUBLISHED.read(self.examples).messages
 
     @cached_property
     def _dataset(self) -> Dataset:

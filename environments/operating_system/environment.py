@@ -2,9 +2,10 @@
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import ClassVar, Literal
 
@@ -17,14 +18,17 @@ from environments.operating_system.checks import StrictCheck
 from environments.operating_system.dataset import Dataset, Record, load
 from environments.operating_system.overlay import Errata
 from environments.operating_system.preflight import Finding, inspect
-from environments.operating_system.prompt import opening
+from environments.operating_system.prompt import OWN, opening
+from environments.operating_system.published_prompt import PROMPT
 from environments.operating_system.session import ROUNDS, OnInitError, Profile, Rules, Session
 from environments.operating_system.summary import summarize
+from environments.published import AGENTBENCH_SAMPLING, Opening, other_count
 from environments.sandbox import Engine, Limits, NamespaceEngine, Sandbox
 from environments.types import Finish, Summary
 
 _REVISION = "2"
 """Raised where what a trial sees, or how it is scored, changes without a change of the fields."""
+PUBLISHED_SAMPLES = {"dev": 26, "standard": 144}
 SAMPLES = Path(__file__).with_name("samples")
 
 
@@ -42,6 +46,8 @@ class OperatingSystem(Environment):
     and 0 where the agent changed what judges it."""
     overlay: Path | None = None
     """Errata of your own; None for the shipped ones."""
+    prompts: Path | None = None
+    """A file with another instruction and example, such as AgentBench's; None for our own. Python is read, not run."""
     engine: Literal["docker", "namespace"] = "docker"
     image: str = "proctor-os:latest"
     """The Docker image for samples that name none."""
@@ -94,12 +100,13 @@ class OperatingSystem(Environment):
         return self._errata
 
     def samples(self) -> Sequence[str]:
+        _ = self._told  # a broken file is refused now, before anything is played
         return tuple(self.dataset.records)
 
     def digest(self) -> str:
-        shape = self.model_dump(mode="json", exclude={"data", "scripts", "overlay", "pool"})
+        shape = self.model_dump(mode="json", exclude={"data", "scripts", "overlay", "prompts", "pool"})
         records = [(self._played(sample), self._judged(sample)) for sample in self.dataset.records]
-        content = pydantic_core.to_json([_REVISION, shape, records, opening("")])
+        content = pydantic_core.to_json([_REVISION, shape, records, opening("", self._told)])
         return hashlib.blake2b(content, digest_size=16).hexdigest()
 
     @asynccontextmanager
@@ -123,7 +130,7 @@ class OperatingSystem(Environment):
     async def play(self, sample: str, agent: Agent, seed: int = 0) -> Finish:
         record = self._played(sample)
         async with self._sandbox(record) as sandbox:
-            return await Session(sandbox, record, self._judged(sample), self._rules()).play(agent)
+            return await Session(sandbox, record, self._judged(sample), self._rules(), self._told).play(agent)
 
     def reference(self, sample: str, seed: int = 0) -> Policy:
         return policies.gold(self._played(sample))
@@ -135,7 +142,7 @@ class OperatingSystem(Environment):
         return policies.random(sample, seed)
 
     def summarize(self, finishes: Sequence[Finish]) -> Summary:
-        return summarize(finishes)
+        return summarize(finishes, own_words=self.prompts is None)
 
     @classmethod
     def suited_parameters(cls) -> dict[str, JsonValue]:
@@ -169,10 +176,18 @@ class OperatingSystem(Environment):
             return "the profile 'strict' gives 0 where the agent changed what judges it; use compat"
         if self.on_init_error == "continue":
             return "the published runs don't go on after an init script that failed; set on_init_error: fail"
-        return None
+        other = PROMPT.differs(self.prompts, self._told)
+        return other or other_count(len(self.dataset.records), PUBLISHED_SAMPLES)
+
+    def published_sampling(self) -> Mapping[str, JsonValue]:
+        return AGENTBENCH_SAMPLING
 
     def trusted_agents_only(self) -> bool:
         return self.engine == "namespace"
+
+    @cached_property
+    def _told(self) -> Opening:
+        return OWN if self.prompts is None else PROMPT.read(self.prompts)
 
     def _sandbox(self, record: Record) -> AbstractAsyncContextManager[Sandbox]:
         if self._engine is None:

@@ -8,12 +8,10 @@ from collections.abc import Sequence
 from environments.base import Policy
 from environments.operating_system.checks import variables
 from environments.operating_system.dataset import Record, Script
-from environments.operating_system.observation import HEAD
-from environments.operating_system.prompt import EXAMPLE
+from environments.operating_system.observation import EMPTY, HEAD
 from environments.sandbox.base import ENVIRONMENT
 from environments.types import Action, Message
 
-_OPENING = len(EXAMPLE) + 1
 _NO_FOLDER = "/nothing-compiled"
 """Where no file is: the example is run as a check is, and the same every time."""
 _RANDOM_COMMANDS = ("ls /", "pwd", "ls -a ~ | wc -l", "cat /etc/hostname", "uname -s", "nproc", "touch /tmp/x")
@@ -27,7 +25,7 @@ def gold(record: Record) -> Policy:
             return answer(record.match.answer)
         if record.example is None:
             return finish()
-        if len(transcript) <= _OPENING:
+        if not _has_run(transcript):
             return bash(as_checked(record.example))
         asked = record.match is not None or any(map(reads_arguments, record.checks))
         return answer(" ".join(last_output(transcript).split("\n")).strip()) if asked else finish()
@@ -44,7 +42,7 @@ def reads_arguments(check: Script | None) -> bool:
 
 def naive(_: str, transcript: Sequence[Message]) -> Action:
     """Lists the first path of the problem, or the home directory, and answers with the number of lines."""
-    if len(transcript) <= _OPENING:
+    if not _has_run(transcript):
         path = re.search(r"(?:/[\w.-]*\w)+|~(?:/[\w.-]*\w)*", transcript[-1].content)
         return bash(f"ls {path[0] if path else '~'} | wc -l")
     number = re.search(r"\d+", last_output(transcript))
@@ -77,6 +75,11 @@ def answer(text: str) -> Action:
 def finish() -> Action:
     """The reply that says the operation is done."""
     return Action(content="Think: It is done.\n\nAct: finish")
+
+
+def _has_run(transcript: Sequence[Message]) -> bool:
+    """Whether the last message tells of a command, and not of the problem."""
+    return transcript[-1].content.startswith((HEAD, EMPTY))
 
 
 def last_output(transcript: Sequence[Message]) -> str:

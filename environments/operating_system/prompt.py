@@ -5,6 +5,7 @@ sentences are our own.
 """
 
 from environments.operating_system.observation import body
+from environments.published import Opening
 from environments.types import Message
 
 _INSTRUCTION = """\
@@ -73,6 +74,9 @@ EXAMPLE: tuple[Message, ...] = (
 """The instruction and the worked example, which count as no rounds."""
 
 
-def opening(description: str) -> tuple[Message, ...]:
+OWN = Opening(EXAMPLE, "Now a new problem begins, in a new OS:\n\n")
+
+
+def opening(description: str, told: Opening = OWN) -> tuple[Message, ...]:
     """All messages before the first turn."""
-    return (*EXAMPLE, Message(role="user", content=f"Now a new problem begins, in a new OS:\n\n{description}"))
+    return (*told.messages, Message(role="user", content=f"{told.lead}{description}"))

@@ -11,8 +11,9 @@ from environments.operating_system.checks import StrictCheck, Verdict, judge, ru
 from environments.operating_system.dataset import Record
 from environments.operating_system.observation import render, text
 from environments.operating_system.policies import as_bash
-from environments.operating_system.prompt import opening
+from environments.operating_system.prompt import OWN, opening
 from environments.operating_system.tampering import Guard
+from environments.published import Opening
 from environments.sandbox import Sandbox, Shell
 from environments.types import Finish, FinishReason, Message, Observation
 
@@ -56,6 +57,7 @@ class Session:
     record: Record
     judged: dict[Profile, Record]
     rules: Rules
+    told: Opening = OWN
     warnings: list[str] = field(default_factory=list)
     rounds: int = 0
     tampered: tuple[str, ...] | None = ()
@@ -100,7 +102,7 @@ class Session:
         self.warnings.append(problem)
 
     async def _converse(self, agent: Agent, shell: Shell) -> tuple[FinishReason, str | None]:
-        messages = opening(self.record.description)
+        messages = opening(self.record.description, self.told)
         while self.rounds < ROUNDS:
             reply = await agent.act(Observation(messages=messages))
             self.rounds += 1

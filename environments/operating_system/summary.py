@@ -5,8 +5,10 @@ from collections.abc import Sequence
 
 from environments.types import Finish, FinishReason, Summary
 
+WORDING = "The instruction says in our own words what the published one says; the forms it asks for are the same."
 
-def summarize(finishes: Sequence[Finish]) -> Summary:
+
+def summarize(finishes: Sequence[Finish], *, own_words: bool) -> Summary:
     """Success rate over the scored samples; pass counts by kind and label; faults stand beside, never as zero."""
     scored = [finish for finish in finishes if finish.score is not None]
     counts: Counter[str] = Counter()
@@ -26,9 +28,8 @@ def summarize(finishes: Sequence[Finish]) -> Summary:
     metrics |= {name: counts[name] for name in sorted(counts)}
     for reason in FinishReason:
         metrics[reason.value] = sum(finish.reason is reason for finish in finishes)
-    return Summary(
-        primary="acc", metrics={name: float(value) for name, value in metrics.items()}, notes=_notes(finishes)
-    )
+    notes = (*_notes(finishes), *([WORDING] if own_words else []))
+    return Summary(primary="acc", metrics={name: float(value) for name, value in metrics.items()}, notes=notes)
 
 
 def _groups(finish: Finish) -> list[str]:
@@ -53,7 +54,4 @@ def _notes(finishes: Sequence[Finish]) -> tuple[str, ...]:
             "profile strict scores these 0, the others do not."
         )
     notes.append("An agent that always answers 0 passes 1 of 26 dev samples and 11 of 60 of the train extract.")
-    notes.append(
-        "The instruction says in our own words what the published one says; the forms it asks for are the same."
-    )
     return tuple(notes)

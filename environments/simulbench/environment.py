@@ -21,7 +21,7 @@ from environments.simulbench.helper import HelperConfig
 from environments.simulbench.interview import BAD_REPLIES, Unparsed
 from environments.simulbench.live_stage import LiveStage
 from environments.simulbench.prompts import ALL, SYSTEM
-from environments.simulbench.published import FILE, FINGERPRINT
+from environments.simulbench.published import PROMPT
 from environments.simulbench.published import read as read_published
 from environments.simulbench.reading import Profile
 from environments.simulbench.records import TURNS, Mode
@@ -157,11 +157,10 @@ class SimulBench(Environment):
         if {**JUDGE_DEFAULTS, **judge.sampling} != JUDGE_DEFAULTS:
             return "the published judge had temperature 0 and max_tokens 1024; leave `judge.sampling` out"
         published = self._setting.published
-        if published is None:
-            return f"the judge's prompt and scale are Proctor's own; give {FILE} as `prompts`"
-        if published.fingerprint() != FINGERPRINT:
-            return f"{self.prompts}: another prompt than the published one; give {FILE}"
-        if self._setting.system != published.system:
+        other = PROMPT.differs(self.prompts, published and published.texts())
+        if other is not None:
+            return other
+        if published is not None and self._setting.system != published.system:
             return "the published agents had another system line; leave `system` out"
         if not self.ensure_ascii:
             return "the published judge is shown escaped characters; set ensure_ascii: true"

@@ -1,22 +1,19 @@
 """The published prompt of the judge, from the file that SimulBench's repository has it in, which users bring along."""
 
-import hashlib
 import json
 import re
 from pathlib import Path
 
-import pydantic_core
-
+from environments.published import Source
 from environments.python_file import texts_of, tree_of
 from environments.simulbench.records import Script
 from environments.types import Message, Value
 
-FINGERPRINT = "ff53164b7d08e65f9dd3ddd7cbd2047e"
-"""Of both texts in SimulBench's src/prompts.py, as of the paper."""
 PARTS = ("SIMULATION", "DIALOGUE", "RESPONSE")
 _SYSTEM, _RATING = "EVAL_SYSTEM_RPOMPT", "EVAL_PROMPT_SCORING"
-FILE = "SimulBench's src/prompts.py"
-_FIX = f"give {FILE}, or a file that sets these two"
+PROMPT = Source(file="SimulBench's src/prompts.py", fingerprints=frozenset(("ff53164b7d08e65f9dd3ddd7cbd2047e",)))
+"""Known by both texts of the file, as of the paper."""
+_FIX = f"give {PROMPT.file}, or a file that sets these two"
 
 
 class Published(Value):
@@ -39,9 +36,9 @@ class Published(Value):
         filled = re.sub(rf"\{{({'|'.join(PARTS)})\}}", lambda name: parts[name[1]], self.rating)
         return (Message(role="system", content=self.system), Message(role="user", content=filled))
 
-    def fingerprint(self) -> str:
-        """Hex digits that agree exactly when both texts are equal."""
-        return hashlib.blake2b(pydantic_core.to_json([self.system, self.rating]), digest_size=16).hexdigest()
+    def texts(self) -> list[str]:
+        """All it says: what it is known by."""
+        return [self.system, self.rating]
 
 
 def read(path: Path) -> Published:

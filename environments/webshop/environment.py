@@ -13,10 +13,12 @@ import pydantic_core
 from pydantic import Field, JsonValue, PrivateAttr
 
 from environments.base import Agent, Environment, EnvironmentFault, Policy
+from environments.published import AGENTBENCH_SAMPLING, Opening
 from environments.types import Finish, Message, Summary
-from environments.webshop import policies, prompt, published_prompt, shipped, shop
+from environments.webshop import policies, prompt, shipped, shop
 from environments.webshop.catalogue import DATABASE
 from environments.webshop.product import Goal
+from environments.webshop.published_prompt import PROMPT
 from environments.webshop.reward import Profile
 from environments.webshop.session import ROUNDS, Session
 from environments.webshop.shop import Shop
@@ -120,14 +122,10 @@ class WebShop(Environment):
             return f"nouns are found by {self._meta.nouns}, published ones by {PUBLISHED_NOUNS}; index with --nouns"
         if self.candidates is not None and self.candidates < USUAL_CANDIDATES:
             return f"a search that scores {self.candidates} documents misses hits; leave `candidates` out"
-        if self.prompts is None:
-            return f"instruction and example are Proctor's own; give {published_prompt.FILE} as `prompts`"
-        if published_prompt.fingerprint(self._opening) != published_prompt.FINGERPRINT:
-            return f"{self.prompts}: other words than AgentBench's; give {published_prompt.FILE}"
-        return None
+        return PROMPT.differs(self.prompts, Opening(self._opening))
 
     def published_sampling(self) -> Mapping[str, JsonValue]:
-        return {"temperature": 0}
+        return AGENTBENCH_SAMPLING
 
     def _opened(self, stack: ExitStack) -> Shop:
         return stack.enter_context(shop.opened(self._folder, self.candidates))
@@ -138,7 +136,7 @@ class WebShop(Environment):
 
     @cached_property
     def _opening(self) -> tuple[Message, ...]:
-        return prompt.opening() if self.prompts is None else published_prompt.read(self.prompts)
+        return prompt.opening() if self.prompts is None else PROMPT.read(self.prompts).messages
 
     @cached_property
     def _meta(self) -> Meta:

@@ -65,9 +65,13 @@ def test_of_each_type_the_first_games_can_be_asked_for() -> None:
 
 @pytest.mark.parametrize(
     ("fields", "reason"),
-    [({"profile": "strict"}, "'strict' plays other"), ({"per_type": 1}, "the first 1 games"), ({}, "None")],
+    [
+        ({"profile": "strict"}, "'strict' plays other"),
+        ({"per_type": 1}, "the first 1 games"),
+        ({}, "Proctor's own words"),
+    ],
 )
-def test_only_whole_splits_in_compat_are_comparable(split: Path, fields: dict[str, object], reason: str) -> None:
+def test_what_is_no_published_run_says_why(split: Path, fields: dict[str, object], reason: str) -> None:
     environment = ALFWorld.model_validate({"data": split.parent, "split": split, **fields})
     assert reason in str(environment.comparable())
     assert "Proctor's own" in str(ALFWorld().comparable())

@@ -175,7 +175,6 @@ def test_the_digest_follows_the_content_of_the_data(tmp_path: Path) -> None:
 
 def test_scores_compare_only_on_published_data_with_the_published_judgement() -> None:
     data = Path("dev.jsonl")
-    assert Database(data=data).comparable() is None
     for database in (Database(), EMBEDDED, Database(data=data, engine="sqlite"), Database(data=data, profile="strict")):
         assert database.comparable()
 

@@ -6,7 +6,8 @@ from pydantic import ValidationError
 
 from environments.base import Agent, AgentStopped, ContextLimitExceeded, PolicyAgent, play_to_finish
 from environments.knowledge_graph.environment import SAMPLES, KnowledgeGraph
-from environments.types import Action, Finish, FinishReason, Message, Observation
+from environments.knowledge_graph.prompt import question
+from environments.types import Action, Finish, FinishReason, Observation
 
 QUESTIONS, QUADS = SAMPLES / "questions.json", SAMPLES / "graph.nq"
 OWN = {"data": QUESTIONS, "graph": QUADS, "named_graph": "urn:proctor:isles"}
@@ -119,11 +120,6 @@ def test_scores_that_compare_with_nothing_published_say_why(fields: dict[str, An
     assert reason in str(KnowledgeGraph(**fields).comparable())
 
 
-def test_full_freebase_in_compat_compares() -> None:
-    fields = {"data": QUESTIONS, "endpoint": "http://localhost/sparql", "world": "freebase", "profile": "compat"}
-    assert KnowledgeGraph(**fields).comparable() is None
-
-
 def test_the_digest_changes_with_data_and_configuration_and_not_with_places(tmp_path: Path) -> None:
     here = KnowledgeGraph(**OWN, ontology=SAMPLES / "ontology")
     (tmp_path / QUESTIONS.name).write_bytes(QUESTIONS.read_bytes())
@@ -150,6 +146,6 @@ def test_an_unknown_sample_is_refused() -> None:
 def test_policies_are_functions_of_the_transcript() -> None:
     environment = KnowledgeGraph()
     for sample in environment.samples():
-        start = (Message(role="user", content="x"),) * 13
+        start = (question(environment._entry(sample)),) * 13
         for policy in (environment.naive, environment.random):
             assert policy(sample, 1)("main", start) == policy(sample, 1)("main", start)

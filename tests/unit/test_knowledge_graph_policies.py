@@ -20,7 +20,7 @@ SHIPS = "Observation: variable #0, which are instances of isles.ship"
 
 def after(*turns: tuple[str, str]) -> Sequence[Message]:
     said = ((Message(role="assistant", content=a), Message(role="user", content=b)) for a, b in turns)
-    return (*prompt.opening(ENTRY), *(message for turn in said for message in turn))
+    return (*prompt.BEFORE, prompt.question(ENTRY), *(message for turn in said for message in turn))
 
 
 def last_line(policy: str, *turns: tuple[str, str]) -> str:

@@ -31,7 +31,7 @@ def test_answers_are_compared_without_name_space_and_time_zone() -> None:
 
 def test_means_are_over_scored_samples_and_faults_stand_beside_them() -> None:
     fault = Finish.fault(FinishReason.TASK_ERROR, "down")
-    summary = summarize([finish(1.0), finish(0.5), fault], "freebase", None)
+    summary = summarize([finish(1.0), finish(0.5), fault], "freebase", None, own_words=True)
     assert summary.primary == "F1"
     assert (summary.metrics["F1"], summary.metrics["EM"]) == (0.75, 0.5)
     assert (summary.metrics["requested"], summary.metrics["scored"]) == (3.0, 2.0)
@@ -40,11 +40,11 @@ def test_means_are_over_scored_samples_and_faults_stand_beside_them() -> None:
 
 
 def test_compat_also_divides_by_all_samples_of_the_file() -> None:
-    metrics = summarize([finish(1.0), finish(0.5)], "freebase", 20).metrics
+    metrics = summarize([finish(1.0), finish(0.5)], "freebase", 20, own_words=True).metrics
     assert (metrics["F1"], metrics["F1_over_file"], metrics["EM_over_file"]) == (0.75, 0.075, 0.05)
 
 
 def test_nothing_scored_has_no_mean() -> None:
     fault = Finish.fault(FinishReason.TASK_ERROR, "down")
-    metrics = summarize([fault], "freebase", 20).metrics
+    metrics = summarize([fault], "freebase", 20, own_words=True).metrics
     assert metrics == {"n_bad_format": 0.0, "n_bad_action": 0.0, "requested": 1.0, "scored": 0.0}

@@ -237,7 +237,7 @@ def test_what_keeps_scores_from_being_comparable_is_said(tmp_path: Path) -> None
     assert "Proctor's own" in str(environment.comparable())
     assert any("compare with no Mind2Web score" in note for note in environment.summarize([]).notes)
     whole = Mind2Web(data=write(tmp_path / "t.json", task("t", action("a"))), scores=scores, cache=tmp_path)
-    assert "solved examples" in str(whole.comparable())
+    assert "as `examples`" in str(whole.comparable())
     assert "'strict' asks more" in str(whole.model_copy(update={"profile": "strict"}).comparable())
 
 

@@ -69,7 +69,7 @@ def test_our_own_are_no_steps_of_the_shipped_tasks(style: Prompt) -> None:
 
 def test_a_file_is_taken_word_by_word(tmp_path: Path) -> None:
     told = [message("user", " '''\n é \0 "), message("agent", "\n"), *TWO]
-    assert examples.read(write(tmp_path / "mine.json", told)) == (
+    assert examples.PUBLISHED.read(write(tmp_path / "mine.json", told)).messages == (
         Message(role="user", content=" '''\n é \0 "),
         Message(role="assistant", content="\n"),
         Message(role="user", content="1 + 1?"),
@@ -84,7 +84,6 @@ def test_a_file_is_taken_word_by_word(tmp_path: Path) -> None:
         ("[", "the file"),
         ("{}", "the file"),
         ([], "the last message"),
-        (TWO[:2], "the last message"),
         ([*TWO[:2], message("user", "asked")], "the last message"),
         ([message("agent", ""), *TWO], r"0\.role"),
         ([message("user", "x"), *TWO], r"1\.role"),
@@ -99,9 +98,7 @@ def test_a_file_is_taken_word_by_word(tmp_path: Path) -> None:
 async def test_a_broken_file_is_refused_with_its_field_and_the_fix(tmp_path: Path, told: object, field: str) -> None:
     environment = Mind2Web(examples=write(tmp_path / "mine.json", told))
     for refused in (environment.samples, environment.digest):
-        with pytest.raises(
-            ValueError, match=rf"mine\.json: {field}.*; give as `examples` AgentBench's llm_prompt_cot\.json"
-        ):
+        with pytest.raises(ValueError, match=rf"mine\.json: {field}.*; give AgentBench v0\.2's llm_prompt_cot\.json"):
             refused()
     finish = await play_to_finish(environment, "own-00000", PolicyAgent(environment.naive("own-00000")))
     assert finish.reason is FinishReason.TASK_ERROR
@@ -112,7 +109,7 @@ async def test_a_broken_file_is_refused_with_its_field_and_the_fix(tmp_path: Pat
 def test_what_is_no_text_file_is_refused(tmp_path: Path, name: str) -> None:
     (tmp_path / "large.json").write_text(" " * (1 << 21))
     (tmp_path / "bytes.json").write_bytes(b"\xff\xfe")
-    with pytest.raises(ValueError, match=rf"{tmp_path / name}: .*give as `examples`"):
+    with pytest.raises(ValueError, match=rf"{tmp_path / name}: .*give AgentBench.* as `examples`"):
         Mind2Web(examples=tmp_path / name).samples()
 
 
@@ -132,8 +129,8 @@ def test_the_digest_follows_what_a_file_says_and_not_where_it_lies(tmp_path: Pat
 
 def test_a_file_of_other_examples_than_the_published_is_told_apart(tmp_path: Path) -> None:
     scored = comparable(tmp_path, examples=None)
-    assert "the solved examples are Proctor's own; give AgentBench's llm_prompt_cot.json" in str(scored)
-    assert "other solved examples" in str(comparable(tmp_path, examples=write(tmp_path / "mine.json", TWO)))
+    assert "in Proctor's own words; give AgentBench v0.2's llm_prompt_cot.json" in str(scored)
+    assert "other words" in str(comparable(tmp_path, examples=write(tmp_path / "mine.json", TWO)))
 
 
 @pytest.mark.shared

@@ -46,7 +46,7 @@ def test_the_digest_follows_what_shapes_a_trial_and_not_where_it_lies(tmp_path: 
 
 def test_only_the_published_data_on_docker_are_comparable(tmp_path: Path) -> None:
     published = own(tmp_path)
-    assert published.comparable() is None
+    assert "Proctor's own words" in str(published.comparable())
     assert "shipped" in str(OperatingSystem().comparable())
     assert "errata" in str(published.model_copy(update={"profile": "errata"}).comparable())
     assert "set on_init_error: fail" in str(published.model_copy(update={"on_init_error": "continue"}).comparable())

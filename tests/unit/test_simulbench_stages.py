@@ -9,6 +9,7 @@ import pytest
 
 from environments.base import Agent, ContextLimitExceeded, PolicyAgent, play_to_finish
 from environments.check import check
+from environments.published import Source, fingerprint
 from environments.simulbench import prompts, published, shipped
 from environments.simulbench.environment import STAGES, SimulBench
 from environments.simulbench.records import PUBLISHED_LICENCE
@@ -350,8 +351,8 @@ def why(folder: Path, monkeypatch: pytest.MonkeyPatch | None = None, **fields: o
     }
     environment = SimulBench.model_validate({**usual, **fields})
     if monkeypatch is not None:
-        fingerprint = published.read(folder / "prompts.py").fingerprint()
-        monkeypatch.setattr("environments.simulbench.environment.FINGERPRINT", fingerprint)
+        known = frozenset((fingerprint(published.read(folder / "prompts.py").texts()),))
+        monkeypatch.setattr("environments.simulbench.environment.PROMPT", Source(published.PROMPT.file, known))
     return environment.comparable()
 
 
@@ -359,10 +360,10 @@ def test_only_the_published_judge_over_published_scripts_is_comparable(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     public(tmp_path)
-    assert "another prompt than the published one" in str(why(tmp_path))
+    assert "other words than the published ones" in str(why(tmp_path))
     assert why(tmp_path, monkeypatch) is None
     for fields, reason in (
-        ({"prompts": None}, "prompt and scale are Proctor's own; give SimulBench's src/prompts.py as `prompts`"),
+        ({"prompts": None}, "in Proctor's own words; give SimulBench's src/prompts.py as `prompts`"),
         ({"judge": {"model": "gpt-4-turbo"}}, "the judge is gpt-4-turbo; published ratings are those of gpt-4"),
         ({"judge": {"model": "gpt-4o-mini"}}, "the judge is gpt-4o-mini"),
         ({"judge": {"model": "gpt-4", "sampling": {"temperature": 0.3}}}, "had temperature 0 and max_tokens 1024"),

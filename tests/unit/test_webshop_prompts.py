@@ -7,10 +7,12 @@ from typing import Any
 import pytest
 
 from environments.base import PolicyAgent, play_to_finish
+from environments.published import Opening, Source, fingerprint
 from environments.types import Message
-from environments.webshop import prompt, published_prompt, store
+from environments.webshop import prompt, store
 from environments.webshop.catalogue import DATABASE
 from environments.webshop.environment import WebShop
+from environments.webshop.published_prompt import PROMPT
 
 TOLD = [
     {"role": "user", "content": "You shop.\n"},
@@ -67,10 +69,10 @@ def test_a_file_like_the_published_one_is_read_and_never_run(tmp_path: Path) -> 
     [
         ("p.json", "{", "the file: Invalid JSON"),
         ("p.json", [{"role": "system", "content": ""}], "0.role: Input should be 'user' or 'agent'"),
-        ("p.json", TOLD[:1], "don't take turns, user first and agent last"),
-        ("p.json", TOLD[1:], "don't take turns"),
-        ("p.json", [], "don't take turns"),
-        ("p.py", "x = 1", "don't take turns"),
+        ("p.json", TOLD[:1], "the last message is not the agent's, nor an empty one"),
+        ("p.json", TOLD[1:], "0.role: user and agent don't take turns, user first"),
+        ("p.json", [], "the last message is not the agent's"),
+        ("p.py", "x = 1", "the last message is not the agent's"),
         ("p.py", "x = (", ":1: '(' was never closed"),
         ("p.py", 'session.inject({"role": "user"})', "0.content: Field required"),
     ],
@@ -133,13 +135,13 @@ def why(folder: Path, meta: dict[str, object], **fields: object) -> str | None:
 def test_only_the_published_words_nouns_goals_and_catalogue_are_comparable(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert "other words than AgentBench's" in str(why(tmp_path / "other", {}))
-    mine = published_prompt.read(write(tmp_path / "mine.json", TOLD))
-    monkeypatch.setattr(published_prompt, "FINGERPRINT", published_prompt.fingerprint(mine))
+    assert "other words than the published ones" in str(why(tmp_path / "other", {}))
+    known = frozenset((fingerprint(PROMPT.read(write(tmp_path / "mine.json", TOLD))),))
+    monkeypatch.setattr("environments.webshop.environment.PROMPT", Source(PROMPT.file, known))
     assert why(tmp_path / "same", {}) is None
     assert why(tmp_path / "test", {}, goals=(0, 200), candidates=1_000) is None
     cases: list[tuple[dict[str, object], dict[str, object], str]] = [
-        ({}, {"prompts": None}, "instruction and example are Proctor's own; give AgentBench v0.2's src/server"),
+        ({}, {"prompts": None}, "in Proctor's own words; give AgentBench v0.2's src/server"),
         ({"nouns": "lexical 1"}, {}, "found by lexical 1, published ones by en_core_web_lg; index with --nouns"),
         ({"nouns": "en_core_web_sm 3.7.1"}, {}, "found by en_core_web_sm 3.7.1"),
         ({"goals": 12_000}, {}, "has 12000 goals, the published one 12087"),
@@ -156,5 +158,5 @@ def test_only_the_published_words_nouns_goals_and_catalogue_are_comparable(
 
 
 def test_our_own_words_are_not_the_published_ones() -> None:
-    assert published_prompt.fingerprint(prompt.opening()) != published_prompt.FINGERPRINT
-    assert published_prompt.fingerprint([Message(role="user", content="a")]) != published_prompt.fingerprint([])
+    assert PROMPT.differs(Path("x"), Opening(prompt.opening())) is not None
+    assert fingerprint(Opening((Message(role="user", content="a"),))) != fingerprint(Opening(()))

@@ -1,0 +1,8 @@
+"""The published instruction and its confirmation, from AgentBench's file, which users bring along."""
+
+from environments.published import Source
+
+PROMPT = Source(
+    file="AgentBench v0.2's src/server/tasks/dbbench/__init__.py",
+    fingerprints=frozenset(("a49a1ce33a30ffc0d206bb21944c250d",)),
+)

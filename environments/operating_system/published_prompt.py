@@ -1,0 +1,33 @@
+"""The published instruction and example, from AgentBench's file, which users bring along."""
+
+import ast
+
+from pydantic import TypeAdapter, ValidationError
+
+from environments.published import Source, Texts, beginning, injected, injections
+from environments.python_file import value_of
+
+_MESSAGES = TypeAdapter(list[dict[str, str]])
+
+
+def _in_python(tree: ast.Module) -> Texts:
+    """The instruction with the example's question behind it, the example, and what the task is put behind."""
+    try:
+        question, *example = _MESSAGES.validate_python(value_of(tree, "ONE_SHOT"))
+    except (ValidationError, ValueError):
+        return []
+    instruction = next(iter(injected(tree)), {})
+    added = (node.value for node in ast.walk(tree) if isinstance(node, ast.AugAssign))
+    bridge = next(filter(None, map(beginning, added)), "")
+    said = (told["content"] for told in injections(tree) if "content" in told)
+    lead = next(filter(None, map(beginning, said)), "")
+    asked = {**instruction, "content": instruction.get("content", "") + bridge + question.get("content", "")}
+    return [asked, *example, {"role": "user", "content": lead}]
+
+
+PROMPT = Source(
+    file="AgentBench v0.2's src/server/tasks/os_interaction/task.py",
+    fingerprints=frozenset(("c05c9c9db4d2d0fa167bee2a3093a91d", "cd721e37d330989c0657d2505f3ac6a2")),
+    in_python=_in_python,
+    has_lead=True,
+)
