@@ -10,6 +10,7 @@ import click
 from environments.base import EnvironmentFault
 from environments.operating_system.environment import OperatingSystem
 from environments.operating_system.preflight import Finding
+from environments.sandbox import Engine
 
 _PATH = click.Path(exists=True, path_type=Path)
 
@@ -37,10 +38,10 @@ def preflight(
     network: Literal["none", "bridge"],
     jobs: int,
 ) -> None:
-    """Play every init and every example once, and list the samples that can't be played or judged here.
+    """Play every init and every example twice, and list the samples that can't be played or judged here.
 
-    `network`: a script calls for one, and there is none. `init`: set-up fails. `racy`: the example gives another result
-    the second time. `example`: the example does not pass the checks. `fault`: the engine failed.
+    `network`: the sample fails without one, and passes with one. `init`: set-up fails. `racy`: the sample passes once
+    and fails once. `example`: the example does not pass the checks. `fault`: the engine failed.
     """
     try:
         environment = OperatingSystem(
@@ -62,13 +63,13 @@ def preflight(
 async def _preflight(environment: OperatingSystem, jobs: int) -> list[Finding]:
     slots = asyncio.Semaphore(jobs)
 
-    async def one(sample: str) -> Finding | None:
+    async def one(sample: str, bridge: Engine | None) -> Finding | None:
         async with slots:
             try:
-                return await environment.preflight(sample)
+                return await environment.preflight(sample, bridge)
             except EnvironmentFault as fault:
                 return Finding(sample, "fault", str(fault))
 
-    async with environment.lifespan():
-        found = await asyncio.gather(*map(one, environment.samples()))
+    async with environment.lifespan(), environment.bridge() as bridge:
+        found = await asyncio.gather(*(one(sample, bridge) for sample in environment.samples()))
     return [finding for finding in found if finding is not None]

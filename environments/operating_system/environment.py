@@ -17,7 +17,7 @@ from environments.operating_system import policies
 from environments.operating_system.checks import StrictCheck
 from environments.operating_system.dataset import Dataset, Record, load
 from environments.operating_system.overlay import Errata
-from environments.operating_system.preflight import Finding, inspect
+from environments.operating_system.preflight import Finding, has_way_out, inspect
 from environments.operating_system.prompt import OWN, opening
 from environments.operating_system.published_prompt import PROMPT
 from environments.operating_system.session import ROUNDS, OnInitError, Profile, Rules, Session
@@ -121,11 +121,22 @@ class OperatingSystem(Environment):
             finally:
                 self._engine = None
 
-    async def preflight(self, sample: str) -> Finding | None:
+    @asynccontextmanager
+    async def bridge(self) -> AsyncIterator[Engine | None]:
+        """An engine whose sandboxes have a network with a way out, where these have none; None without such a one."""
+        if self.network == "bridge" or self.engine == "namespace":
+            yield None
+            return
+        engine = self.model_copy(update={"network": "bridge", "pool": 0})._make_engine()
+        async with engine.lifespan():
+            yield engine if await has_way_out(engine) else None
+
+    async def preflight(self, sample: str, bridge: Engine | None = None) -> Finding | None:
         """Why a sample can't be played or judged here; None where it can. Needs the lifespan, as `play` does."""
-        record, rules = self._played(sample), replace(self._rules(), on_init_error="fail")
-        async with self._sandbox(record) as sandbox:
-            return await inspect(sandbox, Session(sandbox, record, {}, rules), has_network=self.network == "bridge")
+        if self._engine is None:
+            raise RuntimeError("enter the environment's lifespan before playing")
+        rules = replace(self._rules(), on_init_error="fail")
+        return await inspect(self._played(sample), rules, self._engine, bridge)
 
     async def play(self, sample: str, agent: Agent, seed: int = 0) -> Finish:
         record = self._played(sample)

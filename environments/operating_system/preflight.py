@@ -1,20 +1,22 @@
-"""Whether a sample can be played here: its set-up and its example, once, before a run pays for answers."""
+"""Whether a sample can be played here: its set-up and its example, played twice, before a run pays for answers."""
 
 import re
 from typing import Literal, NamedTuple
 
-from environments.operating_system.checks import StrictCheck, judge, run
-from environments.operating_system.dataset import Record, Script
+from environments.base import EnvironmentFault
+from environments.operating_system.checks import judge, run
+from environments.operating_system.dataset import Record
 from environments.operating_system.observation import text
 from environments.operating_system.policies import reads_arguments
-from environments.operating_system.session import Session, SetUpFailed
-from environments.sandbox import Sandbox
+from environments.operating_system.session import Rules, Session, SetUpFailed
+from environments.sandbox import Engine, Sandbox
 
 Problem = Literal["network", "init", "racy", "example", "fault"]
-_NETWORK_PROGRAMS = re.compile(
+_NETWORK_COMMAND = re.compile(
     r"\b(apt(?:-get)?\s[^|;&\n]*(?:install|update)|pip3?\s[^|;&\n]*install|npm\s+i(?:nstall)?|git\s+clone|curl|wget|ping"
-    r"|nslookup|dig|nc)\s"
+    r"|nslookup|dig|nc)\s([^|;&\n]*)"
 )
+_LOOPBACK = re.compile(r"(?<![\w.:-])(?:localhost|ip6-(?:localhost|loopback)|127(?:\.\d{1,3}){3}|::1)(?![\w.-])")
 _TOLD = 200
 
 
@@ -26,39 +28,72 @@ class Finding(NamedTuple):
     why: str
 
 
-async def inspect(sandbox: Sandbox, session: Session, *, has_network: bool) -> Finding | None:
-    """What is wrong with a session's sample, None where nothing is. Raises EnvironmentFault of the engine itself."""
-    record = session.record
-    called = None if has_network else _network_program(record)
-    if called is not None:
-        return Finding(record.id, "network", f"it calls {called}, and there is no network")
+class Trial(NamedTuple):
+    """What became of a sample's set-up and example in a sandbox of its own; without a problem where both did well."""
+
+    problem: Literal["init", "example"] | None = None
+    why: str = ""
+
+
+async def inspect(record: Record, rules: Rules, engine: Engine, bridge: Engine | None) -> Finding | None:
+    """What is wrong with a sample, None where nothing is. Raises EnvironmentFault of the engine itself.
+
+    `bridge` makes sandboxes with a network, for samples that fail without one; None where there is nothing to try.
+    """
+    first, second = [await _in_fresh_sandbox(engine, record, rules) for _ in range(2)]
+    if first.problem is None and second.problem is None:
+        return None
+    if first.problem is None or second.problem is None:
+        return Finding(record.id, "racy", f"it passes once and fails once: {first.why or second.why}")
+    needed = _network_command(record) if bridge is None else await _with_network(record, rules, bridge)
+    if needed is not None:
+        return Finding(record.id, "network", needed)
+    return Finding(record.id, first.problem, first.why)
+
+
+async def has_way_out(engine: Engine) -> bool:
+    """Whether the sandboxes of an engine have a default route; False where it makes none."""
     try:
-        await session.set_up()
-    except SetUpFailed as failed:
-        return Finding(record.id, "init", str(failed)[:_TOLD])
+        async with engine.sandbox() as sandbox:
+            routes = (await sandbox.run(["/bin/cat", "/proc/net/route"])).output.decode("ascii", "replace")
+    except EnvironmentFault:
+        return False
+    return any(line.split()[1:2] == ["00000000"] for line in routes.splitlines())
+
+
+async def _with_network(record: Record, rules: Rules, bridge: Engine) -> str | None:
+    """Why a sample needs a network: it passes where there is one. None where it fails there too."""
+    trial = await _in_fresh_sandbox(bridge, record, rules)
+    return "it fails without a network, and passes with one" if trial.problem is None else None
+
+
+async def _in_fresh_sandbox(engine: Engine, record: Record, rules: Rules) -> Trial:
+    async with engine.sandbox(record.image) as sandbox:
+        try:
+            await Session(sandbox, record, {}, rules).set_up()
+        except SetUpFailed as failed:
+            return Trial("init", " ".join(str(failed).split())[:_TOLD])
+        return await _play_example(sandbox, record, rules)
+
+
+async def _play_example(sandbox: Sandbox, record: Record, rules: Rules) -> Trial:
+    """Whether the checks pass after the example, with what it printed as the answer where one is read."""
     if record.example is None or not record.checks:
-        return None
-    rules = session.rules
-    passed, printed = await _play_example(sandbox, record, record.example, rules.strict_check, rules.check_limit_s)
-    if passed:
-        return None
-    again = await _play_example(sandbox, record, record.example, rules.strict_check, rules.check_limit_s)
-    if again != (passed, printed):
-        return Finding(record.id, "racy", f"its example printed {printed[:60]!r}, then {again[1][:60]!r}")
-    return Finding(record.id, "example", f"its example, which printed {printed[:60]!r}, does not pass its checks")
-
-
-async def _play_example(
-    sandbox: Sandbox, record: Record, example: Script, strict: StrictCheck, limit_s: float
-) -> tuple[bool, str]:
-    """Whether the checks pass after the example, with what it printed as the answer where one is read; and that."""
-    printed = text((await run(sandbox, example, [], limit_s)).output)
+        return Trial()
+    printed = text((await run(sandbox, record.example, [], rules.check_limit_s)).output)
     answer = printed if any(map(reads_arguments, record.checks)) else None
-    return (await judge(sandbox, record, answer, strict, limit_s)).passed, printed
+    if (await judge(sandbox, record, answer, rules.strict_check, rules.check_limit_s)).passed:
+        return Trial()
+    return Trial("example", f"its example, which printed {printed[:60]!r}, does not pass its checks")
 
 
-def _network_program(record: Record) -> str | None:
-    """What a sample's scripts call that needs a network, as far as their text shows."""
+def _network_command(record: Record) -> str | None:
+    """What a sample's scripts call that needs a network, as far as their text shows; this machine itself is none."""
     scripts = (*record.init, record.start, record.example, *record.checks)
-    found = (_NETWORK_PROGRAMS.search(f"{script.code}\n") for script in scripts if script and script.language == "bash")
-    return next((match[1] for match in found if match), None)
+    for script in scripts:
+        if script is None or script.language != "bash":
+            continue
+        for called in _NETWORK_COMMAND.finditer(f"{script.code}\n"):
+            if _LOOPBACK.search(called[2]) is None:
+                return f"it fails, and calls {called[1]} without a network"
+    return None
