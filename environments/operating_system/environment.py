@@ -26,7 +26,7 @@ from environments.published import AGENTBENCH_SAMPLING, Opening, other_count
 from environments.sandbox import Engine, Limits, NamespaceEngine, Sandbox
 from environments.types import Finish, Summary
 
-_REVISION = "2"
+_REVISIONS: Mapping[Profile, str] = {"compat": "2", "errata": "2", "strict": "3"}
 """Raised where what a trial sees, or how it is scored, changes without a change of the fields."""
 PUBLISHED_SAMPLES = {"dev": 26, "standard": 144}
 SAMPLES = Path(__file__).with_name("samples")
@@ -106,7 +106,7 @@ class OperatingSystem(Environment):
     def digest(self) -> str:
         shape = self.model_dump(mode="json", exclude={"data", "scripts", "overlay", "prompts", "pool"})
         records = [(self._played(sample), self._judged(sample)) for sample in self.dataset.records]
-        content = pydantic_core.to_json([_REVISION, shape, records, opening("", self._told)])
+        content = pydantic_core.to_json([_REVISIONS[self.profile], shape, records, opening("", self._told)])
         return hashlib.blake2b(content, digest_size=16).hexdigest()
 
     @asynccontextmanager

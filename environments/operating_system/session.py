@@ -12,7 +12,7 @@ from environments.operating_system.dataset import Record
 from environments.operating_system.observation import render, text
 from environments.operating_system.policies import as_bash
 from environments.operating_system.prompt import OWN, opening
-from environments.operating_system.tampering import Guard
+from environments.operating_system.tampering import Guard, named_by_checks
 from environments.published import Opening
 from environments.sandbox import Sandbox, Shell
 from environments.types import Finish, FinishReason, Message, Observation
@@ -65,7 +65,8 @@ class Session:
 
     async def play(self, agent: Agent) -> Finish:
         """The finish. Raises AgentUnavailable, and EnvironmentFault where set-up or sandbox fails."""
-        guard = Guard(self.sandbox)
+        guard = Guard(self.sandbox, set().union(*map(named_by_checks, self.judged.values())))
+        await guard.note_image()
         shell = await self.set_up()
         if self._has_checks() and (self.record.init or self.record.start):
             await guard.begin()

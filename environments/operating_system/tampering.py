@@ -2,9 +2,10 @@
 
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import PurePosixPath
 
+from environments.operating_system.dataset import Record, Script
 from environments.sandbox import Change, Sandbox
 
 _PROGRAMS = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
@@ -17,6 +18,7 @@ _SEARCHED = re.compile(
 )
 """A new file counts too here: loaders and interpreters look into these places by themselves."""
 _STANDARD_MODULES = sys.stdlib_module_names | {"sitecustomize", "usercustomize"}
+_NAMED = re.compile(r"(?<![\w.$*}~/-])/(?:[\w.+@-]+/?)*")
 _TOLD = 20
 
 
@@ -31,18 +33,41 @@ def suspects(changes: Mapping[str, Change]) -> list[str]:
     )
 
 
-class Guard:
-    """Tells what a sandbox's agent changed, from how the sandbox was before it."""
+def named_by_checks(record: Record) -> set[str]:
+    """The absolute paths that a sample's checks name, and nothing else of it, nor the folder of one.
 
-    def __init__(self, sandbox: Sandbox) -> None:
-        self._sandbox = sandbox
+    What its description, set-up or example names may be what the task is about; without an example, that may be all.
+    """
+    if record.example is None:
+        return set()
+    others = (*record.init, record.start, record.example)
+    about = _paths(record.description).union(*map(_paths, _codes(others)))
+    named = set().union(*map(_paths, _codes(record.checks)))
+    return {path for path in named if not about & {path, *map(str, PurePosixPath(path).parents)}}
+
+
+class Guard:
+    """Tells what a sandbox's agent changed, from how the sandbox was before it.
+
+    `named` are paths outside of those where programs are looked for: of them, the programs of the image are watched.
+    """
+
+    def __init__(self, sandbox: Sandbox, named: Iterable[str] = ()) -> None:
+        self._sandbox, self._named = sandbox, named
         self._before: dict[str, str | None] = {}
+        self._programs: dict[str, str | None] = {}
         self._found: set[str] = set()
+
+    async def note_image(self) -> None:
+        """Look at the image, before set-up. Raises EnvironmentFault when the sandbox is gone."""
+        programs = [path for path in sorted(self._named) if await self._sandbox.is_program(path)]
+        self._programs = {path: await self._sandbox.fingerprint(path) for path in programs}
 
     async def begin(self) -> None:
         """Take what set-up changed for given. Raises EnvironmentFault when the sandbox is gone."""
         changes = await self._sandbox.changes() or {}
         self._before = {path: await self._sandbox.fingerprint(path) for path in suspects(changes)}
+        self._programs = {path: await self._sandbox.fingerprint(path) for path in self._programs}
 
     async def look(self) -> tuple[str, ...] | None:
         """The first paths that shadow what judging uses, also those of earlier looks; None where none can be seen.
@@ -54,6 +79,9 @@ class Guard:
             return None
         for path in suspects(changes):
             if len(self._found) < _TOLD and await self._is_shadow(path, changes):
+                self._found.add(path)
+        for path, before in self._programs.items():
+            if await self._sandbox.fingerprint(path) != before:
                 self._found.add(path)
         return tuple(sorted(self._found))
 
@@ -76,6 +104,14 @@ class Guard:
             ):
                 return True
         return False
+
+
+def _codes(scripts: Iterable[Script | None]) -> list[str]:
+    return [script.code for script in scripts if script is not None]
+
+
+def _paths(text: str) -> set[str]:
+    return {path.rstrip("/.") or "/" for path in _NAMED.findall(text)}
 
 
 def _suspect(path: PurePosixPath, change: Change) -> bool:

@@ -105,6 +105,13 @@ class Sandbox(ABC):
         """
         return None
 
+    async def is_program(self, path: str) -> bool:
+        """Whether a path is a file that may be run, as seen from outside; False where it is a link, or can't be seen.
+
+        Raises EnvironmentFault when the sandbox is gone.
+        """
+        return False
+
     async def run(
         self,
         argv: Sequence[str],

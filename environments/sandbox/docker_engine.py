@@ -115,6 +115,10 @@ class DockerEngine(Engine):
         """Kind, mode and content of a file."""
         return await self.call(docker_files.fingerprint, self._containers.client, container, path)
 
+    async def is_program(self, container: str, path: str) -> bool:
+        """Whether a path is a file that may be run."""
+        return await self.call(docker_files.is_program, self._containers.client, container, path)
+
     async def remove(self, container: str) -> None:
         """Remove a container; goes on in the background when the caller is cancelled."""
         await self._owned(self._remove(container))
@@ -226,6 +230,9 @@ class DockerSandbox(Sandbox):
 
     async def fingerprint(self, path: str) -> str | None:
         return await self._engine.fingerprint(self.container, path)
+
+    async def is_program(self, path: str) -> bool:
+        return await self._engine.is_program(self.container, path)
 
     async def close(self) -> None:
         if not self._closed:
