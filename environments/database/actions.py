@@ -1,6 +1,11 @@
 """The action grammar: what a reply asks for (arXiv 2308.03688, Appendix C; AgentBench v0.2)."""
 
+import re
 from dataclasses import dataclass
+
+_OPERATES = re.compile(r"(?<![a-z])action[*_]{0,3}:[ \t*_`\"']{0,20}operation(?![a-z0-9])", re.IGNORECASE)
+_ANSWERS = re.compile(r"^[ \t*_`]{0,20}final answer[*_]{0,3}:(.*)", re.IGNORECASE | re.MULTILINE)
+"""As `**Action:** Operation` and `**Final Answer:** ["a"]`."""
 
 
 @dataclass(frozen=True)
@@ -22,13 +27,18 @@ class Malformed:
     """The reply has none of the two forms."""
 
 
-def read(reply: str, may_operate: bool, keep_lines: bool = False) -> Operation | Answer | Malformed:
+def read(reply: str, may_operate: bool, kinder: bool = False) -> Operation | Answer | Malformed:
     """What a reply asks for; without `may_operate` only a final answer counts.
 
-    A statement's line breaks become blanks, as published, unless `keep_lines`: then a `--` comment ends with its line.
-
-    The searches are those of the published regular expressions, in linear time.
+    A statement's line breaks become blanks, as published, unless `kinder`: then a `--` comment ends with its line, and
+    a reply of no published form may have its marks in any case, with emphasis and backticks around them.
     """
+    found = _published(reply, may_operate, kinder)
+    return _kinder(reply, may_operate) if kinder and isinstance(found, Malformed) else found
+
+
+def _published(reply: str, may_operate: bool, keep_lines: bool) -> Operation | Answer | Malformed:
+    """The searches are those of the published regular expressions, in linear time."""
     if may_operate and between(reply, "Action: ", "\n") == "Operation":
         block = between(reply, "```sql\n", "\n```")
         if block is None:
@@ -37,6 +47,14 @@ def read(reply: str, may_operate: bool, keep_lines: bool = False) -> Operation |
         return Operation(sql if keep_lines else sql.replace("\n", " "))
     answer = between(reply + "\n", "\nFinal Answer:", "\n")
     return Malformed() if answer is None else Answer(answer)
+
+
+def _kinder(reply: str, may_operate: bool) -> Operation | Answer | Malformed:
+    if may_operate and _OPERATES.search(reply):
+        block = between(reply, "```sql\n", "\n```")
+        return Malformed() if block is None else Operation(block.strip())
+    answer = _ANSWERS.search(reply)
+    return Answer(answer[1].strip(" \t\r*`")) if answer else Malformed()
 
 
 def between(text: str, opening: str, closing: str) -> str | None:

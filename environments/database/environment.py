@@ -27,7 +27,7 @@ from environments.published import AGENTBENCH_SAMPLING, Opening, other_count
 from environments.types import Finish, FinishReason, Message, Observation, Summary
 
 SHIPPED_SAMPLES = Path(__file__).with_name("samples")
-_REVISION = "2"
+_REVISIONS = {"compat": "2", "strict": "3", "errata": "3"}
 """To be changed with any change of behaviour that shapes a trial."""
 _SHOWN_ANSWER = 2_000
 PUBLISHED_SAMPLES = {"dev": 60, "standard": 300}
@@ -80,7 +80,7 @@ class Database(Environment):
 
     def digest(self) -> str:
         state = hashlib.blake2b(digest_size=16)
-        settings = (_REVISION, self.profile, self.engine, str(self.statement_limit_s))
+        settings = (_REVISIONS[self.profile], self.profile, self.engine, str(self.statement_limit_s))
         for part in (*settings, *(message.content for message in self._before)):
             state.update(part.encode() + b"\0")
         for path in (*dataset.files(self._data), *([self._overlay] if self.profile == "errata" else [])):
@@ -95,7 +95,7 @@ class Database(Environment):
             if session.setup_error and self.profile != "compat":
                 return _unplayable(entry, session.setup_error)
             opening = prompt.opening(entry, self._before)
-            talk = await _converse(session, agent, opening, keep_lines=self.profile != "compat")
+            talk = await _converse(session, agent, opening, kinder=self.profile != "compat")
             changed = await session.table_hash() if entry.table_hash else TableHash()
             return self._finish(entry, talk, changed, session.setup_error)
 
@@ -197,7 +197,7 @@ class Database(Environment):
         return Finish(reason=talk.reason, score=score, metrics=metrics, detail=detail)
 
 
-async def _converse(session: Session, agent: Agent, opening: Observation, *, keep_lines: bool) -> Talk:
+async def _converse(session: Session, agent: Agent, opening: Observation, *, kinder: bool) -> Talk:
     """The whole conversation: statements and results, until an answer or a reason to stop."""
     observation = opening
     statements = 0
@@ -206,7 +206,7 @@ async def _converse(session: Session, agent: Agent, opening: Observation, *, kee
             action = await agent.act(observation)
         except AgentStopped as stopped:
             return Talk(stopped.reason, statements)
-        match read(action.content, statements < prompt.STATEMENTS, keep_lines):
+        match read(action.content, statements < prompt.STATEMENTS, kinder):
             case Operation(sql):
                 observation = prompt.result(await session.run(sql))
                 statements += 1

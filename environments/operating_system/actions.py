@@ -1,6 +1,7 @@
 """The three actions an agent may take, read from its reply."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -8,6 +9,8 @@ MAX_ANSWER_BYTES = 64 << 10
 """A longer answer can't be passed to a checker as an argument, and is none."""
 
 _ACT = re.compile(r"Act:\s*(.+)")
+_KINDER_ACT = re.compile(r"(?<![a-z])act[*_]{0,3}:[\s*_`\"']{0,20}(.+)", re.IGNORECASE)
+"""As `**Act:** bash`."""
 _BLOCK = re.compile(r"```bash\n(.*?)\n```", re.DOTALL)
 _KINDER_BLOCK = re.compile(r"```bash[ \t]*\n(.*?)\n[ \t]*```(?!bash)", re.DOTALL)
 
@@ -33,9 +36,16 @@ class Invalid:
     reason: Literal["invalid_format", "invalid_action"]
 
 
-def parse(reply: str) -> Bash | Commit | Invalid:
-    """The action a reply asks for: its last usable `Act:`. Grammar of AgentBench's os_interaction, v0.2."""
-    acts = _ACT.findall(reply)
+def parse(reply: str, kinder: bool = False) -> Bash | Commit | Invalid:
+    """The action a reply asks for: its last usable `Act:`. Grammar of AgentBench's os_interaction, v0.2.
+
+    With `kinder` a reply of no published form may have its marks in any case, with emphasis and backticks around them.
+    """
+    found = _chosen(reply, _ACT.findall(reply))
+    return _chosen(reply, _KINDER_ACT.findall(reply)) if kinder and isinstance(found, Invalid) else found
+
+
+def _chosen(reply: str, acts: Sequence[str]) -> Bash | Commit | Invalid:
     for act in reversed(acts):
         word = act.lower()
         if word.startswith("bash"):

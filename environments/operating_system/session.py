@@ -107,7 +107,7 @@ class Session:
         while self.rounds < ROUNDS:
             reply = await agent.act(Observation(messages=messages))
             self.rounds += 1
-            action = parse(reply.content)
+            action = parse(reply.content, kinder=self.rules.profile == "strict")
             if isinstance(action, Invalid):
                 return FinishReason(action.reason), None
             if not isinstance(action, Bash):

@@ -41,6 +41,45 @@ def test_any_reply_is_read_as_published(reply: str, may_operate: bool) -> None:
     assert read(reply, may_operate) == published(reply, may_operate)
 
 
+BLOCK = "```sql\nSELECT 1;\n```"
+
+
+@pytest.mark.parametrize(
+    ("reply", "wanted"),
+    [
+        (f"**Action:** Operation\n{BLOCK}", Operation("SELECT 1;")),
+        (f"**Action**: Operation\n{BLOCK}", Operation("SELECT 1;")),
+        (f"Action: **Operation**\n{BLOCK}", Operation("SELECT 1;")),
+        (f"**ACTION: Operation**  \n{BLOCK}", Operation("SELECT 1;")),
+        (f"action: `operation`.\n{BLOCK}", Operation("SELECT 1;")),
+        ('**Action:** Answer\n**Final Answer:** ["a"]', Answer('["a"]')),
+        ('Action: Answer\n**Final Answer: ["a*"]**', Answer('["a*"]')),
+        ('**Action:** Answer\n  final answer: ["a"]', Answer('["a"]')),
+        ("**Action:** Operation", Malformed()),
+        (f"Transaction: Operation\n{BLOCK}", Malformed()),
+        (f"Action: Operations\n{BLOCK}", Malformed()),
+        (f"**Action:** Answer\n{BLOCK}", Malformed()),
+        ('**Final Answer:** ["a"]', Answer('["a"]')),
+        ("I will give my final answer: soon", Malformed()),
+    ],
+)
+def test_strict_takes_what_is_set_around_a_mark(reply: str, wanted: object) -> None:
+    assert read(reply, may_operate=True, kinder=True) == wanted
+    assert isinstance(read(reply, may_operate=True), Malformed)
+
+
+@given(st.lists(_PIECES, max_size=14).map("".join), st.booleans())
+def test_strict_reads_as_published_whatever_can_be_read_so(reply: str, may_operate: bool) -> None:
+    told = published(reply, may_operate)
+    mine = read(reply, may_operate, kinder=True)
+    one_line = Operation(mine.sql.replace("\n", " ")) if isinstance(mine, Operation) else mine
+    assert one_line == told or isinstance(told, Malformed)
+
+
+def test_without_statements_left_strict_takes_an_answer_only() -> None:
+    assert read(f"**Action:** Operation\n{BLOCK}", may_operate=False, kinder=True) == Malformed()
+
+
 @pytest.mark.parametrize(
     ("reply", "wanted"),
     [
@@ -63,7 +102,7 @@ def test_replies_of_the_specification(reply: str, wanted: object) -> None:
 def test_lines_are_kept_where_they_are_wanted() -> None:
     reply = "Action: Operation\n```sql\n\n-- all of it\nSELECT *\nFROM t \n```"
     assert read(reply, may_operate=True) == Operation("-- all of it SELECT * FROM t")
-    assert read(reply, may_operate=True, keep_lines=True) == Operation("-- all of it\nSELECT *\nFROM t")
+    assert read(reply, may_operate=True, kinder=True) == Operation("-- all of it\nSELECT *\nFROM t")
 
 
 def test_after_the_last_statement_only_an_answer_counts() -> None:

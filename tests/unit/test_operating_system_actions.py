@@ -70,6 +70,33 @@ def test_a_reply_means(reply: str, action: Bash | Commit | Invalid) -> None:
     assert parse(reply) == action
 
 
+@pytest.mark.parametrize(
+    ("reply", "action"),
+    [
+        ("**Act:** bash\n\n```bash\nls\n```", Bash("ls")),
+        ("**Act**: bash\n\n```bash\nls\n```", Bash("ls")),
+        ("Act: **bash**\n\n```bash\nls\n```", Bash("ls")),
+        ("**ACT: `bash`**\n\n```bash\nls\n```", Bash("ls")),
+        ("**Think:** so\n**Act:** finish", Commit(None)),
+        ("__Act:__ answer(5)", Commit("5")),
+        ("**Act:** **answer(a*b)**", Commit("a*b")),
+        ("act: answer(5)", Commit("5")),
+        ("**Act:** bash, no:\n**Act:** finish", Commit(None)),
+        ("**Act:** jump", ACTION),
+        ("React: answer(5)", FORMAT),
+        ("Think: I act now.", FORMAT),
+    ],
+)
+def test_strict_takes_what_is_set_around_a_mark(reply: str, action: Bash | Commit | Invalid) -> None:
+    assert parse(reply, kinder=True) == action
+    assert isinstance(parse(reply), Invalid)
+
+
+@pytest.mark.parametrize(("reply", "action"), REPLIES, ids=[repr(reply[:40]) for reply, _ in REPLIES])
+def test_strict_reads_as_published_whatever_can_be_read_so(reply: str, action: Bash | Commit | Invalid) -> None:
+    assert parse(reply, kinder=True) == action or isinstance(action, Invalid)
+
+
 def test_the_longest_answer_is_still_one() -> None:
     assert parse(f"Act: answer({'x' * MAX_ANSWER_BYTES})") == Commit("x" * MAX_ANSWER_BYTES)
 
