@@ -43,7 +43,7 @@ PUBLISHED_SAMPLING: Mapping[str, JsonValue] = {"temperature": 0, "max_tokens": 1
 """Of the agents."""
 USUAL_RESPONSE_CHARS = 32_000
 """More than 1024 tokens can be."""
-_REVISION = "3"
+_REVISIONS: Mapping[Mode, str] = {"script": "3", "live": "4", "extract": "3", "generate": "4", "compare": "3"}
 """To be changed with any change of behaviour that shapes a trial."""
 
 
@@ -104,7 +104,7 @@ class SimulBench(Environment):
     def digest(self) -> str:
         helpers = [None if helper is None else (helper.model, helper.sampling) for helper in (self.judge, self.user)]
         setting = self._setting.model_dump(exclude={"data", "types"})
-        shape = [_REVISION, self.mode, setting, helpers, ALL, self._stage.shape()]
+        shape = [_REVISIONS[self.mode], self.mode, setting, helpers, ALL, self._stage.shape()]
         return hashlib.blake2b(pydantic_core.to_json(shape), digest_size=16).hexdigest()
 
     @asynccontextmanager

@@ -3,10 +3,12 @@
 import ast
 import json
 import re
+from itertools import chain
 from typing import Literal, TypeVar
 
 from pydantic import BaseModel, Field, ValidationError
 
+from environments.json_objects import objects
 from environments.simulbench.records import STRATEGIES, Kind, Strategy
 from environments.thoughts import without_thought
 
@@ -157,18 +159,19 @@ def _strategy(name: str) -> Strategy:
 
 
 def _parsed(text: str, model: type[Model]) -> Model:
-    """The first of these that fits: the whole text, what its fences hold, what is between its first and last brace."""
+    """The first of these that fits: the whole text, what its fences hold, its balanced objects.
+
+    Raises Unreadable, about the first of them that is JSON.
+    """
     text = without_thought(text)
-    brace = text.partition("{")
-    between = (brace[1] + brace[2]).rpartition("}")
-    error = "no JSON"
+    error = None
     fences = [fence.partition("\n")[2] for fence in text.split("```", 2 * MAX_FENCES)[1::2]]
-    for candidate in (text, *fences, between[0] + between[1]):
+    for candidate in chain((text, *fences), filter(None, objects(text))):
         try:
             return model.model_validate(json.loads(candidate, strict=False))
         except ValidationError as problem:
             first = problem.errors()[0]
-            error = f"{'.'.join(map(str, first['loc'])) or 'JSON'}: {first['msg']}"
+            error = error or f"{'.'.join(map(str, first['loc'])) or 'JSON'}: {first['msg']}"
         except (ValueError, RecursionError):
             continue
-    raise Unreadable(error)
+    raise Unreadable(error or "no JSON")

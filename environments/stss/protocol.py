@@ -2,22 +2,18 @@
 
 import contextlib
 import json
-import re
 from collections.abc import Sequence
 from typing import Annotated, TypeVar
 
 from pydantic import AfterValidator, ConfigDict, Field, ValidationError, model_validator
 
+from environments.json_objects import MAX_CHARS, objects
 from environments.stss.clock import DATES, DAY, END, read_time, time_text
 from environments.stss.files import first_problem
 from environments.stss.places import Places
 from environments.stss.schedule import Commitment, DayPlan, Row, overlaps
 from environments.types import Value
 
-MAX_OBJECT = 50_000
-"""Characters of a reply, from its first brace, that are searched for its object."""
-MAX_TRIED = 10
-"""Braces of a reply that may begin its object."""
 TEXT_CHARS = 200
 """Of every text but an utterance that are kept."""
 MAX_ROWS = 14
@@ -154,47 +150,32 @@ def read(reply: str, kind: type[Kind]) -> Kind:
 
     A later object, or one within another, must have a field of the kind: where all fields have defaults, any would fit.
     """
-    limit = reply.find("{") + MAX_OBJECT
-    starts = [brace.start() for brace, _ in zip(re.finditer("{", reply[:limit]), range(MAX_TRIED), strict=False)]
-    if not starts:
-        raise FormatError("there is no JSON object in the reply")
+    found = objects(reply)
     try:
-        return _fitted(reply[starts[0] : limit], kind)
+        first = next(found)
+    except StopIteration:
+        raise FormatError("there is no JSON object in the reply") from None
+    try:
+        return _fitted(first, kind)
     except FormatError:
-        for start in starts[1:]:
+        for text in found:
             with contextlib.suppress(FormatError):
-                later = _fitted(reply[start:limit], kind)
+                later = _fitted(text, kind)
                 if later.model_fields_set:
                     return later
         raise
 
 
-def _fitted(text: str, kind: type[Kind]) -> Kind:
-    """The object that a text begins with; line breaks and tabs may stand in its strings. Raises FormatError."""
-    end = _closing(text)
-    if end is None:
-        raise FormatError(f"the first {{ is not closed within {MAX_OBJECT} characters")
+def _fitted(text: str | None, kind: type[Kind]) -> Kind:
+    """What an object says; line breaks and tabs may stand in its strings. Raises FormatError."""
+    if text is None:
+        raise FormatError(f"the first {{ is not closed within {MAX_CHARS} characters")
     try:
-        return kind.model_validate(json.loads(text[: end + 1], strict=False))
+        return kind.model_validate(json.loads(text, strict=False))
     except ValidationError as error:
         raise FormatError("{}: {}".format(*first_problem(error))) from error
     except (ValueError, RecursionError) as error:
         raise FormatError(f"not JSON: {error}") from error
-
-
-def _closing(text: str) -> int | None:
-    """Where the brace that a text begins with is closed, strings left aside."""
-    depth, quoted, escaped = 0, False, False
-    for position, character in enumerate(text):
-        if quoted:
-            quoted, escaped = escaped or character != '"', not escaped and character == "\\"
-        elif character == '"':
-            quoted = True
-        elif character in "{}":
-            depth += 1 if character == "{" else -1
-            if depth == 0:
-                return position
-    return None
 
 
 def spoken(text: str) -> str:

@@ -24,6 +24,9 @@ USER = {"user": {"strategy": "harder", "request": " Now with 12 digits. "}}
         f"Here it is:\n```JSON\n{json.dumps(USER)}\n```\nI hope that helps.",
         f"Sure! {json.dumps(USER)} That is it.",
         json.dumps({"user": {**USER["user"], "reason": 1}, "more": []}),
+        f"I might say {{this}} or {{}}: {json.dumps(USER)} {{as you like}}",
+        f"{json.dumps(USER)}\nOr rather: {json.dumps({'user': {'strategy': 1, 'request': 'x'}})}",
+        f'{{"answer": {json.dumps(USER)}}}',
     ],
 )
 def test_a_users_json_is_found_plain_fenced_or_among_words(text: str) -> None:
@@ -67,6 +70,7 @@ def test_a_strategy_is_known_by_any_word_of_its_name(name: object, strategy: str
         ('{"user": {"strategy": "other", "request": "x"', "no JSON"),
         ('{"strategy": "other", "request": "x"}', "user: Field required"),
         ('{"user": "x"}', "user: Input should be"),
+        ('{"user": "x"} {"other": {"a": 1}}', "user: Input should be"),
         ('{"user": {"strategy": "other"}}', "user.request holds no text"),
         ('{"user": {"request": "  "}}', "user.request holds no text"),
         ('{"user": {"request": 7}}', "user.request holds no text"),
