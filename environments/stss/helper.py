@@ -27,6 +27,8 @@ class Helper:
     async def ask(self, system: str, text: str, read: Callable[[str], Result]) -> Result:
         """What `read` makes of the reply, without what was thought before it.
 
+        That goes in `compat` too: the forms asked for are ours, and no published code reads them.
+
         `read` raises ValueError for one that can't be read, which is asked for again. Raises Unreadable after three
         tries, EnvironmentFault where the model can't be had.
         """

@@ -158,6 +158,16 @@ async def test_a_model_judges_line_by_line(model: Model, tmp_path: Path) -> None
     assert finish.metrics["gcsr_conversation"] == pytest.approx(2 / 3)
 
 
+@pytest.mark.parametrize("profile", ["strict", "compat"])
+async def test_what_the_judge_thinks_is_no_verdict_in_either_profile(
+    model: Model, tmp_path: Path, profile: str
+) -> None:
+    """Its form is ours, in `compat` too: there is no published reading of it to keep to."""
+    model.says = lambda asked: "<think>\n1: no\n2: no\n3: no\n4: no</think>\n1: yes\n2: yes\n3: yes"
+    finish = await talked(town(model, tmp_path, driver=None, judge=model.config, level="language", profile=profile))
+    assert (finish.score, finish.metrics["sr_summary"]) == (1.0, 1.0)
+
+
 async def test_a_verdict_that_cannot_be_read_is_unscored_and_counted(model: Model, tmp_path: Path) -> None:
     partners = [scenario.partner for scenario in load(SHIPPED / "scenarios.json") if scenario.task == SAMPLE]
     partner = partners[0]
