@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, SecretStr, model_validator
 
+from environments.base import PolicyKind
 from environments.chat import ChatConfig, secret
 from environments.definition import NAME, TaskDefinition
 from environments.listening import is_loopback
@@ -27,7 +28,7 @@ class _Agent(Value):
 class PolicyConfig(_Agent):
     """A policy of the tasks' own environments: their solution, a weak heuristic, or chance."""
 
-    kind: Literal["reference", "naive", "random"]
+    kind: PolicyKind
 
 
 class RecordedConfig(_Agent):

@@ -1,17 +1,26 @@
 """The two interfaces: an environment is a coroutine that talks to an agent."""
 
+import math
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import ClassVar
+from typing import ClassVar, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, JsonValue
 
+from environments.digest import digest_of
 from environments.thoughts import without_thought
 from environments.types import Action, Finish, FinishReason, Message, Observation, Summary
 
 Policy = Callable[[str, Sequence[Message]], Action]
 """An agent without memory: (conversation, its whole transcript so far) -> action."""
+
+PolicyKind = Literal["reference", "naive", "random"]
+POLICY_KINDS: tuple[PolicyKind, ...] = get_args(PolicyKind)
+"""The policies that an environment may bring along, each by the name of its method."""
+
+MEAN_SCORE = "mean_score"
+"""The metric of an environment that has no summary of its own."""
 
 
 class AgentStopped(Exception):
@@ -55,13 +64,20 @@ class Agent(ABC):
 class Environment(BaseModel, ABC):
     """A class of world; an instance is a configured one, its fields are its configuration.
 
-    Everything but `play` works without entering `lifespan`, and cheaply.
+    A class of one's own needs `samples` and `play`; everything else has a default. Everything but `play` works without
+    entering `lifespan`, and cheaply.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     capacity: ClassVar[int] = 8
     """Sessions a worker holds at once unless its task definition says otherwise."""
+
+    revision: ClassVar[int] = 1
+    """Raise it by one where the code changes what a trial sees or how it is scored: no other part of `digest` does."""
+
+    operational: ClassVar[frozenset[str]] = frozenset()
+    """Fields that shape no trial, such as a cache's folder: the default `digest` and a resumed run leave them out."""
 
     bad_replies: ClassVar[str | None] = None
     """The metric of a finish that counts the replies whose form was not understood; without one, a session that ended
@@ -72,10 +88,6 @@ class Environment(BaseModel, ABC):
         """The ids of all samples, in a stable order. Raises ValueError on broken data, naming file and field."""
 
     @abstractmethod
-    def digest(self) -> str:
-        """Hex digits that change whenever data, prompts or anything else that shapes a trial changes."""
-
-    @abstractmethod
     async def play(self, sample: str, agent: Agent, seed: int = 0) -> Finish:
         """One session, from the first observation to its score. Equal seeds and actions give equal sessions.
 
@@ -83,21 +95,33 @@ class Environment(BaseModel, ABC):
         Cancellation must free whatever the session holds.
         """
 
-    @abstractmethod
-    def reference(self, sample: str, seed: int = 0) -> Policy:
-        """A policy known to solve the sample."""
+    def digest(self) -> str:
+        """Hex digits that change whenever data, prompts or anything else that shapes a trial changes.
 
-    @abstractmethod
-    def naive(self, sample: str, seed: int = 0) -> Policy:
-        """A weak heuristic without the gold data, which a real model must beat."""
+        By default over the class's name, its `revision` and all fields but those in `operational`; a path among them
+        counts by what lies there. Raises ValueError, naming the field, where a path leads nowhere.
+        """
+        return digest_of((type(self).__name__, self.revision, self))
 
-    @abstractmethod
-    def random(self, sample: str, seed: int = 0) -> Policy:
-        """Well-formed actions chosen by chance, the floor beside every score."""
+    def reference(self, sample: str, seed: int = 0) -> Policy | None:
+        """A policy known to solve the sample; None where there is none, and then for all samples."""
+        return None
 
-    @abstractmethod
+    def naive(self, sample: str, seed: int = 0) -> Policy | None:
+        """A weak heuristic without the gold data, which a real model must beat; None as above."""
+        return None
+
+    def random(self, sample: str, seed: int = 0) -> Policy | None:
+        """Well-formed actions chosen by chance, the floor beside every score; None as above."""
+        return None
+
     def summarize(self, finishes: Sequence[Finish]) -> Summary:
-        """Named metrics over the finishes of this task. Faults among them are never counted as zero."""
+        """Named metrics over the finishes of this task; by default their mean score.
+
+        Faults among them are never counted as zero. `environments.summary` adds the standard error.
+        """
+        scores = [finish.score for finish in finishes if finish.score is not None]
+        return Summary(primary=MEAN_SCORE, metrics={MEAN_SCORE: math.fsum(scores) / len(scores)} if scores else {})
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:
@@ -140,6 +164,34 @@ class Environment(BaseModel, ABC):
     def trusted_agents_only(self) -> bool:
         """True where the isolation is too thin for a model: only built-in agents may play."""
         return False
+
+
+def policy_of(environment: Environment, kind: PolicyKind, sample: str, seed: int = 0) -> Policy | None:
+    """The environment's policy of a kind."""
+    match kind:
+        case "reference":
+            return environment.reference(sample, seed)
+        case "naive":
+            return environment.naive(sample, seed)
+        case "random":
+            return environment.random(sample, seed)
+
+
+def missing_policies(environment: Environment, wanted: Iterable[PolicyKind | None]) -> tuple[PolicyKind, ...]:
+    """The wanted policies that the environment does not have, as its first sample tells; () without samples.
+
+    None, which stands for no policy, is passed over.
+    """
+    kinds = set(wanted)
+    asked = [kind for kind in POLICY_KINDS if kind in kinds]
+    return tuple(kind for sample in environment.samples()[:1] for kind in asked if _missing(environment, kind, sample))
+
+
+def _missing(environment: Environment, kind: PolicyKind, sample: str) -> bool:
+    try:
+        return policy_of(environment, kind, sample) is None
+    except Exception:
+        return False  # there is one, and it fails for this sample: whoever plays by it says why
 
 
 class Transcript:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Coroutine
+from typing import Literal
 
 from environments.base import Environment
 from environments.census import Census, census
@@ -9,6 +10,7 @@ from environments.promises import (
     PROMISES,
     SETTLE_S,
     Broken,
+    LeftOut,
     Subject,
     digest_is_stable,
     samples_are_stable,
@@ -21,15 +23,21 @@ class CheckResult(Value):
     """What became of one promise."""
 
     name: str
-    ok: bool
+    state: Literal["ok", "broken", "left out"]
+    """`left out`: the environment lacks what the promise is about, for example a reference policy."""
     detail: str = ""
-    """What broke it, and in which sample; empty where it is kept."""
+    """What broke it, and in which sample; or what is lacking. Empty where it is kept."""
+
+    @property
+    def ok(self) -> bool:
+        """True unless the promise is broken; one that is left out is not."""
+        return self.state != "broken"
 
 
 async def check(
     environment: Environment, samples: int = 3, seed: int = 0, deadline_s: float = 180.0
 ) -> AsyncGenerator[CheckResult, None]:
-    """The promises of an environment, each as soon as it is known to be kept or broken.
+    """The promises of an environment, each as soon as it is known to be kept, broken or left out.
 
     Plays up to `samples` samples, spread over all; each promise gets `deadline_s` in total. Never raises for what the
     environment does. Iterate to the end, or close the iterator, so that the environment's lifespan ends.
@@ -65,14 +73,16 @@ async def _judge(name: str, promise: Coroutine[object, object, None], deadline_s
         task.cancel()
         await asyncio.wait({task}, timeout=SETTLE_S)
         also = "" if task.done() else ", and then ignored its cancellation"
-        return CheckResult(name=name, ok=False, detail=f"took longer than {deadline_s:g} s{also}")
+        return CheckResult(name=name, state="broken", detail=f"took longer than {deadline_s:g} s{also}")
     if task.cancelled():
-        return CheckResult(name=name, ok=False, detail="was cancelled from within")
+        return CheckResult(name=name, state="broken", detail="was cancelled from within")
     error = task.exception()
     if error is None:
-        return CheckResult(name=name, ok=True)
+        return CheckResult(name=name, state="ok")
+    if isinstance(error, LeftOut):
+        return CheckResult(name=name, state="left out", detail=str(error))
     detail = str(error) if isinstance(error, Broken) else f"{type(error).__name__}: {error}"
-    return CheckResult(name=name, ok=False, detail=detail)
+    return CheckResult(name=name, state="broken", detail=detail)
 
 
 async def _hold(environment: Environment, opened: asyncio.Event, closing: asyncio.Event) -> None:

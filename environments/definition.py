@@ -42,11 +42,12 @@ class TaskDefinition(Value):
 
     def shape(self) -> dict[str, JsonValue]:
         """What of the definition shapes a trial, as plain data: all but paths, capacity, and what is operational."""
-        fields, paths = self._class().model_fields, self._path_parameters()
+        environment = self._class()
+        fields, left_out = environment.model_fields, self._path_parameters() | environment.operational
         parameters = {
             name: _shape(value, fields[name].annotation if name in fields else None)
             for name, value in self.parameters.items()
-            if name not in paths
+            if name not in left_out
         }
         return {"name": self.name, "environment": self.environment, "parameters": parameters}
 
@@ -80,11 +81,12 @@ class TaskDefinition(Value):
                 "\n".join(self._explain(problem["loc"], problem["msg"]) for problem in error.errors())
             ) from error
 
-    def samples(self) -> Sequence[str]:
-        """The ids of the task's samples. Raises FileError where its data are broken."""
+    def opened(self) -> Environment:
+        """The environment, whose samples can be listed. Raises FileError where its data are broken."""
         environment = self.build()
         try:
-            return environment.samples()
+            environment.samples()
+            return environment
         except (OSError, ValueError) as error:
             raise FileError(f"task {self.name!r}: {error}") from error
 

@@ -1,4 +1,4 @@
-"""The promises of an environment, one function each: it returns, or raises Broken, which says how."""
+"""The promises of an environment, one function each: it returns, or raises Broken, which says how, or LeftOut."""
 
 import asyncio
 import itertools
@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import NamedTuple
 
 from environments.base import (
+    POLICY_KINDS,
     Agent,
     AgentStopped,
     AgentUnavailable,
@@ -13,11 +14,13 @@ from environments.base import (
     Environment,
     Policy,
     PolicyAgent,
+    PolicyKind,
     play_to_finish,
+    policy_of,
 )
 from environments.census import Census, census
 from environments.summary import summarize
-from environments.types import Action, Finish, FinishReason, Observation, ToolCall
+from environments.types import Action, Finish, FinishReason, Message, Observation, ToolCall
 
 CANCELLED_ACTS = 3
 """Sessions are cancelled while they wait at each of this many first acts."""
@@ -41,12 +44,40 @@ class Broken(Exception):
     """A promise is not kept; the message says how."""
 
 
+class LeftOut(Exception):
+    """The environment lacks what the promise is about; the message says what."""
+
+
 class Subject(NamedTuple):
     """An environment, the samples of it to play, and the seed to play them with."""
 
     environment: Environment
     samples: tuple[str, ...]
     seed: int
+
+    def policies(self, kind: PolicyKind) -> list[tuple[str, Policy]]:
+        """Each sample with its policy of a kind. Raises LeftOut without any, Broken where only some have one."""
+        found = [(sample, policy_of(self.environment, kind, sample, self.seed)) for sample in self.samples]
+        made = [(sample, policy) for sample, policy in found if policy is not None]
+        if not made:
+            raise LeftOut(f"the environment has no {kind} policy")
+        if len(made) < len(found):
+            without = next(sample for sample, policy in found if policy is None)
+            raise Broken(f"sample {without!r}: no {kind} policy, though other samples have one")
+        return made
+
+    def guide(self, sample: str) -> Policy:
+        """What leads into a session: the reference, else the naive policy, else the random one, else garbage."""
+        made = (policy_of(self.environment, kind, sample, self.seed) for kind in POLICY_KINDS)
+        return next((policy for policy in made if policy is not None), _garbage_policy)
+
+    def chance(self, sample: str) -> Policy:
+        """The random policy, else garbage."""
+        return self.environment.random(sample, self.seed) or _garbage_policy
+
+
+def _garbage_policy(_conversation: str, transcript: Sequence[Message]) -> Action:
+    return GARBAGE[sum(message.role == "assistant" for message in transcript) % len(GARBAGE)]
 
 
 # The promises that need no session.
@@ -131,8 +162,7 @@ def _whole(policy: Policy) -> Player:
 
 
 async def _reference(subject: Subject) -> None:
-    for sample in subject.samples:
-        policy = subject.environment.reference(sample, subject.seed)
+    for sample, policy in subject.policies("reference"):
         finish = await _scored(subject, sample, _whole(policy))
         if finish.score != 1.0:
             raise Broken(
@@ -141,19 +171,19 @@ async def _reference(subject: Subject) -> None:
 
 
 async def _naive(subject: Subject) -> None:
-    for sample in subject.samples:
-        await _scored(subject, sample, _whole(subject.environment.naive(sample, subject.seed)))
+    for sample, policy in subject.policies("naive"):
+        await _scored(subject, sample, _whole(policy))
 
 
 async def _random(subject: Subject) -> None:
-    for sample in subject.samples:
-        await _scored(subject, sample, _whole(subject.environment.random(sample, subject.seed)))
+    for sample, policy in subject.policies("random"):
+        await _scored(subject, sample, _whole(policy))
 
 
 async def _garbage(subject: Subject) -> None:
-    """Each kind alone from the start, and all of them in turn after one good act."""
+    """Each kind alone from the start, and all of them in turn after one good act, where a policy knows one."""
     sample = subject.samples[0]
-    policy = subject.environment.reference(sample, subject.seed)
+    policy = subject.guide(sample)
     for garbage in GARBAGE:
         await _scored(subject, sample, Player(policy, 0, _replying([garbage])))
     await _scored(subject, sample, Player(policy, 1, _replying(GARBAGE)))
@@ -161,7 +191,7 @@ async def _garbage(subject: Subject) -> None:
 
 async def _stopped(subject: Subject) -> None:
     sample = subject.samples[0]
-    policy = subject.environment.reference(sample, subject.seed)
+    policy = subject.guide(sample)
     for acts in range(2):
         for error in (ContextLimitExceeded(), AgentStopped(FinishReason.TURN_LIMIT)):
             await _scored(subject, sample, Player(policy, acts, _raising(error)))
@@ -169,7 +199,7 @@ async def _stopped(subject: Subject) -> None:
 
 async def _agent_fault(subject: Subject) -> None:
     sample = subject.samples[0]
-    policy = subject.environment.reference(sample, subject.seed)
+    policy = subject.guide(sample)
     for acts in range(2):
         player = Player(policy, acts, _raising(AgentUnavailable("the endpoint is down")))
         finish = await _play(subject, sample, player)
@@ -180,8 +210,8 @@ async def _agent_fault(subject: Subject) -> None:
 async def _repeatable(subject: Subject) -> None:
     """One session alone, then two at once: a difference is chance, or something that sessions share."""
     for sample in subject.samples:
-        for make in (subject.environment.reference, subject.environment.random):
-            players = [_whole(make(sample, subject.seed)) for _ in range(3)]
+        for make in (subject.guide, subject.chance):
+            players = [_whole(make(sample)) for _ in range(3)]
             first = await _play(subject, sample, players[0])
             rest = await asyncio.gather(*(_play(subject, sample, player) for player in players[1:]))
             for player, finish in zip(players[1:], rest, strict=True):
@@ -198,11 +228,13 @@ def _agree(sample: str, one: Sequence[str], other: Sequence[str]) -> None:
 
 async def _summary(subject: Subject) -> None:
     sample = subject.samples[0]
-    finish = await _scored(subject, sample, _whole(subject.environment.reference(sample, subject.seed)))
+    finish = await _scored(subject, sample, _whole(subject.guide(sample)))
     faults = [Finish.fault(reason, "check") for reason in FinishReason if reason.is_fault]
     alone, among = (summarize(subject.environment, finishes) for finishes in ([finish], [finish, *faults]))
-    if alone.metrics[alone.primary] != among.metrics[among.primary]:
+    if alone.metrics.get(alone.primary) != among.metrics.get(among.primary):
         raise Broken(f"faults beside a finish change {alone.primary!r}; they must not count")
+    if finish.score == 0.0:
+        raise LeftOut("no policy scores above 0 here, so faults that count as 0 would not show")
 
 
 # Cancellation, and what it must leave behind: nothing.
@@ -224,7 +256,7 @@ async def _cancelled(subject: Subject) -> None:
     while cancelled < MIN_CANCELLED:
         cancelled += await _cancel_round(subject, sample)
     await settles(lambda now: all(a - b < cancelled for a, b in zip(now, before, strict=True)), before)
-    await _scored(subject, sample, _whole(subject.environment.reference(sample, subject.seed)))
+    await _scored(subject, sample, _whole(subject.guide(sample)))
 
 
 async def _cancel_round(subject: Subject, sample: str) -> int:
@@ -246,7 +278,7 @@ async def _cancel_at(subject: Subject, sample: str, acts: int) -> bool:
         await asyncio.Event().wait()
         raise AssertionError("nobody sets this event")
 
-    player = Player(subject.environment.reference(sample, subject.seed), acts, park)
+    player = Player(subject.guide(sample), acts, park)
     session = asyncio.create_task(_play(subject, sample, player))
     waiting = asyncio.create_task(parked.wait())
     try:

@@ -14,7 +14,7 @@ from pydantic import JsonValue
 
 from environments import registry
 from environments.agent_function import AgentFunction, FunctionAgent, FunctionCaller
-from environments.base import Agent, Environment, PolicyAgent, play_to_finish
+from environments.base import POLICY_KINDS, Agent, Environment, PolicyAgent, play_to_finish, policy_of
 from environments.definition import TaskDefinition
 from environments.types import Finish
 from environments.yaml_file import FileError, parse
@@ -29,7 +29,6 @@ from eval_client.store.run_folders import checked_name, find_run, new_name, open
 from eval_client.store.shards import Fenced
 from task_server.errors import TaskServerError
 
-POLICIES = ("reference", "naive", "random")
 AgentLike = AgentFunction | AgentEntry | Mapping[str, Any] | str
 """A function, an entry of a plan, or the name of a built-in agent."""
 Agents = AgentLike | Sequence[AgentLike] | Mapping[str, AgentFunction] | None
@@ -144,10 +143,13 @@ async def _play(world: Environment, agent: AgentFunction | Agent | str, sample: 
 
 
 def _policy(world: Environment, name: str, sample: str, seed: int) -> PolicyAgent:
-    if name not in POLICIES:
-        raise PlanError(f"agent: there is no {name!r}; give a function, or one of {', '.join(POLICIES)}")
-    made = {"reference": world.reference, "naive": world.naive, "random": world.random}[name](sample, seed)
-    return PolicyAgent(made)
+    kind = next((kind for kind in POLICY_KINDS if kind == name), None)
+    if kind is None:
+        raise PlanError(f"agent: there is no {name!r}; give a function, or one of {', '.join(POLICY_KINDS)}")
+    policy = policy_of(world, kind, sample, seed)
+    if policy is None:
+        raise PlanError(f"agent: the environment has no {kind} policy; give a function, or another one")
+    return PolicyAgent(policy)
 
 
 def _built(name: str, parameters: Mapping[str, JsonValue]) -> Environment:

@@ -18,7 +18,7 @@ from eval_client.server_process import ServerProcess
 
 if TYPE_CHECKING:
     from environments.agent_function import AgentFunction
-    from eval_client.plan import PolicyName
+    from environments.base import PolicyKind
 
 ALONE = dict.fromkeys(
     ("PROCTOR_TOKEN_FILE", "PROCTOR_TLS_CERT", "PROCTOR_TLS_KEY", "PROCTOR_TLS_CA", "PROCTOR_TLS_CLIENT_CA"), ""
@@ -84,7 +84,7 @@ async def local_servers(
 async def servers_with_functions(
     servers: contextlib.AbstractAsyncContextManager[LocalServers],
     functions: Mapping[str, "AgentFunction"],
-    policies: Mapping[str, "PolicyName"],
+    policies: Mapping[str, "PolicyKind"],
     tasks: Sequence[TaskDefinition],
 ) -> AsyncIterator[LocalServers]:
     """The same servers, and agents of this process by the name they are asked for: functions, and tasks' policies."""

@@ -8,6 +8,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, JsonValue, model_validator
 
+from environments.base import PolicyKind, missing_policies
 from environments.chat.config import ModelName, Sampling, VariableName, plain_url
 from environments.definition import NAME, TaskDefinition
 from environments.tls import Tls
@@ -16,7 +17,6 @@ from environments.yaml_file import FileError, load, parse
 from eval_client.core.rates import RequestsAMinute, TokensAMinute
 
 Name = Annotated[str, Field(pattern=NAME)]
-PolicyName = Literal["reference", "naive", "random"]
 BUILTIN_ENDPOINT = "built-in"
 DEFAULT_ENDPOINT = "default"
 VARIABLE = r"^[A-Za-z_][A-Za-z0-9_]*$"
@@ -72,7 +72,7 @@ class AgentEntry(Value):
     """An agent under test: a model behind an endpoint, or one of Proctor's built-in agents."""
 
     name: Name
-    builtin: PolicyName | Literal["function"] | None = None
+    builtin: PolicyKind | Literal["function"] | None = None
     """A built-in agent. Without `endpoint`, an agent server is started for this run. `function` is a Python function
     that `proctor.evaluate` was given."""
     endpoint: Annotated[str, AfterValidator(_name_or_url)] | None = None
@@ -93,7 +93,7 @@ class AgentEntry(Value):
         return self.builtin == "function"
 
     @property
-    def policy(self) -> PolicyName | None:
+    def policy(self) -> PolicyKind | None:
         """Which policy of the tasks' environments it is; None for a model, and for a function of the user's."""
         return None if self.builtin == "function" else self.builtin
 
@@ -255,6 +255,16 @@ class Plan(Value):
         """The tasks that this plan defines itself."""
         return tuple(task for task in self.tasks if isinstance(task, TaskDefinition))
 
+    def played_here(self) -> tuple[TaskDefinition, ...]:
+        """The tasks whose data this machine reads: all where it has the workers, else those of its built-in agents."""
+        own = {agent.name for agent in self.agents if agent.policy is not None and agent.endpoint is None}
+        wanted = {task for agent, task in self.pairs() if agent in own}
+        return tuple(task for task in self.definitions() if self.controller == "local" or task.name in wanted)
+
+    def playing(self, task: str) -> dict[str, PolicyKind | None]:
+        """The agents that play a task, each with its policy; None where it is a model."""
+        return {agent: self.agent(agent).policy for agent, name in self.pairs() if name == task}
+
     def identity(self) -> dict[str, JsonValue]:
         """Everything that shapes a trial, as plain data: what a resumed run must not change.
 
@@ -291,20 +301,35 @@ def _by_name(entries: Sequence[dict[str, JsonValue]], leave_out: set[str]) -> Js
 
 
 def load_plan(path: Path, overrides: Sequence[str] = ()) -> Plan:
-    """The plan of a YAML file, paths taken relative to it; data that are played here can be read. Raises FileError."""
+    """The plan of a YAML file, paths taken relative to it.
+
+    Data that this machine plays can be read, and have the policies that its built-in agents play by. Raises FileError.
+    """
     plan = read_plan(path, overrides)
     try:
         check_data(plan)
     except FileError as error:
-        raise FileError(f"{path}: {error}") from error
+        raise FileError("\n".join(f"{path}: {line}" for line in str(error).splitlines())) from error
     return plan
 
 
 def check_data(plan: Plan) -> None:
-    """Raises FileError where data that are played here can't be read."""
-    if plan.controller == "local":
-        for task in plan.definitions():
-            task.samples()
+    """Raises FileError where data that this machine plays can't be read, or lack a policy that an agent plays by."""
+    missing = [each for task in plan.played_here() for each in _missing_policies(plan, task)]
+    if missing:
+        raise FileError("\n".join(missing))
+
+
+def _missing_policies(plan: Plan, task: TaskDefinition) -> list[str]:
+    """A line for each built-in agent that plays a task by a policy that isn't there. Raises FileError."""
+    playing = plan.playing(task.name)
+    missing = missing_policies(task.opened(), playing.values())
+    return [
+        f"agents.{agent}.builtin: the environment {task.environment} of task {task.name!r} has no {kind} policy; list "
+        f"the pairs to play without this one under `assignments`, or give the environment a method `{kind}`"
+        for agent, kind in playing.items()
+        if kind in missing
+    ]
 
 
 def read_plan(path: Path, overrides: Sequence[str] = ()) -> Plan:

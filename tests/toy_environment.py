@@ -1,4 +1,4 @@
-"""An installed environment small enough to read: guess a letter. For tests of what needs one by name."""
+"""Installed environments small enough to read: guess a letter. For tests of what needs one by name."""
 
 import sys
 from collections.abc import Iterator, Sequence
@@ -8,12 +8,17 @@ from pathlib import Path
 from environments.base import Agent, Environment, Policy
 from environments.types import Action, Finish, FinishReason, Message, Observation, Summary, ToolCall
 
-ENTRY_POINTS = "[proctor.environments]\ntoy-letters = tests.toy_environment:Letters\n"
+ENTRY_POINTS = """\
+[proctor.environments]
+toy-letters = tests.toy_environment:Letters
+toy-bare = tests.toy_environment:Bare
+toy-solved = tests.toy_environment:Solved
+"""
 
 
 @contextmanager
 def installed(folder: Path) -> Iterator[None]:
-    """Within it the environment `toy-letters` is installed; the folder holds its metadata and must be empty."""
+    """Within it these environments are installed; the folder holds their metadata and must be empty."""
     write_distribution(folder)
     sys.path.insert(0, str(folder))
     try:
@@ -23,7 +28,7 @@ def installed(folder: Path) -> Iterator[None]:
 
 
 def write_distribution(folder: Path) -> None:
-    """The metadata of an installed package with this environment, for any interpreter with the folder on its path."""
+    """The metadata of an installed package with these environments, for interpreters with the folder on their path."""
     info = folder / "toy_letters-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: toy-letters\nVersion: 1.0\n")
@@ -64,3 +69,26 @@ class Letters(Environment):
     def summarize(self, finishes: Sequence[Finish]) -> Summary:
         scores = [finish.score for finish in finishes if finish.score is not None]
         return Summary(primary="accuracy", metrics={"accuracy": sum(scores) / max(1, len(scores))})
+
+
+class Bare(Environment):
+    """Which letter is meant? Two methods, and no policy."""
+
+    letters: str = "abc"
+
+    def samples(self) -> Sequence[str]:
+        return tuple(self.letters)
+
+    async def play(self, sample: str, agent: Agent, seed: int = 0) -> Finish:
+        action = await agent.act(Observation(messages=(Message(role="user", content="Which letter?"),)))
+        return Finish(reason=FinishReason.COMPLETED, score=float(action.content == sample))
+
+
+class Solved(Bare):
+    """Knows its solutions, and says of a further policy that there is none."""
+
+    def reference(self, sample: str, seed: int = 0) -> Policy:
+        return lambda conversation, messages: Action(content=sample)
+
+    def naive(self, sample: str, seed: int = 0) -> Policy | None:
+        return None

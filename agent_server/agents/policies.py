@@ -2,12 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Literal
 
 from agent_server.agents.base import Answer, Ask, ServedAgent
 from agent_server.agents.metadata import number, required
 from agent_server.errors import Refused
-from environments.base import Environment, Policy
+from environments.base import Environment, Policy, PolicyKind, policy_of
 from environments.definition import TaskDefinition
 
 POLICIES_KEPT = 4096
@@ -37,12 +36,18 @@ class PolicyAgent(ServedAgent):
     Needs the metadata `task` and `sample`; `conversation` and `seed` are "main" and 0 unless given.
     """
 
-    def __init__(self, kind: Literal["reference", "naive", "random"], tasks: TaskPolicies) -> None:
+    def __init__(self, kind: PolicyKind, tasks: TaskPolicies) -> None:
         @lru_cache(maxsize=POLICIES_KEPT)
         def policy(task: str, sample: str, seed: int) -> Policy:
-            environment = tasks.environment(task, sample)
-            made = {"reference": environment.reference, "naive": environment.naive, "random": environment.random}
-            return made[kind](sample, seed)
+            found = policy_of(tasks.environment(task, sample), kind, sample, seed)
+            if found is None:
+                raise Refused(
+                    422,
+                    f"metadata.task: the environment of task {task!r} has no {kind} policy; ask an agent of another "
+                    f"kind, or give the environment a method `{kind}`",
+                    code="policy_not_found",
+                )
+            return found
 
         self._policy = policy
 

@@ -5,16 +5,15 @@ from pathlib import Path
 import click
 
 from environments import registry
-from environments.base import EnvironmentFault
+from environments.base import POLICY_KINDS, EnvironmentFault, PolicyKind, missing_policies
 from environments.definition import TaskDefinition
+from environments.yaml_file import FileError
 from eval_client.cli.common import output_option, quiet_option, told
 from eval_client.cli.play import play
 from eval_client.cli.usage import UsageProblem
 from eval_client.execute import Order
-from eval_client.plan import AgentEntry, Plan
+from eval_client.plan import AgentEntry, Assignment, Plan
 from eval_client.store.run_folders import new_name, open_store
-
-AGENTS = ("reference", "naive", "random")
 
 
 @click.command()
@@ -25,25 +24,45 @@ def demo(output: Path, limit: int | None, quiet: bool) -> None:
     """Play every installed environment on the samples it ships, with built-in agents: no key, no network.
 
     `reference` knows the solutions, `naive` is a weak heuristic, `random` is chance. Where a machine lacks a part
-    (Docker, MariaDB), a lighter engine stands in, or the environment is left out; either is said.
+    (Docker, MariaDB), a lighter engine stands in, or the environment is left out; either is said. An environment plays
+    without the agents that it has no policy for.
     """
-    tasks = [task for name in registry.names() if (task := _task(name)) is not None]
-    if not tasks:
+    found = [task for name in registry.names() if (task := _task(name)) is not None]
+    if not found:
         raise UsageProblem("no environment can be played here; the lines above say why")
+    pairs = {kind: tuple(task.name for task, kinds in found if kind in kinds) for kind in POLICY_KINDS}
+    played = [(kind, names) for kind, names in pairs.items() if names]
     with told():
-        plan = Plan(name="demo", agents=tuple(AgentEntry(name=a, builtin=a) for a in AGENTS), tasks=tuple(tasks))
+        plan = Plan(
+            name="demo",
+            agents=tuple(AgentEntry(name=kind, builtin=kind) for kind, _ in played),
+            tasks=tuple(task for task, _ in found),
+            assignments=tuple(Assignment(agents=(kind,), tasks=names) for kind, names in played),
+        )
         folder = output / new_name(plan.name)
         order = Order(plan, "(demo)", open_store(None, folder), folder, resume=False, limit=limit)
     play(order, quiet=quiet)
 
 
-def _task(name: str) -> TaskDefinition | None:
+def _task(name: str) -> tuple[TaskDefinition, list[PolicyKind]] | None:
+    """The task of an environment, and the policies that it has; None where it can't be played, which is said."""
     try:
-        environment = registry.load(name)
-        task = TaskDefinition(name=name, environment=name, parameters=environment.suited_parameters())
-        why = task.build().comparable()
-    except (ImportError, EnvironmentFault) as error:
-        click.echo(f"demo: {name} is left out: {error}", err=True)
+        cls = registry.load(name)
+        task = TaskDefinition(name=name, environment=name, parameters=cls.suited_parameters())
+        environment = task.opened()
+    except (ImportError, EnvironmentFault, FileError) as error:
+        _tell_left_out(name, str(error))
         return None
-    click.echo(f"demo: {name} plays {len(task.samples())} samples of its own" + (f"; {why}" if why else ""), err=True)
-    return task
+    missing = missing_policies(environment, POLICY_KINDS)
+    kinds = [kind for kind in POLICY_KINDS if kind not in missing]
+    if not kinds:
+        _tell_left_out(name, "it has no policy for a built-in agent to play by")
+        return None
+    lacks = f"it has no {' and no '.join(missing)} policy" if missing else None
+    notes = [note for note in (environment.comparable(), lacks) if note is not None]
+    click.echo("; ".join([f"demo: {name} plays {len(environment.samples())} samples of its own", *notes]), err=True)
+    return task, kinds
+
+
+def _tell_left_out(name: str, why: str) -> None:
+    click.echo(f"demo: {name} is left out: {why}", err=True)

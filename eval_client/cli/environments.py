@@ -42,7 +42,10 @@ def _describe(name: str) -> dict[str, object]:
 @click.option("--samples", default=3, show_default=True, type=click.IntRange(min=1), help="How many samples to play.")
 @click.option("--seed", default=0, show_default=True)
 def check(name: str, data: Path | None, parameters: tuple[str, ...], samples: int, seed: int) -> None:
-    """Hold ENVIRONMENT against what every environment promises. Exit code 1 where one is broken."""
+    """Hold ENVIRONMENT against what every environment promises.
+
+    What needs a policy that it does not have is left out, and said. Exit code 1 where a promise is broken.
+    """
     with files_told():
         definition = TaskDefinition(name=name, environment=name, data=data).with_parameters(parameters)
         environment = definition.build()
@@ -51,7 +54,8 @@ def check(name: str, data: Path | None, parameters: tuple[str, ...], samples: in
     async def all_kept() -> bool:
         kept = True
         async for result in run_check(environment, samples=samples, seed=seed):
-            click.echo(f"{'ok  ' if result.ok else 'FAIL'} {result.name}{': ' if result.detail else ''}{result.detail}")
+            state = "FAIL" if result.state == "broken" else result.state
+            click.echo(f"{state:<8} {result.name}{': ' if result.detail else ''}{result.detail}")
             kept = kept and result.ok
         return kept
 

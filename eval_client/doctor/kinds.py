@@ -147,6 +147,10 @@ KINDS: dict[str, Kind] = {
     "data-differs": Kind(
         "built-in agents would play other samples than the servers", "give this plan and the workers the same data"
     ),
+    "policy-missing": Kind(
+        "the agent can't play the task, so the run is refused",
+        "list the pairs to play without this one under `assignments`, or give the environment the method",
+    ),
     "comparable": Kind(),
     "not-comparable": Kind("its scores may not stand beside published ones", "see docs/environments"),
     # the run to be resumed

@@ -43,7 +43,7 @@ class PlanChecks:
 
     def all(self) -> list[Check]:
         """In the order in which they are told."""
-        plan, here = self.plan, self._played_here()
+        plan, here = self.plan, self.plan.played_here()
         environments = sorted({definition.environment for definition in here})
         under_way = sum(agent.concurrency for agent in plan.agents)
         checks = [Check(f"agent {agent.name}", self._agent(agent)) for agent in plan.agents]
@@ -63,12 +63,6 @@ class PlanChecks:
     @property
     def _local(self) -> bool:
         return self.plan.controller == "local"
-
-    def _played_here(self) -> list[TaskDefinition]:
-        """The tasks whose data this machine reads: all where it has the workers, else those of its built-in agents."""
-        own = {agent.name for agent in self.plan.agents if agent.policy is not None and agent.endpoint is None}
-        wanted = {task for agent, task in self.plan.pairs() if self._local or agent in own}
-        return [definition for definition in self.plan.definitions() if definition.name in wanted]
 
     def _needed_bytes(self) -> int:
         try:
@@ -116,7 +110,7 @@ class PlanChecks:
             tasks=[task.name for task in self.plan.tasks],
             relayed=self.plan.route == "relayed",
         )
-        known = [await self._known(definition) for definition in self._played_here()]
+        known = [await self._known(definition) for definition in self.plan.played_here()]
         here = [each for each in known if each is not None]
         offered = await self._offered({each.name: each.digest for each in here})
         return [*found, *tasks.digest_findings(here, offered)]
@@ -144,8 +138,10 @@ class PlanChecks:
     @cached_property
     def _task_facts(self) -> Mapping[str, "asyncio.Task[tasks.TaskFacts]"]:
         return {
-            definition.name: asyncio.create_task(in_thread(tasks.task_facts, definition))
-            for definition in self._played_here()
+            definition.name: asyncio.create_task(
+                in_thread(tasks.task_facts, definition, self.plan.playing(definition.name).values())
+            )
+            for definition in self.plan.played_here()
         }
 
     async def _known(self, definition: TaskDefinition) -> tasks.TaskFacts | None:
@@ -159,15 +155,13 @@ class PlanChecks:
             facts = await asyncio.shield(self._task_facts[definition.name])
         except FileError as error:
             return [fail("data-broken", str(error))]
-        playing = {agent for agent, task in self.plan.pairs() if task == definition.name}
-        model_agents = {agent for agent in playing if self.plan.agent(agent).policy is None}
-        return tasks.data_findings(facts, model_agents)
+        return tasks.data_findings(facts, self.plan.playing(definition.name))
 
     async def _environments(self) -> Sequence[Finding]:
         """Each environment comes up once, unless it is known already that it can't."""
-        wanted = {d.name: found for d in self._played_here() if (found := tasks.sandboxes(d)) is not None}
+        wanted = {d.name: found for d in self.plan.played_here() if (found := tasks.sandboxes(d)) is not None}
         engine = asyncio.create_task(self._engine(sorted(set(wanted.values()))))
-        entering = (self._entered(d, engine if d.name in wanted else None) for d in self._played_here())
+        entering = (self._entered(d, engine if d.name in wanted else None) for d in self.plan.played_here())
         entered = await asyncio.gather(*entering)
         return [*await engine, *entered]
 
@@ -193,7 +187,7 @@ class PlanChecks:
         except StoreError as error:
             return [resumed.unreadable(error)]
         if self._local:
-            known = [await self._known(definition) for definition in self._played_here()]
+            known = [await self._known(definition) for definition in self.plan.played_here()]
             digests: Mapping[str, str | None] = {facts.name: facts.digest for facts in known if facts is not None}
         else:
             digests = await self._offered(manifest.digests())

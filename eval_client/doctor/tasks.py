@@ -1,10 +1,10 @@
 """Tasks that this machine plays itself: their data, and what their environments stand on."""
 
 import asyncio
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from environments.base import Environment, EnvironmentFault
+from environments.base import Environment, EnvironmentFault, PolicyKind, missing_policies
 from environments.definition import TaskDefinition
 from environments.yaml_file import FileError
 from eval_client.doctor.docker_host import Sandboxes
@@ -25,10 +25,12 @@ class TaskFacts:
     trusted_agents_only: bool
     published_sampling: str = ""
     """What agents' requests had for published scores, in words."""
+    missing_policies: tuple[PolicyKind, ...] = ()
+    """Those that its agents play by and that its environment does not have."""
 
 
-def task_facts(definition: TaskDefinition) -> TaskFacts:
-    """Reads a task's data. Raises FileError, naming file and field."""
+def task_facts(definition: TaskDefinition, wanted: Iterable[PolicyKind | None] = ()) -> TaskFacts:
+    """Reads the data of a task, whose agents play by the policies `wanted`. Raises FileError, naming file and field."""
     environment = definition.build()
     try:
         return TaskFacts(
@@ -40,13 +42,14 @@ def task_facts(definition: TaskDefinition) -> TaskFacts:
             published_sampling=", ".join(
                 f"{name}: {value}" for name, value in environment.published_sampling().items()
             ),
+            missing_policies=missing_policies(environment, wanted),
         )
     except (OSError, ValueError) as error:
         raise FileError(f"task {definition.name!r}: {error}") from error
 
 
-def data_findings(facts: TaskFacts, model_agents: Collection[str]) -> list[Finding]:
-    """What follows, where these agents, which are not built in, shall play the task."""
+def data_findings(facts: TaskFacts, playing: Mapping[str, PolicyKind | None]) -> list[Finding]:
+    """What follows for the agents that play the task, each with its policy; None where it is a model."""
     if not facts.samples:
         return [fail("task-empty", f"task {facts.name}: there are no samples")]
     found = [ok("data", f"task {facts.name}: {facts.samples} samples, digest {facts.digest[:12]}")]
@@ -55,9 +58,14 @@ def data_findings(facts: TaskFacts, model_agents: Collection[str]) -> list[Findi
     else:
         agents = f", of agents with {facts.published_sampling}" if facts.published_sampling else ""
         found.append(ok("comparable", f"task {facts.name}: its scores may stand beside published ones{agents}"))
-    if facts.trusted_agents_only and model_agents:
-        who = ", ".join(sorted(model_agents))
-        found.append(fail("task-untrusted", f"task {facts.name}: its isolation is too thin for {who}"))
+    models = sorted(agent for agent, policy in playing.items() if policy is None)
+    if facts.trusted_agents_only and models:
+        found.append(fail("task-untrusted", f"task {facts.name}: its isolation is too thin for {', '.join(models)}"))
+    found += [
+        fail("policy-missing", f"task {facts.name}: its environment has no {policy} policy, needed by agent {agent}")
+        for agent, policy in playing.items()
+        if policy in facts.missing_policies
+    ]
     return found
 
 

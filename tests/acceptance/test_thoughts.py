@@ -47,9 +47,11 @@ def environment(name: str, profile: str) -> Environment:
 async def test_strict_plays_what_follows_a_thought(name: str) -> None:
     world = environment(name, "strict")
     sample = world.samples()[0]
+    reference = world.reference(sample, 1)
+    assert reference is not None
     async with world.lifespan():
-        silent = await play_to_finish(world, sample, PolicyAgent(world.reference(sample, 1)), 1)
-        aloud = Aloud(world.reference(sample, 1))
+        silent = await play_to_finish(world, sample, PolicyAgent(reference), 1)
+        aloud = Aloud(reference)
         finish = await play_to_finish(world, sample, aloud, 1)
     assert (finish.reason, finish.score, finish.metrics) == (silent.reason, silent.score, silent.metrics)
     assert finish.detail["thoughts"] == aloud.replies > 0
@@ -79,8 +81,10 @@ async def test_compat_counts_thoughts_and_is_given_them(name: str, monkeypatch: 
         return await play(world, sample, between[0], seed)
 
     monkeypatch.setattr(type(world), "play", overheard)
+    reference = world.reference(sample, 1)
+    assert reference is not None
     async with world.lifespan():
-        aloud = Aloud(world.reference(sample, 1))
+        aloud = Aloud(reference)
         finish = await play_to_finish(world, sample, aloud, 1)
     assert finish.detail["thoughts"] == aloud.replies == len(between[0].replies) > 0
     assert all(reply.startswith(THOUGHT) for reply in between[0].replies)

@@ -43,7 +43,7 @@ class Sound(Environment):
                 return Finish(reason=stopped.reason, score=right / 3)
         return Finish(reason=FinishReason.COMPLETED, score=right / 3)
 
-    def reference(self, sample: str, seed: int = 0) -> Policy:
+    def reference(self, sample: str, seed: int = 0) -> Policy | None:
         return lambda conversation, transcript: Action(content=sample)
 
     def naive(self, sample: str, seed: int = 0) -> Policy:
@@ -100,6 +100,11 @@ class RaisingNaive(Sound):
 class RaisingRandom(Sound):
     def random(self, sample: str, seed: int = 0) -> Policy:
         return lambda conversation, transcript: Action(content=str(1 // 0))
+
+
+class PartlySolved(Sound):
+    def reference(self, sample: str, seed: int = 0) -> Policy | None:
+        return None if sample == "second" else super().reference(sample, seed)
 
 
 class Fragile(Sound):
@@ -221,6 +226,7 @@ CASES: list[tuple[type[Environment], str, str]] = [
     (NoHexDigest, "the digest is stable", "version one"),
     (NoLifespan, "the lifespan starts", "OSError: the server's socket is taken"),
     (WeakReference, "the reference scores 1", "sample 'second': the reference ends completed with score 0.0"),
+    (PartlySolved, "the reference scores 1", "sample 'second': no reference policy, though other samples have one"),
     (RaisingNaive, "the naive policy ends with a score", "task_error: IndexError"),
     (RaisingRandom, "the random policy ends with a score", "task_error: ZeroDivisionError"),
     (Fragile, "garbage ends with a score", "task_error: AssertionError: no reply"),
@@ -275,8 +281,53 @@ async def test_a_broken_promise_is_caught(environment: type[Environment], name: 
 
 
 async def test_every_promise_has_an_environment_that_breaks_it() -> None:
-    names = {result.name async for result in check(Sound())}
-    assert names == {name for _, name, _ in CASES}
+    results = [result async for result in check(Sound())]
+    assert {result.name for result in results} == {name for _, name, _ in CASES}
+    assert {result.state for result in results} == {"ok"}
+
+
+class Unhelped(Environment):
+    """Sound, with two methods only: no policy, no digest and no summary of its own."""
+
+    def samples(self) -> Sequence[str]:
+        return Sound().samples()
+
+    async def play(self, sample: str, agent: Agent, seed: int = 0) -> Finish:
+        return await self.sound().play(sample, agent, seed)
+
+    def sound(self) -> Sound:
+        return Sound()
+
+
+async def test_an_environment_without_policies_is_checked_but_for_what_needs_them() -> None:
+    results = [result async for result in check(Unhelped())]
+    left_out = {result.name: result.detail for result in results if result.state == "left out"}
+    assert left_out == {
+        "the reference scores 1": "the environment has no reference policy",
+        "the naive policy ends with a score": "the environment has no naive policy",
+        "the random policy ends with a score": "the environment has no random policy",
+        "faults change no summary": "no policy scores above 0 here, so faults that count as 0 would not show",
+    }
+    assert {result.name for result in results} == {name for _, name, _ in CASES}
+    assert [result for result in results if not result.ok] == [], "what is left out is not broken"
+
+
+WITHOUT_POLICIES = (
+    *(Fragile, Endless, StopIsFault, FaultIsScore, Unseeded),
+    *(SwallowsCancellation, LeaksTasks, LeaksThreads, LeaksProcesses, LeaksFiles),
+)
+
+
+@pytest.mark.parametrize("environment", WITHOUT_POLICIES, ids=[each.__name__ for each in WITHOUT_POLICIES])
+async def test_without_policies_the_same_breaches_are_caught(environment: type[Sound]) -> None:
+    class Bare(Unhelped):
+        def sound(self) -> Sound:
+            return environment()
+
+    (name, detail), *others = [(name, detail) for case, name, detail in CASES if case is environment]
+    assert not others
+    results = {result.name: result.detail for result in await broken(Bare())}
+    assert detail in results[name]
 
 
 async def test_at_most_so_many_samples_are_played_first_and_last_among_them() -> None:

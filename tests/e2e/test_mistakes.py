@@ -6,6 +6,8 @@ import pytest
 
 from tests.e2e.proctor import Server, proctor
 from tests.e2e.scripted import ScriptedEndpoint, reply
+from tests.support import ROOT
+from tests.toy_environment import write_distribution
 
 LOCAL = """\
 agents: [{name: reference, builtin: reference}]
@@ -71,6 +73,15 @@ def test_a_wrong_token_for_the_controller(tmp_path: Path, worker: Server) -> Non
 def test_a_built_in_agent_without_its_tasks_data(tmp_path: Path, worker: Server) -> None:
     plan = f"controller: {worker.url}\nagents: [{{name: naive, builtin: naive}}]\ntasks: [{{name: db-own}}]\n"
     refused(tmp_path, plan, "agents.naive", "environment", "endpoint")
+
+
+def test_a_built_in_agent_whose_policy_the_environment_does_not_have(tmp_path: Path) -> None:
+    (tmp_path / "installed").mkdir()
+    write_distribution(tmp_path / "installed")
+    path = f"{tmp_path / 'installed'}:{ROOT}"
+    plan = "agents: [{name: weak, builtin: naive}]\ntasks: [{name: toy, environment: toy-solved}]\n"
+    refused(tmp_path, plan, "agents.weak.builtin", "toy-solved", "no naive policy", "`assignments`", PYTHONPATH=path)
+    assert not (tmp_path / "runs").exists()
 
 
 def test_a_data_set_with_a_broken_record(tmp_path: Path) -> None:

@@ -39,7 +39,9 @@ def test_it_is_listed_beside_ours() -> None:
 async def test_it_plays_as_a_task_with_parameters() -> None:
     task = TaskDefinition(name="guess-1000", environment="guessing", parameters={"highest": 1000, "guesses": 10})
     environment = task.build()
-    finish = await play_to_finish(environment, "game-3", PolicyAgent(environment.reference("game-3", 5)), seed=5)
+    reference = environment.reference("game-3", 5)
+    assert reference is not None
+    finish = await play_to_finish(environment, "game-3", PolicyAgent(reference), seed=5)
     assert (finish.score, finish.metrics) == (1.0, {"guesses": 1})
     assert task.sessions() == 100
 

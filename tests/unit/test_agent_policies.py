@@ -17,7 +17,12 @@ from tests.toy_environment import installed
 @pytest.fixture
 def tasks(tmp_path: Path) -> Iterator[TaskPolicies]:
     with installed(tmp_path):
-        yield TaskPolicies([TaskDefinition(name="toy", environment="toy-letters", parameters={"letters": "xyz"})])
+        yield TaskPolicies(
+            [
+                TaskDefinition(name="toy", environment="toy-letters", parameters={"letters": "xyz"}),
+                TaskDefinition(name="solved", environment="toy-solved"),
+            ]
+        )
 
 
 def ask(metadata: Mapping[str, str], messages: int = 1) -> Ask:
@@ -45,7 +50,7 @@ async def test_the_conversation_is_passed_on_and_the_seed_is_zero_unless_given(t
         ({}, 400, "needs task, sample, and task, sample is missing; set `metadata: true`"),
         ({"task": "toy"}, 400, "and sample is missing"),
         ({"task": "toy", "sample": "x", "seed": "a"}, 400, "metadata.seed: 'a' is not a whole number"),
-        ({"task": "other", "sample": "x"}, 422, "no task 'other' here; known are: toy"),
+        ({"task": "other", "sample": "x"}, 422, "no task 'other' here; known are: solved, toy"),
         ({"task": "toy", "sample": "a"}, 422, "task 'toy' has no sample 'a'"),
     ],
 )
@@ -56,3 +61,16 @@ async def test_metadata_that_name_no_sample_are_refused_saying_which(
         await PolicyAgent("reference", tasks).answer(ask(metadata))
     assert caught.value.status == status
     assert says in caught.value.message
+
+
+@pytest.mark.parametrize("kind", ["naive", "random"])
+async def test_a_policy_that_the_environment_does_not_have_is_refused(
+    tasks: TaskPolicies, kind: Literal["naive", "random"]
+) -> None:
+    with pytest.raises(Refused) as caught:
+        await PolicyAgent(kind, tasks).answer(ask({"task": "solved", "sample": "a"}))
+    assert (caught.value.status, caught.value.code) == (422, "policy_not_found")
+    assert caught.value.message == (
+        f"metadata.task: the environment of task 'solved' has no {kind} policy; ask an agent of another kind, or give "
+        f"the environment a method `{kind}`"
+    )

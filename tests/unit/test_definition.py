@@ -19,9 +19,11 @@ class Shelf(Environment):
     """Counts books; never played here."""
 
     capacity: ClassVar[int] = 5
+    operational: ClassVar[frozenset[str]] = frozenset({"lamps"})
     data: Path | None = None
     overlay: Path | None = None
     books: int = 3
+    lamps: int = 1
     keeper: ChatConfig | None = None
 
     @model_validator(mode="after")
@@ -76,7 +78,7 @@ def test_capacity_is_the_environments_unless_the_task_says_otherwise() -> None:
 
 def test_what_shapes_no_trial_is_no_part_of_the_shape() -> None:
     keeper = {"model": "m", "sampling": {"temperature": 0}, "api_key_env": "KEY", "deadline_s": 5, "max_tries": 2}
-    defined = task(capacity=9, data="shelf.json", parameters={"books": 2, "overlay": "o", "keeper": keeper})
+    defined = task(capacity=9, data="shelf.json", parameters={"books": 2, "lamps": 4, "overlay": "o", "keeper": keeper})
     assert defined.shape() == {
         "name": "books",
         "environment": "shelf",
@@ -112,7 +114,7 @@ def test_a_wrong_text_is_refused(text: str, message: str) -> None:
         ({"parameters": {"boks": 1}}, "task 'books': parameters.boks: Extra inputs are not permitted; fields of shelf"),
         ({"parameters": {"books": "many"}}, "task 'books': parameters.books: Input should be a valid integer"),
         ({"parameters": {"books": 101}}, "task 'books': parameters: Value error, a shelf holds 100 books; fields of"),
-        ({"parameters": {"books": 101}}, "fields of shelf are: books, data, keeper, overlay"),
+        ({"parameters": {"books": 101}}, "fields of shelf are: books, data, keeper, lamps, overlay"),
     ],
 )
 def test_what_cannot_be_built_names_task_field_and_fix(fields: dict[str, object], message: str) -> None:
@@ -123,10 +125,10 @@ def test_what_cannot_be_built_names_task_field_and_fix(fields: dict[str, object]
 
 def test_broken_data_are_told_once_with_the_task() -> None:
     with pytest.raises(FileError) as refused:
-        task(data="d.jsonl").samples()
+        task(data="d.jsonl").opened()
     assert str(refused.value) == "task 'books': d.jsonl: record 1: title: missing; add it"
     with pytest.raises(FileError) as refused:
-        task(parameters={"boks": 1}).samples()
+        task(parameters={"boks": 1}).opened()
     assert str(refused.value).count("task 'books'") == 1
 
 

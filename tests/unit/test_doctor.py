@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from environments.base import EnvironmentFault
+from environments.base import EnvironmentFault, PolicyKind
 from environments.definition import TaskDefinition
 from environments.http import ConnectionFailed, DeadlineExceeded, HttpFailure, Unreachable, Untrusted
 from eval_client.doctor import machine, models, resumed, servers, tasks
@@ -28,7 +28,7 @@ from eval_client.store.records import Manifest, TaskRecord
 from task_server.errors import BadReply, ServerUnreachable, TaskServerError, Unauthorized
 from task_server.protocol import VERSION, Alive, TaskList, TaskStanding, WorkerStanding
 from tests.support import ROOT
-from tests.toy_environment import Letters
+from tests.toy_environment import Letters, installed
 
 Said = list[tuple[str, str]]
 
@@ -336,17 +336,26 @@ TASK = tasks.TaskFacts("db", 3, "d" * 32, None, False)
 
 
 def test_data_that_are_read_here() -> None:
-    assert said(tasks.data_findings(TASK, ["gpt"])) == [("data", "ok"), ("comparable", "ok")]
+    assert said(tasks.data_findings(TASK, {"gpt": None})) == [("data", "ok"), ("comparable", "ok")]
     thin = tasks.TaskFacts("os", 3, "d", "own samples", True)
-    assert said(tasks.data_findings(thin, ["gpt"])) == [
+    assert said(tasks.data_findings(thin, {"gpt": None, "r": "reference"})) == [
         ("data", "ok"),
         ("not-comparable", "warn"),
         ("task-untrusted", "fail"),
     ]
-    assert said(tasks.data_findings(thin, [])) == [("data", "ok"), ("not-comparable", "warn")]
-    assert said(tasks.data_findings(tasks.TaskFacts("x", 0, "d", None, False), [])) == [("task-empty", "fail")]
+    assert said(tasks.data_findings(thin, {"r": "reference"})) == [("data", "ok"), ("not-comparable", "warn")]
+    assert said(tasks.data_findings(tasks.TaskFacts("x", 0, "d", None, False), {})) == [("task-empty", "fail")]
     assert tasks.digest_findings([TASK], {"db": "d" * 32, "os": "e"}) == []
     assert said(tasks.digest_findings([TASK], {"db": "e" * 32})) == [("data-differs", "fail")]
+
+
+def test_a_policy_that_the_environment_of_a_task_does_not_have(tmp_path: Path) -> None:
+    playing: dict[str, PolicyKind | None] = {"r": "reference", "weak": "naive", "gpt": None}
+    with installed(tmp_path):
+        facts = tasks.task_facts(TaskDefinition(name="toy", environment="toy-solved"), playing.values())
+    *_, found = tasks.data_findings(facts, playing)
+    assert said([found]) == [("policy-missing", "fail")]
+    assert found.what == "task toy: its environment has no naive policy, needed by agent weak"
 
 
 def test_a_run_that_is_to_be_resumed() -> None:

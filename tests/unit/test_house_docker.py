@@ -60,7 +60,7 @@ def test_every_file_that_is_mounted_exists(service: str) -> None:
 @pytest.mark.parametrize("name", ["tasks.yaml", "tasks-agents.yaml", "tasks-db.yaml", "tasks-os.yaml"])
 def test_the_task_files_are_valid(name: str) -> None:
     for task in load_tasks(FOLDER / name):
-        assert task.samples()
+        assert task.opened().samples()
 
 
 def test_the_agents_know_every_task_that_workers_serve_with_the_same_settings() -> None:

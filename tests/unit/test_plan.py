@@ -11,6 +11,7 @@ import environments.database
 from environments.yaml_file import FileError
 from eval_client.begin import trials_of
 from eval_client.plan import Plan, differences, load_plan, trial_seed, with_overrides
+from tests.toy_environment import installed
 
 SHIPPED = Path(str(environments.database.__file__)).parent / "samples" / "select.jsonl"
 SMALL = """\
@@ -87,6 +88,33 @@ def test_a_broken_record_is_told_with_its_file_and_place(tmp_path: Path) -> None
         load_plan(written(tmp_path, SMALL + "    data: bad.jsonl\n"))
     assert "bad.jsonl" in str(refused.value)
     assert "db-own" in str(refused.value)
+
+
+LACKING = """\
+agents: [{name: r, builtin: reference}, {name: weak, builtin: naive}, {name: dice, builtin: random}, {name: gpt}]
+tasks: [{name: toy, environment: toy-solved}]
+"""
+
+
+@pytest.mark.parametrize("where", ["", "controller: http://127.0.0.1:9\n"])
+def test_a_built_in_agent_whose_policy_no_environment_has_is_refused(tmp_path: Path, where: str) -> None:
+    (tmp_path / "installed").mkdir()
+    with installed(tmp_path / "installed"), pytest.raises(FileError) as refused:
+        load_plan(written(tmp_path, LACKING + where))
+    weak, dice = str(refused.value).splitlines()
+    assert weak == (
+        f"{tmp_path / 'plan.yaml'}: agents.weak.builtin: the environment toy-solved of task 'toy' has no naive policy; "
+        "list the pairs to play without this one under `assignments`, or give the environment a method `naive`"
+    )
+    assert "agents.dice.builtin" in dice
+
+
+def test_built_in_agents_that_play_other_tasks_are_not_refused(tmp_path: Path) -> None:
+    text = LACKING.replace("tasks: [", "tasks: [{name: letters, environment: toy-letters}, ")
+    text += "assignments: [{agents: [r, gpt], tasks: [toy]}, {agents: [weak, dice], tasks: [letters]}]\n"
+    (tmp_path / "installed").mkdir()
+    with installed(tmp_path / "installed"):
+        assert len(load_plan(written(tmp_path, text)).pairs()) == 4
 
 
 def test_overrides_reach_items_by_name(tmp_path: Path) -> None:

@@ -177,7 +177,9 @@ async def test_the_references_solve_samples_behind_any_prompt(tmp_path: Path) ->
     for environment, _ in fields:
         async with environment.lifespan():
             for sample in environment.samples()[:3]:
-                finish = await play_to_finish(environment, sample, PolicyAgent(environment.reference(sample)))
+                policy = environment.reference(sample)
+                assert policy is not None
+                finish = await play_to_finish(environment, sample, PolicyAgent(policy))
                 assert finish.score == 1.0, finish
 
 
