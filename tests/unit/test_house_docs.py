@@ -4,15 +4,30 @@ import re
 
 import pytest
 
+from environments.base import Environment, PolicyAgent, play_to_finish
+from environments.check import check
 from tests.support import ROOT
+
+GUIDE = (ROOT / "docs" / "your-own-environment.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(("kind", "file"), [("toml", "pyproject.toml"), ("python", "guessing.py")])
 def test_the_guide_quotes_the_example_package(kind: str, file: str) -> None:
-    guide = (ROOT / "docs" / "your-own-environment.md").read_text(encoding="utf-8")
-    quotes = re.findall(rf"^```{kind}\n(.*?)^```$", guide, flags=re.MULTILINE | re.DOTALL)
+    quotes = re.findall(rf"^```{kind}\n(.*?)^```$", GUIDE, flags=re.MULTILINE | re.DOTALL)
     assert (ROOT / "examples" / "third_party" / file).read_text(encoding="utf-8") in quotes
 
 
 def test_the_example_environment_is_short() -> None:
-    assert len((ROOT / "examples" / "third_party" / "guessing.py").read_text(encoding="utf-8").splitlines()) < 80
+    assert len((ROOT / "examples" / "third_party" / "guessing.py").read_text(encoding="utf-8").splitlines()) <= 40
+
+
+async def test_the_guides_further_methods_leave_no_promise_out() -> None:
+    example, *_, further = re.findall(r"^```python\n(.*?)^```$", GUIDE, flags=re.MULTILINE | re.DOTALL)
+    written: dict[str, type[Environment]] = {}
+    exec(f"{example}\nfrom environments.types import Summary\n{further}", written)
+    environment = written["MeasuredGuessing"]()
+    assert [f"{result.name}: {result.detail}" async for result in check(environment) if result.state != "ok"] == []
+    reference = environment.reference("game-0")
+    assert reference is not None
+    solved = await play_to_finish(environment, "game-0", PolicyAgent(reference))
+    assert environment.summarize([solved]).metrics == {"found": 1.0, "out_of_guesses": 0.0}
