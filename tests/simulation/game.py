@@ -9,7 +9,7 @@ import hashlib
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
-from environments.base import Agent, Environment, EnvironmentFault, Policy
+from environments.base import Agent, Environment, EnvironmentFault
 from environments.types import Finish, FinishReason, Message, Observation, Summary
 from tests.simulation.loop import Process, current
 
@@ -143,15 +143,6 @@ class Chain(Environment):
                 await asyncio.sleep(witness.work_s())
             finally:
                 witness.ended(worker, session, self.name)
-
-    def reference(self, sample: str, seed: int = 0) -> Policy:
-        raise NotImplementedError
-
-    def naive(self, sample: str, seed: int = 0) -> Policy:
-        raise NotImplementedError
-
-    def random(self, sample: str, seed: int = 0) -> Policy:
-        raise NotImplementedError
 
     def summarize(self, finishes: Sequence[Finish]) -> Summary:
         scores = [finish.score for finish in finishes if finish.score is not None]

@@ -8,10 +8,10 @@ import pytest
 from pydantic import ValidationError, model_validator
 
 from environments import registry
-from environments.base import Agent, Environment, Policy
+from environments.base import Agent, Environment
 from environments.chat import ChatConfig
 from environments.definition import TaskDefinition, load_tasks
-from environments.types import Finish, Summary
+from environments.types import Finish
 from environments.yaml_file import FileError
 
 
@@ -37,22 +37,7 @@ class Shelf(Environment):
             raise ValueError(f"{self.data}: record 1: title: missing; add it")
         return [str(book) for book in range(self.books)]
 
-    def digest(self) -> str:
-        return "00"
-
     async def play(self, sample: str, agent: Agent, seed: int = 0) -> Finish:
-        raise NotImplementedError
-
-    def reference(self, sample: str, seed: int = 0) -> Policy:
-        raise NotImplementedError
-
-    def naive(self, sample: str, seed: int = 0) -> Policy:
-        raise NotImplementedError
-
-    def random(self, sample: str, seed: int = 0) -> Policy:
-        raise NotImplementedError
-
-    def summarize(self, finishes: Sequence[Finish]) -> Summary:
         raise NotImplementedError
 
 

@@ -4,10 +4,10 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 
 import pytest
 
-from environments.base import Agent, AgentRefused, AgentUnavailable, ContextLimitExceeded, Environment, Policy
+from environments.base import Agent, AgentRefused, AgentUnavailable, ContextLimitExceeded, Environment
 from environments.chat import Completion, Usage
 from environments.kept_replies import KeptReply
-from environments.types import Action, Finish, FinishReason, Message, Observation, Summary, Tool
+from environments.types import Action, Finish, FinishReason, Message, Observation, Tool
 from eval_client.attempt import Outcome, attempt
 from eval_client.endpoints import BudgetExhausted
 from eval_client.episode import Episode, Past
@@ -29,27 +29,12 @@ class Counting(Environment):
     def samples(self) -> Sequence[str]:
         return ("3",)
 
-    def digest(self) -> str:
-        return "0"
-
     async def play(self, sample: str, agent: Agent, seed: int = 0) -> Finish:
         right = 0
         for number in range(1, int(sample) + 1):
             asked = Observation(messages=(Message(role="user", content=f"{self.noise}{number}, seed {seed}"),))
             right += (await agent.act(asked)).content == str(number)
         return Finish(reason=FinishReason.COMPLETED, score=right / int(sample))
-
-    def reference(self, sample: str, seed: int = 0) -> Policy:
-        raise AssertionError
-
-    def naive(self, sample: str, seed: int = 0) -> Policy:
-        raise AssertionError
-
-    def random(self, sample: str, seed: int = 0) -> Policy:
-        raise AssertionError
-
-    def summarize(self, finishes: Sequence[Finish]) -> Summary:
-        raise AssertionError
 
 
 class Server:

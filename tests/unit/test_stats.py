@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 
-from environments.base import Agent, Environment, Policy
+from environments.base import Agent, Environment
 from environments.summary import summarize
 from environments.types import Finish, FinishReason, Summary
 from eval_client.core.stats import clustered_mean
@@ -41,19 +41,7 @@ class Mean(Environment):
     def samples(self) -> tuple[str, ...]:
         return ("a",)
 
-    def digest(self) -> str:
-        return "0"
-
     async def play(self, sample: str, agent: Agent, seed: int = 0) -> Finish:
-        raise AssertionError
-
-    def reference(self, sample: str, seed: int = 0) -> Policy:
-        raise AssertionError
-
-    def naive(self, sample: str, seed: int = 0) -> Policy:
-        raise AssertionError
-
-    def random(self, sample: str, seed: int = 0) -> Policy:
         raise AssertionError
 
     def summarize(self, finishes: Sequence[Finish]) -> Summary:
