@@ -1,6 +1,7 @@
 """What the documentation quotes is what the files hold."""
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -31,3 +32,10 @@ async def test_the_guides_further_methods_leave_no_promise_out() -> None:
     assert reference is not None
     solved = await play_to_finish(environment, "game-0", PolicyAgent(reference))
     assert environment.summarize([solved]).metrics == {"found": 1.0, "out_of_guesses": 0.0}
+
+
+@pytest.mark.parametrize("file", sorted((ROOT / "docs" / "environments").glob("*.md")), ids=lambda file: str(file.stem))
+def test_no_line_about_an_environment_is_longer_than_120_characters(file: Path) -> None:
+    """But for rows of tables, which can't be wrapped."""
+    lines = enumerate(file.read_text(encoding="utf-8").splitlines(), 1)
+    assert [number for number, line in lines if len(line) > 120 and not line.startswith("|")] == []
