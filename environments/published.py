@@ -111,9 +111,7 @@ class Source:
         if path is None:
             return f"the prompts are in Proctor's own words; give {self.file} as `{self.parameter}`"
         if not self.fingerprints:
-            return (
-                f"{path}: whether these are the published words can't be told, as Proctor knows no copy to compare with"
-            )
+            return f"{path}: Proctor knows no copy of the published words, so it can't tell whether these are they"
         if fingerprint(content) not in self.fingerprints:
             return f"{path}: other words than the published ones; give {self.file} as `{self.parameter}`"
         return None

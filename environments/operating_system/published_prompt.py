@@ -2,7 +2,7 @@
 
 import ast
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
 from environments.published import Source, Texts, beginning, injected, injections
 from environments.python_file import value_of
@@ -14,7 +14,7 @@ def _in_python(tree: ast.Module) -> Texts:
     """The instruction with the example's question behind it, the example, and what the task is put behind."""
     try:
         question, *example = _MESSAGES.validate_python(value_of(tree, "ONE_SHOT"))
-    except (ValidationError, ValueError):
+    except ValueError:
         return []
     instruction = next(iter(injected(tree)), {})
     added = (node.value for node in ast.walk(tree) if isinstance(node, ast.AugAssign))
