@@ -9,6 +9,7 @@ from environments.types import Finish, Summary
 METRICS = ("F1", "EM", "executability")
 _TIME_ZONE = re.compile(r"-08:00$")
 WORDING = "The instruction and the worked example say in our own words what the published ones say; forms are the same."
+REFUSALS = "What an agent is told of a call that can't be done is in Proctor's words; the prompt is that of `prompts`."
 COVERAGE = "Means are over scored samples; faults are owed again, `requested` and `scored` stand beside."
 
 
@@ -43,4 +44,4 @@ def summarize(finishes: Sequence[Finish], world: str, in_file: int | None, *, ow
         metrics[name] = sum(finish.metrics.get(name, 0.0) for finish in scored)
     metrics |= {"requested": float(len(finishes)), "scored": float(len(scored))}
     note = f"Computed on the graph {world}; scores on different graphs can't be compared."
-    return Summary(primary="F1", metrics=metrics, notes=(note, COVERAGE, *([WORDING] if own_words else [])))
+    return Summary(primary="F1", metrics=metrics, notes=(note, COVERAGE, WORDING if own_words else REFUSALS))
