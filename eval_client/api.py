@@ -6,7 +6,7 @@ import json
 import re
 import threading
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -31,6 +31,8 @@ from task_server.errors import TaskServerError
 
 AgentLike = AgentFunction | AgentEntry | Mapping[str, Any] | str
 """A function, an entry of a plan, or the name of a built-in agent."""
+INTERRUPT_S = 0.5
+"""How often it is looked for Ctrl-C: a signal that another thread was given does not wake the main one."""
 Agents = AgentLike | Sequence[AgentLike] | Mapping[str, AgentFunction] | None
 Answer = TypeVar("Answer")
 
@@ -305,10 +307,11 @@ def _apart(main: Coroutine[Any, Any, Answer], on_interrupt: Callable[[], object]
             answer.set_exception(error)
 
     threading.Thread(target=work, name="proctor", daemon=True).start()
-    while True:
+    while not answer.done():
         try:
-            return answer.result()
+            wait([answer], INTERRUPT_S)
         except KeyboardInterrupt:
             if on_interrupt is None or answer.done():
                 raise
             on_interrupt()
+    return answer.result()
