@@ -14,13 +14,13 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from agent_server.agents.base import ServedAgent
+from agent_server.chat_completions import ChatRequest, chunks, completion, parse_request
 from agent_server.errors import Refused
-from agent_server.figures import UNKNOWN_AGENT, AgentFigures
-from agent_server.protocol import ChatRequest, chunks, completion, parse_request
-from environments.base import AgentUnavailable, ContextLimitExceeded
-from environments.telemetry import tracing
-from environments.telemetry.process import ProcessFigures
-from environments.web_pages import PageGuard
+from agent_server.metrics import UNKNOWN_AGENT, AgentFigures
+from proctor.environment import AgentUnavailable, ContextLimitExceeded
+from proctor.http.origin_guard import PageGuard
+from proctor.observability import tracing
+from proctor.observability.process import ProcessFigures
 
 log = logging.getLogger(__name__)
 CHAT = "/v1/chat/completions"

@@ -9,8 +9,8 @@ from agent_server.agents.base import ServedAgent
 from agent_server.agents.limits import Concurrent, ContextLimited, Delayed
 from agent_server.agents.policies import PolicyAgent, TaskPolicies
 from agent_server.config import AgentConfig, AgentServerConfig, HumanConfig, PolicyConfig, RecordedConfig
-from environments.chat import ChatModel
-from environments.http import AnyClient
+from proctor.http.client import AnyClient
+from proctor.llm import ChatModel
 
 
 def build_agents(config: AgentServerConfig, client: AnyClient) -> Mapping[str, ServedAgent]:

@@ -5,13 +5,13 @@ from typing import Annotated, Literal
 
 from pydantic import Field, SecretStr, model_validator
 
-from environments.base import PolicyKind
-from environments.chat import ChatConfig, secret
-from environments.definition import NAME, TaskDefinition
-from environments.listening import is_loopback
-from environments.tls import NO_TLS, ServerTls
-from environments.types import Value
-from environments.yaml_file import FileError
+from proctor.config.task import NAME, TaskDefinition
+from proctor.config.yaml import FileError
+from proctor.environment import PolicyKind
+from proctor.http.server import is_loopback
+from proctor.http.tls import NO_TLS, ServerTls
+from proctor.llm import ChatConfig, secret
+from proctor.types import Value
 
 
 class _Agent(Value):

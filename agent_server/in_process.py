@@ -11,11 +11,11 @@ from agent_server.agents.base import ServedAgent
 from agent_server.agents.function import ServedFunction
 from agent_server.agents.policies import PolicyAgent, TaskPolicies
 from agent_server.app import BearerToken, build_app
-from environments.agent_function import AgentFunction, FunctionCaller
-from environments.definition import TaskDefinition
-from environments.embedded_server import EmbeddedServer
-from environments.listening import listen, url_of, uvicorn_config
-from environments.telemetry.process import ProcessFigures
+from proctor.agent_function import AgentFunction, FunctionCaller
+from proctor.config.task import TaskDefinition
+from proctor.http.embedded_server import EmbeddedServer
+from proctor.http.server import listen, url_of, uvicorn_config
+from proctor.observability.process import ProcessFigures
 
 HOST = "127.0.0.1"
 KEEP_ALIVE_S = 65

@@ -9,12 +9,12 @@ import uvicorn
 from agent_server.app import BearerToken, build_app
 from agent_server.build import build_agents
 from agent_server.config import AgentServerConfig
-from environments import loop
-from environments.chat import secret
-from environments.http import AnyClient, http_client
-from environments.listening import listen, url_of, uvicorn_config
-from environments.telemetry import tracing
-from environments.telemetry.process import ProcessFigures
+from proctor import event_loop
+from proctor.http.client import AnyClient, http_client
+from proctor.http.server import listen, url_of, uvicorn_config
+from proctor.llm import secret
+from proctor.observability import tracing
+from proctor.observability.process import ProcessFigures
 
 GRACE_S = 30
 KEEP_ALIVE_S = 65
@@ -36,7 +36,7 @@ def serve(config: AgentServerConfig, on_ready: Callable[[str], None] = lambda ba
         uvicorn_config(app, keep_alive_s=KEEP_ALIVE_S, last_replies_s=GRACE_S, tls=config.tls, **guard),
         lambda: on_ready(url_of(config.host, listener, config.tls.scheme) + "/v1"),
     )
-    loop.run(_run(server, client, listener, figures))
+    event_loop.run(_run(server, client, listener, figures))
 
 
 async def _run(server: uvicorn.Server, client: AnyClient, listener: socket.socket, figures: ProcessFigures) -> None:

@@ -15,9 +15,9 @@ from pathlib import Path
 
 from environments.alfworld import dataset
 from environments.alfworld.cross_check import TextWorld
-from environments.alfworld.game import Game
+from environments.alfworld.engine.game import Game
+from environments.alfworld.engine.world import World
 from environments.alfworld.texts import GameTexts
-from environments.alfworld.world import World
 
 SETTLED = 100
 """Games after which a process has what it keeps, if it has so many to play."""

@@ -12,12 +12,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks.measure import cpu_s, peak_mb
-from environments import loop
-from environments.types import Value
 from eval_client.execute import Order, execute
 from eval_client.plan import Plan
-from eval_client.scene import Scene
+from eval_client.run.context import Scene
 from eval_client.store.run_folders import open_store
+from proctor import event_loop
+from proctor.types import Value
 
 
 class Load(Value):
@@ -85,7 +85,7 @@ def play(load: Load) -> Took:
 
     store = open_store(load.store, load.folder)
     order = Order(load.plan, "bench", store, load.folder, resume=False, joins=load.joins, limit=load.trials)
-    loop.run(execute(order, watch))
+    event_loop.run(execute(order, watch))
     return took[0]
 
 

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 
 from benchmarks.measure import Figure, figure, main, median
 from environments.database.dataset import Table
-from environments.database.mysql_engine import MySqlEngine
-from environments.database.private_server import PrivateServer
+from environments.database.engines.mysql import MySqlEngine
+from environments.database.engines.private_server import PrivateServer
 from tests.support import missing
 
 LIMIT_S = 30.0

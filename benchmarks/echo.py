@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from environments.base import Agent, Environment, Policy
-from environments.types import Action, Finish, FinishReason, Message, Observation, Summary
+from proctor.environment import Agent, Environment, Policy
+from proctor.types import Action, Finish, FinishReason, Message, Observation, Summary
 
 NAME = "bench-echo"
 QUESTION = "What do you say to this? " + "It is a line of text of an ordinary length, as tasks have them. " * 6

@@ -7,7 +7,7 @@ from argparse import ArgumentParser
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from environments.types import Value
+from proctor.types import Value
 
 TICKS = os.sysconf("SC_CLK_TCK")
 

@@ -11,9 +11,9 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from environments.base import PolicyAgent
 from environments.mind2web.environment import Mind2Web
 from environments.mind2web.policies import first_click
+from proctor.environment import PolicyAgent
 
 WARM_UP = 200
 

@@ -19,12 +19,12 @@ from benchmarks.echo import QUESTION, Echo
 from benchmarks.endpoint import REPLY
 from benchmarks.measure import Figure, cpu_s, figure, main, peak_mb
 from benchmarks.world import CLI, World, world
-from environments.types import Action, Finish, FinishReason, Message, Observation
 from eval_client.plan import load_plan
 from eval_client.store.connection import connect, sqlite_url
 from eval_client.store.records import Manifest, TaskRecord, Trial
 from eval_client.store.store import Store, now_text
-from task_server.protocol import Act
+from proctor.types import Action, Finish, FinishReason, Message, Observation
+from task_server.wire.messages import Act
 
 TURNS = 8
 OWED = 10

@@ -12,9 +12,9 @@ from collections.abc import Awaitable, Callable, Iterator
 from typing import TypeVar
 
 from benchmarks.measure import Figure, figure, main, median
-from environments.sandbox.base import Limits
-from environments.sandbox.docker_engine import DockerEngine, DockerSandbox
-from environments.sandbox.shell import Shell
+from proctor.sandbox.base import Limits
+from proctor.sandbox.docker_engine import DockerEngine, DockerSandbox
+from proctor.sandbox.shell import Shell
 from tests.support import missing
 
 IMAGE = os.environ.get("PROCTOR_OS_IMAGE", "proctor-os:latest")

@@ -58,8 +58,8 @@ def _processes(servers: World) -> dict[str, tuple[Callable[[], float], float | N
     imports = partial(partial, _import, servers)
     runs = itertools.count()
     return {
-        "worker: import": (imports("task_server.serve, task_server.worker"), 5.0),
-        "controller: import": (imports("task_server.serve, task_server.controller"), None),
+        "worker: import": (imports("task_server.serve, task_server.worker.worker"), 5.0),
+        "controller: import": (imports("task_server.serve, task_server.controller.controller"), None),
         "agent server: import": (imports("agent_server.serve"), 8.0),
         "client: import": (imports("eval_client.execute"), 6.0),
         "proctor --version": (partial(_ended, servers, [*CLI, "--version"]), None),

@@ -13,13 +13,13 @@ from pathlib import Path
 
 from benchmarks.echo import QUESTION
 from benchmarks.measure import Figure, figure, main
-from environments.types import Action, Message, Observation
 from eval_client.store import journal as journal_module
 from eval_client.store.connection import connect, sqlite_url
 from eval_client.store.journal import Journal
 from eval_client.store.records import Manifest, Trial, Turn
 from eval_client.store.store import Store
-from task_server.protocol import Act
+from proctor.types import Action, Message, Observation
+from task_server.wire.messages import Act
 from tests.database_servers import mariadb, postgresql, program
 
 WRITERS = 128

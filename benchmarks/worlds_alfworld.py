@@ -17,7 +17,7 @@ from pydantic import Field
 
 from benchmarks import measure
 from benchmarks.measure import Figure, figure, median
-from environments.types import Value
+from proctor.types import Value
 
 ROOT = Path(__file__).resolve().parents[1]
 GAMES = 1_000

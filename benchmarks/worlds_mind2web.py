@@ -18,14 +18,14 @@ from lxml import etree
 
 from benchmarks.measure import Figure, figure, main, median
 from benchmarks.mind2web_memory import resident_mib
-from environments.mind2web import page
-from environments.mind2web.cleaning import clean
 from environments.mind2web.contest import Contest, Ranker
+from environments.mind2web.data.files import opened
+from environments.mind2web.data.records import Step
 from environments.mind2web.environment import OWN_SCORES, SAMPLES, Mind2Web
-from environments.mind2web.files import opened
-from environments.mind2web.records import Step
-from environments.mind2web.sites.element import Numbering, raw_page
-from environments.mind2web.sites.templates import KINDS, story
+from environments.mind2web.generate.sites.element import Numbering, raw_page
+from environments.mind2web.generate.sites.templates import KINDS, story
+from environments.mind2web.pages import page
+from environments.mind2web.pages.cleaning import clean
 
 Item = TypeVar("Item")
 PACK_STEPS = 2_000

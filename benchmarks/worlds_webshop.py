@@ -19,12 +19,12 @@ from typing import NamedTuple, ParamSpec, TypeVar
 
 from benchmarks import measure
 from benchmarks.measure import Figure, figure, median
-from environments.webshop import catalogue, generate, published
-from environments.webshop.analysis import words
+from environments.webshop.catalogue import generate, make, published
+from environments.webshop.catalogue.analysis import words
+from environments.webshop.catalogue.nouns import extractor
+from environments.webshop.catalogue.store import Store
 from environments.webshop.environment import WebShop
-from environments.webshop.nouns import extractor
-from environments.webshop.shop import opened
-from environments.webshop.store import Store
+from environments.webshop.shop.shop import opened
 
 SIZES = (1_000, 100_000)
 FULL = 1_180_000
@@ -61,8 +61,8 @@ def _of_size(folder: Path, size: int) -> Iterator[Figure]:
     made = folder / "catalogue"
     generate.write(folder / "files", size, GOALS)
     yield from _building(f"{size:,} products", _alone(_build, folder / "files", made))
-    yield figure(f"{size:,} products: search index", _megabytes(made / catalogue.INDEX), "MB")
-    yield figure(f"{size:,} products: database", _megabytes(made / catalogue.DATABASE), "MB")
+    yield figure(f"{size:,} products: search index", _megabytes(made / make.INDEX), "MB")
+    yield figure(f"{size:,} products: database", _megabytes(made / make.DATABASE), "MB")
     start_s, asked = _alone(_serve, made)
     start, memory, p50 = (2.0, 300.0, 5.0) if size <= 100_000 else (None, None, None)
     yield figure(f"{size:,} products: worker start, CPU", start_s, "s", at_most=start)
@@ -95,14 +95,14 @@ def _alone(call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
 
 def _build(files: Path, made: Path) -> Built:
     began = time.process_time(), time.monotonic()
-    catalogue.make(published.files_in(files), made, extractor("lexical"))
+    make.make(published.files_in(files), made, extractor("lexical"))
     return _built(*began)
 
 
 def _build_fts(made: Path, path: Path) -> Built:
     """Of the same document texts, with Porter's stemmer."""
     began = time.process_time(), time.monotonic()
-    with closing(sqlite3.connect(path)) as connection, closing(Store(made / catalogue.DATABASE)) as store:
+    with closing(sqlite3.connect(path)) as connection, closing(Store(made / make.DATABASE)) as store:
         connection.executescript("pragma journal_mode = off; pragma synchronous = off;")
         connection.execute("create virtual table documents using fts5(text, tokenize = 'porter unicode61')")
         texts = ((store.product(position).text(),) for position in range(store.meta.products))
@@ -132,7 +132,7 @@ async def _start(made: Path) -> float:
 
 
 def _serve_fts(made: Path, path: Path) -> Asked:
-    with closing(Store(made / catalogue.DATABASE)) as store:
+    with closing(Store(made / make.DATABASE)) as store:
         queries = _queries(store)[:FTS_QUERIES]
     with closing(sqlite3.connect(path)) as connection:
 

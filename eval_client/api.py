@@ -12,22 +12,22 @@ from typing import Any, TypeVar
 
 from pydantic import JsonValue
 
-from environments import registry
-from environments.agent_function import AgentFunction, FunctionAgent, FunctionCaller
-from environments.base import POLICY_KINDS, Agent, Environment, PolicyAgent, play_to_finish, policy_of
-from environments.definition import TaskDefinition
-from environments.types import Finish
-from environments.yaml_file import FileError, parse
-from eval_client.begin import Refused, check_plan
 from eval_client.execute import Order
 from eval_client.interrupts import Interrupts
 from eval_client.plan import AgentEntry, Plan, check_data, load_plan, placed, with_overrides
+from eval_client.preflight import Refused, check_plan
 from eval_client.run_results import Run, RunInterrupted
-from eval_client.server_process import ServerProcessError
+from eval_client.servers.server_process import ServerProcessError
 from eval_client.store.connection import StoreError
 from eval_client.store.run_folders import checked_name, find_run, new_name, open_store
 from eval_client.store.shards import Fenced
-from task_server.errors import TaskServerError
+from proctor import registry
+from proctor.agent_function import AgentFunction, FunctionAgent, FunctionCaller
+from proctor.config.task import TaskDefinition
+from proctor.config.yaml import FileError, parse
+from proctor.environment import POLICY_KINDS, Agent, Environment, PolicyAgent, play_to_finish, policy_of
+from proctor.types import Finish
+from task_server.wire.errors import TaskServerError
 
 AgentLike = AgentFunction | AgentEntry | Mapping[str, Any] | str
 """A function, an entry of a plan, or the name of a built-in agent."""

@@ -9,32 +9,32 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from environments.chat import secret
-from environments.http import AnyClient, http_client
-from eval_client.begin import Refused, check_plan, check_tasks, check_trust, check_usable, new_run
-from eval_client.crew import crew
-from eval_client.demand import Demand
-from eval_client.endpoints import LOCAL_TOKEN_ENV
-from eval_client.local import LocalServers, local_servers, servers_with_functions
+from eval_client.core.progress import Ended
+from eval_client.endpoints.endpoints import LOCAL_TOKEN_ENV
 from eval_client.monitor.starting import explained
 from eval_client.plan import Plan
-from eval_client.progress import Ended
-from eval_client.scene import Scene, scene
-from eval_client.sharing import Sharing
+from eval_client.preflight import Refused, check_plan, check_tasks, check_trust, check_usable, new_run
+from eval_client.run.context import Scene, scene
+from eval_client.run.demand_report import Demand
+from eval_client.run.shard_coordinator import Team, is_to_close, leaves_early, until_over
+from eval_client.run.sharing import Sharing
+from eval_client.run.task_watcher import Watch
+from eval_client.servers.local import LocalServers, local_servers, servers_with_functions
+from eval_client.servers.shard_processes import crew
 from eval_client.store.connection import RunExists, RunOver, patiently
 from eval_client.store.damage import check_after_unclean_end, check_at_rest
 from eval_client.store.member import membership
 from eval_client.store.records import Manifest, PairStanding
 from eval_client.store.shards import ONLY_POSTGRESQL, several_may_work, tell_last
 from eval_client.store.store import Store
-from eval_client.team import Team, is_to_close, leaves_early, until_over
-from eval_client.watch import Watch
-from task_server.client import TaskClient
-from task_server.errors import TaskServerError
-from task_server.protocol import SampleList
+from proctor.http.client import AnyClient, http_client
+from proctor.llm import secret
+from task_server.client.client import TaskClient
+from task_server.wire.errors import TaskServerError
+from task_server.wire.messages import SampleList
 
 if TYPE_CHECKING:
-    from environments.agent_function import AgentFunction
+    from proctor.agent_function import AgentFunction
 
 POLL_S = 5.0
 ABANDONED_CLOSE_S = 3.0

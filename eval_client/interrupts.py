@@ -5,9 +5,9 @@ import contextlib
 import time
 from collections.abc import Callable, Iterator
 
+from eval_client.core.progress import Ended
 from eval_client.execute import Order, Watcher, execute
-from eval_client.progress import Ended
-from eval_client.scene import Scene
+from eval_client.run.context import Scene
 
 STORE_PATIENCE_S = 15.0
 """A draining run ends at once when a write has waited so long: whoever stops it (SIGKILL follows) waits no longer."""

@@ -8,13 +8,13 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, JsonValue, model_validator
 
-from environments.base import PolicyKind, missing_policies
-from environments.chat.config import ModelName, Sampling, VariableName, plain_url
-from environments.definition import NAME, TaskDefinition
-from environments.tls import Tls
-from environments.types import Value
-from environments.yaml_file import FileError, load, parse
 from eval_client.core.rates import RequestsAMinute, TokensAMinute
+from proctor.config.task import NAME, TaskDefinition
+from proctor.config.yaml import FileError, load, parse
+from proctor.environment import PolicyKind, missing_policies
+from proctor.http.tls import Tls
+from proctor.llm.config import ModelName, Sampling, VariableName, plain_url
+from proctor.types import Value
 
 Name = Annotated[str, Field(pattern=NAME)]
 BUILTIN_ENDPOINT = "built-in"

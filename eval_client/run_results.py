@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import JsonValue
 
-from environments.agent_function import AgentFunction
-from environments.types import Action, Finish, Observation, Summary, Value
 from eval_client.report.report import PairReport, report
 from eval_client.store.store import Store
+from proctor.agent_function import AgentFunction
+from proctor.types import Action, Finish, Observation, Summary, Value
 
 if TYPE_CHECKING:
     import pandas as pd

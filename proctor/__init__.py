@@ -7,7 +7,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from environments.base import (
+    from eval_client.api import PlanError, aevaluate, assert_scores, evaluate, open_run, play
+    from eval_client.run_results import Run, RunInterrupted, TrialResult, TurnResult
+    from proctor.conformance.check import check
+    from proctor.environment import (
         Agent,
         AgentStopped,
         AgentUnavailable,
@@ -18,13 +21,10 @@ if TYPE_CHECKING:
         PolicyAgent,
         play_to_finish,
     )
-    from environments.check import check
-    from environments.types import Action, Finish, FinishReason, Message, Observation, Summary, Tool, ToolCall
-    from eval_client.api import PlanError, aevaluate, assert_scores, evaluate, open_run, play
-    from eval_client.run_results import Run, RunInterrupted, TrialResult, TurnResult
+    from proctor.types import Action, Finish, FinishReason, Message, Observation, Summary, Tool, ToolCall
 
 _MODULES = {
-    "environments.types": (
+    "proctor.types": (
         "Action",
         "Finish",
         "FinishReason",
@@ -34,7 +34,7 @@ _MODULES = {
         "Tool",
         "ToolCall",
     ),
-    "environments.base": (
+    "proctor.environment": (
         "Agent",
         "AgentStopped",
         "AgentUnavailable",
@@ -45,7 +45,7 @@ _MODULES = {
         "PolicyAgent",
         "play_to_finish",
     ),
-    "environments.check": ("check",),
+    "proctor.conformance.check": ("check",),
     "eval_client.api": ("PlanError", "aevaluate", "assert_scores", "evaluate", "open_run", "play"),
     "eval_client.run_results": ("Run", "RunInterrupted", "TrialResult", "TurnResult"),
 }

@@ -12,17 +12,17 @@ import uvicorn
 from pydantic import AfterValidator, Field, SecretStr, model_validator
 from starlette.types import ASGIApp
 
-from environments import loop
-from environments.definition import NAME, TaskDefinition
-from environments.http import http_client
-from environments.listening import ConfigError, is_loopback, listen, url_of, uvicorn_config, when_stdin_ends
-from environments.tls import NO_TLS, ServerTls
-from environments.types import Value
-from task_server.access import Access, worker_access
-from task_server.address import reached_by
-from task_server.calls import Caller
-from task_server.protocol import SETTLE_S, WORKER_LEASE_S
-from task_server.service import TaskService
+from proctor import event_loop
+from proctor.config.task import NAME, TaskDefinition
+from proctor.http.client import http_client
+from proctor.http.server import ConfigError, is_loopback, listen, url_of, uvicorn_config, when_stdin_ends
+from proctor.http.tls import NO_TLS, ServerTls
+from proctor.types import Value
+from task_server.http.access import Access, worker_access
+from task_server.http.service import TaskService
+from task_server.http.transport import Caller
+from task_server.wire.messages import SETTLE_S, WORKER_LEASE_S
+from task_server.worker.advertise import reached_by
 
 KEEP_ALIVE_S = 120
 """Longer than a model call, so that a session's turns share a connection."""
@@ -111,7 +111,7 @@ def serve_worker(config: WorkerConfig, on_ready: OnReady = lambda url: None) -> 
 
     Raises ConfigError, or FileError for a task that can't be built.
     """
-    from task_server.worker import Worker
+    from task_server.worker.worker import Worker
 
     listener = _listen(config)
     url = _base_url(config, listener)
@@ -133,7 +133,7 @@ def serve_worker(config: WorkerConfig, on_ready: OnReady = lambda url: None) -> 
             await _serve(worker, app, listener, config, lambda: on_ready(url), access=access, grace_s=config.grace_s)
 
     with listener:
-        loop.run(run())
+        event_loop.run(run())
 
 
 def serve_controller(config: ControllerConfig, on_ready: OnReady = lambda url: None) -> None:
@@ -141,8 +141,8 @@ def serve_controller(config: ControllerConfig, on_ready: OnReady = lambda url: N
 
     Raises ConfigError.
     """
-    from task_server.addresses import WorkerAddresses, loopback_only
-    from task_server.controller import Controller
+    from task_server.controller.admission import WorkerAddresses, loopback_only
+    from task_server.controller.controller import Controller
 
     listener = _listen(config)
     url = _base_url(config, listener)
@@ -164,7 +164,7 @@ def serve_controller(config: ControllerConfig, on_ready: OnReady = lambda url: N
             await _serve(controller, controller.app(), listener, config, lambda: on_ready(url), access=access)
 
     with listener:
-        loop.run(run())
+        event_loop.run(run())
 
 
 class _Server(uvicorn.Server):

@@ -9,9 +9,9 @@ import sys
 from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
 
-from environments import registry
-from environments.base import Agent, Environment, EnvironmentFault, Policy
-from environments.types import Action, Finish, FinishReason, Message, Observation, Summary
+from proctor import registry
+from proctor.environment import Agent, Environment, EnvironmentFault, Policy
+from proctor.types import Action, Finish, FinishReason, Message, Observation, Summary
 
 
 class Counting(Environment):

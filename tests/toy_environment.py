@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from environments.base import Agent, Environment, Policy
-from environments.types import Action, Finish, FinishReason, Message, Observation, Summary, ToolCall
+from proctor.environment import Agent, Environment, Policy
+from proctor.types import Action, Finish, FinishReason, Message, Observation, Summary, ToolCall
 
 ENTRY_POINTS = """\
 [proctor.environments]

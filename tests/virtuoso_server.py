@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests.database_servers import program
-from tests.faults.farm import free_port
+from tests.faults.parts.farm import free_port
 from tests.pace import slowly, until
 
 START_S = 60.0

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 from pydantic import JsonValue
 
-from environments.chat import Usage
-from environments.types import Action, Message, Tool
+from proctor.llm import Usage
+from proctor.types import Action, Message, Tool
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from agent_server.agents.base import Answer, Ask, ServedAgent
 from agent_server.errors import Refused
-from environments.agent_function import FunctionCaller, FunctionRaised
+from proctor.agent_function import FunctionCaller, FunctionRaised
 
 
 class ServedFunction(ServedAgent):

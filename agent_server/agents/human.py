@@ -6,8 +6,8 @@ import threading
 from typing import TextIO
 
 from agent_server.agents.base import Answer, Ask, ServedAgent
-from environments.base import AgentUnavailable
-from environments.types import Action, Message
+from proctor.environment import AgentUnavailable
+from proctor.types import Action, Message
 
 END = "."
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 
 from agent_server.agents.base import Answer, Ask, ServedAgent
 from agent_server.errors import Refused
-from environments.base import ContextLimitExceeded
+from proctor.environment import ContextLimitExceeded
 
 RETRY_AFTER_S = 1.0
 

@@ -6,8 +6,8 @@ from functools import lru_cache
 from agent_server.agents.base import Answer, Ask, ServedAgent
 from agent_server.agents.metadata import number, required
 from agent_server.errors import Refused
-from environments.base import Environment, Policy, PolicyKind, policy_of
-from environments.definition import TaskDefinition
+from proctor.config.task import TaskDefinition
+from proctor.environment import Environment, Policy, PolicyKind, policy_of
 
 POLICIES_KEPT = 4096
 

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 
 from agent_server.agents.base import Answer, Ask, ServedAgent
 from agent_server.errors import Refused
-from environments.chat import ChatModel
+from proctor.llm import ChatModel
 
 MAX_QUEUE_S = 30.0
 

@@ -9,9 +9,9 @@ from pydantic import BaseModel, ValidationError
 from agent_server.agents.base import Answer, Ask, ServedAgent
 from agent_server.agents.metadata import number, required
 from agent_server.errors import Refused
-from environments.base import ContextLimitExceeded
-from environments.types import Action, FinishReason
-from environments.yaml_file import FileError
+from proctor.config.yaml import FileError
+from proctor.environment import ContextLimitExceeded
+from proctor.types import Action, FinishReason
 
 
 class RecordedTurn(BaseModel):

@@ -5,9 +5,10 @@ from pathlib import Path
 
 import click
 
-from environments.alfworld import dataset, generator
+from environments.alfworld import dataset
 from environments.alfworld.cross_check import differences
-from environments.alfworld.errors import GameError
+from environments.alfworld.engine.errors import GameError
+from environments.alfworld.generate import generator
 from environments.alfworld.texts import GameTexts, OwnGame
 
 

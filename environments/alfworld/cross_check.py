@@ -4,10 +4,10 @@ import random
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Protocol, cast
 
-from environments.alfworld.game import Game
-from environments.alfworld.names import names
+from environments.alfworld.engine.game import Game
+from environments.alfworld.engine.names import names
+from environments.alfworld.engine.world import World
 from environments.alfworld.texts import GameTexts
-from environments.alfworld.world import World
 
 IMPOSSIBLE = "fly to the moon"
 

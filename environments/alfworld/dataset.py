@@ -12,10 +12,10 @@ from typing import TypeVar
 import pydantic_core
 from pydantic import TypeAdapter, ValidationError
 
-from environments.alfworld.errors import GameError
+from environments.alfworld.engine.errors import GameError
 from environments.alfworld.task_types import TASK_TYPES
 from environments.alfworld.texts import SAMPLES, GameTexts, OwnGame
-from environments.types import Value
+from proctor.types import Value
 
 T = TypeVar("T")
 OWN = "own"

@@ -11,21 +11,21 @@ from typing import ClassVar
 import pydantic_core
 from pydantic import Field, JsonValue, model_validator
 
-from environments.alfworld import dataset, policies, wording
+from environments.alfworld import dataset, policies, prompt
 from environments.alfworld.dataset import Entry, Split
-from environments.alfworld.errors import GameError
+from environments.alfworld.engine.errors import GameError
+from environments.alfworld.engine.game import Game
+from environments.alfworld.engine.grammar import FORMATS
 from environments.alfworld.examples import before, example
-from environments.alfworld.game import Game
-from environments.alfworld.grammar import FORMATS
 from environments.alfworld.published_prompt import PROMPT, Published
 from environments.alfworld.published_prompt import read as read_prompt
 from environments.alfworld.reply import Profile
 from environments.alfworld.session import ROUNDS, Session
 from environments.alfworld.summary import summarize
 from environments.alfworld.task_types import TASK_TYPES, task_type
-from environments.base import Agent, Environment, Policy
-from environments.published import AGENTBENCH_SAMPLING, other_count
-from environments.types import Finish, Summary
+from proctor.environment import Agent, Environment, Policy
+from proctor.published import AGENTBENCH_SAMPLING, other_count
+from proctor.types import Finish, Summary
 
 PUBLISHED_GAMES = {"dev": 20, "standard": 50}
 _REVISION = "3"
@@ -64,11 +64,11 @@ class ALFWorld(Environment):
         return tuple(self._entries)
 
     def digest(self) -> str:
-        told: list[object] = [wording.INSTRUCTION, wording.CONSENT]
+        told: list[object] = [prompt.INSTRUCTION, prompt.CONSENT]
         examples: list[object] = [example(type_, format) for type_ in TASK_TYPES for format in FORMATS]
         if self._published is not None:
             told, examples = self._published.texts(), []
-        told += [wording.TASK, wording.with_list("", ("look", "inventory"))]
+        told += [prompt.TASK, prompt.with_list("", ("look", "inventory"))]
         games = [(entry.sample, entry.path, entry.digest) for entry in self._entries.values()]
         shape = pydantic_core.to_json([_REVISION, self.profile, told, examples, games])
         return hashlib.blake2b(shape, digest_size=16).hexdigest()

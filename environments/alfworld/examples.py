@@ -4,14 +4,14 @@ import re
 from collections.abc import Iterator
 from functools import cache
 
-from environments.alfworld import wording
+from environments.alfworld import prompt
 from environments.alfworld.dataset import own_games
-from environments.alfworld.game import Game
-from environments.alfworld.grammar import Format
+from environments.alfworld.engine.game import Game
+from environments.alfworld.engine.grammar import Format
+from environments.alfworld.engine.world import World
 from environments.alfworld.task_types import TaskType, task_type
 from environments.alfworld.texts import OwnGame, own_domain, own_grammar
-from environments.alfworld.world import World
-from environments.types import Message
+from proctor.types import Message
 
 _LAYING_DOWN = re.compile(r"(?:put|move) (.+) (?:in/on|to) (.+)")
 LEAST_PLAN, LONGEST_PLAN = 5, 8
@@ -29,20 +29,20 @@ def example(type_: TaskType, format: Format) -> tuple[Message, ...]:
 
 def before(type_: TaskType, format: Format) -> tuple[Message, ...]:
     """What comes before a game, in our own words: instruction, consent and example."""
-    told = (Message(role="user", content=wording.INSTRUCTION), Message(role="assistant", content=wording.CONSENT))
+    told = (Message(role="user", content=prompt.INSTRUCTION), Message(role="assistant", content=prompt.CONSENT))
     return (*told, *example(type_, format))
 
 
 def _messages(game: OwnGame, format: Format) -> Iterator[Message]:
     grammar = own_grammar(format).replace("@TASK@", game.task)
     world = World(Game(own_domain(format), grammar, game.problem))
-    yield Message(role="user", content=wording.EXAMPLE + wording.opening(world.intro))
+    yield Message(role="user", content=prompt.EXAMPLE + prompt.opening(world.intro))
     for number, planned in enumerate(game.plan):
         command = in_format(planned, format)
         thought = _thought(game, number)
         said = f"THOUGHT: {thought}\nACTION: {command}" if thought else f"ACTION: {command}"
         yield Message(role="assistant", content=said)
-        yield Message(role="user", content=wording.observed(world.step(command)))
+        yield Message(role="user", content=prompt.observed(world.step(command)))
     yield Message(role="assistant", content=f"THOUGHT: That was the last step, and the task is done: {game.task}")
 
 

@@ -5,9 +5,9 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from environments.alfworld import wording
-from environments.base import Policy
-from environments.types import Action, Message
+from environments.alfworld import prompt
+from proctor.environment import Policy
+from proctor.types import Action, Message
 
 
 class View(NamedTuple):
@@ -82,11 +82,11 @@ def _places(view: View) -> list[str]:
 
 
 def _view(transcript: Sequence[Message]) -> View:
-    start = max(at for at, each in enumerate(transcript) if each.content.startswith(wording.TASK))
+    start = max(at for at, each in enumerate(transcript) if each.content.startswith(prompt.TASK))
     room = transcript[start].content
     replies = [each.content for each in transcript[start:] if each.role == "assistant"]
     done = [reply.partition("ACTION: ")[2] for reply in replies]
-    return View(wording.task_of(room), room, wording.listed(transcript[-1].content), done)
+    return View(prompt.task_of(room), room, prompt.listed(transcript[-1].content), done)
 
 
 def _action(command: str) -> Action:

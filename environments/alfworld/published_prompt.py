@@ -6,12 +6,12 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
-from environments.alfworld import wording
+from environments.alfworld import prompt
 from environments.alfworld.task_types import TASK_TYPES, TaskType
-from environments.published import Source, injected
-from environments.python_file import tree_of
-from environments.types import Message, Value
-from environments.yaml_file import read_text
+from proctor.config.yaml import read_text
+from proctor.published import Source, injected
+from proctor.python_file import tree_of
+from proctor.types import Message, Value
 
 EXAMPLES = "prompts/alfworld_multiturn_plan_first.json"
 PROMPT = Source(file="AgentBench v0.2's folder src/server/tasks/alfworld", fingerprints=frozenset())
@@ -33,7 +33,7 @@ class Published(Value):
     def before(self, type_: TaskType) -> tuple[Message, ...]:
         """The messages before a game of this type."""
         first, *others = self.examples[type_]
-        texts = (self.instruction, self.consent, wording.EXAMPLE + first, *others)
+        texts = (self.instruction, self.consent, prompt.EXAMPLE + first, *others)
         return tuple(
             Message(role="assistant" if place % 2 else "user", content=text) for place, text in enumerate(texts)
         )

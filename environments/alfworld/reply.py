@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from environments.alfworld.similarity import nearest
-from environments.types import Value
+from proctor.types import Value
 
 Profile = Literal["compat", "strict"]
 MAX_ACTION = 10_000

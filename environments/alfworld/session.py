@@ -5,13 +5,13 @@ from typing import NamedTuple
 
 from pydantic import JsonValue
 
-from environments.alfworld import wording
-from environments.alfworld.game import Game
+from environments.alfworld import prompt
+from environments.alfworld.engine.game import Game
+from environments.alfworld.engine.world import REFUSED, World
 from environments.alfworld.reply import Chosen, Profile, action_of, choose
 from environments.alfworld.task_types import TaskType
-from environments.alfworld.world import REFUSED, World
-from environments.base import Agent, AgentStopped
-from environments.types import Finish, FinishReason, Message, Observation
+from proctor.environment import Agent, AgentStopped
+from proctor.types import Finish, FinishReason, Message, Observation
 
 ROUNDS = 35
 REPEATS = 3
@@ -53,7 +53,7 @@ class Session:
 
     async def play(self) -> Finish:
         """How it ended. Raises AgentUnavailable."""
-        said = wording.TASK + wording.opening(self._world.intro)
+        said = prompt.TASK + prompt.opening(self._world.intro)
         for _ in range(ROUNDS):
             try:
                 reply = await self._ask(said)
@@ -62,7 +62,7 @@ class Session:
             action = action_of(reply, self._profile)
             if not action:
                 return self._finish(FinishReason.INVALID_FORMAT if action is None else FinishReason.INVALID_ACTION)
-            said = wording.observed(self._carry_out(reply, action))
+            said = prompt.observed(self._carry_out(reply, action))
             ended = self._ended()
             if ended is not None:
                 return self._finish(ended)
@@ -71,8 +71,8 @@ class Session:
     async def _ask(self, said: str) -> str:
         """The reply to an observation with its list; the list before it goes from the history, which is told anew."""
         last = max((at for at, each in enumerate(self._history) if each.role == "user"), default=0)
-        self._history[last] = Message(role="user", content=wording.without_list(self._history[last].content))
-        self._history.append(Message(role="user", content=wording.with_list(said, self._world.admissible())))
+        self._history[last] = Message(role="user", content=prompt.without_list(self._history[last].content))
+        self._history.append(Message(role="user", content=prompt.with_list(said, self._world.admissible())))
         action = await self._agent.act(Observation(messages=tuple(self._history), fresh=True))
         self._history.append(Message(role="assistant", content=action.content[-MAX_RETOLD:]))
         return action.content

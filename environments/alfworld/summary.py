@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from environments.alfworld.task_types import TASK_TYPES
-from environments.types import Finish, FinishReason, Summary
+from proctor.types import Finish, FinishReason, Summary
 
 PRIMARY = "success_rate"
 WORDING = "The instruction and the examples are in our own words, not the published ones; prompts shift scores."

@@ -2,7 +2,7 @@
 
 from typing import Literal, get_args
 
-from environments.alfworld.errors import GameError
+from environments.alfworld.engine.errors import GameError
 
 TaskType = Literal[
     "pick_and_place",

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from pydantic import ConfigDict, Field
 
-from environments.alfworld.grammar import Format
-from environments.types import Value
+from environments.alfworld.engine.grammar import Format
+from proctor.types import Value
 
 SAMPLES = Path(__file__).with_name("samples")
 

@@ -1,7 +1,7 @@
 """An agent's history of one kind of request, in which failed tries leave no trace."""
 
 from environments.card_game.prompt import CONFIRMATION
-from environments.types import Message, Observation
+from proctor.types import Message, Observation
 
 
 class Conversation:

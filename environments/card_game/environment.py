@@ -8,15 +8,15 @@ from typing import ClassVar
 import pydantic_core
 from pydantic import Field, model_validator
 
-from environments.base import Agent, Environment, Policy
 from environments.card_game import policies, prompt
-from environments.card_game.engine import FIRST_PHASE, LAST_PHASE
-from environments.card_game.match import Match, Setup, Stage
-from environments.card_game.opponents import NAMES
-from environments.card_game.rules import Profile
+from environments.card_game.rules.engine import FIRST_PHASE, LAST_PHASE
+from environments.card_game.rules.opponents import NAMES
+from environments.card_game.rules.variants import Profile
+from environments.card_game.sample_game import Match, Setup, Stage
 from environments.card_game.session import TRIES, Session
 from environments.card_game.summary import summarize
-from environments.types import Finish, Summary
+from proctor.environment import Agent, Environment, Policy
+from proctor.types import Finish, Summary
 
 PUBLISHED_REPETITIONS = (3, 5)
 _REVISION = "2"

@@ -8,14 +8,14 @@ from typing import Literal, NamedTuple
 
 from pydantic import BaseModel, Field
 
-from environments.base import Policy
-from environments.card_game.fish import FLAME, IDS, SPECIES, SPRAY, STANDARD_TEAM
-from environments.card_game.match import Match, Setup
-from environments.card_game.moves import Assert, Attack, Move, Pass, Skill
-from environments.card_game.opponents import Chance, Greedy
+from environments.card_game.rules.fish import FLAME, IDS, SPECIES, SPRAY, STANDARD_TEAM
+from environments.card_game.rules.moves import Assert, Attack, Move, Pass, Skill
+from environments.card_game.rules.opponents import Chance, Greedy
+from environments.card_game.rules.view import Enemy, Own, View
+from environments.card_game.sample_game import Match, Setup
 from environments.card_game.session import ALL_HP
-from environments.card_game.view import Enemy, Own, View
-from environments.types import Action, Message
+from proctor.environment import Policy
+from proctor.types import Action, Message
 
 REHEARSALS = 500
 """Games that a reference tries at most; most samples need fewer than ten."""

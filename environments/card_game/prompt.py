@@ -7,9 +7,9 @@ words; the reply forms are the published ones.
 import json
 from collections.abc import Sequence
 
-from environments.card_game.fish import SPECIES, STANDARD_TEAM
-from environments.card_game.match import Match, Setup
-from environments.card_game.moves import Event, Record
+from environments.card_game.rules.fish import SPECIES, STANDARD_TEAM
+from environments.card_game.rules.moves import Event, Record
+from environments.card_game.sample_game import Match, Setup
 
 CONFIRMATION = "I have read the rules and will reply in the form you ask for."
 

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 
-from environments.card_game.fish import MAX_HP, SPECIES, STANDARD_TEAM, TEAM
-from environments.card_game.match import Match, Phase
-from environments.card_game.moves import Assert, Attack, Event, Pass, Skill
-from environments.types import FinishReason
+from environments.card_game.rules.fish import MAX_HP, SPECIES, STANDARD_TEAM, TEAM
+from environments.card_game.rules.moves import Assert, Attack, Event, Pass, Skill
+from environments.card_game.sample_game import Match, Phase
+from proctor.types import FinishReason
 
 _BAR = 8
 _PASSIVES = {

@@ -4,8 +4,8 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from environments.card_game.fish import IDS, SPECIES, Active
-from environments.card_game.moves import Assert, Attack, Move, Skill
+from environments.card_game.rules.fish import IDS, SPECIES, Active
+from environments.card_game.rules.moves import Assert, Attack, Move, Skill
 
 MAX_SCANNED = 1 << 20
 """Characters of a reply that are looked at."""

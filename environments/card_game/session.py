@@ -2,15 +2,15 @@
 
 from dataclasses import dataclass, field
 
-from environments.base import Agent, AgentStopped
 from environments.card_game import prompt
 from environments.card_game.conversation import Conversation
-from environments.card_game.match import Match
-from environments.card_game.moves import Assert, Move, Pass
 from environments.card_game.replay import tell
 from environments.card_game.reply import Refused
-from environments.card_game.rules import Profile
-from environments.types import Finish, FinishReason
+from environments.card_game.rules.moves import Assert, Move, Pass
+from environments.card_game.rules.variants import Profile
+from environments.card_game.sample_game import Match
+from proctor.environment import Agent, AgentStopped
+from proctor.types import Finish, FinishReason
 
 TRIES = 5
 ALL_HP = 1600

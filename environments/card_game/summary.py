@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from environments.card_game.opponents import NAMES
+from environments.card_game.rules.opponents import NAMES
 from environments.card_game.session import ALL_HP, score
-from environments.types import Finish, Summary
+from proctor.types import Finish, Summary
 
 COVERAGE = "Rates are over scored games; a fault is owed again and enters none, in every profile."
 WORDING = (

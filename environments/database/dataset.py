@@ -9,7 +9,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StrictFloat, StrictInt, StrictStr, ValidationError
 
-from environments.types import Value
+from proctor.types import Value
 
 SELECT_KINDS = (
     "other",

@@ -11,20 +11,20 @@ from typing import ClassVar, Literal
 
 from pydantic import Field, JsonValue, PrivateAttr, SecretStr, model_validator
 
-from environments.base import Agent, AgentStopped, Environment, Policy
-from environments.chat.settings import secret_text
-from environments.database import answers, dataset, errata, policies, prompt
-from environments.database.actions import Answer, Malformed, Operation, read
+from environments.database import dataset, errata, policies, prompt, scoring
 from environments.database.dataset import Entry
-from environments.database.engine import Engine, Session
-from environments.database.private_server import installed
+from environments.database.engines.base import Engine, Session
+from environments.database.engines.private_server import installed
+from environments.database.engines.server import PASSWORD_VARIABLE, RunningServer, Server, parse_url
+from environments.database.engines.sqlite import SqliteEngine
 from environments.database.published_prompt import PROMPT
-from environments.database.server import PASSWORD_VARIABLE, RunningServer, Server, parse_url
-from environments.database.sqlite_engine import SqliteEngine
+from environments.database.reply import Answer, Malformed, Operation, read
 from environments.database.summary import summarize
 from environments.database.table_hash import TableHash
-from environments.published import AGENTBENCH_SAMPLING, Opening, other_count
-from environments.types import Finish, FinishReason, Message, Observation, Summary
+from proctor.config.secrets import secret_text
+from proctor.environment import Agent, AgentStopped, Environment, Policy
+from proctor.published import AGENTBENCH_SAMPLING, Opening, other_count
+from proctor.types import Finish, FinishReason, Message, Observation, Summary
 
 SHIPPED_SAMPLES = Path(__file__).with_name("samples")
 _REVISIONS = {"compat": "2", "strict": "3", "errata": "3"}
@@ -169,8 +169,8 @@ class Database(Environment):
     def _new_engine(self) -> Engine:
         if self.engine == "sqlite":
             return SqliteEngine(self.statement_limit_s)
-        from environments.database.mysql_engine import MySqlEngine
-        from environments.database.private_server import PrivateServer
+        from environments.database.engines.mysql import MySqlEngine
+        from environments.database.engines.private_server import PrivateServer
 
         server = PrivateServer() if self.server is None else self._running_server(self.server)
         return MySqlEngine(server, self.statement_limit_s)
@@ -227,9 +227,9 @@ def _judge(entry: Entry, talk: Talk, changed: TableHash) -> dict[str, float]:
         answer = talk.answer or ""
         labels = (entry.label, *entry.accept)
         marks = {
-            "compat": completed and any(answers.compat(answer, label) for label in labels),
-            "strict": completed and any(answers.strict(answer, label) for label in labels),
-            "strict_multiset": completed and any(answers.strict_multiset(answer, label) for label in labels),
+            "compat": completed and any(scoring.compat(answer, label) for label in labels),
+            "strict": completed and any(scoring.strict(answer, label) for label in labels),
+            "strict_multiset": completed and any(scoring.strict_multiset(answer, label) for label in labels),
         }
     return {name: float(mark) for name, mark in marks.items()} | {"statements": float(talk.statements)}
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from pydantic import Field, TypeAdapter, ValidationError
 
 from environments.database.dataset import Entry, Table
-from environments.types import Value
+from proctor.types import Value
 
 SHIPPED = Path(__file__).with_name("errata.json")
 

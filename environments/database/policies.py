@@ -5,12 +5,12 @@ import random
 import re
 from collections.abc import Sequence
 
-from environments.base import Policy
 from environments.database import literal
 from environments.database.dataset import Entry
 from environments.database.prompt import question
 from environments.database.table_hash import quoted
-from environments.types import Action, Message
+from proctor.environment import Policy
+from proctor.types import Action, Message
 
 _PHRASE = re.compile(r"'([^']+)'|\"([^\"]+)\"|((?:[A-Z][\w.-]*)(?: [A-Z][\w.-]*)*)|(\d[\w.,-]*)")
 _MAX_RANDOM_STATEMENTS = 3

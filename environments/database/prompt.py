@@ -7,7 +7,7 @@ asks for are the published ones.
 from collections.abc import Sequence
 
 from environments.database.dataset import Entry
-from environments.types import Message, Observation
+from proctor.types import Message, Observation
 
 STATEMENTS = 15
 """Statements an agent may run; one more reply may answer."""

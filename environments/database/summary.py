@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from environments.database.dataset import CATEGORIES, SELECT_KINDS
-from environments.types import Finish, Summary
+from proctor.types import Finish, Summary
 
 NAMES = (*SELECT_KINDS, *CATEGORIES)
 NOISE = (

@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Iterable, Sequence
 
-from environments.types import Value
+from proctor.types import Value
 
 
 class TableHash(Value):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from environments.types import Value
+from proctor.types import Value
 
 
 class Entry(Value):

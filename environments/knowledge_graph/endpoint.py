@@ -6,9 +6,9 @@ from urllib.parse import urlencode
 
 from pydantic import BaseModel, Field, ValidationError
 
-from environments.base import EnvironmentFault
-from environments.http import ConnectionFailed, HttpClient, HttpFailure, Reply, bounded_request, http_client
 from environments.knowledge_graph.graphs import Graph
+from proctor.environment import EnvironmentFault
+from proctor.http.client import ConnectionFailed, HttpClient, HttpFailure, Reply, bounded_request, http_client
 
 MAX_BYTES = 64 << 20
 _HEADERS = {"Accept": "application/sparql-results+json", "Content-Type": "application/x-www-form-urlencoded"}

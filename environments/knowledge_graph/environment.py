@@ -11,7 +11,6 @@ from typing import ClassVar
 
 from pydantic import Field, JsonValue, PrivateAttr, model_validator
 
-from environments.base import Agent, Environment, EnvironmentFault, Policy
 from environments.knowledge_graph import dataset, ontology, policies, prompt
 from environments.knowledge_graph.dataset import Entry
 from environments.knowledge_graph.endpoint import EndpointGraph
@@ -21,8 +20,9 @@ from environments.knowledge_graph.published_prompt import PROMPT
 from environments.knowledge_graph.scoring import summarize
 from environments.knowledge_graph.session import Session
 from environments.knowledge_graph.tools import Profile, Rules
-from environments.published import AGENTBENCH_SAMPLING, Opening, other_count
-from environments.types import Finish, Message, Summary
+from proctor.environment import Agent, Environment, EnvironmentFault, Policy
+from proctor.published import AGENTBENCH_SAMPLING, Opening, other_count
+from proctor.types import Finish, Message, Summary
 
 SAMPLES = Path(__file__).with_name("samples")
 SHIPPED_GRAPH = "urn:proctor:isles"

@@ -9,10 +9,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from environments.base import EnvironmentFault
 from environments.knowledge_graph.ontology import Ontology
 from environments.knowledge_graph.programs import NAMESPACE
 from environments.knowledge_graph.synthetic import Edge, distractors
+from proctor.environment import EnvironmentFault
 
 if TYPE_CHECKING:
     from pyoxigraph import Store

@@ -5,10 +5,10 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from environments.base import Policy
 from environments.knowledge_graph import prompt
 from environments.knowledge_graph.dataset import Entry
-from environments.types import Action, Message
+from proctor.environment import Policy
+from proctor.types import Action, Message
 
 _LISTING = re.compile(r"Observation: \[(.*)\]")
 _SUBJECT = re.compile(r"get_relations\((.*)\)")

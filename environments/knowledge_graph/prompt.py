@@ -5,9 +5,9 @@ tools, forms of calls and of observations are the published ones.
 """
 
 from environments.knowledge_graph.dataset import Entry
-from environments.knowledge_graph.reading import Call
+from environments.knowledge_graph.reply import Call
 from environments.knowledge_graph.tools import NUMBER, Listing, Refusal, Variable
-from environments.types import Message, Observation
+from proctor.types import Message, Observation
 
 ROUNDS = 15
 """Replies an agent has, the final answer among them."""

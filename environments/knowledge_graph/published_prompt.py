@@ -3,8 +3,8 @@
 import ast
 from itertools import islice
 
-from environments.published import Source, Texts, in_turns, injected
-from environments.python_file import value_of
+from proctor.published import Source, Texts, in_turns, injected
+from proctor.python_file import value_of
 
 _INSTRUCTION_AND_CONSENT = 2
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Sequence, Set
 
 from environments.knowledge_graph.programs import NAMESPACE
-from environments.types import Finish, Summary
+from proctor.types import Finish, Summary
 
 METRICS = ("F1", "EM", "executability")
 _TIME_ZONE = re.compile(r"-08:00$")

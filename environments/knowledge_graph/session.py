@@ -3,15 +3,15 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from environments.base import Agent, AgentStopped
 from environments.knowledge_graph import prompt
 from environments.knowledge_graph.dataset import Entry
 from environments.knowledge_graph.graphs import Graph
 from environments.knowledge_graph.programs import answers_query
-from environments.knowledge_graph.reading import Answer, Calls, LooseAnswer, NoAction, read, shorten
+from environments.knowledge_graph.reply import Answer, Calls, LooseAnswer, NoAction, read, shorten
 from environments.knowledge_graph.scoring import marks, predicted
 from environments.knowledge_graph.tools import Listing, Refusal, Rules, Tools, Variable
-from environments.types import Finish, FinishReason, Message, Observation
+from proctor.environment import Agent, AgentStopped
+from proctor.types import Finish, FinishReason, Message, Observation
 
 _SHOWN_ANSWERS = 200
 

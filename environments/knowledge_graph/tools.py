@@ -22,7 +22,7 @@ from environments.knowledge_graph.programs import (
     plain_literals_query,
     relations_query,
 )
-from environments.knowledge_graph.reading import Call
+from environments.knowledge_graph.reply import Call
 
 Profile = Literal["compat", "strict"]
 NUMBER = "type.int"

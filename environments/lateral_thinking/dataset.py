@@ -9,9 +9,9 @@ from zipfile import BadZipFile
 
 from pydantic import Field
 
-from environments import yaml_file
 from environments.lateral_thinking.keys import key_points, lines
-from environments.types import Value
+from proctor.config import yaml
+from proctor.types import Value
 
 Language = Literal["en", "zh"]
 COLUMNS = ("story", "answer", "story keys", "answer keys")
@@ -95,7 +95,7 @@ def language_of(text: str) -> Language:
 
 
 def _written(path: Path) -> Iterator[tuple[str, tuple[str, ...]]]:
-    for number, puzzle in enumerate(yaml_file.load(path, _PuzzleFile).puzzles, 1):
+    for number, puzzle in enumerate(yaml.load(path, _PuzzleFile).puzzles, 1):
         keys = ("\n".join(puzzle.story_keys), "\n".join(puzzle.keys))
         yield f"{path}: puzzle {number}", (puzzle.story, puzzle.truth, *keys)
 

@@ -10,16 +10,18 @@ from typing import ClassVar
 import pydantic_core
 from pydantic import JsonValue, PrivateAttr
 
-from environments.base import Agent, Environment, Policy
-from environments.chat import ChatConfig, default_folder
-from environments.lateral_thinking import dataset, game, host_prompt, policies, wording
+from environments.lateral_thinking import dataset, game, policies
+from environments.lateral_thinking import prompt as wording
 from environments.lateral_thinking.dataset import Puzzle
 from environments.lateral_thinking.host import Host, Profile
-from environments.lateral_thinking.judge import SAMPLING
-from environments.lateral_thinking.lexical_host import LexicalHost
-from environments.lateral_thinking.model_host import ModelHost
+from environments.lateral_thinking.hosts import prompt as host_prompt
+from environments.lateral_thinking.hosts.judge import SAMPLING
+from environments.lateral_thinking.hosts.lexical import LexicalHost
+from environments.lateral_thinking.hosts.model import ModelHost
 from environments.lateral_thinking.summary import PRIMARY, summarize
-from environments.types import Finish, Summary
+from proctor.environment import Agent, Environment, Policy
+from proctor.llm import ChatConfig, default_folder
+from proctor.types import Finish, Summary
 
 SHIPPED_SAMPLES = Path(__file__).with_name("samples")
 PUBLISHED_HOST = "gpt-3.5-turbo-0613"

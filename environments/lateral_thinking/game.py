@@ -1,12 +1,12 @@
 """One game: the story, up to 25 questions, and a hint or an answer to each."""
 
-from environments.base import Agent, AgentStopped
 from environments.lateral_thinking.dataset import Puzzle
 from environments.lateral_thinking.host import Game, Profile, Ruling
+from environments.lateral_thinking.prompt import ROUNDS, WORDINGS, Wording
+from environments.lateral_thinking.reply import Verdict, question_of, screen
 from environments.lateral_thinking.scoring import Tally
-from environments.lateral_thinking.screening import Verdict, question_of, screen
-from environments.lateral_thinking.wording import ROUNDS, WORDINGS, Wording
-from environments.types import FinishReason, Message, Observation
+from proctor.environment import Agent, AgentStopped
+from proctor.types import FinishReason, Message, Observation
 
 ABORT_STEP = 2
 """What a forbidden phrase costs."""

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from typing import Literal
 
 from environments.lateral_thinking.dataset import Puzzle
-from environments.types import Value
+from proctor.types import Value
 
 Profile = Literal["compat", "strict"]
 Answer = Literal["yes", "no", "irrelevant"]

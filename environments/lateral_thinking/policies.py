@@ -3,10 +3,10 @@
 import random
 from collections.abc import Sequence
 
-from environments.base import Policy
 from environments.lateral_thinking.dataset import Language, Puzzle
 from environments.lateral_thinking.text import sentences, words
-from environments.types import Action, Message
+from proctor.environment import Policy
+from proctor.types import Action, Message
 
 _USUAL: dict[Language, tuple[str, ...]] = {
     "en": (

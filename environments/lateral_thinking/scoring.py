@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from environments.lateral_thinking.dataset import Puzzle
 from environments.lateral_thinking.host import Answer, Profile, Ruling
-from environments.lateral_thinking.wording import ROUNDS
+from environments.lateral_thinking.prompt import ROUNDS
 
 
 @dataclass

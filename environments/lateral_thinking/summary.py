@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from environments.types import Finish, FinishReason, Summary
+from proctor.types import Finish, FinishReason, Summary
 
 PRIMARY = "game_progress"
 MEANS = (

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import click
 
-from environments.mind2web import converter, generator
-from environments.mind2web.files import SPLIT
+from environments.mind2web.data import converter
+from environments.mind2web.data.files import SPLIT
+from environments.mind2web.generate import generator
 
 TASKS_A_FILE = 10
 

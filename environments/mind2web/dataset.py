@@ -5,9 +5,9 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from environments.mind2web.files import opened
-from environments.mind2web.index import NOWHERE, Head, Index, Place, index
-from environments.mind2web.records import ActionRecord, ScoreRecord, Step, TaskRecord, step
+from environments.mind2web.data.files import opened
+from environments.mind2web.data.index import NOWHERE, Head, Index, Place, index
+from environments.mind2web.data.records import ActionRecord, ScoreRecord, Step, TaskRecord, step
 
 MOST_UNRANKED = 0.5
 """Part of the steps that a score file may lack before it is taken for that of another split."""

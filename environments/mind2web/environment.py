@@ -10,18 +10,19 @@ from typing import ClassVar
 import pydantic_core
 from pydantic import Field, JsonValue, model_validator
 
-from environments.base import Agent, Environment, EnvironmentFault, Policy
-from environments.mind2web import dataset, files, policies, prompt, session
+from environments.mind2web import dataset, policies, prompt, session
 from environments.mind2web import examples as solved
 from environments.mind2web.contest import Contest, Ranker
+from environments.mind2web.data import files
 from environments.mind2web.dataset import Dataset
 from environments.mind2web.examples import Prompt
-from environments.mind2web.markup import Rendered
+from environments.mind2web.pages.markup import Rendered
 from environments.mind2web.policies import Chooser
+from environments.mind2web.ranking.tournament import Profile
 from environments.mind2web.summary import summarize
-from environments.mind2web.tournament import Profile
-from environments.published import AGENTBENCH_SAMPLING, Opening
-from environments.types import Finish, Message, Summary
+from proctor.environment import Agent, Environment, EnvironmentFault, Policy
+from proctor.published import AGENTBENCH_SAMPLING, Opening
+from proctor.types import Finish, Message, Summary
 
 SAMPLES = Path(__file__).with_name("samples")
 OWN_SPLIT = "own"

@@ -7,9 +7,9 @@ from typing import Literal
 from pydantic import TypeAdapter
 
 from environments.mind2web import prompt
-from environments.mind2web.markup import Choice, Rendered
-from environments.published import Source
-from environments.types import Message, Value
+from environments.mind2web.pages.markup import Choice, Rendered
+from proctor.published import Source
+from proctor.types import Message, Value
 
 Prompt = Literal["cot", "plain"]
 PUBLISHED = Source(

@@ -7,15 +7,15 @@ from collections.abc import Callable, Sequence, Set
 from functools import cache
 from typing import NamedTuple
 
-from environments.base import Policy
-from environments.mind2web.bm25 import words
 from environments.mind2web.contest import Contest
-from environments.mind2web.markup import Choice
+from environments.mind2web.pages.markup import Choice
 from environments.mind2web.prompt import LETTERS, NONE
+from environments.mind2web.ranking.bm25 import words
+from environments.mind2web.ranking.tournament import Prediction, Profile, Tournament
 from environments.mind2web.reply import write
 from environments.mind2web.session import choice_of
-from environments.mind2web.tournament import Prediction, Profile, Tournament
-from environments.types import Action, Message
+from proctor.environment import Policy
+from proctor.types import Action, Message
 
 Chooser = Callable[[Contest, Sequence[Choice]], str]
 """The reply to a question, from what the step's data tell of the choices shown."""

@@ -6,8 +6,8 @@ The fixed words are those of MindAct's multiple-choice prompt (arXiv 2306.06070,
 
 from collections.abc import Sequence
 
-from environments.mind2web.markup import Rendered
-from environments.types import Message
+from environments.mind2web.pages.markup import Rendered
+from proctor.types import Message
 
 LETTERS = "ABCDEF"
 NONE = LETTERS[0]

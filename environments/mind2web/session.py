@@ -6,14 +6,14 @@ from typing import NamedTuple
 
 from pydantic import JsonValue
 
-from environments.base import Agent, AgentStopped
 from environments.mind2web.contest import Contest
-from environments.mind2web.markup import Choice
+from environments.mind2web.pages.markup import Choice
 from environments.mind2web.prompt import LETTERS
+from environments.mind2web.ranking.tournament import Prediction, Profile, Tournament
 from environments.mind2web.reply import Reply, read
 from environments.mind2web.scoring import score
-from environments.mind2web.tournament import Prediction, Profile, Tournament
-from environments.types import Finish, FinishReason, Message, Observation
+from proctor.environment import Agent, AgentStopped
+from proctor.types import Finish, FinishReason, Message, Observation
 
 UPSTREAM = {
     FinishReason.COMPLETED: "completed",

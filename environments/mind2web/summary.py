@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 
-from environments.types import Finish, FinishReason, Summary
+from proctor.types import Finish, FinishReason, Summary
 
 PRIMARY = "step_sr"
 MEASURES = ("element_acc", "action_f1", PRIMARY)

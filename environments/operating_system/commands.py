@@ -7,10 +7,10 @@ from typing import Literal
 
 import click
 
-from environments.base import EnvironmentFault
 from environments.operating_system.environment import OperatingSystem
 from environments.operating_system.preflight import Finding
-from environments.sandbox import Engine
+from proctor.environment import EnvironmentFault
+from proctor.sandbox import Engine
 
 _PATH = click.Path(exists=True, path_type=Path)
 

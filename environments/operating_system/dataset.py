@@ -9,7 +9,7 @@ from typing import Literal, get_args
 
 from pydantic import JsonValue
 
-from environments.types import Value
+from proctor.types import Value
 
 Language = Literal["bash", "python", "c", "c++"]
 Raw = dict[str, JsonValue]

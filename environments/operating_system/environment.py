@@ -12,19 +12,19 @@ from typing import ClassVar, Literal
 import pydantic_core
 from pydantic import Field, JsonValue, PrivateAttr, model_validator
 
-from environments.base import Agent, Environment, EnvironmentFault, Policy
 from environments.operating_system import policies
-from environments.operating_system.checks import StrictCheck
 from environments.operating_system.dataset import Dataset, Record, load
 from environments.operating_system.overlay import Errata
 from environments.operating_system.preflight import Finding, has_way_out, inspect
 from environments.operating_system.prompt import OWN, opening
 from environments.operating_system.published_prompt import PROMPT
+from environments.operating_system.scoring import StrictCheck
 from environments.operating_system.session import ROUNDS, OnInitError, Profile, Rules, Session
 from environments.operating_system.summary import summarize
-from environments.published import AGENTBENCH_SAMPLING, Opening, other_count
-from environments.sandbox import Engine, Limits, NamespaceEngine, Sandbox
-from environments.types import Finish, Summary
+from proctor.environment import Agent, Environment, EnvironmentFault, Policy
+from proctor.published import AGENTBENCH_SAMPLING, Opening, other_count
+from proctor.sandbox import Engine, Limits, NamespaceEngine, Sandbox
+from proctor.types import Finish, Summary
 
 _REVISIONS: Mapping[Profile, str] = {"compat": "2", "errata": "2", "strict": "3"}
 """Raised where what a trial sees, or how it is scored, changes without a change of the fields."""
@@ -235,7 +235,7 @@ class OperatingSystem(Environment):
     def _make_engine(self) -> Engine:
         if self.engine == "namespace":
             return NamespaceEngine(self.limits)
-        from environments.sandbox.docker_engine import DockerEngine  # needs the extra `os`
+        from proctor.sandbox.docker_engine import DockerEngine  # needs the extra `os`
 
         return DockerEngine(
             self.image, self.limits, pool=self.pool, runtime=self.runtime, disk=self.disk, network=self.network

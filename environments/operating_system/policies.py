@@ -5,12 +5,12 @@ import re
 import shlex
 from collections.abc import Sequence
 
-from environments.base import Policy
-from environments.operating_system.checks import variables
 from environments.operating_system.dataset import Record, Script
 from environments.operating_system.observation import EMPTY, HEAD
-from environments.sandbox.base import ENVIRONMENT
-from environments.types import Action, Message
+from environments.operating_system.scoring import variables
+from proctor.environment import Policy
+from proctor.sandbox.base import ENVIRONMENT
+from proctor.types import Action, Message
 
 _NO_FOLDER = "/nothing-compiled"
 """Where no file is: the example is run as a check is, and the same every time."""

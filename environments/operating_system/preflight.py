@@ -3,13 +3,13 @@
 import re
 from typing import Literal, NamedTuple
 
-from environments.base import EnvironmentFault
-from environments.operating_system.checks import judge, run
 from environments.operating_system.dataset import Record
 from environments.operating_system.observation import text
 from environments.operating_system.policies import reads_arguments
+from environments.operating_system.scoring import judge, run
 from environments.operating_system.session import Rules, Session, SetUpFailed
-from environments.sandbox import Engine, Sandbox
+from proctor.environment import EnvironmentFault
+from proctor.sandbox import Engine, Sandbox
 
 Problem = Literal["network", "init", "racy", "example", "fault"]
 _NETWORK_COMMAND = re.compile(

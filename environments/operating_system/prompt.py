@@ -5,8 +5,8 @@ sentences are our own.
 """
 
 from environments.operating_system.observation import body
-from environments.published import Opening
-from environments.types import Message
+from proctor.published import Opening
+from proctor.types import Message
 
 _INSTRUCTION = """\
 You act as a person at a computer, and I am its operating system, a Linux (Ubuntu). You are to carry out the operation \

@@ -4,8 +4,8 @@ import ast
 
 from pydantic import TypeAdapter
 
-from environments.published import Source, Texts, beginning, injected, injections
-from environments.python_file import value_of
+from proctor.published import Source, Texts, beginning, injected, injections
+from proctor.python_file import value_of
 
 _MESSAGES = TypeAdapter(list[dict[str, str]])
 

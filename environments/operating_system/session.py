@@ -5,17 +5,17 @@ from typing import Literal
 
 from pydantic import JsonValue
 
-from environments.base import Agent, AgentStopped, EnvironmentFault
-from environments.operating_system.actions import Bash, Invalid, parse
-from environments.operating_system.checks import StrictCheck, Verdict, judge, run
 from environments.operating_system.dataset import Record
 from environments.operating_system.observation import render, text
 from environments.operating_system.policies import as_bash
 from environments.operating_system.prompt import OWN, opening
+from environments.operating_system.reply import Bash, Invalid, parse
+from environments.operating_system.scoring import StrictCheck, Verdict, judge, run
 from environments.operating_system.tampering import Guard, named_by_checks
-from environments.published import Opening
-from environments.sandbox import Sandbox, Shell
-from environments.types import Finish, FinishReason, Message, Observation
+from proctor.environment import Agent, AgentStopped, EnvironmentFault
+from proctor.published import Opening
+from proctor.sandbox import Sandbox, Shell
+from proctor.types import Finish, FinishReason, Message, Observation
 
 ROUNDS = 8
 Profile = Literal["compat", "errata", "strict"]

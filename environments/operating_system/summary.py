@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from environments.types import Finish, FinishReason, Summary
+from proctor.types import Finish, FinishReason, Summary
 
 WORDING = "The instruction says in our own words what the published one says; the forms it asks for are the same."
 

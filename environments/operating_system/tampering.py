@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import PurePosixPath
 
 from environments.operating_system.dataset import Record, Script
-from environments.sandbox import Change, Sandbox
+from proctor.sandbox import Change, Sandbox
 
 _PROGRAMS = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
 _LIBRARIES = re.compile(

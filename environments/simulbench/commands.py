@@ -7,11 +7,11 @@ from typing import TypeVar
 
 import click
 
-from environments.commands import FinishedTrial, OpenRun
-from environments.simulbench import harvest, loading, shipped
+from environments.simulbench import dataset, harvest, shipped
 from environments.simulbench.records import Dialogue, Mode, Script
 from environments.simulbench.table import table
-from environments.types import Value
+from proctor.plugins import FinishedTrial, OpenRun
+from proctor.types import Value
 
 Loaded = TypeVar("Loaded", Dialogue, Script)
 FILE = click.Path(dir_okay=False, path_type=Path)
@@ -143,7 +143,7 @@ def _single(run: str, what: str, names: set[str], option: str) -> None:
 
 def _loaded(path: Path | None, kind: type[Loaded], own: Callable[[], tuple[Loaded, ...]]) -> tuple[Loaded, ...]:
     try:
-        return own() if path is None else loading.load(path, kind)
+        return own() if path is None else dataset.load(path, kind)
     except ValueError as error:
         raise click.UsageError(str(error)) from error
 

@@ -11,23 +11,23 @@ from typing import ClassVar
 import pydantic_core
 from pydantic import Field, JsonValue, PrivateAttr, model_validator
 
-from environments.base import Agent, AgentStopped, Environment, Policy
-from environments.chat import default_folder
-from environments.simulbench.bench import JUDGE_DEFAULTS, Bench, open_bench
-from environments.simulbench.compare_stage import CompareStage
-from environments.simulbench.extract_stage import ExtractStage
-from environments.simulbench.generate_stage import GenerateStage
-from environments.simulbench.helper import HelperConfig
-from environments.simulbench.interview import BAD_REPLIES, Unparsed
-from environments.simulbench.live_stage import LiveStage
-from environments.simulbench.prompts import ALL, SYSTEM
+from environments.simulbench.judges.interview import BAD_REPLIES, Unparsed
+from environments.simulbench.judges.judges import JUDGE_DEFAULTS, Bench, open_bench
+from environments.simulbench.judges.models import HelperConfig
+from environments.simulbench.prompt import ALL, SYSTEM
 from environments.simulbench.published import PROMPT
 from environments.simulbench.published import read as read_published
-from environments.simulbench.reading import Profile
 from environments.simulbench.records import TURNS, Mode
-from environments.simulbench.script_stage import ScriptStage
+from environments.simulbench.reply import Profile
 from environments.simulbench.stage import Direction, Setting, Stage
-from environments.types import Finish, FinishReason, Summary
+from environments.simulbench.stages.compare import CompareStage
+from environments.simulbench.stages.extract import ExtractStage
+from environments.simulbench.stages.generate import GenerateStage
+from environments.simulbench.stages.live import LiveStage
+from environments.simulbench.stages.script import ScriptStage
+from proctor.environment import Agent, AgentStopped, Environment, Policy
+from proctor.llm import default_folder
+from proctor.types import Finish, FinishReason, Summary
 
 STAGES: dict[Mode, Callable[[Setting], Stage]] = {
     "script": ScriptStage,

@@ -4,10 +4,10 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from environments.commands import FinishedTrial
 from environments.simulbench import shipped
 from environments.simulbench.records import CHANGED, PUBLISHED_LICENCE, Dialogue, Pair, Script, Task
-from environments.types import Value
+from proctor.plugins import FinishedTrial
+from proctor.types import Value
 
 
 class Harvest(NamedTuple):

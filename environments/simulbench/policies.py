@@ -4,10 +4,10 @@ import random
 import re
 from collections.abc import Sequence
 
-from environments.base import Policy
+from environments.simulbench.judges.rules import REQUEST_WORDS, usual_length, wants_block
 from environments.simulbench.records import Exchange
-from environments.simulbench.rules import REQUEST_WORDS, usual_length, wants_block
-from environments.types import Action, Message
+from proctor.environment import Policy
+from proctor.types import Action, Message
 
 _ON = "The simulation goes on; its state now follows from that, step after step."
 

@@ -4,10 +4,10 @@ import json
 import re
 from pathlib import Path
 
-from environments.published import Source
-from environments.python_file import texts_of, tree_of
 from environments.simulbench.records import Script
-from environments.types import Message, Value
+from proctor.published import Source
+from proctor.python_file import texts_of, tree_of
+from proctor.types import Message, Value
 
 PARTS = ("SIMULATION", "DIALOGUE", "RESPONSE")
 _SYSTEM, _RATING = "EVAL_SYSTEM_RPOMPT", "EVAL_PROMPT_SCORING"

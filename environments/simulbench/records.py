@@ -4,7 +4,7 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import AfterValidator, BeforeValidator, Field, JsonValue, model_validator
 
-from environments.types import Message, Value
+from proctor.types import Message, Value
 
 TURNS = 4
 """Exchanges of a whole dialogue."""

@@ -5,11 +5,11 @@ from pathlib import Path
 
 from pydantic import Field
 
-from environments.simulbench.loading import places
+from environments.simulbench.dataset import places
 from environments.simulbench.policies import naive
 from environments.simulbench.records import TURNS, Dialogue, Exchange, Kind, Line, Pair, Script, Task
-from environments.types import Value
-from environments.yaml_file import load
+from proctor.config.yaml import load
+from proctor.types import Value
 
 FILE = Path(__file__).with_name("samples") / "dialogues.yaml"
 OWN_LICENCE = "Apache-2.0: Proctor"

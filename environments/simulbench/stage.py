@@ -7,14 +7,14 @@ from typing import Generic, Literal, TypeVar
 
 from pydantic import JsonValue
 
-from environments.base import Agent, Policy
-from environments.simulbench.bench import Bench
-from environments.simulbench.interview import TRIES
+from environments.simulbench.judges.interview import TRIES
+from environments.simulbench.judges.judges import Bench
 from environments.simulbench.published import Published
-from environments.simulbench.reading import Profile
 from environments.simulbench.records import Dialogue, Pair, Script, Task
+from environments.simulbench.reply import Profile
 from environments.simulbench.summary import GIVEN_WORDING, WORDING
-from environments.types import Finish, Summary, Value
+from proctor.environment import Agent, Policy
+from proctor.types import Finish, Summary, Value
 
 Direction = Literal["both", "random"]
 

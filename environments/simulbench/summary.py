@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
-from environments.types import Finish, FinishReason, Summary
+from proctor.types import Finish, FinishReason, Summary
 
 PRIMARY = "strict_mean"
 WORST = 1.0

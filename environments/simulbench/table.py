@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from environments.commands import FinishedTrial
 from environments.simulbench.summary import ratings
+from proctor.plugins import FinishedTrial
 
 COLUMNS = {
     "All": "",

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import click
 
-from environments.commands import FinishedTrial, OpenRun
-from environments.stss import draw as drawing
-from environments.stss import published
-from environments.stss import scenarios as frozen
-from environments.stss.evidence import Evidence, unpack
+from environments.stss.data import published
+from environments.stss.days import draw as drawing
+from environments.stss.days.transcript import Evidence, unpack
+from environments.stss.language import scenarios as frozen
+from proctor.plugins import FinishedTrial, OpenRun
 
 FOLDER = click.Path(file_okay=False, path_type=Path)
 

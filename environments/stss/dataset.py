@@ -8,12 +8,12 @@ from typing import Annotated, Literal, NamedTuple
 
 from pydantic import AfterValidator, ConfigDict, Field, JsonValue, TypeAdapter, ValidationError
 
-from environments.stss import world
-from environments.stss.clock import read_stamp, read_time
-from environments.stss.files import bad, first_problem, only, parsed, read_json, read_text
-from environments.stss.places import Places
-from environments.stss.world import World
-from environments.types import Value
+from environments.stss.town import world
+from environments.stss.town.clock import read_stamp, read_time
+from environments.stss.town.files import bad, first_problem, only, parsed, read_json, read_text
+from environments.stss.town.places import Places
+from environments.stss.town.world import World
+from proctor.types import Value
 
 Category = Literal["public", "appointment", "companions", "online", "help"]
 TaskType = Literal[

@@ -12,28 +12,29 @@ from typing import ClassVar, Literal
 import pydantic_core
 from pydantic import Field, JsonValue, PrivateAttr
 
-from environments.base import Agent, Environment, Policy
-from environments.chat import ChatConfig, Replies, default_folder
-from environments.http import http_client
-from environments.stss import language, policies, prompt, scoring, session
-from environments.stss.chronicle import Chronicle
+from environments.stss import policies, prompt, scoring, session
+from environments.stss.agent.performer import Performer
+from environments.stss.agent.script import Script, public_places, script
+from environments.stss.characters.driver import Driver
+from environments.stss.characters.model import Helper
+from environments.stss.characters.model_driver import ModelDriver
+from environments.stss.characters.rule_driver import RuleDriver
+from environments.stss.data.repairs import repair
+from environments.stss.data.templates import instantiate
 from environments.stss.dataset import Data, Task
-from environments.stss.driver import Driver
-from environments.stss.evidence import Evidence, pack, picture
-from environments.stss.helper import Helper
-from environments.stss.judge import ModelJudge, SlotJudge
-from environments.stss.model_driver import ModelDriver
-from environments.stss.performer import Performer
-from environments.stss.repairs import repair
-from environments.stss.rule_driver import RuleDriver
-from environments.stss.scenarios import Scenario, load
-from environments.stss.script import Script, public_places, script
+from environments.stss.days.event_log import Chronicle
+from environments.stss.days.simulation import Drivers, Limits, Simulation
+from environments.stss.days.transcript import Evidence, pack, picture
+from environments.stss.language import level as language
+from environments.stss.language.judge import ModelJudge, SlotJudge
+from environments.stss.language.scenarios import Scenario, load
 from environments.stss.session import Silent
-from environments.stss.simulation import Drivers, Limits, Simulation
 from environments.stss.summary import OWN_WORLD, summarize
-from environments.stss.templates import instantiate
-from environments.stss.world import World
-from environments.types import Finish, Summary
+from environments.stss.town.world import World
+from proctor.environment import Agent, Environment, Policy
+from proctor.http.client import http_client
+from proctor.llm import ChatConfig, Replies, default_folder
+from proctor.types import Finish, Summary
 
 SHIPPED = Path(__file__).with_name("samples")
 _REVISION = "3"

@@ -5,12 +5,12 @@ import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from environments.base import Policy
-from environments.stss.clock import DATES, time_text
+from environments.stss.agent.script import Script, Visit
+from environments.stss.characters.routine import chance
 from environments.stss.dataset import Task
-from environments.stss.routine import chance
-from environments.stss.script import Script, Visit
-from environments.types import Action, Message
+from environments.stss.town.clock import DATES, time_text
+from proctor.environment import Policy
+from proctor.types import Action, Message
 
 _CODE = re.compile(r"Request ([A-Z]\d?)\.")
 _DAY_TWO = f"It is Tuesday {DATES[1]}"

@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
-from environments.stss.clock import spoken, time_text
 from environments.stss.dataset import Persona, Task
-from environments.stss.protocol import MAX_NOTES, UTTERANCE_WORDS
-from environments.stss.schedule import Commitment, Row
-from environments.stss.world import World
+from environments.stss.reply import MAX_NOTES, UTTERANCE_WORDS
+from environments.stss.town.clock import spoken, time_text
+from environments.stss.town.schedule import Commitment, Row
+from environments.stss.town.world import World
 
 DIGEST_LINES = 12
 LINE_CHARS = 180

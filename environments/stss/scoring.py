@@ -4,9 +4,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from environments.stss.chronicle import Chronicle, Record, intervals
-from environments.stss.clock import DAY, END, read_stamp
 from environments.stss.dataset import ANY, Goal, Task
+from environments.stss.days.event_log import Chronicle, Record, intervals
+from environments.stss.town.clock import DAY, END, read_stamp
 
 
 class Hit(NamedTuple):

@@ -1,14 +1,14 @@
 """What surrounds a simulation: what the performer is told of the town, and what its two days are worth."""
 
-from environments.base import Agent
-from environments.stss import compat, prompt, scoring
-from environments.stss.chronicle import Agreed, Chronicle, Talk, intervals
-from environments.stss.clock import DAY, END, day_of
+from environments.stss import prompt, published_scoring, scoring
+from environments.stss.characters.slots import read
 from environments.stss.dataset import ANY, Task, Town
-from environments.stss.places import Places
-from environments.stss.schedule import overlaps
-from environments.stss.slots import read
-from environments.types import Action, Observation
+from environments.stss.days.event_log import Agreed, Chronicle, Talk, intervals
+from environments.stss.town.clock import DAY, END, day_of
+from environments.stss.town.places import Places
+from environments.stss.town.schedule import overlaps
+from proctor.environment import Agent
+from proctor.types import Action, Observation
 
 
 class Silent(Agent):
@@ -47,7 +47,7 @@ def measures(chronicle: Chronicle, played: Task, published: Task, places: Places
         talked_to = len(early) / max(1, played.task.target_num - 1)
     return {
         "strict": scoring.score(chronicle, played),
-        "compat": compat.score(chronicle, published),
+        "compat": published_scoring.score(chronicle, published),
         "talked_to": talked_to,
         "partners_met": float(len(met)),
         "invitations": float(sum(_invites(talk, me, places) for talk in chronicle.talks)),

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from environments.types import Finish, FinishReason, Summary
+from proctor.types import Finish, FinishReason, Summary
 
 PRIMARY = "score"
 ACTION = (

@@ -6,14 +6,15 @@ from typing import Literal
 import click
 import uvicorn
 
-from environments.listening import ConfigError, listen, url_of, uvicorn_config
-from environments.webshop import browse as web
-from environments.webshop import generate as invented
-from environments.webshop import shipped, shop
-from environments.webshop.catalogue import make
-from environments.webshop.check_goals import compare, read
-from environments.webshop.nouns import extractor
-from environments.webshop.published import files_in
+from environments.webshop import shipped
+from environments.webshop.catalogue import generate as invented
+from environments.webshop.catalogue.check_goals import compare, read
+from environments.webshop.catalogue.make import make
+from environments.webshop.catalogue.nouns import extractor
+from environments.webshop.catalogue.published import files_in
+from environments.webshop.shop import browse as web
+from environments.webshop.shop import shop
+from proctor.http.server import ConfigError, listen, url_of, uvicorn_config
 
 HOST = "127.0.0.1"
 _EXISTING = click.Path(exists=True, path_type=Path)

@@ -12,18 +12,19 @@ from typing import ClassVar
 import pydantic_core
 from pydantic import Field, JsonValue, PrivateAttr
 
-from environments.base import Agent, Environment, EnvironmentFault, Policy
-from environments.published import AGENTBENCH_SAMPLING, Opening
-from environments.types import Finish, Message, Summary
-from environments.webshop import policies, prompt, shipped, shop
-from environments.webshop.catalogue import DATABASE
-from environments.webshop.product import Goal
+from environments.webshop import policies, prompt, shipped
+from environments.webshop.catalogue.make import DATABASE
+from environments.webshop.catalogue.product import Goal
+from environments.webshop.catalogue.store import Meta, Store
 from environments.webshop.published_prompt import PROMPT
-from environments.webshop.reward import Profile
+from environments.webshop.scoring import Profile
 from environments.webshop.session import ROUNDS, Session
-from environments.webshop.shop import Shop
-from environments.webshop.store import Meta, Store
+from environments.webshop.shop import shop
+from environments.webshop.shop.shop import Shop
 from environments.webshop.summary import summarize
+from proctor.environment import Agent, Environment, EnvironmentFault, Policy
+from proctor.published import AGENTBENCH_SAMPLING, Opening
+from proctor.types import Finish, Message, Summary
 
 PUBLISHED_PRODUCTS = 1_000_000
 """The full published catalogue has more; goal indices and scores of smaller ones are not the published ones."""

@@ -6,11 +6,11 @@ import random
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from environments.base import Policy
-from environments.types import Action, Message
 from environments.webshop import prompt
-from environments.webshop.pages import BACK, BUY, NEXT, PREVIOUS
-from environments.webshop.product import Goal
+from environments.webshop.catalogue.product import Goal
+from environments.webshop.shop.pages import BACK, BUY, NEXT, PREVIOUS
+from proctor.environment import Policy
+from proctor.types import Action, Message
 
 _ACTIONS = "Available Actions:\n"
 _BUTTONS = frozenset(text.lower() for text in (BACK, BUY, NEXT, PREVIOUS))

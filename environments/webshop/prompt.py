@@ -7,9 +7,9 @@ of an observation and the course of the example (search, results, item, option, 
 import json
 from collections.abc import Sequence
 
-from environments.types import Message
-from environments.webshop.pages import Page
-from environments.webshop.reward import Profile
+from environments.webshop.scoring import Profile
+from environments.webshop.shop.pages import Page
+from proctor.types import Message
 
 INSTRUCTION = """\
 You are shopping on the web. I give you an instruction that says what to buy, and you have to follow it.

@@ -1,6 +1,6 @@
 """The published instruction and example, from AgentBench's file, which users bring along."""
 
-from environments.published import Source
+from proctor.published import Source
 
 PROMPT = Source(
     file="AgentBench v0.2's src/server/tasks/webshop/__init__.py",

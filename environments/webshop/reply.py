@@ -3,7 +3,7 @@
 import re
 from typing import NamedTuple
 
-from environments.webshop.reward import Profile
+from environments.webshop.scoring import Profile
 
 _MARK = "ction:"
 _START = re.compile(rf"[Aa]{_MARK}[ \t]*+\r?\n?[ \t]*+((?:search|click)\[)[^\]]")

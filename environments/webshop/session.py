@@ -5,13 +5,13 @@ from dataclasses import dataclass, field
 
 from pydantic import JsonValue
 
-from environments.base import Agent, AgentStopped
-from environments.types import Finish, FinishReason, Message, Observation
 from environments.webshop import prompt, reply
-from environments.webshop.product import Goal
-from environments.webshop.reward import Profile, reward
-from environments.webshop.shop import Shop
-from environments.webshop.visit import Place, Visit
+from environments.webshop.catalogue.product import Goal
+from environments.webshop.scoring import Profile, reward
+from environments.webshop.shop.shop import Shop
+from environments.webshop.shop.visit import Place, Visit
+from proctor.environment import Agent, AgentStopped
+from proctor.types import Finish, FinishReason, Message, Observation
 
 ROUNDS = 10
 

@@ -4,10 +4,10 @@ import hashlib
 import os
 from pathlib import Path
 
-from environments.webshop.catalogue import make
-from environments.webshop.nouns import extractor
-from environments.webshop.published import files_in
-from environments.webshop.store import FORMAT
+from environments.webshop.catalogue.make import make
+from environments.webshop.catalogue.nouns import extractor
+from environments.webshop.catalogue.published import files_in
+from environments.webshop.catalogue.store import FORMAT
 
 SAMPLES = Path(__file__).with_name("samples")
 

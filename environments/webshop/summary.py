@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from environments.types import Finish, FinishReason, Summary
-from environments.webshop.store import Meta
+from environments.webshop.catalogue.store import Meta
+from proctor.types import Finish, FinishReason, Summary
 
 PRIMARY = "reward"
 _SESSIONS = {

@@ -8,9 +8,9 @@ from pathlib import Path
 import click
 import sqlalchemy as sa
 
-from environments.chat.settings import secret_text
 from eval_client.cli.usage import UsageProblem, files_told
 from eval_client.store.connection import StoreError
+from proctor.config.secrets import secret_text
 
 STORE = "PROCTOR_STORE"
 _PASSWORD = re.compile(r"://[^/@]*:[^/]*@|[?&]password=")

@@ -4,16 +4,16 @@ from pathlib import Path
 
 import click
 
-from environments import registry
-from environments.base import POLICY_KINDS, EnvironmentFault, PolicyKind, missing_policies
-from environments.definition import TaskDefinition
-from environments.yaml_file import FileError
 from eval_client.cli.common import output_option, quiet_option, told
 from eval_client.cli.play import play
 from eval_client.cli.usage import UsageProblem
 from eval_client.execute import Order
 from eval_client.plan import AgentEntry, Assignment, Plan
 from eval_client.store.run_folders import new_name, open_store
+from proctor import registry
+from proctor.config.task import TaskDefinition
+from proctor.config.yaml import FileError
+from proctor.environment import POLICY_KINDS, EnvironmentFault, PolicyKind, missing_policies
 
 
 @click.command()

@@ -9,20 +9,20 @@ from pathlib import Path
 import click
 import sqlalchemy as sa
 
-from environments import loop as event_loop
-from environments.http import http_client
-from environments.yaml_file import FileError
 from eval_client.cli.common import output_option, set_option, store_option, told
-from eval_client.doctor.checks import findings
 from eval_client.doctor.finding import Finding, Status, fail, ok
 from eval_client.doctor.machine_checks import Options, machine_checks
 from eval_client.doctor.plan_checks import PlanChecks
 from eval_client.doctor.resumed import store_check
+from eval_client.doctor.run_checks import findings
 from eval_client.plan import read_plan
 from eval_client.store.connection import StoreError, connect, sqlite_url
 from eval_client.store.records import Manifest
 from eval_client.store.run_folders import find_run, run_folders
 from eval_client.store.store import Store
+from proctor import event_loop
+from proctor.config.yaml import FileError
+from proctor.http.client import http_client
 
 COLOURS = {Status.OK: "green", Status.WARN: "yellow", Status.FAIL: "red", Status.SKIP: "bright_black"}
 LEAVING_S = 60.0

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import click
 
-from environments import registry
-from environments.definition import TaskDefinition
 from eval_client.cli.usage import files_told
+from proctor import registry
+from proctor.config.task import TaskDefinition
 
 
 @click.command()
@@ -49,7 +49,7 @@ def check(name: str, data: Path | None, parameters: tuple[str, ...], samples: in
     with files_told():
         definition = TaskDefinition(name=name, environment=name, data=data).with_parameters(parameters)
         environment = definition.build()
-    from environments.check import check as run_check
+    from proctor.conformance.check import check as run_check
 
     async def all_kept() -> bool:
         kept = True

@@ -6,10 +6,9 @@ from pathlib import Path
 import click
 import sqlalchemy as sa
 
-from environments.redaction import redacted
 from eval_client.cli.common import output_option, store_option, told
 from eval_client.monitor.shared import shared_lines_of
-from eval_client.monitor.troubles import troubles_of
+from eval_client.monitor.stall_reporter import troubles_of
 from eval_client.report.export import FORMATS, export_rows
 from eval_client.report.render import report_console, show
 from eval_client.report.report import report as make_report
@@ -19,6 +18,7 @@ from eval_client.store.records import PairStanding
 from eval_client.store.run_folders import find_run, run_folders
 from eval_client.store.shards import beats
 from eval_client.store.store import Store
+from proctor.observability.redaction import redacted
 
 run_argument = click.argument("run", metavar="RUN", default="latest")
 json_option = click.option("--json", "as_json", is_flag=True, help="One JSON object instead.")

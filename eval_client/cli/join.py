@@ -11,9 +11,9 @@ import click
 
 from eval_client.cli.common import output_option, quiet_option, shards_option, store_option, told
 from eval_client.cli.play import error_console, metrics_option, play, tell
+from eval_client.core.progress import Ended
 from eval_client.execute import Order, Served
 from eval_client.plan import Plan
-from eval_client.progress import Ended
 from eval_client.store.run_folders import find_run
 
 

@@ -7,7 +7,7 @@ from importlib.metadata import version
 
 import click
 
-from environments import commands
+from proctor import plugins
 
 COMMANDS = {
     "demo": ("demo", "Play every environment on its own samples with built-in agents: no key, no network."),
@@ -39,7 +39,7 @@ class Commands(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """All names, in the order a newcomer needs them; those that environments bring along last."""
-        return [*COMMANDS, *(name for name in commands.names() if name not in COMMANDS)]
+        return [*COMMANDS, *(name for name in plugins.names() if name not in COMMANDS)]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command of this name, or None."""
@@ -53,7 +53,7 @@ class Commands(click.Group):
         from eval_client.cli.recorded import open_run
 
         ctx.obj = open_run
-        return commands.load(name)
+        return plugins.load(name)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The list of commands, without importing any."""
@@ -80,11 +80,11 @@ def proctor(ctx: click.Context) -> None:
 
     Exit codes: 0 all scored, 1 finished with unscored trials, 2 usage, 70 Proctor crashed, 130 interrupted.
     """
-    from environments.telemetry import logs, tracing
+    from proctor.observability import logging, tracing
 
     role = SERVERS.get(ctx.invoked_subcommand or "", "client")
     try:
-        logs.set_up(role)
+        logging.set_up(role)
     except ValueError as error:
         raise click.UsageError(str(error)) from error
     tracing.set_up(role)

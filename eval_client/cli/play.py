@@ -11,20 +11,20 @@ from typing import TYPE_CHECKING
 
 import click
 
-from environments import loop as event_loop
-from eval_client.begin import Refused
 from eval_client.cli.common import told
 from eval_client.cli.usage import UsageProblem
+from eval_client.core.progress import Ended
 from eval_client.execute import Order
 from eval_client.interrupts import STOPPED_BY_USER, Interrupts
-from eval_client.monitor import metrics_address
 from eval_client.monitor.screen import screen
-from eval_client.progress import Ended
-from eval_client.scene import Scene
-from eval_client.server_process import ServerProcessError
+from eval_client.preflight import Refused
+from eval_client.run.context import Scene
+from eval_client.servers import metrics_address
+from eval_client.servers.server_process import ServerProcessError
 from eval_client.store.connection import patiently
 from eval_client.store.shards import Fenced
-from task_server.errors import TaskServerError
+from proctor import event_loop
+from task_server.wire.errors import TaskServerError
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from environments.chat.settings import secret_text
-from environments.commands import FinishedTrial
 from eval_client.cli.common import STORE, told
 from eval_client.store.run_folders import find_run
+from proctor.config.secrets import secret_text
+from proctor.plugins import FinishedTrial
 
 
 def open_run(run: str) -> Iterator[FinishedTrial]:

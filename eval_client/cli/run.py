@@ -6,7 +6,6 @@ from pathlib import Path
 
 import click
 
-from eval_client.begin import Refused, check_plan
 from eval_client.cli.common import (
     limit_option,
     output_option,
@@ -19,9 +18,10 @@ from eval_client.cli.common import (
 )
 from eval_client.cli.play import error_console, metrics_option, play, tell
 from eval_client.cli.usage import UsageProblem
+from eval_client.core.progress import Ended
 from eval_client.execute import Order
 from eval_client.plan import Plan, load_plan, with_overrides
-from eval_client.progress import Ended
+from eval_client.preflight import Refused, check_plan
 from eval_client.store.run_folders import checked_name, find_run, new_name, open_store
 
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import click
 from pydantic import SecretStr, ValidationError
 
-from environments.chat.settings import secret
-from environments.definition import load_tasks
 from eval_client.cli.usage import UsageProblem, files_told
+from proctor.config.secrets import secret
+from proctor.config.task import load_tasks
 
 
 def _http_url(_context: click.Context, _option: click.Parameter, url: str) -> str:
@@ -208,8 +208,8 @@ def agents(
     """
     from agent_server.config import AgentServerConfig
     from agent_server.serve import serve
-    from environments.listening import when_stdin_ends
-    from environments.yaml_file import load
+    from proctor.config.yaml import load
+    from proctor.http.server import when_stdin_ends
 
     if config is not None and (tasks is not None or agents):
         raise UsageProblem("--config holds all settings; leave --tasks and --agent out")

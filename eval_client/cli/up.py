@@ -8,7 +8,6 @@ from pathlib import Path
 
 import click
 
-from eval_client.begin import Refused, check_plan, check_usable
 from eval_client.cli.common import (
     limit_option,
     output_option,
@@ -20,9 +19,10 @@ from eval_client.cli.common import (
 )
 from eval_client.cli.play import metrics_option, play
 from eval_client.cli.usage import UsageProblem
-from eval_client.cluster.connect import ClusterError, join, namespace_of
 from eval_client.execute import Order, check_shards
 from eval_client.plan import Plan, load_plan
+from eval_client.preflight import Refused, check_plan, check_usable
+from eval_client.ray.connect import ClusterError, join, namespace_of
 from eval_client.store.connection import connect, runs
 from eval_client.store.run_folders import checked_name, find_run, new_name, open_store, run_folders
 
@@ -92,7 +92,7 @@ def up(
         check_usable(order.plan)
         check_shards(replace(order, shards=shards))
         join(address, namespace_of(order.folder.name), verbose=verbose)
-        from eval_client.cluster.placed import on_cluster
+        from eval_client.ray.placed import on_cluster
 
         with on_cluster(order, workers, shards - 1, keep, say) as placed:
             play(placed, quiet=quiet, metrics=metrics)
@@ -107,7 +107,7 @@ def down(run: str, address: str, verbose: bool) -> None:
     with _told():
         name = Path(run).name
         join(address, namespace_of(name), verbose=verbose)
-        from eval_client.cluster.hosts import take_down
+        from eval_client.ray.hosts import take_down
 
         click.echo(f"{take_down(namespace_of(name))} hosts of {name} removed")
 

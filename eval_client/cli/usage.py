@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 import click
 
-from environments.redaction import redacted
-from environments.yaml_file import FileError
+from proctor.config.yaml import FileError
+from proctor.observability.redaction import redacted
 
 
 class UsageProblem(click.ClickException):

@@ -10,10 +10,10 @@ from functools import reduce
 
 from pydantic import Field
 
-from environments.types import Value
-from eval_client.core.lookout import LEASE_S
+from eval_client.core.failure_detector import LEASE_S
 from eval_client.core.rates import Ask, Pace, Rates, RequestsAMinute, Slot, TokensAMinute, reserve
 from eval_client.core.shares import Heard, Level, Slice, divide, granted, raised
+from proctor.types import Value
 
 TURN_S = 30.0
 """Where there are fewer trials at once than runs, others have their turn after so long."""

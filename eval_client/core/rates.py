@@ -10,7 +10,7 @@ from typing import Annotated, Literal, NamedTuple
 
 from pydantic import Field
 
-from environments.types import Value
+from proctor.types import Value
 
 RATE_SHARE = 0.95
 """Of a rate so much is used: with the burst and the slip below, no 60 s see more requests than `rpm`."""

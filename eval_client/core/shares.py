@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from pydantic import Field
 
-from environments.types import Value
 from eval_client.core.throttle import LONGEST_COOL_S, EndpointLimit
+from proctor.types import Value
 
 
 class Slice(Value):

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from environments.sandbox import Limits
 from eval_client.doctor.finding import Finding, fail, ok, skip, warn
+from proctor.sandbox import Limits
 
 Network = ipaddress.IPv4Network
 Pool = tuple[Network, int]
@@ -56,9 +56,9 @@ def engine_facts(image: str, timeout_s: float) -> EngineFacts:
     import docker
     import docker.errors
 
-    from environments.sandbox.docker_containers import OWNER_LABEL
-    from environments.sandbox.docker_disk import why_no_quota
-    from environments.sandbox.owner import Owner
+    from proctor.sandbox.docker_containers import OWNER_LABEL
+    from proctor.sandbox.docker_disk import why_no_quota
+    from proctor.sandbox.owner import Owner
 
     client = docker.from_env(timeout=max(1, int(timeout_s)))
     try:

@@ -2,9 +2,9 @@
 
 from enum import StrEnum
 
-from environments.redaction import redacted
-from environments.types import Value
 from eval_client.doctor.kinds import KINDS
+from proctor.observability.redaction import redacted
+from proctor.types import Value
 
 LONGEST_CHARS = 600
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 
-from environments import registry
 from eval_client.doctor.finding import Finding, fail, ok, skip, warn
+from proctor import registry
 
 MEBI, GIBI = 1 << 20, 1 << 30
 DISK_SHORT_BYTES, DISK_FULL_BYTES = 2 * GIBI, 100 * MEBI

@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from environments import registry
-from environments.base import EnvironmentFault
-from environments.sandbox import Limits, NamespaceEngine
 from eval_client.doctor import databases, machine
-from eval_client.doctor.checks import Check, in_thread
 from eval_client.doctor.docker_host import Sandboxes, engine_facts, engine_findings
 from eval_client.doctor.finding import Finding, fail, ok, warn
+from eval_client.doctor.run_checks import Check, in_thread
+from proctor import registry
+from proctor.environment import EnvironmentFault
+from proctor.sandbox import Limits, NamespaceEngine
 
 IMAGE = "proctor-os:latest"
 
@@ -64,7 +64,7 @@ async def docker(wanted: Sequence[Sandboxes], patience_s: float, *, needed: bool
     """The engine and what these containers need; where they are needed, what is missing fails."""
     found: dict[tuple[str, str], Finding] = {}
     try:
-        from environments.sandbox.docker_exec import reach  # needs the extra `os`
+        from proctor.sandbox.docker_exec import reach  # needs the extra `os`
 
         await reach()
         for image, in_memory in wanted:

@@ -9,12 +9,12 @@ from typing import NamedTuple
 
 from pydantic import ValidationError
 
-from environments.chat import ChatConfig, secret
-from environments.chat.failures import ErrorReply, read_error
-from environments.chat.wire import ChatReply, request_body
-from environments.http import AnyClient, DeadlineExceeded, HttpFailure, Reply, Unreachable, Untrusted, bounded_request
-from environments.types import Message
 from eval_client.doctor.finding import Finding, fail, ok, skip, warn
+from proctor.http.client import AnyClient, DeadlineExceeded, HttpFailure, Reply, Unreachable, Untrusted, bounded_request
+from proctor.llm import ChatConfig, secret
+from proctor.llm.errors import ErrorReply, read_error
+from proctor.llm.wire import ChatReply, request_body
+from proctor.types import Message
 
 QUESTION = "This only checks the connection. Reply with the one word: ready"
 EXCERPT_CHARS = 200

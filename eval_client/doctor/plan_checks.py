@@ -6,22 +6,22 @@ from dataclasses import dataclass
 from functools import cached_property
 from urllib.parse import urlsplit
 
-from environments.chat import secret
-from environments.definition import TaskDefinition
-from environments.http import AnyClient
-from environments.listening import is_loopback
-from environments.yaml_file import FileError
 from eval_client.doctor import models, resumed, servers, tasks
-from eval_client.doctor.checks import Check, in_thread
 from eval_client.doctor.docker_host import Sandboxes
 from eval_client.doctor.finding import Finding, fail, ok, skip, warn
 from eval_client.doctor.machine_checks import Options, docker, general_checks
-from eval_client.endpoints import chat_config
+from eval_client.doctor.run_checks import Check, in_thread
+from eval_client.endpoints.endpoints import chat_config
 from eval_client.plan import AgentEntry, Plan
 from eval_client.report.preview import volumes
 from eval_client.store.connection import StoreError
 from eval_client.store.store import Store
-from task_server.protocol import TaskList
+from proctor.config.task import TaskDefinition
+from proctor.config.yaml import FileError
+from proctor.http.client import AnyClient
+from proctor.http.server import is_loopback
+from proctor.llm import secret
+from task_server.wire.messages import TaskList
 
 TURN_BYTES, TRIAL_BYTES = 4096, 4096
 """Of a store, indexes and all: the demo's 889 turns of 90 trials over all environments took 3.2 MB."""

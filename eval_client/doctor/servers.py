@@ -5,12 +5,20 @@ import time
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
-from environments.http import AnyClient, Untrusted
-from environments.redaction import redacted
 from eval_client.doctor.finding import Finding, fail, ok, skip, warn
-from task_server.calls import Caller
-from task_server.errors import BadReply, NotReady, Refusal, TaskServerError, Unauthorized
-from task_server.protocol import UNKNOWN_VERSION, VERSION, Alive, TaskList, TaskStanding, WorkerList, WorkerStanding
+from proctor.http.client import AnyClient, Untrusted
+from proctor.observability.redaction import redacted
+from task_server.http.transport import Caller
+from task_server.wire.errors import BadReply, NotReady, Refusal, TaskServerError, Unauthorized
+from task_server.wire.messages import (
+    UNKNOWN_VERSION,
+    VERSION,
+    Alive,
+    TaskList,
+    TaskStanding,
+    WorkerList,
+    WorkerStanding,
+)
 
 SKEW_S = 5.0
 

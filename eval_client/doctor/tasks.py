@@ -4,11 +4,11 @@ import asyncio
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from environments.base import Environment, EnvironmentFault, PolicyKind, missing_policies
-from environments.definition import TaskDefinition
-from environments.yaml_file import FileError
 from eval_client.doctor.docker_host import Sandboxes
 from eval_client.doctor.finding import Finding, fail, ok, warn
+from proctor.config.task import TaskDefinition
+from proctor.config.yaml import FileError
+from proctor.environment import Environment, EnvironmentFault, PolicyKind, missing_policies
 
 NO_CONTAINERS = frozenset({"docker-down", "docker-image-missing", "extra-missing"})
 """Findings after which no container can be made: entering the environment would only say the same again."""
@@ -94,8 +94,8 @@ def lacks_mariadb(definition: TaskDefinition) -> bool:
     """Whether the task would start a database server that this machine doesn't have."""
     if definition.environment != "db":
         return False
+    from environments.database.engines.private_server import installed
     from environments.database.environment import Database
-    from environments.database.private_server import installed
 
     environment = definition.build()
     private = isinstance(environment, Database) and environment.engine != "sqlite" and environment.server is None

@@ -8,14 +8,14 @@ from collections.abc import Callable, Iterator
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from environments.embedded_server import EmbeddedServer
-from environments.listening import uvicorn_config
-from environments.telemetry.process import ProcessFigures
-from environments.web_pages import PageGuard
 from eval_client.monitor import metrics
-from eval_client.monitor.metrics_address import metrics_access
-from eval_client.scene import Scene
-from task_server.access import Access
+from eval_client.run.context import Scene
+from eval_client.servers.metrics_address import metrics_access
+from proctor.http.embedded_server import EmbeddedServer
+from proctor.http.origin_guard import PageGuard
+from proctor.http.server import uvicorn_config
+from proctor.observability.process import ProcessFigures
+from task_server.http.access import Access
 
 TEXT = b"text/plain; version=0.0.4; charset=utf-8"
 

@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Mapping
 
-from environments.telemetry.metrics import family, gauge
 from eval_client.core.flow import Pair
 from eval_client.core.spend import Spend, price_of
-from eval_client.scene import Scene
-from task_server.figures import waiting_class
+from eval_client.run.context import Scene
+from proctor.observability.metrics import family, gauge
+from task_server.metrics import waiting_class
 
 MAX_PAIRS = 1_000
 """Of more pairs of agent and task than this, only sums over agents are exposed."""

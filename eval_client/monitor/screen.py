@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from environments.types import Value
 from eval_client.monitor.shared import shared_lines
-from eval_client.monitor.troubles import Troubles
-from eval_client.scene import Scene
+from eval_client.monitor.stall_reporter import Troubles
+from eval_client.run.context import Scene
+from proctor.types import Value
 
 if TYPE_CHECKING:
     from rich.console import Console

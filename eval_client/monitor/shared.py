@@ -3,9 +3,9 @@
 import contextlib
 from pathlib import Path
 
-from environments.redaction import redacted
 from eval_client.core.pool import Share
-from eval_client.endpoints import Endpoints
+from eval_client.endpoints.endpoints import Endpoints
+from proctor.observability.redaction import redacted
 
 FILE = "endpoints.txt"
 MAX_NAMES = 3

@@ -6,8 +6,8 @@ import logging
 import time
 from collections.abc import AsyncIterator
 
-from eval_client.core.standstill import STILL_S, Waits
-from task_server.client import TaskClient
+from eval_client.core.stall import STILL_S, Waits
+from task_server.client.client import TaskClient
 
 log = logging.getLogger(__name__)
 

@@ -5,8 +5,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from environments.summary import NOT_UNDERSTOOD
 from eval_client.report.report import VALIDITY, PairReport, RunReport
+from proctor.summary import NOT_UNDERSTOOD
 
 SHORT = {
     "turn_limit": "turn limit",

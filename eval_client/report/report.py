@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 
 from pydantic import JsonValue
 
-from environments.types import FinishReason, Summary, Value
 from eval_client.core.spend import Spend, helper, price_of
-from eval_client.core.stats import clustered_mean
+from eval_client.core.statistics.clustered import clustered_mean
 from eval_client.plan import AgentEntry, Plan, Price
 from eval_client.store.records import HelperCost, Manifest, PairStanding
 from eval_client.store.store import Store
+from proctor.types import FinishReason, Summary, Value
 
 VALIDITY = tuple(reason.value for reason in FinishReason if not reason.is_fault)
 """AgentBench's classes, over the scored trials."""

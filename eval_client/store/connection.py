@@ -11,9 +11,9 @@ from urllib.parse import quote
 
 import sqlalchemy as sa
 
-from environments.redaction import remember
 from eval_client.store import wal
 from eval_client.store.tables import run_table
+from proctor.observability.redaction import remember
 
 Answer = TypeVar("Answer")
 

@@ -9,16 +9,16 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
-from environments.kept_replies import KeptReply
-from environments.redaction import redacted
-from environments.types import Finish
-from eval_client.figures import JournalFigures
+from eval_client.metrics import JournalFigures
 from eval_client.store.connection import StoreError, damaged, is_damage, passes, reason
 from eval_client.store.records import Trial, Turn, reply_row
 from eval_client.store.shards import Fenced, hold_live
 from eval_client.store.store import Store, now_text
 from eval_client.store.tables import SETTLED, attempt_table, reply_table, trial_table, turn_table
-from task_server.protocol import VERSION
+from proctor.llm.kept_replies import KeptReply
+from proctor.observability.redaction import redacted
+from proctor.types import Finish
+from task_server.wire.messages import VERSION
 
 MAX_GROUP = 512
 RETRY_S = 1.0

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 
 import sqlalchemy as sa
 
-from eval_client.core.lookout import BEAT_S, LEASE_S, Lookout
+from eval_client.core.failure_detector import BEAT_S, LEASE_S, Lookout
 from eval_client.store import lock, shards
 from eval_client.store.connection import RunOver, StoreError, passes
 from eval_client.store.shards import Fenced

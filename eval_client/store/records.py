@@ -6,9 +6,9 @@ from typing import Any
 
 from pydantic import Field, JsonValue
 
-from environments.kept_replies import KeptReply, Reply
-from environments.types import Value
-from task_server.protocol import Act, Stop
+from proctor.llm.kept_replies import KeptReply, Reply
+from proctor.types import Value
+from task_server.wire.messages import Act, Stop
 
 DIVERGED = "diverged"
 """The outcome of an attempt whose replay observed something else: its journal is of no more use."""

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import sqlalchemy as sa
 
-from environments.definition import NAME
-from environments.yaml_file import FileError
 from eval_client.store.connection import StoreError, connect, runs, sqlite_url
 from eval_client.store.store import Store
+from proctor.config.task import NAME
+from proctor.config.yaml import FileError
 
 
 def new_name(plan: str) -> str:

@@ -11,10 +11,10 @@ from typing import NamedTuple
 import sqlalchemy as sa
 from pydantic import Field
 
-from environments.types import Value
 from eval_client.core.shares import Level, Standing
 from eval_client.store.connection import RunOver, StoreError
 from eval_client.store.tables import FREE, run_table, shard_table, trial_table
+from proctor.types import Value
 
 ONLY_POSTGRESQL = "only PostgreSQL takes several clients of one run; begin it with --store postgresql+psycopg://..."
 OVER = ("finished", "incomplete")

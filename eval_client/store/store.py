@@ -12,8 +12,6 @@ from typing import Any
 import sqlalchemy as sa
 from pydantic import JsonValue
 
-from environments.kept_replies import KeptReply
-from environments.types import Finish, FinishReason, Summary
 from eval_client.store import shards, wal
 from eval_client.store.connection import RunExists, StoreError, is_writable, passes
 from eval_client.store.migration import migrate
@@ -27,6 +25,8 @@ from eval_client.store.tables import (
     trial_table,
     turn_table,
 )
+from proctor.llm.kept_replies import KeptReply
+from proctor.types import Finish, FinishReason, Summary
 
 
 def now_text() -> str:

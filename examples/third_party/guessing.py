@@ -4,8 +4,8 @@ import random
 import re
 from collections.abc import Sequence
 
-from environments.base import Agent, Environment, Policy
-from environments.types import Action, Finish, FinishReason, Message, Observation
+from proctor.environment import Agent, Environment, Policy
+from proctor.types import Action, Finish, FinishReason, Message, Observation
 
 RULES = "I think of a number from 1 to {}. Answer with your guess alone, as digits. You have {} guesses."
 

@@ -1,4 +1,7 @@
-"""The acceptance list of ALFWorld, one test a line under its number. Line 5 is tests/unit/test_alfworld_engine.py."""
+"""The acceptance list of ALFWorld, one test a line under its number.
+
+Line 5 is tests/unit/environments/alfworld/test_engine.py.
+"""
 
 import json
 import math
@@ -16,19 +19,19 @@ import pytest
 from click.testing import CliRunner
 
 from benchmarks.worlds_alfworld import fresh_process
-from environments.alfworld import dataset, wording
+from environments.alfworld import dataset, prompt
 from environments.alfworld.commands import alfworld
+from environments.alfworld.engine.game import Game
+from environments.alfworld.engine.world import REFUSED, World
 from environments.alfworld.environment import ALFWorld
 from environments.alfworld.examples import in_format
-from environments.alfworld.game import Game
 from environments.alfworld.reply import Profile
 from environments.alfworld.session import ROUNDS
 from environments.alfworld.similarity import Candidate, nearest
 from environments.alfworld.task_types import TASK_TYPES, task_type
 from environments.alfworld.texts import SAMPLES, GameTexts
-from environments.alfworld.world import REFUSED, World
-from environments.base import Policy, PolicyAgent, play_to_finish
-from environments.types import Action, Finish, FinishReason, Message
+from proctor.environment import Policy, PolicyAgent, play_to_finish
+from proctor.types import Action, Finish, FinishReason, Message
 from tests.pace import Meter, slowly
 from tests.support import SHARED_DATA
 
@@ -67,9 +70,9 @@ def saying(commands: Callable[[int, Sequence[str]], str]) -> Policy:
     """A policy of the turn, from 1, and the actions in its list."""
 
     def policy(conversation: str, transcript: Sequence[Message]) -> Action:
-        start = max(at for at, each in enumerate(transcript) if each.content.startswith(wording.TASK))
+        start = max(at for at, each in enumerate(transcript) if each.content.startswith(prompt.TASK))
         turn = 1 + sum(each.role == "assistant" for each in transcript[start:])
-        return Action(content=commands(turn, wording.listed(transcript[-1].content)))
+        return Action(content=commands(turn, prompt.listed(transcript[-1].content)))
 
     return policy
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from environments import registry
 from eval_client.plan import load_plan
+from proctor import registry
 from tests.e2e.proctor import proctor
 from tests.support import ROOT
 

@@ -20,20 +20,21 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from environments.base import Agent, ContextLimitExceeded, PolicyAgent, play_to_finish
-from environments.database import answers, dataset, errata, mysql_client, mysql_connection
-from environments.database.actions import Answer, Malformed, Operation, read
+from environments.database import dataset, errata, scoring
 from environments.database.dataset import Entry, Table
-from environments.database.engine import INTERRUPTED, Session
+from environments.database.engines import mysql_client, mysql_connection
+from environments.database.engines.base import INTERRUPTED, Session
+from environments.database.engines.mysql import MySqlEngine
+from environments.database.engines.mysql_client import Account
+from environments.database.engines.mysql_connection import Admin, Connection
+from environments.database.engines.private_server import PrivateServer
+from environments.database.engines.server import RunningServer
 from environments.database.environment import Database
-from environments.database.mysql_client import Account
-from environments.database.mysql_connection import Admin, Connection
-from environments.database.mysql_engine import MySqlEngine
 from environments.database.policies import answer, operation
-from environments.database.private_server import PrivateServer
-from environments.database.server import RunningServer
+from environments.database.reply import Answer, Malformed, Operation, read
 from environments.database.table_hash import of_rows
-from environments.types import Action, Finish, FinishReason, Message, Observation
+from proctor.environment import Agent, ContextLimitExceeded, PolicyAgent, play_to_finish
+from proctor.types import Action, Finish, FinishReason, Message, Observation
 from tests.pace import slowly
 from tests.support import ROOT, SHARED_DATA
 
@@ -224,7 +225,7 @@ async def test_05_the_published_queries_solve_few_select_samples(dev: Database) 
 def _run_then_repeat(query: str, transcript: Sequence[Message]) -> Action:
     if len(transcript) == 3:
         return operation(query)
-    rows = answers.strict_items(transcript[-1].content)
+    rows = scoring.strict_items(transcript[-1].content)
     return answer([row.strip("(),'") for row in rows])
 
 
@@ -301,12 +302,12 @@ ANSWERS: list[tuple[str, list[str], bool, bool]] = [
 
 @pytest.mark.parametrize(("text", "label", "compat", "strict"), ANSWERS, ids=[case[0].strip()[:30] for case in ANSWERS])
 async def test_06_answers_compare_as_the_table_says(text: str, label: list[str], compat: bool, strict: bool) -> None:
-    assert (answers.compat(text, label), answers.strict(text, label)) == (compat, strict)
+    assert (scoring.compat(text, label), scoring.strict(text, label)) == (compat, strict)
 
 
 async def test_06_compat_judges_every_recorded_answer_as_the_published_code_does() -> None:
     rows = [json.loads(line) for line in (SHARED_DATA / "db" / "published_answers.jsonl").read_text().splitlines()]
-    differing = [row for row in rows if answers.compat(row["answer"], row["label"]) is not row["published"]]
+    differing = [row for row in rows if scoring.compat(row["answer"], row["label"]) is not row["published"]]
     assert (len(rows), differing) == (700, [])
 
 
@@ -676,7 +677,7 @@ async def living_session(server: PrivateServer) -> AsyncIterator[Session]:
 
 _CHILD = """
 import asyncio
-from environments.database.private_server import PrivateServer
+from environments.database.engines.private_server import PrivateServer
 
 async def main():
     server = PrivateServer()

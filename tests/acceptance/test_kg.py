@@ -11,12 +11,12 @@ from typing import Any
 import pyoxigraph
 import pytest
 
-from environments.base import Agent, Policy, PolicyAgent, play_to_finish
 from environments.knowledge_graph import dataset, ontology, synthetic
 from environments.knowledge_graph.environment import PER_SAMPLE, KnowledgeGraph
 from environments.knowledge_graph.prompt import ANSWER_FORM, NO_ACTION, ROUNDS
-from environments.knowledge_graph.reading import Answer, Calls, LooseAnswer, NoAction, read, shorten
-from environments.types import Action, Finish, FinishReason, Message, Observation
+from environments.knowledge_graph.reply import Answer, Calls, LooseAnswer, NoAction, read, shorten
+from proctor.environment import Agent, Policy, PolicyAgent, play_to_finish
+from proctor.types import Action, Finish, FinishReason, Message, Observation
 from tests.support import SHARED_DATA
 from tests.virtuoso_server import VirtuosoServer, virtuoso
 

@@ -17,25 +17,19 @@ from lxml import etree
 from pydantic import BaseModel
 
 from benchmarks.worlds_mind2web import SIZES, load_pack, nodes_of, prompts, wide_step, write_pack
-from environments.base import (
-    Agent,
-    AgentUnavailable,
-    ContextLimitExceeded,
-    Policy,
-    PolicyAgent,
-    play_to_finish,
-)
-from environments.mind2web import page, policies, prompt
-from environments.mind2web.cleaning import clean
+from environments.mind2web import policies, prompt
 from environments.mind2web.commands import mind2web
 from environments.mind2web.contest import Contest
 from environments.mind2web.environment import Mind2Web
-from environments.mind2web.markup import ANGLE, ROUND, render
-from environments.mind2web.pruning import prune
+from environments.mind2web.pages import page
+from environments.mind2web.pages.cleaning import clean
+from environments.mind2web.pages.markup import ANGLE, ROUND, render
+from environments.mind2web.pages.pruning import prune
+from environments.mind2web.ranking.tournament import Prediction, Profile, Tournament
 from environments.mind2web.reply import read
 from environments.mind2web.scoring import action_f1
-from environments.mind2web.tournament import Prediction, Profile, Tournament
-from environments.types import Action, Finish, FinishReason, Observation
+from proctor.environment import Agent, AgentUnavailable, ContextLimitExceeded, Policy, PolicyAgent, play_to_finish
+from proctor.types import Action, Finish, FinishReason, Observation
 from tests.pace import cost_s, slowly
 from tests.support import ROOT, SHARED_DATA
 
@@ -250,7 +244,7 @@ async def test_04_ten_candidates_take_two_or_three_calls() -> None:
 
 GROUPS = """\
 import asyncio, json, sys
-from environments.base import PolicyAgent
+from proctor.environment import PolicyAgent
 from environments.mind2web.environment import Mind2Web
 environment = Mind2Web()
 print(json.dumps([environment.contest(sample).line() for sample in environment.samples()[:50]]))
@@ -517,7 +511,7 @@ import sys
 for name in ("transformers", "torch", "datasets", "numpy", "tokenizers"):
     sys.modules[name] = None
 import asyncio
-from environments.base import PolicyAgent
+from proctor.environment import PolicyAgent
 from environments.mind2web.environment import Mind2Web
 environment = Mind2Web()
 finish = asyncio.run(environment.play("own-00000", PolicyAgent(environment.reference("own-00000"))))

@@ -21,14 +21,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from environments.base import Agent, AgentUnavailable, ContextLimitExceeded, play_to_finish
-from environments.simulbench import loading, reading
+from environments.simulbench import dataset
+from environments.simulbench import reply as reading
+from environments.simulbench.dataset import load
 from environments.simulbench.environment import SimulBench
-from environments.simulbench.helper import HelperConfig
-from environments.simulbench.loading import load
-from environments.simulbench.reading import Unreadable
+from environments.simulbench.judges.models import HelperConfig
 from environments.simulbench.records import Script, Task
-from environments.types import Action, Finish, FinishReason, Observation, Summary
+from environments.simulbench.reply import Unreadable
+from proctor.environment import Agent, AgentUnavailable, ContextLimitExceeded, play_to_finish
+from proctor.types import Action, Finish, FinishReason, Observation, Summary
 from tests.e2e.proctor import TOKEN, begin, proctor, rows, server
 from tests.pace import slowly, until
 from tests.support import ROOT, SHARED_DATA
@@ -172,13 +173,13 @@ def means(summary: Summary) -> set[float]:
 @pytest.mark.shared
 def test_01_the_dev_file_loads_with_its_counts_and_the_type_rule_gives_all_60_entries() -> None:
     scripts = load(DEV, Script)
-    places = loading.places(scripts)
+    places = dataset.places(scripts)
     assert places == json.loads((DATA / "script_types_dev.json").read_text())
     assert Counter(places.values()) == {"lastonly": 26, "firstchan": 12, "subseqchan": 22}
     assert Counter(script.type for script in scripts) == {"stateful": 32, "stateless": 28}
     assert sum(place != "lastonly" for place in places.values()) == 34
     assert len(scripts) == 60
-    assert loading.places(scripts, DATA / "script_types_dev.json") == places
+    assert dataset.places(scripts, DATA / "script_types_dev.json") == places
     assert len(load(DATA / "simulbench_tasks_dev.jsonl", Task)) == 13
 
 
@@ -193,12 +194,12 @@ def test_01_a_first_message_that_was_edited_and_a_lone_script_154_load(tmp_path:
     file.write_text("\n".join(map(json.dumps, records)))
     environment = SimulBench(data=file)
     assert len(environment.samples()) == 60
-    places = loading.places(load(file, Script))
+    places = dataset.places(load(file, Script))
     assert Counter(places.values()) == {"lastonly": 26, "firstchan": 12, "subseqchan": 22}
     assert places["154"] == "subseqchan"
     types = tmp_path / "types.json"
     types.write_text('{"154": "firstchan"}')
-    assert loading.places(load(file, Script), types)["154"] == "firstchan"
+    assert dataset.places(load(file, Script), types)["154"] == "firstchan"
 
 
 @pytest.mark.shared
@@ -231,7 +232,7 @@ async def test_03_by_length_gets_the_means_of_a_hand_computation(start: Start, t
     environment = judged(model, tmp_path)
     finishes = await play_all(environment, Simulator(lambda said: f"So be it: {said}!"))
 
-    scripts, places = load(DEV, Script), loading.places(load(DEV, Script))
+    scripts, places = load(DEV, Script), dataset.places(load(DEV, Script))
     rating = {s.id: 1 + len(f"So be it: {s.dialogue_history[-1].content}!") % 10 for s in scripts}
     wanted = {
         "mean": [rating[s.id] for s in scripts],

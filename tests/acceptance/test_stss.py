@@ -14,18 +14,19 @@ from typing import Literal
 
 import pytest
 
-from environments.base import Agent, Policy, PolicyAgent, play_to_finish
-from environments.stss import compat, policies, scenarios, scoring
-from environments.stss.chronicle import Chronicle, Record
-from environments.stss.clock import DAY, END, read_stamp
+from environments.stss import policies, published_scoring, scoring
+from environments.stss.data.repairs import repair
+from environments.stss.data.templates import instantiate
 from environments.stss.dataset import Data, Goal, Target, Task, home_of
+from environments.stss.days.event_log import Chronicle, Record
+from environments.stss.days.transcript import unpack
 from environments.stss.environment import Stss
-from environments.stss.evidence import unpack
-from environments.stss.protocol import UTTERANCE_WORDS
-from environments.stss.repairs import repair
-from environments.stss.schedule import Kind
-from environments.stss.templates import instantiate
-from environments.types import Action, Finish, FinishReason, Message, Observation
+from environments.stss.language import scenarios
+from environments.stss.reply import UTTERANCE_WORDS
+from environments.stss.town.clock import DAY, END, read_stamp
+from environments.stss.town.schedule import Kind
+from proctor.environment import Agent, Policy, PolicyAgent, play_to_finish
+from proctor.types import Action, Finish, FinishReason, Message, Observation
 from tests.e2e.proctor import TOKEN, begin, proctor, rows, server
 from tests.pace import cost_s, slowly
 from tests.support import SHARED_DATA
@@ -425,7 +426,7 @@ CASES = [
 def test_07_a_hand_made_trajectory_scores(wanted: Task, deeds: list[Deed], strict: float, published: float) -> None:
     made = chronicle(*deeds)
     assert scoring.score(made, wanted) == pytest.approx(strict)
-    assert compat.score(made, wanted) == pytest.approx(published)
+    assert published_scoring.score(made, wanted) == pytest.approx(published)
 
 
 def test_07_there_are_at_least_forty_cases_in_every_category() -> None:

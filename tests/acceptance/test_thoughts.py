@@ -4,10 +4,10 @@ from collections.abc import Mapping
 
 import pytest
 
-from environments import registry
-from environments.base import Agent, Environment, Policy, PolicyAgent, play_to_finish
-from environments.thoughts import without_thought
-from environments.types import Action, Finish, Observation
+from proctor import registry
+from proctor.environment import Agent, Environment, Policy, PolicyAgent, play_to_finish
+from proctor.thoughts import without_thought
+from proctor.types import Action, Finish, Observation
 
 THOUGHT = """
 <think>

@@ -13,20 +13,22 @@ from typing import Any
 
 import pytest
 
-from environments.base import Policy, PolicyAgent, play_to_finish
-from environments.types import Finish, FinishReason
-from environments.webshop import generate, nouns, pages, policies, published, reply
-from environments.webshop.catalogue import make
+from environments.webshop import policies, reply
+from environments.webshop.catalogue import generate, nouns, published
+from environments.webshop.catalogue.index import Index
+from environments.webshop.catalogue.make import make
+from environments.webshop.catalogue.product import Goal, Product
+from environments.webshop.catalogue.records import Importer
 from environments.webshop.colours import COLOURS, plain_colour
 from environments.webshop.environment import WebShop
-from environments.webshop.index import Index
-from environments.webshop.product import Goal, Product
-from environments.webshop.records import Importer
 from environments.webshop.reply import Move
-from environments.webshop.reward import Profile, reward, title_score, type_factor
-from environments.webshop.search import Search
-from environments.webshop.shop import Shop, opened
-from environments.webshop.visit import Place, Visit
+from environments.webshop.scoring import Profile, reward, title_score, type_factor
+from environments.webshop.search.search import Search
+from environments.webshop.shop import pages
+from environments.webshop.shop.shop import Shop, opened
+from environments.webshop.shop.visit import Place, Visit
+from proctor.environment import Policy, PolicyAgent, play_to_finish
+from proctor.types import Finish, FinishReason
 from tests.pace import Meter, slowly
 from tests.support import ROOT, SHARED_DATA
 
@@ -621,7 +623,7 @@ async def test_8_looking_and_talking_buy_nothing(environment: WebShop, policy: P
 REWARDS = """
 import asyncio, json, sys
 from pathlib import Path
-from environments.base import PolicyAgent, play_to_finish
+from proctor.environment import PolicyAgent, play_to_finish
 from environments.webshop.environment import WebShop
 
 async def main():
@@ -654,7 +656,7 @@ def run(script: str, *arguments: str) -> str:
 LARGE = """
 import asyncio, json, statistics, sys, time
 from pathlib import Path
-from environments.base import PolicyAgent, play_to_finish
+from proctor.environment import PolicyAgent, play_to_finish
 from environments.webshop.environment import WebShop
 
 def find(search, goal):
@@ -691,7 +693,7 @@ def test_9_a_hundred_thousand_products_are_light(tmp_path: Path) -> None:
 GROWTH = """
 import asyncio, sys
 from pathlib import Path
-from environments.base import PolicyAgent, play_to_finish
+from proctor.environment import PolicyAgent, play_to_finish
 from environments.webshop.environment import WebShop
 
 def rss():

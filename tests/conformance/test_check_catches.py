@@ -10,11 +10,11 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from environments import check as checking
-from environments import promises
-from environments.base import Agent, AgentStopped, AgentUnavailable, Environment, Policy
-from environments.check import CheckResult, check
-from environments.types import Action, Finish, FinishReason, Message, Observation, Summary
+from proctor.conformance import check as checking
+from proctor.conformance import contract
+from proctor.conformance.check import CheckResult, check
+from proctor.environment import Agent, AgentStopped, AgentUnavailable, Environment, Policy
+from proctor.types import Action, Finish, FinishReason, Message, Observation, Summary
 from tests.pace import slowly
 
 chance = itertools.count()
@@ -246,7 +246,7 @@ CASES: list[tuple[type[Environment], str, str]] = [
 
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(promises, "SETTLE_S", slowly(0.2))
+    monkeypatch.setattr(contract, "SETTLE_S", slowly(0.2))
     monkeypatch.setattr(checking, "SETTLE_S", slowly(0.2))
 
 

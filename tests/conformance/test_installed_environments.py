@@ -2,8 +2,8 @@
 
 import pytest
 
-from environments import registry
-from environments.check import check
+from proctor import registry
+from proctor.conformance.check import check
 
 ENGINES = {
     "db": [

@@ -8,7 +8,7 @@ import docker.errors
 from docker.models.networks import Network
 from docker.models.volumes import Volume
 
-from environments.sandbox.owner import Owner
+from proctor.sandbox.owner import Owner
 
 LABEL = "com.docker.compose.project"
 """What docker-compose marks all that it makes with."""

@@ -11,8 +11,8 @@ import pytest
 import sqlalchemy as sa
 import yaml
 
-from environments.sandbox.docker_containers import HOME_LABEL
 from eval_client.store.tables import trial_table
+from proctor.sandbox.docker_containers import HOME_LABEL
 from tests.deployments.docker_compose import Stack, stack
 from tests.deployments.elsewhere import elsewhere
 from tests.e2e.proctor import COMMAND, begin, environment, proctor

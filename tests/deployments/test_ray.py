@@ -12,8 +12,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from task_server.access import token_for
-from task_server.protocol import Heartbeat, StartSession, TaskList
+from task_server.http.access import token_for
+from task_server.wire.messages import Heartbeat, StartSession, TaskList
 from tests.database_servers import postgresql
 from tests.deployments.ray_cluster import RayCluster, held_open, processes, ray_cluster, read_of
 from tests.deployments.ray_runs import (

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from environments.base import EnvironmentFault, PolicyAgent, play_to_finish
 from environments.operating_system.environment import OperatingSystem
-from environments.sandbox.docker_engine import DockerEngine
+from proctor.environment import EnvironmentFault, PolicyAgent, play_to_finish
+from proctor.sandbox.docker_engine import DockerEngine
 from tests.e2e.docker_engine import own_engine
 
 pytestmark = [pytest.mark.docker, pytest.mark.runsc]

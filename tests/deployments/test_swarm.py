@@ -13,7 +13,7 @@ import yaml
 from tests.deployments.docker_images import image
 from tests.deployments.swarm_nodes import CLI, Node, swarm, until
 from tests.e2e.proctor import begin, rows
-from tests.faults.farm import put_away
+from tests.faults.parts.farm import put_away
 from tests.pace import slowly
 from tests.support import ROOT
 

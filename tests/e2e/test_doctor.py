@@ -18,14 +18,14 @@ import docker
 import pytest
 import sqlalchemy as sa
 
-from eval_client.begin import new_run
 from eval_client.doctor.databases import store_facts, store_finding
 from eval_client.plan import load_plan
+from eval_client.preflight import new_run
 from eval_client.store.connection import connect, sqlite_url
 from eval_client.store.records import Manifest, Trial
 from eval_client.store.store import Store
 from eval_client.store.tables import metadata, run_table
-from task_server.protocol import SampleList
+from task_server.wire.messages import SampleList
 from tests.database_servers import postgresql, program
 from tests.e2e.docker_engine import OwnEngine
 from tests.e2e.proctor import COMMAND, TOKEN, environment, proctor, server

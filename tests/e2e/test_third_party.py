@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from environments import registry
-from environments.base import PolicyAgent, play_to_finish
-from environments.check import check
-from environments.definition import TaskDefinition
+from proctor import registry
+from proctor.config.task import TaskDefinition
+from proctor.conformance.check import check
+from proctor.environment import PolicyAgent, play_to_finish
 from tests.pace import slowly
 from tests.support import ROOT
 

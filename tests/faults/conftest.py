@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.proctor import Server, server
-from tests.faults.farm import Farm, farm, importable
+from tests.faults.parts.farm import Farm, farm, importable
 
 AGENTS = """\
 token_env: PROCTOR_TOKEN

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.proctor import Server
-from tests.faults.farm import farm
+from tests.faults.parts.farm import farm
 from tests.support import FAKETIME
 
 HOUR_S = 3600

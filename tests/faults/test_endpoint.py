@@ -3,8 +3,8 @@
 import pytest
 
 from tests.e2e.scripted import reply
-from tests.faults.farm import Farm
-from tests.faults.proxy import Fault
+from tests.faults.parts.farm import Farm
+from tests.faults.parts.proxy import Fault
 from tests.pace import slowly
 
 SLOW_DOWN = reply(429, b'{"error": {"message": "slow down"}}', "Retry-After: 0")

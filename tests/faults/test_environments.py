@@ -14,11 +14,11 @@ from typing import NamedTuple
 
 import pytest
 
-from environments import registry
-from environments.base import EnvironmentFault
+from proctor import registry
+from proctor.environment import EnvironmentFault
 from tests.e2e.proctor import Server, begin, proctor, rows, server
-from tests.faults.farm import KEY, free_port
-from tests.faults.proxy import Fault, Proxies, proxies
+from tests.faults.parts.farm import KEY, free_port
+from tests.faults.parts.proxy import Fault, Proxies, proxies
 from tests.pace import slowly, until
 
 SAMPLES = 2

@@ -15,7 +15,7 @@ import schemathesis
 from schemathesis import GenerationMode
 
 from tests.e2e.proctor import TOKEN, Server
-from tests.faults.farm import Farm
+from tests.faults.parts.farm import Farm
 from tests.pace import slowly, until
 
 OPEN = {"/healthz", "/readyz"}

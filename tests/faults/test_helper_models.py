@@ -23,7 +23,7 @@ from eval_client.store.records import DIVERGED
 from eval_client.store.store import Store
 from eval_client.store.tables import attempt_table
 from tests.e2e.proctor import Server, begin, proctor, rows, server
-from tests.faults.invariants import rows_of
+from tests.faults.parts.invariants import rows_of
 from tests.pace import slowly, until
 
 KILLS, SESSIONS = 3, 2

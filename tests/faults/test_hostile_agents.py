@@ -13,10 +13,10 @@ import pytest
 from eval_client.store.connection import sqlite_url
 from eval_client.store.tables import attempt_table
 from tests.e2e.proctor import Server, begin, proctor, rows, server
+from tests.e2e.run.test_parts_gone import mariadbds_of
 from tests.e2e.scripted import ScriptedEndpoint, reply
-from tests.e2e.test_parts_gone import mariadbds_of
-from tests.faults.farm import KEY, LEASE_S, marked, put_away
-from tests.faults.invariants import rows_of
+from tests.faults.parts.farm import KEY, LEASE_S, marked, put_away
+from tests.faults.parts.invariants import rows_of
 from tests.pace import slowly, until
 
 OWNER_LABEL = "proctor.sandbox.owner"

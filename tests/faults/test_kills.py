@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from eval_client.monitor.troubles import troubles_of
+from eval_client.monitor.stall_reporter import troubles_of
 from eval_client.store.tables import attempt_table, trial_table
-from task_server.protocol import SESSION_LEASE_S, SETTLE_S, VERSION
+from task_server.wire.messages import SESSION_LEASE_S, SETTLE_S, VERSION
 from tests.e2e.proctor import Server
-from tests.faults.farm import SHORT_LEASE_S, Farm, farm, go_on, stop
-from tests.faults.invariants import rows_of
-from tests.faults.proxy import Call
+from tests.faults.parts.farm import SHORT_LEASE_S, Farm, farm, go_on, stop
+from tests.faults.parts.invariants import rows_of
+from tests.faults.parts.proxy import Call
 from tests.pace import slowly, until
 
 IN_FLIGHT = 8

@@ -4,8 +4,8 @@ import time
 
 import pytest
 
-from tests.faults.farm import SHORT_LEASE_S, Farm
-from tests.faults.proxy import Cut, Fault, Kind
+from tests.faults.parts.farm import SHORT_LEASE_S, Farm
+from tests.faults.parts.proxy import Cut, Fault, Kind
 from tests.pace import slowly, until
 
 EVERYTHING: tuple[Kind, ...] = (

@@ -12,14 +12,14 @@ import pytest
 import sqlalchemy as sa
 
 from eval_client.core.pool import Pool
-from eval_client.store.pool_rows import SALT
+from eval_client.store.pools.rows import SALT
 from eval_client.store.tables import endpoint_table, run_table, shard_table, trial_table
 from tests.database_servers import DatabaseServer, postgresql
 from tests.e2e.proctor import TOKEN, Server
 from tests.e2e.scripted import reply
-from tests.faults.farm import Farm, farm
-from tests.faults.invariants import rows_of
-from tests.faults.proxy import Fault
+from tests.faults.parts.farm import Farm, farm
+from tests.faults.parts.invariants import rows_of
+from tests.faults.parts.proxy import Fault
 from tests.pace import slowly, until
 
 pytestmark = pytest.mark.postgresql

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.database_servers import mariadb, postgresql
-from tests.faults.farm import Farm
+from tests.faults.parts.farm import Farm
 from tests.pace import slowly, until
 
 IN_FLIGHT = 8

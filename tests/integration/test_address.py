@@ -4,7 +4,7 @@ import socket
 
 import pytest
 
-from task_server.address import address_towards, reached_by
+from task_server.worker.advertise import address_towards, reached_by
 
 
 @pytest.mark.parametrize(

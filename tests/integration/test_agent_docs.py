@@ -7,8 +7,8 @@ import pytest
 import yaml
 
 from agent_server.config import AgentServerConfig
-from environments.chat import ChatConfig, ChatModel
-from environments.types import Message
+from proctor.llm import ChatConfig, ChatModel
+from proctor.types import Message
 from tests.support import ROOT
 
 GUIDE = (ROOT / "docs" / "agents.md").read_text(encoding="utf-8")

@@ -16,10 +16,10 @@ from agent_server.app import build_app
 from agent_server.build import build_agents
 from agent_server.config import AgentServerConfig
 from agent_server.errors import Refused
-from environments.base import AgentUnavailable, ContextLimitExceeded
-from environments.chat import ChatConfig, ChatModel
-from environments.telemetry.process import ProcessFigures
-from environments.types import Action, Message
+from proctor.environment import AgentUnavailable, ContextLimitExceeded
+from proctor.llm import ChatConfig, ChatModel
+from proctor.observability.process import ProcessFigures
+from proctor.types import Action, Message
 from tests.toy_environment import installed
 
 ASKED = {"model": "ref", "messages": [{"role": "user", "content": "?"}], "metadata": {"task": "toy", "sample": "b"}}

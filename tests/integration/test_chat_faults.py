@@ -6,10 +6,10 @@ import tracemalloc
 
 import pytest
 
-from environments.base import AgentUnavailable
-from environments.chat import ChatConfig, ChatModel
-from environments.http import http_client
-from environments.types import Message
+from proctor.environment import AgentUnavailable
+from proctor.http.client import http_client
+from proctor.llm import ChatConfig, ChatModel
+from proctor.types import Message
 from tests.pace import slowly
 from tests.scripted_server import Script, drip, raw, reply, scripted_server, silence
 

@@ -10,7 +10,7 @@ import httpx
 import pytest
 import pytest_asyncio
 
-from environments.http import (
+from proctor.http.client import (
     AnyClient,
     ConnectionFailed,
     DeadlineExceeded,
@@ -20,7 +20,7 @@ from environments.http import (
     bounded_request,
     http_client,
 )
-from environments.types import ToolCall
+from proctor.types import ToolCall
 from tests.pace import slowly
 from tests.scripted_server import Script, drip, raw, reply, scripted_server, silence
 

@@ -8,17 +8,17 @@ import pytest
 import sqlalchemy as sa
 from rich.console import Console
 
-from environments.types import Finish, FinishReason, Summary
 from eval_client.cli.play import tell
+from eval_client.core.progress import Ended
 from eval_client.execute import Order, summarize
 from eval_client.plan import Plan
-from eval_client.progress import Ended
 from eval_client.report.report import report
 from eval_client.store.connection import connect, patiently, sqlite_url
 from eval_client.store.journal import Cost, Journal
 from eval_client.store.records import Manifest, TaskRecord, Trial
 from eval_client.store.store import Store
-from task_server.client import TaskClient
+from proctor.types import Finish, FinishReason, Summary
+from task_server.client.client import TaskClient
 
 PLAN = {
     "agents": [{"name": "a", "endpoint": "http://127.0.0.1:1/v1", "model": "m"}],

@@ -11,10 +11,11 @@ import pytest
 import uvicorn
 from starlette.types import Receive, Scope, Send
 
-from environments import http_protocol, loop
-from environments.http_protocol import MAX_HEAD_BYTES
-from environments.listening import listen, uvicorn_config
-from environments.tls import NO_TLS, ServerTls, Tls
+from proctor import event_loop
+from proctor.http import bounded_protocol
+from proctor.http.bounded_protocol import MAX_HEAD_BYTES
+from proctor.http.server import listen, uvicorn_config
+from proctor.http.tls import NO_TLS, ServerTls, Tls
 from tests.pace import slowly
 
 TOKEN = b"Authorization: Bearer t\r\n"
@@ -124,7 +125,7 @@ async def test_a_head_that_is_too_large_is_answered_with_431() -> None:
 
 
 async def test_a_head_that_does_not_come_in_time_ends_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_protocol, "HEAD_S", slowly(0.2))
+    monkeypatch.setattr(bounded_protocol, "HEAD_S", slowly(0.2))
     async with serving() as sent:
         assert await answer(await sent(b"")) == b""
         assert await answer(await sent(b"GET / HTTP/1.1\r\nx: y\r\n")) == b""
@@ -135,7 +136,7 @@ async def test_a_head_that_does_not_come_in_time_ends_the_connection(monkeypatch
 
 
 async def test_a_body_may_take_longer_than_a_head(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_protocol, "HEAD_S", slowly(0.2))
+    monkeypatch.setattr(bounded_protocol, "HEAD_S", slowly(0.2))
     async with serving() as sent:
         streams = await sent(b"POST / HTTP/1.1\r\nContent-Length: 4\r\n\r\nab")
         await asyncio.sleep(slowly(0.2) * 2)
@@ -157,8 +158,8 @@ async def test_large_bodies_and_many_requests_on_one_connection_pass() -> None:
 
 
 async def test_connections_without_a_token_keep_nobody_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_protocol, "MAX_STRANGERS", 8)
-    monkeypatch.setattr(http_protocol, "HEAD_S", slowly(600))  # not what closes them
+    monkeypatch.setattr(bounded_protocol, "MAX_STRANGERS", 8)
+    monkeypatch.setattr(bounded_protocol, "HEAD_S", slowly(600))  # not what closes them
     async with serving() as sent:
         known = await sent(b"GET / HTTP/1.1\r\n" + TOKEN + b"\r\n")
         assert await reply(known) == b"0 bytes"
@@ -170,12 +171,12 @@ async def test_connections_without_a_token_keep_nobody_out(monkeypatch: pytest.M
         assert all([await answer(streams) == b"" for streams in silent[:22]])
 
 
-@pytest.mark.parametrize("run", [asyncio.run, loop.run])
+@pytest.mark.parametrize("run", [asyncio.run, event_loop.run])
 def test_connections_that_never_shake_hands_keep_nobody_out(
     tls: ServerTls, monkeypatch: pytest.MonkeyPatch, run: Callable[[Coroutine[Any, Any, None]], None]
 ) -> None:
-    monkeypatch.setattr(http_protocol, "MAX_STRANGERS", 8)
-    monkeypatch.setattr(http_protocol, "HEAD_S", slowly(600))  # not what closes them
+    monkeypatch.setattr(bounded_protocol, "MAX_STRANGERS", 8)
+    monkeypatch.setattr(bounded_protocol, "HEAD_S", slowly(600))  # not what closes them
     run(_keep_nobody_out(tls, Tls(ca=tls.cert).context()))
 
 
@@ -191,11 +192,11 @@ async def _keep_nobody_out(tls: ServerTls, trusting: ssl.SSLContext) -> None:
         assert all([await answer(streams) == b"" for streams in silent[:22]])
 
 
-@pytest.mark.parametrize("run", [asyncio.run, loop.run])
+@pytest.mark.parametrize("run", [asyncio.run, event_loop.run])
 def test_a_handshake_that_does_not_come_in_time_ends_the_connection(
     tls: ServerTls, monkeypatch: pytest.MonkeyPatch, run: Callable[[Coroutine[Any, Any, None]], None]
 ) -> None:
-    monkeypatch.setattr(http_protocol, "HEAD_S", slowly(0.2))
+    monkeypatch.setattr(bounded_protocol, "HEAD_S", slowly(0.2))
 
     async def say_nothing() -> None:
         async with serving(tls) as sent:

@@ -16,10 +16,10 @@ import kubernetes_validate
 import pytest
 import yaml
 
-from environments.definition import TaskDefinition, load_tasks
 from eval_client.cli.main import proctor
 from eval_client.plan import load_plan
-from task_server.operations import CONTROLLER_OPERATIONS, OPERATIONS
+from proctor.config.task import TaskDefinition, load_tasks
+from task_server.http.operations import CONTROLLER_OPERATIONS, OPERATIONS
 from tests.kustomize import Resource, build, containers, pod_templates
 from tests.network_policies import Pod, may_speak, pods
 from tests.support import ROOT
@@ -155,7 +155,7 @@ def test_a_probe_never_kills_a_worker_that_waits_for_something() -> None:
 
 
 def test_every_variable_is_one_that_is_read() -> None:
-    folders = ("agent_server", "environments", "eval_client", "task_server")
+    folders = ("agent_server", "environments", "eval_client", "proctor", "task_server")
     sources = "".join(path.read_text(encoding="utf-8") for folder in folders for path in (ROOT / folder).rglob("*.py"))
     theirs = {"DOCKER_HOST": "docker-py", "PGDATA": "PostgreSQL", "POSTGRES_USER": "", "POSTGRES_DB": ""}
     plan = (FOLDER / "run" / "plan.yaml").read_text(encoding="utf-8")
@@ -219,7 +219,7 @@ def test_task_files_and_the_plan_are_valid_and_name_services_of_the_cluster(tmp_
 
 
 def test_each_autoscaler_follows_the_demand_for_its_workers_tasks_by_their_capacity(tmp_path: Path) -> None:
-    exposed = (ROOT / "task_server" / "demand.py").read_text(encoding="utf-8")
+    exposed = (ROOT / "task_server" / "demand_tracker.py").read_text(encoding="utf-8")
     deployments = {each["metadata"]["name"]: each for each in of_kind("Deployment", BUILT["autoscaled"])}
     for scaler in of_kind("HorizontalPodAutoscaler"):
         target = deployments[scaler["spec"]["scaleTargetRef"]["name"]]

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from environments import registry
-from environments.definition import TaskDefinition
-from environments.types import Finish, FinishReason, Summary
-from task_server.errors import BadRequest
-from task_server.protocol import SummarizeRequest
-from task_server.worker import Worker
+from proctor import registry
+from proctor.config.task import TaskDefinition
+from proctor.types import Finish, FinishReason, Summary
+from task_server.wire.errors import BadRequest
+from task_server.wire.messages import SummarizeRequest
+from task_server.worker.worker import Worker
 
 WORLDS = registry.names()
 METRICS = (

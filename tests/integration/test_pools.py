@@ -14,11 +14,11 @@ import sqlalchemy as sa
 
 from eval_client.core.pool import Pool, PoolClient
 from eval_client.core.shares import Slice
-from eval_client.store import pool_files
 from eval_client.store.connection import connect
-from eval_client.store.pool_files import FilePools, state_folder
-from eval_client.store.pool_rows import RowPools
-from eval_client.store.pools import PoolError, Pools
+from eval_client.store.pools import files as pool_files
+from eval_client.store.pools.base import PoolError, Pools
+from eval_client.store.pools.files import FilePools, state_folder
+from eval_client.store.pools.rows import RowPools
 from eval_client.store.tables import endpoint_table
 from tests.database_servers import mariadb, postgresql
 

@@ -10,7 +10,6 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import sqlalchemy as sa
 
-from environments.types import Finish, FinishReason
 from eval_client.core.shares import Slice, Standing
 from eval_client.store import claims, lock, member, shards
 from eval_client.store.connection import RunOver, StoreError, connect, passes
@@ -20,6 +19,7 @@ from eval_client.store.member import membership
 from eval_client.store.records import Manifest, Trial
 from eval_client.store.shards import Fenced, Levels, Team
 from eval_client.store.store import Store
+from proctor.types import Finish, FinishReason
 from tests.database_servers import postgresql
 from tests.pace import slowly, until
 
@@ -201,7 +201,7 @@ async def test_clients_that_lost_the_lock_and_live_on_are_not_taken_over() -> No
 async def test_clients_that_were_killed_are_taken_over_after_their_lease(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("eval_client.core.lookout.LEASE_S", 2.0)
+    monkeypatch.setattr("eval_client.core.failure_detector.LEASE_S", 2.0)
     killed = store.take_over()
     async with membership(store) as member:
         assert set(shards.beats(store.engine, store.run)) == {member.shard} != {killed}

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from environments.types import Action, Finish, FinishReason, Message, Observation
 from eval_client.store import journal as journal_module
 from eval_client.store.connection import StoreError, connect, runs, sqlite_url
 from eval_client.store.journal import Cost, Journal, JournalClosed, WriteRefused
@@ -20,7 +19,8 @@ from eval_client.store.records import Manifest, TaskRecord, Trial, Turn
 from eval_client.store.shards import Fenced
 from eval_client.store.store import Store
 from eval_client.store.tables import attempt_table, turn_table
-from task_server.protocol import VERSION, Act
+from proctor.types import Action, Finish, FinishReason, Message, Observation
+from task_server.wire.messages import VERSION, Act
 from tests.database_servers import DatabaseServer, mariadb, postgresql
 from tests.pace import slowly
 

@@ -14,16 +14,17 @@ from pydantic import model_validator
 from starlette.types import ASGIApp, Receive, Scope, Send
 from starlette.types import Message as Message_
 
-from environments.base import Agent, PolicyAgent
-from environments.definition import TaskDefinition
-from environments.types import Action, Finish, FinishReason, Message, Observation, Value
-from task_server import sessions as sessions_module
-from task_server.access import Access, token_for, worker_access
-from task_server.app import Asked, Operation, build_app
-from task_server.calls import Caller
-from task_server.client import TaskClient
-from task_server.controller import Controller
-from task_server.errors import (
+from proctor.config.task import TaskDefinition
+from proctor.environment import Agent, PolicyAgent
+from proctor.types import Action, Finish, FinishReason, Message, Observation, Value
+from task_server.client.client import TaskClient
+from task_server.client.session import RemoteSession
+from task_server.controller.controller import Controller
+from task_server.http.access import Access, token_for, worker_access
+from task_server.http.app import Asked, Operation, build_app
+from task_server.http.service import TaskService
+from task_server.http.transport import Caller
+from task_server.wire.errors import (
     BadReply,
     BadRequest,
     DigestDiffers,
@@ -38,7 +39,7 @@ from task_server.errors import (
     UnknownTask,
     WorkerLost,
 )
-from task_server.protocol import (
+from task_server.wire.messages import (
     VERSION,
     Act,
     Alive,
@@ -53,9 +54,8 @@ from task_server.protocol import (
     TaskList,
     WorkerList,
 )
-from task_server.remote import RemoteSession
-from task_server.service import TaskService
-from task_server.worker import Worker
+from task_server.worker import sessions as sessions_module
+from task_server.worker.worker import Worker
 from tests.pace import slowly
 from tests.task_server_world import Counting, anywhere, count
 
@@ -83,7 +83,7 @@ class Network:
 
 @pytest.fixture
 async def network(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Network]:
-    monkeypatch.setattr("environments.registry.load", lambda name: Counting)
+    monkeypatch.setattr("proctor.registry.load", lambda name: Counting)
     network = Network()
     async with network.http:
         yield network
@@ -243,7 +243,7 @@ async def test_a_step_in_work_is_said_to_be_so_and_the_client_asks_again(
             await go.wait()
             return Finish(reason=FinishReason.COMPLETED, score=1.0)
 
-    monkeypatch.setattr("environments.registry.load", lambda name: Waiting)
+    monkeypatch.setattr("proctor.registry.load", lambda name: Waiting)
     monkeypatch.setattr(sessions_module, "STEP_WAIT_S", 0.001)
     async with worker(network):
         started = await network.client().start(ONE, "count", "plain")
@@ -323,7 +323,7 @@ async def test_turns_go_straight_to_the_worker_and_through_the_controller_where_
 async def test_a_worker_that_could_not_be_reached_is_probed_again(
     network: Network, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("task_server.reach.AGAIN_S", (0.0, 0.0))
+    monkeypatch.setattr("task_server.client.reach.AGAIN_S", (0.0, 0.0))
     async with controller(network), worker(network, "w1", controller=True):
         client = network.client("c")
         await settled(client)
@@ -439,7 +439,7 @@ async def test_a_worker_that_comes_back_ends_the_sessions_that_were_placed_elsew
 async def test_a_start_that_may_have_succeeded_begins_the_session_at_no_other_worker(
     network: Network, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("task_server.client.DOUBTFUL_S", 0.0)
+    monkeypatch.setattr("task_server.client.client.DOUBTFUL_S", 0.0)
 
     async def die_after_it(scope: Scope, receive: Receive, send: Send) -> None:
         await placing.app()(scope, receive, lambda message: asyncio.sleep(0))
@@ -486,7 +486,7 @@ async def test_a_reply_of_no_use_from_a_worker_leaves_its_seat_in_doubt(
         "too large": (200, b" " * 2000),
         "from something else": (404, b"not found"),
     }[kind]
-    monkeypatch.setattr("task_server.calls.MAX_REPLY_BYTES", 1000)
+    monkeypatch.setattr("task_server.http.transport.MAX_REPLY_BYTES", 1000)
 
     async def strange(scope: Scope, receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": status, "headers": [(b"location", b"http://in")]})
@@ -648,7 +648,7 @@ async def test_a_worker_that_knows_no_clients_token_is_told_its_own(network: Net
 async def test_no_request_names_code_or_files(network: Network, monkeypatch: pytest.MonkeyPatch) -> None:
     loaded: list[str] = []
     async with worker(network):
-        monkeypatch.setattr("environments.registry.load", loaded.append)
+        monkeypatch.setattr("proctor.registry.load", loaded.append)
         start = {"session": ONE, "task": "count", "sample": "plain", "seed": 0, "lease_s": 60.0}
         for changes, status in [
             ({"task": "environments.database.environment:Database"}, 404),
@@ -740,7 +740,7 @@ async def test_a_server_that_breaks_answers_a_problem_without_a_traceback(
         def summarize(self, finishes: object) -> object:  # type: ignore[override]
             raise RuntimeError("a secret of the server")
 
-    monkeypatch.setattr("environments.registry.load", lambda name: Broken)
+    monkeypatch.setattr("proctor.registry.load", lambda name: Broken)
     async with worker(network):
         reply = await network.http.post("http://w1/tasks/count/summary", content=b'{"finishes":[]}')
     assert (reply.status_code, reply.json()["type"]) == (500, "internal")

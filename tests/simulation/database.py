@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import sqlalchemy as sa
 
-from eval_client.core.lookout import BEAT_S
+from eval_client.core.failure_detector import BEAT_S
 from eval_client.store.journal import Operation
 from eval_client.store.member import TeamMember
 from eval_client.store.shards import LIVE

@@ -9,8 +9,8 @@ import hashlib
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
-from environments.base import Agent, Environment, EnvironmentFault
-from environments.types import Finish, FinishReason, Message, Observation, Summary
+from proctor.environment import Agent, Environment, EnvironmentFault
+from proctor.types import Finish, FinishReason, Message, Observation, Summary
 from tests.simulation.loop import Process, current
 
 PROMPT_TOKENS, COMPLETION_TOKENS = 10, 7

@@ -13,22 +13,22 @@ from typing import NamedTuple
 import sqlalchemy as sa
 
 from eval_client import execute
-from eval_client.begin import Refused, trials_of
+from eval_client.core.progress import Ended
 from eval_client.execute import Order
 from eval_client.plan import trial_seed
-from eval_client.progress import Ended
-from eval_client.scene import Scene
+from eval_client.preflight import Refused, trials_of
+from eval_client.run.context import Scene
 from eval_client.store.connection import StoreError
 from eval_client.store.shards import OVER, Fenced
 from eval_client.store.store import Store
-from task_server.access import OPEN
-from task_server.app import build_app
-from task_server.calls import Caller
-from task_server.controller import Controller
-from task_server.errors import TaskServerError
-from task_server.operations import CONTROLLER_OPERATIONS, OPERATIONS
-from task_server.protocol import SESSION_LEASE_S, WORKER_LEASE_S
-from task_server.worker import Worker
+from task_server.controller.controller import Controller
+from task_server.http.access import OPEN
+from task_server.http.app import build_app
+from task_server.http.operations import CONTROLLER_OPERATIONS, OPERATIONS
+from task_server.http.transport import Caller
+from task_server.wire.errors import TaskServerError
+from task_server.wire.messages import SESSION_LEASE_S, WORKER_LEASE_S
+from task_server.worker.worker import Worker
 from tests.simulation.database import Database
 from tests.simulation.disk import Disk, Health, empty_store
 from tests.simulation.endpoint import Endpoint, Mood

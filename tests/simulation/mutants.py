@@ -6,23 +6,24 @@ from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
-from environments.types import Finish, FinishReason, Observation
-from eval_client import attempt, bargain
-from eval_client.attempt import AttemptEnd, Outcome
-from eval_client.attempt_log import AttemptLog
-from eval_client.bargain import Bargain
-from eval_client.caps import Caps
+from eval_client.core.failure_detector import Lookout
 from eval_client.core.flow import Pair
-from eval_client.core.lookout import Lookout
 from eval_client.core.retry import AttemptPolicy
 from eval_client.core.shares import Slice, Standing, divide
+from eval_client.run import limit_exchange
+from eval_client.run.capacity import Caps
+from eval_client.run.limit_exchange import Bargain
 from eval_client.store import claims, journal, shards
 from eval_client.store.member import Member, TeamMember
 from eval_client.store.store import Store
 from eval_client.store.tables import SETTLED, trial_table
-from task_server.placement import Placement
-from task_server.sessions import Sessions
-from task_server.turns import Lease, Reply, Turns
+from eval_client.trial import attempt
+from eval_client.trial.attempt import AttemptEnd, Outcome
+from eval_client.trial.attempt_log import AttemptLog
+from proctor.types import Finish, FinishReason, Observation
+from task_server.controller.placement import Placement
+from task_server.wire.turns import Lease, Reply, Turns
+from task_server.worker.sessions import Sessions
 
 
 class Mutant(NamedTuple):
@@ -172,7 +173,9 @@ MUTANTS = (
         ["kill client"],
         shared=True,
     ),
-    Mutant("a slice is granted that another holds", bargain, "granted", _grant_what_is_fair, "LIMIT", shared=True),
+    Mutant(
+        "a slice is granted that another holds", limit_exchange, "granted", _grant_what_is_fair, "LIMIT", shared=True
+    ),
     Mutant(
         "every client has the whole of each limit",
         Caps,

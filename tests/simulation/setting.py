@@ -4,8 +4,8 @@ import random
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from environments.definition import TaskDefinition
 from eval_client.plan import AgentEntry, Endpoint, Limits, Plan, RemoteTask, RunLimits, TrialLimits
+from proctor.config.task import TaskDefinition
 from tests.simulation.game import COMPLETION_TOKENS, DRIFT, LONG, POISON, PROMPT_TOKENS
 from tests.simulation.network import Weather
 

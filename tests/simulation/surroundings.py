@@ -13,11 +13,13 @@ from unittest import mock
 import httpx
 import sqlalchemy as sa
 
-from environments import registry
-from environments.chat import ChatModel
-from eval_client import begin, endpoints, execute, scene
-from eval_client.local import LocalServers
+from eval_client import execute, preflight
+from eval_client.endpoints import endpoints
+from eval_client.run import context
+from eval_client.servers.local import LocalServers
 from eval_client.store import journal, lock, member, shards, store
+from proctor import registry
+from proctor.llm import ChatModel
 from tests.simulation.database import LoopMember
 from tests.simulation.disk import DiskJournal
 from tests.simulation.game import Chain
@@ -64,8 +66,8 @@ def _of_any(history: "History") -> Replaced:
         (execute, "http_client", http_client),
         (execute, "local_servers", no_servers),
         (lock, "sole_client", lambda store: contextlib.nullcontext()),
-        (begin, "version", lambda name: "simulated"),
-        (scene, "Journal", partial(DiskJournal, history.disk)),
+        (preflight, "version", lambda name: "simulated"),
+        (context, "Journal", partial(DiskJournal, history.disk)),
         (endpoints, "ChatModel", partial(ChatModel, clock=history.monotonic, wall_clock=history.wall)),
         (journal, "now_text", lambda: str(history.wall())),
         (store, "now_text", lambda: str(history.wall())),

@@ -1,0 +1,129 @@
+"""OpenAI Chat Completions from the server's side: requests read, replies and errors written."""
+
+import secrets
+import time
+from collections.abc import Iterator
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, ConfigDict, Field, JsonValue, ValidationError
+from pydantic_core import to_json
+
+from agent_server.agents.base import Answer, Ask
+from agent_server.errors import Refused
+from proctor.llm.config import RESERVED
+from proctor.llm.wire import Wire, WireToolCalls, tool_call_json
+from proctor.types import Message, Tool
+
+
+def _text(content: object) -> object:
+    """The text of a content given as null or as text parts; anything but text is refused."""
+    if not isinstance(content, list):
+        return "" if content is None else content
+    texts = [part.get("text") for part in content if isinstance(part, dict) and part.get("type") == "text"]
+    if len(texts) != len(content) or not all(isinstance(text, str) for text in texts):
+        raise ValueError("only text parts are understood")
+    return "".join(str(text) for text in texts)
+
+
+def _system(role: object) -> object:
+    return "system" if role == "developer" else role
+
+
+class _Message(WireToolCalls):
+    role: Annotated[Literal["system", "user", "assistant", "tool"], BeforeValidator(_system)]
+    content: Annotated[str, BeforeValidator(_text)] = ""
+    tool_call_id: str | None = None
+
+    def value(self) -> Message:
+        return Message(role=self.role, content=self.content, tool_calls=self.calls(), tool_call_id=self.tool_call_id)
+
+
+class _Function(Wire):
+    name: str
+    description: str | None = None
+    parameters: dict[str, JsonValue] | None = None
+
+
+class _Tool(Wire):
+    type: Literal["function"] = "function"
+    function: _Function
+
+    def value(self) -> Tool:
+        function = self.function
+        return Tool(name=function.name, description=function.description or "", parameters=function.parameters or {})
+
+
+class _StreamOptions(Wire):
+    include_usage: bool = False
+
+
+class ChatRequest(Wire):
+    """`POST /v1/chat/completions`. Fields not named here are sampling, which only proxied agents look at."""
+
+    model_config = ConfigDict(extra="allow")
+
+    model: str
+    """Name of the agent."""
+    messages: list[_Message] = Field(min_length=1)
+    tools: list[_Tool] | None = None
+    metadata: dict[str, str] | None = None
+    """task, sample, conversation, seed, epoch, turn; the built-in agents need some of them."""
+    n: Literal[1] | None = None
+    stream: bool | None = None
+    stream_options: _StreamOptions | None = None
+
+    def ask(self) -> Ask:
+        """The request in our vocabulary."""
+        return Ask(
+            messages=tuple(message.value() for message in self.messages),
+            tools=tuple(tool.value() for tool in self.tools or ()),
+            metadata=self.metadata or {},
+            sampling={name: value for name, value in (self.model_extra or {}).items() if name not in RESERVED},
+        )
+
+
+def parse_request(body: bytes) -> ChatRequest:
+    """The request a body holds. Raises Refused (400) naming the field."""
+    try:
+        return ChatRequest.model_validate_json(body)
+    except ValidationError as error:
+        problem = error.errors(include_input=False, include_url=False)[0]
+        field = ".".join(str(part) for part in problem["loc"]) or None
+        raise Refused(400, f"{field or 'body'}: {problem['msg']}", param=field) from None
+
+
+def completion(agent: str, answer: Answer) -> bytes:
+    """The reply to a request without `stream`."""
+    message: dict[str, object] = {"role": "assistant", "content": answer.action.content, "refusal": None}
+    calls = answer.action.tool_calls
+    if calls:
+        message["content"] = answer.action.content or None
+        message["tool_calls"] = [tool_call_json(call) for call in calls]
+    choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": answer.finish_reason()}
+    return to_json({**_head(agent, "chat.completion"), "choices": [choice], "usage": answer.usage_json()})
+
+
+def chunks(agent: str, answer: Answer, include_usage: bool) -> Iterator[bytes]:
+    """The server-sent events of a streamed reply: role, content, tool calls, finish, usage if asked for, end."""
+    head = _head(agent, "chat.completion.chunk")
+    deltas: list[dict[str, object]] = [{"role": "assistant", "content": ""}]
+    if answer.action.content:
+        deltas.append({"content": answer.action.content})
+    deltas += [
+        {"tool_calls": [{"index": index, **tool_call_json(call)}]}
+        for index, call in enumerate(answer.action.tool_calls)
+    ]
+    for delta in deltas:
+        yield _event({**head, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]})
+    yield _event({**head, "choices": [{"index": 0, "delta": {}, "finish_reason": answer.finish_reason()}]})
+    if include_usage:
+        yield _event({**head, "choices": [], "usage": answer.usage_json()})
+    yield b"data: [DONE]\n\n"
+
+
+def _head(agent: str, kind: str) -> dict[str, object]:
+    return {"id": f"chatcmpl-{secrets.token_hex(12)}", "object": kind, "created": int(time.time()), "model": agent}
+
+
+def _event(data: object) -> bytes:
+    return b"data: " + to_json(data) + b"\n\n"

@@ -1,0 +1,47 @@
+"""What an agent server counts of its requests."""
+
+import contextlib
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from proctor.observability.metrics import MODEL_SECONDS, Counter, Histogram, gauge
+
+UNKNOWN_AGENT = "(unknown)"
+
+
+@dataclass
+class Counted:
+    """A request: whom it asks, and how it was answered."""
+
+    agent: str = UNKNOWN_AGENT
+    status: int = 499
+    """499 where the client has gone before."""
+
+
+class AgentFigures:
+    """Requests by agent and status, under way, and how long they take."""
+
+    def __init__(self) -> None:
+        self._in_flight = 0
+        self._requests = Counter("proctor_agent_requests_total", "Requests answered.", "agent", "status")
+        self._seconds = Histogram(
+            "proctor_agent_request_seconds", "From a request to its answer.", MODEL_SECONDS, ("agent",)
+        )
+
+    @contextlib.contextmanager
+    def request(self) -> Iterator[Counted]:
+        """Around a request; what is known of it is to be filled in."""
+        counted, begun = Counted(), time.monotonic()
+        self._in_flight += 1
+        try:
+            yield counted
+        finally:
+            self._in_flight -= 1
+            self._requests.add(counted.agent, str(counted.status))
+            self._seconds.observe(time.monotonic() - begun, counted.agent)
+
+    def text(self) -> str:
+        """All of them, in the Prometheus text format."""
+        under_way = gauge("proctor_agent_requests_in_flight", "Requests under way.", (), {(): self._in_flight})
+        return self._requests.text() + under_way + self._seconds.text()

@@ -1,0 +1,1 @@
+"""Plays a game of ALFWorld: PDDL facts, actions and a grammar of texts."""

@@ -1,0 +1,131 @@
+"""A game that is ready to be played: its three texts, read and joined."""
+
+import itertools
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+
+from environments.alfworld.engine import domain, grammar, problem
+from environments.alfworld.engine.domain import Effect, Operator
+from environments.alfworld.engine.errors import GameError
+from environments.alfworld.engine.facts import Facts
+from environments.alfworld.engine.formula import And, Equal, Formula, Not
+from environments.alfworld.engine.names import names
+from environments.alfworld.engine.query import Compiler, Query
+from environments.alfworld.engine.template import Listing, Pattern, Property, Symbol, Text
+
+Binding = Mapping[str, str]
+"""The value of each variable of the command that is carried out."""
+MAX_DEPTH = 30
+"""How deep the symbols of a grammar may stand for one another."""
+
+
+class Game:
+    """What of a game never changes. Raises GameError for texts that can't be played."""
+
+    def __init__(self, pddl_domain: str, grammar_text: str, pddl_problem: str) -> None:
+        self.domain = domain.parse(pddl_domain)
+        self.grammar = grammar.parse(grammar_text)
+        self.problem = problem.parse(pddl_problem, self.domain.predicates)
+        objects: defaultdict[str, list[str]] = defaultdict(list)
+        for each, kind in self.problem.types.items():
+            objects[kind].append(each)
+        self._names = names({argument for fact in self.problem.facts for argument in fact[1:]})
+        self.start = Facts(self.problem.facts)
+        """The facts that each session begins with a copy of."""
+        self._compiler = Compiler(self.domain.predicates, objects, self.start)
+        self._queries: dict[object, Query] = {}
+        self.goal = self._compiler.query(self.problem.goal, {})
+        self.operators = [
+            (operator, self._compiler.query(operator.precondition, operator.parameters))
+            for name, operator in self.domain.operators.items()
+            if name in self.grammar.commands
+        ]
+        """The operators that have a command, each with the query for the values it can be carried out with."""
+        self._check_rules()
+
+    def applies(self, effect: Effect, operator: Operator, facts: Facts, given: Sequence[str]) -> bool:
+        """Whether the condition of an operator's effect holds for these values of its parameters."""
+        if effect.condition == And(()):
+            return True
+        query = self._query(effect.condition, operator.parameters, tuple(operator.parameters))
+        return any(True for _ in query.ask(facts, given))
+
+    def say(self, text: Text, binding: Binding, facts: Facts, depth: int = 0) -> str:
+        """A text with all its places filled in, for the values of a command and the facts of now."""
+        said = []
+        for part in text:
+            match part:
+                case str():
+                    said.append(part)
+                case Symbol(name):
+                    said.append(self._expand(name, binding, facts, depth))
+                case Property(variable, attribute):
+                    said.append(self._property(variable, attribute, binding))
+                case Listing(item, pattern):
+                    said.append(self._list(item, pattern, binding, facts, depth))
+        return "".join(said)
+
+    def _expand(self, symbol: str, binding: Binding, facts: Facts, depth: int) -> str:
+        """What the first rule of a symbol says whose condition can be met; nothing where there is none."""
+        if depth > MAX_DEPTH:
+            raise GameError(f"{grammar.NAME}: the symbol #{symbol}# stands for itself")
+        for rule in self.grammar.rules[symbol]:
+            if rule.condition is None or self._matches(rule.condition, binding, facts):
+                return self.say(rule.text, binding, facts, depth + 1)
+        return ""
+
+    def _list(self, item: Text, pattern: Pattern, binding: Binding, facts: Facts, depth: int) -> str:
+        items = [
+            self.say(item, {**binding, **match}, facts, depth + 1) for match in self._matches(pattern, binding, facts)
+        ]
+        if not items:
+            return self._expand("list_empty", binding, facts, depth)
+        *first, last = items
+        if not first:
+            return last
+        separator = self._expand("list_separator", binding, facts, depth)
+        return separator.join(first) + self._expand("list_last_separator", binding, facts, depth) + last
+
+    def _matches(self, pattern: Pattern, binding: Binding, facts: Facts) -> list[Binding]:
+        """All ways to match a pattern, sorted; what the command has bound stays so, and all values differ."""
+        types = dict(pattern.types)
+        bound = tuple(name for name in types if name in binding)
+        query = self._query(pattern, types, bound)
+        return [dict(zip(types, found, strict=True)) for found in sorted(query.ask(facts, [binding[n] for n in bound]))]
+
+    def _query(self, key: Formula | Pattern, types: Mapping[str, str], bound: Sequence[str]) -> Query:
+        if (key, bound) not in self._queries:
+            formula = _formula(key) if isinstance(key, Pattern) else key
+            self._queries[key, bound] = self._compiler.query(formula, types, bound)
+        return self._queries[key, bound]
+
+    def _property(self, variable: str, attribute: str, binding: Binding) -> str:
+        if variable not in binding:
+            raise GameError(f"{grammar.NAME}: {{{variable[1:]}.{attribute}}} stands where {variable[1:]} is unknown")
+        if attribute == "indefinite":
+            return "a"
+        return binding[variable] if attribute == "id" else self._names.get(binding[variable], binding[variable])
+
+    def _check_rules(self) -> None:
+        """Raises GameError for a condition in any text that asks for facts which can't be."""
+        for pattern in self._patterns:
+            types = dict(pattern.types)
+            for atom in pattern.atoms:
+                expected = self.domain.predicates.get(atom.predicate.removeprefix("not_"))
+                if expected != tuple(types[argument] for argument in atom.arguments):
+                    raise GameError(f"{grammar.NAME}: a condition asks for {atom.predicate}, not as the domain has it")
+
+    @cached_property
+    def _patterns(self) -> list[Pattern]:
+        texts = [rule.text for rules in self.grammar.rules.values() for rule in rules]
+        texts += [text for command in self.grammar.commands.values() for text in (command.template, command.feedback)]
+        listed = [part.pattern for text in texts for part in text if isinstance(part, Listing)]
+        asked = [rule.condition for rules in self.grammar.rules.values() for rule in rules if rule.condition]
+        return listed + asked
+
+
+def _formula(pattern: Pattern) -> Formula:
+    pairs = itertools.combinations(pattern.types, 2)
+    differ = [Not(Equal(one, other)) for (one, kind), (other, also) in pairs if kind == also]
+    return And((*pattern.atoms, *differ))

@@ -1,0 +1,77 @@
+"""Reads the parentheses of PDDL."""
+
+import re
+from typing import TypeAlias
+
+from environments.alfworld.engine.errors import GameError
+
+Tree: TypeAlias = "str | list[Tree]"
+MAX_DEPTH = 100
+"""How deep parentheses may stand in each other."""
+_COMMENT = re.compile(r";[^\n]*")
+
+
+def read(text: str, name: str) -> list[Tree]:
+    """The one expression of a text, in lower case, comments left out. Raises GameError, which says `name`."""
+    top: list[Tree] = []
+    inner, outer = top, list[list[Tree]]()
+    for token in _COMMENT.sub("", text).lower().replace("(", " ( ").replace(")", " ) ").split():
+        if token == "(":
+            outer.append(inner)
+            inner = []
+            outer[-1].append(inner)
+            if len(outer) > MAX_DEPTH:
+                raise GameError(f"{name}: parentheses stand in each other deeper than {MAX_DEPTH}; balance them")
+        elif token != ")":
+            inner.append(token)
+        elif outer:
+            inner = outer.pop()
+        else:
+            raise GameError(f"{name}: a closing parenthesis has no opening one; balance them")
+    if outer:
+        raise GameError(f"{name}: {len(outer)} opening parentheses are never closed; balance them")
+    if len(top) != 1 or not isinstance(top[0], list):
+        raise GameError(f"{name}: expected one expression in parentheses, found {len(top)} parts")
+    return top[0]
+
+
+def show(tree: Tree) -> str:
+    """An expression as text, cut to what a message can hold."""
+    text = tree if isinstance(tree, str) else f"({' '.join(map(show, tree))})"
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+def as_list(tree: Tree, name: str) -> list[Tree]:
+    """The expression, if it is one in parentheses that is not empty. Raises GameError."""
+    if isinstance(tree, str) or not tree:
+        raise GameError(f"{name}: expected an expression in parentheses, found {show(tree)}")
+    return tree
+
+
+def as_words(tree: Tree, name: str) -> list[str]:
+    """The words of an expression that holds nothing else. Raises GameError."""
+    words = [part for part in as_list(tree, name) if isinstance(part, str)]
+    if len(words) != len(tree):
+        raise GameError(f"{name}: expected words alone in {show(tree)}")
+    return words
+
+
+def typed(words: list[Tree], name: str) -> list[tuple[str, str]]:
+    """The names of a typed list with their types: `a b - t c - u`. Raises GameError where one has no type."""
+    found: list[tuple[str, str]] = []
+    waiting: list[str] = []
+    parts = iter(words)
+    for part in parts:
+        if not isinstance(part, str):
+            raise GameError(f"{name}: expected words alone, found {show(part)}")
+        if part != "-":
+            waiting.append(part)
+            continue
+        kind = next(parts, None)
+        if not isinstance(kind, str):
+            raise GameError(f"{name}: a dash must be followed by a type")
+        found += [(each, kind) for each in waiting]
+        waiting = []
+    if waiting:
+        raise GameError(f"{name}: {waiting[0]} has no type; write `{waiting[0]} - type`")
+    return found

@@ -1,0 +1,1 @@
+"""Makes games of our own."""

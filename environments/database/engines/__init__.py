@@ -1,0 +1,1 @@
+"""The databases that samples are played on: MariaDB or MySQL, and SQLite."""

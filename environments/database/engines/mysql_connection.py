@@ -1,0 +1,119 @@
+"""Connections to a MySQL-like server, and its administrator; all calls block."""
+
+import socket
+import threading
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import pymysql
+from pymysql.cursors import SSCursor
+
+from environments.database.engines.server import Address
+from proctor.environment import EnvironmentFault
+
+Connection: TypeAlias = "pymysql.Connection[SSCursor]"
+_ON_CONNECT = (
+    "SET SESSION group_concat_max_len=4194304, wait_timeout=2147483, "
+    "lock_wait_timeout={lock_wait_s}, innodb_lock_wait_timeout={lock_wait_s}"
+)
+_CONNECT_S = 10
+
+
+def connect(address: Address, user: str, password: str, lock_wait_s: int) -> Connection:
+    """A connection in which each statement commits, with the settings every connection of ours has."""
+    connection = pymysql.connect(
+        defer_connect=True,
+        host=address.host,
+        port=address.port,
+        user=user,
+        password=password,
+        charset="utf8mb4",
+        sql_mode="",
+        autocommit=True,
+        local_infile=False,
+        ssl_disabled=True if address.socket else None,
+        connect_timeout=_CONNECT_S,
+        init_command=_ON_CONNECT.format(lock_wait_s=lock_wait_s),
+        cursorclass=SSCursor,
+    )
+    connection.connect(None if address.socket is None else _open(address.socket))
+    return connection
+
+
+def is_alive(connection: Connection) -> bool:
+    """Whether the server still listens to a connection; one that it ended is closed on our side too."""
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("DO 0")
+    except pymysql.MySQLError:
+        close(connection)
+        return False
+    return True
+
+
+class Admin:
+    """The administrator of one server; keeps its connections for the next use. Any thread may call it."""
+
+    def __init__(self, address: Address) -> None:
+        self.address = address
+        self._idle: list[Connection] = []
+        self._lock = threading.Lock()
+
+    def run(self, *statements: str) -> Sequence[tuple[object, ...]]:
+        """The rows of the last statement. Raises EnvironmentFault."""
+        try:
+            connection = self._take()
+            try:
+                rows = _rows_of_last(connection, statements)
+            except pymysql.MySQLError:
+                close(connection)
+                raise
+        except (pymysql.MySQLError, OSError) as error:
+            raise EnvironmentFault(f"database server: {error}") from error
+        with self._lock:
+            self._idle.append(connection)
+        return rows
+
+    def dedicated(self) -> Connection:
+        """A connection that the caller keeps and closes."""
+        return connect(self.address, self.address.user, self.address.password, lock_wait_s=5)
+
+    def close(self) -> None:
+        while self._idle:
+            close(self._idle.pop())
+
+    def _take(self) -> Connection:
+        while True:
+            with self._lock:
+                connection = self._idle.pop() if self._idle else None
+            if connection is None:
+                return self.dedicated()
+            if is_alive(connection):
+                return connection
+
+
+def _open(path: str) -> socket.socket:
+    """A connected socket; PyMySQL itself would leave one that is refused to the garbage collector."""
+    opened = socket.socket(socket.AF_UNIX)
+    try:
+        opened.settimeout(_CONNECT_S)
+        opened.connect(path)
+    except OSError:
+        opened.close()
+        raise
+    return opened
+
+
+def close(connection: Connection) -> None:
+    """End a connection that may be ended already."""
+    if connection.open:
+        connection.close()
+
+
+def _rows_of_last(connection: Connection, statements: Sequence[str]) -> Sequence[tuple[object, ...]]:
+    rows: Sequence[tuple[object, ...]] = ()
+    for statement in statements:
+        with connection.cursor() as cursor:
+            cursor.execute(statement)
+            rows = tuple(cursor.fetchall()) if cursor.description else ()
+    return rows

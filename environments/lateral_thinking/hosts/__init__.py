@@ -1,0 +1,1 @@
+"""The hosts of a game: one that compares words, one that asks a model."""

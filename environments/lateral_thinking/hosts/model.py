@@ -1,0 +1,112 @@
+"""The host as a judge model: it answers, keeps what is known, and tests the key points (AgentBench, Appendix F)."""
+
+import re
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from environments.lateral_thinking.dataset import Language, Puzzle
+from environments.lateral_thinking.host import Answer, Game, Host, Profile, Ruling, eligible
+from environments.lateral_thinking.hosts import prompt as host_prompt
+from environments.lateral_thinking.hosts.judge import Judge
+from proctor.environment import EnvironmentFault
+from proctor.http.client import http_client
+from proctor.llm import ChatConfig, Replies
+from proctor.thoughts import without_thought
+from proctor.types import Message
+
+_COMPAT: dict[Language, tuple[str, str, str]] = {
+    "en": ("Yes|yes", "No|no", "Irrelevant|irrelevant"),
+    "zh": ("是", "不是|否", "无关|不相关"),
+}
+_STRICT: dict[Language, tuple[str, str, str]] = {
+    "en": (r"yes\b", r"no\b", r"irrelevant\b"),
+    "zh": ("是(?!否)", "不是|否", "无关|不相关"),
+}
+_OPENING = r"[\s\"'“”‘’「『`*]*"
+"""What may stand before an answer in `strict`: quotes and marks of emphasis."""
+
+
+def read_answer(text: str, language: Language, profile: Profile) -> Answer | None:
+    """The answer a reply begins with, in `compat` as published; None where it is neither of the three."""
+    strict = profile == "strict"
+    answers: tuple[Answer, ...] = ("yes", "no", "irrelevant")
+    for answer, pattern in zip(answers, (_STRICT if strict else _COMPAT)[language], strict=True):
+        if re.match((_OPENING if strict else "") + f"(?:{pattern})", text, re.IGNORECASE if strict else 0):
+            return answer
+    return None
+
+
+class ModelHost(Host):
+    """Rules by asking a model behind an OpenAI-compatible endpoint."""
+
+    def __init__(self, config: ChatConfig, cache: Path) -> None:
+        self.name = f"model {config.model}"
+        self._config = config
+        self._cache = Replies(cache)
+        self._judge: Judge | None = None
+
+    @asynccontextmanager
+    async def lifespan(self) -> AsyncIterator[None]:
+        self._cache.open()
+        async with http_client() as client:
+            self._judge = Judge(self._config, client, self._cache)
+            try:
+                yield
+            finally:
+                self._judge = None
+
+    def game(self, puzzle: Puzzle, profile: Profile) -> Game:
+        if self._judge is None:
+            raise EnvironmentFault("the host model is asked outside of its lifespan")
+        return ModelGame(puzzle, profile, self._judge)
+
+
+class ModelGame(Game):
+    """Remembers the known facts, and those since the last hit: the reasoning."""
+
+    def __init__(self, puzzle: Puzzle, profile: Profile, judge: Judge) -> None:
+        self._puzzle = puzzle
+        self._profile = profile
+        self._judge = judge
+        self._facts: list[str] = []
+        self._reasoning: list[str] = []
+        self._unreadable = 0
+
+    async def rule(self, question: str, remaining: Sequence[int]) -> Ruling:
+        """Asks for the answer; for the statement and the merged sentence, where it is yes or no; then key by key."""
+        self._unreadable = 0
+        prompt = host_prompt.answer_prompt(self._puzzle, self._facts, question, self._profile)
+        said = await self._ask(prompt)
+        answer = self._read(said)
+        hits = () if answer == "irrelevant" else await self._hits(question, answer == "yes", remaining)
+        return Ruling(answer=answer, said=said, hits=hits, unreadable=self._unreadable)
+
+    async def _hits(self, question: str, holds: bool, remaining: Sequence[int]) -> tuple[int, ...]:
+        """The key points that the reasoning contains now; the first one only in `compat`, as published."""
+        language = self._puzzle.language
+        piece = await self._ask(host_prompt.statement_prompt(language, question, holds=holds))
+        self._facts.append(piece)
+        self._reasoning.append(piece)
+        sentence = piece
+        if len(self._reasoning) > 1:
+            sentence = await self._ask(host_prompt.merge_prompt(language, self._reasoning))
+        hits: list[int] = []
+        for key in eligible(self._puzzle, question, remaining, self._profile):
+            prompt = host_prompt.contains_prompt(language, sentence, self._puzzle.keys[key])
+            if self._read(await self._ask(prompt)) == "yes":
+                hits.append(key)
+                if self._profile == "compat":
+                    break
+        if hits:
+            self._reasoning = []
+        return tuple(hits)
+
+    async def _ask(self, messages: Sequence[Message]) -> str:
+        said = await self._judge.ask(messages)
+        return said if self._profile == "compat" else without_thought(said)
+
+    def _read(self, text: str) -> Answer:
+        answer = read_answer(text, self._puzzle.language, self._profile)
+        self._unreadable += answer is None
+        return answer or "irrelevant"

@@ -1,0 +1,1 @@
+"""The official files of Mind2Web."""

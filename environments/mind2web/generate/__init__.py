@@ -1,0 +1,1 @@
+"""Makes tasks on invented sites."""

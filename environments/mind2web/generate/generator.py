@@ -1,0 +1,135 @@
+"""Tasks on invented sites, in Mind2Web's official form, with scores of an invented ranker."""
+
+import json
+import lzma
+import random
+from pathlib import Path
+from typing import NamedTuple
+
+from lxml import etree
+from pydantic import JsonValue
+
+from environments.mind2web.data.records import OWN
+from environments.mind2web.generate import scores as generated_scores
+from environments.mind2web.generate.scores import Likeness, likeness
+from environments.mind2web.generate.sites.element import Node, Numbering, raw_page
+from environments.mind2web.generate.sites.templates import KINDS, Story, story
+from environments.mind2web.generate.sites.widgets import Move
+from environments.mind2web.pages.cleaning import clean
+from environments.mind2web.pages.page import parse
+
+SECOND_POSITIVE = 0.2
+"""Part of the steps that have a parent or a child of the target as another right element."""
+NO_POSITIVE = 0.05
+"""Part of the steps whose right element is among no candidates."""
+CONTAINERS = 0.1
+"""Part of the elements nobody acts on that are candidates."""
+_PERIOD = 30
+_SMALL = {7: 1, 13: 6}
+"""Of 30 tasks, those (from 0) whose second step has just so many candidates."""
+
+
+class Pack(NamedTuple):
+    """Generated tasks, and the lines of their score file."""
+
+    tasks: tuple[dict[str, JsonValue], ...]
+    scores: tuple[dict[str, JsonValue], ...]
+
+
+def generate(tasks: int, seed: int, raw: bool = False) -> Pack:
+    """Tasks of five kinds in turn; equal arguments give equal packs. `raw` keeps the raw pages, which nobody reads."""
+    recorders = [_Recorder(number, random.Random(f"{seed} {number}"), raw) for number in range(tasks)]
+    records = tuple(recorder.record() for recorder in recorders)
+    seen = [step for recorder in recorders for step in recorder.seen]
+    return Pack(records, tuple(generated_scores.lines(seen)))
+
+
+def write(pack: Pack, folder: Path, split: str, tasks_a_file: int, packed: bool = False) -> list[Path]:
+    """The pack as `<split>_<number>.json` and `<split>_scores.jsonl`; the files written. `packed`: as .xz."""
+    folder.mkdir(parents=True, exist_ok=True)
+    suffix = ".xz" if packed else ""
+    texts = {f"{split}_scores.jsonl{suffix}": "".join(f"{_json(line)}\n" for line in pack.scores)}
+    for number, start in enumerate(range(0, len(pack.tasks), tasks_a_file)):
+        texts[f"{split}_{number}.json{suffix}"] = _json(pack.tasks[start : start + tasks_a_file])
+    for name, text in texts.items():
+        content = text.encode()
+        (folder / name).write_bytes(lzma.compress(content, preset=9) if packed else content)
+    return [folder / name for name in texts]
+
+
+class _Recorder:
+    """Does a task on its site, and records every step; `seen` is what a ranker sees of them."""
+
+    def __init__(self, number: int, dice: random.Random, raw: bool) -> None:
+        self._few = _SMALL.get(number % _PERIOD)
+        self._dice = dice
+        self._raw = raw
+        self._story: Story = story(KINDS[number % len(KINDS)], dice)
+        self._numbering = Numbering(dice)
+        self.seen: list[Likeness] = []
+
+    def record(self) -> dict[str, JsonValue]:
+        """The whole task."""
+        told, name = self._story, self._name()
+        state: dict[str, str] = {}
+        actions: list[JsonValue] = []
+        for at, move in enumerate(told.moves):
+            actions.append(self._step(name, move, state, self._few if at == 1 else None))
+            state |= move.changes
+        return {
+            "annotation_id": name,
+            "source": OWN,
+            "website": told.site,
+            "domain": told.kind.domain,
+            "subdomain": told.kind.subdomain,
+            "confirmed_task": told.task,
+            "action_reprs": [move.repr for move in told.moves],
+            "actions": actions,
+        }
+
+    def _step(self, task: str, move: Move, state: dict[str, str], few: int | None) -> JsonValue:
+        """A move and the page before it. `few`: how many candidates it has, one of them right, all of them shown."""
+        nodes = list(self._numbering.number(self._story.page(state)).walk())
+        positives, negatives = self._candidates(nodes, move.target, few)
+        raw, uid = raw_page(nodes[0]), self._name()
+        cleaned = clean(parse(raw), frozenset(node.id for node in (*positives, *negatives)))
+        query = f"{self._story.task} {move.repr}"
+        self.seen.append(likeness(f"{task}_{uid}", query, positives, negatives, self._dice))
+        return {
+            "action_uid": uid,
+            "raw_html": raw if self._raw else "",
+            "cleaned_html": etree.tostring(cleaned, encoding="unicode"),
+            "operation": {"op": move.op, "original_op": move.op, "value": move.value},
+            "pos_candidates": [_candidate(node, at == 0) for at, node in enumerate(positives)],
+            "neg_candidates": [_candidate(node, None) for node in negatives],
+        }
+
+    def _candidates(self, nodes: list[Node], key: str, few: int | None) -> tuple[list[Node], list[Node]]:
+        """The right elements, and others: all that can be acted on, and some that can't."""
+        target = next(node for node in nodes if node.element.key == key)
+        second = few is None and self._dice.random() < SECOND_POSITIVE
+        positives = [target, self._kin(target)] if second else [target]
+        chosen = [node for node in nodes[2:] if node.element.interactive or self._dice.random() < CONTAINERS]
+        negatives = [node for node in chosen if node not in positives]
+        if few is not None:
+            return positives, self._dice.sample(negatives, few - 1)
+        return [] if self._dice.random() < NO_POSITIVE else positives, negatives
+
+    def _kin(self, target: Node) -> Node:
+        """The target's parent or one of its children."""
+        kin = [child for child in target.children if isinstance(child, Node)]
+        return self._dice.choice([*kin, *([target.parent] if target.parent else [])])
+
+    def _name(self) -> str:
+        return f"{self._dice.getrandbits(64):016x}"
+
+
+def _candidate(node: Node, target: bool | None) -> JsonValue:
+    """As Mind2Web records it; `target` says, of a right one, whether it is the one that was acted on."""
+    attributes = _json({"backend_node_id": node.id, **node.element.attributes})
+    record: dict[str, JsonValue] = {"tag": node.element.tag, "attributes": attributes, "backend_node_id": node.id}
+    return record if target is None else record | {"is_original_target": target, "is_top_level_target": target}
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

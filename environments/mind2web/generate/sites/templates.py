@@ -1,0 +1,166 @@
+"""Five kinds of sites: what each asks for, and a task on it."""
+
+import random
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from environments.mind2web.generate.sites import layout, words
+from environments.mind2web.generate.sites.element import Element, el
+from environments.mind2web.generate.sites.widgets import (
+    Button,
+    Cards,
+    Combobox,
+    Date,
+    Menu,
+    Move,
+    Select,
+    State,
+    Text,
+    Tick,
+    Widget,
+)
+
+MOST_MOVES = 10
+FEWEST_MOVES = 3
+
+
+class Kind(NamedTuple):
+    """A kind of sites; `fields` draws what stands on one, the last being the button that sends all off."""
+
+    name: str
+    domain: str
+    subdomain: str
+    purpose: str
+    fields: Callable[[random.Random], tuple[Widget, ...]]
+
+
+class Story(NamedTuple):
+    """A task on a site, and how it is done."""
+
+    kind: Kind
+    site: str
+    task: str
+    moves: tuple[Move, ...]
+    fields: tuple[Widget, ...]
+    density: int
+    """How much stands around the form."""
+
+    def page(self, state: State) -> Element:
+        """The page as it looks in a state."""
+        form = el("form", el("h1", self.kind.purpose), *(field.draw(state) for field in self.fields), class_="main")
+        return layout.page(self.site, self.density, f"{self.site} {self.task}", form)
+
+
+def story(kind: Kind, dice: random.Random) -> Story:
+    """A task on a site of a kind: some fields to fill in, from top to bottom, then the button."""
+    site, fields = dice.choice(words.SITES[kind.name]), kind.fields(dice)
+    *optional, button = fields
+    room = min(dice.randint(FEWEST_MOVES, MOST_MOVES) for _ in range(2))
+    used: set[str] = set()
+    for field in dice.sample(optional, len(optional)):
+        if len(field.moves) + len(button.moves) <= room:
+            used.add(field.key)
+            room -= len(field.moves)
+    chosen = [field for field in fields if field.key in used or field is button]
+    wishes = ", ".join(field.wish for field in chosen)
+    moves = tuple(move for field in chosen for move in field.moves)
+    return Story(kind, site, f"{kind.purpose} on {site}: {wishes}.", moves, fields, round(4 * 8 ** dice.random()))
+
+
+def _travel(dice: random.Random) -> tuple[Widget, ...]:
+    return (
+        _combobox(dice, "from", "Leaving from", words.TOWNS),
+        _combobox(dice, "to", "Going to", words.TOWNS),
+        _date(dice, "depart", "Departure"),
+        _select(dice, "class", "Cabin", ("Economy", "Comfort", "Business", "First")),
+        _select(dice, "adults", "Travellers", ("1 adult", "2 adults", "3 adults", "4 adults", "Family")),
+        Text("name", "Passenger name", dice.choice(words.PEOPLE)),
+        Text("code", "Promotion code", f"SPRING{dice.randint(10, 99)}"),
+        _tick(dice, "extras", "Extras", ("Direct only", "Extra legroom", "Checked bag", "Seat by the window")),
+        Button("search", "Search flights"),
+    )
+
+
+def _shop(dice: random.Random) -> tuple[Widget, ...]:
+    goods = dice.sample(words.GOODS, dice.randint(6, 14))
+    offers = tuple((name, f"{dice.randint(9, 180)}.{dice.randint(0, 9)}0 crowns") for name in goods)
+    return (
+        _combobox(dice, "brand", "Brand", words.EMPLOYERS),
+        _combobox(dice, "shop", "Pick up in", words.TOWNS),
+        Menu("category", "All departments", words.TOPICS[:8], dice.randrange(8)),
+        _select(dice, "sort", "Sort by", ("Relevance", "Price, lowest first", "Newest", "Best rated")),
+        _select(dice, "count", "Quantity", ("1", "2", "3", "4", "5", "6")),
+        Text("least", "Lowest price", str(dice.randint(5, 60))),
+        Text("gift", "Gift note", f"For {dice.choice(words.PEOPLE)}"),
+        _tick(dice, "colour", "Colour", ("Moss green", "Slate grey", "Rust red", "Sand")),
+        Cards("offers", "Add to basket", offers, dice.randrange(len(offers))),
+        Button("checkout", "Go to checkout"),
+    )
+
+
+def _table(dice: random.Random) -> tuple[Widget, ...]:
+    return (
+        _combobox(dice, "town", "Town", words.TOWNS),
+        _combobox(dice, "kitchen", "Restaurant", words.KITCHENS),
+        _date(dice, "day", "Day"),
+        _select(dice, "time", "Time", ("18:00", "18:30", "19:00", "19:30", "20:00", "20:30", "21:00")),
+        _select(dice, "party", "Party", ("1 guest", "2 guests", "3 guests", "4 guests", "6 guests", "8 guests")),
+        Text("name", "Name of the booking", dice.choice(words.PEOPLE)),
+        Text("phone", "Phone", f"555 0{dice.randint(100, 999)}", "tel"),
+        _tick(dice, "cuisine", "Cuisine", words.CUISINES),
+        Button("reserve", "Reserve a table"),
+    )
+
+
+def _jobs(dice: random.Random) -> tuple[Widget, ...]:
+    return (
+        _combobox(dice, "trade", "Job title", words.TRADES),
+        _combobox(dice, "place", "Location", words.TOWNS),
+        Menu("sector", "Browse employers", words.EMPLOYERS, dice.randrange(len(words.EMPLOYERS))),
+        _select(dice, "posted", "Posted", ("Any time", "Last day", "Last week", "Last month")),
+        _select(dice, "level", "Experience", ("Any level", "Trainee", "Skilled", "Senior", "Lead")),
+        Text("pay", "Yearly pay from", str(1000 * dice.randint(18, 60))),
+        Text("alert", "Name of the alert", f"{dice.choice(words.TRADES)} alert"),
+        _tick(dice, "hours", "Hours", ("Full time", "Part time", "Night shift", "From home", "Seasonal")),
+        Button("find", "Find jobs"),
+    )
+
+
+def _office(dice: random.Random) -> tuple[Widget, ...]:
+    return (
+        _combobox(dice, "permit", "Kind of permit", words.PERMITS),
+        _combobox(dice, "district", "District", words.TOWNS),
+        _date(dice, "start", "Valid from"),
+        _select(dice, "years", "Term", ("One year", "Two years", "Five years", "For life")),
+        _select(dice, "title", "Form of address", ("None given", "Ms", "Mr", "Mx", "Dr")),
+        Text("holder", "Name of the holder", dice.choice(words.PEOPLE)),
+        Text("street", "Street and number", f"{dice.randint(1, 99)} {dice.choice(words.TOWNS)} Road"),
+        _tick(dice, "notice", "Send notices by", ("Letter", "E-mail", "Text message")),
+        Button("apply", "Submit application"),
+    )
+
+
+def _combobox(dice: random.Random, key: str, label: str, options: Sequence[str]) -> Combobox:
+    offered = tuple(dice.sample(options, 5))
+    return Combobox(key, label, offered, dice.randrange(5))
+
+
+def _date(dice: random.Random, key: str, label: str) -> Date:
+    return Date(key, label, dice.choice(words.MONTHS), dice.randint(1, 30))
+
+
+def _select(dice: random.Random, key: str, label: str, options: tuple[str, ...]) -> Select:
+    return Select(key, label, options, dice.randrange(1, len(options)))
+
+
+def _tick(dice: random.Random, key: str, label: str, options: tuple[str, ...]) -> Tick:
+    return Tick(key, label, options, dice.randrange(len(options)))
+
+
+KINDS = (
+    Kind("travel", "Travel", "Airlines", "Book a flight", _travel),
+    Kind("shop", "Shopping", "Household", "Buy something", _shop),
+    Kind("table", "Travel", "Restaurant", "Book a table", _table),
+    Kind("jobs", "Service", "Jobs", "Look for work", _jobs),
+    Kind("office", "Service", "Government", "Apply for a permit", _office),
+)

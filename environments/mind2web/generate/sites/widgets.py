@@ -1,0 +1,290 @@
+"""What people act on: fields, menus, dates and lists; each is drawn as its state has it and knows its own moves."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from environments.mind2web.data.records import Op
+from environments.mind2web.generate.sites.element import Element, el
+
+OPEN = "open"
+"""The key of the state under which the widget stands whose list is open."""
+State = Mapping[str, str]
+
+
+class Move(NamedTuple):
+    """One step of a task."""
+
+    target: str
+    """The key of the element it is done on."""
+    op: Op
+    value: str
+    said: str
+    """The element in words, as `[kind]  label`."""
+    changes: dict[str, str]
+    """What is another state afterwards."""
+
+    @property
+    def repr(self) -> str:
+        """The move in words, as Mind2Web puts it."""
+        return f"{self.said} -> {self.op}" + (f": {self.value}" if self.value else "")
+
+
+@dataclass(frozen=True)
+class Widget(ABC):
+    """Something that people act on; `wish` tells, in a task, what is wanted of it."""
+
+    key: str
+    label: str
+
+    @property
+    @abstractmethod
+    def wish(self) -> str: ...
+
+    @property
+    @abstractmethod
+    def moves(self) -> Sequence[Move]: ...
+
+    @abstractmethod
+    def draw(self, state: State) -> Element: ...
+
+
+@dataclass(frozen=True)
+class Text(Widget):
+    """A field to type into."""
+
+    value: str
+    kind: str = "text"
+
+    @property
+    def wish(self) -> str:
+        return f"{self.label.lower()} {self.value}"
+
+    @property
+    def moves(self) -> Sequence[Move]:
+        return [Move(self.key, "TYPE", self.value, f"[textbox]  {self.label}", {self.key: self.value, OPEN: ""})]
+
+    def draw(self, state: State) -> Element:
+        typed = state.get(self.key)
+        box = el("input", key=self.key, type=self.kind, name=self.key, placeholder=self.label, input_value=typed)
+        return el("div", el("label", self.label), el("div", box, class_="field"), class_="row")
+
+
+@dataclass(frozen=True)
+class Combobox(Widget):
+    """A field that offers a list for what is typed; the first option is the one that is wanted."""
+
+    options: tuple[str, ...]
+    wanted: int
+
+    @property
+    def wish(self) -> str:
+        return f"{self.label.lower()} {self.options[self.wanted]}"
+
+    @property
+    def moves(self) -> Sequence[Move]:
+        option = self.options[self.wanted]
+        typed = option.split()[0]
+        return [
+            Move(self.key, "TYPE", typed, f"[combobox]  {self.label}", {self.key: typed, OPEN: self.key}),
+            Move(f"{self.key}.{self.wanted}", "CLICK", "", f"[option]  {option}", {self.key: option, OPEN: ""}),
+        ]
+
+    def draw(self, state: State) -> Element:
+        opened = state.get(OPEN) == self.key
+        box = el(
+            "input",
+            key=self.key,
+            role="combobox",
+            type="text",
+            aria_label=self.label,
+            placeholder=f"Enter {self.label.lower()}",
+            input_value=state.get(self.key),
+        )
+        offers = [
+            el("li", el("span", option), key=f"{self.key}.{at}", role="option", aria_label=option)
+            for at, option in enumerate(self.options)
+        ]
+        return el("div", el("span", self.label), box, el("ul", *offers, role="listbox") if opened else None)
+
+
+@dataclass(frozen=True)
+class Date(Widget):
+    """A field that opens a month to pick a day of."""
+
+    month: str
+    day: int
+
+    @property
+    def wish(self) -> str:
+        return f"{self.label.lower()} {self.month} {self.day}"
+
+    @property
+    def moves(self) -> Sequence[Move]:
+        day = f"{self.month} {self.day}"
+        return [
+            Move(self.key, "CLICK", "", f"[textbox]  {self.label}", {OPEN: self.key}),
+            Move(f"{self.key}.{self.day}", "CLICK", "", f"[gridcell]  {day}", {self.key: day, OPEN: ""}),
+        ]
+
+    def draw(self, state: State) -> Element:
+        picked = state.get(self.key)
+        box = el("input", key=self.key, type="text", title=self.label, placeholder="Pick a date", input_value=picked)
+        return el("div", el("label", self.label), box, self._month() if state.get(OPEN) == self.key else None)
+
+    def _month(self) -> Element:
+        cells = [
+            el("td", el("span", str(day)), key=f"{self.key}.{day}", role="gridcell", aria_label=f"{self.month} {day}")
+            for day in range(1, 31)
+        ]
+        weeks = [el("tr", *cells[at : at + 7]) for at in range(0, 30, 7)]
+        turns = [el("button", name, type="button", aria_label=f"{name} month") for name in ("Previous", "Next")]
+        head = el("div", turns[0], el("h4", self.month), turns[1])
+        return el("div", head, el("table", *weeks), role="dialog", aria_label="Calendar")
+
+
+@dataclass(frozen=True)
+class Select(Widget):
+    """A field with a fixed list of values."""
+
+    options: tuple[str, ...]
+    wanted: int
+
+    @property
+    def wish(self) -> str:
+        return f"{self.label.lower()} {self.options[self.wanted]}"
+
+    @property
+    def moves(self) -> Sequence[Move]:
+        value = self.options[self.wanted]
+        return [Move(self.key, "SELECT", value, f"[combobox]  {self.label}", {self.key: value, OPEN: ""})]
+
+    def draw(self, state: State) -> Element:
+        chosen = state.get(self.key, self.options[0])
+        offers = [
+            el("option", option, value=str(at), option_selected="true" if option == chosen else None)
+            for at, option in enumerate(self.options)
+        ]
+        return el("div", el("label", self.label), el("select", *offers, key=self.key, name=self.label))
+
+
+@dataclass(frozen=True)
+class Tick(Widget):
+    """A group of boxes, one of which is wanted."""
+
+    options: tuple[str, ...]
+    wanted: int
+
+    @property
+    def wish(self) -> str:
+        return f"{self.options[self.wanted]} ticked under {self.label.lower()}"
+
+    @property
+    def moves(self) -> Sequence[Move]:
+        option = self.options[self.wanted]
+        target = f"{self.key}.{self.wanted}"
+        return [Move(target, "CLICK", "", f"[checkbox]  {option}", {target: "true", OPEN: ""})]
+
+    def draw(self, state: State) -> Element:
+        boxes = [
+            el(
+                "li",
+                el(
+                    "input",
+                    key=f"{self.key}.{at}",
+                    type="checkbox",
+                    aria_label=option,
+                    input_checked=state.get(f"{self.key}.{at}"),
+                ),
+                el("label", option),
+            )
+            for at, option in enumerate(self.options)
+        ]
+        return el("fieldset", el("h3", self.label), el("ul", *boxes))
+
+
+@dataclass(frozen=True)
+class Menu(Widget):
+    """A menu that opens, one entry of which is wanted."""
+
+    options: tuple[str, ...]
+    wanted: int
+
+    @property
+    def wish(self) -> str:
+        return f"{self.options[self.wanted]} from the menu {self.label.lower()}"
+
+    @property
+    def moves(self) -> Sequence[Move]:
+        option = self.options[self.wanted]
+        return [
+            Move(self.key, "CLICK", "", f"[button]  {self.label}", {OPEN: self.key}),
+            Move(f"{self.key}.{self.wanted}", "CLICK", "", f"[menuitem]  {option}", {self.key: option, OPEN: ""}),
+        ]
+
+    def draw(self, state: State) -> Element:
+        opened = state.get(OPEN) == self.key
+        entries = [
+            el("li", el("a", option, key=f"{self.key}.{at}", title=option), role="none")
+            for at, option in enumerate(self.options)
+        ]
+        switch = el("button", el("span", self.label), key=self.key, type="button", aria_label=self.label)
+        chosen = state.get(self.key)
+        return el(
+            "div", switch, el("p", chosen) if chosen else None, el("ul", *entries, role="menu") if opened else None
+        )
+
+
+@dataclass(frozen=True)
+class Cards(Widget):
+    """A list of offers with a button each; the button of one is wanted."""
+
+    offers: tuple[tuple[str, str], ...]
+    """Name and price."""
+    wanted: int
+
+    @property
+    def wish(self) -> str:
+        return f"{self.label.lower()} {self.offers[self.wanted][0]}"
+
+    @property
+    def moves(self) -> Sequence[Move]:
+        said = f"[button]  {self.label} {self.offers[self.wanted][0]}"
+        return [Move(f"{self.key}.{self.wanted}", "CLICK", "", said, {self.key: str(self.wanted), OPEN: ""})]
+
+    def draw(self, state: State) -> Element:
+        cards = [
+            el(
+                "li",
+                el("img", alt=name, class_="thumb"),
+                el("h3", el("a", name, title=name)),
+                el("span", price),
+                el("p", "Chosen") if state.get(self.key) == str(at) else None,
+                el(
+                    "button",
+                    el("span", self.label),
+                    key=f"{self.key}.{at}",
+                    type="button",
+                    aria_label=f"{self.label} {name}",
+                ),
+            )
+            for at, (name, price) in enumerate(self.offers)
+        ]
+        return el("section", el("ul", *cards), aria_label="Offers")
+
+
+@dataclass(frozen=True)
+class Button(Widget):
+    """What sends a form off."""
+
+    @property
+    def wish(self) -> str:
+        return f"then {self.label.lower()}"
+
+    @property
+    def moves(self) -> Sequence[Move]:
+        return [Move(self.key, "CLICK", "", f"[button]  {self.label}", {OPEN: ""})]
+
+    def draw(self, state: State) -> Element:
+        return el("button", el("svg", class_="icon-arrow large"), el("span", self.label), key=self.key, type="submit")

@@ -1,0 +1,1 @@
+"""Recorded pages: read, cleaned, pruned and written as text."""

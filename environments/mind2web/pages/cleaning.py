@@ -1,0 +1,55 @@
+"""A raw page as the cleaned one that agents' pages are cut from (Mind2Web, arXiv 2306.06070)."""
+
+from collections.abc import Set
+
+from lxml import etree
+
+from environments.mind2web.pages.markup import ATTRIBUTES
+from environments.mind2web.pages.page import ID, TEXT
+
+_KEPT = frozenset(ATTRIBUTES) - {"class"}
+_MEANINGLESS = {("role", "presentation"), ("role", "none"), ("role", "link"), ("type", "hidden")}
+
+
+def clean(root: etree._Element, candidates: Set[str]) -> etree._Element:
+    """Removes from a raw page, which is changed, what says nothing; the same root is returned.
+
+    Of the attributes those that are read stay, and the names of icons; of the elements those that are a candidate (by
+    id), hold text or several children, or have an attribute besides their id.
+    """
+    for node in reversed(list(root.iter(etree.Element))):
+        _clean_attributes(node)
+        parent = node.getparent()
+        if node.tag == TEXT:
+            node.text = " ".join((node.text or "").split())
+            if not node.text and parent is not None:
+                parent.remove(node)
+        elif parent is not None and node.get(ID, "") not in candidates and _says_nothing(node):
+            for child in node:
+                node.addprevious(child)
+            parent.remove(node)
+    return root
+
+
+def _clean_attributes(node: etree._Element) -> None:
+    for name, value in node.attrib.items():
+        kept = _cleaned(str(node.tag), str(name), str(value))
+        if kept:
+            node.attrib[name] = kept
+        else:
+            del node.attrib[name]
+
+
+def _cleaned(tag: str, name: str, value: str) -> str:
+    """An attribute's value; empty where the attribute goes."""
+    if name == ID:
+        return value
+    if name == "class" and tag == "svg":
+        return " ".join(word for word in value.split() if "icon" in word)
+    if name not in _KEPT or (name, value) in _MEANINGLESS:
+        return ""
+    return " ".join(value.split())
+
+
+def _says_nothing(node: etree._Element) -> bool:
+    return len(node.attrib) == 1 and len(node) <= 1 and all(child.tag != TEXT for child in node)

@@ -1,0 +1,1 @@
+"""Which candidates of a page are asked about first, and how one of them wins."""

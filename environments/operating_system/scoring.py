@@ -1,0 +1,114 @@
+"""Whether an answer, or the state of the system, is right."""
+
+import re
+import secrets
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+from environments.operating_system.dataset import Match, Record, Script
+from environments.operating_system.reply import MAX_ANSWER_BYTES
+from proctor.sandbox import Result, Sandbox
+from proctor.types import Value
+
+NO_ANSWER = "None"
+"""What the first check is given where the agent committed none."""
+StrictCheck = Literal["inside", "outside"]
+
+
+class Verdict(Value):
+    """Whether a sample passed, and how each script that was run ended."""
+
+    passed: bool
+    statuses: tuple[int, ...] = ()
+
+
+def matches(match: Match, answer: str | None) -> bool:
+    """Whether an answer is the expected one. No answer never is."""
+    if answer is None:
+        return False
+    answer = answer.strip() if match.strip else answer
+    return answer == match.answer if match.regex is None else re.search(match.regex, answer) is not None
+
+
+async def judge(sandbox: Sandbox, record: Record, answer: str | None, strict: StrictCheck, limit_s: float) -> Verdict:
+    """The verdict on a sample. Stops at the first script that fails; one that takes too long fails.
+
+    Every script gets the answer and the outputs of the scripts before it as arguments, and its interpreter by an
+    absolute path; nothing of it is in the sandbox before. Raises EnvironmentFault when the sandbox is gone.
+    """
+    if record.match is not None:
+        return Verdict(passed=matches(record.match, answer))
+    arguments = [NO_ANSWER if answer is None else answer]
+    statuses: list[int] = []
+    for check in record.checks:
+        script = record.example if check is None else check
+        assert script is not None
+        checker = CHECKERS.get(script.name) if strict == "outside" and check is not None else None
+        if checker is not None and len(arguments) > 1:
+            statuses.append(0 if _holds(checker, arguments[0], arguments[1]) else 1)
+        else:
+            result = await run(sandbox, script, arguments, limit_s)
+            statuses.append(result.status)
+            arguments.append(_argument(result.output))
+        if statuses[-1] != 0:
+            break
+    return Verdict(passed=all(status == 0 for status in statuses), statuses=tuple(statuses))
+
+
+async def run(sandbox: Sandbox, script: Script, arguments: Sequence[str], limit_s: float) -> Result:
+    """How a script ends as a fresh process in `/`."""
+    if script.language == "bash":
+        return await _run(sandbox, ["/bin/bash", "-c", script.code, "--", *arguments], limit_s)
+    if script.language == "python":
+        return await _run(sandbox, ["/usr/bin/python3", "-c", script.code, *arguments], limit_s)
+    compiler, suffix = ("/usr/bin/gcc", "c") if script.language == "c" else ("/usr/bin/g++", "cpp")
+    program = f"/tmp/.{secrets.token_hex(8)}"
+    await sandbox.put(f"{program}.{suffix}", script.code.encode())
+    compiled = await _run(sandbox, [compiler, "-o", program, f"{program}.{suffix}"], limit_s)
+    return compiled if compiled.status != 0 else await _run(sandbox, [program, *arguments], limit_s)
+
+
+def variables(compiled: str) -> dict[str, str]:
+    """What a check's environment has beside that of every process, given the folder where Python looks for compiled
+    files: one that is not there."""
+    return {"PYTHONPYCACHEPREFIX": compiled, "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+async def _run(sandbox: Sandbox, argv: Sequence[str], limit_s: float) -> Result:
+    """How a process ends whose Python, if any, reads no compiled file: there no agent can have put one."""
+    return await sandbox.run(argv, limit_s=limit_s, variables=variables(f"/{secrets.token_hex(8)}"))
+
+
+def _argument(output: bytes) -> str:
+    return output[:MAX_ANSWER_BYTES].replace(b"\0", b"").decode("utf-8", "replace")
+
+
+def _holds(checker: Callable[[str, str], bool], given: str, expected: str) -> bool:
+    try:
+        return checker(given, expected)
+    except ValueError:
+        return False
+
+
+def _plain(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\r", "\n").strip()
+
+
+_UNITS = {"B": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40, "P": 1 << 50, "Byte": 1, "": 1}
+
+
+def _size(text: str) -> int:
+    """A size in bytes. Like the published checker it refuses decimals and two-letter units such as MB."""
+    text = text.strip()
+    unit = next(unit for unit in _UNITS if text.endswith(unit))
+    return int(text.removesuffix(unit)) * _UNITS[unit]
+
+
+CHECKERS: dict[str, Callable[[str, str], bool]] = {
+    "integer-match": lambda given, expected: int(given) == int(expected),
+    "string-match": lambda given, expected: _plain(given) == _plain(expected),
+    "containing": lambda given, expected: _plain(expected) in _plain(given),
+    "in": lambda given, expected: _plain(given) in _plain(expected),
+    "size-match": lambda given, expected: _size(given) == _size(expected),
+}
+"""The published answer-only checkers by the stem of their file, for `strict_check: outside`."""

@@ -1,0 +1,1 @@
+"""Who judges and who plays the user: models, or rules."""

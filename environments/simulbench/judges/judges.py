@@ -1,0 +1,60 @@
+"""What the sessions of a worker share: who judges, and who plays the user."""
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from pydantic import JsonValue
+
+from environments.simulbench.judges import rules
+from environments.simulbench.judges.models import Desk, Helper, HelperConfig, ModelHelper, RuleHelper
+from environments.simulbench.records import Line, Script, Task
+from environments.simulbench.reply import Profile
+from proctor.http.client import AnyClient, http_client
+from proctor.llm import Replies
+
+JUDGE_DEFAULTS: dict[str, JsonValue] = {"temperature": 0, "max_tokens": 1024}
+USER_DEFAULTS: dict[str, JsonValue] = {"temperature": 1.2, "max_tokens": 300}
+"""As published; an entry of the helper's own `sampling` stands above them."""
+
+
+class Bench:
+    """Makes a judge or a user for a session: rules, or a model where there is a desk for it."""
+
+    def __init__(self, judge: Desk | None, user: Desk | None) -> None:
+        self._judge = judge
+        self._user = user
+
+    def judge(self, script: Script, response: str, profile: Profile) -> Helper:
+        """Who rates a response; what is readable hangs on the profile."""
+        if self._judge is not None:
+            return ModelHelper(self._judge, profile)
+        history = [line.message() for line in script.dialogue_history]
+        rating = rules.rate(history, response, script.exchange)
+        return RuleHelper(f"Judged by rules, not by a model.\nRating: [[{rating:g}]]")
+
+    def user(self, task: Task, history: tuple[Line, ...], seed: int) -> Helper:
+        """Who writes the next message of a dialogue; equal seeds get equal messages."""
+        if self._user is not None:
+            return ModelHelper(self._user, f"{task.id}:{seed}")
+        strategy, request = rules.follow_up(task, len(history) // 2 + 1, seed)
+        return RuleHelper(json.dumps({"user": {"strategy": strategy, "request": request}}))
+
+
+@asynccontextmanager
+async def open_bench(judge: HelperConfig | None, user: HelperConfig | None, cache: Path) -> AsyncIterator[Bench]:
+    """The bench of a lifespan. Raises EnvironmentFault where the cache can't be used."""
+    if judge is None and user is None:
+        yield Bench(None, None)
+        return
+    replies = Replies(cache)
+    replies.open()
+    async with http_client() as client:
+        yield Bench(_desk("judge", judge, client, replies), _desk("user", user, client, replies))
+
+
+def _desk(role: str, config: HelperConfig | None, client: AnyClient, replies: Replies) -> Desk | None:
+    if config is None:
+        return None
+    return Desk(role, config, JUDGE_DEFAULTS if role == "judge" else USER_DEFAULTS, client, replies)

@@ -1,0 +1,94 @@
+"""Who judges, and who asks, on the environment's side: models behind endpoints, or rules."""
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
+
+from pydantic import Field, JsonValue
+
+from environments.simulbench.judges.interview import Meaning, Question, Unparsed
+from environments.simulbench.judges.ledger import Ledger
+from environments.simulbench.reply import Unreadable
+from proctor import llm
+from proctor.environment import EnvironmentFault
+from proctor.http.client import AnyClient
+from proctor.llm import Answer, CachedModel, ChatConfig, Completion, NoReadableReply, Replies, Reply, key_of
+from proctor.types import Message
+
+CHARS_A_TOKEN = 4
+"""What is paid for, where an endpoint doesn't say."""
+
+
+class HelperConfig(ChatConfig):
+    """A judge or user model at an OpenAI-compatible endpoint, with its own limits and budget."""
+
+    operational: ClassVar[frozenset[str]] = ChatConfig.operational | {"concurrency", "tokens"}
+
+    concurrency: int = Field(default=8, ge=1)
+    """Requests in flight at once, in one worker."""
+    tokens: int | None = Field(default=None, ge=1)
+    """What all replies bought into the cache may have cost: reported by the endpoint, or else estimated."""
+
+
+class Helper(ABC):
+    """Serves the environment for one session."""
+
+    @abstractmethod
+    async def ask(self, question: Question[Meaning]) -> Answer[Meaning]:
+        """The answer, and who gave it. Raises Unparsed, EnvironmentFault: nothing here is the tested agent's doing."""
+
+
+class RuleHelper(Helper):
+    """Says one text, which was made by rules: deterministic, without any model."""
+
+    def __init__(self, text: str) -> None:
+        self._reply = Reply(text=text, model="rules")
+
+    async def ask(self, question: Question[Meaning]) -> Answer[Meaning]:
+        try:
+            return Answer(question.read(self._reply.text), self._reply)
+        except Unreadable as unreadable:
+            raise Unparsed(question.who, str(unreadable), self._reply) from unreadable
+
+
+class Desk(CachedModel):
+    """Where the helpers of one model are asked: within its limits and budget, and never twice for the same."""
+
+    def __init__(
+        self, role: str, config: HelperConfig, defaults: dict[str, JsonValue], client: AnyClient, kept: Replies
+    ) -> None:
+        super().__init__(role, config, client, kept, defaults)
+        self._budget = config.tokens
+        self._ledger = Ledger(kept.folder / f"spent-{key_of(role, config.endpoint(), config.model)[:16]}")
+        self._free = asyncio.Semaphore(config.concurrency)
+
+    async def complete(self, messages: Sequence[Message], sampling: Mapping[str, JsonValue]) -> Completion:
+        async with self._free:
+            self._refuse_over_budget()
+            completion = await super().complete(messages, sampling)
+        usage = completion.usage
+        said = sum(len(message.content) for message in messages) + len(completion.action.content)
+        self._ledger.add(usage.prompt_tokens + usage.completion_tokens or said // CHARS_A_TOKEN)
+        return completion
+
+    def _refuse_over_budget(self) -> None:
+        if self._budget is not None and self._ledger.spent() >= self._budget:
+            raise EnvironmentFault(
+                f"the {self.role}'s budget is spent: `{self.role}.tokens` is {self._budget}; "
+                "name another `cache` for more"
+            )
+
+
+class ModelHelper(Helper):
+    """Asks at a desk; equal questions with equal salts get equal answers."""
+
+    def __init__(self, desk: Desk, salt: str) -> None:
+        self._desk, self._salt = desk, salt
+
+    async def ask(self, question: Question[Meaning]) -> Answer[Meaning]:
+        asked = llm.Question(question.messages, question.read, question.remind, question.tries, self._salt)
+        try:
+            return await self._desk.ask(asked)
+        except NoReadableReply as error:
+            raise Unparsed(question.who, error.problem, error.reply) from error

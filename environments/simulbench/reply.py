@@ -1,0 +1,177 @@
+"""What judges, users and authors mean: their texts as numbers, verdicts, requests and tasks."""
+
+import ast
+import json
+import re
+from itertools import chain
+from typing import Literal, TypeVar
+
+from pydantic import BaseModel, Field, ValidationError
+
+from environments.simulbench.records import STRATEGIES, Kind, Strategy
+from proctor.json_objects import objects
+from proctor.thoughts import without_thought
+
+Profile = Literal["compat", "strict"]
+Verdict = Literal["A", "B", "C"]
+"""Which of two responses is the better one; C is a tie."""
+MAX_REQUEST_CHARS = 8_000
+MAX_FENCES = 10
+"""So many are looked into for JSON."""
+
+_MARK = re.compile(r"\[\[([^\[\]]*)\]\]")
+_NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
+_RATING = r"\s*([0-9]+(?:[.,][0-9]+)?)\s*(?:/\s*10\s*)?"
+_RATING_MARK = re.compile(rf"\[\[{_RATING}\]\]")
+_BETWEEN = r"[^\w\[]"
+_AFTER_THE_WORD = re.compile(
+    rf"\brating\b(?:{_BETWEEN}{{0,4}}\([^()\n]{{0,40}}\))?"
+    rf"(?:{_BETWEEN}{{0,12}}(?:\b(?:is|of)\b{_BETWEEN}{{0,4}})?(?:\[\[{_RATING}\]\]|\[{_RATING}\](?!\]))"
+    rf"|{_BETWEEN}{{0,8}}[:=]{_BETWEEN}{{0,8}}(?<!-){_RATING}(?![\w/]|[.,][0-9]|\s*(?:to|-|–|/)\s*[0-9]))",
+    re.IGNORECASE,
+)
+_COMPAT = (re.compile(r"\[\[(\d++(?:\.\d*+)?)\]\]"), re.compile(r"\[(\d++(?:\.\d*+)?)\]"))
+_LEADING_DIGIT = re.compile(r"(?:strategy)?\W{0,4}([1-4])\b", re.IGNORECASE)
+_DIGIT = re.compile(r"\b([1-4])\b")
+_VERDICTS: dict[str, Verdict] = {"A": "A", "B": "B", "C": "C", "tie": "C", "Tie": "C"}
+Model = TypeVar("Model", bound=BaseModel)
+
+
+class Unreadable(ValueError):
+    """A text does not say what was asked for; the message says what is missing."""
+
+
+def rating(text: str, profile: Profile) -> float:
+    """The rating a judge gives. Raises Unreadable.
+
+    `strict`: the number in brackets or alone that follows the word "Rating" last, where there is none the last
+    `[[number]]`; from 1 to 10, with "/10" behind it or a decimal comma too. `compat`, as published: the first
+    `[[number]]`, else the first `[number]`, a Python literal in whatever range.
+    """
+    if profile == "compat":
+        found = next(filter(None, (pattern.search(text) for pattern in _COMPAT)), None)
+        if found is None:
+            raise Unreadable("no rating in double brackets")
+        try:
+            return float(ast.literal_eval(found[1]))
+        except (SyntaxError, ValueError, OverflowError) as error:
+            raise Unreadable("the rating is no number") from error
+    text = _unescaped(without_thought(text))
+    given = [number for groups in _AFTER_THE_WORD.findall(text) for number in groups if number]
+    return _within([number.replace(",", ".") for number in given or _RATING_MARK.findall(text)], 1, 10)
+
+
+def verdict(text: str, profile: Profile) -> Verdict:
+    """The better response. Raises Unreadable.
+
+    `strict`: the last of `[[A]]`, `[[B]]`, `[[C]]`; `[[tie]]` is C. `compat`: A where `[[A]]` stands anywhere, then B,
+    then C.
+    """
+    if profile == "compat":
+        given = [_VERDICTS[letter] for letter in "ABC" if f"[[{letter}]]" in text]
+    else:
+        marks = [mark.strip() for mark in _MARK.findall(_unescaped(without_thought(text)))]
+        given = [_VERDICTS[mark] for mark in reversed(marks) if mark in _VERDICTS]
+    if not given:
+        raise Unreadable("no [[A]], [[B]] or [[C]]")
+    return given[0]
+
+
+def turn(text: str, turns: int) -> int:
+    """The first challenging turn, from 1, or 0 where none is: the last `[[n]]`. Raises Unreadable."""
+    number = _within(_MARK.findall(_unescaped(without_thought(text))), 0, turns)
+    if number != int(number):
+        raise Unreadable("the turn is no whole number")
+    return int(number)
+
+
+class Asked(BaseModel):
+    """What a user wants next, and why."""
+
+    strategy: Strategy
+    request: str = Field(min_length=1, max_length=MAX_REQUEST_CHARS)
+
+
+class Authored(BaseModel):
+    """A task that an author thought up."""
+
+    act: str = Field(min_length=1, max_length=80)
+    task_description: str = Field(min_length=40, max_length=4_000)
+    request_type: str = Field(min_length=1, max_length=200)
+    type: Kind
+
+
+class _User(BaseModel):
+    user: dict[str, object]
+
+
+def asked(text: str) -> Asked:
+    """The next request of a user: JSON with `user.strategy` and `user.request`, also in a fence. Raises Unreadable.
+
+    A strategy is known by its number, or by any word of its name; one that is unknown is `other`.
+    """
+    user = _parsed(text, _User).user
+    request = user.get("request")
+    if not isinstance(request, str) or not request.strip():
+        raise Unreadable("user.request holds no text")
+    if len(request) > MAX_REQUEST_CHARS:
+        raise Unreadable(f"user.request has more than {MAX_REQUEST_CHARS} characters")
+    if re.search(r"[\ud800-\udfff]", request):
+        raise Unreadable("user.request holds half a character")
+    return Asked(strategy=_strategy(str(user.get("strategy", ""))), request=request.strip())
+
+
+def authored(text: str) -> Authored:
+    """The task an author writes as JSON, also in a fence. Raises Unreadable."""
+    return _parsed(text, Authored)
+
+
+def unquoted(text: str) -> str:
+    """The stripped text without a leading double quote, and then without a trailing one, as published."""
+    text = text.strip()
+    return text[1:].removesuffix('"') if text.startswith('"') else text
+
+
+def _unescaped(text: str) -> str:
+    r"""Without the backslashes that Markdown or LaTeX wants: `\[\[8\]\]`."""
+    return text.replace("\\[", "[").replace("\\]", "]")
+
+
+def _within(given: list[str], least: int, most: int) -> float:
+    if not given or not _NUMBER.fullmatch(given[-1].strip()):
+        raise Unreadable("no number in double brackets")
+    number = float(given[-1])
+    if not least <= number <= most:
+        raise Unreadable(f"{given[-1].strip()[:20]} is not from {least} to {most}")
+    return number
+
+
+def _strategy(name: str) -> Strategy:
+    signs: tuple[tuple[Strategy, str], ...] = (
+        ("dissatisfaction", "dissatisf|unsatisf|complain|correct"),
+        ("next_step", "next|step|relat|follow"),
+        ("harder", "hard|rare|difficult|challeng|complex"),
+    )
+    named = next((strategy for strategy, sign in signs if re.search(sign, name, re.IGNORECASE)), None)
+    if (leading := _LEADING_DIGIT.match(name)) or (named is None and (leading := _DIGIT.search(name))):
+        return STRATEGIES[int(leading[1]) - 1]
+    return named or "other"
+
+
+def _parsed(text: str, model: type[Model]) -> Model:
+    """The first of these that fits: the whole text, what its fences hold, its balanced objects.
+
+    Raises Unreadable, about the first of them that is JSON.
+    """
+    text = without_thought(text)
+    error = None
+    fences = [fence.partition("\n")[2] for fence in text.split("```", 2 * MAX_FENCES)[1::2]]
+    for candidate in chain((text, *fences), filter(None, objects(text))):
+        try:
+            return model.model_validate(json.loads(candidate, strict=False))
+        except ValidationError as problem:
+            first = problem.errors()[0]
+            error = error or f"{'.'.join(map(str, first['loc'])) or 'JSON'}: {first['msg']}"
+        except (ValueError, RecursionError):
+            continue
+    raise Unreadable(error or "no JSON")

@@ -1,0 +1,71 @@
+"""Mode `live`: a user agent converses with the agent for four turns; the last reply is judged."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from pydantic import JsonValue
+
+from environments.simulbench import dataset, policies, reply, shipped
+from environments.simulbench import prompt as prompts
+from environments.simulbench.judges.interview import USER_TRIES, Question
+from environments.simulbench.judges.judges import Bench
+from environments.simulbench.records import TURNS, Line, Task, plain
+from environments.simulbench.scoring import Response, judged
+from environments.simulbench.stage import Records, Setting
+from environments.simulbench.stages.script import opened
+from environments.simulbench.summary import ratings
+from proctor.environment import Agent, Policy
+from proctor.types import Finish, Observation, Summary
+
+
+class LiveStage(Records[Task]):
+    """Samples are tasks."""
+
+    def __init__(self, setting: Setting) -> None:
+        super().__init__(setting, dataset.load(setting.data, Task) if setting.data else shipped.tasks())
+
+    def about(self, sample: str) -> dict[str, JsonValue]:
+        task = self.record(sample)
+        return {**super().about(sample), "act": task.act, "task_description": task.task_description}
+
+    async def play(self, sample: str, agent: Agent, seed: int, bench: Bench) -> Finish:
+        task, strategies = self.record(sample), list[JsonValue]()
+        said: tuple[Line, ...] = ()
+        request = task.task_description
+        while True:
+            said = (*said, Line(role="user", content=request))
+            messages = opened(self.setting.system if len(said) == 1 else None, said[-1:])
+            action = await agent.act(Observation(messages=messages))
+            response = Response.of(action.content, self.setting.max_response_chars)
+            said = (*said, Line(role="assistant", content=response.text))
+            if len(said) == 2 * TURNS:
+                break
+            asked = await self._asked(task, said, seed, bench)
+            strategies.append(asked.strategy)
+            request = asked.request
+        dialogue = shipped.dialogue_of(task, [line.content for line in said], source_file_name="live.json")
+        (script,) = shipped.cut(dialogue, 0, "live")
+        finish = await judged(script, response, self.setting, bench)
+        held: dict[str, JsonValue] = {"messages": plain(said), "strategies": strategies}
+        return finish.model_copy(update={"detail": finish.detail | held})
+
+    async def _asked(self, task: Task, said: tuple[Line, ...], seed: int, bench: Bench) -> reply.Asked:
+        prompt = prompts.user(task, said, ensure_ascii=self.setting.ensure_ascii)
+        question = Question(prompt, reply.asked, prompts.USER_REMINDER, "user", USER_TRIES)
+        return (await bench.user(task, said, seed).ask(question)).meaning
+
+    def policies(self, sample: str, seed: int) -> tuple[Policy, Policy, Policy]:
+        task = self.record(sample)
+        reference = policies.knowing(task.exchanges) if task.exchanges else policies.formed
+        return reference, policies.naive, policies.chance(sample, seed)
+
+    def summarize(self, finishes: Sequence[Finish]) -> Summary:
+        summary = ratings(finishes, self.setting.judged_by, self.setting.wording)
+        used = Counter(
+            str(strategy)
+            for finish in finishes
+            if isinstance(strategies := finish.detail.get("strategies"), list)
+            for strategy in strategies
+        )
+        counts = {f"strategy_{name}": float(count) for name, count in sorted(used.items())}
+        return summary.model_copy(update={"metrics": summary.metrics | counts})

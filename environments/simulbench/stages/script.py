@@ -1,0 +1,49 @@
+"""Mode `script`: the agent gives the next reply of a given dialogue, once, and the judge rates it."""
+
+from collections.abc import Sequence
+
+from pydantic import JsonValue
+
+from environments.simulbench import dataset, policies, shipped
+from environments.simulbench.judges.judges import Bench
+from environments.simulbench.records import Line, Script
+from environments.simulbench.scoring import Response, judged
+from environments.simulbench.stage import Records, Setting
+from environments.simulbench.summary import ratings
+from proctor.environment import Agent, Policy
+from proctor.types import Finish, Message, Observation, Summary
+
+
+class ScriptStage(Records[Script]):
+    """Samples are scripts."""
+
+    def __init__(self, setting: Setting) -> None:
+        super().__init__(setting, dataset.load(setting.data, Script) if setting.data else shipped.scripts())
+        self._places = dataset.places(tuple(self.records.values()), setting.types)
+
+    def shape(self) -> object:
+        return [super().shape(), self._places]
+
+    def about(self, sample: str) -> dict[str, JsonValue]:
+        return {**super().about(sample), "place": self._places[sample], "act": self.records[sample].act}
+
+    async def play(self, sample: str, agent: Agent, seed: int, bench: Bench) -> Finish:
+        script = self.record(sample)
+        history = opened(self.setting.system, script.dialogue_history)
+        action = await agent.act(Observation(messages=history))
+        response = Response.of(action.content, self.setting.max_response_chars)
+        return await judged(script, response, self.setting, bench)
+
+    def policies(self, sample: str, seed: int) -> tuple[Policy, Policy, Policy]:
+        script = self.record(sample)
+        reference = policies.formed if script.exchange is None else policies.knowing((script.exchange,))
+        return reference, policies.naive, policies.chance(sample, seed)
+
+    def summarize(self, finishes: Sequence[Finish]) -> Summary:
+        return ratings(finishes, self.setting.judged_by, self.setting.wording)
+
+
+def opened(system: str | None, lines: Sequence[Line]) -> tuple[Message, ...]:
+    """Messages with the system line before them, if there is one."""
+    first = (Message(role="system", content=system),) if system else ()
+    return (*first, *(line.message() for line in lines))

@@ -1,0 +1,1 @@
+"""The evaluated agent as a character."""

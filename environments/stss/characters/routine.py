@@ -1,0 +1,99 @@
+"""What a character does of its own accord: sleep, work and the rest of a day, from its persona and a table of ours."""
+
+import hashlib
+import json
+import random
+import re
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+from environments.stss.dataset import Persona, Town, home_of
+from environments.stss.town.clock import DAY, read_time
+from environments.stss.town.places import Places
+from environments.stss.town.schedule import DayPlan, Row
+
+TABLE = Path(__file__).with_name("routines.json")
+"""Usual days of the 25 published characters, in our words; `characteristics.json` may bring its own (`routine`)."""
+DINNER = 45
+"""Minutes of a dinner at home."""
+_SLEEP = re.compile(r"to bed (?:around|at) (?P<bed>[\w:]+).*?(?:awakes?|wakes?) up (?:around|at) (?P<wake>[\w:]+)")
+_DINNER = re.compile(r"dinner (?:around|at) (?P<dinner>\d[\w:]*)")
+_HOURS = re.compile(r"(\d{1,2})(?::(\d{2}))?\s*(am|pm)", re.IGNORECASE)
+
+
+class Habits(NamedTuple):
+    """What stays the same every day; minutes since midnight, `bed` beyond 24:00 where it lies after midnight."""
+
+    wake: int
+    bed: int
+    dinner: int | None
+    duty: tuple[int, int, str] | None
+    """Work or classes: from, to, address."""
+
+
+def chance(*parts: object) -> random.Random:
+    """Dice that fall the same for equal parts, in every process."""
+    return random.Random(hashlib.blake2b(repr(parts).encode(), digest_size=8).digest())
+
+
+def habits(persona: Persona, places: Places) -> Habits:
+    """Sleep and dinner from `lifestyle`, duty from `daily_plan_req` where that names a place and two times."""
+    sleep, dinner = _SLEEP.search(persona.lifestyle), _DINNER.search(persona.lifestyle)
+    wake, bed = (_hour(sleep["wake"]), _hour(sleep["bed"])) if sleep else (7 * 60, 23 * 60)
+    meal = _hour(dinner["dinner"]) if dinner else None
+    return Habits(wake, bed + DAY if bed < wake else bed, meal, _duty(persona.daily_plan_req, places))
+
+
+def day_plan(town: Town, persona: Persona, day: int, sociability: float, seed: str) -> DayPlan:
+    """The rows of a day: duty, dinner, and of the routine what chance leaves of it.
+
+    Each row of the routine away from home is kept with the probability `sociability`.
+    """
+    own, first = habits(persona, town.places), day * DAY
+    dice = chance(seed, persona.name, day, "day")
+    rows: list[Row] = []
+    for start, end, activity, address in _routine(persona):
+        if dice.random() < sociability and address in town.world:
+            rows.append(Row(first + start, first + end, activity, address))
+    if own.dinner is not None:
+        rows.append(Row(first + own.dinner, first + own.dinner + DINNER, "having a meal", home_of(persona)))
+    if own.duty is not None:
+        rows.append(Row(first + own.duty[0], first + own.duty[1], "working", own.duty[2], fixed=True))
+    return DayPlan(first + own.wake, first + own.bed, _awake(rows, first + own.wake, first + own.bed))
+
+
+def _awake(rows: Sequence[Row], wake: int, bed: int) -> tuple[Row, ...]:
+    cut = (row._replace(start=max(row.start, wake), end=min(row.end, bed)) for row in rows)
+    return tuple(row for row in cut if row.start < row.end)
+
+
+def _routine(persona: Persona) -> tuple[tuple[int, int, str, str], ...]:
+    rows = persona.routine or _table().get(persona.name, ())
+    return tuple((read_time(start), read_time(end), activity, address) for start, end, activity, address in rows)
+
+
+@cache
+def _table() -> Mapping[str, Sequence[tuple[str, str, str, str]]]:
+    table: Mapping[str, Sequence[tuple[str, str, str, str]]] = json.loads(TABLE.read_text(encoding="utf-8"))
+    return table
+
+
+def _duty(text: str, places: Places) -> tuple[int, int, str] | None:
+    spots, hours = places.mentions(text), [_hour(match[0]) for match in _HOURS.finditer(text)]
+    if not spots or len(hours) < 2 or hours[0] >= hours[1]:
+        return None
+    return hours[0], hours[1], spots[0].address
+
+
+def _hour(text: str) -> int:
+    """Minutes since midnight of `8am`, `17:30pm` or `midnight`; noon where it is none of them."""
+    if text == "midnight":
+        return DAY
+    match = _HOURS.match(text)
+    if match is None:
+        return 12 * 60
+    hour = int(match[1])
+    afternoon = match[3].lower() == "pm" and hour < 12
+    return (hour + 12 if afternoon else hour % 24) * 60 + int(match[2] or 0)

@@ -1,0 +1,26 @@
+"""A talk of two: who speaks when, and how long it takes."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+from environments.stss.characters.driver import SIDE_LIMIT, Line
+
+CHARS_A_MINUTE = 240
+Speaker = Callable[[Sequence[Line]], Awaitable[tuple[str, bool]]]
+"""From the talk so far to the next utterance, and whether the talk ends with it."""
+
+
+async def converse(opening: Line, first: str, speaks: Mapping[str, Speaker]) -> list[Line]:
+    """The lines of a talk begun by `opening`, to which `first` answers; each side has at most eight."""
+    lines, speaker = [opening], first
+    while sum(line.speaker == speaker for line in lines) < SIDE_LIMIT:
+        text, end = await speaks[speaker](lines)
+        lines.append(Line(speaker, text))
+        if end:
+            break
+        speaker = next(name for name in speaks if name != speaker)
+    return lines
+
+
+def minutes(lines: Sequence[Line]) -> int:
+    """How long a talk takes."""
+    return max(1, -(-sum(len(line.text) for line in lines) // CHARS_A_MINUTE))

@@ -1,0 +1,1 @@
+"""The published tasks: imported, repaired, and made from templates."""

@@ -1,0 +1,97 @@
+"""The layout of the paper's repository (arXiv 2404.05337), and the folder for `data` that is made of it."""
+
+import json
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from environments.stss.dataset import Data
+from environments.stss.town.files import parsed
+
+TASKS = "environment/data/task_0905"
+TEMPLATES = "environment/data/meta_tasks_240208/meta_task_dlc_240208.json"
+PEOPLE = "environment/data/characters/characteristics.json"
+BASE = "environment/frontend_server/storage/clipped_the_ville_n25"
+"""The simulation that all tasks begin from."""
+ASSETS = "environment/frontend_server/static_dirs/assets/the_ville"
+ONE_FILE = {
+    "characteristics.json": PEOPLE,
+    "initial_positions.json": f"{BASE}/environment/0.json",
+    "templates.json": TEMPLATES,
+    "matrix/maze_meta_info.json": f"{ASSETS}/matrix/maze_meta_info.json",
+}
+SEVERAL_FILES = {"matrix/maze": f"{ASSETS}/matrix/maze", "matrix/special_blocks": f"{ASSETS}/matrix/special_blocks"}
+IF_THERE = {"LICENSE": "LICENSE", "agent_history_init_n25.csv": f"{ASSETS}/agent_history_init_n25.csv"}
+
+
+class Counts(NamedTuple):
+    """How much a folder holds."""
+
+    tasks: int
+    templates: int
+    people: int
+
+
+def import_repository(repository: Path, folder: Path) -> Counts:
+    """Make a new folder of what a checkout of the repository holds, checked and whole or not at all.
+
+    Its files of tasks become one. Raises ValueError naming file, field and fix, OSError where the folder can't be
+    written.
+    """
+    if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
+        raise ValueError(f"{folder}: is there already; give a new folder")
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as part:
+        made = Path(part) / "data"
+        for source, name in _copies(repository):
+            (made / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(source, made / name)
+        tasks = json.dumps(_tasks(repository), ensure_ascii=False, indent=1)
+        (made / "tasks.json").write_text(tasks + "\n", encoding="utf-8")
+        counts = _counts(repository, made)
+        made.rename(folder)
+    return counts
+
+
+def _copies(repository: Path) -> Iterator[tuple[Path, str]]:
+    """From which file of the repository to which of the folder. Raises ValueError where one is missing."""
+    for name, source in ONE_FILE.items():
+        yield from ((path, name) for path in _found(repository, source))
+    for name, source in SEVERAL_FILES.items():
+        yield from ((path, f"{name}/{path.name}") for path in _found(repository, f"{source}/*.csv"))
+    for memory in _found(repository, f"{BASE}/personas/*/bootstrap_memory/spatial_memory.json"):
+        yield memory, f"personas/{memory.parent.parent.name}/{memory.name}"
+    for name, source in IF_THERE.items():
+        if (repository / source).is_file():
+            yield repository / source, name
+
+
+def _found(repository: Path, pattern: str) -> list[Path]:
+    found = sorted(repository.glob(pattern))
+    if not found:
+        raise ValueError(
+            f"{repository}: {pattern} is missing; give a whole checkout of Social-Tasks-in-Sandbox-Simulation"
+        )
+    return found
+
+
+def _tasks(repository: Path) -> list[object]:
+    """The tasks of all files, in the order of their names. Raises ValueError."""
+    tasks: list[object] = []
+    for path in _found(repository, f"{TASKS}/tasks*.json"):
+        found = parsed(path)
+        if not isinstance(found, list):
+            raise ValueError(f"{path}: must be a list of tasks; correct it")
+        tasks += found
+    return tasks
+
+
+def _counts(repository: Path, made: Path) -> Counts:
+    """Of a folder that is read as a whole. Raises ValueError about the file of the folder to be."""
+    data = Data(made)
+    try:
+        return Counts(len(data.tasks), len(data.templates), len(data.town.personas))
+    except ValueError as error:
+        raise ValueError(f"{repository}: {str(error).replace(f'{made}/', '')}") from error

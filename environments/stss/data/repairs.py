@@ -1,0 +1,126 @@
+"""Mends known faults of the published tasks, and says which; the files stay as they are."""
+
+import re
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from environments.stss.data import keywords
+from environments.stss.dataset import ANY, Category, Goal, Task, Town
+from environments.stss.town.places import Places
+from proctor.types import Value
+
+SHORT = 6
+"""Letters of a keyword up to which it stands in many other words."""
+
+
+class Repair(Value):
+    """One change."""
+
+    task: str
+    field: str
+    was: str
+    now: str
+
+
+class Repaired(NamedTuple):
+    """A task as it is played in `strict`, and what was changed."""
+
+    task: Task
+    log: tuple[Repair, ...]
+
+
+def repair(task: Task, town: Town) -> Repaired:
+    """The task with places that exist, all required characters, keywords of its own, texts that say what is counted."""
+    log: list[Repair] = []
+    goals = tuple(_goal(task, index, town, log) for index in range(len(task.task.goal)))
+    mended = task.model_copy(update={"task": task.task.model_copy(update={"goal": goals})})
+    description = criteria(mended) if _misleads(mended) else _with_places(task.Description, task, mended)
+    shown = _goal_text(mended, _with_places(task.FPG, task, mended), town.places)
+    _note(log, task, "Description", task.Description, description)
+    _note(log, task, "FPG", task.FPG, shown)
+    if task.category == "help" or (task.category == "appointment" and task.task.target_num != 2):
+        _note(log, task, "task.target_num", str(task.task.target_num), "ignored")
+    if any(task.goal.count(goal.start_time) > 1 for goal in goals):
+        _note(log, task, "goal", task.goal, "FPG is shown")
+    return Repaired(mended.model_copy(update={"Description": description, "FPG": shown}), tuple(log))
+
+
+def _with_places(text: str, task: Task, mended: Task) -> str:
+    for before, after in zip(task.task.goal, mended.task.goal, strict=True):
+        text = text.replace(before.location, after.location) if before.location != ANY else text
+    return text
+
+
+def _misleads(task: Task) -> bool:
+    """True where the criteria name another head count, or none of the activity's words."""
+    if task.category == "help":
+        return False
+    without_dates = re.sub(r"\d{4}-\d\d-\d\d(?: \d\d:\d\d)?", "", task.Description)
+    counts = {int(number) for number in re.findall(r"\d+", without_dates)}
+    words = [keyword.lower() for goal in task.task.goal for keyword in goal.keywords]
+    counted = task.category in ("public", "online")
+    wrong_count = counted and bool(counts) and counts != {task.task.target_num - 1}
+    return wrong_count or (
+        task.category == "companions" and not any(word in task.Description.lower() for word in words)
+    )
+
+
+def _goal_text(task: Task, shown: str, places: Places) -> str:
+    """FPG, or, where that names another place than the goal, the goal itself in its form."""
+    location, named = task.task.goal[0].location, [mention.address for mention in places.mentions(shown)]
+    if task.category != "public" or location == ANY or not named or location in named:
+        return shown
+    time = re.escape(task.task.goal[0].start_time)
+    goal = re.sub(rf"( (?:at|on) {time})+$", rf" at {task.task.goal[0].start_time}", task.goal)
+    return f"{task.performer} wants to {goal[:1].lower()}{goal[1:]}"
+
+
+def _goal(task: Task, index: int, town: Town, log: list[Repair]) -> Goal:
+    goal = task.task.goal[index]
+    field = f"task.goal.{index}"
+    location = goal.location
+    if location != ANY and location not in town.world:
+        location = (town.places.find(location) or location).split(":")[0]
+    required = goal.required_character
+    if task.category == "appointment":
+        required = tuple(dict.fromkeys((*task.task.target, *goal.required_character, task.performer)))
+    words = _keywords(task, goal)
+    _note(log, task, f"{field}.keyword", ", ".join(goal.keywords), ", ".join(words))
+    _note(log, task, f"{field}.location", goal.location, location)
+    if set(required) != set(goal.required_character):
+        _note(log, task, f"{field}.required_character", ", ".join(goal.required_character), ", ".join(required))
+    for word in words:
+        if word.isalpha() and len(word) <= SHORT:
+            _note(log, task, f"{field}.keyword", word, f"{word} as a whole word")
+    changes = {"location": location, "required_character": required, "keyword": words[0], "alter_kwd": words[1:]}
+    return goal.model_copy(update=changes)
+
+
+def _keywords(task: Task, goal: Goal) -> tuple[str, ...]:
+    """The goal's keywords; those of its text where none of them stands in any text of the task."""
+    if task.category == "help" or not keywords.missing(goal.keywords, (task.goal, task.FPG, task.Description)):
+        return goal.keywords
+    return keywords.of_goal(task.goal, goal.location) or goal.keywords
+
+
+def _note(log: list[Repair], task: Task, field: str, was: str, now: str) -> None:
+    if was != now:
+        log.append(Repair(task=task.env_name, field=field, was=was, now=now))
+
+
+def criteria(task: Task) -> str:
+    """What is counted, in words: the text of `Description` as `strict` tells it."""
+    goal, target = task.task.goal[0], task.task
+    place = "" if goal.location == ANY else f" at {goal.location}"
+    time = "on 2023-02-14" if goal.start_time == ANY else f"at {goal.start_time}"
+    heads = target.target_num - 1
+    texts: Mapping[Category, str] = {
+        "public": f"{heads} other people come to the {goal.keyword}{place} {time}; the more of them, the better.",
+        "appointment": f"You and {', '.join(target.target)} do this in one room at one time {time}: {goal.keyword}.",
+        "companions": f"You and {heads} other people do this{place} at one time {time}: {goal.keyword}.",
+        "online": f"{heads} other people take part {time}, from anywhere: {goal.keyword}; the more, the better.",
+        "help": "One other person does this on 2023-02-14, in this order: "
+        + ", then ".join(f"{each.keyword} ({each.location})" for each in target.goal)
+        + ".",
+    }
+    return texts[task.category]

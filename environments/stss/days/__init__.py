@@ -1,0 +1,1 @@
+"""Two simulated days: played, recorded and drawn."""

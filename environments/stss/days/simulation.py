@@ -1,0 +1,294 @@
+"""Two days in the town: an event queue of people, encounters, and the calls to the performer between them."""
+
+import asyncio
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from environments.stss import prompt
+from environments.stss import reply as protocol
+from environments.stss.agent.performer import Performer
+from environments.stss.characters.driver import Context, Driver, Line
+from environments.stss.characters.negotiation import told
+from environments.stss.characters.rule_driver import RuleDriver
+from environments.stss.characters.slots import Slots, read
+from environments.stss.characters.talk import converse, minutes
+from environments.stss.dataset import Task, Town
+from environments.stss.days.event_log import Agreed, Chronicle, Record, Talk
+from environments.stss.days.person import Person
+from environments.stss.reply import ActionError
+from environments.stss.town.clock import DAY, END, REVIEW, START, day_of
+from environments.stss.town.schedule import Commitment, DayPlan, overlaps
+from proctor.types import Value
+
+QUIET_HOUR = 23
+ASKS = 2
+"""How often a day the performer is asked whether to talk to one and the same person."""
+AT_HOME = (7 * 60, 23 * 60)
+"""Wake and bed of a performer without a plan."""
+BREATH = 30
+"""Simulated minutes after which other sessions may run, between people too, for whom new ways are looked up then."""
+IDLE_TALK = ("Hello, nice weather today.", "It is. See you!")
+
+
+class Limits(Value):
+    """What the performer may do, and the town's pace."""
+
+    talks: tuple[int, int] = (14, 10)
+    walk_s: int = 10
+    pass_on: bool = False
+
+
+class Drivers(NamedTuple):
+    """Who answers for the background characters: in everything, and in their talks with one another."""
+
+    everything: Driver
+    gossip: RuleDriver
+
+
+class Simulation:
+    """One session's town. `run` plays it to the end."""
+
+    def __init__(
+        self,
+        town: Town,
+        task: Task,
+        drivers: Drivers,
+        performer: Performer,
+        limits: Limits,
+    ) -> None:
+        self._world, self._places = town.world, town.places
+        self._driver, self._rules = drivers
+        self._performer, self._limits = performer, limits
+        self._people = {
+            name: Person(town.personas[name], town.positions[name], town.world, limits.walk_s, START)
+            for name in sorted(task.all_chars)
+        }
+        self._self = self._people[task.performer]
+        self._talks_today = 0
+        self._asked: Counter[str] = Counter()
+        self._contacts: set[tuple[str, str]] = set()
+        self._records: list[Record] = []
+        self._talks: list[Talk] = []
+        self._agreed: list[Agreed] = []
+
+    async def run(self) -> Chronicle:
+        """What happened. Raises AgentUnavailable and EnvironmentFault."""
+        due = [(START, self._morning), (REVIEW, self._review), (DAY, self._midnight), (DAY + START, self._morning)]
+        breath = START
+        await self._plan_all(START)
+        while (now := min([at for at, _ in due] + [person.due for person in self._people.values()])) < END:
+            if due and due[0][0] == now:
+                await due.pop(0)[1](now)
+            resting = now >= breath
+            breath = now + BREATH if resting else breath
+            moved = [person for person in self._people.values() if person.due == now]
+            for person in moved:
+                self._keep(person.advance(now))
+                if resting:
+                    await asyncio.sleep(0)
+            await self._encounters(moved, now)
+        return Chronicle(tuple(self._records), tuple(self._talks), tuple(self._agreed))
+
+    def _keep(self, record: Record | None) -> None:
+        if record is not None:
+            self._records.append(record)
+
+    # The performer's plans.
+
+    async def _morning(self, now: int) -> None:
+        performer, day, home = self._performer, day_of(now), self._self.home
+        text = prompt.day(
+            now, performer.reminder, [each for each in performer.commitments if day_of(each.start) == day]
+        )
+        plan = await performer.ask(
+            text, protocol.Day, lambda reply: protocol.day_of(reply, day, self._places, home), begins=True
+        )
+        self._self.live(plan or self._at_home(day), now)
+
+    def _at_home(self, day: int) -> DayPlan:
+        return DayPlan(day * DAY + AT_HOME[0], day * DAY + AT_HOME[1], ())
+
+    async def _review(self, now: int) -> None:
+        notes = await self._performer.ask(prompt.review(), protocol.Review, lambda reply: reply.notes, begins=True)
+        self._performer.notes += notes or ()
+
+    async def _midnight(self, now: int) -> None:
+        self._asked.clear()
+        self._contacts.clear()
+        self._talks_today = 0
+        for person in self._people.values():
+            person.met.clear()
+        await self._plan_all(now)
+
+    async def _plan_all(self, now: int) -> None:
+        """Everybody's day; the performer's is a night's sleep until it is asked at 06:00."""
+        for person in self._people.values():
+            if person is self._self:
+                person.live(self._at_home(day_of(now)), now)
+            else:
+                person.live(await self._driver.day_plan(self._context(person, now), day_of(now)), now)
+
+    # Encounters and talks.
+
+    async def _encounters(self, moved: Sequence[Person], now: int) -> None:
+        """Whoever has done something at this minute may talk to whom it perceives, the performer first."""
+        crowds: defaultdict[tuple[str, str], list[Person]] = defaultdict(list)
+        for person in self._people.values():
+            crowds[person.place].append(person)
+        pairs = {
+            (min(one.name, other.name), max(one.name, other.name))
+            for one in moved
+            for other in crowds[one.place]
+            if one is not other
+        }
+        names = {person.name for person in moved}
+        self._contacts = {pair for pair in self._contacts if pair in pairs or not names & set(pair)}
+        for pair in sorted(pairs, key=lambda pair: (self._self.name not in pair, pair)):
+            await self._meet(pair, now)
+
+    async def _meet(self, pair: tuple[str, str], now: int) -> None:
+        one, other = (self._people[name] for name in pair)
+        if not self._world.sees(one.tile, other.tile):
+            self._contacts.discard(pair)
+        elif pair not in self._contacts and self._can_talk(one, other, now):
+            self._contacts.add(pair)
+            if self._self not in (one, other):
+                await self._gossip(one, other, now)
+            else:
+                await self._encounter(other if one is self._self else one, now)
+
+    def _can_talk(self, one: Person, other: Person, now: int) -> bool:
+        both_free = all(person.kind != "sleep" and person.talking_until <= now for person in (one, other))
+        return both_free and other.name not in one.met and now % DAY // 60 != QUIET_HOUR
+
+    async def _encounter(self, partner: Person, now: int) -> None:
+        """The performer and somebody else: who speaks first, if anybody does."""
+        if self._talks_today >= self._limits.talks[day_of(now)] or self._asked[partner.name] >= ASKS:
+            return
+        self._asked[partner.name] += 1
+        me, place, checklist = self._self, self._self.place[0], self._performer.checklist
+        first = await self._driver.wants_to_talk(self._context(partner, now))
+        if first is not None:
+            opening = Line(partner.name, protocol.spoken(first))
+            text = prompt.approached(now, place, partner.name, opening.text, checklist)
+            await self._talk(partner, opening, now, text)
+            return
+        text = prompt.encounter(now, place, partner.name, partner.doing, checklist)
+        reply = await self._performer.ask(text, protocol.Encounter, lambda reply: reply, begins=True)
+        if reply is not None and reply.talk:
+            await self._talk(partner, Line(me.name, protocol.spoken(reply.utterance)), now, None)
+
+    async def _talk(self, partner: Person, opening: Line, now: int, begins: str | None) -> None:
+        """A talk with the performer; `begins` is its first request where the partner has spoken first."""
+        self._talks_today += 1
+
+        async def performer_speaks(lines: Sequence[Line]) -> tuple[str, bool]:
+            opens = begins is not None and len(lines) == 1
+            text = begins if begins and opens else prompt.answered(partner.name, lines[-1].text)
+            reply = await self._performer.ask(text, protocol.Utterance, lambda reply: reply, begins=opens)
+            return (protocol.SILENCE, True) if reply is None else (protocol.spoken(reply.utterance), reply.end)
+
+        async def partner_speaks(lines: Sequence[Line]) -> tuple[str, bool]:
+            text, end = await self._driver.reply(self._context(partner, now, lines))
+            return protocol.spoken(text), end
+
+        me = self._self.name
+        answers = me if opening.speaker == partner.name else partner.name
+        lines = await converse(opening, answers, {me: performer_speaks, partner.name: partner_speaks})
+        context = self._context(partner, now, lines)
+        promised = await self._driver.after_conversation(context)
+        self._conclude(self._self, partner, lines, now, promised)
+        partner.memory.append(await self._driver.summary(context))
+        await self._note(partner, lines[-1], now)
+
+    def _conclude(
+        self, one: Person, other: Person, lines: Sequence[Line], now: int, promised: Sequence[Commitment]
+    ) -> None:
+        """Enter a talk, the time it takes, and what the other has taken on."""
+        until = min(now + minutes(lines), END)
+        topic = promised[0].activity if promised else self._topic(one.name, lines, now)
+        self._talks.append(Talk(now, until - now, (lines[0].speaker, lines[1].speaker), tuple(lines)))
+        for person, partner in ((one, other), (other, one)):
+            person.met.add(partner.name)
+            self._keep(person.talk(partner.name, topic, now, until))
+        for promise in self._possible(other, promised, now):
+            self._agreed.append(Agreed(now, other.name, other.commit(promise, now)))
+
+    def _possible(self, person: Person, promised: Sequence[Commitment], now: int) -> Sequence[Commitment]:
+        """What can be kept of what was promised: places there are, in the future, none at the time of another."""
+        for promise in promised:
+            clash = any(overlaps(promise.start, promise.end, old.start, old.end) for old in person.commitments)
+            if promise.address not in self._world or not now < promise.start < min(promise.end, END) or clash:
+                return ()
+        return promised
+
+    def _topic(self, speaker: str, lines: Sequence[Line], now: int) -> str:
+        slots = Slots()
+        for line in lines:
+            if line.speaker == speaker:
+                slots = slots.merged(read(line.text, self._places, day_of(now)))
+        return slots.activity or "the day"
+
+    async def _note(self, partner: Person, last: Line, now: int) -> None:
+        me, performer = self._self, self._performer
+        left = [row for row in me.plan.rows if row.end > now and day_of(row.start) == day_of(now)]
+
+        def check(reply: protocol.Note) -> tuple[protocol.Note, Commitment | None, DayPlan | None]:
+            promise = None
+            if reply.commitment is not None:
+                taken = performer.commitments
+                promise = protocol.commitment_of(reply.commitment, now, taken, self._places, me.home)
+            if reply.reschedule is None:
+                return reply, promise, None
+            rows = protocol.rows_of(reply.reschedule, day_of(now), self._places, me.home)
+            if rows and rows[0].start < now:
+                raise ActionError("reschedule: the first row lies in the past; give the rest of today")
+            return reply, promise, me.plan._replace(rows=rows)
+
+        checked = await performer.ask(
+            prompt.note(partner.name, last.text if last.speaker == partner.name else None, left), protocol.Note, check
+        )
+        if checked is None:
+            return
+        reply, promise, plan = checked
+        if reply.note:
+            performer.notes.append(f"{partner.name}: {reply.note}")
+        if promise is not None:
+            performer.commitments.append(me.commit(promise, now))
+            self._agreed.append(Agreed(now, me.name, performer.commitments[-1]))
+        if plan is not None:
+            me.live(plan, now)
+
+    async def _gossip(self, one: Person, other: Person, now: int) -> None:
+        """A talk of two background characters, always by rules."""
+        if not self._rules.gossips(one.name, other.name, day_of(now)):
+            return
+        if not self._invited(one):
+            one, other = other, one
+        lines = [Line(one.name, IDLE_TALK[0]), Line(other.name, IDLE_TALK[1])]
+        promised: Sequence[Commitment] = ()
+        invited = self._invited(one)
+        if self._limits.pass_on and invited:
+            opening = Line(one.name, f"{self._self.name} invites you to {told(invited)}.")
+            context = self._context(other, now, [opening], one)
+            reply, _ = await self._rules.reply(context)
+            lines = [opening, Line(other.name, reply)]
+            promised = await self._rules.after_conversation(context)
+        self._conclude(one, other, lines, now, promised)
+
+    def _invited(self, person: Person) -> list[Commitment]:
+        """What somebody has promised the performer."""
+        return [promise for promise in person.commitments if promise.with_whom == self._self.name]
+
+    def _context(self, person: Person, now: int, lines: Sequence[Line] = (), partner: Person | None = None) -> Context:
+        return Context(
+            persona=person.persona,
+            now=now,
+            partner=(partner or self._self).name,
+            lines=tuple(lines),
+            doing=person.doing,
+            place=person.place[0],
+            commitments=tuple(person.commitments),
+            memory=tuple(person.memory),
+        )

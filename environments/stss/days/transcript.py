@@ -1,0 +1,92 @@
+"""What a finish keeps of its two days, as short text: enough to draw them, to score them again, to freeze meetings."""
+
+import base64
+import zlib
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, cast
+
+from environments.stss.days.event_log import Agreed, Chronicle, Record, Talk
+from environments.stss.town.schedule import Kind
+from environments.stss.town.world import World
+from proctor.types import Value
+
+
+class Picture(Value):
+    """A map for drawing."""
+
+    width: int
+    height: int
+    walls: str
+    """One character a tile, row by row: `#` for a wall, `.` for what can be walked on."""
+    sectors: Mapping[str, tuple[int, int, int, int]]
+    """From a sector to the box around it: x, y, width, height in tiles."""
+
+
+class Evidence(NamedTuple):
+    """All that is kept."""
+
+    chronicle: Chronicle
+    town: Picture
+    hits: Sequence[tuple[str, int, int, int]]
+    """Who did what a sub-goal names, which one (from 0), from which minute to before which."""
+
+
+class _Packed(Value):
+    """Each text once, each record as indices into them."""
+
+    texts: tuple[str, ...]
+    rows: tuple[tuple[int, ...], ...]
+    talks: tuple[Talk, ...]
+    agreed: tuple[Agreed, ...]
+    town: Picture
+    hits: tuple[tuple[str, int, int, int], ...]
+
+
+def picture(world: World) -> Picture:
+    """The map of a world, for drawing."""
+    boxes = {}
+    for sector in world.sectors:
+        points = [world.point(tile) for tile in world.tiles(sector)]
+        (left, right), (top, bottom) = ((min(axis), max(axis)) for axis in zip(*points, strict=True))
+        boxes[sector] = (left, top, right - left + 1, bottom - top + 1)
+    walls = "".join("#" if wall else "." for wall in world.walls)
+    return Picture(width=world.width, height=world.height, walls=walls, sectors=boxes)
+
+
+def pack(evidence: Evidence) -> str:
+    """As text: JSON, zlib, base 64."""
+    texts: dict[str, int] = {}
+    chronicle = evidence.chronicle
+    rows = tuple(
+        (record.t, record.tile, *(texts.setdefault(text, len(texts)) for text in _texts(record)))
+        for record in chronicle.records
+    )
+    value = _Packed(
+        texts=tuple(texts),
+        rows=rows,
+        talks=chronicle.talks,
+        agreed=chronicle.agreed,
+        town=evidence.town,
+        hits=tuple(evidence.hits),
+    )
+    return base64.b64encode(zlib.compress(value.model_dump_json().encode(), 9)).decode()
+
+
+def unpack(text: str) -> Evidence:
+    """What `pack` was given. Raises ValueError."""
+    try:
+        value = _Packed.model_validate_json(zlib.decompress(base64.b64decode(text)))
+    except zlib.error as error:
+        raise ValueError(f"not packed evidence: {error}") from error
+    records = tuple(_record(value.texts, row) for row in value.rows)
+    return Evidence(Chronicle(records, value.talks, value.agreed), value.town, value.hits)
+
+
+def _texts(record: Record) -> tuple[str, ...]:
+    return (record.who, record.sector, record.arena, record.activity, record.address, record.kind, record.talk_with)
+
+
+def _record(texts: Sequence[str], row: Sequence[int]) -> Record:
+    t, tile, *indices = row
+    who, sector, arena, activity, address, kind, talk_with = (texts[index] for index in indices)
+    return Record(t, who, tile, sector, arena, activity, address, cast(Kind, kind), talk_with)

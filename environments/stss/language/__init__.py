@@ -1,0 +1,1 @@
+"""The language level: single conversations, judged by conditions."""

@@ -1,0 +1,112 @@
+"""The language level: single conversations from frozen meetings, judged by conditions (spec section 7)."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from environments.stss import prompt
+from environments.stss import reply as protocol
+from environments.stss.agent.performer import Performer
+from environments.stss.characters.driver import Context, Driver, Line
+from environments.stss.characters.talk import converse
+from environments.stss.dataset import Persona, Task
+from environments.stss.language.judge import Judge, conditions
+from environments.stss.language.scenarios import Scenario
+from environments.stss.reply import SILENCE
+from proctor.environment import EnvironmentFault
+from proctor.types import Value
+
+Verdicts = tuple[bool, ...] | None
+
+
+class Judged(Value):
+    """One scenario as it went."""
+
+    scenario: str
+    lines: tuple[Line, ...]
+    summary: str
+    conversation_met: Verdicts
+    """Of the conversation; None where the judge's verdict could not be read."""
+    summary_met: Verdicts
+
+
+class Stage(NamedTuple):
+    """Who plays the partners, and who judges."""
+
+    personas: Mapping[str, Persona]
+    driver: Driver
+    judge: Judge
+
+
+async def play(task: Task, scenarios: Sequence[Scenario], performer: Performer, stage: Stage) -> list[Judged]:
+    """All scenarios of a task, one after the other. Raises AgentUnavailable and EnvironmentFault."""
+    results = []
+    for scenario in scenarios:
+        performer.notes = [f"Talked to {name}" for name in scenario.met]
+        persona, driver, judge = stage.personas[scenario.partner], stage.driver, stage.judge
+        context = Context(
+            persona=persona,
+            now=scenario.minute,
+            partner=scenario.performer,
+            doing=scenario.doing,
+            place=scenario.place,
+            commitments=scenario.commitments,
+        )
+        lines = await _talk(scenario, context, performer, driver)
+        summary = await driver.summary(context._replace(lines=tuple(lines))) if len(lines) > 1 else ""
+        results.append(
+            Judged(
+                scenario=scenario.id,
+                lines=tuple(lines),
+                summary=summary,
+                conversation_met=await _verdicts(task, lines, judge, len(lines)),
+                summary_met=await _verdicts(task, [Line(scenario.partner, summary)], judge, len(lines)),
+            )
+        )
+    return results
+
+
+async def _talk(scenario: Scenario, context: Context, performer: Performer, driver: Driver) -> list[Line]:
+    text = prompt.encounter(scenario.minute, scenario.place, scenario.partner, scenario.doing, performer.checklist)
+    reply = await performer.ask(text, protocol.Encounter, lambda reply: reply, begins=True)
+    if reply is None or not reply.talk:
+        return []
+
+    async def performer_speaks(lines: Sequence[Line]) -> tuple[str, bool]:
+        asked = prompt.answered(scenario.partner, lines[-1].text)
+        said = await performer.ask(asked, protocol.Utterance, lambda reply: reply)
+        return (SILENCE, True) if said is None else (protocol.spoken(said.utterance), said.end)
+
+    async def partner_speaks(lines: Sequence[Line]) -> tuple[str, bool]:
+        text, end = await driver.reply(context._replace(lines=tuple(lines)))
+        return protocol.spoken(text), end
+
+    opening = Line(scenario.performer, protocol.spoken(reply.utterance))
+    speaks = {scenario.performer: performer_speaks, scenario.partner: partner_speaks}
+    return await converse(opening, scenario.partner, speaks)
+
+
+async def _verdicts(task: Task, lines: Sequence[Line], judge: Judge, spoken: int) -> Verdicts:
+    """All no where at most one utterance was made."""
+    return await judge.verdicts(task, lines) if spoken > 1 else (False,) * len(conditions(task))
+
+
+def measures(results: Sequence[Judged]) -> dict[str, float]:
+    """SR and GCSR of conversations and summaries, where any is judged, and over how many.
+
+    Raises EnvironmentFault where no conversation is judged.
+    """
+    judged: Mapping[str, list[Verdicts]] = {
+        "conversation": [result.conversation_met for result in results],
+        "summary": [result.summary_met for result in results],
+    }
+    metrics = {"scenarios": float(len(results))}
+    for level, verdicts in judged.items():
+        read = [verdict for verdict in verdicts if verdict is not None]
+        if not read and level == "conversation":
+            raise EnvironmentFault("the judge gave no verdict that could be read; try another model under `judge`")
+        metrics[f"judged_{level}"] = float(len(read))
+        metrics[f"unscored_{level}"] = float(len(verdicts) - len(read))
+        if read:
+            metrics[f"sr_{level}"] = sum(map(all, read)) / len(read)
+            metrics[f"gcsr_{level}"] = sum(sum(verdict) / len(verdict) for verdict in read) / len(read)
+    return metrics

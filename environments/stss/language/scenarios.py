@@ -1,0 +1,120 @@
+"""Frozen meetings for the language level: made from the chronicles of action-level runs, kept as plain JSON."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import AfterValidator, Field, ValidationError
+
+from environments.stss.days.event_log import Chronicle, Talk
+from environments.stss.town.clock import DAY, read_stamp, stamp
+from environments.stss.town.files import first_problem
+from environments.stss.town.schedule import Commitment
+from proctor.types import Value
+
+A_PAIR = 2
+"""Scenarios of one performer with one partner, at most."""
+A_TASK = 12
+"""Scenarios of one task, at most."""
+
+
+def _of_day_1(text: str) -> str:
+    if read_stamp(text) >= DAY:
+        raise ValueError(f"{text} is not on day 1")
+    return text
+
+
+class Scenario(Value):
+    """Performer and partner meet on day 1; what both know and do is fixed."""
+
+    id: str
+    task: str
+    performer: str
+    partner: str
+    time: Annotated[str, AfterValidator(_of_day_1)]
+    """`2023-02-13 10:24`."""
+    place: str
+    """The sector they are in."""
+    met: tuple[str, ...]
+    """Whom the performer has talked to before."""
+    doing: str
+    """The partner's activity."""
+    commitments: tuple[Commitment, ...]
+    """What the partner has promised before."""
+
+    @property
+    def minute(self) -> int:
+        """Minutes since the first midnight."""
+        return read_stamp(self.time)
+
+
+class ScenarioFile(Value):
+    """A file of scenarios."""
+
+    format: str = Field(pattern=r"^proctor-stss-1$")
+    scenarios: tuple[Scenario, ...] = Field(min_length=1)
+
+
+def load(path: Path) -> tuple[Scenario, ...]:
+    """The scenarios of a file. Raises ValueError naming file, field and fix."""
+    try:
+        file = ScenarioFile.model_validate_json(path.read_bytes())
+    except OSError as error:
+        raise ValueError(f"{path}: can't be read: {error}; make it with `proctor stss scenarios RUN`") from error
+    except ValidationError as error:
+        where, problem = first_problem(error)
+        raise ValueError(f"{path}: {where}: {problem}; make it with `proctor stss scenarios RUN`") from error
+    return file.scenarios
+
+
+def meetings(task: str, performer: str, targets: Sequence[str], chronicle: Chronicle) -> Iterator[Scenario]:
+    """The performer's meetings of day 1; where there are targets, only those with them."""
+    met: list[str] = []
+    for talk in chronicle.talks:
+        if talk.t >= DAY or performer not in talk.people:
+            continue
+        partner = _partner(talk, performer)
+        if not targets or partner in targets:
+            yield _scenario(task, performer, talk, chronicle, tuple(met))
+        met.append(partner)
+
+
+def _scenario(task: str, performer: str, talk: Talk, chronicle: Chronicle, met: tuple[str, ...]) -> Scenario:
+    partner = _partner(talk, performer)
+    before = [record for record in chronicle.of(partner) if record.t <= talk.t and record.kind != "talk"]
+    return Scenario(
+        id=f"{task}/{partner}/{talk.t}",
+        task=task,
+        performer=performer,
+        partner=partner,
+        time=stamp(talk.t),
+        place=before[-1].sector,
+        met=met,
+        doing=before[-1].activity,
+        commitments=tuple(
+            agreed.commitment for agreed in chronicle.agreed if agreed.who == partner and agreed.t < talk.t
+        ),
+    )
+
+
+def _partner(talk: Talk, performer: str) -> str:
+    return next(name for name in talk.people if name != performer)
+
+
+def chosen(found: Iterable[Scenario]) -> list[Scenario]:
+    """At most two for each pair and twelve for each task, first those of pairs that have none yet; equal ones once."""
+    unique = list({scenario.id: scenario for scenario in found}.values())
+    pairs: Counter[tuple[str, str]] = Counter()
+    ranked: list[tuple[int, Scenario]] = []
+    for scenario in unique:
+        pair = (scenario.task, scenario.partner)
+        ranked.append((pairs[pair], scenario))
+        pairs[pair] += 1
+    tasks: Counter[str] = Counter()
+    kept: list[Scenario] = []
+    for rank, scenario in sorted(ranked, key=lambda each: each[0]):
+        if rank < A_PAIR and tasks[scenario.task] < A_TASK:
+            tasks[scenario.task] += 1
+            kept.append(scenario)
+    return sorted(kept, key=lambda scenario: (scenario.task, scenario.partner, scenario.time))

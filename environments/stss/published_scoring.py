@@ -1,0 +1,121 @@
+"""The scores of a chronicle by the rules of the published code, with their faults (spec sections 6.2 and 9)."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from environments.stss.dataset import ANY, Goal, Task
+from environments.stss.days.event_log import Chronicle, intervals
+from environments.stss.town.clock import DAY, END, read_stamp
+
+TALK = "conversing about"
+
+
+class Event(NamedTuple):
+    """A maximal run of minutes with one action at one declared place."""
+
+    start: int
+    end: int
+    action: str
+    place: str
+
+
+def score(chronicle: Chronicle, task: Task) -> float:
+    """From 0 to 1, by the task's category. `task` is the one of the files, without repairs."""
+    events = {name: _events(chronicle, name) for name in dict.fromkeys(task.all_chars)}
+    wanted = max(1, task.task.target_num - 1)
+    goal = task.task.goal[0]
+    match task.category:
+        case "public" | "online":
+            present = sum(any(_starts_within(event, goal) for event in events[name]) for name in task.others)
+            return min(present / wanted, 1.0)
+        case "appointment":
+            return _appointment(events, task, goal)
+        case "companions":
+            return min(_companions(events, task, goal) / wanted, 1.0)
+        case "help":
+            return _help(events, task)
+
+
+def _events(chronicle: Chronicle, name: str) -> list[Event]:
+    events: list[Event] = []
+    for record, end in intervals(chronicle.of(name), END):
+        last = events[-1] if events else None
+        if last is not None and (last.action, last.place) == (record.activity, record.address):
+            events[-1] = last._replace(end=end)
+        elif end > record.t:
+            events.append(Event(record.t, end, record.activity, record.address))
+    return events
+
+
+def _says(event: Event, goal: Goal) -> bool:
+    return any(word.lower() in event.action.lower() for word in goal.keywords)
+
+
+def _is_there(event: Event, goal: Goal) -> bool:
+    return goal.location == ANY or goal.location in event.place
+
+
+def _starts_within(event: Event, goal: Goal) -> bool:
+    """By time of day only, both ends included."""
+    if not (_says(event, goal) and _is_there(event, goal)):
+        return False
+    if goal.start_time == ANY:
+        return True
+    start = read_stamp(goal.start_time) % DAY
+    return start <= event.start % DAY <= start + goal.duration_in_minutes
+
+
+def _appointment(events: Mapping[str, Sequence[Event]], task: Task, goal: Goal) -> float:
+    best = 0.0
+    for mine in events[task.performer]:
+        for theirs in (event for name in task.task.target for event in events[name]):
+            meet = mine.start < theirs.end and theirs.start < mine.end
+            if meet and all(_says(event, goal) and TALK not in event.action for event in (mine, theirs)):
+                same = mine.place.rpartition(":")[0] == theirs.place.rpartition(":")[0]
+                best = max(best, 1.0 if same else 0.5)
+    return best
+
+
+def _companions(events: Mapping[str, Sequence[Event]], task: Task, goal: Goal) -> int:
+    """The most others that qualify at a minute at which the performer does."""
+    qualified = {
+        name: [event for event in events[name] if _says(event, goal) and _near(event, goal)] for name in events
+    }
+    starts = {event.start for found in qualified.values() for event in found}
+
+    def at(name: str, minute: int) -> bool:
+        return any(event.start <= minute < event.end for event in qualified[name])
+
+    counts = (sum(at(name, minute) for name in task.others) for minute in starts if at(task.performer, minute))
+    return max(counts, default=0)
+
+
+def _near(event: Event, goal: Goal) -> bool:
+    return _is_there(event, goal) or goal.location.lower() in event.action.lower()
+
+
+def _help(events: Mapping[str, Sequence[Event]], task: Task) -> float:
+    """What is done counts for everybody after the one who did it; only the order is a person's own."""
+    goals, done, best = task.task.goal, set[int](), 0.0
+    for name in task.others:
+        in_order = 0
+        for event in events[name]:
+            for index, goal in enumerate(goals):
+                if (
+                    TALK not in event.action
+                    and _says(event, goal)
+                    and _is_there(event, goal)
+                    and _strictly(event, goal)
+                ):
+                    done.add(index)
+                    in_order += index == in_order
+        reached = len(done) / len(goals)
+        best = max(best, reached if reached < 1 else (1.0 if in_order == len(goals) else 0.5))
+    return best
+
+
+def _strictly(event: Event, goal: Goal) -> bool:
+    if goal.start_time == ANY:
+        return True
+    start = read_stamp(goal.start_time)
+    return start < event.start < start + goal.duration_in_minutes

@@ -1,0 +1,1 @@
+"""The town: its map, places, clock and schedules."""

@@ -1,0 +1,189 @@
+"""The map: tiles, walls, named places and the ways between them (the maze files of Park et al. 2023)."""
+
+import functools
+import json
+from array import array
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import networkx as nx
+
+from environments.stss.town.files import read_text
+
+WALL = "32125"
+UNREACHABLE = 0xFFFF
+LAYERS = ("collision", "sector", "arena", "game_object")
+SIGHT = 8
+"""Tiles within which people in one arena perceive each other."""
+
+
+class World:
+    """A read-only map. A tile is its index, `y * width + x`; an address is `Sector[:arena[:object]]`."""
+
+    def __init__(
+        self, name: str, width: int, height: int, walls: Sequence[bool], addresses: Sequence[tuple[str, ...]]
+    ) -> None:
+        self.name = name
+        self.width, self.height = width, height
+        self.walls = tuple(walls)
+        self.names = tuple(addresses)
+        """Of each tile its sector, arena and object, as far as it has them."""
+        self._tiles: Mapping[str, list[int]] = _by_address(addresses)
+        self._graph = self._inner(_grid(width, height, walls))
+        self._neighbours = {tile: sorted(self._graph[tile]) for tile in self._graph}
+        self._full: dict[str, str] = {}
+        self._distances: dict[str, array[int]] = {}
+
+    @property
+    def reachable(self) -> frozenset[int]:
+        """The tiles people live on: the connected ones, by four neighbours, with the most named tiles."""
+        return frozenset(self._graph)
+
+    @functools.cached_property
+    def objects(self) -> tuple[str, ...]:
+        """All addresses that name an object, in alphabetical order."""
+        return tuple(sorted(address for address in self._tiles if address.count(":") == 2))
+
+    @functools.cached_property
+    def arenas(self) -> tuple[str, ...]:
+        """All addresses that name an arena."""
+        return tuple(sorted(address for address in self._tiles if address.count(":") == 1))
+
+    @functools.cached_property
+    def sectors(self) -> tuple[str, ...]:
+        """All sectors."""
+        return tuple(sorted(address for address in self._tiles if ":" not in address))
+
+    def __contains__(self, address: str) -> bool:
+        return address in self._tiles
+
+    def tiles(self, address: str) -> Sequence[int]:
+        """The tiles of an address, walls and unreachable ones included."""
+        return self._tiles[address]
+
+    def full(self, address: str) -> str:
+        """The address down to an object, as far as there is one: the commonest of the arena, or of the sector."""
+        if address not in self._full:
+            inside = [longer for longer in self.objects if longer.startswith(f"{address}:")]
+            best = max(inside, key=lambda longer: (len(self._tiles[longer]), longer), default=address)
+            self._full[address] = best
+        return self._full[address]
+
+    def place(self, tile: int) -> tuple[str, str]:
+        """Sector and arena of a tile, each empty where it has none."""
+        names = self.names[tile]
+        return (names[0] if names else "", names[1] if len(names) > 1 else "")
+
+    def point(self, tile: int) -> tuple[int, int]:
+        """x and y of a tile."""
+        return tile % self.width, tile // self.width
+
+    def sees(self, tile: int, other: int) -> bool:
+        """True where two people on these tiles perceive each other."""
+        place = self.place(tile)
+        (x, y), (u, v) = self.point(tile), self.point(other)
+        return bool(place[1]) and place == self.place(other) and (x - u) ** 2 + (y - v) ** 2 <= SIGHT**2
+
+    def distance(self, tile: int, address: str) -> int:
+        """Steps from a reachable tile to the nearest tile of an address."""
+        return self._map(address)[tile]
+
+    def path(self, tile: int, address: str) -> list[int]:
+        """The tiles of a shortest way to an address, the first one left out; empty where one is there."""
+        distances, way = self._map(address), list[int]()
+        while distances[tile] > 0:
+            tile = min(self._neighbours[tile], key=distances.__getitem__)
+            way.append(tile)
+        return way
+
+    def _map(self, address: str) -> "array[int]":
+        """Steps from every tile to an address, kept once it is known."""
+        if address not in self._distances:
+            distances = array("H", [UNREACHABLE]) * (self.width * self.height)
+            for steps, layer in enumerate(nx.bfs_layers(self._graph, self._targets(address))):
+                for tile in layer:
+                    distances[tile] = steps
+            self._distances[address] = distances
+        return self._distances[address]
+
+    def _targets(self, address: str) -> list[int]:
+        """The reachable tiles of an address; where it has none, those of the arena or sector around it."""
+        found = [tile for tile in self._tiles[address] if tile in self._graph]
+        return found or self._targets(address.rpartition(":")[0])
+
+    def _inner(self, graph: "nx.Graph[int]") -> "nx.Graph[int]":
+        components = sorted(nx.connected_components(graph), key=min)
+        most = max(components, key=lambda component: sum(len(self.names[tile]) > 1 for tile in component))
+        return graph.subgraph(most).copy()
+
+
+def load(folder: Path) -> World:
+    """The map of a folder with `maze` and `special_blocks`. Raises ValueError naming file and fix."""
+    meta = folder / "maze_meta_info.json"
+    text = read_text(meta)
+    try:
+        size = json.loads(text)
+        width, height = int(size["maze_width"]), int(size["maze_height"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"{meta}: {error!r}; it must give maze_width and maze_height") from error
+    if width < 1 or height < 1:
+        raise ValueError(f"{meta}: maze_width, maze_height: {width} by {height}; give the tiles of the map")
+    collision, *codes = (_layer(folder / "maze" / f"{layer}_maze.csv", width * height) for layer in LAYERS)
+    blocks = [_blocks(folder / "special_blocks" / f"{layer}_blocks.csv") for layer in LAYERS[1:]]
+    world = next(iter(_blocks(folder / "special_blocks" / "world_blocks.csv").values()))
+    names = [_address(tile, codes, blocks, folder) for tile in range(width * height)]
+    if all(code == WALL for code in collision):
+        raise ValueError(f"{folder}: maze: collision_maze.csv: all is wall; 0 is what can be walked on")
+    built = World(world, width, height, [code == WALL for code in collision], names)
+    for sector in built.sectors:
+        if not any(tile in built.reachable for tile in built.tiles(sector)):
+            raise ValueError(f"{folder}: nobody can get to {sector!r}; leave a gap in its walls")
+    return built
+
+
+def _address(
+    tile: int, codes: Sequence[list[str]], blocks: Sequence[Mapping[str, str]], folder: Path
+) -> tuple[str, ...]:
+    names: list[str] = []
+    for layer, of_layer, known in zip(LAYERS[1:], codes, blocks, strict=True):
+        code = of_layer[tile]
+        if code == "0":
+            break
+        if code not in known:
+            raise ValueError(f"{folder}: {layer}_maze.csv: code {code!r} is not in {layer}_blocks.csv; add it there")
+        names.append(known[code])
+    return tuple(names)
+
+
+def _layer(path: Path, tiles: int) -> list[str]:
+    codes = [code.strip() for code in read_text(path).replace("\n", ",").strip(",\n ").split(",")]
+    if len(codes) != tiles:
+        raise ValueError(f"{path}: holds {len(codes)} codes, the map has {tiles} tiles; give one code for each tile")
+    return codes
+
+
+def _blocks(path: Path) -> dict[str, str]:
+    """From a code to the last name of its line."""
+    lines = [line.split(",") for line in read_text(path).splitlines() if line.strip()]
+    if not lines:
+        raise ValueError(f"{path}: is empty; give lines of a code and its names")
+    return {fields[0].strip(): fields[-1].strip() for fields in lines}
+
+
+def _by_address(names: Sequence[tuple[str, ...]]) -> Mapping[str, list[int]]:
+    tiles: defaultdict[str, list[int]] = defaultdict(list)
+    for tile, path in enumerate(names):
+        for depth in range(len(path)):
+            tiles[":".join(path[: depth + 1])].append(tile)
+    return dict(tiles)
+
+
+def _grid(width: int, height: int, walls: Sequence[bool]) -> "nx.Graph[int]":
+    graph: nx.Graph[int] = nx.Graph()
+    free = [tile for tile in range(width * height) if not walls[tile]]
+    graph.add_nodes_from(free)
+    graph.add_edges_from((tile, tile + 1) for tile in free if (tile + 1) % width and not walls[tile + 1])
+    below = ((tile, tile + width) for tile in free if tile + width < width * height)
+    graph.add_edges_from(edge for edge in below if not walls[edge[1]])
+    return graph

@@ -1,0 +1,1 @@
+"""Catalogues: made, stored and indexed."""

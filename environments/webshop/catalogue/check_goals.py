@@ -1,0 +1,53 @@
+"""Whether a catalogue's goals stand where the published ones do."""
+
+from contextlib import closing
+from pathlib import Path
+from typing import NamedTuple
+
+from pydantic import TypeAdapter, ValidationError
+
+from environments.webshop.catalogue.make import DATABASE
+from environments.webshop.catalogue.store import Store
+from proctor.types import Value
+
+
+class _Goal(Value):
+    goal_index: int
+    instruction: str
+    """Without the price limit."""
+
+
+_LIST = TypeAdapter(list[_Goal])
+
+
+class Published(NamedTuple):
+    """Where published goals stand."""
+
+    path: Path
+    goals: list[_Goal]
+
+
+def read(path: Path) -> Published:
+    """A published list of `goal_index` and `instruction`. Raises ValueError naming file, entry and field, OSError."""
+    try:
+        return Published(path, _LIST.validate_json(path.read_bytes()))
+    except ValidationError as error:
+        where = ".".join(map(str, error.errors()[0]["loc"])) or "the list"
+        raise ValueError(f"{path}: {where}: {error.errors()[0]['msg']}; give [{{goal_index, instruction}}]") from error
+
+
+def compare(catalogue: Path, published: Published) -> None:
+    """Raises ValueError naming the first goal of a catalogue that isn't where it was published."""
+    with closing(Store(catalogue / DATABASE)) as store:
+        for number, goal in enumerate(published.goals):
+            if not 0 <= goal.goal_index < store.meta.goals:
+                raise ValueError(
+                    f"{published.path}: {number}.goal_index: no goal {goal.goal_index}; {catalogue} has "
+                    f"{store.meta.goals}: the files are not the full published set"
+                )
+            found = store.goal(goal.goal_index).instruction
+            if not found.startswith(goal.instruction):
+                raise ValueError(
+                    f"{catalogue}: goal {goal.goal_index} is {found!r}, not {goal.instruction!r}: the files are "
+                    "not the full published set, or another version of it"
+                )

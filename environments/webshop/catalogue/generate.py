@@ -1,0 +1,234 @@
+"""Invented catalogues of any size, in the published files' format; what is in them follows from size and seed alone."""
+
+import gzip
+import json
+import random
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from io import TextIOWrapper
+from pathlib import Path
+from typing import IO, NamedTuple
+
+from environments.webshop.catalogue.published import INVENTED
+from environments.webshop.catalogue.words import AISLES, COLOURS, FILLERS, PACKS, PRAISE, SYLLABLES, WISHES, Aisle
+from proctor.types import Value
+
+LARGE = 10_000
+"""From this many products on there are 300 kinds instead of 60."""
+SHARE_BAD = 0.02
+_ASINS = 36**8
+_STRIDE = 1_000_000_007
+_DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+
+class Kind(NamedTuple):
+    """A kind of product: the leaf of a category path."""
+
+    category: str
+    group: str
+    name: str
+    head: str
+
+
+class Made(Value):
+    """An invented product, as the published files hold it."""
+
+    record: dict[str, object]
+    attributes: tuple[str, ...]
+    wish: dict[str, object]
+    """An instruction that it fulfils."""
+
+
+def write(folder: Path, products: int, goals: int, seed: int = 0, *, compress: bool = False) -> None:
+    """Write the three published files, with so many usable products and goals, and some unusable records.
+
+    Raises ValueError where there are more goals than products.
+    """
+    if goals > products:
+        raise ValueError(f"goals: {goals} for {products} products; there is at most one for each")
+    wished = frozenset(random.Random(f"{seed} goals").sample(range(products), goals))
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / INVENTED).write_text(
+        f"Made by `proctor webshop generate`: {products} products, {goals} goals, seed {seed}.\n"
+    )
+    kinds = _kinds(large=products >= LARGE)
+    with ExitStack() as stack:
+        items, ins, human = (
+            stack.enter_context(_json_file(folder / f"{name}.json", marks, compress=compress))
+            for name, marks in (("items_shuffle", "[]"), ("items_ins_v2", "{}"), ("items_human_ins", "{}"))
+        )
+        for position in range(products):
+            made = product(position, kinds, products, seed)
+            for record in _with_bad(made.record, position, seed):
+                items.write(json.dumps(record))
+            asin = json.dumps(made.record["asin"])
+            ins.write(f"{asin}: {json.dumps({'attributes': made.attributes})}")
+            if position in wished:
+                human.write(f"{asin}: {json.dumps([made.wish])}")
+
+
+def product(position: int, kinds: Sequence[Kind], products: int, seed: int) -> Made:
+    """The product at a position. Its title's model number is nowhere else, so that the title finds it."""
+    dice = random.Random(f"{seed} {position}")
+    kind = kinds[dice.randrange(len(kinds))]
+    aisle = AISLES[kind.category]
+    phrases = dice.sample(aisle.attributes, dice.randint(4, 7))
+    titled, told = phrases[: dice.randint(2, 4)], phrases[2:]
+    options = _options(aisle, dice)
+    brand = _brand(dice.randrange(max(20, products // 5)))
+    model = f"{dice.choice('abcdefghjkmnprstvwxz')}{dice.choice('bcdfghjkmnpqrtvwxz')}{position}".upper()
+    shown = dice.choice([*options.values()])[0] if options else dice.choice(PACKS)
+    title = f"{brand} {model} {', '.join(titled).title()} {kind.name.title()}, {shown}"
+    record: dict[str, object] = {
+        "asin": _asin(position, seed),
+        "name": title,
+        "category": kind.category,
+        "query": kind.name.capitalize(),
+        "product_category": " › ".join(_path(kind, aisle)),
+        "pricing": _pricing(dice),
+        "full_description": _prose(kind.name, told, dice),
+        "small_description": [phrase.capitalize() for phrase in _praise(kind.name, phrases[::-1], dice)],
+        "customization_options": _written(options, dice),
+        "images": [],
+        "brand": f"Brand: {brand}",
+    }
+    listed = tuple(phrases[: dice.randint(2, len(phrases))])
+    return Made(record=record, attributes=listed, wish=_wish(kind, phrases, options, dice))
+
+
+def _kinds(*, large: bool) -> list[Kind]:
+    """60 kinds, or 300 of them with their modified forms."""
+    plain = [
+        Kind(category, group, head, head)
+        for category, aisle in AISLES.items()
+        for group, heads in aisle.groups.items()
+        for head in heads
+    ]
+    if not large:
+        return plain
+    modified = [
+        Kind(kind.category, kind.group, f"{modifier} {kind.head}", kind.head)
+        for kind in plain
+        for modifier in AISLES[kind.category].modifiers
+    ]
+    return plain + modified
+
+
+def _path(kind: Kind, aisle: Aisle) -> Iterator[str]:
+    """Three to five steps."""
+    yield aisle.root
+    yield kind.group
+    if " " in kind.head:
+        yield f"All {kind.head.split()[-1].title()}"
+    yield kind.head.title()
+    if kind.name != kind.head:
+        yield kind.name.title()
+
+
+def _brand(number: int) -> str:
+    """A word for each number."""
+    word = ""
+    number += len(SYLLABLES)
+    while number:
+        number, at = divmod(number, len(SYLLABLES))
+        word += SYLLABLES[at]
+    return word.capitalize()
+
+
+def _asin(position: int, seed: int) -> str:
+    number, asin = ((position + 1) * _STRIDE + seed) % _ASINS, ""
+    for _ in range(8):
+        number, at = divmod(number, 36)
+        asin += _DIGITS[at]
+    return f"B0{asin}"
+
+
+def _pricing(dice: random.Random) -> str:
+    price, chance = dice.choice((9, 25, 60, 180)) * dice.uniform(0.5, 2.0), dice.random()
+    if chance < 0.05:
+        return ""
+    return f"${price:.2f} - ${price * dice.uniform(1.1, 2.0):.2f}" if chance < 0.2 else f"${price:.2f}"
+
+
+def _options(aisle: Aisle, dice: random.Random) -> dict[str, list[str]]:
+    """From none to all of colour, size and pack, each with its values as written."""
+    pools = {"Color": COLOURS, "Size": aisle.sizes, "Pack": PACKS}
+    names = dice.sample(list(pools), dice.choice((0, 2, 2, 3, 3, 3)))
+    return {name: dice.sample(pools[name], dice.randint(2, 5)) for name in names}
+
+
+def _written(options: dict[str, list[str]], dice: random.Random) -> object:
+    """The options as published; rarely with one that has no list."""
+    written: dict[str, object] = {
+        name: [{"value": value, "image": None} for value in values] for name, values in options.items()
+    }
+    if dice.random() < SHARE_BAD / 4:
+        written["Style"] = None
+    return written or ""
+
+
+def _prose(kind: str, phrases: Sequence[str], dice: random.Random) -> str:
+    lines = [*_praise(kind, phrases, dice), *(line.format(kind=kind) for line in dice.sample(FILLERS, 4))]
+    dice.shuffle(lines)
+    return ". ".join(lines) + "."
+
+
+def _praise(kind: str, phrases: Sequence[str], dice: random.Random) -> list[str]:
+    return [dice.choice(PRAISE).format(kind=kind, phrase=phrase) for phrase in phrases]
+
+
+def _wish(kind: Kind, phrases: Sequence[str], options: dict[str, list[str]], dice: random.Random) -> dict[str, object]:
+    wanted = dice.sample(phrases, dice.randint(2, min(4, len(phrases))))
+    named = dice.sample(list(options), dice.randint((len(options) + 1) // 2, len(options)))
+    chosen = [dice.choice(options[name]).replace("/", " | ").lower() for name in named]
+    with_options = "".join(f", {name.lower()} {value}" for name, value in zip(named, chosen, strict=True))
+    told = f"{', '.join(wanted[:-1])} and {wanted[-1]}"
+    instruction = dice.choice(WISHES).format(
+        a=_article(kind.name), kind=kind.name, attributes=told, options=with_options
+    )
+    return {"instruction": instruction, "instruction_attributes": wanted, "instruction_options": chosen}
+
+
+def _article(kind: str) -> str:
+    if kind.endswith("s"):
+        return "some"
+    return "an" if kind[0] in "aeiou" else "a"
+
+
+def _with_bad(record: dict[str, object], position: int, seed: int) -> Iterator[dict[str, object]]:
+    """The record, and rarely one beside it that no loader may take, or its price without a currency."""
+    dice = random.Random(f"{seed} {position} bad")
+    chance = dice.random() / SHARE_BAD
+    if chance < 0.25:
+        record = {**record, "pricing": "Currently unavailable"}
+    yield record
+    if 0.25 <= chance < 0.75:
+        unusable = ("nan", f"{record['asin']}X", record["asin"])
+        yield {**record, "asin": dice.choice(unusable)}
+
+
+class _JsonFile:
+    """A JSON array or object, one entry a line."""
+
+    def __init__(self, file: IO[str]) -> None:
+        self._file = file
+        self._before = "\n"
+
+    def write(self, entry: str) -> None:
+        self._file.write(self._before + entry)
+        self._before = ",\n"
+
+
+@contextmanager
+def _json_file(path: Path, marks: str, *, compress: bool) -> Iterator[_JsonFile]:
+    """A new file, between its opening and its closing mark; compressed without a date, so that equal is equal."""
+    with ExitStack() as stack:
+        if compress:
+            raw = stack.enter_context(path.with_name(f"{path.name}.gz").open("wb"))
+            packed = stack.enter_context(gzip.GzipFile("", "wb", fileobj=raw, mtime=0))
+            file: IO[str] = stack.enter_context(TextIOWrapper(packed, encoding="utf-8"))
+        else:
+            file = stack.enter_context(path.open("w", encoding="utf-8"))
+        file.write(marks[0])
+        yield _JsonFile(file)
+        file.write(f"\n{marks[1]}\n")

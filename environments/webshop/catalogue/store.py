@@ -1,0 +1,161 @@
+"""The database of a catalogue: products, goals and what its documents hold, read on demand from SQLite."""
+
+import json
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from queue import Empty, LifoQueue
+from urllib.parse import quote
+
+from pydantic import Field, ValidationError
+
+from environments.webshop.catalogue.product import Goal, Product
+from proctor.types import Value
+
+REMAKE = (
+    "make the catalogue anew with `proctor webshop index` (remove this one first; Proctor's own comes back by itself)"
+)
+"""What helps against a missing or broken catalogue."""
+FORMAT = 1
+"""To be changed with any change of what a catalogue holds, or how texts are analysed."""
+_LISTS = ("bullets", "options", "attributes", "nouns")
+_COLUMNS = tuple(Product.model_fields)
+_SCHEMA = f"""
+create table products (position integer primary key, tokens, {", ".join(_COLUMNS)});
+create table goals (position integer primary key, goal text not null);
+create table meta (meta text not null);
+"""
+
+
+class Meta(Value):
+    """What a catalogue says about itself."""
+
+    format: int
+    products: int = Field(ge=1)
+    goals: int = Field(ge=1)
+    average_length: float = Field(gt=0)
+    """Of the documents, in tokens."""
+    invented: bool
+    """Whether the files were made by our generator."""
+    price_seed: int
+    nouns: str
+    """Name and version of what found the nouns."""
+    files: Mapping[str, str]
+    """The SHA-256 of the files it was made of, by name."""
+    problems: Mapping[str, int]
+    """What was wrong with the records, and how often."""
+
+
+def create(path: Path) -> sqlite3.Connection:
+    """A new database to be filled; it is thrown away whole where that fails, so nothing is journalled."""
+    connection = sqlite3.connect(path)
+    connection.executescript("pragma journal_mode = off; pragma synchronous = off;" + _SCHEMA)
+    return connection
+
+
+def add_product(connection: sqlite3.Connection, position: int, product: Product, tokens: Sequence[str]) -> None:
+    """Put a product at a position, with the tokens of its document."""
+    fields = product.model_dump(mode="json")
+    cells = [json.dumps(fields[name], ensure_ascii=False) if name in _LISTS else fields[name] for name in _COLUMNS]
+    row = (position, " ".join(["", *tokens, ""]), *cells)
+    connection.execute(f"insert into products values ({', '.join('?' * len(row))})", row)
+
+
+def finish(connection: sqlite3.Connection, goals: Iterable[Goal], meta: Meta) -> None:
+    """Put the goals in their order, then the catalogue's words on itself."""
+    rows = ((position, goal.model_dump_json()) for position, goal in enumerate(goals))
+    connection.executemany("insert into goals values (?, ?)", rows)
+    connection.execute("insert into meta values (?)", (meta.model_dump_json(),))
+    connection.commit()
+
+
+def find(connection: sqlite3.Connection, column: str, value: object) -> tuple[int, Product] | None:
+    """The product whose column (`asin` or `position`) has a value, with its position; None where there is none."""
+    names = ", ".join(_COLUMNS)
+    row = connection.execute(f"select position, {names} from products where {column} = ?", (value,)).fetchone()
+    if row is None:
+        return None
+    cells = zip(_COLUMNS, row[1:], strict=True)
+    fields = {name: json.loads(cell) if name in _LISTS else cell for name, cell in cells}
+    return row[0], Product.model_validate(fields)
+
+
+class Store:
+    """A database, open for reading; each thread has a connection to itself while it asks."""
+
+    def __init__(self, path: Path) -> None:
+        """Raises ValueError where it is no catalogue, or of another format."""
+        self._path = path
+        self._idle: LifoQueue[sqlite3.Connection] = LifoQueue()
+        self._closed = False
+        try:
+            self.meta = self._read_meta()
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Close all connections; one in use is closed when it has its answer."""
+        self._closed = True
+        with suppress(Empty):
+            while True:
+                self._idle.get_nowait().close()
+
+    def product(self, position: int) -> Product:
+        """The product at a position. Raises LookupError where there is none."""
+        with self._connection() as connection:
+            found = find(connection, "position", position)
+        if found is None:
+            raise LookupError(f"no product {position} in {self._path}")
+        return found[1]
+
+    def position(self, asin: str) -> int:
+        """Where the product of an asin stands. Raises LookupError where there is none."""
+        with self._connection() as connection:
+            row = connection.execute("select position from products where asin = ?", (asin,)).fetchone()
+        if row is None:
+            raise LookupError(f"no product {asin!r} in {self._path}")
+        return int(row[0])
+
+    def goal(self, position: int) -> Goal:
+        """The goal of an index. Raises ValueError where there is none."""
+        with self._connection() as connection:
+            row = connection.execute("select goal from goals where position = ?", (position,)).fetchone()
+        if row is None:
+            raise ValueError(f"no goal {position}; the catalogue has {self.meta.goals}, from 0")
+        return Goal.model_validate_json(row[0])
+
+    def documents(self, positions: Sequence[int]) -> dict[int, str]:
+        """The tokens of documents by position, each between blanks; unknown ones are left out."""
+        chosen = ", ".join(map(str, positions))
+        with self._connection() as connection:
+            return dict(connection.execute(f"select position, tokens from products where position in ({chosen})"))
+
+    def _read_meta(self) -> Meta:
+        try:
+            with self._connection() as connection:
+                written = json.loads(connection.execute("select meta from meta").fetchone()[0])
+            if written["format"] == FORMAT:
+                return Meta.model_validate(written)
+        except ValidationError as error:
+            wrong = error.errors()[0]
+            field = ".".join(map(str, ("meta", *wrong["loc"])))
+            raise ValueError(f"{self._path}: {field}: {wrong['msg']}; {REMAKE}") from error
+        except (sqlite3.Error, LookupError, TypeError, ValueError) as error:
+            raise ValueError(f"{self._path}: no catalogue: {error}; {REMAKE}") from error
+        raise ValueError(f"{self._path}: format {written['format']}, this version reads {FORMAT}; {REMAKE}")
+
+    @contextmanager
+    def _connection(self) -> Iterator[sqlite3.Connection]:
+        try:
+            connection = self._idle.get_nowait()
+        except Empty:
+            address = f"file:{quote(str(self._path))}?mode=ro&immutable=1"
+            connection = sqlite3.connect(address, uri=True, check_same_thread=False)
+        try:
+            yield connection
+        finally:
+            self._idle.put(connection)
+            if self._closed:
+                self.close()

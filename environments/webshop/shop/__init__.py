@@ -1,0 +1,1 @@
+"""The shop: its pages, and a visit to it."""

@@ -1,0 +1,118 @@
+"""The pages of the shop, as texts and as what can be clicked (WebShop's templates, without their HTML)."""
+
+from collections.abc import Mapping, Sequence
+from typing import Literal, NamedTuple, get_args
+
+from environments.webshop.catalogue.product import Product
+
+PER_PAGE = 10
+SEARCH, BACK, PREVIOUS, NEXT, BUY = "Search", "Back to Search", "< Prev", "Next >", "Buy Now"
+SubPage = Literal["Description", "Features", "Reviews"]
+SUB_PAGES: tuple[SubPage, ...] = get_args(SubPage)
+
+
+class Button(NamedTuple):
+    """A button; `text` as the page shows it."""
+
+    text: str
+
+
+class Link(NamedTuple):
+    """A link to a product, its text an asin."""
+
+    text: str
+
+
+class Choice(NamedTuple):
+    """A value of an option."""
+
+    option: str
+    text: str
+
+
+Piece = str | Button | Link | Choice
+"""A piece of a page's text; all but plain text can be clicked."""
+
+
+class Page(NamedTuple):
+    """What a page shows, in order."""
+
+    pieces: tuple[Piece, ...]
+    search_bar: bool = False
+
+    def text(self) -> str:
+        """The visible text, its pieces joined as published."""
+        texts = (piece if isinstance(piece, str) else piece.text for piece in self.pieces)
+        return " [SEP] ".join(text.strip() for text in texts if text and not (text.isspace() and "\n" in text))
+
+    def clickables(self, *, tell_shared: bool = False) -> dict[str, Button | Link | Choice]:
+        """What can be clicked by its name: buttons and links in lower case, then option values.
+
+        Of values that two options share, the last one counts; with `tell_shared` each is named `option: value`.
+        """
+        named: dict[str, Button | Link | Choice] = {}
+        for kind in (Button, Link):
+            named |= {piece.text.lower(): piece for piece in self.pieces if isinstance(piece, kind)}
+        choices = [piece for piece in self.pieces if isinstance(piece, Choice)]
+        shared = _shared(choices) if tell_shared else frozenset()
+        for choice in choices:
+            named[f"{choice.option}: {choice.text}" if choice.text in shared else choice.text] = choice
+        return named
+
+
+def _shared(choices: Sequence[Choice]) -> frozenset[str]:
+    """The values that more than one option has."""
+    options: dict[str, set[str]] = {}
+    for choice in choices:
+        options.setdefault(choice.text, set()).add(choice.option)
+    return frozenset(value for value, names in options.items() if len(names) > 1)
+
+
+def search_page(instruction: str) -> Page:
+    """Where every session starts."""
+    return Page(("WebShop", "Instruction:", instruction, Button(SEARCH)), search_bar=True)
+
+
+def result_page(instruction: str, number: int, total: int, products: Sequence[Product], *, more: bool) -> Page:
+    """A page of results, by its number from 1; `more` says whether it offers a next one."""
+    pieces: list[Piece] = [*_head(instruction), f"Page {number} (Total results: {total})"]
+    if number > 1:
+        pieces.append(Button(PREVIOUS))
+    if more:
+        pieces.append(Button(NEXT))
+    for product in products:
+        pieces += [Link(product.asin), product.title, product.price_tag]
+    return Page(tuple(pieces))
+
+
+def item_page(instruction: str, product: Product) -> Page:
+    """A product's page."""
+    options: list[Piece] = []
+    for name, values in product.options.items():
+        options += [name, *(Choice(name, value) for value in values)]
+    return Page(
+        (
+            *_head(instruction),
+            Button(PREVIOUS),
+            *options,
+            product.title,
+            f"Price: {product.price_tag}",
+            "Rating: N.A.",
+            *map(Button, SUB_PAGES),
+            Button(BUY),
+        )
+    )
+
+
+def sub_page(instruction: str, product: Product, name: SubPage) -> Page:
+    """A product's description, features or reviews (there are none)."""
+    told: Mapping[SubPage, tuple[str, ...]] = {
+        "Description": (product.description,),
+        "Features": tuple(f" {bullet} " for bullet in product.bullets),
+        "Reviews": (),
+    }
+    return Page((*_head(instruction), Button(PREVIOUS), *told[name]))
+
+
+def _head(instruction: str) -> tuple[Piece, ...]:
+    return "Instruction:", instruction, Button(BACK)

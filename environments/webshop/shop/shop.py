@@ -1,0 +1,33 @@
+"""A shop: a catalogue open for reading, with its search."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from environments.webshop.catalogue.index import Index
+from environments.webshop.catalogue.make import DATABASE, INDEX
+from environments.webshop.catalogue.store import REMAKE, Store
+from environments.webshop.search.search import Search
+
+
+class Shop(NamedTuple):
+    """The goods, and how they are found."""
+
+    store: Store
+    search: Search
+
+
+@contextmanager
+def opened(folder: Path, candidates: int | None = None) -> Iterator[Shop]:
+    """The shop of a catalogue. Raises ValueError, naming the command that makes one, where it is missing or broken."""
+    store = Store(folder / DATABASE)
+    try:
+        index = Index(folder / INDEX)
+        if index.documents != store.meta.products:
+            raise ValueError(
+                f"{folder}: the index has {index.documents} products, the database {store.meta.products}; {REMAKE}"
+            )
+        yield Shop(store, Search(store, index, candidates))
+    finally:
+        store.close()

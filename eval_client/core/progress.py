@@ -1,0 +1,54 @@
+"""What a run has done so far, and how it ended."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from eval_client.core.flow import Pair
+from proctor.types import Finish
+
+
+@dataclass
+class Progress:
+    """What a run has done since it was started or resumed; the screen reads it."""
+
+    planned: dict[Pair, int]
+    scored: dict[Pair, int]
+    score_sum: dict[Pair, float]
+    unscored: dict[Pair, int] = field(default_factory=dict)
+    running: dict[Pair, int] = field(default_factory=dict)
+    turns: int = 0
+    attempts_lost: int = 0
+    causes: dict[str, int] = field(default_factory=dict)
+    trouble: str | None = None
+    draining: bool = False
+    task_waits: dict[str, str] = field(default_factory=dict)
+
+    def settled(self, pair: Pair, finish: Finish) -> None:
+        """A trial has its final row."""
+        if finish.score is None:
+            cause = str(finish.detail.get("cause"))
+            self.unscored[pair] = self.unscored.get(pair, 0) + 1
+            self.causes[cause] = self.causes.get(cause, 0) + 1
+        else:
+            self.scored[pair] = self.scored.get(pair, 0) + 1
+            self.score_sum[pair] = self.score_sum.get(pair, 0.0) + finish.score
+
+    faults: dict[tuple[str, str, str], int] = field(default_factory=dict)
+    """(agent, task, kind of fault) -> attempts that ended so."""
+
+    def count_fault(self, pair: Pair, kind: str) -> None:
+        """An attempt ended by a fault."""
+        self.faults[*pair, kind] = self.faults.get((*pair, kind), 0) + 1
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a run ended. `stopped` says why not everything owed was played, None where it was."""
+
+    stopped: str | None
+    refused: Mapping[str, str]
+    """agent -> why its endpoint refuses it"""
+    abandoned: bool = False
+    """It was stopped at once, trials under way and all."""
+    losses: tuple[str, ...] = ()
+    """Clients of `--shards` that did not come to the end."""

@@ -1,0 +1,94 @@
+"""Pure: for how long a run has come no further, and why."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from task_server.client.client import Call
+
+STILL_S = 5.0
+"""A run that came no further for so long says why."""
+MAX_REASONS = 6
+
+
+@dataclass
+class Standstill:
+    """Notices when what a run has achieved (turns, final rows, attempts) stays the same."""
+
+    _achieved: tuple[int, ...]
+    _since: float
+
+    def lasts_s(self, achieved: tuple[int, ...], now: float) -> float:
+        """Seconds since that changed; `now` is monotonic."""
+        if achieved != self._achieved:
+            self._achieved, self._since = achieved, now
+        return now - self._since
+
+
+@dataclass(frozen=True)
+class Waits:
+    """All that a run may wait for, at one moment of the monotonic clock."""
+
+    now: float
+    tasks: Mapping[str, str] = field(default_factory=dict)
+    """task -> why none of its sessions can start"""
+    cooling: Mapping[str, float] = field(default_factory=dict)
+    """endpoint -> seconds for which it is left alone after a 429"""
+    paced: Mapping[str, str] = field(default_factory=dict)
+    """endpoint -> how many requests wait for which of its rates"""
+    models: Iterable[Call] = ()
+    """Named by their agents."""
+    failures: Mapping[str, str] = field(default_factory=dict)
+    """agent -> how its last request failed"""
+    server: Iterable[Call] = ()
+    store_since: float | None = None
+    """When the oldest write that is not confirmed was asked for."""
+    slots: Mapping[str, int] = field(default_factory=dict)
+    """endpoint, agent or task -> how many trials wait for a free one of its slots"""
+    elsewhere: bool = False
+    """Nothing that is left is with this client."""
+
+    def reasons(self) -> tuple[str, ...]:
+        """Each in a few words, the ones that explain most first; at least one."""
+        found = [
+            *(f"task {task} waits: {why}" for task, why in sorted(self.tasks.items())),
+            *self._store(),
+            *(
+                f"endpoint {name} is left alone for another {left:.0f} s, as it asked to be (429)"
+                for name, left in sorted(self.cooling.items())
+                if left > 0
+            ),
+            *(f"endpoint {name}: {waits}" for name, waits in sorted(self.paced.items())),
+            *(self._unanswered(f"model of agent {calls[0].what}", calls) for calls in _by_name(self.models)),
+            *(self._unanswered(f"task server, {calls[0].what}", calls) for calls in _by_name(self.server)),
+        ]
+        if not found:
+            return self._otherwise()
+        more = len(found) - MAX_REASONS
+        return (*found[:MAX_REASONS], f"and {more} more") if more > 0 else tuple(found)
+
+    def _otherwise(self) -> tuple[str, ...]:
+        if self.elsewhere:
+            return ("all that is left is played by other clients",)
+        slots = (f"{trials} trials wait for a slot of their {kind}" for kind, trials in sorted(self.slots.items()))
+        return tuple(slots) or ("trials pause before they are tried again",)
+
+    def _store(self) -> list[str]:
+        since = self.store_since
+        if since is None or self.now - since < STILL_S / 2:
+            return []
+        return [f"the store has not confirmed a write for {self.now - since:.0f} s"]
+
+    def _unanswered(self, of: str, calls: list[Call]) -> str:
+        count = "a request" if len(calls) == 1 else f"{len(calls)} requests"
+        trouble = next((call.trouble for call in calls if call.trouble), None) or self.failures.get(calls[0].what)
+        return (
+            f"{of}: {count} without an answer for {self.now - calls[0].since:.0f} s{f' ({trouble})' if trouble else ''}"
+        )
+
+
+def _by_name(calls: Iterable[Call]) -> list[list[Call]]:
+    """The calls of each name, the oldest first."""
+    names: dict[str, list[Call]] = {}
+    for call in calls:
+        names.setdefault(call.what, []).append(call)
+    return list(names.values())

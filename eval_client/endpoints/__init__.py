@@ -1,0 +1,1 @@
+"""The endpoints of agents, and where requests wait for their limits."""

@@ -1,0 +1,229 @@
+"""The agents of a run as callables: each endpoint's shared limit, the run's spending, and then the model."""
+
+import asyncio
+import os
+import random
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+from eval_client.core.pool import Share
+from eval_client.core.rates import Estimate
+from eval_client.core.shares import Heard
+from eval_client.core.spend import Spend
+from eval_client.core.throttle import EndpointLimit
+from eval_client.endpoints.gate import Gate
+from eval_client.metrics import EndpointFigures
+from eval_client.plan import AgentEntry, Endpoint, Plan
+from proctor.http.client import AnyClient
+from proctor.llm import ChatConfig, ChatModel, Completion, EndpointEvent, Usage, secret
+from proctor.types import Message, Tool
+from task_server.client.client import Call
+
+LOCAL_TOKEN_ENV = "PROCTOR_LOCAL_TOKEN"
+"""Holds the token of the servers that a run has started for itself."""
+
+
+class BudgetExhausted(Exception):
+    """The run has spent what its limits allow; it can be resumed with higher ones."""
+
+
+class Endpoints:
+    """Every agent's model, and the limits that agents of one endpoint share. `changed` is called when a limit moves.
+
+    `assured` is awaited right before every request: it comes back once no other client can be playing the same trial.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        client: AnyClient,
+        spend: Spend,
+        builtin: str | None,
+        changed: Callable[[], None],
+        *,
+        assured: Callable[[], Awaitable[None]],
+    ) -> None:
+        self.spend = spend
+        self._assured = assured
+        self.limits = {endpoint.name: EndpointLimit(endpoint.concurrency) for endpoint in _endpoints(plan)}
+        self.calls: dict[int, Call] = {}
+        """Model calls under way, the oldest first, each named by its agent."""
+        self.troubles: dict[str, str] = {}
+        """agent -> how its last request failed, until one succeeds"""
+        self.heard = {name: Heard() for name in self.limits}
+        """What each has told since this was last emptied."""
+        self.on_throttled: list[Callable[[], None]] = []
+        self.gates = {name: Gate() for name in self.limits}
+        self.pooled = {one.name: one for one in _endpoints(plan) if one.shared or one.rpm or one.tpm}
+        """Those whose limits `sharing` keeps; the others' are this run's own."""
+        self.addresses: dict[str, tuple[str, str]] = {}
+        """Of those: (base URL, key)"""
+        self.shares: dict[str, Share] = {}
+        """What each has last given to this client."""
+        self.unshared: dict[str, str] = {}
+        """Those that can't be shared with other runs at the moment, and why."""
+        self.figures = EndpointFigures()
+        self._changed = changed
+        self._models = {
+            agent.name: _Limited(
+                self._chat(plan, agent, client, builtin),
+                agent.name,
+                self._limit(plan, agent),
+                spend,
+                self.calls,
+                gate=self.gates[plan.endpoint_of(agent).name],
+                figures=self.figures,
+                assured=assured,
+            )
+            for agent in plan.agents
+        }
+        for agent in plan.agents:
+            name = plan.endpoint_of(agent).name
+            if name in self.pooled:
+                self.addresses[name] = _address(chat_config(plan, agent, builtin))
+
+    def model(self, agent: str) -> "_Limited":
+        """What answers for an agent."""
+        return self._models[agent]
+
+    def _limit(self, plan: Plan, agent: AgentEntry) -> EndpointLimit:
+        return self.limits[plan.endpoint_of(agent).name]
+
+    def _chat(self, plan: Plan, agent: AgentEntry, client: AnyClient, builtin: str | None) -> ChatModel:
+        limit, name = self._limit(plan, agent), plan.endpoint_of(agent).name
+        gate = self.gates[name]
+
+        def on_event(event: EndpointEvent) -> None:
+            capacity = limit.capacity
+            self.figures.requests.add(plan.endpoint_of(agent).name, event.kind)
+            if event.kind == "ok":
+                self.troubles.pop(agent.name, None)
+                limit.succeeded()
+                self.heard[name].answered += 1
+            elif event.kind == "throttled":
+                limit.throttled(time.monotonic(), event.retry_after_s)
+                self.heard[name].was_throttled(event.retry_after_s)
+                for call in self.on_throttled:
+                    call()
+            else:
+                limit.retried()
+            if event.kind != "ok":
+                self.troubles[agent.name] = event.cause
+            if limit.capacity != capacity:
+                self._changed()
+
+        async def sleep(wait_s: float) -> None:
+            await asyncio.sleep(wait_s)
+            if gate.limited:
+                await gate.enter(0.0)
+            await self._assured()
+
+        return ChatModel(chat_config(plan, agent, builtin), client, on_event=on_event, sleep=sleep)
+
+
+def chat_config(plan: Plan, agent: AgentEntry, builtin: str | None) -> ChatConfig:
+    """How to reach an agent; `builtin` is the base URL of the run's own agent server."""
+    endpoint = plan.endpoint_of(agent)
+    own = agent.builtin is not None and agent.endpoint is None
+    return ChatConfig(
+        base_url=builtin if own else endpoint.base_url,
+        model=agent.model or agent.name,
+        api_key_env=LOCAL_TOKEN_ENV if own else endpoint.api_key_env,
+        sampling=agent.sampling,
+        metadata=agent.sends_metadata,
+        deadline_s=endpoint.deadline_s,
+        max_tries=endpoint.max_tries,
+        max_retry_s=endpoint.max_retry_s,
+    )
+
+
+def check_settings(plan: Plan) -> None:
+    """Raises ValueError naming the variable where a key, a base URL or the controller's token can't be used."""
+    secret(plan.token_env)
+    for agent in plan.agents:
+        if agent.builtin is None or agent.endpoint is not None:
+            config = chat_config(plan, agent, None)
+            config.endpoint()
+            secret(config.api_key_env)
+
+
+def _address(config: ChatConfig) -> tuple[str, str]:
+    """(base URL, key)"""
+    key = secret(config.api_key_env)
+    return config.endpoint(), key.get_secret_value() if key is not None else ""
+
+
+class _Limited:
+    """A model that asks nothing while its endpoint cools or its rates are used up, or once the budget is spent."""
+
+    def __init__(
+        self,
+        model: ChatModel,
+        agent: str,
+        limit: EndpointLimit,
+        spend: Spend,
+        calls: dict[int, Call],
+        *,
+        gate: Gate,
+        figures: EndpointFigures,
+        assured: Callable[[], Awaitable[None]],
+    ) -> None:
+        self._model, self._agent, self._limit, self._spend, self._calls = model, agent, limit, spend, calls
+        self._gate, self._figures, self._assured = gate, figures, assured
+        self._estimate = Estimate()
+
+    async def __call__(
+        self, messages: Sequence[Message], tools: Sequence[Tool], metadata: Mapping[str, str]
+    ) -> Completion:
+        await self._cooled()
+        tokens = 0.0
+        if self._gate.limited:
+            tokens = self._expected(messages)
+            await self._gate.enter(tokens)
+            await self._cooled()
+        await self._assured()
+        if exhausted := self._spend.exhausted():
+            raise BudgetExhausted(exhausted)
+        call = Call(self._agent, time.monotonic())
+        self._calls[id(call)] = call
+        try:
+            completion = await self._model.complete(messages, tools, metadata)
+        finally:
+            del self._calls[id(call)]
+        self._figures.answer_s.observe(completion.seconds, self._agent)
+        self._spend.add(self._agent, completion.usage.prompt_tokens, completion.usage.completion_tokens)
+        if not completion.metered:
+            self._spend.unmetered.add(self._agent)
+        elif tokens:
+            self._settle(messages, tokens, completion.usage)
+        return completion
+
+    def _expected(self, messages: Sequence[Message]) -> float:
+        """The tokens that a request is likely to take; none where they don't matter."""
+        return self._estimate.of(_chars(messages)) if self._gate.rates.tpm else 0.0
+
+    def _settle(self, messages: Sequence[Message], expected: float, usage: Usage) -> None:
+        """Owe what a request took beyond what was expected."""
+        self._gate.debt += usage.prompt_tokens + usage.completion_tokens - expected
+        self._estimate.learn(_chars(messages), usage.prompt_tokens, usage.completion_tokens)
+
+    async def _cooled(self) -> None:
+        """Wait until the endpoint may be asked, each caller a little longer, so that they don't come all at once."""
+        now = time.monotonic()
+        while (wait_s := self._limit.cool_for_s(now)) > 0:
+            await asyncio.sleep(wait_s * random.uniform(1.0, 1.25))
+            now = time.monotonic()
+
+
+def _chars(messages: Sequence[Message]) -> int:
+    return sum(len(message.content) for message in messages)
+
+
+def _endpoints(plan: Plan) -> list[Endpoint]:
+    return list({endpoint.name: endpoint for endpoint in map(plan.endpoint_of, plan.agents)}.values())
+
+
+def local_token() -> str:
+    """The token of the servers that runs of this process start, left in the environment for them and our requests."""
+    token = os.environ[LOCAL_TOKEN_ENV] = os.environ.get(LOCAL_TOKEN_ENV) or os.urandom(16).hex()
+    return token

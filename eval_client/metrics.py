@@ -1,0 +1,42 @@
+"""What a client counts on the way of a turn, for its metrics."""
+
+from proctor.observability.metrics import MODEL_SECONDS, Counter, Histogram
+
+
+class EndpointFigures:
+    """Of the calls to models."""
+
+    def __init__(self) -> None:
+        self.requests = Counter(
+            "proctor_endpoint_requests_total",
+            "HTTP requests to models: answered (ok), answered 429 (throttled), failed and repeated (retry).",
+            "endpoint",
+            "outcome",
+        )
+        self.answer_s = Histogram(
+            "proctor_model_seconds",
+            "From asking a model to its whole answer, waits between requests included.",
+            MODEL_SECONDS,
+            ("agent",),
+        )
+
+    def text(self) -> str:
+        """All of them, in the Prometheus text format."""
+        return self.requests.text() + self.answer_s.text()
+
+
+class JournalFigures:
+    """Of the commits to the store."""
+
+    def __init__(self) -> None:
+        self._writes = Histogram("proctor_journal_group_writes", "Writes in a commit.", (1, 4, 16, 64, 256))
+        self._commit_s = Histogram("proctor_journal_commit_seconds", "How long a commit takes.")
+
+    def committed(self, writes: int, seconds: float) -> None:
+        """A group of writes is durable."""
+        self._writes.observe(writes)
+        self._commit_s.observe(seconds)
+
+    def text(self) -> str:
+        """All of them, in the Prometheus text format."""
+        return self._writes.text() + self._commit_s.text()

@@ -1,0 +1,96 @@
+"""What a run must be before it plays: its trials when it is new, its sameness when it is resumed."""
+
+from collections.abc import Mapping, Sequence
+from importlib.metadata import version
+
+from eval_client.endpoints.endpoints import check_settings
+from eval_client.plan import Plan, differences
+from eval_client.store.records import Manifest, TaskRecord, Trial
+from proctor.config.yaml import FileError
+from task_server.wire.messages import SampleList
+
+
+class Refused(Exception):
+    """The run can't be begun or resumed as asked; the message says what to change."""
+
+
+def check_usable(plan: Plan) -> None:
+    """Raises Refused where a key, a token or a base URL that the plan names can't be used."""
+    try:
+        check_settings(plan)
+    except (ValueError, FileError) as error:
+        raise Refused(str(error)) from error
+
+
+def check_plan(manifest: Manifest, plan: Plan) -> None:
+    """Raises Refused where a plan differs from the run's own in anything that shapes a trial."""
+    lines = differences(manifest.identity, plan.identity())
+    if lines:
+        changed = "\n  ".join(lines)
+        raise Refused(f"the plan changed since the run began:\n  {changed}\nundo that, or start a new run")
+
+
+def check_trust(plan: Plan, listed: Mapping[str, SampleList]) -> None:
+    """Raises Refused where an agent that is not built in would play in an isolation too thin for it."""
+    for agent, task in plan.pairs():
+        if listed[task].trusted_agents_only and plan.agent(agent).policy is None:
+            raise Refused(
+                f"task {task}: its isolation is too thin for agent {agent}, which is not built in; "
+                "use the environment's full engine (for os: `engine: docker`)"
+            )
+
+
+def check_tasks(manifest: Manifest, listed: Mapping[str, SampleList]) -> None:
+    """Raises Refused where a task's data, prompts or settings are not what they were."""
+    for name, record in manifest.tasks.items():
+        if name in listed and listed[name].digest != record.digest:
+            raise Refused(
+                f"task {name}: its data, prompts or settings changed since the run began "
+                f"(digest {record.digest[:12]} -> {listed[name].digest[:12]}); restore them, or start a new run"
+            )
+
+
+def trials_of(plan: Plan, samples: Mapping[str, Sequence[str]]) -> list[Trial]:
+    """All trials of a run, in the order they are numbered: by pair, then epoch, then sample."""
+    keys = (
+        (agent, task, sample, epoch)
+        for agent, task in plan.pairs()
+        for epoch in range(plan.epochs)
+        for sample in samples[task]
+    )
+    return [
+        Trial(id=number, agent=agent, task=task, sample=sample, epoch=epoch)
+        for number, (agent, task, sample, epoch) in enumerate(keys)
+    ]
+
+
+def new_run(
+    plan: Plan, plan_path: str, overrides: Sequence[str], limit: int | None, listed: Mapping[str, SampleList]
+) -> tuple[Manifest, list[Trial]]:
+    """A new run's manifest and trials; `limit` is the number of samples per task."""
+    samples = {name: task.samples[:limit] for name, task in listed.items()}
+    records = {
+        name: TaskRecord(
+            environment=task.environment,
+            digest=task.digest,
+            samples=len(samples[name]),
+            comparable=task.comparable or _cut(len(samples[name]), len(task.samples)),
+            published_sampling=task.published_sampling,
+        )
+        for name, task in listed.items()
+    }
+    manifest = Manifest(
+        version=version("proctor"),
+        plan_path=plan_path,
+        plan=plan.model_dump(mode="json"),
+        overrides=tuple(overrides),
+        identity=plan.identity(),
+        limit=limit,
+        tasks=records,
+    )
+    return manifest, trials_of(plan, samples)
+
+
+def _cut(played: int, samples: int) -> str | None:
+    """Why a run over some of the samples stands beside no published scores; None where all are played."""
+    return f"only {played} of {samples} samples are played; leave --limit out" if played < samples else None

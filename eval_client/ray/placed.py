@@ -1,0 +1,78 @@
+"""A run whose servers, and further clients, are on a cluster while it plays."""
+
+import contextlib
+import functools
+import os
+import secrets
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import sqlalchemy as sa
+
+from eval_client.endpoints.endpoints import LOCAL_TOKEN_ENV
+from eval_client.execute import Order, Served
+from eval_client.plan import Plan
+from eval_client.ray.connect import namespace_of
+from eval_client.ray.host import AGENTS, CONTROLLER
+from eval_client.ray.hosts import addresses, take_down
+from eval_client.ray.servers import add_clients, bring_up, followed
+from eval_client.store.shards import beats
+from eval_client.store.store import Store
+from proctor.config.secrets import secret
+
+LOOK_S = 0.5
+
+
+@contextlib.contextmanager
+def on_cluster(
+    order: Order, workers: int | None, clients: int, keep: bool, say: Callable[[str], None]
+) -> Iterator[Order]:
+    """The order with its servers on the cluster while inside, and further clients there once it is worked on."""
+    namespace, token = namespace_of(order.folder.name), _token(order.plan)
+    if replaced := take_down(namespace):
+        say(f"{replaced} hosts of an earlier `proctor up` removed")
+    with contextlib.ExitStack() as stack:
+        if not keep:
+            stack.callback(take_down, namespace)
+        bring_up(order.plan, token, workers, say)
+        urls = stack.enter_context(addresses(namespace, followed(order.plan)))
+        if clients:
+            more = functools.partial(add_clients, order.plan, order.store, token, clients)
+            stack.enter_context(_once_worked_on(order.store, more))
+        yield replace(order, served=Served(urls[CONTROLLER], urls.get(AGENTS)))
+
+
+@contextlib.contextmanager
+def _once_worked_on(store: Store, then: Callable[[], None]) -> Iterator[None]:
+    """Call `then` from a thread once a new client, which is to be this one, works on the run."""
+    before, over = _clients(store), threading.Event()
+
+    def watch() -> None:
+        while not over.wait(LOOK_S):
+            if _clients(store) - before:
+                then()
+                return
+
+    thread = threading.Thread(target=watch, name="clients", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def _clients(store: Store) -> set[int]:
+    """The numbers of the run's live clients; none where the store has no runs yet."""
+    with contextlib.suppress(sa.exc.ProgrammingError, sa.exc.OperationalError):
+        return set(beats(store.engine, store.run))
+    return set()
+
+
+def _token(plan: Plan) -> str:
+    """The token of the run's servers: the one that is set here, or a new one; left in the environment for us."""
+    given = secret(plan.token_env)
+    token = given.get_secret_value() if given is not None else secrets.token_hex(16)
+    os.environ[LOCAL_TOKEN_ENV] = token
+    return token

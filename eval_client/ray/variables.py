@@ -1,0 +1,47 @@
+"""Which environment variables the servers of a run need on other machines, by the names that a plan gives."""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+from pydantic import JsonValue
+
+from eval_client.plan import Plan
+from proctor.config.secrets import secret_text, setting
+from proctor.config.task import TaskDefinition
+
+KEY, BASE_URL = "OPENAI_API_KEY", "OPENAI_BASE_URL"
+"""What an endpoint falls back to where nothing is said."""
+
+
+def of_tasks(tasks: Sequence[TaskDefinition]) -> frozenset[str]:
+    """What workers need: the variables that parameters name, and what the endpoint of a judge falls back to."""
+    named = {name for task in tasks for name in _named(task.parameters)}
+    asks_model = any("model" in each for task in tasks for each in _objects(task.parameters))
+    return frozenset(named | ({KEY, BASE_URL} if asks_model else set()))
+
+
+def of_clients(plan: Plan) -> frozenset[str]:
+    """What clients need: the variables with the keys of the plan's agents, and those an endpoint falls back to."""
+    entries = plan.model_dump(mode="json", include={"endpoints", "agents"})
+    return frozenset({*_named(entries), KEY, BASE_URL})
+
+
+def values(names: Collection[str]) -> dict[str, str]:
+    """Those of the variables that are set here, in the environment, in `.env` or by a NAME_FILE. Raises ValueError."""
+    found = {name: setting(name) if name == BASE_URL else secret_text(name) for name in sorted(names)}
+    return {name: value for name, value in found.items() if value}
+
+
+def _named(value: JsonValue | Mapping[str, JsonValue]) -> Iterator[str]:
+    """The values of all fields whose name ends in `_env`."""
+    for each in _objects(value):
+        yield from (text for name, text in each.items() if name.endswith("_env") and isinstance(text, str))
+
+
+def _objects(value: JsonValue | Mapping[str, JsonValue]) -> Iterator[Mapping[str, JsonValue]]:
+    if isinstance(value, Mapping):
+        yield value
+        for inner in value.values():
+            yield from _objects(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _objects(inner)

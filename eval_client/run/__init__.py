@@ -1,0 +1,1 @@
+"""A run: which trials start when, on this client and beside others."""

@@ -1,0 +1,85 @@
+"""What bounds the trials under way: the plan, what endpoints and task servers bear, and a shard's slices of that."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from eval_client.core.flow import Flow, Pair
+from eval_client.core.shares import Slice
+from eval_client.endpoints.endpoints import Endpoints
+from eval_client.plan import Plan
+
+
+class Slots(NamedTuple):
+    """Of a task."""
+
+    ours: int
+    """That this client may use, as the task server sees it."""
+    total: int
+    """That there are, for all clients."""
+
+
+class Caps:
+    """Keeps a flow's capacities; of what a client shares with others it has nothing until a slice is granted to it."""
+
+    def __init__(self, plan: Plan, endpoints: Endpoints, *, alone: bool) -> None:
+        self.flow = Flow({agent.name: plan.endpoint_of(agent).name for agent in plan.agents})
+        self._endpoints = endpoints
+        self._agents = {agent.name: agent.concurrency for agent in plan.agents}
+        self._tasks = {task.name: Slots(0, 0) for task in plan.tasks}
+        self._alone = alone
+        self._slices = {f"endpoint {name}": 0 for name in endpoints.pooled}
+        self._apply()
+        for pair in plan.pairs():
+            self.flow.owe(pair, 0)
+
+    def limit_task(self, task: str, ours: int, total: int) -> None:
+        """The task server can hold this many sessions of a task."""
+        self._tasks[task] = Slots(ours, total)
+        self.flow.limit_task(task, self._bounded(f"task {task}", ours))
+
+    def endpoints_changed(self) -> None:
+        """Take over what the endpoints can bear now."""
+        for name, limit in self._endpoints.limits.items():
+            self.flow.limit_endpoint(name, self._bounded(f"endpoint {name}", limit.capacity))
+
+    def grant(self, slices: Mapping[str, int]) -> None:
+        """From now on this client has so much of these limits."""
+        self._slices.update(slices)
+        self._apply()
+
+    def whole(self) -> dict[str, int]:
+        """The limits over all clients, but for those of endpoints."""
+        agents = {f"agent {name}": limit for name, limit in self._agents.items()}
+        return {**agents, **{f"task {name}": slots.total for name, slots in self._tasks.items()}}
+
+    def slices(self, startable: Mapping[Pair, int]) -> dict[str, Slice]:
+        """What this client holds and wants of every limit, given the trials that it could start."""
+        wanted: dict[str, int] = {}
+        for (agent, task), count in startable.items():
+            if self._tasks[task].total:
+                for name in (f"endpoint {self.flow.endpoint_of[agent]}", f"agent {agent}", f"task {task}"):
+                    wanted[name] = wanted.get(name, 0) + count
+        uses = {f"{kind} {name}": use for kind, nodes in self.flow.use().items() for name, use in nodes.items()}
+        return {
+            name: Slice(held=max(used, capacity), wanted=used + wanted.get(name, 0))
+            for name, (used, capacity) in uses.items()
+        }
+
+    def rooms(self) -> dict[Pair, int]:
+        """How many trials of each pair this client may play at once."""
+        use = self.flow.use()
+        return {
+            (agent, task): min(use["endpoint"][self.flow.endpoint_of[agent]][1], use["agent"][agent][1], slots[1])
+            for agent in self._agents
+            for task, slots in use["task"].items()
+        }
+
+    def _apply(self) -> None:
+        self.endpoints_changed()
+        for name, limit in self._agents.items():
+            self.flow.limit_agent(name, self._bounded(f"agent {name}", limit))
+        for name, slots in self._tasks.items():
+            self.limit_task(name, *slots)
+
+    def _bounded(self, name: str, capacity: int) -> int:
+        return min(capacity, self._slices.get(name, capacity if self._alone else 0))

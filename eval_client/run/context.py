@@ -1,0 +1,111 @@
+"""A run under way: its journal, its endpoints, its runner, and the sessions it has yet to end."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+
+from eval_client.core.progress import Progress
+from eval_client.core.spend import Spend
+from eval_client.endpoints.endpoints import Endpoints
+from eval_client.plan import Plan
+from eval_client.run.runner import Runner
+from eval_client.store.journal import Journal
+from eval_client.store.member import Member
+from eval_client.store.shards import Fenced
+from eval_client.store.store import Store
+from proctor.http.client import AnyClient
+from task_server.client.client import TaskClient
+from task_server.wire.errors import TaskServerError
+
+END_S = 15.0
+"""Longest wait for sessions to be ended; the leases of those left over end them."""
+ABANDONED_END_S = 2.0
+
+
+@dataclass(frozen=True)
+class Scene:
+    """A run under way, for whoever watches or interrupts it."""
+
+    run: str
+    runner: Runner
+    endpoints: Endpoints
+    member: Member
+    client: TaskClient
+    journal: Journal
+
+
+@contextlib.asynccontextmanager
+async def scene(
+    plan: Plan,
+    member: Member,
+    http: AnyClient,
+    client: TaskClient,
+    *,
+    builtin: str | None,
+    digests: Mapping[str, str],
+) -> AsyncIterator[Scene]:
+    """Everything a run needs while it plays; sessions ended and the journal closed afterwards."""
+    store = member.store
+    progress = _progress(store)
+    spend = Spend.of(plan)
+    if not member.joined:
+        for agent, (prompt, completion) in store.spent().items():
+            spend.add(agent, prompt, completion)
+        for cost in store.helper_costs():
+            spend.add_helper(cost.model, cost.prompt_tokens, cost.completion_tokens)
+
+    def trouble(what: str | None) -> None:
+        progress.trouble = what
+
+    endings: set[asyncio.Task[None]] = set()
+
+    def end_session(url: str, session: str) -> None:
+        ending = asyncio.create_task(_end(member, client, url, session))
+        endings.add(ending)
+        ending.add_done_callback(endings.discard)
+
+    journal = Journal(store, member.shard, trouble)
+    runner: Runner | None = None
+    endpoints = Endpoints(
+        plan,
+        http,
+        spend,
+        builtin,
+        lambda: runner.endpoint_limits_changed() if runner else None,
+        assured=member.assured,
+    )
+    runner = Runner(
+        plan=plan,
+        digests=digests,
+        member=member,
+        journal=journal,
+        server=client,
+        endpoints=endpoints,
+        progress=progress,
+        end_session=end_session,
+    )
+    try:
+        yield Scene(store.run, runner, endpoints, member, client, journal)
+    finally:
+        if endings:
+            await asyncio.wait(endings, timeout=ABANDONED_END_S if runner.abandoned else END_S)
+        for ending in list(endings):
+            ending.cancel()
+        await journal.close()
+
+
+async def _end(member: Member, client: TaskClient, url: str, session: str) -> None:
+    """End a session that is of no more use to anybody; where that fails, its lease ends it."""
+    with contextlib.suppress(TaskServerError, Fenced):
+        await member.assured()
+        await client.end(session, url or None)
+
+
+def _progress(store: Store) -> Progress:
+    standing = {(pair.agent, pair.task): pair for pair in store.standing()}
+    return Progress(
+        planned={key: pair.planned for key, pair in standing.items()},
+        scored={key: pair.scored for key, pair in standing.items()},
+        score_sum={key: (pair.mean or 0.0) * pair.scored for key, pair in standing.items()},
+    )

@@ -1,0 +1,78 @@
+"""How many sessions of each task a run could hold at once if there were slots: what an autoscaler goes by."""
+
+import hashlib
+import time
+from collections.abc import Callable, Mapping
+
+from eval_client.core.flow import Pair
+from eval_client.core.progress import Progress
+from eval_client.endpoints.endpoints import Endpoints
+from eval_client.plan import Plan
+from eval_client.store.store import Store
+
+COUNT_S = 2.0
+"""It is counted anew after this long, as there may be many pairs."""
+MAX_CHARS = 8192
+
+
+class Demand:
+    """A run's demand, as it is told with `GET /tasks`."""
+
+    def __init__(
+        self,
+        store: Store,
+        plan: Plan,
+        progress: Progress,
+        endpoints: Endpoints,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        url = store.engine.url.render_as_string(hide_password=True)
+        self.client = hashlib.blake2b(f"{url} {store.run}".encode(), digest_size=16).hexdigest()
+        """Who tells it: the same for all clients of a run, who tell the same."""
+        self._plan, self._progress, self._endpoints, self._now = plan, progress, endpoints, now
+        self._told, self._counted_at = "", float("-inf")
+
+    def told(self) -> str:
+        """`task:sessions,...`, as in TasksQuery."""
+        if self._now() - self._counted_at >= COUNT_S:
+            self._counted_at, self._told = self._now(), as_text(self._wanted())
+        return self._told
+
+    def _wanted(self) -> dict[str, int]:
+        progress = self._progress
+        left = {
+            pair: planned - progress.scored.get(pair, 0) - progress.unscored.get(pair, 0)
+            for pair, planned in progress.planned.items()
+        }
+        if progress.draining:
+            left = dict(progress.running)
+        return wanted(self._plan, {name: limit.capacity for name, limit in self._endpoints.limits.items()}, left)
+
+
+def wanted(plan: Plan, endpoints: Mapping[str, int], left: Mapping[Pair, int]) -> dict[str, int]:
+    """Pure: task -> sessions, those under way among them.
+
+    `endpoints` says how many trials each endpoint takes, `left` how many trials of a pair have no final row
+    (fewer than none where a client has counted some twice, for a moment). Each task
+    is looked at as if it were alone, so that tasks which share an endpoint may together want more than it takes.
+    """
+    agents = {agent.name: agent for agent in plan.agents}
+    by_endpoint: dict[tuple[str, str], int] = {}
+    for (agent, task), trials in left.items():
+        key = (task, plan.endpoint_of(agents[agent]).name)
+        by_endpoint[key] = by_endpoint.get(key, 0) + min(max(0, trials), agents[agent].concurrency)
+    total = {task.name: 0 for task in plan.tasks}
+    for (task, endpoint), sessions in by_endpoint.items():
+        total[task] += min(sessions, endpoints[endpoint])
+    return {task: sessions for task, sessions in total.items() if sessions}
+
+
+def as_text(sessions: Mapping[str, int]) -> str:
+    """`task:sessions,...`, the largest first, as far as it may be long."""
+    text = ""
+    for task, count in sorted(sessions.items(), key=lambda item: -item[1]):
+        more = f"{',' if text else ''}{task}:{min(count, 999_999)}"
+        if len(text) + len(more) > MAX_CHARS:
+            break
+        text += more
+    return text

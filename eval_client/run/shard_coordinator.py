@@ -1,0 +1,224 @@
+"""Works with the other clients of a run: claims trials ahead of need, shares limits and spending, finds who is lost."""
+
+import asyncio
+import contextlib
+import time
+from collections import Counter
+from collections.abc import Callable
+from typing import TypeVar
+
+import sqlalchemy as sa
+
+from eval_client.core.failure_detector import BEAT_S, Lookout
+from eval_client.core.flow import Pair
+from eval_client.core.progress import Ended
+from eval_client.core.shares import Heard, Standing
+from eval_client.endpoints.endpoints import Endpoints
+from eval_client.run.limit_exchange import Bargain
+from eval_client.run.runner import Runner
+from eval_client.store import claims, shards
+from eval_client.store.connection import passes, patiently
+from eval_client.store.member import Member
+from eval_client.store.store import Store
+
+EXCHANGE_S = 1.0
+PROGRESS_S = 3.0
+END_S = 0.5
+CLOSING_S = 0.2
+LEAST_PAUSE_S = 0.02
+"""Between two claims."""
+
+Answer = TypeVar("Answer")
+
+
+class Team:
+    """A loop beside a runner; its calls to the database go to threads."""
+
+    def __init__(self, member: Member, runner: Runner, endpoints: Endpoints) -> None:
+        self._engine, self._run, self._shard = member.store.engine, member.store.run, member.shard
+        self._member, self._runner, self._endpoints = member, runner, endpoints
+        self._lookout = Lookout(self._shard)
+        self._free: dict[Pair, int] = {}
+        self._live = 1
+        self._exchange_at = self._progress_at = self._end_at = 0.0
+        self._wake = asyncio.Event()
+        runner.on_need = self._wake.set
+        endpoints.on_throttled.append(self._throttled)
+
+    async def run(self) -> None:
+        """Until cancelled. Raises Fenced."""
+        while True:
+            self._wake.clear()
+            try:
+                await self._work()
+            except sa.exc.SQLAlchemyError as error:
+                if not passes(error):
+                    raise
+                await asyncio.sleep(BEAT_S)
+            await asyncio.sleep(LEAST_PAUSE_S)
+            left_s = self._exchange_at - time.monotonic()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(left_s):
+                    await self._wake.wait()
+
+    async def _work(self) -> None:
+        await self._give_back()
+        if time.monotonic() >= self._exchange_at:
+            self._exchange_at = time.monotonic() + EXCHANGE_S
+            if fenced := self._member.fenced():
+                raise fenced
+            self._live = max(1, len(await self._call(look_out, self._lookout)))
+            self._free = await self._call(claims.free)
+            await self._exchange()
+            await self._tell_progress()
+        await self._claim()
+        self._runner.free = self._to_claim()
+        if self._runner.quiet and not self._to_claim() and time.monotonic() >= self._end_at:
+            self._end_at = time.monotonic() + END_S
+            await self._notice_the_end()
+
+    def _throttled(self) -> None:
+        self._exchange_at = 0.0
+        self._wake.set()
+
+    async def _call(self, ask: Callable[..., Answer], *arguments: object) -> Answer:
+        return await asyncio.to_thread(ask, self._engine, self._run, *arguments)
+
+    async def _exchange(self) -> None:
+        """Tell the others what this client holds, wants, heard and spent; take what they leave."""
+        caps, pooled = self._runner.caps, {f"endpoint {name}" for name in self._endpoints.pooled}
+        self._runner.free = self._to_claim()
+        slices = caps.slices(self._runner.startable())
+        mine = Standing(
+            slices={name: slice for name, slice in slices.items() if name not in pooled},
+            spent=self._endpoints.spend.by_agent,
+            unreachable=frozenset(self._runner.unreachable),
+        )
+        heard = {name: self._endpoints.heard[name] for name in self._ceilings()}
+        self._endpoints.heard.update({name: Heard() for name in heard})
+        bargain = Bargain(self._shard, mine, heard, self._ceilings(), caps.whole())
+        try:
+            await self._call(shards.exchange, self._shard, bargain)
+        except BaseException:
+            for name, told in heard.items():
+                self._endpoints.heard[name].and_also(told)
+            raise
+        now = time.monotonic()
+        for name, level in bargain.levels.endpoints.items():
+            if name in self._endpoints.limits:
+                self._endpoints.limits[name].adopt(level.limit, now + level.cool_until - bargain.now)
+        self._endpoints.spend.elsewhere = bargain.elsewhere
+        self._runner.given_up = bargain.given_up & self._runner.unreachable
+        self._runner.grant(bargain.grants)
+
+    async def _tell_progress(self) -> None:
+        """Show what all clients have done; from here on this one's own finishes are added, until the next time."""
+        if time.monotonic() < self._progress_at:
+            return
+        self._progress_at, progress = time.monotonic() + PROGRESS_S, self._runner.progress
+        for pair, (scored, total, unscored) in (await self._call(claims.standing)).items():
+            progress.scored[pair], progress.score_sum[pair], progress.unscored[pair] = scored, total, unscored
+
+    def _ceilings(self) -> dict[str, int]:
+        """Of the endpoints that only this run's clients share."""
+        limits = self._endpoints.limits.items()
+        return {name: limit.ceiling for name, limit in limits if name not in self._endpoints.pooled}
+
+    async def _claim(self) -> None:
+        """Hold a few trials of each pair beyond those under way, so that nobody waits for the database."""
+        wanted = self._wanted()
+        if not wanted:
+            return
+        trials = await self._call(claims.claim, self._shard, wanted)
+        claimed = Counter((trial.agent, trial.task) for trial in trials)
+        for pair, count in wanted.items():
+            self._free[pair] -= count
+            if claimed[pair] < count or not self._free[pair]:
+                del self._free[pair]
+        self._runner.take(trials)
+
+    def _to_claim(self) -> dict[Pair, int]:
+        """The free trials that this client would play."""
+        if self._runner.stopped is not None:
+            return {}
+        left_alone = self._runner.unreachable - self._runner.given_up
+        return {
+            (agent, task): count
+            for (agent, task), count in self._free.items()
+            if agent not in self._runner.refused and task not in left_alone
+        }
+
+    def _wanted(self) -> dict[Pair, int]:
+        """pair -> trials to claim"""
+        rooms, waiting, wanted = self._runner.caps.rooms(), self._runner.waiting(), {}
+        for pair, free in self._to_claim().items():
+            held = waiting.get(pair, 0)
+            if pair[1] in self._runner.given_up:
+                target = claims.GIVEN_UP_BATCH
+            else:
+                target = claims.batch(rooms[pair], free, self._live)
+            self._runner.low[pair] = target // 2
+            if held <= target // 2 < target:
+                wanted[pair] = min(target - held, free)
+        return wanted
+
+    async def _give_back(self) -> None:
+        trials = list(self._runner.returned)
+        if trials:
+            await self._call(claims.give_back, self._shard, trials)
+            del self._runner.returned[: len(trials)]
+
+    async def _notice_the_end(self) -> None:
+        """Where nothing that this client could play is owed by anybody, its part is over.
+
+        What it claimed in a commit that it never heard of comes to light here.
+        """
+        owed = await self._call(claims.agents_owed)
+        if not self._runner.quiet or self._runner.returned:
+            return
+        if not owed - self._runner.refused.keys():
+            self._runner.take_no_more()
+        elif mine := await self._call(claims.held, self._shard):
+            self._runner.take(mine)
+
+
+def look_out(engine: sa.Engine, run: str, lookout: Lookout) -> dict[int, int]:
+    """live shard -> its counter; those that have fallen silent are ended, and what they held is free from then on."""
+    beats = shards.heard(engine, run) if lookout.own is None else shards.beats(engine, run)
+    for silent in lookout.look(time.monotonic(), beats):
+        shards.lose(engine, run, silent, beats[silent])
+    return beats
+
+
+def leaves_early(ended: Ended) -> bool:
+    """Whether a client may leave others at work."""
+    return ended.stopped is not None or bool(ended.refused)
+
+
+async def is_to_close(member: Member, ended: Ended) -> bool:
+    """Whether this client writes how the run ended; else another has, or will. Raises Fenced.
+
+    Who leaves early does where no other is left. Else everything is settled: the first of those that live writes, and
+    the others wait for that.
+    """
+    engine, run, shard = member.store.engine, member.store.run, member.shard
+    if leaves_early(ended):
+        return not await patiently(shards.leave, engine, run, shard, True)
+    lookout = Lookout(shard)
+    while await patiently(member.store.state) == "running":
+        if fenced := member.fenced():
+            raise fenced
+        if min(await patiently(look_out, engine, run, lookout), default=shard) == shard:
+            return True
+        await asyncio.sleep(CLOSING_S)
+    return False
+
+
+async def until_over(store: Store) -> None:
+    """Come back once the run is closed, or no client works on it any more."""
+    lookout = Lookout()
+    while await patiently(store.state) == "running":
+        live = await patiently(look_out, store.engine, store.run, lookout)
+        if not live:
+            return
+        await asyncio.sleep(CLOSING_S)

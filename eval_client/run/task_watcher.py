@@ -1,0 +1,103 @@
+"""Keeps a run informed of its task server: capacities as they change, leases before they end, parts that stay away."""
+
+import asyncio
+import time
+
+from eval_client.run.demand_report import Demand
+from eval_client.run.runner import Runner
+from task_server.client.client import TaskClient
+from task_server.wire.errors import TaskServerError
+from task_server.wire.messages import LONG_POLL_S, SESSION_LEASE_S, TaskList, TaskStanding
+
+CHECK_S = 0.5
+
+
+class Watch:
+    """Three loops beside a runner."""
+
+    def __init__(self, runner: Runner, client: TaskClient, demand: Demand, patience_s: float) -> None:
+        self._runner, self._client, self._demand, self._patience_s = runner, client, demand, patience_s
+        self._begun = time.monotonic()
+        self._nothing_since: dict[str, float] = {}
+        self._reasons: dict[str, str] = {}
+
+    async def run(self) -> None:
+        """Watch until cancelled."""
+        await asyncio.gather(self._follow_capacities(), self._renew_leases(), self._lose_patience())
+
+    async def _follow_capacities(self) -> None:
+        version: str | None = None
+        while True:
+            try:
+                listed = await self._client.tasks(
+                    version, LONG_POLL_S / 2, client=self._demand.client, wants=self._demand.told()
+                )
+            except TaskServerError as error:
+                version = None
+                self._all_wait(f"the task server can't be reached: {error}")
+                await asyncio.sleep(CHECK_S)
+            else:
+                version = listed.version
+                self._take_over(listed)
+
+    def _take_over(self, listed: TaskList) -> None:
+        for name, expected in self._runner.digests.items():
+            task = listed.find(name, expected)
+            if task is None:
+                self._limit(name, 0, "no worker holds this task", 0)
+            elif task.digest not in (None, expected):
+                self._limit(name, 0, _other_digest(expected, str(task.digest)), 0)
+            elif task.waiting is None:
+                self._limit(name, self._ours(task), None, task.total)
+            else:
+                self._limit(name, 0, task.waiting, 0)
+
+    def _ours(self, task: TaskStanding) -> int:
+        """How many of a task's slots are ours or free.
+
+        Those that seem another's may be held by sessions of this run's last client, until we go on with them or their
+        leases end: so all of them count at first.
+        """
+        if time.monotonic() - self._begun < SESSION_LEASE_S:
+            return task.total
+        return min(task.total, self._runner.under_way(task.name) + task.free)
+
+    def _all_wait(self, reason: str) -> None:
+        for name in self._runner.digests:
+            self._limit(name, 0, reason, 0)
+
+    def _limit(self, task: str, capacity: int, waiting: str | None, total: int) -> None:
+        if capacity > 0 or waiting is None:
+            self._nothing_since.pop(task, None)
+        else:
+            self._nothing_since.setdefault(task, time.monotonic())
+            self._reasons[task] = waiting or "no slot"
+        self._runner.limit_task(task, capacity, waiting, total)
+
+    async def _renew_leases(self) -> None:
+        while True:
+            await asyncio.sleep(SESSION_LEASE_S / 4)
+            sessions = self._runner.sessions()
+            await asyncio.gather(*(self._renew(url, held) for url, held in sessions.items()))
+
+    async def _renew(self, url: str, sessions: list[str]) -> None:
+        try:
+            await self._client.renew(url, sessions)
+        except TaskServerError:
+            return  # each session's next turn finds out, and classifies it
+
+    async def _lose_patience(self) -> None:
+        while True:
+            await asyncio.sleep(CHECK_S)
+            now = time.monotonic()
+            for task, since in list(self._nothing_since.items()):
+                if now - since > self._patience_s and not self._runner.under_way(task):
+                    reason = f"waited {self._patience_s:g} s for task {task}: {self._reasons[task]}"
+                    await self._runner.give_up_task(task, reason)
+
+
+def _other_digest(expected: str, found: str) -> str:
+    return (
+        f"its data, prompts or settings changed since the run began (digest {expected[:12]} -> {found[:12]}); "
+        "give its workers what they had, or start a new run"
+    )

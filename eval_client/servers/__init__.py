@@ -1,0 +1,1 @@
+"""The processes that a run starts: task servers, agent servers, further clients."""

@@ -1,0 +1,1 @@
+"""Where clients keep what they share of an endpoint."""

@@ -1,0 +1,138 @@
+"""Pools in a folder of this user, for the runs of this machine that have a store of their own each.
+
+Nothing here is durable: it is what live clients know, and they tell it again.
+"""
+
+import contextlib
+import fcntl
+import os
+import platform
+import stat
+import time
+from collections.abc import Iterator
+from functools import cache
+from hashlib import blake2b
+from pathlib import Path
+
+from eval_client.store.pools.base import MAX_POOL, PoolError, Pools, Settle, read_pool
+
+LOCK_S = 2.0
+"""A lock is held for about a millisecond; who holds it for so long has been stopped."""
+LOOK_S = 0.005
+SALT_BYTES = 32
+PRIVATE = 0o700
+
+
+def state_folder() -> Path:
+    """Where pools lie: in XDG_STATE_HOME, or `~/.local/state`."""
+    given = Path(os.environ.get("XDG_STATE_HOME", ""))
+    return (given if given.is_absolute() else Path(os.path.expanduser("~/.local/state"))) / "proctor" / "endpoints"
+
+
+class FilePools(Pools):
+    """A file for each, of this machine since it was started; times are of its monotonic clock."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._salt: bytes | None = None
+
+    def salt(self) -> bytes:
+        if self._salt is None:
+            with _described(self._folder):
+                self._salt = self._kept_salt()
+        return self._salt
+
+    def change(self, name: str, settle: Settle) -> None:
+        path = self._folder / f"{_machine()}-{name}.json"
+        with _described(path):
+            _make_private(self._folder)
+            with _locked(path) as file:
+                pool = settle(read_pool(_content(file), str(path)), time.monotonic())
+                if pool.idle(time.monotonic()):
+                    path.unlink()
+                else:
+                    _write(file, pool.model_dump_json().encode())
+
+    def _kept_salt(self) -> bytes:
+        _make_private(self._folder)
+        with _locked(self._folder / "salt") as file:
+            salt = _content(file)
+            if len(salt) != SALT_BYTES:
+                salt = os.urandom(SALT_BYTES)
+                _write(file, salt)
+            return salt
+
+
+@contextlib.contextmanager
+def _described(path: Path) -> Iterator[None]:
+    """Raises PoolError in the place of OSError."""
+    try:
+        yield
+    except OSError as error:
+        raise PoolError(str(error) if error.filename else f"{path}: {error}") from error
+
+
+def _make_private(folder: Path) -> None:
+    if not folder.is_absolute():
+        raise PoolError("this user has no home folder; set XDG_STATE_HOME")
+    folder.mkdir(mode=PRIVATE, parents=True, exist_ok=True)
+    found = folder.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
+        raise PoolError(f"{folder} is no folder of this user; remove it, or set XDG_STATE_HOME")
+    if stat.S_IMODE(found.st_mode) != PRIVATE:
+        folder.chmod(PRIVATE)
+
+
+@contextlib.contextmanager
+def _locked(path: Path) -> Iterator[int]:
+    """The open file, ours alone while inside; the kernel frees it when we die. Raises OSError, PoolError."""
+    give_up = time.monotonic() + LOCK_S
+    while True:
+        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
+        try:
+            if not stat.S_ISREG(os.fstat(file).st_mode):
+                raise PoolError(f"{path} is no file; remove it")
+            _lock(file, path, give_up)
+            if _stands(file, path):
+                yield file
+                return
+        finally:
+            os.close(file)
+
+
+def _lock(file: int, path: Path, give_up: float) -> None:
+    while True:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            if time.monotonic() > give_up:
+                raise PoolError(f"{path} is locked by a process that stands still") from None
+            time.sleep(LOOK_S)
+
+
+def _stands(file: int, path: Path) -> bool:
+    """Whether the file still has its name: who had the lock before may have removed it."""
+    try:
+        return os.path.samestat(os.fstat(file), path.lstat())
+    except FileNotFoundError:
+        return False
+
+
+def _content(file: int) -> bytes:
+    """All of it, or as much as is too much."""
+    return os.pread(file, MAX_POOL + 1, 0)
+
+
+def _write(file: int, content: bytes) -> None:
+    if os.pwrite(file, content, 0) != len(content):
+        raise OSError("written in part only")
+    os.ftruncate(file, len(content))
+
+
+@cache
+def _machine() -> str:
+    """This machine since it was started, so that the clocks of all who use a file are one."""
+    boot = Path("/proc/sys/kernel/random/boot_id")
+    started = boot.read_text() if boot.exists() else ""
+    return blake2b(f"{platform.node()}\0{started}".encode(), digest_size=4).hexdigest()

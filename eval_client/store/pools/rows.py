@@ -1,0 +1,80 @@
+"""Pools in a database server, for all runs that it holds: a row for each, and its own clock."""
+
+import contextlib
+import os
+from collections.abc import Iterator
+
+import sqlalchemy as sa
+
+from eval_client.store.connection import passes, reason
+from eval_client.store.pools.base import PoolError, Pools, Settle, read_pool
+from eval_client.store.shards import database_now
+from eval_client.store.tables import endpoint_table
+
+SALT = "salt"
+"""The row that holds it, in hex."""
+
+
+class RowPools(Pools):
+    """Raises SQLAlchemyError as well where the database is away."""
+
+    def __init__(self, engine: sa.Engine) -> None:
+        self._engine = engine
+        self._salt: bytes | None = None
+
+    def salt(self) -> bytes:
+        if self._salt is None:
+            with _described():
+                self._make_table()
+                self._add_row(SALT, os.urandom(32).hex())
+                with self._engine.connect() as connection:
+                    kept = connection.execute(sa.select(endpoint_table.c.state).where(endpoint_table.c.id == SALT))
+                    self._salt = str(kept.scalar_one()).encode()[:64]
+        return self._salt
+
+    def change(self, name: str, settle: Settle) -> None:
+        with _described():
+            self._change(name, settle)
+
+    def _change(self, name: str, settle: Settle) -> None:
+        mine = endpoint_table.c.id == name
+        with self._engine.begin() as connection:
+            text = connection.execute(sa.select(endpoint_table.c.state).where(mine).with_for_update()).scalar()
+            if text is not None:
+                now = database_now(connection)
+                pool = settle(read_pool(text, f"{endpoint_table.name} {name}").excused(now), now)
+                if pool.idle(now):
+                    connection.execute(endpoint_table.delete().where(mine))
+                else:
+                    connection.execute(endpoint_table.update().where(mine).values(state=pool.model_dump_json()))
+                return
+        self._add_row(name, "")
+        self._change(name, settle)
+
+    def _make_table(self) -> None:
+        try:
+            endpoint_table.create(self._engine, checkfirst=True)
+        except sa.exc.DatabaseError:  # another client may have been making it at the same time
+            endpoint_table.create(self._engine, checkfirst=True)
+
+    def _add_row(self, name: str, state: str) -> None:
+        """Where it is not there; another client may be adding it at the same time."""
+        try:
+            with self._engine.begin() as connection:
+                there = sa.select(endpoint_table.c.id).where(endpoint_table.c.id == name)
+                if connection.execute(there).first() is None:
+                    connection.execute(endpoint_table.insert(), {"id": name, "state": state})
+        except sa.exc.IntegrityError:
+            return
+
+
+@contextlib.contextmanager
+def _described() -> Iterator[None]:
+    """Raises PoolError in the place of errors that don't pass."""
+    try:
+        yield
+    except sa.exc.DatabaseError as error:
+        if passes(error):
+            raise
+        fix = "let the database's owner make it and grant the run's account SELECT, INSERT, UPDATE and DELETE"
+        raise PoolError(f"the store's table {endpoint_table.name} can't be used; {fix}: {reason(error)}") from error

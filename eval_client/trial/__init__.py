@@ -1,0 +1,1 @@
+"""One trial: its attempts, turn by turn."""

@@ -1,0 +1,73 @@
+"""How an attempt ended, as data: the one place where its failures are classified."""
+
+from enum import Enum
+
+from eval_client.endpoints.endpoints import BudgetExhausted
+from eval_client.store.journal import WriteRefused
+from eval_client.store.records import DIVERGED
+from eval_client.trial.episode import Diverged, Episode, OutOfTime
+from proctor.environment import AgentRefused, AgentUnavailable
+from proctor.types import Finish, FinishReason, Value
+from task_server.wire.errors import DigestDiffers, NoCapacity, SessionLost, TaskServerError
+
+
+class Outcome(Enum):
+    """What becomes of the trial."""
+
+    FINISHED = "finished"
+    """There is a finish; a task's fault may be tried again."""
+    LOST = "lost"
+    """The session lives no more; a new one replays the journal."""
+    FAILED = "failed"
+    """The task server failed."""
+    DIVERGED = DIVERGED
+    """The replay was not the same; the journal is of no more use."""
+    PUT_BACK = "put_back"
+    """It never began, or the run ends first; it stays owed as it is."""
+    BUDGET = "budget"
+    """The run may spend no more."""
+    REFUSED = "refused"
+    """The agent's endpoint refuses this configuration."""
+
+
+class AttemptEnd(Value):
+    """An outcome with its finish (a fault's too) or, without one, its cause."""
+
+    outcome: Outcome
+    finish: Finish | None = None
+    cause: str = ""
+
+    def fault(self) -> str | None:
+        """The kind of fault it was, for counts: a fault's reason, or the outcome that says more; None for a score."""
+        if self.outcome is not Outcome.FINISHED:
+            return str(self.outcome.value)
+        assert self.finish is not None
+        return str(self.finish.reason) if self.finish.reason.is_fault else None
+
+
+def _fault(outcome: Outcome, reason: FinishReason, error: object) -> AttemptEnd:
+    return AttemptEnd(outcome=outcome, finish=Finish.fault(reason, str(error)), cause=str(error))
+
+
+async def attempt(episode: Episode) -> AttemptEnd:
+    """Play an episode to its end."""
+    try:
+        return AttemptEnd(outcome=Outcome.FINISHED, finish=await episode.play())
+    except OutOfTime as late:
+        return _fault(Outcome.FINISHED, FinishReason.AGENT_ERROR, late)
+    except AgentRefused as refused:
+        return AttemptEnd(outcome=Outcome.REFUSED, cause=str(refused))
+    except AgentUnavailable as unavailable:
+        return _fault(Outcome.FINISHED, FinishReason.AGENT_ERROR, unavailable)
+    except BudgetExhausted as exhausted:
+        return AttemptEnd(outcome=Outcome.BUDGET, cause=str(exhausted))
+    except (NoCapacity, DigestDiffers) as not_now:
+        return AttemptEnd(outcome=Outcome.PUT_BACK, cause=str(not_now))
+    except Diverged as diverged:
+        return _fault(Outcome.DIVERGED, FinishReason.TASK_ERROR, diverged)
+    except SessionLost as lost:
+        return _fault(Outcome.LOST, FinishReason.TASK_ERROR, lost)
+    except WriteRefused as refused:
+        return _fault(Outcome.FAILED, FinishReason.TASK_ERROR, refused)
+    except TaskServerError as failed:
+        return _fault(Outcome.FAILED, FinishReason.TASK_ERROR, failed)

@@ -1,0 +1,72 @@
+"""Writes down durably how the attempts at a run's trials go, and tells the run's progress and traces of it."""
+
+import secrets
+from collections.abc import Mapping, Sequence
+
+from eval_client.core.progress import Progress
+from eval_client.core.spend import Spend
+from eval_client.store.journal import Journal, WriteRefused
+from eval_client.store.records import Turn
+from eval_client.trial.attempt import Outcome
+from eval_client.trial.pending_trial import Owed
+from eval_client.trial.traces import Traces
+from proctor.llm.kept_replies import KeptReply
+from proctor.types import Finish, FinishReason
+from task_server.client.client import ReplyLog
+
+
+class _TrialReplies(ReplyLog):
+    """Reads and extends a trial's past."""
+
+    def __init__(self, journal: Journal, spend: Spend, owed: Owed) -> None:
+        self._journal, self._spend, self._trial, self.replies = journal, spend, owed.trial, owed.past.replies
+
+    async def add(self, replies: Sequence[KeptReply]) -> None:
+        await self._journal.replies(self._trial, len(self.replies), replies)
+        self.replies += replies
+        for reply in (kept.reply for kept in replies if kept.bought):
+            self._spend.add_helper(reply.model, reply.prompt_tokens, reply.completion_tokens)
+
+
+class AttemptLog:
+    """What is written of attempts. Every method returns once its rows are durable; Fenced where others write now."""
+
+    def __init__(
+        self, journal: Journal, progress: Progress, traces: Traces, digests: Mapping[str, str], spend: Spend
+    ) -> None:
+        self._journal, self._progress, self._traces, self._digests = journal, progress, traces, digests
+        self._spend = spend
+
+    async def begin(self, owed: Owed) -> None:
+        """Count a new attempt before anything is started; one that was put back goes on as it is."""
+        if owed.session is not None:
+            return
+        owed.session = secrets.token_hex(16)
+        owed.trial = owed.trial.model_copy(update={"attempts": owed.trial.attempts + 1})
+        digest = self._digests[owed.trial.task]
+        await self._journal.begin(owed.trial, owed.trial.attempts, owed.past.journal, owed.session, digest)
+
+    async def turn(self, owed: Owed, turn: Turn) -> None:
+        """A turn was answered."""
+        await self._journal.turn(owed.trial, owed.past.journal, turn)
+        self._progress.turns += 1
+
+    def replies(self, owed: Owed) -> ReplyLog:
+        """Where the attempts at a trial keep what models on the environment's side said."""
+        return _TrialReplies(self._journal, self._spend, owed)
+
+    async def end(self, owed: Owed, outcome: Outcome, cause: str | None, url: str | None) -> None:
+        """An attempt ended, and the trial has not."""
+        await self._journal.end(owed.trial, owed.trial.attempts, outcome.value, cause, url)
+
+    async def settle(self, owed: Owed, url: str | None, finish: Finish, outcome: Outcome = Outcome.FINISHED) -> None:
+        """The trial's final row; what the store refuses to take is a fault of ours."""
+        trial, pair = owed.trial, (owed.trial.agent, owed.trial.task)
+        cost = owed.past.cost()
+        try:
+            await self._journal.finish(trial, trial.attempts, url, finish, cost, outcome=outcome.value)
+        except WriteRefused as refused:
+            finish = Finish.fault(FinishReason.TASK_ERROR, str(refused))
+            await self._journal.finish(trial, trial.attempts, url, finish, cost, outcome=outcome.value)
+        self._progress.settled(pair, finish)
+        self._traces.settled(trial, finish.reason.value)

@@ -1,0 +1,207 @@
+"""One attempt at a trial: observe, answer, journal, send on, until the finish."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from eval_client.plan import TrialLimits
+from eval_client.store.journal import Cost
+from eval_client.store.records import Trial, Turn
+from proctor.environment import ContextLimitExceeded, Transcript
+from proctor.llm import Completion
+from proctor.llm.kept_replies import KeptReply
+from proctor.observability import tracing
+from proctor.types import Finish, FinishReason, Message, Observation, Tool
+from task_server.client.client import ReplyLog
+from task_server.wire.messages import Act, Observed, Started, Step, Stop
+
+
+class Diverged(Exception):
+    """A replayed session observed something else than the journal holds."""
+
+
+class OutOfTime(Exception):
+    """The trial took longer than `limits.trial.seconds` from its first step."""
+
+
+class Model(Protocol):
+    """An agent's endpoint, with all its limits."""
+
+    async def __call__(
+        self, messages: Sequence[Message], tools: Sequence[Tool], metadata: Mapping[str, str]
+    ) -> Completion:
+        """The answer. Raises ContextLimitExceeded, AgentUnavailable."""
+        ...
+
+
+class SessionServer(Protocol):
+    """What an attempt needs of a task server."""
+
+    async def start(
+        self, session: str, task: str, sample: str, seed: int, *, digest: str, log: ReplyLog, begun: bool
+    ) -> Started:
+        """Start the session, or say where it stands if it lives already. The task must have the digest.
+
+        One that an earlier client may have `begun` is only asked for. Raises UnknownSession where nobody knows it.
+        """
+        ...
+
+    async def turn(self, url: str, session: str, n: int, reply: Act | Stop, log: ReplyLog) -> Step:
+        """Answer turn `n`; the next step."""
+        ...
+
+
+@dataclass
+class Past:
+    """What a trial has paid for already, over all its attempts in this journal and before."""
+
+    journal: int = 0
+    turns: list[Turn] = field(default_factory=list)
+    paid_before: tuple[int, int] = (0, 0)
+    """(prompt, completion) tokens of earlier journals."""
+    seconds: float = 0.0
+    replies: list[KeptReply] = field(default_factory=list)
+    """What models on the environment's side said, for every journal of the trial."""
+
+    def tokens(self) -> tuple[int, int]:
+        """(prompt, completion) tokens paid for this trial."""
+        prompt = sum(turn.prompt_tokens for turn in self.turns)
+        completion = sum(turn.completion_tokens for turn in self.turns)
+        return self.paid_before[0] + prompt, self.paid_before[1] + completion
+
+    def start_anew(self) -> None:
+        """Begin a new journal: the old one can't be replayed, what it cost stays paid."""
+        self.paid_before = self.tokens()
+        self.journal += 1
+        self.turns = []
+
+    def cost(self) -> Cost:
+        """The trial's cost so far."""
+        prompt, completion = self.tokens()
+        return Cost(len(self.turns), prompt, completion, self.seconds)
+
+
+@dataclass(frozen=True)
+class Episode:
+    """One attempt. Journalled turns are replayed, so no answer is paid for twice."""
+
+    trial: Trial
+    seed: int
+    digest: str
+    """Of the task, as the run began with it."""
+    session: str
+    past: Past
+    model: Model
+    server: SessionServer
+    limits: TrialLimits
+    write_turn: Callable[[Turn], Awaitable[None]]
+    reply_log: ReplyLog
+    begun: bool = False
+    """An earlier client may have begun the session."""
+    on_started: Callable[[Started], None] = lambda _: None
+    _transcript: Transcript = field(default_factory=Transcript)
+
+    async def play(self) -> Finish:
+        """The finish. Raises Diverged, OutOfTime, AgentUnavailable, WriteRefused, TaskServerError, Fenced."""
+        begun = time.monotonic()
+        try:
+            with tracing.begin("attempt", number=self.trial.attempts, session=self.session):
+                with tracing.begin("session start"):
+                    started = await self._start()
+                self.on_started(started)
+                async with asyncio.timeout(self.limits.seconds) as limit:
+                    return await self._play_from(started)
+        except TimeoutError as error:
+            if not limit.expired():
+                raise
+            raise OutOfTime(f"limits.trial.seconds: not through within {self.limits.seconds} s") from error
+        finally:
+            self.past.seconds += time.monotonic() - begun
+
+    async def _start(self) -> Started:
+        trial = self.trial
+        return await self.server.start(
+            self.session,
+            trial.task,
+            trial.sample,
+            self.seed,
+            digest=self.digest,
+            log=self.reply_log,
+            begun=self.begun,
+        )
+
+    async def _play_from(self, started: Started) -> Finish:
+        step = started.step
+        if isinstance(step, Observed):
+            self._catch_up(step.turn)
+        while isinstance(step, Observed):
+            with tracing.begin("turn", turn=step.turn):
+                reply = await self._reply(step)
+                step = await self.server.turn(started.url, self.session, step.turn, reply, self.reply_log)
+        return step.finish
+
+    def _catch_up(self, turn: int) -> None:
+        """Rebuild the transcript of a session that lived on while we did not."""
+        if turn > len(self.past.turns) + 1:
+            raise Diverged(f"the session is at turn {turn}, the journal ends at {len(self.past.turns)}")
+        for past in self.past.turns[: turn - 1]:
+            observation = Observation.model_validate_json(past.observation)
+            self._transcript.observe(observation)
+            self._remember(observation, past.reply)
+
+    async def _reply(self, step: Observed) -> Act | Stop:
+        history = self._transcript.observe(step.observation)
+        digest = step.observation.digest()
+        if step.turn <= len(self.past.turns):
+            turn = self.past.turns[step.turn - 1]
+            if turn.digest != digest:
+                raise Diverged(f"turn {step.turn} of the replay observed something else")
+        else:
+            turn = await self._ask(step, history, digest)
+            await self.write_turn(turn)
+            self.past.turns.append(turn)
+        self._remember(step.observation, turn.reply)
+        return turn.reply
+
+    def _remember(self, observation: Observation, reply: Act | Stop) -> None:
+        if isinstance(reply, Act):
+            self._transcript.answer(observation, reply.action)
+
+    async def _ask(self, step: Observed, history: Sequence[Message], digest: str) -> Turn:
+        observation = step.observation.model_dump_json()
+        if self._over_limit(step.turn):
+            stop = Stop(reason=FinishReason.TURN_LIMIT)
+            return Turn(turn=step.turn, digest=digest, observation=observation, reply=stop)
+        try:
+            completion = await self.model(history, step.observation.tools, self._metadata(step))
+        except ContextLimitExceeded:
+            stop = Stop(reason=FinishReason.CONTEXT_LIMIT)
+            return Turn(turn=step.turn, digest=digest, observation=observation, reply=stop)
+        return Turn(
+            turn=step.turn,
+            digest=digest,
+            observation=observation,
+            reply=Act(action=completion.action),
+            prompt_tokens=completion.usage.prompt_tokens,
+            completion_tokens=completion.usage.completion_tokens,
+            model_seconds=completion.seconds,
+            tries=completion.tries,
+        )
+
+    def _over_limit(self, turn: int) -> bool:
+        if self.limits.turns is not None and turn > self.limits.turns:
+            return True
+        used = sum(turn.prompt_tokens + turn.completion_tokens for turn in self.past.turns)
+        return self.limits.tokens is not None and used >= self.limits.tokens
+
+    def _metadata(self, step: Observed) -> dict[str, str]:
+        return {
+            "task": self.trial.task,
+            "sample": self.trial.sample,
+            "conversation": step.observation.conversation,
+            "seed": str(self.seed),
+            "epoch": str(self.trial.epoch),
+            "turn": str(step.turn),
+        }

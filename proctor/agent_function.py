@@ -1,0 +1,73 @@
+"""Python functions as agents: (messages, tools) -> a text or an Action, plain or async."""
+
+import asyncio
+import inspect
+import traceback
+from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from proctor.environment import Agent, AgentStopped, AgentUnavailable, Transcript
+from proctor.types import Action, Message, Observation, Tool
+
+AgentFunction = Callable[[Sequence[Message], Sequence[Tool]], str | Action | Awaitable[str | Action]]
+"""Gets the conversation so far and the tools that may be called, and answers."""
+THREADS = 64
+"""Plain functions that run at once; further calls wait."""
+
+
+class FunctionRaised(AgentUnavailable):
+    """The function failed: a fault, not a score. The message is the last line of its traceback."""
+
+
+class FunctionCaller:
+    """Calls one function, a plain one in threads of its own. Close it when nothing is called any more."""
+
+    def __init__(self, function: AgentFunction) -> None:
+        self._function = function
+        self._threads: ThreadPoolExecutor | None = None
+        if not inspect.iscoroutinefunction(function):
+            self._threads = ThreadPoolExecutor(THREADS, "agent-function")
+
+    async def __call__(self, messages: Sequence[Message], tools: Sequence[Tool]) -> Action:
+        """The function's answer. Raises AgentStopped as the function does, else FunctionRaised."""
+        try:
+            return _action(await self._answer(messages, tools))
+        except AgentStopped:
+            raise
+        except Exception as error:
+            last_line = traceback.format_exception_only(error)[-1].strip()
+            raise FunctionRaised(f"the agent's function raised {last_line}") from error
+
+    async def _answer(self, messages: Sequence[Message], tools: Sequence[Tool]) -> object:
+        if self._threads is None:
+            answer: object = self._function(messages, tools)
+        else:
+            loop = asyncio.get_running_loop()
+            answer = await loop.run_in_executor(self._threads, self._function, messages, tools)
+        return await answer if inspect.isawaitable(answer) else answer
+
+    def close(self) -> None:
+        """Start no more calls; one that runs in a thread goes on until it returns."""
+        if self._threads is not None:
+            self._threads.shutdown(wait=False, cancel_futures=True)
+
+
+def _action(answer: object) -> Action:
+    if isinstance(answer, Action):
+        return answer
+    if isinstance(answer, str):
+        return Action(content=answer)
+    raise TypeError(f"it returned {type(answer).__name__}; return a text or an Action")
+
+
+class FunctionAgent(Agent):
+    """A function with a transcript: what plays in one process."""
+
+    def __init__(self, caller: FunctionCaller) -> None:
+        self._caller = caller
+        self._transcript = Transcript()
+
+    async def act(self, observation: Observation) -> Action:
+        action = await self._caller(tuple(self._transcript.observe(observation)), observation.tools)
+        self._transcript.answer(observation, action)
+        return action

@@ -1,0 +1,1 @@
+"""Files that people write: YAML, task definitions, and settings by name."""

@@ -1,0 +1,85 @@
+"""Settings by name: from the environment, else from `.env` of the working directory; secrets also from files."""
+
+import os
+import re
+from pathlib import Path
+
+from pydantic import SecretStr
+
+from proctor.observability.redaction import remember
+
+FILE = "_FILE"
+"""Ends the name of a variable that holds the path of a file with the secret, as orchestrators mount them."""
+MAX_SECRET_BYTES = 1 << 16
+
+_LINE = re.compile(
+    r"""^[ \t]*(?:export[ \t]+)?(?P<name>[A-Za-z_]\w*)[ \t]*=[ \t]*
+        (?:"(?P<double>(?:[^"\\]|\\.)*)"|'(?P<single>[^']*)'|(?P<bare>.*?))[ \t]*(?:(?<![^\s"'=])\#.*)?$""",
+    re.MULTILINE | re.VERBOSE,
+)
+
+
+def setting(name: str, folder: Path | None = None) -> str | None:
+    """The value of a variable, without surrounding blanks, or None; the real environment wins over `.env`."""
+    value = os.environ.get(name)
+    if value is None:
+        value = _dotenv(folder or Path()).get(name)
+    return value.strip() if value is not None else None
+
+
+def secret(name: str) -> SecretStr | None:
+    """A key or token, or None where the variable is unset or empty. Raises ValueError where it can't be one."""
+    text = secret_text(name)
+    if not text:
+        return None
+    if not (text.isascii() and text.isprintable() and " " not in text):
+        raise ValueError(f"{name}: the key holds characters that no key has; copy it again")
+    return SecretStr(text)
+
+
+def secret_text(name: str) -> str | None:
+    """What a variable holds, or the file that NAME_FILE names, without surrounding blanks; None where neither is set.
+
+    No message or log that went through `proctor.observability.redaction` shows it. Raises ValueError where both are
+    set, or the file can't be read.
+    """
+    for where in (os.environ, _dotenv(Path())):
+        value, path = where.get(name), where.get(name + FILE)
+        if value and path:
+            raise ValueError(f"{name}: {name}{FILE} is set too; unset one of them")
+        if path:
+            value = _of_file(name + FILE, Path(path.strip()))
+        if value is not None:
+            remember(value.strip())
+            return value.strip()
+    return None
+
+
+def _of_file(variable: str, path: Path) -> str:
+    try:
+        with path.open(encoding="utf-8") as file:
+            return file.read(MAX_SECRET_BYTES)
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is no text"
+        raise ValueError(
+            f"{variable}: {path} can't be read: {reason}; give the path of a file that holds the secret"
+        ) from None
+
+
+def parse_dotenv(text: str) -> dict[str, str]:
+    """The variables of a `.env` text: NAME=value lines, `export` allowed, quotes removed, # comments skipped.
+
+    In double quotes a backslash takes the next character as it is, and \\n is a line break. Nothing is expanded.
+    """
+    return {match["name"]: _value(match) for match in _LINE.finditer(text)}
+
+
+def _value(match: re.Match[str]) -> str:
+    if match["double"] is not None:
+        return re.sub(r"\\(.)", lambda escaped: "\n" if escaped[1] == "n" else escaped[1], match["double"])
+    return match["single"] if match["single"] is not None else match["bare"]
+
+
+def _dotenv(folder: Path) -> dict[str, str]:
+    path = folder / ".env"
+    return parse_dotenv(path.read_text(encoding="utf-8")) if path.is_file() else {}

@@ -1,0 +1,1 @@
+"""What every environment promises, and the check that holds it to that."""

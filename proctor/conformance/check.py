@@ -1,0 +1,116 @@
+"""Whether an environment keeps the promises of `proctor.environment`: what `proctor check NAME` prints."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Coroutine
+from typing import Literal
+
+from proctor.conformance.contract import (
+    PROMISES,
+    SETTLE_S,
+    Broken,
+    LeftOut,
+    Subject,
+    digest_is_stable,
+    samples_are_stable,
+    settles,
+)
+from proctor.conformance.leaks import Census, census
+from proctor.environment import Environment
+from proctor.types import Value
+
+
+class CheckResult(Value):
+    """What became of one promise."""
+
+    name: str
+    state: Literal["ok", "broken", "left out"]
+    """`left out`: the environment lacks what the promise is about, for example a reference policy."""
+    detail: str = ""
+    """What broke it, and in which sample; or what is lacking. Empty where it is kept."""
+
+    @property
+    def ok(self) -> bool:
+        """True unless the promise is broken; one that is left out is not."""
+        return self.state != "broken"
+
+
+async def check(
+    environment: Environment, samples: int = 3, seed: int = 0, deadline_s: float = 180.0
+) -> AsyncGenerator[CheckResult, None]:
+    """The promises of an environment, each as soon as it is known to be kept, broken or left out.
+
+    Plays up to `samples` samples, spread over all; each promise gets `deadline_s` in total. Never raises for what the
+    environment does. Iterate to the end, or close the iterator, so that the environment's lifespan ends.
+    """
+    before = await asyncio.create_task(census())
+    listed = await _judge("samples are there, unique and stable", samples_are_stable(environment), deadline_s)
+    yield listed
+    if not listed.ok:
+        return
+    yield await _judge("the digest is stable", digest_is_stable(environment), deadline_s)
+    opened, closing = asyncio.Event(), asyncio.Event()
+    holder = asyncio.create_task(_hold(environment, opened, closing))
+    try:
+        lifespan = await _judge("the lifespan starts", _opened(holder, opened), deadline_s)
+        yield lifespan
+        subject = Subject(environment, _spread(tuple(environment.samples()), samples), seed)
+        for name, promise in PROMISES if lifespan.ok else ():
+            yield await _judge(name, promise(subject), deadline_s)
+    finally:
+        closing.set()
+        if not opened.is_set():
+            holder.cancel()
+        ended = await _judge("the lifespan leaves nothing behind", _ended(holder, before), deadline_s)
+    if lifespan.ok:
+        yield ended
+
+
+async def _judge(name: str, promise: Coroutine[object, object, None], deadline_s: float) -> CheckResult:
+    """The result of one promise; what breaks it, exceptions and endless loops included, becomes its detail."""
+    task = asyncio.create_task(promise)
+    await asyncio.wait({task}, timeout=deadline_s)
+    if not task.done():
+        task.cancel()
+        await asyncio.wait({task}, timeout=SETTLE_S)
+        also = "" if task.done() else ", and then ignored its cancellation"
+        return CheckResult(name=name, state="broken", detail=f"took longer than {deadline_s:g} s{also}")
+    if task.cancelled():
+        return CheckResult(name=name, state="broken", detail="was cancelled from within")
+    error = task.exception()
+    if error is None:
+        return CheckResult(name=name, state="ok")
+    if isinstance(error, LeftOut):
+        return CheckResult(name=name, state="left out", detail=str(error))
+    detail = str(error) if isinstance(error, Broken) else f"{type(error).__name__}: {error}"
+    return CheckResult(name=name, state="broken", detail=detail)
+
+
+async def _hold(environment: Environment, opened: asyncio.Event, closing: asyncio.Event) -> None:
+    async with environment.lifespan():
+        opened.set()
+        await closing.wait()
+
+
+async def _opened(holder: asyncio.Task[None], opened: asyncio.Event) -> None:
+    waiting = asyncio.create_task(opened.wait())
+    await asyncio.wait({holder, waiting}, return_when=asyncio.FIRST_COMPLETED)
+    waiting.cancel()
+    if holder.done():
+        holder.result()
+        raise Broken("it ended without waiting for its sessions")
+
+
+async def _ended(holder: asyncio.Task[None], before: Census) -> None:
+    await asyncio.wait({holder})
+    if not holder.cancelled():
+        holder.result()
+    await settles(lambda now: now.tasks <= before.tasks and now.processes <= before.processes, before)
+
+
+def _spread(samples: tuple[str, ...], count: int) -> tuple[str, ...]:
+    """Up to `count` samples, evenly spread over all, the first and the last among them."""
+    if count >= len(samples):
+        return samples
+    if count == 1:
+        return samples[:1]
+    return tuple(samples[index * (len(samples) - 1) // (count - 1)] for index in range(count))

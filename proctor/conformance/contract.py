@@ -1,0 +1,305 @@
+"""The promises of an environment, one function each: it returns, or raises Broken, which says how, or LeftOut."""
+
+import asyncio
+import itertools
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from typing import NamedTuple
+
+from proctor.conformance.leaks import Census, census
+from proctor.environment import (
+    POLICY_KINDS,
+    Agent,
+    AgentStopped,
+    AgentUnavailable,
+    ContextLimitExceeded,
+    Environment,
+    Policy,
+    PolicyAgent,
+    PolicyKind,
+    play_to_finish,
+    policy_of,
+)
+from proctor.summary import summarize
+from proctor.types import Action, Finish, FinishReason, Message, Observation, ToolCall
+
+CANCELLED_ACTS = 3
+"""Sessions are cancelled while they wait at each of this many first acts."""
+MIN_CANCELLED = 6
+"""Sessions cancelled at least before leaks are counted, so that a pool that fills up is no leak."""
+SETTLE_S = 10.0
+"""How long what a session held may take to go away."""
+
+GARBAGE = (
+    Action(content=""),
+    Action(content="\x00\x1b[31m\N{RIGHT-TO-LEFT OVERRIDE}\N{PILE OF POO}"),
+    Action(content="Action: "),
+    Action(content="```json\n{" + '"a":' * 50),
+    Action(content="x" * 100_000),
+    Action(content="", tool_calls=(ToolCall(id="1", name="no_such_tool", arguments='{"half": '),)),
+)
+"""Replies that no environment can take for a well-formed action of its own."""
+
+
+class Broken(Exception):
+    """A promise is not kept; the message says how."""
+
+
+class LeftOut(Exception):
+    """The environment lacks what the promise is about; the message says what."""
+
+
+class Subject(NamedTuple):
+    """An environment, the samples of it to play, and the seed to play them with."""
+
+    environment: Environment
+    samples: tuple[str, ...]
+    seed: int
+
+    def policies(self, kind: PolicyKind) -> list[tuple[str, Policy]]:
+        """Each sample with its policy of a kind. Raises LeftOut without any, Broken where only some have one."""
+        found = [(sample, policy_of(self.environment, kind, sample, self.seed)) for sample in self.samples]
+        made = [(sample, policy) for sample, policy in found if policy is not None]
+        if not made:
+            raise LeftOut(f"the environment has no {kind} policy")
+        if len(made) < len(found):
+            without = next(sample for sample, policy in found if policy is None)
+            raise Broken(f"sample {without!r}: no {kind} policy, though other samples have one")
+        return made
+
+    def guide(self, sample: str) -> Policy:
+        """What leads into a session: the reference, else the naive policy, else the random one, else garbage."""
+        made = (policy_of(self.environment, kind, sample, self.seed) for kind in POLICY_KINDS)
+        return next((policy for policy in made if policy is not None), _garbage_policy)
+
+    def chance(self, sample: str) -> Policy:
+        """The random policy, else garbage."""
+        return self.environment.random(sample, self.seed) or _garbage_policy
+
+
+def _garbage_policy(_conversation: str, transcript: Sequence[Message]) -> Action:
+    return GARBAGE[sum(message.role == "assistant" for message in transcript) % len(GARBAGE)]
+
+
+# The promises that need no session.
+
+
+async def samples_are_stable(environment: Environment) -> None:
+    listed = tuple(environment.samples())
+    if not listed:
+        raise Broken("there are no samples")
+    if len(set(listed)) < len(listed):
+        raise Broken(f"{next(sample for sample in listed if listed.count(sample) > 1)!r} stands twice")
+    if tuple(environment.samples()) != listed:
+        raise Broken("a second call lists other samples")
+    if tuple(_fresh(environment).samples()) != listed:
+        raise Broken("a fresh instance of the same configuration lists other samples")
+
+
+async def digest_is_stable(environment: Environment) -> None:
+    digest = environment.digest()
+    int(digest, 16)
+    if environment.digest() != digest or _fresh(environment).digest() != digest:
+        raise Broken("a second call, or a fresh instance of the same configuration, gives another digest")
+
+
+def _fresh(environment: Environment) -> Environment:
+    return type(environment)(**dict(environment))
+
+
+# The promises of play.
+
+
+class Player(Agent):
+    """Follows a policy for some acts, then does something else; keeps the digests of what it saw."""
+
+    def __init__(self, policy: Policy, acts: float, then: Callable[[], Awaitable[Action]]) -> None:
+        self._agent = PolicyAgent(policy)
+        self._acts = acts
+        self._then = then
+        self.seen: list[str] = []
+
+    async def act(self, observation: Observation) -> Action:
+        await asyncio.sleep(0)  # an environment that never ends must not keep the deadline from passing
+        self.seen.append(observation.digest())
+        if len(self.seen) > self._acts:
+            return await self._then()
+        return await self._agent.act(observation)
+
+
+async def _never() -> Action:
+    raise AssertionError("a policy without limit is never left")
+
+
+def _raising(error: Exception) -> Callable[[], Awaitable[Action]]:
+    async def then() -> Action:
+        raise error
+
+    return then
+
+
+def _replying(actions: Sequence[Action]) -> Callable[[], Awaitable[Action]]:
+    replies = itertools.cycle(actions)
+
+    async def then() -> Action:
+        return next(replies)
+
+    return then
+
+
+async def _play(subject: Subject, sample: str, agent: Agent) -> Finish:
+    return await play_to_finish(subject.environment, sample, agent, subject.seed)
+
+
+async def _scored(subject: Subject, sample: str, agent: Agent) -> Finish:
+    finish = await _play(subject, sample, agent)
+    if finish.score is None:
+        raise Broken(f"sample {sample!r}: {finish.reason.value}: {finish.detail.get('cause', 'no cause given')}")
+    return finish
+
+
+def _whole(policy: Policy) -> Player:
+    return Player(policy, float("inf"), _never)
+
+
+async def _reference(subject: Subject) -> None:
+    for sample, policy in subject.policies("reference"):
+        finish = await _scored(subject, sample, _whole(policy))
+        if finish.score != 1.0:
+            raise Broken(
+                f"sample {sample!r}: the reference ends {finish.reason.value} with score {finish.score}, not 1"
+            )
+
+
+async def _naive(subject: Subject) -> None:
+    for sample, policy in subject.policies("naive"):
+        await _scored(subject, sample, _whole(policy))
+
+
+async def _random(subject: Subject) -> None:
+    for sample, policy in subject.policies("random"):
+        await _scored(subject, sample, _whole(policy))
+
+
+async def _garbage(subject: Subject) -> None:
+    """Each kind alone from the start, and all of them in turn after one good act, where a policy knows one."""
+    sample = subject.samples[0]
+    policy = subject.guide(sample)
+    for garbage in GARBAGE:
+        await _scored(subject, sample, Player(policy, 0, _replying([garbage])))
+    await _scored(subject, sample, Player(policy, 1, _replying(GARBAGE)))
+
+
+async def _stopped(subject: Subject) -> None:
+    sample = subject.samples[0]
+    policy = subject.guide(sample)
+    for acts in range(2):
+        for error in (ContextLimitExceeded(), AgentStopped(FinishReason.TURN_LIMIT)):
+            await _scored(subject, sample, Player(policy, acts, _raising(error)))
+
+
+async def _agent_fault(subject: Subject) -> None:
+    sample = subject.samples[0]
+    policy = subject.guide(sample)
+    for acts in range(2):
+        player = Player(policy, acts, _raising(AgentUnavailable("the endpoint is down")))
+        finish = await _play(subject, sample, player)
+        if len(player.seen) > acts and finish.reason is not FinishReason.AGENT_ERROR:
+            raise Broken(f"sample {sample!r}: a failing agent ends {finish.reason.value}, not agent_error")
+
+
+async def _repeatable(subject: Subject) -> None:
+    """One session alone, then two at once: a difference is chance, or something that sessions share."""
+    for sample in subject.samples:
+        for make in (subject.guide, subject.chance):
+            players = [_whole(make(sample)) for _ in range(3)]
+            first = await _play(subject, sample, players[0])
+            rest = await asyncio.gather(*(_play(subject, sample, player) for player in players[1:]))
+            for player, finish in zip(players[1:], rest, strict=True):
+                _agree(sample, players[0].seen, player.seen)
+                if (finish.reason, finish.score) != (first.reason, first.score):
+                    raise Broken(f"sample {sample!r}: one seed ends once {first.reason}, once {finish.reason}")
+
+
+def _agree(sample: str, one: Sequence[str], other: Sequence[str]) -> None:
+    for turn, (left, right) in enumerate(itertools.zip_longest(one, other), start=1):
+        if left != right:
+            raise Broken(f"sample {sample!r}: sessions of one seed differ in the observation of turn {turn}")
+
+
+async def _summary(subject: Subject) -> None:
+    sample = subject.samples[0]
+    finish = await _scored(subject, sample, _whole(subject.guide(sample)))
+    faults = [Finish.fault(reason, "check") for reason in FinishReason if reason.is_fault]
+    alone, among = (summarize(subject.environment, finishes) for finishes in ([finish], [finish, *faults]))
+    if alone.metrics.get(alone.primary) != among.metrics.get(among.primary):
+        raise Broken(f"faults beside a finish change {alone.primary!r}; they must not count")
+    if finish.score == 0.0:
+        raise LeftOut("no policy scores above 0 here, so faults that count as 0 would not show")
+
+
+# Cancellation, and what it must leave behind: nothing.
+
+
+async def settles(enough: Callable[[Census], bool], before: Census) -> None:
+    """Waits until a census is good enough. Raises Broken with what grew where none is within SETTLE_S."""
+    deadline = asyncio.get_running_loop().time() + SETTLE_S
+    while not enough(now := await census()):
+        if asyncio.get_running_loop().time() > deadline:
+            raise Broken(f"left behind: {now.growth(before)}")
+        await asyncio.sleep(0.05)
+
+
+async def _cancelled(subject: Subject) -> None:
+    sample = subject.samples[0]
+    await _cancel_round(subject, sample)
+    before, cancelled = await census(), 0
+    while cancelled < MIN_CANCELLED:
+        cancelled += await _cancel_round(subject, sample)
+    await settles(lambda now: all(a - b < cancelled for a, b in zip(now, before, strict=True)), before)
+    await _scored(subject, sample, _whole(subject.guide(sample)))
+
+
+async def _cancel_round(subject: Subject, sample: str) -> int:
+    """How many sessions were cancelled: one at each of the first acts there are."""
+    for acts in range(CANCELLED_ACTS):
+        if not await _cancel_at(subject, sample, acts):
+            if acts == 0:
+                raise Broken(f"sample {sample!r}: the session ended before the agent's first act")
+            return acts
+    return CANCELLED_ACTS
+
+
+async def _cancel_at(subject: Subject, sample: str, acts: int) -> bool:
+    """True when a session was cancelled while it waited; False where it ended before."""
+    parked = asyncio.Event()
+
+    async def park() -> Action:
+        parked.set()
+        await asyncio.Event().wait()
+        raise AssertionError("nobody sets this event")
+
+    player = Player(subject.guide(sample), acts, park)
+    session = asyncio.create_task(_play(subject, sample, player))
+    waiting = asyncio.create_task(parked.wait())
+    try:
+        await asyncio.wait({session, waiting}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        session.cancel()
+        waiting.cancel()
+    await asyncio.wait({session})
+    if parked.is_set() and not session.cancelled():
+        raise Broken(f"sample {sample!r}: a session cancelled at act {acts + 1} ends as if it were not cancelled")
+    return parked.is_set()
+
+
+PROMISES: tuple[tuple[str, Callable[[Subject], Coroutine[object, object, None]]], ...] = (
+    ("the reference scores 1", _reference),
+    ("the naive policy ends with a score", _naive),
+    ("the random policy ends with a score", _random),
+    ("garbage ends with a score", _garbage),
+    ("an agent that stops ends with a score", _stopped),
+    ("an agent that fails ends as agent_error", _agent_fault),
+    ("equal seeds give equal sessions", _repeatable),
+    ("faults change no summary", _summary),
+    ("cancellation frees everything", _cancelled),
+)

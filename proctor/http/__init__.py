@@ -1,0 +1,1 @@
+"""HTTP for all parts: one client, and what our servers have in common."""

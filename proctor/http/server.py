@@ -1,0 +1,89 @@
+"""What our HTTP servers have in common: the socket they listen at, how uvicorn runs them, when their parent ends."""
+
+import ipaddress
+import os
+import socket
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from proctor.http.tls import NO_TLS, ServerTls
+
+if TYPE_CHECKING:
+    import uvicorn
+    from starlette.types import ASGIApp
+
+    from proctor.http.bounded_protocol import Knows
+
+BACKLOG = 2048
+
+
+class ConfigError(ValueError):
+    """The process can't be started as it was configured; the message names the option and the fix."""
+
+
+def is_loopback(host: str | None) -> bool:
+    """True where a host names this machine only."""
+    if host == "localhost":
+        return True
+    try:
+        return host is not None and ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A listening socket; port 0 takes a free one. Raises ConfigError."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=BACKLOG)
+    except OSError as error:
+        raise ConfigError(f"host, port: can't listen at {host}:{port}: {error}; choose others, or port 0") from error
+
+
+def url_of(host: str, listener: socket.socket, scheme: str = "http") -> str:
+    """The base URL of a listening socket, under the name of its host."""
+    return f"{scheme}://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}"
+
+
+def uvicorn_config(
+    app: "ASGIApp",
+    *,
+    keep_alive_s: int,
+    last_replies_s: int,
+    tls: ServerTls = NO_TLS,
+    knows: "Knows" = lambda method, path, authorization: True,
+) -> "uvicorn.Config":
+    """How our servers run: httptools, no logs of requests, no headers that cost and say nothing. Raises FileError.
+
+    `knows` tells a request that shows a token of this server; connections without such a request are few.
+    """
+    import uvicorn
+
+    from proctor.http.bounded_protocol import bounded_protocol
+
+    return uvicorn.Config(
+        app,
+        http=bounded_protocol(knows, tls.server_context()),
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        date_header=False,
+        proxy_headers=False,
+        timeout_keep_alive=keep_alive_s,
+        timeout_graceful_shutdown=last_replies_s,
+        backlog=BACKLOG,
+    )
+
+
+def when_stdin_ends(end: Callable[[], object]) -> None:
+    """Call `end`, in a thread of its own, when standard input closes: whoever started this process is gone."""
+
+    def wait() -> None:
+        while os.read(0, 65536):
+            pass
+        end()
+
+    threading.Thread(target=wait, daemon=True, name="stdin").start()

@@ -1,0 +1,27 @@
+"""The one client for any OpenAI-compatible endpoint: agents under test, judges, simulated users."""
+
+from proctor.config.secrets import secret, setting
+from proctor.llm.cache import Replies, default_folder, key_of
+from proctor.llm.cached_model import Answer, CachedModel, NoReadableReply, Question
+from proctor.llm.config import ChatConfig
+from proctor.llm.kept_replies import Reply
+from proctor.llm.model import ChatModel, Completion, EndpointEvent
+from proctor.llm.wire import Usage
+
+__all__ = [
+    "Answer",
+    "CachedModel",
+    "ChatConfig",
+    "ChatModel",
+    "Completion",
+    "EndpointEvent",
+    "NoReadableReply",
+    "Question",
+    "Replies",
+    "Reply",
+    "Usage",
+    "default_folder",
+    "key_of",
+    "secret",
+    "setting",
+]

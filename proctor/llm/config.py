@@ -1,0 +1,86 @@
+"""How to reach a chat model: what a plan or a task file writes about an endpoint."""
+
+from typing import Annotated, ClassVar
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, Field, JsonValue
+
+from proctor.config.secrets import setting
+from proctor.observability.redaction import looks_secret
+from proctor.types import Value
+
+KEY = "looks like a key; keys stand in variables or .env, and only their names in files"
+OPENAI_BASE_URL = "https://api.openai.com/v1"
+RESERVED = frozenset({"messages", "metadata", "model", "n", "stream", "stream_options", "tools"})
+"""Request fields that Proctor sets itself, or that change the shape of the reply."""
+
+
+def plain_url(text: str) -> str:
+    """The URL in its plain form, without a slash at its end. Raises ValueError."""
+    try:
+        url = urlsplit(text)
+        host = url.port != 0 and url.hostname
+    except ValueError as error:
+        raise ValueError(f"not a URL: {error}") from error
+    if not text.isprintable() or " " in text:
+        raise ValueError("not a URL: holds spaces or characters that can't be printed")
+    if url.scheme not in ("http", "https") or not host:
+        raise ValueError("must begin with http:// or https:// and a host, such as http://127.0.0.1:8000/v1")
+    if url.username or url.password or url.query or url.fragment:
+        raise ValueError("must hold no user name, password, query or fragment; put the key in `api_key_env`")
+    return text.rstrip("/")
+
+
+def _sampling(sampling: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    refused = sorted(RESERVED & sampling.keys())
+    if refused:
+        raise ValueError(f"{refused[0]!r} is set by Proctor; remove it")
+    for name, value in sampling.items():
+        if isinstance(value, str) and looks_secret(value):
+            raise ValueError(f"{name!r} {KEY}")
+    return sampling
+
+
+def _no_key(text: str) -> str:
+    if looks_secret(text):
+        raise ValueError(KEY)
+    return text
+
+
+Sampling = Annotated[dict[str, JsonValue], AfterValidator(_sampling)]
+ModelName = Annotated[str, Field(min_length=1), AfterValidator(_no_key)]
+VariableName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$"), AfterValidator(_no_key)]
+
+
+class ChatConfig(Value):
+    """One model at one OpenAI-compatible endpoint, and how long to try it."""
+
+    operational: ClassVar[frozenset[str]] = frozenset(
+        {"api_key_env", "deadline_s", "max_tries", "max_retry_s", "max_reply_bytes"}
+    )
+
+    base_url: Annotated[str, AfterValidator(plain_url)] | None = None
+    """Up to and with `/v1`; None is OPENAI_BASE_URL, and where that is unset OpenAI itself."""
+    model: ModelName
+    api_key_env: VariableName = "OPENAI_API_KEY"
+    """Name of the variable that holds the key, never the key; where it is unset, no key is sent."""
+    sampling: Sampling = Field(default_factory=dict)
+    """Further request fields, passed through: temperature, top_p, max_tokens, seed, stop, ..."""
+    metadata: bool = False
+    """True: requests say which task, sample and turn they belong to; the built-in agents need it."""
+    deadline_s: float = Field(default=600.0, gt=0)
+    """For one HTTP request, from connecting to its last byte."""
+    max_tries: int = Field(default=6, ge=1)
+    """HTTP requests for one completion."""
+    max_retry_s: float = Field(default=600.0, ge=0)
+    """No further request starts this long after the first one."""
+    max_reply_bytes: int = Field(default=4 << 20, ge=1024)
+
+    def endpoint(self) -> str:
+        """The base URL in force. Raises ValueError where OPENAI_BASE_URL holds none."""
+        if self.base_url is not None:
+            return self.base_url
+        try:
+            return plain_url(setting("OPENAI_BASE_URL") or OPENAI_BASE_URL)
+        except ValueError as error:
+            raise ValueError(f"OPENAI_BASE_URL: {error}") from error

@@ -1,0 +1,219 @@
+"""A chat model behind an OpenAI-compatible endpoint: asks, retries, and classifies every failure."""
+
+import asyncio
+import random as chance
+import re
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Literal, NamedTuple
+
+from pydantic import JsonValue, ValidationError
+
+from proctor.config.secrets import secret
+from proctor.environment import AgentRefused, AgentUnavailable, ContextLimitExceeded
+from proctor.http.client import AnyClient, HttpFailure, Reply, bounded_request
+from proctor.llm.config import ChatConfig
+from proctor.llm.errors import is_context_limit, read_error
+from proctor.llm.wire import ChatReply, Usage, request_body
+from proctor.observability import tracing
+from proctor.observability.redaction import redacted, without
+from proctor.retry import RetryPolicy, retry_after_s, retryable
+from proctor.types import Action, Message, Tool, Value
+
+EXCERPT_CHARS = 300
+_ESCAPE = re.compile(rb"\\(?:u00|/)")
+REFUSALS = frozenset({401, 403, 404})
+"""A wrong key, a forbidden model, an unknown model or a wrong base URL: no request of the kind will succeed."""
+
+
+class Completion(Value):
+    """A model's answer and what it took to get it."""
+
+    action: Action
+    usage: Usage
+    metered: bool = True
+    """False where the endpoint did not say what the answer cost: `usage` is zero then, and means nothing."""
+    model: str
+    """The model as the endpoint names it, often more exactly than the request did."""
+    stop: str | None
+    """The endpoint's finish_reason; `length` is an answer cut by `max_tokens`, not a context limit."""
+    seconds: float
+    """From the first request to the whole reply, waits between requests included."""
+    tries: int
+    """HTTP requests made."""
+
+
+class EndpointEvent(Value):
+    """What one request taught about its endpoint: for limits that several agents share."""
+
+    kind: Literal["ok", "throttled", "retry"]
+    """throttled: 429, whether or not it is tried again; retry: another failure that is tried again."""
+    retry_after_s: float | None
+    """How long the endpoint asked to be left alone."""
+    cause: str
+
+
+class _Failed(NamedTuple):
+    cause: str
+    retryable: bool = True
+    throttled: bool = False
+    retry_after_s: float | None = None
+    refused: bool = False
+    """The endpoint will refuse every request of this configuration."""
+
+
+class ChatModel:
+    """One model; share the client (`proctor.http.client.http_client`) among all models of a process.
+
+    Raises ValueError where the configured key or base URL can't be used.
+    """
+
+    def __init__(
+        self,
+        config: ChatConfig,
+        client: AnyClient,
+        *,
+        on_event: Callable[[EndpointEvent], None] = lambda event: None,
+        random: Callable[[], float] = chance.random,
+        clock: Callable[[], float] = time.monotonic,
+        wall_clock: Callable[[], float] = time.time,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._config = config
+        self._client = client
+        self._url = config.endpoint() + "/chat/completions"
+        self._key = secret(config.api_key_env)
+        self._policy = RetryPolicy(max_tries=config.max_tries, max_retry_s=config.max_retry_s)
+        self._on_event = on_event
+        self._random, self._clock, self._wall_clock, self._sleep = random, clock, wall_clock, sleep
+
+    async def complete(
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[Tool] = (),
+        metadata: Mapping[str, str] | None = None,
+        sampling: Mapping[str, JsonValue] | None = None,
+    ) -> Completion:
+        """The model's answer to a whole transcript. `sampling` stands above the configured one.
+
+        Metadata is sent only where the configuration asks for it. Raises ContextLimitExceeded; AgentRefused where no
+        request can succeed; AgentUnavailable after all retries, naming the last cause and an excerpt of the last reply,
+        without the key.
+        """
+        config = self._config
+        body = request_body(
+            config.model,
+            messages,
+            tools,
+            {**config.sampling, **sampling} if sampling else config.sampling,
+            metadata if config.metadata else None,
+        )
+        with tracing.begin("model call", "client", **{"gen_ai.request.model": config.model}) as span:
+            completion = await self._patiently(body)
+            span.note(
+                tries=completion.tries,
+                **{
+                    "gen_ai.usage.input_tokens": completion.usage.prompt_tokens,
+                    "gen_ai.usage.output_tokens": completion.usage.completion_tokens,
+                },
+            )
+        return completion
+
+    async def _patiently(self, body: bytes) -> Completion:
+        started, tries = self._clock(), 0
+        while True:
+            tries += 1
+            outcome = await self._request(body)
+            if isinstance(outcome, ChatReply):
+                self._on_event(EndpointEvent(kind="ok", retry_after_s=None, cause=""))
+                return self._completion(outcome, self._clock() - started, tries)
+            wait_s = self._wait_s(outcome, tries, self._clock() - started)
+            if outcome.throttled or wait_s is not None:
+                kind: Literal["throttled", "retry"] = "throttled" if outcome.throttled else "retry"
+                self._on_event(EndpointEvent(kind=kind, retry_after_s=outcome.retry_after_s, cause=outcome.cause))
+            if wait_s is None:
+                failure = AgentRefused if outcome.refused else AgentUnavailable
+                raise failure(f"{outcome.cause} (after {tries} {'try' if tries == 1 else 'tries'})")
+            await self._sleep(wait_s)
+
+    def _wait_s(self, failed: _Failed, tries: int, elapsed_s: float) -> float | None:
+        if not failed.retryable:
+            return None
+        return self._policy.wait_s(
+            tries=tries, elapsed_s=elapsed_s, retry_after_s=failed.retry_after_s, chance=self._random()
+        )
+
+    def _completion(self, reply: ChatReply, seconds: float, tries: int) -> Completion:
+        return Completion(
+            action=reply.action(),
+            usage=reply.used(),
+            metered=reply.usage is not None,
+            model=reply.model or self._config.model,
+            stop=reply.choices[0].finish_reason,
+            seconds=seconds,
+            tries=tries,
+        )
+
+    async def _request(self, body: bytes) -> ChatReply | _Failed:
+        headers = {"Content-Type": "application/json", **tracing.headers()}
+        if self._key is not None:
+            headers["Authorization"] = f"Bearer {self._key.get_secret_value()}"
+        try:
+            reply = await bounded_request(
+                self._client,
+                "POST",
+                self._url,
+                content=body,
+                headers=headers,
+                deadline_s=self._config.deadline_s,
+                max_bytes=self._config.max_reply_bytes,
+            )
+        except HttpFailure as failure:
+            return _Failed(redacted(str(failure)))
+        if self._key is not None:
+            reply = _without_key(reply, self._key.get_secret_value())
+        if reply.status == 200:
+            return self._read(reply)
+        return self._failed(reply)
+
+    def _read(self, reply: Reply) -> ChatReply | _Failed:
+        """A reply that claims success. Some gateways report their own failures so: they are read as what they are."""
+        try:
+            return ChatReply.read(reply.body)
+        except ValidationError as error:
+            if is_context_limit(reply.status, read_error(reply.body)):
+                raise ContextLimitExceeded from None
+            problem = error.errors(include_input=False)[0]
+            where = ".".join(str(part) for part in problem["loc"]) or "body"
+            return _Failed(f"{self._where()}: not a chat completion: {where}: {problem['msg']}: {self._excerpt(reply)}")
+
+    def _failed(self, reply: Reply) -> _Failed:
+        error = read_error(reply.body)
+        if is_context_limit(reply.status, error):
+            raise ContextLimitExceeded
+        hint = ""
+        if reply.status == 401:
+            state = "is unset" if self._key is None else "holds the key that was sent"
+            hint = f" (variable {self._config.api_key_env} {state})"
+        return _Failed(
+            cause=f"{self._where()}: status {reply.status}{hint}: {self._excerpt(reply)}",
+            retryable=retryable(reply.status, error.code) and reply.headers.get("x-should-retry") != "false",
+            throttled=reply.status == 429,
+            refused=reply.status in REFUSALS,
+            retry_after_s=retry_after_s(reply.headers, self._wall_clock()),
+        )
+
+    def _where(self) -> str:
+        return f"model {self._config.model} at {self._url}"
+
+    def _excerpt(self, reply: Reply) -> str:
+        text = " ".join(redacted(reply.body.decode("utf-8", "replace")).split())
+        return text if len(text) <= EXCERPT_CHARS else text[: EXCERPT_CHARS - 3] + "..."
+
+
+def _without_key(reply: Reply, key: str) -> Reply:
+    """The reply, as if its endpoint had not repeated our key."""
+    if key.encode() not in reply.body and not _ESCAPE.search(reply.body):
+        return reply
+    text = reply.body.decode("utf-8", "surrogateescape")
+    return reply._replace(body=without(key, text).encode("utf-8", "surrogateescape"))

@@ -1,0 +1,75 @@
+"""Traces of a trial through all processes. Without OTEL_* settings or the extra `otel` nothing is recorded, at no cost.
+
+Spans carry names, counts and kinds: never a prompt, an answer, a secret or the text of an error.
+"""
+
+import logging
+import os
+from collections.abc import Iterable
+from importlib.util import find_spec
+
+from proctor.observability.spans import NOT_RECORDED, Attribute, Kind, Recorder, Span
+
+log = logging.getLogger(__name__)
+
+ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
+TRACEPARENT = "traceparent"
+
+_recorder: Recorder | None = None
+
+
+def set_up(role: str) -> None:
+    """Record the traces of this process from now on, where OTEL_* settings say where to send them."""
+    global _recorder  # noqa: PLW0603  # one process, one recorder
+    if not _wanted():
+        return
+    if find_spec("opentelemetry.exporter") is None or find_spec("opentelemetry.sdk") is None:
+        log.warning("OTEL_* settings ask for traces, which need the extra `otel`: pip install 'proctor[otel]'")
+        return
+    from proctor.observability.otel import OtelRecorder
+
+    _recorder = OtelRecorder(role)
+
+
+def close() -> None:
+    """Send what is not sent yet; nothing is recorded any more."""
+    global _recorder
+    recorder, _recorder = _recorder, None
+    if recorder is not None:
+        recorder.close()
+
+
+def begin(name: str, kind: Kind = "internal", **attributes: Attribute) -> Span:
+    """A span within the one that the running task is in."""
+    return NOT_RECORDED if _recorder is None else _recorder.begin(name, kind, attributes, None)
+
+
+def root(name: str, **attributes: Attribute) -> Span:
+    """A span that begins a trace of its own."""
+    return NOT_RECORDED if _recorder is None else _recorder.begin(name, "internal", attributes, {})
+
+
+def received(name: str, headers: Iterable[tuple[bytes, bytes]], **attributes: Attribute) -> Span:
+    """The span of a request that came in, within its sender's; not recorded where that records none."""
+    if _recorder is None:
+        return NOT_RECORDED
+    named = {key.decode("latin-1"): value.decode("latin-1") for key, value in headers}
+    if TRACEPARENT not in named:
+        return NOT_RECORDED
+    return _recorder.begin(name, "server", attributes, named)
+
+
+def headers() -> dict[str, str]:
+    """What to send along with a request, so that its spans lie within the running task's."""
+    return {} if _recorder is None else _recorder.headers()
+
+
+def trace_id() -> str | None:
+    """Of the trace that the running task is in, 32 hex digits; None outside of any."""
+    return None if _recorder is None else _recorder.trace_id()
+
+
+def _wanted() -> bool:
+    disabled = os.environ.get("OTEL_SDK_DISABLED", "").lower() == "true"
+    elsewhere = os.environ.get("OTEL_TRACES_EXPORTER", "otlp") != "otlp"
+    return not (disabled or elsewhere) and any(os.environ.get(name) for name in ENDPOINTS)

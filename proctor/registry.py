@@ -1,0 +1,52 @@
+"""From an environment's name to its class, by entry points; only the one asked for is imported."""
+
+from importlib.metadata import EntryPoint, entry_points
+
+from proctor.environment import Environment
+
+GROUP = "proctor.environments"
+
+
+class UnknownEnvironment(ValueError):
+    """No installed package offers an environment of this name."""
+
+
+def names() -> list[str]:
+    """The names of all installed environments, sorted; imports none of them."""
+    return sorted({entry.name for entry in entry_points(group=GROUP)})
+
+
+def load(name: str) -> type[Environment]:
+    """The environment class of this name.
+
+    Raises UnknownEnvironment, or ImportError, with the fix, where its extra is missing or its package is broken.
+    """
+    found = {entry.value: entry for entry in entry_points(group=GROUP, name=name)}
+    if not found:
+        raise UnknownEnvironment(f"unknown environment {name!r}; installed are: {', '.join(names()) or 'none'}")
+    if len(found) > 1:
+        offers = " and ".join(sorted(f"{entry.value} of {_package(entry)}" for entry in found.values()))
+        raise ImportError(f"environment {name!r} is offered twice, by {offers}; uninstall one of them")
+    return _import(next(iter(found.values())))
+
+
+def _import(entry: EntryPoint) -> type[Environment]:
+    try:
+        loaded = entry.load()
+    except ModuleNotFoundError as error:
+        raise ImportError(f"{error}; install what it needs: pip install '{_package_with_extra(entry)}'") from error
+    except AttributeError as error:
+        raise ImportError(f"entry point {entry.value!r} of {_package(entry)} leads nowhere: {error}") from error
+    if not (isinstance(loaded, type) and issubclass(loaded, Environment)):
+        raise ImportError(f"entry point {entry.value!r} of {_package(entry)} is not an Environment class")
+    return loaded
+
+
+def _package(entry: EntryPoint) -> str:
+    return entry.dist.name if entry.dist is not None else "an unnamed package"
+
+
+def _package_with_extra(entry: EntryPoint) -> str:
+    """The package to install for an environment; with the extra of the environment's name where there is one."""
+    extras = (entry.dist.metadata.get_all("Provides-Extra") if entry.dist is not None else None) or []
+    return f"{_package(entry)}[{entry.name}]" if entry.name in extras else _package(entry)

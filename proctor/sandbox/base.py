@@ -1,0 +1,181 @@
+"""What an engine offers, whatever it is built on."""
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from enum import Enum
+
+from pydantic import Field
+
+from proctor.environment import EnvironmentFault
+from proctor.sandbox.capture import Capture
+from proctor.sandbox.pump import Ended, pump
+from proctor.types import Value
+
+PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+ENVIRONMENT = {"HOME": "/root", "LANG": "C.UTF-8", "PATH": PATH}
+"""What every process starts with; nothing of the worker's own environment goes in."""
+
+OUTPUT_CAP_BYTES = 1 << 20
+_START_S = 30.0
+
+
+class Limits(Value):
+    """How much of the machine one sandbox may take."""
+
+    memory_mb: int = Field(default=512, ge=16)
+    cpus: float = Field(default=1.0, gt=0)
+    processes: int = Field(default=256, ge=16)
+    file_mb: int = Field(default=1024, ge=1)
+    """The largest file a process may write."""
+    disk_mb: int = Field(default=2048, ge=16)
+    """All that a sandbox may write; Docker enforces it only where its storage driver can (see the docs)."""
+    max_age_s: int = Field(default=7200, ge=60)
+    """After this a sandbox ends by itself, so that one without an owner can't stay."""
+
+
+class Result(Value):
+    """How a fresh process ended."""
+
+    status: int
+    """Exit status; 124 where the time limit came first."""
+    output: bytes
+    """stdout and stderr in order of arrival, up to the cap."""
+    truncated: bool = False
+    timed_out: bool = False
+
+
+class Change(Enum):
+    """How a path differs from the image."""
+
+    CHANGED = 0
+    ADDED = 1
+    DELETED = 2
+
+
+class Process(ABC):
+    """A process in a sandbox; its stdout and stderr are one stream."""
+
+    @abstractmethod
+    async def read(self) -> bytes:
+        """The next output, empty once there is no more. May be cancelled without loss."""
+
+    @abstractmethod
+    async def write(self, data: bytes) -> None:
+        """Send to its standard input. Quietly drops what a process that has ended would have read."""
+
+    @abstractmethod
+    async def wait(self) -> int:
+        """Its exit status. Raises EnvironmentFault when the sandbox is gone. May be cancelled."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let go of its streams; the process itself may go on."""
+
+
+class Sandbox(ABC):
+    """One machine, for one session."""
+
+    @abstractmethod
+    async def spawn(
+        self, argv: Sequence[str], *, interactive: bool = False, variables: Mapping[str, str] | None = None
+    ) -> Process:
+        """Start a process in `/` as root, its input /dev/null unless interactive. Raises EnvironmentFault.
+
+        Its environment is ENVIRONMENT and these variables. A program that can't be started is a process with exit
+        status 126 or 127, not a fault.
+        """
+
+    @abstractmethod
+    async def close(self) -> None:
+        """End everything in it and remove it. Idempotent, bounded, completes even when cancelled."""
+
+    async def changes(self) -> Mapping[str, Change] | None:
+        """The paths that differ from the image, as seen from outside; None where that can't be seen.
+
+        Raises EnvironmentFault when the sandbox is gone.
+        """
+        return None
+
+    async def fingerprint(self, path: str) -> str | None:
+        """Kind, mode and content of a file, as seen from outside; None for a folder, and where there is nothing.
+
+        Raises EnvironmentFault when the sandbox is gone.
+        """
+        return None
+
+    async def is_program(self, path: str) -> bool:
+        """Whether a path is a file that may be run, as seen from outside; False where it is a link, or can't be seen.
+
+        Raises EnvironmentFault when the sandbox is gone.
+        """
+        return False
+
+    async def run(
+        self,
+        argv: Sequence[str],
+        *,
+        limit_s: float = 30.0,
+        cap: int = OUTPUT_CAP_BYTES,
+        variables: Mapping[str, str] | None = None,
+    ) -> Result:
+        """How a fresh process ends, with no other program of the sandbox around it.
+
+        After the time limit it is no longer waited for, and goes on until the sandbox is closed. A background job that
+        holds its output does not delay the end.
+        """
+        async with within(_START_S, "starting a process"):
+            process = await self.spawn(argv, variables=variables)
+        capture = Capture(None, cap)
+        try:
+            timed_out = await pump(process, capture, limit_s) is Ended.TIME_LIMIT
+            async with within(_START_S, "the end of a process"):
+                status = 124 if timed_out else await process.wait()
+        finally:
+            process.close()
+        return Result(status=status, output=capture.output(), truncated=capture.truncated, timed_out=timed_out)
+
+    async def put(self, path: str, content: bytes) -> None:
+        """Write a file, by a shell in the sandbox. Raises EnvironmentFault."""
+        async with within(_START_S, f"writing {path}"):
+            command = 'exec /usr/bin/head -c "$1" > "$2"'
+            process = await self.spawn(["/bin/sh", "-c", command, "put", str(len(content)), path], interactive=True)
+            try:
+                await process.write(content)
+                status = await process.wait()
+            finally:
+                process.close()
+        if status != 0:
+            raise EnvironmentFault(f"sandbox: writing {path} ended with status {status}")
+
+
+class Engine(ABC):
+    """Makes sandboxes. To be entered once per worker, before the first."""
+
+    @abstractmethod
+    async def create(self, image: str | None = None) -> Sandbox:
+        """A fresh sandbox. Raises EnvironmentFault with a one-line reason where that is impossible."""
+
+    @abstractmethod
+    def lifespan(self) -> AbstractAsyncContextManager[None]:
+        """What all sandboxes share. Raises EnvironmentFault with a one-line reason where the engine can't work."""
+
+    @asynccontextmanager
+    async def sandbox(self, image: str | None = None) -> AsyncIterator[Sandbox]:
+        """A sandbox that is removed in every outcome."""
+        box = await self.create(image)
+        try:
+            yield box
+        finally:
+            await box.close()
+
+
+@asynccontextmanager
+async def within(seconds: float, what: str) -> AsyncIterator[None]:
+    """A deadline whose expiry is a fault that says what took too long."""
+    try:
+        async with asyncio.timeout(seconds):
+            yield
+    except TimeoutError as error:
+        raise EnvironmentFault(f"sandbox: {what} took longer than {seconds:g} s") from error

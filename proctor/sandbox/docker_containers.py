@@ -1,0 +1,178 @@
+"""The containers that a process owns on its Docker engine. Every call blocks, and raises what the SDK raises."""
+
+import os
+import socket
+from contextlib import suppress
+from typing import Any, Literal
+
+import docker
+import docker.errors
+import docker.types
+
+from proctor.environment import EnvironmentFault
+from proctor.sandbox.base import Limits
+from proctor.sandbox.docker_disk import Disk, image_files, tmpfs_mounts, why_no_quota
+from proctor.sandbox.owner import Owner
+
+Network = Literal["none", "bridge"]
+OWNER_LABEL = "proctor.sandbox.owner"
+HOME_LABEL = "proctor.sandbox.home"
+"""Id and start of the container that the owner runs in, if any: its engine knows whether that still runs."""
+_CAPABILITIES = ["CHOWN", "DAC_OVERRIDE", "FOWNER", "SETUID", "SETGID", "KILL"]
+"""What root needs inside to manage users and files; everything else is dropped."""
+CLOSE_S = 30.0
+"""Removing a container may take so long."""
+_OTHER_DISKS = "move Docker's data root to xfs with pquota, btrfs or zfs, raise limits.disk_mb, or set `disk: tmpfs`"
+_MEGABYTE = 1 << 20
+# PID 1 reaps orphans, as bash does, and ends at a container's greatest age. It outlives `kill -9 -1`, which ends all
+# else: so an agent can't make its own sample unscored.
+_INIT = "while ((SECONDS < $0)); do sleep $(($0 - SECONDS)) & wait; done"
+
+
+class Containers:
+    """Makes hardened containers, and removes them: its own, and those of owners that are gone."""
+
+    def __init__(
+        self,
+        client: docker.DockerClient,
+        image: str,
+        limits: Limits,
+        *,
+        runtime: str | None = None,
+        disk: Disk = "auto",
+        network: Network = "none",
+    ) -> None:
+        self.client = client
+        self._image, self._limits, self._runtime = image, limits, runtime
+        self._disk, self._network = disk, network
+        self._owner = Owner.current().label()
+        self._home = ""
+        self._quota = False
+        self._files: dict[str, bytes] = {}
+
+    def prepare(self) -> None:
+        """Look at the engine, and remove what dead processes left there.
+
+        Raises EnvironmentFault without the image, or without a quota that is asked for.
+        """
+        self._require_image()
+        self._home = self._find_home()
+        self._reap()
+        if self._disk != "tmpfs":
+            trouble = why_no_quota(self.client, self._image, self._limits.disk_mb, self._labels())
+            if trouble is not None and self._disk == "quota":
+                raise EnvironmentFault(f"disk: quota: {trouble}; {_OTHER_DISKS}")
+            self._quota = trouble is None
+
+    def start(self, image: str) -> str:
+        """The id of a new container that runs."""
+        container = self.client.containers.create(image, **self._options())
+        try:
+            container.start()
+        except Exception:
+            # An engine may remove it by itself, as it shall whenever one ends; the cause is why it didn't start.
+            with suppress(docker.errors.DockerException):
+                container.remove(force=True)
+            raise
+        return str(container.id)
+
+    def _options(self) -> dict[str, Any]:
+        memory = self._limits.memory_mb * _MEGABYTE
+        file = self._limits.file_mb * _MEGABYTE
+        return {
+            "command": ["/bin/bash", "-c", _INIT, str(self._limits.max_age_s)],
+            "entrypoint": [],
+            "user": "root",
+            "hostname": "sandbox",  # one for all, so that a replayed session sees the same
+            "network_mode": self._network,
+            "cap_drop": ["ALL"],
+            "cap_add": _CAPABILITIES,
+            "security_opt": ["no-new-privileges"],
+            "pids_limit": self._limits.processes,
+            "mem_limit": memory,
+            "memswap_limit": memory,
+            "nano_cpus": int(min(self._limits.cpus, os.cpu_count() or 1) * 1e9),
+            "ulimits": [
+                docker.types.Ulimit(name="fsize", soft=file, hard=file),
+                docker.types.Ulimit(name="nofile", soft=4096, hard=4096),
+                docker.types.Ulimit(name="core", soft=0, hard=0),
+            ],
+            "log_config": docker.types.LogConfig(type="none"),
+            "labels": self._labels(),
+            "auto_remove": True,
+            "runtime": self._runtime,
+            **self._disk_options(),
+        }
+
+    def _disk_options(self) -> dict[str, Any]:
+        if self._disk == "tmpfs":
+            return {"read_only": True, "tmpfs": tmpfs_mounts(self._limits.disk_mb)}
+        return {"storage_opt": {"size": f"{self._limits.disk_mb}M"}} if self._quota else {}
+
+    def _labels(self) -> dict[str, str]:
+        return {OWNER_LABEL: self._owner, **({HOME_LABEL: self._home} if self._home else {})}
+
+    def hidden_files(self, image: str) -> bytes | None:
+        """What a new container of this image lacks, as a tar archive; None where nothing is hidden by tmpfs."""
+        if self._disk == "tmpfs" and image not in self._files:
+            self._files[image] = image_files(self.client, image, self._labels())
+        return self._files.get(image)
+
+    def remove(self, container: str) -> None:
+        """Remove a container, if it is still there."""
+        with suppress(docker.errors.NotFound):
+            try:
+                self.client.api.remove_container(container, force=True)
+            except docker.errors.APIError as error:
+                if error.status_code != 409:
+                    raise
+                # The engine is removing it already, since it ended.
+                self.client.api.wait(container, timeout=int(CLOSE_S), condition="removed")
+
+    def is_running(self, container: str) -> bool:
+        """Whether a container is there and has not ended."""
+        try:
+            return bool(self.client.api.inspect_container(container)["State"]["Running"])
+        except docker.errors.NotFound:
+            return False
+
+    def _require_image(self) -> None:
+        try:
+            self.client.images.get(self._image)
+        except docker.errors.ImageNotFound as error:
+            raise EnvironmentFault(
+                f"Docker has no image {self._image!r}; build it with `docker build -t {self._image} docker/os`"
+            ) from error
+
+    def _reap(self) -> None:
+        """Remove the containers that a dead process left behind."""
+        for found in self.client.api.containers(all=True, filters={"label": OWNER_LABEL}):
+            owner = Owner.from_label(found["Labels"][OWNER_LABEL])
+            home = found["Labels"].get(HOME_LABEL)
+            if (owner is not None and owner.is_dead()) or (home is not None and self._start_of(home) != home):
+                self.remove(found["Id"])
+
+    def _find_home(self) -> str:
+        """The container of this engine that this process runs in, as its label says it; empty where it runs in none."""
+        name = socket.gethostname()  # a container's own is the beginning of its id, unless it was given another
+        home = self._start_of(name)
+        return home if home.startswith(name) else ""
+
+    def _start_of(self, container: str) -> str:
+        """Id and start of a running container, by its id and whatever follows a blank; empty where it doesn't run."""
+        try:
+            found = self.client.api.inspect_container(container.partition(" ")[0])
+        except docker.errors.NotFound:
+            return ""
+        return f"{found['Id']} {found['State']['StartedAt']}" if found["State"]["Running"] else ""
+
+
+def connect(timeout_s: float) -> docker.DockerClient:
+    """A client of the engine that DOCKER_HOST names, which has answered; its calls end after this long."""
+    client = docker.from_env(timeout=max(1, int(timeout_s)))
+    try:
+        client.ping()
+    except Exception:
+        client.close()
+        raise
+    return client

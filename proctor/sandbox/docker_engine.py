@@ -1,0 +1,268 @@
+"""Sandboxes as Docker containers: hardened, made ahead, removed in every outcome and by whoever comes next."""
+
+import asyncio
+import os
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager, suppress
+from typing import Any, TypeVar
+
+import docker
+import docker.errors
+import requests
+
+from proctor.environment import EnvironmentFault
+from proctor.sandbox import docker_files
+from proctor.sandbox.base import ENVIRONMENT, Change, Engine, Limits, Process, Sandbox, within
+from proctor.sandbox.docker_containers import CLOSE_S, Containers, Network, connect
+from proctor.sandbox.docker_disk import Disk
+from proctor.sandbox.docker_exec import DockerProcess, attach, reach
+
+T = TypeVar("T")
+_CREATE_S = 60.0
+_NOTICE_S = 1
+_UNPACK = ("/bin/tar", "--extract", "--preserve-permissions", "--numeric-owner", "--file=-")
+_LIKE_A_DEAD_CONTAINER = (126, 137)  # a process that could not be started, or was killed
+
+
+class DockerEngine(Engine):
+    """Containers on the engine that DOCKER_HOST names, with a pool made ahead for the default image."""
+
+    def __init__(
+        self,
+        image: str,
+        limits: Limits,
+        *,
+        pool: int = 2,
+        runtime: str | None = None,
+        disk: Disk = "auto",
+        network: Network = "none",
+        call_limit_s: float = 20.0,
+    ) -> None:
+        self._call_limit_s = call_limit_s
+        self._image, self._limits, self._pool_size = image, limits, pool
+        self._runtime, self._disk, self._network = runtime, disk, network
+        self._creating = asyncio.Semaphore(os.cpu_count() or 1)
+        self._ready: deque[tuple[float, str]] = deque()
+        self._tasks: set[asyncio.Task[object]] = set()
+        self._filling = False
+
+    @asynccontextmanager
+    async def lifespan(self) -> AsyncIterator[None]:
+        self._threads = ThreadPoolExecutor(max_workers=8, thread_name_prefix="docker")
+        try:
+            async with within(self._call_limit_s, "connecting to Docker"):
+                await reach()
+                client = await self.call(connect, self._call_limit_s)
+            self._containers = Containers(
+                client,
+                self._image,
+                self._limits,
+                runtime=self._runtime,
+                disk=self._disk,
+                network=self._network,
+            )
+            try:
+                await self.call(self._containers.prepare)
+                self._refill()
+                yield
+            finally:
+                await self._shut_down()
+                # A call whose caller was cancelled may still be using the client.
+                await asyncio.to_thread(self._threads.shutdown)
+                client.close()
+        finally:
+            self._threads.shutdown(wait=False)
+
+    async def create(self, image: str | None = None) -> Sandbox:
+        async with within(_CREATE_S, "creating a container"):
+            name = image or self._image
+            container = await self._owned(self._from_pool()) if name == self._image else None
+            if container is None:
+                container = await self._owned(self._start(name))
+            return DockerSandbox(self, container)
+
+    async def call(self, function: Callable[..., T], *arguments: object) -> T:
+        """A blocking call of the SDK in a thread. Raises EnvironmentFault naming Docker's reason."""
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._threads, function, *arguments)
+        except (docker.errors.DockerException, requests.RequestException, OSError) as error:
+            raise EnvironmentFault(f"Docker: {_reason(error)}") from error
+
+    async def spawn(
+        self, container: str, argv: Sequence[str], interactive: bool, variables: Mapping[str, str] | None = None
+    ) -> Process:
+        """A process in a container, attached."""
+        environment = {**ENVIRONMENT, **(variables or {})}
+        api = self._containers.client.api
+        created = await self.call(
+            lambda: api.exec_create(
+                container, list(argv), stdin=interactive, environment=environment, workdir="/", user="root"
+            )
+        )
+        exec_id = str(created["Id"])
+        stream = await attach(api, exec_id)
+        return DockerProcess(stream, lambda: self.call(_exit_status, api, exec_id))
+
+    async def changes(self, container: str) -> Mapping[str, Change] | None:
+        """What differs from the image; None where what is written lies in memory, which the engine can't see."""
+        if self._disk == "tmpfs":
+            return None
+        return await self.call(docker_files.changes, self._containers.client, container)
+
+    async def fingerprint(self, container: str, path: str) -> str | None:
+        """Kind, mode and content of a file."""
+        return await self.call(docker_files.fingerprint, self._containers.client, container, path)
+
+    async def is_program(self, container: str, path: str) -> bool:
+        """Whether a path is a file that may be run."""
+        return await self.call(docker_files.is_program, self._containers.client, container, path)
+
+    async def remove(self, container: str) -> None:
+        """Remove a container; goes on in the background when the caller is cancelled."""
+        await self._owned(self._remove(container))
+
+    async def _start(self, image: str) -> str:
+        async with self._creating:
+            container = await self.call(self._containers.start, image)
+            try:
+                files = await self.call(self._containers.hidden_files, image)
+                if files is not None:
+                    await self._unpack(container, files)
+            except BaseException:
+                self._spawn_task(self._remove(container))
+                raise
+            return container
+
+    async def _unpack(self, container: str, files: bytes) -> None:
+        """Fill the places that lie in memory. Raises EnvironmentFault."""
+        process = await self.spawn(container, _UNPACK, interactive=True)
+        try:
+            await process.write(files)
+            said = await process.read()
+            status = await process.wait()
+        finally:
+            process.close()
+        if status != 0:
+            reason = said.decode(errors="replace")[:300]
+            raise EnvironmentFault(f"Docker: filling the places in memory ended with status {status}: {reason}")
+
+    async def _remove(self, container: str) -> None:
+        async with within(CLOSE_S, "removing a container"):
+            await self.call(self._containers.remove, container)
+
+    async def _from_pool(self) -> str | None:
+        """A container made ahead, young and running; starts making the next."""
+        now = asyncio.get_running_loop().time()
+        try:
+            while self._ready:
+                made, container = self._ready.popleft()
+                if now - made < self._limits.max_age_s / 2 and await self.call(self._containers.is_running, container):
+                    return container
+                self._spawn_task(self._remove(container))
+            return None
+        finally:
+            self._refill()
+
+    def _refill(self) -> None:
+        if not self._filling and len(self._ready) < self._pool_size:
+            self._filling = True
+            self._spawn_task(self._fill())
+
+    async def _fill(self) -> None:
+        """Make containers until the pool is full. A failure leaves it short: the next session meets the cause."""
+        try:
+            while len(self._ready) < self._pool_size:
+                container = await self._start(self._image)
+                self._ready.append((asyncio.get_running_loop().time(), container))
+        finally:
+            self._filling = False
+
+    async def _owned(self, work: Coroutine[Any, Any, T]) -> T:
+        """Do work that must not be torn: when the caller is cancelled it goes on, and what it made is removed."""
+        task = self._spawn_task(work)
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            task.add_done_callback(self._discard)
+            raise
+
+    def _discard(self, task: asyncio.Task[T]) -> None:
+        if not task.cancelled() and task.exception() is None and isinstance(made := task.result(), str):
+            self._spawn_task(self._remove(made))
+
+    def _spawn_task(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(lambda done: done.cancelled() or done.exception())
+        return task
+
+    async def _shut_down(self) -> None:
+        """Wait for what is under way, then remove the pool."""
+        self._pool_size = 0
+        while self._tasks:
+            await asyncio.wait(self._tasks)
+        while self._ready:
+            with suppress(EnvironmentFault):
+                await self._remove(self._ready.popleft()[1])
+
+
+class DockerSandbox(Sandbox):
+    """One container."""
+
+    def __init__(self, engine: DockerEngine, container: str) -> None:
+        self._engine = engine
+        self.container = container
+        self._processes: list[Process] = []
+        self._closed = False
+
+    async def spawn(
+        self, argv: Sequence[str], *, interactive: bool = False, variables: Mapping[str, str] | None = None
+    ) -> Process:
+        process = await self._engine.spawn(self.container, argv, interactive, variables)
+        self._processes.append(process)
+        return process
+
+    async def changes(self) -> Mapping[str, Change] | None:
+        return await self._engine.changes(self.container)
+
+    async def fingerprint(self, path: str) -> str | None:
+        return await self._engine.fingerprint(self.container, path)
+
+    async def is_program(self, path: str) -> bool:
+        return await self._engine.is_program(self.container, path)
+
+    async def close(self) -> None:
+        if not self._closed:
+            self._closed = True
+            for process in self._processes:
+                process.close()
+            await self._engine.remove(self.container)
+
+
+def _exit_status(api: docker.APIClient, exec_id: str) -> int | None:
+    """The exit status, None while it runs. Raises where it ended because its container did."""
+    state = api.exec_inspect(exec_id)
+    if state["Running"]:
+        return None
+    status = int(state["ExitCode"])
+    if status in _LIKE_A_DEAD_CONTAINER:
+        _require_running(api, state["ContainerID"])
+    return status
+
+
+def _require_running(api: docker.APIClient, container: str) -> None:
+    """Raise where a container has ended, waiting as long as the engine may need to notice."""
+    try:
+        api.wait(container, timeout=_NOTICE_S, condition="not-running")
+    except (requests.ReadTimeout, requests.ConnectionError):
+        return  # it still runs
+    raise docker.errors.DockerException("the container has ended")
+
+
+def _reason(error: BaseException) -> str:
+    if isinstance(error, docker.errors.APIError):
+        return str(error.explanation or error)
+    return f"no answer from the engine: {error}"

@@ -1,0 +1,137 @@
+"""The stream of one Docker exec, read and written without blocking.
+
+Docker's attach protocol: after the HTTP upgrade the connection carries raw input one way, and the other way frames of
+an 8-byte header (stream number, three zeros, length as big-endian 32 bits) and a payload.
+"""
+
+import asyncio
+import json
+import os
+import ssl
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from urllib.parse import urlsplit
+
+import docker
+
+from proctor.environment import EnvironmentFault
+from proctor.sandbox.base import Process, within
+
+_CHUNK = 1 << 16
+_HEADER = 8
+_POLL_S = 0.5
+_POLL_AT_END_S = 0.01
+_WRITE_S = 30.0
+
+
+class Stream:
+    """An attached exec's two directions."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader, self._writer = reader, writer
+        self._left = 0
+        self.ended = asyncio.Event()
+
+    async def read(self) -> bytes:
+        """The next payload bytes, empty at the end. May be cancelled without loss."""
+        try:
+            while self._left == 0:
+                self._left = int.from_bytes((await self._reader.readexactly(_HEADER))[4:], "big")
+            chunk = await self._reader.read(min(self._left, _CHUNK))
+        except (asyncio.IncompleteReadError, ConnectionError):
+            chunk = b""
+        self._left -= len(chunk)
+        if not chunk:
+            self.ended.set()
+        return chunk
+
+    async def write(self, data: bytes) -> None:
+        """Send input; what an ended process would have read is dropped."""
+        with suppress(ConnectionError):
+            self._writer.write(data)
+            async with within(_WRITE_S, "writing to a process"):
+                await self._writer.drain()
+
+    def close(self) -> None:
+        self._writer.transport.abort()
+
+
+class DockerProcess(Process):
+    """A Docker exec."""
+
+    def __init__(self, stream: Stream, status: Callable[[], Awaitable[int | None]]) -> None:
+        self._stream, self._status = stream, status
+
+    async def read(self) -> bytes:
+        return await self._stream.read()
+
+    async def write(self, data: bytes) -> None:
+        await self._stream.write(data)
+
+    async def wait(self) -> int:
+        # Asked only now and then while the stream is open: its end is the usual sign, and only a background job
+        # that holds the stream makes the question necessary.
+        while True:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_POLL_S):
+                    await self._stream.ended.wait()
+            status = await self._status()
+            if status is not None:
+                return status
+            if self._stream.ended.is_set():
+                await asyncio.sleep(_POLL_AT_END_S)
+
+    def close(self) -> None:
+        self._stream.close()
+
+
+async def reach() -> None:
+    """Find out whether anything listens at the engine's address. Raises EnvironmentFault naming it."""
+    _, writer = await _connect()
+    writer.transport.abort()
+
+
+async def attach(api: docker.APIClient, exec_id: str) -> Stream:
+    """Start an exec and take over its connection. Raises EnvironmentFault."""
+    body = json.dumps({"Detach": False, "Tty": False}).encode()
+    head = (
+        f"POST /v{api.api_version}/exec/{exec_id}/start HTTP/1.1\r\nHost: docker\r\nContent-Type: application/json\r\n"
+        f"Connection: Upgrade\r\nUpgrade: tcp\r\nContent-Length: {len(body)}\r\n\r\n"
+    )
+    reader, writer = await _connect()
+    try:
+        writer.write(head.encode() + body)
+        answer = await reader.readuntil(b"\r\n\r\n")
+        if answer.split(b" ", 2)[1] not in (b"101", b"200"):
+            raise EnvironmentFault(f"Docker: exec refused: {(await reader.read(500)).decode(errors='replace')}")
+    except (OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError) as error:
+        writer.transport.abort()
+        raise EnvironmentFault(f"Docker: the connection broke: {error}") from error
+    except BaseException:
+        writer.transport.abort()
+        raise
+    return Stream(reader, writer)
+
+
+async def _connect() -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """A connection to the engine, by the same variables that the SDK reads."""
+    address = os.environ.get("DOCKER_HOST") or "unix:///var/run/docker.sock"
+    host = urlsplit(address)
+    try:
+        if host.scheme in ("unix", "http+unix"):
+            return await asyncio.open_unix_connection(host.path)
+        if host.scheme in ("tcp", "http", "https") and host.hostname is not None:
+            return await asyncio.open_connection(host.hostname, host.port or 2375, ssl=_tls(host.scheme))
+    except OSError as error:
+        raise EnvironmentFault(f"Docker: no engine answers at {address}: {error}") from error
+    raise EnvironmentFault(f"Docker: DOCKER_HOST={address} can't be used; give unix:// or tcp://")
+
+
+def _tls(scheme: str) -> ssl.SSLContext | None:
+    folder = os.environ.get("DOCKER_CERT_PATH")
+    if scheme != "https" and not os.environ.get("DOCKER_TLS_VERIFY"):
+        return None
+    context = ssl.create_default_context(cafile=os.path.join(folder, "ca.pem") if folder else None)
+    if folder:
+        context.load_cert_chain(os.path.join(folder, "cert.pem"), os.path.join(folder, "key.pem"))
+    return context

@@ -1,0 +1,67 @@
+"""A container's files as its engine sees them, without a program of the container. Every call blocks."""
+
+import base64
+import hashlib
+import io
+import json
+import tarfile
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any
+
+import docker
+
+from proctor.sandbox import docker_layers
+from proctor.sandbox.base import Change
+
+_READ_BYTES = 64 << 20
+"""The content of a larger file is not looked at."""
+_FOLDER = 1 << 31
+"""The bit of a folder in the modes of Go."""
+_PERMISSIONS, _RUN = 0o777, 0o111
+
+
+def changes(client: docker.DockerClient, container: str) -> Mapping[str, Change]:
+    """The paths that differ from the image; mounts are not looked at."""
+    layers = docker_layers.layers(client.api.inspect_container(container))
+    if layers is not None:
+        return docker_layers.changes(*layers)
+    return {found["Path"]: Change(found["Kind"]) for found in client.api.diff(container) or ()}
+
+
+def fingerprint(client: docker.DockerClient, container: str, path: str) -> str | None:
+    """Kind, mode, size, target and content of a file; None for a folder, and where there is nothing."""
+    stat = _stat(client, container, path)
+    if stat is None or stat["mode"] & _FOLDER:
+        return None
+    content = _content(client, container, path) if stat["size"] <= _READ_BYTES else ""
+    return f"{stat['mode']:o} {stat['size']} {stat['linkTarget']} {content}"
+
+
+def is_program(client: docker.DockerClient, container: str, path: str) -> bool:
+    """Whether a path is a plain file that may be run."""
+    stat = _stat(client, container, path)
+    return stat is not None and stat["mode"] & ~_PERMISSIONS == 0 and bool(stat["mode"] & _RUN)
+
+
+def _stat(client: docker.DockerClient, container: str, path: str) -> Any:
+    """What the engine says of a path: mode (as Go has it), size and linkTarget; None where there is nothing."""
+    api = client.api
+    url = f"{api.base_url}/v{api.api_version}/containers/{container}/archive"
+    answer = api.head(url, params={"path": path})
+    if answer.status_code == HTTPStatus.NOT_FOUND:
+        return None
+    answer.raise_for_status()
+    return json.loads(base64.b64decode(answer.headers["X-Docker-Container-Path-Stat"]))
+
+
+def _content(client: docker.DockerClient, container: str, path: str) -> str:
+    packed = io.BytesIO()
+    for chunk in client.api.get_archive(container, path)[0]:
+        packed.write(chunk)
+        if packed.tell() > _READ_BYTES + 2 * tarfile.RECORDSIZE:  # it has been replaced since its size was asked for
+            return f"over {_READ_BYTES} bytes"
+    packed.seek(0)
+    with tarfile.open(fileobj=packed) as archive:
+        member = archive.next()
+        return hashlib.blake2b(packed.getbuffer()[member.offset_data :] if member else b"").hexdigest()

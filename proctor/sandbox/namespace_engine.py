@@ -1,0 +1,198 @@
+"""Sandboxes from Linux namespaces: no daemon, no image, no privilege where the kernel allows it.
+
+Files, processes, network and users are separate and nothing of the host can be written, but it shows the host's
+programs and shares the host's memory and processors: enough for built-in agents, too thin for a model's.
+"""
+
+import asyncio
+import json
+import os
+import socket
+import sys
+from asyncio.subprocess import DEVNULL, PIPE
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from proctor.environment import EnvironmentFault
+from proctor.sandbox.base import ENVIRONMENT, Engine, Limits, Process, Sandbox, within
+
+_INIT = Path(__file__).with_name("namespace_init.py")
+_START_S = 20.0
+_CLOSE_S = 10.0
+_WRITE_S = 30.0
+_CHUNK = 1 << 16
+
+
+class NamespaceEngine(Engine):
+    """Sandboxes in namespaces of this kernel; an image name is ignored, the host's own programs are used."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+
+    @asynccontextmanager
+    async def lifespan(self) -> AsyncIterator[None]:
+        async with self.sandbox():  # says at once whether this kernel allows it
+            pass
+        yield
+
+    async def create(self, image: str | None = None) -> Sandbox:
+        ours, theirs = socket.socketpair()
+        with theirs:
+            try:
+                init = await asyncio.create_subprocess_exec(
+                    *(sys.executable, "-I", str(_INIT), str(theirs.fileno()), self._limits.model_dump_json()),
+                    pass_fds=(theirs.fileno(),),
+                    stdin=DEVNULL,
+                    stdout=DEVNULL,
+                    stderr=PIPE,
+                    env={},
+                )
+            except OSError as error:
+                ours.close()
+                raise EnvironmentFault(f"namespace sandbox: {error}") from error
+        box = NamespaceSandbox(ours, init)
+        try:
+            await box.come_up()
+        except BaseException:
+            await box.close()
+            raise
+        return box
+
+
+class NamespaceSandbox(Sandbox):
+    """The init process of one sandbox, and the requests under way to it."""
+
+    def __init__(self, control: socket.socket, init: asyncio.subprocess.Process) -> None:
+        control.setblocking(False)
+        self._control, self._init = control, init
+        self._sending = asyncio.Lock()
+        self._ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._started: dict[int, asyncio.Future[None]] = {}
+        self._exits: dict[int, asyncio.Future[int]] = {}
+        self._processes: list[Process] = []
+        self._listening = asyncio.create_task(self._listen())
+
+    async def come_up(self) -> None:
+        """Wait for the sandbox to stand. Raises EnvironmentFault with the kernel's reason where it does not."""
+        async with within(_START_S, "making namespaces"):
+            await self._ready
+
+    async def spawn(
+        self, argv: Sequence[str], *, interactive: bool = False, variables: Mapping[str, str] | None = None
+    ) -> Process:
+        loop = asyncio.get_running_loop()
+        number = len(self._exits)
+        self._started[number], self._exits[number] = loop.create_future(), loop.create_future()
+        output, their_output = os.pipe()
+        input_, their_input = socket.socketpair()
+        process = await NamespaceProcess.over(output, input_, self._exits[number])
+        self._processes.append(process)
+        try:
+            if not interactive:
+                input_.shutdown(socket.SHUT_WR)
+            request = {"id": number, "argv": list(argv), "env": {**ENVIRONMENT, **(variables or {})}}
+            await self._ask(request, [their_input.fileno(), their_output])
+            await self._started[number]
+        except BaseException:
+            process.close()
+            raise
+        finally:
+            their_input.close()
+            os.close(their_output)
+        return process
+
+    async def close(self) -> None:
+        await asyncio.shield(asyncio.ensure_future(self._close()))
+
+    async def _close(self) -> None:
+        for process in self._processes:
+            process.close()
+        self._listening.cancel()
+        self._control.close()
+        async with within(_CLOSE_S, "ending a namespace sandbox"):
+            await self._init.communicate()
+
+    async def _ask(self, request: dict[str, object], streams: list[int]) -> None:
+        body = json.dumps(request).encode("utf-8", "replace")
+        loop = asyncio.get_running_loop()
+        async with self._sending:
+            try:
+                socket.send_fds(self._control, [len(body).to_bytes(4, "big")], streams)
+                await loop.sock_sendall(self._control, body)
+            except OSError as error:
+                raise EnvironmentFault(f"namespace sandbox: it is gone: {error}") from error
+
+    async def _listen(self) -> None:
+        """Hand the answers to those who wait; at the end nobody is left waiting."""
+        loop = asyncio.get_running_loop()
+        text = b""
+        with suppress(OSError):
+            while chunk := await loop.sock_recv(self._control, _CHUNK):
+                *lines, text = (text + chunk).split(b"\n")
+                for line in lines:
+                    self._take(json.loads(line))
+        reason = EnvironmentFault("namespace sandbox: it ended")
+        waiting: list[asyncio.Future[Any]] = [self._ready, *self._started.values(), *self._exits.values()]
+        for future in waiting:
+            _fail(future, reason)
+
+    def _take(self, answer: dict[str, int | str | bool]) -> None:
+        number = answer.get("id")
+        if not isinstance(number, int):
+            if "failed" in answer:
+                _fail(self._ready, EnvironmentFault(f"namespace sandbox: not possible here: {answer['failed']}"))
+            elif not self._ready.done():
+                self._ready.set_result(None)
+        elif "exit" in answer:
+            self._exits[number].set_result(int(answer["exit"]))
+        elif "failed" in answer:
+            _fail(self._started[number], EnvironmentFault(f"namespace sandbox: {answer['failed']}"))
+        elif not self._started[number].done():
+            self._started[number].set_result(None)
+
+
+class NamespaceProcess(Process):
+    """A process in a namespace sandbox: its output is a pipe, its input a socket."""
+
+    def __init__(
+        self,
+        reader: asyncio.StreamReader,
+        output: asyncio.ReadTransport,
+        input_: socket.socket,
+        exit_: asyncio.Future[int],
+    ) -> None:
+        self._reader, self._output, self._input, self._exit = reader, output, input_, exit_
+
+    @classmethod
+    async def over(cls, output: int, input_: socket.socket, exit_: asyncio.Future[int]) -> "NamespaceProcess":
+        """The process whose output, input and exit status these are."""
+        input_.setblocking(False)
+        reader = asyncio.StreamReader()
+        transport, _ = await asyncio.get_running_loop().connect_read_pipe(
+            lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(output, "rb", 0)
+        )
+        return cls(reader, transport, input_, exit_)
+
+    async def read(self) -> bytes:
+        return await self._reader.read(_CHUNK)
+
+    async def write(self, data: bytes) -> None:
+        with suppress(ConnectionError):
+            async with within(_WRITE_S, "writing to a process"):
+                await asyncio.get_running_loop().sock_sendall(self._input, data)
+
+    async def wait(self) -> int:
+        return await asyncio.shield(self._exit)
+
+    def close(self) -> None:
+        self._output.close()
+        self._input.close()
+
+
+def _fail(future: asyncio.Future[Any], reason: EnvironmentFault) -> None:
+    """Fail a future that nobody may be waiting for."""
+    if not future.done():
+        future.set_exception(reason)
+        future.exception()

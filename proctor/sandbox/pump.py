@@ -1,0 +1,73 @@
+"""Moves a process's output into a capture until something ends it."""
+
+import asyncio
+from enum import Enum
+from typing import Any, Protocol
+
+from proctor.sandbox.capture import Capture
+
+_DRAIN_S = 0.1
+
+
+class Ended(Enum):
+    """What ended a command."""
+
+    MARK = "mark"
+    PROCESS = "process"
+    TIME_LIMIT = "time limit"
+
+
+class Source(Protocol):
+    """What pump needs of a process."""
+
+    async def read(self) -> bytes: ...
+    async def wait(self) -> int: ...
+
+
+async def pump(source: Source, capture: Capture, limit_s: float) -> Ended:
+    """Why it stopped: the mark came, the process ended (or its stream did), or the time was over.
+
+    Watches the process beside its stream, since a background job may hold the stream open for ever.
+    """
+    exit_ = asyncio.ensure_future(source.wait())
+    exit_.add_done_callback(_retrieve)
+    try:
+        ended = await _read(source, capture, limit_s, exit_)
+        if ended is not Ended.TIME_LIMIT or not exit_.done():
+            return ended
+        exit_.result()
+    finally:
+        exit_.cancel()
+    drained = await _read(source, capture, _DRAIN_S, None)
+    return Ended.PROCESS if drained is Ended.TIME_LIMIT else drained
+
+
+async def _read(source: Source, capture: Capture, limit_s: float, stop: "asyncio.Future[int] | None") -> Ended:
+    """Feed the capture until the mark, the end of the stream, the limit, or `stop`, which counts as the limit."""
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + limit_s
+    while (left := deadline - loop.time()) > 0 and not (stop and stop.done()):
+        chunk = await _next(source, left, stop)
+        if chunk == b"":
+            return Ended.PROCESS
+        if chunk and capture.feed(chunk):
+            return Ended.MARK
+    return Ended.TIME_LIMIT
+
+
+async def _next(source: Source, limit_s: float, stop: "asyncio.Future[int] | None") -> bytes | None:
+    """The next chunk, or None when the limit or `stop` came first; no chunk is lost and no read left behind."""
+    reading = asyncio.ensure_future(source.read())
+    try:
+        waited: list[asyncio.Future[Any]] = [reading] if stop is None else [reading, stop]
+        await asyncio.wait(waited, timeout=limit_s, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        reading.cancel()
+        await asyncio.wait({reading})
+    return None if reading.cancelled() else reading.result()
+
+
+def _retrieve(exit_: "asyncio.Future[int]") -> None:
+    """Mark a failure as seen: where the mark came first, the next use of the sandbox meets it again."""
+    if not exit_.cancelled():
+        exit_.exception()

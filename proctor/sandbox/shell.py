@@ -1,0 +1,135 @@
+"""One persistent login shell in a sandbox."""
+
+import secrets
+
+from proctor.environment import EnvironmentFault
+from proctor.sandbox.base import OUTPUT_CAP_BYTES, Process, Sandbox, within
+from proctor.sandbox.capture import Capture
+from proctor.sandbox.pump import Ended, pump
+from proctor.types import Value
+
+_START_S = 30.0
+_INTERRUPTS = 4
+_INTERRUPT_S = 0.5
+_KILLS = 10
+# An interrupt must end loops of the shell itself too, and never the shell. What the shell prints of the line around a
+# command (set -x, set -v) goes nowhere; the command's own output goes to descriptor 254.
+_PROLOGUE = b"exec 254>&1 >/dev/null 2>&1; trap '{ break 1024; } 2>/dev/null' INT\n"
+
+
+class CommandResult(Value):
+    """What a command in the shell did."""
+
+    output: bytes
+    """stdout and stderr in order of arrival, up to the cap."""
+    truncated: bool = False
+    status: int | None = None
+    """Exit status; None where the shell did not live to tell."""
+    timed_out: bool = False
+    restarted: bool = False
+    """True where the shell ended (exit, exec, kill) or had to be killed, and a new one stands in `/`."""
+
+
+class Shell:
+    """`bash --login` without a terminal, started in `/`; directory, variables and jobs last from command to command."""
+
+    def __init__(self, sandbox: Sandbox) -> None:
+        self._sandbox = sandbox
+        self._process: Process | None = None
+        self._pid = 0
+        self._behind = b""
+
+    async def execute(self, command: str, *, limit_s: float = 30.0, cap: int = OUTPUT_CAP_BYTES) -> CommandResult:
+        """Run a command to its end or to the time limit. Raises EnvironmentFault when the sandbox is gone.
+
+        Its input is /dev/null. What background jobs printed since the last command comes first.
+        """
+        process = self._process or await self._start()
+        capture = await self._send(process, command, cap)
+        ended = await pump(process, capture, limit_s)
+        timed_out = ended is Ended.TIME_LIMIT
+        if timed_out:
+            ended = await self._interrupt(process, capture)
+        self._behind = capture.rest
+        if ended is not Ended.MARK:
+            await self._restart(process, kill=ended is Ended.TIME_LIMIT)
+        return CommandResult(
+            output=capture.output(),
+            truncated=capture.truncated,
+            status=capture.status,
+            timed_out=timed_out,
+            restarted=ended is not Ended.MARK,
+        )
+
+    async def _start(self) -> Process:
+        async with within(_START_S, "starting a shell"):
+            process = await self._sandbox.spawn(["/bin/bash", "--login"], interactive=True)
+            await process.write(_PROLOGUE)
+            self._process = process
+            capture = await self._send(process, 'builtin printf "%s" "$$"', 1 << 16)
+            await pump(process, capture, _START_S)
+        words = capture.output().split()
+        if capture.status is None or not words:
+            raise EnvironmentFault(f"sandbox: no shell comes up: {capture.output()[:200]!r}")
+        self._pid = int(words[-1])
+        return process
+
+    async def _send(self, process: Process, command: str, cap: int) -> Capture:
+        token = secrets.token_hex(16)
+        capture = Capture(token.encode(), cap)
+        capture.feed(self._behind)
+        self._behind = b""
+        await process.write(_line(command, token))
+        return capture
+
+    async def _interrupt(self, process: Process, capture: Capture) -> Ended:
+        ended = Ended.TIME_LIMIT
+        for _ in range(_INTERRUPTS):
+            await self._signal("INT")
+            ended = await pump(process, capture, _INTERRUPT_S)
+            if ended is not Ended.TIME_LIMIT:
+                break
+        return ended
+
+    async def _restart(self, process: Process, *, kill: bool) -> None:
+        if kill:
+            await self._signal("KILL")
+        process.close()
+        self._process = None
+        try:
+            await self._start()
+        except EnvironmentFault:
+            # What the command left behind may hold every process there can be: the agent's doing, and no fault.
+            await self._end_all()
+            await self._start()
+
+    async def _end_all(self) -> None:
+        """Kill all that runs in the sandbox; it may take several tries where there is no room for another process."""
+        for _ in range(_KILLS):
+            async with within(_START_S, "ending all that runs"):
+                process = await self._sandbox.spawn(["/bin/bash", "-c", "kill -KILL -1"])
+                try:
+                    status = await process.wait()
+                finally:
+                    process.close()
+            if status == 0:
+                return
+
+    async def _signal(self, name: str) -> None:
+        """Signal the shell's process group; background jobs ignore INT, as POSIX has it."""
+        await self._sandbox.run(["/bin/bash", "-c", f"kill -{name} -- -{self._pid}"], limit_s=10)
+
+
+def _line(command: str, token: str) -> bytes:
+    """The text that makes bash run a command and then print `<token>:<status>;`.
+
+    The command is quoted, so nothing in it reaches beyond its end; the token stands in halves, so tracing (set -x)
+    can't print it; the output is kept as descriptor 254, so an `exec >file` hides neither the mark nor what follows.
+    """
+    quoted = command.replace("\0", "").replace("'", "'\\''")
+    half = len(token) // 2
+    return (
+        f"builtin eval '{quoted}\n' </dev/null >&254 2>&254; __status=$?; "
+        f"{{ builtin printf '\\n%s%s:%d;\\n' {token[:half]} {token[half:]} \"$__status\" >&254; }} 2>/dev/null; "
+        f"(exit $__status)\n"
+    ).encode("utf-8", "replace")

@@ -1,0 +1,54 @@
+"""A session on a task server as one object, and as something an agent plays to its finish."""
+
+import secrets
+
+from proctor.environment import Agent, AgentStopped
+from proctor.types import Finish, FinishReason
+from task_server.client.client import TaskClient
+from task_server.wire.messages import Act, Finished, Observed, Started, Step, Stop
+from task_server.wire.turns import Reply
+
+
+class RemoteSession:
+    """A started session. Use it as `async with await RemoteSession.start(...)`, which ends it on the way out."""
+
+    def __init__(self, client: TaskClient, session: str, started: Started) -> None:
+        self.id = session
+        self.worker = started.worker
+        self.url = started.url
+        self.step: Step = started.step
+        """Where the session stands: the observation to answer, or the finish."""
+        self._client = client
+
+    @classmethod
+    async def start(cls, client: TaskClient, task: str, sample: str, seed: int = 0) -> "RemoteSession":
+        """A new session with its first step. Raises TaskServerError."""
+        session = secrets.token_hex(16)
+        return cls(client, session, await client.start(session, task, sample, seed))
+
+    async def __aenter__(self) -> "RemoteSession":
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._client.end(self.id, self.url)
+
+    async def reply(self, reply: Reply) -> Step:
+        """What comes after the current turn. Raises ValueError when the session is finished, TaskServerError."""
+        if not isinstance(self.step, Observed):
+            raise ValueError("the session is finished")
+        self.step = await self._client.turn(self.url, self.id, self.step.turn, reply)
+        return self.step
+
+    async def play(self, agent: Agent) -> Finish:
+        """Let an agent answer every turn; how the session ended. Raises TaskServerError and what the agent raises."""
+        while not isinstance(self.step, Finished):
+            await self.reply(await _answer(agent, self.step))
+        return self.step.finish
+
+
+async def _answer(agent: Agent, step: Observed) -> Reply:
+    try:
+        return Act(action=await agent.act(step.observation))
+    except AgentStopped as stopped:
+        limited = stopped.reason is FinishReason.CONTEXT_LIMIT
+        return Stop(reason=FinishReason.CONTEXT_LIMIT if limited else FinishReason.TURN_LIMIT)

@@ -1,0 +1,1 @@
+"""The controller: places sessions on workers."""

@@ -1,0 +1,135 @@
+"""Where workers may be: sessions and tokens are sent to an announced address, so it must be the worker's own."""
+
+import asyncio
+import ipaddress
+import socket
+from collections.abc import Awaitable, Callable, Sequence
+from urllib.parse import urlsplit
+
+from aiohttp.abc import AbstractResolver, ResolveResult
+
+from proctor.http.server import is_loopback
+from task_server.wire.errors import BadRequest, Forbidden
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+LOOKUP_S = 2.0
+MAX_HOSTS = 10_000
+
+Admit = Callable[[str, str | None], Awaitable[bool]]
+"""Takes a worker's URL and the address it speaks from. False where it may be there, but isn't known to be.
+
+Raises Forbidden or BadRequest where it may not.
+"""
+
+
+async def loopback_only(url: str, peer: str | None) -> bool:
+    """For a controller without a token: anybody could report, so workers are at loopback addresses."""
+    if not is_loopback(_host(url)):
+        raise Forbidden("url: a controller without a token takes workers at loopback addresses only")
+    return True
+
+
+class WorkerAddresses(AbstractResolver):
+    """Admits workers at the address they speak from, or within the allowed ranges.
+
+    As the resolver of the controller's HTTP client it gives a host those addresses alone that were admitted, whatever
+    its name may stand for by then.
+    """
+
+    def __init__(
+        self, allowed: Sequence[Network] = (), lookup: Callable[[str], Awaitable[Sequence[str]]] | None = None
+    ):
+        self._allowed = allowed
+        self._lookup = lookup or _lookup
+        self._admitted: dict[str, tuple[Address, ...]] = {}
+
+    async def admit(self, url: str, peer: str | None) -> bool:
+        """True where the worker is known to be at the URL, False where it merely is in an allowed range.
+
+        Raises Forbidden, BadRequest.
+        """
+        host, speaker = _host(url), _address(peer or "")
+        found = [address for address in map(_address, await self._addresses(host)) if address is not None]
+        own = tuple(address for address in found if speaker is not None and _is_at(speaker, address))
+        admitted = own or tuple(address for address in found if any(address in network for network in self._allowed))
+        if not admitted:
+            shown = ", ".join(map(str, found[:4])) or "no address"
+            raise Forbidden(
+                f"url: {host} is {shown}, but the worker speaks from {peer}; announce an address it speaks from "
+                "(--advertise), or allow the range at the controller (--allow-workers CIDR)"
+            )
+        if len(self._admitted) < MAX_HOSTS:
+            self._admitted[host] = admitted
+        return bool(own)
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[ResolveResult]:
+        """The addresses of a host that were admitted. Raises OSError where none were."""
+        if host not in self._admitted:
+            raise OSError(None, f"no worker was admitted at {host}")
+        return [
+            ResolveResult(
+                hostname=host,
+                host=str(address),
+                port=port,
+                family=socket.AF_INET6 if address.version == 6 else socket.AF_INET,
+                proto=socket.IPPROTO_TCP,
+                flags=socket.AI_NUMERICHOST,
+            )
+            for address in self._admitted[host]
+        ]
+
+    async def close(self) -> None:
+        """Nothing is held."""
+
+    async def _addresses(self, host: str) -> Sequence[str]:
+        if _address(host) is not None:
+            return [host]
+        try:
+            async with asyncio.timeout(LOOKUP_S):
+                return await self._lookup(host)
+        except (OSError, UnicodeError, TimeoutError):  # a name server that is gone takes no worker away
+            return list(map(str, self._admitted.get(host, ())))
+
+
+def _is_at(speaker: Address, announced: Address) -> bool:
+    """Whether who speaks from one address may announce the other: its own, or on this machine any of this machine's."""
+    if announced.is_link_local or announced.is_unspecified or announced.is_multicast:
+        return False
+    return announced == speaker or (speaker.is_loopback and _is_ours(announced))
+
+
+def _is_ours(address: Address) -> bool:
+    """Whether an address is this machine's: then a socket can be bound to it."""
+    with socket.socket(socket.AF_INET6 if address.version == 6 else socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.bind((str(address), 0))
+        except OSError:
+            return False
+    return True
+
+
+async def _lookup(host: str) -> Sequence[str]:
+    found = await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(target[0]) for *_, target in found))
+
+
+def _host(url: str) -> str:
+    try:
+        host = urlsplit(url).hostname
+    except ValueError as error:
+        raise BadRequest(f"url: {error}") from error
+    if not host:
+        raise BadRequest("url: holds no host")
+    return host
+
+
+def _address(text: str) -> Address | None:
+    try:
+        address = ipaddress.ip_address(text.partition("%")[0])
+    except ValueError:
+        return None
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    return mapped or address

@@ -1,0 +1,309 @@
+"""The controller: one address for many workers. It places sessions and relays; what it knows comes from heartbeats."""
+
+import asyncio
+import logging
+import secrets
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import TypeVar
+
+from starlette.types import ASGIApp
+
+from proctor.observability.metrics import gauge
+from proctor.observability.process import ProcessFigures
+from proctor.types import Summary
+from task_server.changes import Changes
+from task_server.controller.admission import Admit, loopback_only
+from task_server.controller.placement import Placement, Seat
+from task_server.demand_tracker import Demand
+from task_server.heartbeat import BATCH_S
+from task_server.http.access import Access, token_for
+from task_server.http.app import build_app
+from task_server.http.openapi import document
+from task_server.http.operations import CONTROLLER_OPERATIONS
+from task_server.http.service import PlacementService
+from task_server.http.transport import Caller, json_of
+from task_server.metrics import PlacementFigures, task_gauges, worker_gauges
+from task_server.wire.errors import (
+    BadReply,
+    DigestDiffers,
+    InWork,
+    NoCapacity,
+    NotReady,
+    Refusal,
+    ServerUnreachable,
+    TaskServerError,
+    TurnConflict,
+    UnknownSession,
+    WorkerLost,
+)
+from task_server.wire.messages import (
+    SETTLE_S,
+    STEP_WAIT_S,
+    VERSION,
+    WORKER_LEASE_S,
+    Alive,
+    Heartbeat,
+    HeartbeatTaken,
+    LeasesRenewed,
+    RenewLeases,
+    SampleList,
+    SamplesQuery,
+    Started,
+    StartSession,
+    SummarizeRequest,
+    TaskList,
+    TasksQuery,
+    Turned,
+    TurnRequest,
+    WorkerList,
+)
+
+log = logging.getLogger(__name__)
+
+TICK_S = 0.5
+RELAY_S = STEP_WAIT_S + 5.0
+"""A worker that has not answered by then hangs."""
+
+SUMMARY_S = 290.0
+
+Answer = TypeVar("Answer")
+
+
+class Controller(PlacementService):
+    """The service of a controller. `admit` says where workers may be; `token` is what its clients show."""
+
+    def __init__(
+        self,
+        url: str,
+        caller: Caller,
+        *,
+        admit: Admit = loopback_only,
+        token: str | None = None,
+        access: Access | None = None,
+        lease_s: float = WORKER_LEASE_S,
+        settle_s: float = SETTLE_S,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._url = url
+        self._caller = caller
+        self._admit = admit
+        self._token = token
+        self._access = access or Access()
+        self._lease_s = lease_s
+        self._now = now
+        self._settled_at = now() + settle_s
+        self._placement = Placement(lease_s)
+        self._changes = Changes()
+        self._boot = secrets.token_hex(8)
+        self._standings = self._placement.standings()
+        self._draining = False
+        self._demand = Demand()
+        self._process = ProcessFigures("controller", now)
+        self._figures = PlacementFigures()
+
+    def app(self) -> ASGIApp:
+        """The HTTP app of this controller."""
+        described = partial(document, "Proctor controller", CONTROLLER_OPERATIONS, self._access.closed)
+        return build_app(self, CONTROLLER_OPERATIONS, self._access, described)
+
+    async def heartbeat(self, beat: Heartbeat, peer: str | None) -> HeartbeatTaken:
+        sure = await self._admit(beat.url, peer)
+        elsewhere = self._placement.heartbeat(beat, self._now())
+        self._publish()
+        access = token_for(self._token, beat.url) if self._token is not None and sure else None
+        return HeartbeatTaken(lease_s=self._lease_s, elsewhere=elsewhere, access=access)
+
+    async def workers(self) -> WorkerList:
+        return WorkerList.of(self._placement.workers())
+
+    async def tasks(self, query: TasksQuery) -> TaskList:
+        self._demand.said(query, self._now())
+        if query.after == self._version():
+            await self._changes.wait(self._changes.count, query.wait_s)
+            await asyncio.sleep(min(BATCH_S, query.wait_s))
+        return TaskList(version=self._version(), tasks=self._standings)
+
+    async def samples(self, task: str, query: SamplesQuery) -> SampleList:
+        seat = self._any_holding(task, query.digest)
+        return await self._ask_any(
+            seat, self._caller.call("GET", f"{seat.url}/tasks/{task}/samples", SampleList, deadline_s=RELAY_S)
+        )
+
+    async def start(self, request: StartSession) -> Started:
+        self.check_ready()
+        body = await asyncio.to_thread(json_of, request) if request.replies else json_of(request)
+        refused: set[str] = set()
+        while True:
+            seat = self._placement.place(request.session, request.task, self._now(), refused, request.digest)
+            self._publish()
+            try:
+                started = await self._caller.call("POST", f"{seat.url}/sessions", Started, body, deadline_s=RELAY_S)
+            except (InWork, TurnConflict):  # it lives there
+                raise
+            except Refusal as refusal:
+                self._placement.refused(request.session, seat.worker)
+                if not isinstance(refusal, (NoCapacity, NotReady, DigestDiffers)):
+                    raise
+            except (ServerUnreachable, BadReply) as error:
+                if not (isinstance(error, ServerUnreachable) and error.never_sent):  # it may have been started there
+                    raise _no_answer(seat, error) from error
+                self._placement.refused(request.session, seat.worker)
+                if _refuses_connections(error):
+                    self._forget(seat)
+            else:
+                self._figures.placed.add(request.task)
+                return started.model_copy(update={"worker": seat.worker, "url": seat.url})  # whatever it says of itself
+            refused.add(seat.worker)
+
+    async def turn(self, session: str, request: TurnRequest) -> Turned:
+        seat = self._holder(session)
+        return await self._ask(
+            seat,
+            self._caller.call("POST", f"{seat.url}/sessions/{session}/turns", Turned, request, deadline_s=RELAY_S),
+        )
+
+    async def end(self, session: str) -> None:
+        try:
+            seat = self._holder(session)
+            await self._ask(seat, self._caller.done("DELETE", f"{seat.url}/sessions/{session}", deadline_s=RELAY_S))
+        except (UnknownSession, WorkerLost):
+            return
+
+    async def renew(self, request: RenewLeases) -> LeasesRenewed:
+        lost: list[str] = []
+        by_seat: dict[Seat, list[str]] = {}
+        for session in request.sessions:
+            try:
+                by_seat.setdefault(self._holder(session), []).append(session)
+            except (UnknownSession, WorkerLost):
+                lost.append(session)
+        for answer in await asyncio.gather(*(self._renew_at(seat, held) for seat, held in by_seat.items())):
+            lost += answer
+        return LeasesRenewed(lost=tuple(lost))
+
+    async def summarize(self, task: str, request: SummarizeRequest) -> Summary:
+        seat = self._any_holding(task, request.digest)
+        body = await asyncio.to_thread(json_of, request)
+        return await self._ask_any(
+            seat, self._caller.call("POST", f"{seat.url}/tasks/{task}/summary", Summary, body, deadline_s=SUMMARY_S)
+        )
+
+    def alive(self) -> Alive:
+        return Alive(role="controller", url=self._url, version=VERSION, time=time.time())
+
+    def check_ready(self) -> None:
+        if self._draining:
+            raise NotReady("this controller is stopping", retry_after_s=1.0)
+        self._check_settled()
+
+    def metrics(self) -> str:
+        settled = self._now() >= self._settled_at
+        return (
+            worker_gauges(self._placement.workers())
+            + gauge("proctor_controller_settled", "1 once every worker had time to report.", (), {(): settled})
+            + task_gauges(self._standings)
+            + self._demand.text(self._now())
+            + self._figures.text()
+            + self._process.text()
+        )
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        async with asyncio.TaskGroup() as group:
+            watch = group.create_task(self._watch())
+            try:
+                yield
+            finally:
+                watch.cancel()
+
+    async def drain(self, grace_s: float) -> None:
+        self._draining = True
+        self._changes.close()
+
+    async def _watch(self) -> None:
+        while True:
+            await self._process.sleep(TICK_S)
+            for last in self._placement.tick(self._now()):
+                if not (last.draining and not last.sessions):  # else it has left as it should
+                    log.warning("worker %s is lost: no heartbeat for %g s", last.worker, self._lease_s)
+                    self._figures.lost.add()
+            self._publish()
+
+    async def _ask(self, seat: Seat, call: Awaitable[Answer]) -> Answer:
+        """What a worker answers; one that refuses connections is gone. Raises what it refuses, WorkerLost, NotReady."""
+        self._figures.relayed.add()
+        try:
+            return await call
+        except (ServerUnreachable, BadReply) as error:
+            if _refuses_connections(error):
+                self._forget(seat)
+                raise WorkerLost(f"worker {seat.worker} is gone") from error
+            raise _no_answer(seat, error) from error
+
+    async def _ask_any(self, seat: Seat, call: Awaitable[Answer]) -> Answer:
+        """What a worker answers that any other of its task could have been asked. Raises what it refuses, NotReady."""
+        try:
+            return await self._ask(seat, call)
+        except WorkerLost as lost:
+            raise NotReady(f"{lost}; another is asked next", retry_after_s=0.5) from lost
+
+    def _any_holding(self, task: str, digest: str | None) -> Seat:
+        self._check_settled()
+        return self._placement.any_holding(task, digest)
+
+    async def _renew_at(self, seat: Seat, sessions: Sequence[str]) -> tuple[str, ...]:
+        """Those of a worker's sessions that are lost; none while it merely doesn't answer."""
+        request = RenewLeases(sessions=tuple(sessions))
+        try:
+            renewed = await self._ask(
+                seat, self._caller.call("POST", f"{seat.url}/leases", LeasesRenewed, request, deadline_s=RELAY_S)
+            )
+        except WorkerLost:
+            return tuple(sessions)
+        except NotReady:
+            return ()
+        return renewed.lost
+
+    def _holder(self, session: str) -> Seat:
+        try:
+            return self._placement.holder(session)
+        except UnknownSession:
+            self._check_settled()
+            raise
+
+    def _check_settled(self) -> None:
+        """Until every worker had time to report, what is not known may yet exist."""
+        left_s = self._settled_at - self._now()
+        if left_s > 0:
+            raise NotReady("just started, waiting for the workers to report", retry_after_s=left_s)
+
+    def _forget(self, seat: Seat) -> None:
+        log.warning("worker %s is lost: nobody listens at %s", seat.worker, seat.url)
+        self._figures.lost.add()
+        self._placement.forget(seat, self._now())
+        self._publish()
+
+    def _publish(self) -> None:
+        standings = self._placement.standings()
+        if standings != self._standings:
+            self._standings = standings
+            self._changes.notify()
+
+    def _version(self) -> str:
+        return f"{self._boot}-{self._changes.count}"
+
+
+def _no_answer(seat: Seat, error: TaskServerError) -> NotReady:
+    return NotReady(f"worker {seat.worker} gives no answer of use: {error}", retry_after_s=0.5)
+
+
+def _refuses_connections(error: BaseException | None) -> bool:
+    """True where the machine answered that no process listens there."""
+    while error is not None:
+        if isinstance(error, ConnectionRefusedError):
+            return True
+        error = error.__cause__ or error.__context__
+    return False

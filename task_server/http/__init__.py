@@ -1,0 +1,1 @@
+"""The HTTP side of workers and controllers: routes, access, calls."""

@@ -1,0 +1,230 @@
+"""The HTTP app of a task service: routes, token, size caps, and a problem for every error."""
+
+import asyncio
+import functools
+import logging
+import math
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, NamedTuple, TypeVar
+from urllib.parse import parse_qsl, urlsplit
+
+from pydantic import ValidationError
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from proctor.http.origin_guard import PageGuard
+from proctor.observability import tracing
+from proctor.types import Value
+from task_server.http.access import OPEN_PATHS, Access
+from task_server.http.service import TaskService
+from task_server.wire.errors import (
+    BadRequest,
+    Forbidden,
+    Internal,
+    NotReady,
+    Refusal,
+    ServerUnreachable,
+    TooLarge,
+    Unauthorized,
+)
+from task_server.wire.messages import MAX_REQUEST_BYTES
+
+log = logging.getLogger(__name__)
+
+BODY_S = 30.0
+"""A client has this long to send its request's body."""
+
+LARGE_BODY_BYTES = 1 << 20
+"""Larger ones are parsed in a thread: what is under way would wait for as long as that takes."""
+
+Request_ = TypeVar("Request_", bound=Value)
+Service_contra = TypeVar("Service_contra", bound=TaskService, contravariant=True)
+
+
+class Asked(NamedTuple):
+    """What a request says besides its fields."""
+
+    path: Mapping[str, str]
+    """The parameters in its path."""
+    peer: str | None
+    """The address it came from."""
+
+
+class Nothing(Value):
+    """A request without fields."""
+
+
+@dataclass(frozen=True)
+class Operation(Generic[Service_contra, Request_]):
+    """One route: how it is asked, what it answers, and which refusals it knows besides the general ones."""
+
+    method: str
+    path: str
+    meaning: str
+    request: type[Request_]
+    """Of the JSON body for a POST, else of the query."""
+    reply: type[Value] | type[str] | None
+    handle: Callable[[Service_contra, Asked, Request_], Awaitable[Value | str | None]]
+    refusals: tuple[type[Refusal], ...] = ()
+    max_bytes: int = MAX_REQUEST_BYTES
+
+    @property
+    def open(self) -> bool:
+        """True where no token is needed."""
+        return self.path in OPEN_PATHS
+
+
+def build_app(
+    service: Service_contra,
+    operations: Sequence[Operation[Service_contra, Any]],
+    access: Access,
+    document: Callable[[], Mapping[str, object]],
+) -> ASGIApp:
+    """The app that serves the operations, and their OpenAPI document at /openapi.json, made when first asked for."""
+
+    @functools.cache
+    def described() -> Response:
+        return JSONResponse(document())
+
+    async def openapi(_: Request) -> Response:
+        return described()
+
+    routes = [
+        Route(operation.path, _Endpoint(operation, service), methods=[operation.method]) for operation in operations
+    ]
+    routes.append(Route("/openapi.json", openapi, methods=["GET"]))
+    app = Starlette(routes=routes, exception_handlers={HTTPException: _no_route})
+    app.router.redirect_slashes = False
+    if access.closed:
+        return _Guard(app, access)
+    return PageGuard(app, _page_refused, urlsplit(service.alive().url).hostname)
+
+
+class _Endpoint(Generic[Service_contra, Request_]):
+    """The shell around a handler: reads, validates, answers; the one place where failures become problems."""
+
+    def __init__(self, operation: Operation[Service_contra, Request_], service: Service_contra) -> None:
+        self._operation = operation
+        self._service = service
+        self._span = f"{operation.method} {operation.path}"
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        with tracing.received(self._span, scope["headers"]):
+            await self._respond(scope, receive, send)
+
+    async def _respond(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            request = await self._request(scope, receive)
+            asked = Asked(scope["path_params"], scope["client"][0] if scope["client"] else None)
+            reply = await self._operation.handle(self._service, asked, request)
+        except Refusal as refusal:
+            await _refuse(send, refusal)
+        except ServerUnreachable as error:
+            await _refuse(send, NotReady(str(error), retry_after_s=0.5))
+        except Exception:
+            log.exception("%s %s failed", scope["method"], scope["path"])
+            await _refuse(send, Internal("see the server's log"))
+        else:
+            await _answer(send, reply)
+
+    async def _request(self, scope: Scope, receive: Receive) -> Request_:
+        kind = self._operation.request
+        try:
+            if self._operation.method == "POST":
+                body = await _body(receive, self._operation.max_bytes)
+                if len(body) > LARGE_BODY_BYTES:
+                    return await asyncio.to_thread(kind.model_validate_json, body, strict=True)
+                return kind.model_validate_json(body, strict=True)
+            return kind.model_validate(dict(parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)))
+        except ValidationError as error:
+            raise BadRequest(_explain(error)) from error
+
+
+class _Guard:
+    """Lets requests through that carry a token for what they ask."""
+
+    def __init__(self, app: ASGIApp, access: Access) -> None:
+        self._app = app
+        self._access = access
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or self._admits(scope):
+            await self._app(scope, receive, send)
+        elif self._access.pending:
+            await _refuse(send, NotReady("the controller has not taken this worker yet", retry_after_s=0.5))
+        else:
+            await _refuse(send, Unauthorized("send `Authorization: Bearer <token>` with a token for this route"))
+
+    def _admits(self, scope: Scope) -> bool:
+        shown = next((value for name, value in scope["headers"] if name == b"authorization"), b"")
+        return self._access.admits(scope["method"], scope["path"], shown)
+
+
+async def _body(receive: Receive, max_bytes: int) -> bytes:
+    """The whole body, counted as it comes. Raises TooLarge, BadRequest."""
+    body = bytearray()
+    try:
+        async with asyncio.timeout(BODY_S):
+            while True:
+                message = await receive()
+                if message["type"] == "http.disconnect":
+                    raise BadRequest("the connection broke within the body")
+                body += message.get("body", b"")
+                if len(body) > max_bytes:
+                    raise TooLarge(f"the body is over {max_bytes} bytes")
+                if not message.get("more_body", False):
+                    return bytes(body)
+    except TimeoutError as error:
+        raise BadRequest(f"the body took over {BODY_S:g} s") from error
+
+
+async def _answer(send: Send, reply: Value | str | None) -> None:
+    if reply is None:
+        await _send(send, 204, b"", [])
+    elif isinstance(reply, str):
+        await _send(send, 200, reply.encode(), [(b"content-type", b"text/plain; version=0.0.4; charset=utf-8")])
+    else:
+        await _send(send, 200, reply.model_dump_json().encode(), [(b"content-type", b"application/json")])
+
+
+async def _refuse(send: Send, refusal: Refusal) -> None:
+    listed = [(b"content-type", b"application/problem+json")]
+    if refusal.retry_after_s is not None:
+        listed.append((b"retry-after", b"%d" % math.ceil(refusal.retry_after_s)))
+    if isinstance(refusal, Unauthorized):
+        listed.append((b"www-authenticate", b"Bearer"))
+    if isinstance(refusal, (Unauthorized, TooLarge)):
+        listed.append((b"connection", b"close"))  # the rest of the body is not read
+    await _send(send, refusal.status, refusal.problem().model_dump_json().encode(), listed)
+
+
+async def _send(send: Send, status: int, body: bytes, headers: list[tuple[bytes, bytes]]) -> None:
+    if status != 204:
+        headers = [*headers, (b"content-length", b"%d" % len(body))]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+
+
+def _page_refused(cause: str) -> Response:
+    fix = "set PROCTOR_TOKEN; a Host may be announced instead (--advertise URL)"
+    problem = Forbidden(f"{cause}, and this server asks for no token; {fix}").problem().model_dump_json()
+    closing = {"connection": "close"}  # the body is not read
+    return Response(problem, Forbidden.status, closing, media_type="application/problem+json")
+
+
+async def _no_route(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    refusal = BadRequest(f"{request.method} {request.url.path}: {error.detail}")
+    return Response(
+        refusal.problem().model_dump_json(), error.status_code, error.headers, media_type="application/problem+json"
+    )
+
+
+def _explain(error: ValidationError) -> str:
+    problems = error.errors(include_url=False, include_input=False, include_context=False)[:3]
+    return "; ".join(f"{'.'.join(map(str, problem['loc'])) or 'the body'}: {problem['msg']}" for problem in problems)

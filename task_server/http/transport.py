@@ -1,0 +1,98 @@
+"""One call to a task server, without retries: typed values in and out, typed errors."""
+
+from typing import TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from proctor.http.client import AnyClient, HttpFailure, Reply, ReplyTooLarge, Unreachable, Untrusted, bounded_request
+from proctor.observability import tracing
+from task_server.http.access import token_for
+from task_server.wire.errors import BadReply, ServerUnreachable, TaskServerError, refusal_of
+from task_server.wire.messages import Problem
+
+MAX_REPLY_BYTES = 64 << 20
+
+Answer = TypeVar("Answer", bound=BaseModel)
+
+
+class Caller:
+    """Calls task servers over one shared client: the server at `home` with the token itself, each other with its own.
+
+    No other server is shown the token, only what `token_for` makes of it for its URL.
+    """
+
+    def __init__(self, http: AnyClient, token: str | None, home: str = "") -> None:
+        self._http = http
+        self._token = token
+        self._home = f"{home.rstrip('/')}/" if home else ""
+        self._authorizations: dict[str, str] = {}
+
+    async def call(
+        self,
+        method: str,
+        url: str,
+        answer: type[Answer],
+        request: BaseModel | bytes | None = None,
+        *,
+        deadline_s: float,
+    ) -> Answer:
+        """What the server answers to a request, which may be JSON already. Raises TaskServerError."""
+        reply = await self._reply(method, url, request, deadline_s)
+        try:
+            return answer.model_validate_json(reply.body)
+        except ValidationError as error:
+            raise BadReply(f"{method} {url}: not a {answer.__name__}: {error.errors()[0]['msg']}") from error
+
+    async def done(self, method: str, url: str, *, deadline_s: float) -> None:
+        """Ask for something that has no answer but that it is done. Raises TaskServerError."""
+        await self._reply(method, url, None, deadline_s)
+
+    async def _reply(self, method: str, url: str, request: BaseModel | bytes | None, deadline_s: float) -> Reply:
+        content = json_of(request) if isinstance(request, BaseModel) else request
+        try:
+            reply = await bounded_request(
+                self._http,
+                method,
+                url,
+                content=content,
+                headers={**self._headers(url), **tracing.headers()},
+                deadline_s=deadline_s,
+                max_bytes=MAX_REPLY_BYTES,
+            )
+        except ReplyTooLarge as error:
+            raise BadReply(str(error)) from error
+        except Untrusted as error:
+            raise BadReply(f"{error}; name its authority (tls.ca in a plan, --tls-ca of a server)") from error
+        except HttpFailure as error:
+            raise ServerUnreachable(str(error), never_sent=isinstance(error, Unreachable)) from error
+        if reply.status >= 300:
+            raise _refusal(f"{method} {url}", reply)
+        return reply
+
+    def _headers(self, url: str) -> dict[str, str]:
+        headers = {"Content-Type": "application/json"}
+        if self._token is not None:
+            headers["Authorization"] = self._authorization(self._token, url)
+        return headers
+
+    def _authorization(self, token: str, url: str) -> str:
+        if self._home and url.startswith(self._home):
+            return f"Bearer {token}"
+        scheme, _, rest = url.partition("://")
+        origin = f"{scheme}://{rest.partition('/')[0]}"
+        if origin not in self._authorizations:
+            self._authorizations[origin] = f"Bearer {token_for(token, origin)}"
+        return self._authorizations[origin]
+
+
+def json_of(request: BaseModel) -> bytes:
+    """A request as it travels."""
+    return request.model_dump_json().encode()
+
+
+def _refusal(call: str, reply: Reply) -> TaskServerError:
+    try:
+        return refusal_of(Problem.model_validate_json(reply.body))
+    except ValidationError:
+        passing = reply.status == 429 or reply.status >= 500
+        return (ServerUnreachable if passing else BadReply)(f"{call}: status {reply.status} from something else")

@@ -1,0 +1,104 @@
+"""The metrics of workers and controllers, by name."""
+
+import re
+from collections.abc import Iterable, Sequence
+
+from proctor.observability.metrics import Counter, Histogram, gauge
+from proctor.types import Finish, FinishReason
+from task_server.wire.messages import Heartbeat, TaskStanding
+
+_EXCEPTION = re.compile(r"([A-Z][A-Za-z]{2,59}): ")
+_WAITS = {
+    "starting": "starting",
+    "stopping": "stopping",
+    "draining": "draining",
+    "no live worker": "no_worker",
+    "no worker": "no_worker",
+    "its workers differ": "workers_differ",
+    "the task server can't be reached": "unreachable",
+}
+
+
+def kind_of(cause: str) -> str:
+    """The class of the exception that a cause begins with; `other` where there is none."""
+    found = _EXCEPTION.match(cause)
+    return found[1] if found else "other"
+
+
+def waiting_class(waiting: str) -> str:
+    """Why a task takes no sessions, in one of few words: the text itself may name hosts, paths, figures."""
+    known = (word for start, word in _WAITS.items() if waiting.startswith(start))
+    return next(known, None) or kind_of(waiting)
+
+
+def task_gauges(standings: Iterable[TaskStanding]) -> str:
+    """Which tasks take sessions and, where one doesn't, why."""
+    listed = list(standings)
+    up = {(task.name,): float(task.waiting is None) for task in listed}
+    waits = {(task.name, waiting_class(task.waiting)): 1.0 for task in listed if task.waiting is not None}
+    return gauge("proctor_task_up", "1 where sessions of the task can start.", ("task",), up) + gauge(
+        "proctor_task_waiting", "1 with the kind of reason where none can.", ("task", "reason"), waits
+    )
+
+
+def worker_gauges(workers: Sequence[Heartbeat]) -> str:
+    """What each live worker can hold, and holds."""
+    standings = [(worker.worker, standing) for worker in workers for standing in worker.tasks]
+    at = ("worker", "task")
+    slots = {(name, task.name): task.total for name, task in standings}
+    free = {(name, task.name): task.free for name, task in standings}
+    held = {(worker.worker,): len(worker.sessions) for worker in workers}
+    return (
+        gauge("proctor_workers", "Live workers.", (), {(): len(workers)})
+        + gauge("proctor_worker_slots", "Sessions that a worker can hold.", at, slots)
+        + gauge("proctor_worker_slots_free", "Sessions that a worker can start now.", at, free)
+        + gauge("proctor_worker_sessions", "Sessions that a worker answers for.", ("worker",), held)
+    )
+
+
+class PlacementFigures:
+    """What a controller places, relays and loses."""
+
+    def __init__(self) -> None:
+        self.placed = Counter("proctor_sessions_placed_total", "Sessions that a worker took.", "task")
+        self.relayed = Counter(
+            "proctor_relayed_total", "Requests passed on to a worker for a client that can't reach it."
+        )
+        self.lost = Counter("proctor_workers_lost_total", "Workers that fell silent or refused connections.")
+
+    def text(self) -> str:
+        """All of them, in the Prometheus text format."""
+        return self.placed.text() + self.relayed.text() + self.lost.text()
+
+
+class SessionFigures:
+    """What the sessions of a worker do."""
+
+    def __init__(self) -> None:
+        self.started = Counter("proctor_sessions_started_total", "Sessions begun.", "task")
+        self.turns = Counter("proctor_turns_total", "Turns answered.", "task")
+        self.expired = Counter("proctor_sessions_expired_total", "Sessions ended because no client asked for them.")
+        self._finishes = Counter("proctor_finishes_total", "Sessions that came to a finish.", "task", "reason")
+        self._faults = Counter("proctor_faults_total", "Sessions that failed by no agent's doing.", "task", "kind")
+        self._start_s = Histogram(
+            "proctor_session_start_seconds", "From a session's start to its first observation.", labels=("task",)
+        )
+        self._turn_s = Histogram(
+            "proctor_turn_seconds", "From an answer to what the environment says next.", labels=("task",)
+        )
+
+    def stepped(self, task: str, turn: int, seconds: float) -> None:
+        """The environment went on after turn `turn`, 0 being the start."""
+        (self._turn_s if turn else self._start_s).observe(seconds, task)
+
+    def finished(self, task: str, finish: Finish) -> None:
+        """A session is over, not ended by anybody."""
+        self._finishes.add(task, finish.reason.value)
+        if finish.reason.is_fault:
+            agents = finish.reason is FinishReason.AGENT_ERROR
+            self._faults.add(task, "agent" if agents else kind_of(str(finish.detail.get("cause"))))
+
+    def text(self) -> str:
+        """All of them, in the Prometheus text format."""
+        counted = (self.started, self.turns, self.expired, self._finishes, self._faults, self._start_s, self._turn_s)
+        return "".join(metric.text() for metric in counted)

@@ -1,0 +1,182 @@
+"""What a task server refuses and why: one exception class per problem type, the same on both sides of the wire."""
+
+from typing import ClassVar
+
+from proctor.llm.kept_replies import KeptReply
+from proctor.observability.redaction import redacted
+from task_server.wire.messages import Problem, ProblemType
+
+
+class TaskServerError(Exception):
+    """A request to a task server came to nothing; what it says of that holds no secret, whichever side it is of."""
+
+    retryable: ClassVar[bool] = False
+    """True where the same request may succeed later."""
+
+    def __init__(self, detail: str = "", retry_after_s: float | None = None) -> None:
+        self.detail = redacted(detail)
+        super().__init__(self.detail or type(self).__name__)
+        self.retry_after_s = retry_after_s
+
+
+class ServerUnreachable(TaskServerError):
+    """No whole answer came: nobody listens, the connection broke, or the deadline passed."""
+
+    retryable = True
+
+    def __init__(self, detail: str, never_sent: bool = False) -> None:
+        super().__init__(detail)
+        self.never_sent = never_sent
+        """True where it is certain that the server never saw the request."""
+
+
+class BadReply(TaskServerError):
+    """What answered doesn't speak this protocol."""
+
+
+class Refusal(TaskServerError):
+    """A problem that a server answered with."""
+
+    type: ClassVar[ProblemType]
+    status: ClassVar[int]
+    title: ClassVar[str]
+
+    def problem(self) -> Problem:
+        """The refusal as it travels."""
+        return Problem(
+            type=self.type,
+            title=self.title,
+            detail=self.detail,
+            retryable=self.retryable,
+            retry_after_s=self.retry_after_s,
+        )
+
+
+class BadRequest(Refusal):
+    """The request is malformed, or no route takes it."""
+
+    type, status, title = "bad_request", 400, "The request is not one this server takes"
+
+
+class Unauthorized(Refusal):
+    """The token is missing, wrong, or for another route."""
+
+    type, status, title = "unauthorized", 401, "A valid bearer token is needed"
+
+
+class Forbidden(Refusal):
+    """Whatever token was shown, what is asked for is not allowed from there."""
+
+    type, status, title = "forbidden", 403, "This is not allowed from there"
+
+
+class TooLarge(Refusal):
+    """The request's body is over its cap."""
+
+    type, status, title = "too_large", 413, "The request is too large"
+
+
+class UnknownTask(Refusal):
+    """No worker holds a task of this name."""
+
+    type, status, title = "unknown_task", 404, "No such task"
+
+
+class UnknownSample(Refusal):
+    """The task has no sample of this id."""
+
+    type, status, title = "unknown_sample", 404, "No such sample"
+
+
+class SessionLost(Refusal):
+    """The session lives no more; only a new attempt helps."""
+
+
+class UnknownSession(SessionLost):
+    """The session was never started here, was ended, or its lease ran out."""
+
+    type, status, title = "unknown_session", 404, "No such session"
+
+
+class WorkerLost(SessionLost):
+    """The worker that held the session is gone."""
+
+    type, status, title = "worker_lost", 410, "The session's worker is lost"
+
+
+class TurnConflict(Refusal):
+    """The turn is not the current one, or was answered otherwise."""
+
+    type, status, title = "turn_conflict", 409, "The turn can't be applied"
+
+
+class DigestDiffers(Refusal):
+    """The task is served with other data, prompts or settings than the run began with."""
+
+    type, status, title = "digest_differs", 409, "The task is not the one that the run began with"
+
+
+class InWork(Refusal):
+    """The environment still works on the step; asking again waits on. `replies` is what the client is to keep."""
+
+    type, status, title, retryable = "in_work", 503, "The step is still in work", True
+
+    def __init__(
+        self, detail: str = "", retry_after_s: float | None = None, replies: tuple[KeptReply, ...] = ()
+    ) -> None:
+        super().__init__(detail, retry_after_s)
+        self.replies = replies
+
+    def problem(self) -> Problem:
+        return super().problem().model_copy(update={"replies": self.replies})
+
+
+class NoCapacity(Refusal):
+    """Every slot of the task is taken."""
+
+    type, status, title, retryable = "no_capacity", 429, "No free slot", True
+
+
+class NotReady(Refusal):
+    """The server or the task can't take this yet, or not now."""
+
+    type, status, title, retryable = "not_ready", 503, "Not ready", True
+
+
+class Internal(Refusal):
+    """The server failed; its log says how."""
+
+    type, status, title = "internal", 500, "The server failed"
+
+
+_REFUSALS: tuple[type[Refusal], ...] = (
+    BadRequest,
+    Unauthorized,
+    Forbidden,
+    TooLarge,
+    UnknownTask,
+    UnknownSample,
+    UnknownSession,
+    WorkerLost,
+    TurnConflict,
+    DigestDiffers,
+    InWork,
+    NoCapacity,
+    NotReady,
+    Internal,
+)
+_BY_TYPE = {refusal.type: refusal for refusal in _REFUSALS}
+
+
+UNKNOWN_FIELD = "Extra inputs are not permitted"
+"""What servers say of a field that they don't know; we send none that servers of our own version don't."""
+OLDER = "unknown to the task server, which is older than who asks it; upgrade controller and workers before clients"
+
+
+def refusal_of(problem: Problem) -> Refusal:
+    """The exception that a server's problem stands for."""
+    if problem.type == InWork.type:
+        return InWork(problem.detail, problem.retry_after_s, problem.replies)
+    if problem.type == BadRequest.type:
+        return BadRequest(problem.detail.replace(UNKNOWN_FIELD, OLDER), problem.retry_after_s)
+    return _BY_TYPE[problem.type](problem.detail, problem.retry_after_s)

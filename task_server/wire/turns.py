@@ -1,0 +1,63 @@
+"""Pure: where a session stands in its turns, and until when it is leased."""
+
+from dataclasses import dataclass, replace
+
+from proctor.types import Finish, Observation
+from task_server.wire.errors import TurnConflict
+from task_server.wire.messages import Act, Finished, Observed, Step, Stop
+
+Reply = Act | Stop
+
+
+@dataclass(frozen=True, slots=True)
+class Turns:
+    """Answers to the turns 1..answered were applied; `step` is what came after them, None while it is in work."""
+
+    answered: int = 0
+    reply: Reply | None = None
+    """The answer to turn `answered`."""
+    step: Step | None = None
+
+    def observed(self, observation: Observation) -> "Turns":
+        """The environment asks the agent."""
+        return replace(self, step=Observed(turn=self.answered + 1, observation=observation))
+
+    def finished(self, finish: Finish) -> "Turns":
+        """The environment is through."""
+        return replace(self, step=Finished(finish=finish))
+
+    def replied(self, turn: int, reply: Reply) -> tuple["Turns", bool]:
+        """The state after an answer, and whether it is new and must be applied. Raises TurnConflict."""
+        if turn == self.answered and reply == self.reply:
+            return self, False
+        if turn == self.answered + 1 and isinstance(self.step, Observed):
+            return Turns(answered=turn, reply=reply), True
+        answered_otherwise = turn == self.answered and turn > 0
+        why = "it was answered otherwise" if answered_otherwise else self._current()
+        raise TurnConflict(f"turn {turn}: {why}")
+
+    def _current(self) -> str:
+        if self.step is None:
+            return f"turn {self.answered} is in work"
+        return f"turn {self.step.turn} is current" if isinstance(self.step, Observed) else "the session is finished"
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """A right to exist for `length_s` from each renewal, on a monotonic clock."""
+
+    length_s: float
+    until: float
+
+    @classmethod
+    def granted(cls, length_s: float, now: float) -> "Lease":
+        """A lease that begins now."""
+        return cls(length_s, now + length_s)
+
+    def renewed(self, now: float) -> "Lease":
+        """The same lease, begun anew."""
+        return Lease.granted(self.length_s, now)
+
+    def expired(self, now: float) -> bool:
+        """True from the moment the lease has run out."""
+        return now >= self.until

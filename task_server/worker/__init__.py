@@ -1,0 +1,1 @@
+"""A worker: holds tasks and their sessions."""

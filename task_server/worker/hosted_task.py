@@ -1,0 +1,116 @@
+"""One task in a worker: its environment, what its sessions share, and whether they can start."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterator
+
+from proctor.config.task import TaskDefinition
+from proctor.observability.redaction import redacted
+from task_server.wire.errors import DigestDiffers, NotReady, UnknownSample
+from task_server.wire.messages import SampleList
+
+log = logging.getLogger(__name__)
+
+RETRY_S = (1.0, 60.0)
+"""A task that can't be started is tried again after the first, doubling up to the second."""
+STOP_S = 30.0
+"""What sessions share is given this long to be put away."""
+
+
+class HostedTask:
+    """A task that a worker holds. `waiting` says why no session can start, None where one can."""
+
+    def __init__(self, definition: TaskDefinition, changed: Callable[[], None]) -> None:
+        self.name = definition.name
+        self.environment_name = definition.environment
+        self.environment = definition.build()
+        self.capacity = definition.sessions()
+        self.waiting: str | None = "starting"
+        self.catalogue: SampleList | None = None
+        self._samples: frozenset[str] = frozenset()
+        self._changed = changed
+        self._stopping = asyncio.Event()
+        self._up = False
+
+    async def run(self) -> None:
+        """Read the data and hold the environment's lifespan until `stop`; a failure is tried again."""
+        for pause_s in _pauses():
+            try:
+                await self._serve()
+            except Exception as error:
+                log.warning("task %s: %s: %s", self.name, type(error).__name__, error)
+                self._become(f"{type(error).__name__}: {error}")
+            if self._stopping.is_set():
+                return
+            await self._pause(pause_s)
+
+    async def stop(self, running: "asyncio.Task[None]") -> None:
+        """Put away what the sessions shared; a start still under way is broken off. `running` is the task of `run`."""
+        self._stopping.set()
+        if not self._up:
+            running.cancel()
+        await asyncio.wait([running], timeout=STOP_S)
+        running.cancel()
+
+    def samples(self) -> SampleList:
+        """The task's samples. Raises NotReady until they are read."""
+        if self.catalogue is None:
+            raise NotReady(f"task {self.name!r}: {self.waiting}", retry_after_s=1.0)
+        return self.catalogue
+
+    def check_digest(self, expected: str | None) -> None:
+        """Raises DigestDiffers where the task's data, prompts or settings are not those that a run expects."""
+        if expected is not None and self.catalogue is not None and self.catalogue.digest != expected:
+            raise DigestDiffers(
+                f"task {self.name!r} has digest {self.catalogue.digest[:12]} here, the run began with {expected[:12]}"
+            )
+
+    def admit(self, sample: str) -> None:
+        """Let a session of a sample start. Raises NotReady, UnknownSample."""
+        if self.waiting is not None:
+            raise NotReady(f"task {self.name!r}: {self.waiting}", retry_after_s=1.0)
+        if sample not in self._samples:
+            raise UnknownSample(f"task {self.name!r} has no sample {sample[:100]!r}")
+
+    async def _serve(self) -> None:
+        if self.catalogue is None:
+            self.catalogue = await asyncio.to_thread(self._read)
+            self._samples = frozenset(self.catalogue.samples)
+        async with self.environment.lifespan():
+            self._up = True
+            self._become(None)
+            try:
+                await self._stopping.wait()
+            finally:
+                self._up = False
+                self._become("stopping")
+
+    def _read(self) -> SampleList:
+        environment = self.environment
+        return SampleList(
+            task=self.name,
+            environment=self.environment_name,
+            samples=tuple(environment.samples()),
+            digest=environment.digest(),
+            comparable=environment.comparable(),
+            published_sampling=dict(environment.published_sampling()),
+            trusted_agents_only=environment.trusted_agents_only(),
+        )
+
+    def _become(self, waiting: str | None) -> None:
+        self.waiting = redacted(waiting) if waiting is not None else None
+        self._changed()
+
+    async def _pause(self, pause_s: float) -> None:
+        try:
+            async with asyncio.timeout(pause_s):
+                await self._stopping.wait()
+        except TimeoutError:
+            return
+
+
+def _pauses() -> Iterator[float]:
+    pause_s, longest_s = RETRY_S
+    while True:
+        yield pause_s
+        pause_s = min(pause_s * 2, longest_s)

@@ -1,0 +1,223 @@
+"""The sessions of a worker: `play` runs as a task and parks at each `act` until the next request."""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from proctor.environment import Agent, AgentStopped, ContextLimitExceeded, Environment, play_to_finish
+from proctor.llm.kept_replies import SessionReplies, session_replies
+from proctor.observability import logging, tracing
+from proctor.types import Action, Finish, FinishReason, Observation
+from task_server.metrics import SessionFigures
+from task_server.wire.errors import BadRequest, InWork, NoCapacity, UnknownSession
+from task_server.wire.messages import STEP_WAIT_S, Act, StartSession, Step, Turned, TurnRequest
+from task_server.wire.turns import Lease, Reply, Turns
+
+FINISHED_S = 15.0
+"""The last step of a finished session is kept this long for repeats, unless it is asked for or renewed."""
+END_S = 10.0
+"""Ending a session waits this long for its clean-up; the clean-up goes on, and holds the slot, if it takes longer."""
+
+
+class Session(Agent):
+    """One play under way, with this object as its agent."""
+
+    def __init__(self, request: StartSession, now: Callable[[], float], figures: SessionFigures) -> None:
+        self.request = request
+        self.lease = Lease.granted(request.lease_s, now())
+        self._now, self._figures = now, figures
+        self._asked_at, self._span = now(), tracing.begin("environment step", turn=0)
+        self._ended = False
+        self._turns = Turns()
+        self._next_step: asyncio.Future[Step] = asyncio.get_running_loop().create_future()
+        self._reply: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
+        self._acting = asyncio.Lock()
+        self._loop = asyncio.get_running_loop()
+        self._replies = SessionReplies(request.replies or (), self._reply_added)
+        self._reply_news: asyncio.Future[None] = self._loop.create_future()
+
+    async def act(self, observation: Observation) -> Action:
+        async with self._acting:
+            self._reply = asyncio.get_running_loop().create_future()
+            self._arrived(self._turns.observed(observation))
+            reply = await self._reply
+        self._span.adopt()
+        if isinstance(reply, Act):
+            return reply.action
+        raise ContextLimitExceeded if reply.reason is FinishReason.CONTEXT_LIMIT else AgentStopped(reply.reason)
+
+    async def run(self, environment: Environment) -> Finish:
+        """Play to the finish, which is kept for repeats of the last turn."""
+        logging.about(session=self.request.session)
+        session_replies.set(self._replies)
+        self._span.adopt()
+        finish = Finish.fault(FinishReason.TASK_ERROR, "CancelledError: the environment cancelled itself")
+        try:
+            finish = await play_to_finish(environment, self.request.sample, self, self.request.seed)
+        finally:
+            if not self._ended:
+                self._figures.finished(self.request.task, finish)
+            self._arrived(self._turns.finished(finish))
+        return finish
+
+    async def current_step(self, replies: int | None = None) -> Turned:
+        """Where the session stands: at its first step, or where a client left it. Raises InWork, UnknownSession.
+
+        `replies` is how many `KeptReply` the client has.
+        """
+        return await self._step(replies)
+
+    async def turn(self, request: TurnRequest) -> Turned:
+        """What came after a turn, applied now or before. Raises TurnConflict, InWork, UnknownSession."""
+        self._turns, new = self._turns.replied(request.turn, request.reply)
+        if new:
+            self._figures.turns.add(self.request.task)
+            self._asked_at, self._span = self._now(), tracing.begin("environment step", turn=request.turn)
+            self._next_step = asyncio.get_running_loop().create_future()
+            if not self._reply.done():  # done where the environment gave up waiting
+                self._reply.set_result(request.reply)
+        return await self._step(request.replies)
+
+    def lost(self) -> None:
+        """Tell whoever waits for a step that the session has ended."""
+        self._ended = True
+        self._span.end()
+        if not self._next_step.done():
+            self._next_step.set_exception(UnknownSession("the session was ended"))
+            self._next_step.exception()  # nobody may be waiting
+
+    def _arrived(self, turns: Turns) -> None:
+        self._turns = turns
+        if not self._next_step.done() and turns.step is not None:
+            self._figures.stepped(self.request.task, turns.answered, self._now() - self._asked_at)
+            self._span.end()
+            self._next_step.set_result(turns.step)
+
+    async def _step(self, replies: int | None) -> Turned:
+        step, has_news = self._next_step, replies is not None and replies < len(self._replies)
+        if not step.done() and not has_news:
+            awaited: list[asyncio.Future[Any]] = [step] if replies is None else [step, self._reply_news]
+            timeout_s = min(STEP_WAIT_S, self.request.lease_s / 2)
+            await asyncio.wait(awaited, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
+        news = self._replies.since(replies) if replies is not None else ()
+        if not step.done():
+            raise InWork("the environment still works on this step; ask again", replies=news)
+        return Turned(step=step.result(), replies=news)
+
+    def _reply_added(self) -> None:
+        """In any thread: whoever waits for a step gets the reply before it, so that what was paid for is durable."""
+        self._loop.call_soon_threadsafe(self._tell_of_reply)
+
+    def _tell_of_reply(self) -> None:
+        self._reply_news.set_result(None)
+        self._reply_news = self._loop.create_future()
+
+
+class Sessions:
+    """All sessions of a worker. A slot is taken while a play runs, its clean-up included."""
+
+    def __init__(self, now: Callable[[], float], changed: Callable[[], None]) -> None:
+        self.figures = SessionFigures()
+        self._now = now
+        self._changed = changed
+        self._sessions: dict[str, Session] = {}
+        self._plays: dict[str, asyncio.Task[Finish]] = {}
+        self._ended: dict[str, Lease] = {}
+        self._live: dict[str, int] = {}
+
+    def start(self, request: StartSession, environment: Environment, capacity: int) -> Session:
+        """The new session; from here on `find` knows it. Raises NoCapacity."""
+        if self.live(request.task) >= capacity:
+            raise NoCapacity(f"all {capacity} slots of task {request.task!r} are taken", retry_after_s=1.0)
+        session = Session(request, self._now, self.figures)
+        self.figures.started.add(request.task)
+        play = asyncio.create_task(session.run(environment), name=f"session {request.session}")
+        self._sessions[request.session] = session
+        self._plays[request.session] = play
+        self._live[request.task] = self.live(request.task) + 1
+        play.add_done_callback(lambda _: self._freed(request))
+        self._changed()
+        return session
+
+    def find_started(self, request: StartSession) -> Session | None:
+        """The session that an equal request started. Raises BadRequest for another request under its id."""
+        session = self._sessions.get(request.session)
+        if session is None:
+            if request.session in self._ended or request.session in self._plays:
+                raise UnknownSession("the session was ended")
+            return None
+        may_differ = {"lease_s": request.lease_s, "digest": request.digest, "replies": request.replies}
+        if session.request.model_copy(update=may_differ) != request:
+            raise BadRequest(f"session {request.session} was started with another task, sample or seed")
+        session.lease = session.lease.renewed(self._now())
+        return session
+
+    def find(self, session_id: str) -> Session:
+        """A session, its lease renewed. Raises UnknownSession."""
+        session = self._sessions.get(session_id)
+        if session is None:
+            raise UnknownSession(f"session {session_id} was never started here, was ended, or its lease ran out")
+        session.lease = session.lease.renewed(self._now())
+        return session
+
+    def renew(self, session_ids: Iterable[str]) -> tuple[str, ...]:
+        """Renew leases; the ids among them that no longer live here."""
+        now, lost = self._now(), []
+        for session_id in session_ids:
+            session = self._sessions.get(session_id)
+            if session is None:
+                lost.append(session_id)
+            else:
+                session.lease = session.lease.renewed(now)
+        return tuple(lost)
+
+    async def end(self, session_id: str) -> None:
+        """End a session and wait, up to END_S, until everything it held is freed. Repeatable."""
+        self._drop(session_id)
+        if play := self._plays.get(session_id):
+            await asyncio.wait([play], timeout=END_S)
+
+    async def end_all(self) -> None:
+        """End every session and wait, up to END_S, until everything they held is freed."""
+        for session_id in self.held():
+            self._drop(session_id)
+        if self._plays:
+            await asyncio.wait(list(self._plays.values()), timeout=END_S)
+
+    def expire(self) -> int:
+        """End the sessions whose lease ran out, without waiting; how many were still playing."""
+        now = self._now()
+        expired = [session_id for session_id, session in self._sessions.items() if session.lease.expired(now)]
+        playing = sum(session_id in self._plays for session_id in expired)
+        for session_id in expired:
+            self._drop(session_id)
+        self._ended = {session_id: lease for session_id, lease in self._ended.items() if not lease.expired(now)}
+        return playing
+
+    def live(self, task: str) -> int:
+        """How many slots of a task are taken."""
+        return self._live.get(task, 0)
+
+    def held(self) -> tuple[str, ...]:
+        """The ids of the sessions whose steps can still be asked for, finished ones among them."""
+        return tuple(self._sessions)
+
+    def idle(self) -> bool:
+        """True when no play runs."""
+        return not self._plays
+
+    def _drop(self, session_id: str) -> None:
+        session = self._sessions.pop(session_id, None)
+        if session is None:
+            return
+        self._ended[session_id] = session.lease.renewed(self._now())
+        session.lost()
+        if play := self._plays.get(session_id):
+            play.cancel()
+
+    def _freed(self, request: StartSession) -> None:
+        if session := self._sessions.get(request.session):
+            session.lease = Lease.granted(min(FINISHED_S, request.lease_s), self._now())
+        del self._plays[request.session]
+        self._live[request.task] -= 1
+        self._changed()

@@ -1,0 +1,472 @@
+"""The acceptance list of the OS environment: one test per line of its specification, then its table of bad inputs."""
+
+import asyncio
+import contextlib
+import hashlib
+import json
+import os
+import random
+from collections import Counter
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import docker
+import pytest
+
+from environments.operating_system.environment import OperatingSystem
+from environments.operating_system.observation import EMPTY, HEAD, TRUNCATED
+from environments.operating_system.scoring import judge, run
+from proctor.environment import Agent, AgentUnavailable, ContextLimitExceeded, EnvironmentFault, PolicyAgent
+from proctor.environment import play_to_finish as play
+from proctor.sandbox import Limits
+from proctor.sandbox.docker_containers import OWNER_LABEL
+from proctor.sandbox.owner import Owner
+from proctor.types import Action, Finish, FinishReason, Observation
+from tests.pace import slowly
+from tests.support import SHARED_DATA
+from tests.unit.environments.operating_system.test_reply import REPLIES
+
+DEV = SHARED_DATA / "os/data/dev.json"
+TRAIN = SHARED_DATA / "os/data/train_first60.json"
+IMAGE = os.environ.get("PROCTOR_OS_IMAGE", "proctor-os:latest")
+
+pytestmark = [pytest.mark.docker, pytest.mark.shared]
+
+
+def bash(code: str) -> str:
+    """The reply that runs code."""
+    return f"Think: go\n\nAct: bash\n\n```bash\n{code}\n```"
+
+
+class Script(Agent):
+    """Gives its replies in order, the last one for ever, and keeps what it was told."""
+
+    def __init__(self, *replies: str) -> None:
+        self._replies = list(replies)
+        self.told: list[str] = []
+
+    async def act(self, observation: Observation) -> Action:
+        self.told.append(observation.messages[-1].content)
+        return Action(content=self._replies.pop(0) if len(self._replies) > 1 else self._replies[0])
+
+
+class Raising(Agent):
+    """Fails in place of a reply."""
+
+    def __init__(self, error: Exception) -> None:
+        self._error = error
+
+    async def act(self, observation: Observation) -> Action:
+        raise self._error
+
+
+LIMIT_S = slowly(1.0)
+"""For a command, where some are to be interrupted and the others not."""
+
+
+class Parked(Agent):
+    """Runs a command, then waits for ever at its n-th turn."""
+
+    def __init__(self, turn: int) -> None:
+        self._left, self.parked = turn, asyncio.Event()
+
+    async def act(self, observation: Observation) -> Action:
+        self._left -= 1
+        if self._left <= 0:
+            self.parked.set()
+            await asyncio.Event().wait()
+        return Action(content=bash("sleep 100 & echo on"))
+
+
+def dev(**fields: Any) -> OperatingSystem:
+    return OperatingSystem(**{"data": DEV, "image": IMAGE, "limits": Limits(file_mb=16), **fields})
+
+
+def remaining() -> list[str]:
+    """The containers of this process that are still there."""
+    client = docker.from_env()
+    label = f"{OWNER_LABEL}={Owner.current().label()}"
+    found = [str(container["Id"]) for container in client.api.containers(all=True, filters={"label": label})]
+    client.close()
+    return found
+
+
+@pytest.fixture(autouse=True)
+def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A shell of a busy machine takes longer to be heard after an interrupt."""
+    monkeypatch.setattr("proctor.sandbox.shell._INTERRUPT_S", slowly(0.5))
+
+
+@pytest.fixture
+async def quick() -> AsyncIterator[OperatingSystem]:
+    """The dev split with a time limit of about a second a command."""
+    environment = dev(command_limit_s=LIMIT_S)
+    async with environment.lifespan():
+        yield environment
+    assert remaining() == []
+
+
+async def play_all(environment: OperatingSystem, agents: dict[str, Agent], workers: int = 3) -> dict[str, Finish]:
+    slots = asyncio.Semaphore(workers)
+
+    async def one(sample: str) -> Finish:
+        async with slots:
+            return await play(environment, sample, agents[sample])
+
+    async with environment.lifespan():
+        return dict(zip(agents, await asyncio.gather(*map(one, agents)), strict=True))
+
+
+async def gold(environment: OperatingSystem) -> dict[str, Finish]:
+    agents: dict[str, Agent] = {s: PolicyAgent(environment.reference(s)) for s in environment.samples()}
+    return await play_all(environment, agents)
+
+
+def failed(finishes: dict[str, Finish]) -> list[str]:
+    return [sample for sample, finish in finishes.items() if finish.score != 1.0]
+
+
+def sample(number: int) -> str:
+    return f"dev-dev-{number:05d}"
+
+
+# The list of section 9
+
+
+def test_01_the_loader_returns_26_and_60_samples_with_one_warning() -> None:
+    loaded, train = dev().dataset, OperatingSystem(data=TRAIN).dataset
+    assert (len(loaded.records), len(train.records)) == (26, 60)
+    assert [warning.split(":")[0] for warning in loaded.warnings + train.warnings] == [sample(10)]
+
+
+def test_02_the_kinds_are_as_counted() -> None:
+    kinds = Counter(record.kind for record in dev().dataset.records.values())
+    train = OperatingSystem(data=TRAIN).dataset.records.values()
+    checkers = Counter(check.name for record in train for check in record.checks if check)
+    assert kinds == {"match": 5, "check": 21}
+    assert checkers == {"integer-match": 55, "string-match": 4, "size-match": 1}
+
+
+@pytest.mark.parametrize(("data", "least"), [(DEV, 20), (TRAIN, 60)])
+async def test_03_the_examples_pass_the_check_pipeline(data: Path, least: int) -> None:
+    environment = dev(data=data)
+    records = [record for record in environment.dataset.records.values() if record.kind == "check"]
+    slots = asyncio.Semaphore(3)
+
+    async def passes(index: int) -> bool:
+        record, engine = records[index], environment._engine
+        assert engine is not None
+        assert record.example is not None
+        async with slots, engine.sandbox() as box:
+            for script in record.init:
+                assert (await run(box, script, [], 30)).status == 0
+            printed = (await run(box, record.example, [], 30)).output.decode()
+            return (await judge(box, record, printed if None in record.checks else None, "inside", 30)).passed
+
+    async with environment.lifespan():
+        assert sum(await asyncio.gather(*map(passes, range(len(records))))) >= least
+
+
+async def test_04_and_11_gold_scores_25_in_compat_within_a_minute() -> None:
+    loop = asyncio.get_running_loop()
+    started = loop.time()
+    environment = dev()
+    finishes = await gold(environment)
+    assert failed(finishes) == [sample(8)]
+    assert finishes[sample(8)].metrics["passed_errata"] == 1.0
+    summary = environment.summarize(list(finishes.values()))
+    assert (summary.primary, summary.metrics["acc"], summary.metrics["coverage"]) == ("acc", 25 / 26, 1.0)
+    assert loop.time() - started < slowly(60)
+
+
+async def test_04_gold_scores_26_in_errata() -> None:
+    finishes = await gold(dev(profile="errata"))
+    assert failed(finishes) == []
+    assert [s for s, finish in finishes.items() if not finish.metrics["passed_compat"]] == [sample(6), sample(8)]
+
+
+@pytest.mark.parametrize(
+    ("replies", "passed", "reason"),
+    [
+        (["Act: answer(0)"], 1, FinishReason.COMPLETED),
+        (["Act: finish"], 0, FinishReason.COMPLETED),
+        ([bash("true")], 0, FinishReason.TURN_LIMIT),
+        (["I would look around first."], 0, FinishReason.INVALID_FORMAT),
+    ],
+    ids=["always_zero", "finish_only", "echo", "garbage"],
+)
+async def test_05_the_floors_score_what_they_should(replies: Sequence[str], passed: int, reason: FinishReason) -> None:
+    finishes = await play_all(dev(), {s: Script(*replies) for s in dev().samples()})
+    assert {finish.reason for finish in finishes.values()} == {reason}
+    assert len(finishes) - len(failed(finishes)) == passed
+
+
+async def test_05_always_zero_passes_11_of_the_train_extract() -> None:
+    environment = dev(data=TRAIN)
+    finishes = await play_all(environment, {s: Script("Act: answer(0)") for s in environment.samples()})
+    assert len(finishes) - len(failed(finishes)) == 11
+
+
+def test_06_the_parser_is_tested_with_at_least_25_replies() -> None:
+    assert len(REPLIES) >= 25  # each is a test of its own in tests/unit/environments/operating_system/test_reply.py
+
+
+async def test_07_801_characters_are_cut_and_800_are_not(quick: OperatingSystem) -> None:
+    agent = Script(bash("printf %0800d 0"), bash("printf %0801d 0"), "Act: finish")
+    await play(quick, sample(13), agent)
+    assert agent.told[1:] == [HEAD + "0" * 800, HEAD + "0" * 780 + "\n" + TRUNCATED]
+
+
+async def test_08_directory_variable_and_job_survive_a_turn(quick: OperatingSystem) -> None:
+    agent = Script(bash("cd /tmp; x=5; sleep 60 &"), bash("pwd; echo $x; jobs -p | wc -l"), "Act: finish")
+    await play(quick, sample(13), agent)
+    assert agent.told[1:] == [EMPTY, f"{HEAD}/tmp\n5\n1"]
+
+
+async def test_09_no_container_is_left_after_50_samples_and_random_cancellation() -> None:
+    environment = dev(pool=3)
+    chance, slots = random.Random(9), asyncio.Semaphore(4)
+
+    async def one(index: int) -> None:
+        name, turn = environment.samples()[index % 26], chance.choice((0, 0, 1, 2, 3))
+        agent = Parked(turn)
+        async with slots:
+            if turn == 0:
+                await play(environment, name, PolicyAgent(environment.reference(name)))
+                return
+            playing = asyncio.ensure_future(play(environment, name, agent))
+            parking = asyncio.ensure_future(agent.parked.wait())
+            early = chance.choice((0.0, 0.05, 0.2, 30.0, 30.0))
+            await asyncio.wait({playing, parking}, timeout=slowly(early), return_when=asyncio.FIRST_COMPLETED)
+            playing.cancel()
+            parking.cancel()
+            await asyncio.wait({playing, parking})
+
+    async with environment.lifespan():
+        await asyncio.gather(*map(one, range(50)))
+    assert remaining() == []
+
+
+@pytest.mark.parametrize("number", [6, 7, 9, 21])
+async def test_10_a_gold_run_gives_the_same_trajectory_twice(quick: OperatingSystem, number: int) -> None:
+    hashes = []
+    for _ in range(2):
+        trajectory = hashlib.sha256()
+        policy = PolicyAgent(quick.reference(sample(number)))
+
+        class Recorded(Agent):
+            async def act(
+                self, observation: Observation, trajectory: Any = trajectory, policy: Agent = policy
+            ) -> Action:
+                action = await policy.act(observation)
+                trajectory.update(f"{observation.digest()}{action.model_dump_json()}".encode())
+                return action
+
+        assert (await play(quick, sample(number), Recorded())).score == 1.0
+        hashes.append(trajectory.hexdigest())
+    assert hashes[0] == hashes[1]
+
+
+# The finish reasons of section 3.6 and the table of section 8
+
+
+@pytest.mark.parametrize(
+    ("agent", "reason", "status"),
+    [
+        (Script("Act: answer 5"), FinishReason.INVALID_ACTION, "agent invalid action"),
+        (Script("Act: answer(a\0b)"), FinishReason.INVALID_ACTION, "agent invalid action"),
+        (Script(f"Act: answer({'9' * (1 << 20)})"), FinishReason.INVALID_ACTION, "agent invalid action"),
+        (Script("five"), FinishReason.INVALID_FORMAT, "agent invalid action"),
+        (Script(bash("true")), FinishReason.TURN_LIMIT, "task limit reached"),
+        (Script("Act: answer(\ud800)"), FinishReason.COMPLETED, "completed"),
+        (Script(f"Act: answer({'9' * 60_000})"), FinishReason.COMPLETED, "completed"),
+        (Raising(ContextLimitExceeded()), FinishReason.CONTEXT_LIMIT, "agent context limit"),
+    ],
+)
+async def test_what_the_agent_did_wrong_is_a_zero_with_its_reason(
+    quick: OperatingSystem, agent: Agent, reason: FinishReason, status: str
+) -> None:
+    finish = await play(quick, sample(13), agent)
+    assert (finish.reason, finish.score, finish.detail["upstream_status"]) == (reason, 0.0, status)
+
+
+async def test_an_agent_that_fails_is_a_fault_and_no_zero(quick: OperatingSystem) -> None:
+    finish = await play(quick, sample(13), Raising(AgentUnavailable("503")))
+    assert (finish.reason, finish.score) == (FinishReason.AGENT_ERROR, None)
+
+
+@pytest.mark.parametrize("fence", ["sh", ""])
+async def test_a_block_with_another_fence_is_an_empty_command(quick: OperatingSystem, fence: str) -> None:
+    agent = Script(f"Act: bash\n```{fence}\necho no\n```", "Act: finish")
+    await play(quick, sample(13), agent)
+    assert agent.told[1] == EMPTY
+
+
+@pytest.mark.parametrize("command", ["exit", "exec true", "kill -9 $$"])
+async def test_a_shell_that_ends_is_restarted_and_that_is_told(quick: OperatingSystem, command: str) -> None:
+    agent = Script(bash(command), bash("echo on"), "Act: finish")
+    assert (await play(quick, sample(13), agent)).reason is FinishReason.COMPLETED
+    assert agent.told[1].endswith("[the shell has ended; a new one was started in /]")
+    assert agent.told[2] == f"{HEAD}on"
+
+
+async def test_a_command_that_waits_is_interrupted_or_gets_no_input(quick: OperatingSystem) -> None:
+    agent = Script(bash("echo a; sleep 1000"), bash("cat"), bash("read x; echo got $x"), "Act: finish")
+    await play(quick, sample(13), agent)
+    limit = f"[the command was interrupted after the time limit of {LIMIT_S:g} s]"
+    assert agent.told[1:] == [f"{HEAD}a\n{limit}", EMPTY, f"{HEAD}got"]
+
+
+@pytest.mark.parametrize("command", ["yes", "cat /dev/urandom"])
+async def test_endless_output_is_cut_and_the_sample_goes_on(quick: OperatingSystem, command: str) -> None:
+    agent = Script(bash(command), bash("echo on"), "Act: finish")
+    await play(quick, sample(13), agent)
+    assert TRUNCATED in agent.told[1]
+    assert len(agent.told[1]) < 1000
+    assert agent.told[2] == f"{HEAD}on"
+
+
+@pytest.mark.parametrize(("command", "said"), [("echo 'a", "unexpected EOF"), ("cat <<EOF\na", "here-document")])
+async def test_an_unfinished_command_gives_bash_s_own_text(quick: OperatingSystem, command: str, said: str) -> None:
+    agent = Script(bash(command), bash("echo on"), "Act: finish")
+    await play(quick, sample(13), agent)
+    assert said in agent.told[1]
+    assert agent.told[2] == f"{HEAD}on"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "f() { f | f & }; f",
+        "for i in 1 2 3; do head -c 50000000 /dev/zero > /fill$i; done",
+        "rm -rf --no-preserve-root / 2>/dev/null",
+        "python3 -c 'x = bytearray(1 << 30)'",
+        "kill -9 -1",
+    ],
+)
+async def test_a_destructive_command_harms_no_other_session(quick: OperatingSystem, command: str) -> None:
+    neighbour = Script(bash("echo on"), bash("ls /fill* /bin/ls"), "Act: finish")
+    finish, other = await asyncio.gather(
+        play(quick, sample(13), Script(bash(command), bash("true"), "Act: finish")),
+        play(quick, sample(13), neighbour),
+    )
+    assert finish.reason in (FinishReason.COMPLETED, FinishReason.TASK_ERROR)
+    assert other.reason is FinishReason.COMPLETED
+    assert neighbour.told[1] == f"{HEAD}on"
+
+
+async def test_killing_all_that_runs_costs_the_agent_its_shell_and_is_no_fault(quick: OperatingSystem) -> None:
+    agent = Script(bash("kill -9 -1; sleep 5"), bash("echo on"), "Act: finish")
+    finish = await play(quick, sample(13), agent)
+    assert (finish.reason, finish.score) == (FinishReason.COMPLETED, 0.0)
+    assert agent.told[2] == f"{HEAD}on"
+
+
+async def test_a_container_that_dies_is_a_fault(quick: OperatingSystem) -> None:
+    class Killer(Script):
+        """Ends its own container from outside, as an operator or a host short of memory does."""
+
+        async def act(self, observation: Observation) -> Action:
+            with contextlib.closing(docker.from_env()) as engine:
+                for container in engine.api.containers(filters={"label": OWNER_LABEL}):
+                    if container["Labels"][OWNER_LABEL].split()[1] == str(os.getpid()):
+                        engine.api.kill(container["Id"])
+            return await super().act(observation)
+
+    finish = await play(quick, sample(13), Killer(bash("true"), "Act: finish"))
+    assert (finish.reason, finish.score) == (FinishReason.TASK_ERROR, None)
+    assert str(finish.detail["cause"]).startswith("EnvironmentFault: ")
+
+
+async def test_an_unreachable_daemon_keeps_the_environment_from_starting(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/no.sock")
+    with pytest.raises(EnvironmentFault, match="no engine answers"):
+        async with dev().lifespan():
+            pass
+
+
+async def test_cancelling_in_mid_turn_removes_the_container_within_seconds() -> None:
+    environment = dev(pool=0)
+    async with environment.lifespan(), asyncio.timeout(slowly(20)):
+        agent = Script(bash("sleep 1000"))
+        playing = asyncio.ensure_future(play(environment, sample(13), agent))
+        while not agent.told:
+            await asyncio.wait({playing}, timeout=0.05)
+        assert len(remaining()) == 1
+        playing.cancel()
+        await asyncio.wait({playing})
+        assert remaining() == []
+
+
+def written(folder: Path, **fields: object) -> Path:
+    (folder / "own.json").write_text(json.dumps([{"description": "?", "evaluation": {"match": "x"}, **fields}]))
+    return folder / "own.json"
+
+
+def test_a_missing_script_is_told_with_sample_and_path(tmp_path: Path) -> None:
+    environment = dev(data=written(tmp_path, start={"file": "no.sh"}))
+    with pytest.raises(ValueError, match=r"own-own-00000: file: script .*no\.sh"):
+        environment.samples()
+
+
+@pytest.mark.parametrize("fields", [{"create": {"init": "echo broken; exit 3"}}, {"start": "echo broken; false"}])
+async def test_a_failing_set_up_is_a_fault_or_only_noted(tmp_path: Path, fields: dict[str, object]) -> None:
+    for on_init_error, reason in (("fail", FinishReason.TASK_ERROR), ("continue", FinishReason.COMPLETED)):
+        environment = dev(data=written(tmp_path, **fields), on_init_error=on_init_error, pool=0)
+        async with environment.lifespan():
+            finish = await play(environment, "own-own-00000", Script("Act: answer(x)"))
+        assert finish.reason is reason
+        assert "broken" in json.dumps(finish.detail)
+
+
+async def test_every_language_runs(tmp_path: Path) -> None:
+    c = '#include <stdio.h>\nint main(int n, char **v) { puts("six"); return n == 2 ? 0 : 1; }\n'
+    check = [
+        {"language": "c", "code": c},
+        {"language": "python", "code": "import sys; sys.exit(sys.argv[2] != 'six\\n')"},
+    ]
+    check.append({"language": "bash", "code": '[ "$#" = 3 ] && [ "$1" = "a b" ]'})
+    environment = dev(data=written(tmp_path, evaluation={"check": check}), pool=0)
+    async with environment.lifespan():
+        finish = await play(environment, "own-own-00000", Script("Act: answer(a b)"))
+    assert (finish.score, finish.detail["check_statuses"]) == (1.0, {"compat": [0, 0, 0], "errata": [0, 0, 0]})
+
+
+@pytest.mark.parametrize(("strict", "score"), [("inside", 1.0), ("outside", 0.0)])
+async def test_a_replaced_interpreter_fools_only_checkers_inside(strict: str, score: float) -> None:
+    environment = dev(strict_check=strict, pool=0)
+    fake = bash("printf '#!/bin/sh\\nexit 0\\n' > /usr/bin/python3.11; chmod +x /usr/bin/python3.11")
+    async with environment.lifespan():
+        assert (await play(environment, sample(13), Script(fake, "Act: answer(987654)"))).score == score
+
+
+async def test_a_host_side_check_accepts_what_is_right() -> None:
+    environment = dev(strict_check="outside")
+    agents: dict[str, Agent] = {s: PolicyAgent(environment.reference(s)) for s in map(sample, (6, 8, 13, 21))}
+    assert failed(await play_all(environment, agents)) == [sample(8)]
+
+
+async def test_a_finish_tells_nothing_of_the_expected_answer(quick: OperatingSystem) -> None:
+    finish = await play(quick, sample(2), Script("Act: answer(wrong)"))
+    assert ".plain.log" not in finish.model_dump_json()
+
+
+# The shipped samples
+
+
+@pytest.mark.parametrize("engine", ["docker", "namespace"])
+async def test_the_shipped_samples_tell_reference_naive_and_random_apart(engine: str) -> None:
+    environment = OperatingSystem(engine=engine, image=IMAGE)
+    assert len(environment.samples()) >= 16
+    accuracies = []
+    for policy in (environment.reference, environment.naive, environment.random):
+        agents: dict[str, Agent] = {s: PolicyAgent(policy(s)) for s in environment.samples()}
+        finishes = await play_all(environment, agents)
+        assert not any(finish.reason.is_fault for finish in finishes.values())
+        accuracies.append(environment.summarize(list(finishes.values())).metrics["acc"])
+    assert accuracies[0] == 1.0
+    assert 0 < accuracies[1] < 0.3
+    assert accuracies[2] < accuracies[0]

@@ -1,0 +1,123 @@
+"""`proctor os preflight` over published samples and over made ones that can't be played."""
+
+import contextlib
+import json
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any, cast
+
+import docker
+import pytest
+from click.testing import CliRunner, Result
+
+from environments.operating_system.commands import operating_system
+from environments.operating_system.preflight import has_way_out
+from proctor.sandbox import Limits
+from proctor.sandbox.docker_containers import Network
+from proctor.sandbox.docker_engine import DockerEngine
+from tests.acceptance.os.test_acceptance import DEV, IMAGE, dev, sample
+
+pytestmark = [pytest.mark.docker, pytest.mark.shared]
+
+CHECKER = {"language": "python", "code": "import sys\nsys.exit(sys.argv[1].strip() != sys.argv[2].strip())"}
+HAS_WAY_OUT = "grep -q eth /proc/net/route"
+MADE = {
+    "well": ("touch /srv/a", "ls /srv", CHECKER),
+    "well-with-clock": ("true", "date +%s%N", {"code": "true"}),
+    "well-loopback": ("ping -c 1 localhost; curl http://127.0.0.1:1/; true", "echo 1", CHECKER),
+    "network": (f"curl http://files.invalid/ -o /srv/x\n{HAS_WAY_OUT}", "echo 1", CHECKER),
+    "init": ("ping -c 1 localhost; echo broken; exit 3", "echo 1", CHECKER),
+    "init-never": ("echo broken; exit 3", "echo 1", CHECKER),
+    "example": ("true", "echo 1", {"code": "exit 1"}),
+    "example-with-clock": ("true", "date +%s%N", CHECKER),
+}
+"""By what is wrong, up to the first hyphen: init, example and the check after it."""
+
+
+def preflight(*arguments: str) -> Result:
+    return CliRunner().invoke(operating_system, ["preflight", "--image", IMAGE, *arguments])
+
+
+def listed(result: Result) -> list[list[str]]:
+    """Problem and sample of each line but the last."""
+    return [line.split()[:2] for line in result.output.splitlines()[:-1]]
+
+
+def write(folder: Path, *samples: tuple[str, str, Any]) -> str:
+    records = [
+        {"description": "?", "create": {"init": init}, "evaluation": {"check": [None, check], "example": example}}
+        for init, example, check in samples
+    ]
+    (folder / "dev.json").write_text(json.dumps(records))
+    return str(folder / "dev.json")
+
+
+@pytest.fixture
+def network() -> Iterator[str]:
+    """A bridge with a default route, beside Docker's own, which the engine of tests does not have."""
+    with contextlib.closing(docker.from_env()) as client:
+        made = client.networks.create("proctor-preflight", driver="bridge")
+        try:
+            yield "proctor-preflight"
+        finally:
+            made.remove()
+
+
+@pytest.fixture
+async def bridge(network: str) -> AsyncIterator[DockerEngine]:
+    engine = DockerEngine(IMAGE, Limits(), pool=0, network=cast(Network, network))
+    async with engine.lifespan():
+        yield engine
+
+
+def test_the_dev_split_can_be_played_but_for_its_known_defect() -> None:
+    result = preflight("--data", str(DEV))
+    assert listed(result) == [["example", f"{sample(8)}:"]], result.output
+    assert (result.exit_code, result.output.splitlines()[-1]) == (1, "26 samples, 1 example")
+
+
+def test_made_samples_are_listed_with_what_is_wrong(tmp_path: Path) -> None:
+    result = preflight("--data", write(tmp_path, *MADE.values()))
+    wanted = [(name.partition("-")[0], sample(number)) for number, name in enumerate(MADE)]
+    assert listed(result) == [[name, f"{each}:"] for name, each in wanted if name != "well"], result.output
+    assert "status 3: broken" in result.output
+    assert result.exit_code == 1
+
+
+def test_a_sample_that_passes_once_and_fails_once_is_racy(tmp_path: Path) -> None:
+    chance = ("true", "echo 1", {"code": "test $((RANDOM % 2)) = 0"})
+    result = preflight("--data", write(tmp_path, *[chance] * 16))
+    assert {problem for problem, _ in listed(result)} <= {"racy", "example"}, result.output
+    assert "racy" in result.output, "16 samples can't all have passed twice or failed twice"
+    assert "it passes once and fails once: its example" in result.output
+
+
+async def test_a_network_is_needed_where_one_helps_and_not_where_none_does(
+    tmp_path: Path, bridge: DockerEngine
+) -> None:
+    """Whatever the scripts call."""
+    samples = (
+        (HAS_WAY_OUT, "echo 1", CHECKER),
+        ("true", HAS_WAY_OUT, {"code": HAS_WAY_OUT}),
+        ("curl http://files.invalid/; exit 3", "echo 1", CHECKER),
+    )
+    environment = dev(data=write(tmp_path, *samples), scripts=None, pool=0)
+    async with environment.lifespan():
+        assert environment._engine is not None
+        assert not await has_way_out(environment._engine)
+        assert await has_way_out(bridge)
+        found = [await environment.preflight(each, bridge) for each in environment.samples()]
+        unknown = [await environment.preflight(each) for each in environment.samples()]
+    assert [each and each.problem for each in found] == ["network", "network", "init"]
+    assert [each and each.problem for each in unknown] == ["init", "example", "network"], "by what they call"
+
+
+async def test_an_engine_without_a_bridge_has_no_way_out() -> None:
+    gone = DockerEngine(IMAGE, Limits(), pool=0, network=cast(Network, "no-such-network"))
+    async with gone.lifespan():
+        assert not await has_way_out(gone)
+
+
+def test_the_shipped_samples_can_all_be_played() -> None:
+    result = preflight()
+    assert (result.exit_code, result.output) == (0, "19 samples, all can be played\n")

@@ -1,0 +1,144 @@
+"""Traces and logs of a run's processes: real ones, which send to a collector and write to their logs."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.collector import Collector, Recorded, collector
+from tests.e2e.proctor import TOKEN, proctor
+from tests.pace import slowly
+
+PLAN = """\
+endpoints: [{name: gone, base_url: "http://127.0.0.1:1/v1", max_tries: 1, api_key_env: GONE_KEY}]
+agents:
+  - {name: naive, builtin: naive}
+  - {name: lost, endpoint: gone, model: none}
+tasks: [{name: puzzles, environment: ltp}]
+route: relayed
+"""
+KEY = "sk-of-the-tests-0123456789"
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run of two agents, recorded and logged."""
+
+    folder: Path
+    kept: Collector
+    stderr: str
+
+    def within(self, trace: str, name: str) -> list[Recorded]:
+        """The spans of a name in one trace."""
+        return [span for span in self.kept.named(name) if span.trace == trace]
+
+    def lines(self) -> list[dict[str, str]]:
+        """All that the processes logged."""
+        logs = [path.read_text() for path in (self.folder / "runs" / "r" / "logs").glob("*.log")]
+        said = [line for line in self.stderr.splitlines() if line.startswith("{")]
+        return [json.loads(line) for text in (*logs, "\n".join(said)) for line in text.splitlines()]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
+    folder = tmp_path_factory.mktemp("run")
+    (folder / "plan.yaml").write_text(PLAN)
+    with collector() as kept:
+        settings = {"OTEL_EXPORTER_OTLP_ENDPOINT": kept.url, "PROCTOR_LOG_FORMAT": "json", "PROCTOR_LOG_LEVEL": "info"}
+        ended = proctor("run", "plan.yaml", "--name=r", "--limit=2", "-q", cwd=folder, GONE_KEY=KEY, **settings)
+        assert ended.returncode == 1, ended.stderr
+        yield Run(folder, kept, ended.stderr)
+
+
+def test_a_trial_is_one_trace_through_client_controller_worker_and_agent_server(run: Run) -> None:
+    traces = {trial.trace for trial in run.kept.named("trial")}
+    assert len(traces) == 4
+    assert {span.trace for span in run.kept.spans} == traces
+    attempt = ["proctor-client: trial", "attempt"]
+    relayed = ["proctor-controller: POST /sessions/{session}/turns", "proctor-worker: POST /sessions/{session}/turns"]
+    started = ["proctor-controller: POST /sessions", "proctor-worker: POST /sessions"]
+    paths = {tuple(run.kept.path(span)) for span in run.kept.spans}
+    assert (*attempt, "turn", "model call", "proctor-agent-server: POST /v1/chat/completions") in paths
+    assert (*attempt, "turn", *relayed, "environment step") in paths
+    assert (*attempt, "session start", *started, "environment step") in paths
+    assert {path[0] for path in paths} == {"proctor-client: trial"}
+
+
+def test_a_trace_has_every_turn_and_every_step(run: Run) -> None:
+    played = [trial for trial in run.kept.named("trial") if trial.attributes["agent"] == "naive"]
+    for trial in played:
+        turns = run.within(trial.trace, "turn")
+        assert [turn.attributes["turn"] for turn in turns] == list(range(1, len(turns) + 1))
+        assert len(run.within(trial.trace, "model call")) == len(turns)
+        assert len(run.within(trial.trace, "environment step")) == len(turns) + 1
+        for span in run.kept.spans:
+            above = run.kept.above(span)
+            assert span.seconds >= 0
+            if above is not None and above.service == span.service:  # a server's span ends after its reply was sent
+                assert span.seconds <= above.seconds + 0.05, (span, above)
+
+
+def test_spans_hold_no_prompt_no_answer_no_error_and_no_secret(run: Run) -> None:
+    exported = proctor("export", "r", "--what", "turns", "--to", "turns.jsonl", cwd=run.folder)
+    assert exported.returncode == 0, exported.stderr
+    turns = [json.loads(line) for line in (run.folder / "turns.jsonl").read_text().splitlines()]
+    texts = {turn["action"]["content"] for turn in turns}
+    texts |= {message["content"] for turn in turns for message in turn["observation"]["messages"]}
+    long = [text for text in texts if len(text) > 12]
+    assert long
+    for text in (*long, "127.0.0.1:1", "refused", KEY, TOKEN):
+        assert text[:40].encode() not in run.kept.raw
+    failed = run.within(next(t.trace for t in run.kept.named("trial") if t.attributes["agent"] == "lost"), "model call")
+    assert [span.attributes["error.type"] for span in failed] == ["AgentUnavailable"]
+
+
+def test_every_line_of_a_log_is_an_object_and_names_trial_session_and_trace(run: Run) -> None:
+    lines = run.lines()
+    assert {"client", "worker", "controller", "agent-server"} == {line["role"] for line in lines}
+    assert all(line.keys() >= {"time", "level", "logger", "message"} for line in lines)
+    lost = {trial.trace: trial for trial in run.kept.named("trial") if trial.attributes["agent"] == "lost"}
+    faults = [line for line in lines if line["message"].startswith("attempt 1: agent_error: ")]
+    assert {line["trace"] for line in faults} == lost.keys()
+    for line in faults:
+        attempt = run.within(line["trace"], "attempt")[0]
+        assert (line["run"], line["session"]) == ("r", attempt.attributes["session"])
+        assert int(line["trial"]) == lost[line["trace"]].attributes["trial"]
+        assert KEY not in json.dumps(line)
+
+
+@pytest.mark.parametrize("variable", ["PROCTOR_LOG_FORMAT", "PROCTOR_LOG_LEVEL"])
+def test_a_setting_of_the_log_that_is_none_is_named(tmp_path: Path, variable: str) -> None:
+    ended = proctor("ls", cwd=tmp_path, **{variable: "loud"})
+    assert ended.returncode == 2
+    assert f"{variable}: 'loud' is none of" in ended.stderr
+
+
+RECORDS_AND_ENDS = """\
+from proctor.observability import tracing
+tracing.set_up("client")
+with tracing.root("trial"):
+    print(len(tracing.headers()["traceparent"]))
+tracing.close()
+"""
+
+
+def test_a_collector_that_never_answers_holds_no_process_up() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        gone = {
+            "OTEL_EXPORTER_OTLP_ENDPOINT": f"http://127.0.0.1:{silent.getsockname()[1]}",
+            "OTEL_EXPORTER_OTLP_TIMEOUT": "600",
+        }
+        ended = subprocess.run(
+            [sys.executable, "-c", RECORDS_AND_ENDS],
+            env={**os.environ, **gone},
+            timeout=slowly(60),
+            check=False,
+            capture_output=True,
+        )
+    assert (ended.returncode, ended.stdout) == (0, b"55\n"), ended.stderr

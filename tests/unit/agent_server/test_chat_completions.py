@@ -1,0 +1,90 @@
+"""Requests read, replies and errors written, in OpenAI's terms."""
+
+import json
+
+import pytest
+
+from agent_server.agents.base import Answer
+from agent_server.chat_completions import chunks, completion, parse_request
+from agent_server.errors import Refused
+from proctor.llm import Usage
+from proctor.llm.wire import ChatReply, request_body
+from proctor.types import Action, Message, Tool, ToolCall
+
+CALL = ToolCall(id="c1", name="run", arguments='{"a": ')
+ACTION = Action(content="hi", tool_calls=(CALL,))
+
+
+def test_what_the_chat_model_sends_is_what_the_agent_gets() -> None:
+    messages = (
+        Message(role="system", content="s"),
+        Message(role="user", content="u"),
+        Message(role="assistant", content="", tool_calls=(CALL,)),
+        Message(role="tool", content="done", tool_call_id="c1"),
+    )
+    tools = (Tool(name="run", description="runs", parameters={"type": "object"}),)
+    asked = parse_request(request_body("a", messages, tools, {"temperature": 0}, {"task": "t"}))
+    ask = asked.ask()
+    assert (asked.model, ask.messages, ask.tools) == ("a", messages, tools)
+    assert (ask.metadata, ask.sampling) == ({"task": "t"}, {"temperature": 0})
+
+
+def test_what_the_agent_answers_is_what_the_chat_model_reads() -> None:
+    reply = ChatReply.model_validate_json(completion("a", Answer(ACTION, Usage(prompt_tokens=3, completion_tokens=4))))
+    assert reply.action() == ACTION
+    assert reply.used() == Usage(prompt_tokens=3, completion_tokens=4)
+    assert reply.choices[0].finish_reason == "tool_calls"
+
+
+def test_content_parts_are_joined_and_developers_are_the_system() -> None:
+    parts = [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]
+    ask = parse_request(
+        json.dumps({"model": "a", "messages": [{"role": "developer", "content": parts}]}).encode()
+    ).ask()
+    assert ask.messages == (Message(role="system", content="ab"),)
+
+
+@pytest.mark.parametrize(
+    ("body", "param", "says"),
+    [
+        ("{", None, "Invalid JSON"),
+        ("[]", None, "should be an object"),
+        ('{"messages": [{"role": "user"}]}', "model", "Field required"),
+        ('{"model": "a", "messages": []}', "messages", "at least 1 item"),
+        ('{"model": "a", "messages": [{"role": "king"}]}', "messages.0.role", "'assistant'"),
+        ('{"model": "a", "messages": [{"role": "user"}], "n": 2}', "n", "should be 1"),
+        ('{"model": "a", "messages": [{"role": "user"}], "metadata": {"seed": 1}}', "metadata.seed", "valid string"),
+        (
+            '{"model": "a", "messages": [{"role": "user", "content": [{"type": "image_url"}]}]}',
+            "messages.0.content",
+            "only text parts",
+        ),
+    ],
+)
+def test_a_bad_request_is_refused_naming_the_field(body: str, param: str | None, says: str) -> None:
+    with pytest.raises(Refused, match=says) as caught:
+        parse_request(body.encode())
+    assert (caught.value.status, caught.value.param) == (400, param)
+
+
+@pytest.mark.parametrize("usage", [True, False])
+def test_a_stream_is_the_same_answer_in_pieces(usage: bool) -> None:
+    events = [event.removeprefix(b"data: ") for event in chunks("a", Answer(ACTION), usage)]
+    assert events.pop() == b"[DONE]\n\n"
+    sent = [json.loads(event) for event in events]
+    assert {chunk["id"] for chunk in sent} == {sent[0]["id"]}
+    if usage:
+        assert sent.pop()["usage"]["total_tokens"] == 0
+    choices = [chunk["choices"][0] for chunk in sent]
+    assert "".join(choice["delta"].get("content", "") for choice in choices) == "hi"
+    assert [call["function"]["arguments"] for choice in choices for call in choice["delta"].get("tool_calls", ())] == [
+        '{"a": '
+    ]
+    assert [choice["finish_reason"] for choice in choices] == [None, None, None, "tool_calls"]
+
+
+def test_an_error_is_an_openai_error_object() -> None:
+    refused = Refused(404, "none", code="model_not_found", param="model")
+    assert json.loads(refused.body()) == {
+        "error": {"message": "none", "type": "invalid_request_error", "param": "model", "code": "model_not_found"}
+    }

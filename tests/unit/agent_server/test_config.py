@@ -1,0 +1,53 @@
+"""What an agent server may be told to serve, and to whom."""
+
+import pytest
+from pydantic import ValidationError
+
+from agent_server.config import AgentServerConfig
+from proctor.config.yaml import FileError
+from proctor.http.server import is_loopback
+
+HUMAN = {"kind": "human", "name": "me"}
+
+
+def config(**fields: object) -> AgentServerConfig:
+    return AgentServerConfig.model_validate({"agents": [HUMAN], **fields})
+
+
+@pytest.mark.parametrize(
+    ("fields", "says"),
+    [
+        ({"agents": []}, "at least 1 item"),
+        (
+            {"agents": [{"kind": "magic", "name": "a"}]},
+            "'reference', 'naive', 'random', 'recorded', 'human', 'proxied'",
+        ),
+        ({"agents": [{"kind": "reference", "name": "a"}]}, "tasks: agent 'a' of kind reference needs some"),
+        ({"agents": [HUMAN, {"kind": "recorded", "name": "me", "path": "x"}]}, "the name 'me' stands twice"),
+        ({"agents": [HUMAN, {"kind": "human", "name": "you"}]}, "there is one terminal"),
+        ({"agents": [{"kind": "human", "name": "../x"}]}, "should match pattern"),
+        ({"port": 70000}, "less than or equal to 65535"),
+    ],
+)
+def test_what_cannot_be_served_is_refused(fields: dict[str, object], says: str) -> None:
+    with pytest.raises(ValidationError, match=says):
+        config(**fields)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.8.9.1", "::1", "localhost"])
+def test_loopback_needs_no_token(host: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PROCTOR_TOKEN", raising=False)
+    assert is_loopback(host)
+    assert config(host=host).token() is None
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "10.0.0.1", "", "example.org", "localhost.example.org"])
+def test_any_other_address_needs_one(host: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for unset in ("", " "):
+        monkeypatch.setenv("PROCTOR_TEST_TOKEN", unset)
+        with pytest.raises(FileError, match="a token is needed; set the variable PROCTOR_TEST_TOKEN"):
+            config(host=host, token_env="PROCTOR_TEST_TOKEN").token()
+    monkeypatch.setenv("PROCTOR_TEST_TOKEN", "secret")
+    token = config(host=host, token_env="PROCTOR_TEST_TOKEN").token()
+    assert token is not None
+    assert token.get_secret_value() == "secret"

@@ -1,0 +1,162 @@
+"""The environment's configuration, summary, replay text and built-in agents."""
+
+import pytest
+from pydantic import JsonValue, ValidationError
+
+from environments.card_game.environment import CardGame
+from environments.card_game.policies import garbage, rehearse
+from environments.card_game.sample_game import Setup
+from environments.card_game.summary import summarize
+from proctor.environment import PolicyAgent, play_to_finish
+from proctor.types import Finish, FinishReason
+
+Fields = dict[str, JsonValue]
+
+
+def finish(win: float, damage: float, opponent: str = "greedy", seat: int = 0, stage: int = 2) -> Finish:
+    return Finish(
+        reason=FinishReason.COMPLETED,
+        score=0.5,
+        metrics={"win": win, "damage": damage, "guesses": 4.0, "right_guesses": 1.0},
+        detail={"opponent": opponent, "seat": seat, "stage": stage},
+    )
+
+
+def test_the_summary_weighs_win_rate_and_damage_rate() -> None:
+    summary = summarize([finish(1, 1600), finish(0, 800, "random", 1)], legacy_agent_bugs=False)
+    assert summary.metrics[summary.primary] == pytest.approx(0.7 * 0.5 + 0.3 * 0.75)
+    assert summary.metrics["win_rate"] == 0.5
+    assert summary.metrics["damage_rate"] == 0.75
+    assert summary.metrics["greedy_seat0_win_rate"] == 1.0
+    assert summary.metrics["random_seat1_damage_rate"] == 0.5
+    assert summary.metrics["right_guess_rate"] == 0.25
+    assert "greedy_seat1_win_rate" not in summary.metrics
+    assert "stage2_score" not in summary.metrics
+
+
+def test_the_stages_weigh_the_same_whatever_their_numbers_of_games() -> None:
+    games = [finish(1, 1600, stage=1), *[finish(0, 0) for _ in range(3)]]
+    metrics = summarize(games, legacy_agent_bugs=False).metrics
+    assert (metrics["stage1_score"], metrics["stage2_score"], metrics["score"]) == pytest.approx((1.0, 0.0, 0.5))
+
+
+def test_a_stage_without_a_scored_game_is_left_out_and_that_is_said() -> None:
+    fault, both = Finish.fault(FinishReason.TASK_ERROR, "broken"), CardGame(profile="paper")
+    one = both.summarize([finish(1, 1600, stage=1), fault])
+    assert one.metrics["score"] == 1.0
+    assert "`score` and its rates are over stage 1 alone: no game of stage 2 is scored." in one.notes
+    told = [
+        *both.summarize([finish(1, 1600, stage=1), finish(0, 0)]).notes,
+        *both.summarize([fault]).notes,
+        *CardGame(profile="paper", stages=(1,)).summarize([finish(1, 1600, stage=1)]).notes,
+    ]
+    assert not any("alone" in note for note in told)
+
+
+def test_faults_enter_no_rate_and_the_switch_stands_beside_every_score() -> None:
+    fault = Finish.fault(FinishReason.TASK_ERROR, "broken")
+    summary = summarize([finish(1, 1600), fault], legacy_agent_bugs=True)
+    assert (summary.metrics["score"], summary.metrics["requested"], summary.metrics["scored"]) == (1.0, 2.0, 1.0)
+    assert "legacy_agent_bugs: true." in summary.notes
+    assert summarize([fault], legacy_agent_bugs=False).metrics == {"requested": 1.0, "scored": 0.0}
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"stages": [1, 1]}, "a stage stands twice"),
+        ({"stages": [3]}, "Input should be 1 or 2"),
+        ({"profile": "paper", "explain_rules": True}, "plays by the rules it tells"),
+        ({"profile": "strict", "legacy_agent_bugs": True}, "set profile: compat"),
+        ({"repetitions": 0}, "greater than or equal to 1"),
+    ],
+)
+def test_fields_that_do_not_fit_are_refused(fields: Fields, message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        CardGame.model_validate(fields)
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        ({"legacy_agent_bugs": True}, "Proctor's own words"),
+        ({}, "eel AOE"),
+        ({"profile": "strict"}, "strict"),
+        ({"profile": "paper"}, "text of the paper"),
+        ({"legacy_agent_bugs": True, "stages": [1]}, "stage 2 only"),
+        ({"legacy_agent_bugs": True, "explain_rules": True}, "explain_rules: false"),
+        ({"legacy_agent_bugs": True, "max_agent_calls": 9}, "no limit of calls"),
+        ({"legacy_agent_bugs": True, "repetitions": 5}, "Proctor's own words"),
+        ({"legacy_agent_bugs": True, "repetitions": 1}, "3 repetitions (dev) or 5 (standard)"),
+    ],
+)
+def test_no_games_compare_and_the_graver_reason_is_told_first(fields: Fields, reason: str) -> None:
+    assert reason in CardGame.model_validate(fields).comparable()
+
+
+def test_the_digest_follows_every_field() -> None:
+    fields: list[Fields] = [
+        {},
+        {"profile": "strict"},
+        {"profile": "paper"},
+        {"repetitions": 5},
+        {"stages": [1]},
+        {"explain_rules": True},
+        {"legacy_agent_bugs": True},
+        {"max_agent_calls": 5},
+    ]
+    assert len({CardGame.model_validate(each).digest() for each in fields}) == len(fields)
+
+
+def test_an_unknown_sample_is_named() -> None:
+    with pytest.raises(ValueError, match="no sample 'greedy-seat2-0'; ids look like random-seat0-0"):
+        CardGame().setup("greedy-seat2-0")
+
+
+FIELDS: list[Fields] = [{}, {"profile": "strict"}, {"legacy_agent_bugs": True}, {"stages": [1]}, {"repetitions": 25}]
+
+
+@pytest.mark.parametrize("fields", FIELDS)
+async def test_the_reference_wins_every_game(fields: Fields) -> None:
+    environment = CardGame.model_validate(fields)
+    for sample in environment.samples():
+        agent = PolicyAgent(environment.reference(sample, 7))
+        finish = await play_to_finish(environment, sample, agent, 7)
+        assert (finish.reason, finish.score) == (FinishReason.COMPLETED, 1.0), sample
+
+
+async def test_the_built_in_agents_rank() -> None:
+    environment = CardGame(repetitions=25)
+    scores = []
+    for make in (environment.random, environment.naive, environment.reference):
+        finishes = [await environment.play(s, PolicyAgent(make(s, 0)), 0) for s in environment.samples()]
+        scores.append(environment.summarize(finishes).metrics["score"])
+    assert scores[0] + 0.1 < scores[1] < scores[2] - 0.05
+
+
+def test_a_rehearsal_depends_on_the_seed_and_nothing_else() -> None:
+    setup = Setup("greedy", 1, 0)
+    line = rehearse(setup, 1)
+    rehearse.cache_clear()
+    assert rehearse(setup, 1) == line
+    assert line.acts
+
+
+async def test_the_replay_tells_the_game_to_a_person() -> None:
+    environment = CardGame()
+    sample = "greedy-seat0-0"
+    finish = await environment.play(sample, PolicyAgent(environment.naive(sample, 0)), 0)
+    lines = str(finish.detail["replay"]).splitlines()
+    assert lines[0] == "agent (moves first) against greedy, stage 2"
+    assert "1. agent's spray [0] sweeps over all 4 enemies" in lines
+    assert "     greedy: spray [0] -84, flame [1] -84, eel [2] -56, sunfish [3] -56" in lines
+    assert any("guesses that" in line for line in lines)
+    assert any(line.endswith("is dead!") for line in lines)
+    assert lines[-1].endswith(f"wins after {finish.metrics['phases']:g} phases.")
+    assert max(map(len, lines)) <= 120
+
+
+async def test_the_replay_says_why_the_agent_is_out() -> None:
+    environment = CardGame()
+    finish = await environment.play("greedy-seat0-0", PolicyAgent(garbage), 0)
+    assert str(finish.detail["replay"]).endswith("The agent is out of the game: invalid_format.")

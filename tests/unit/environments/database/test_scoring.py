@@ -1,0 +1,71 @@
+"""Comparison of answers, beyond the table of the acceptance list."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from environments.database import scoring
+
+_TEXT = st.text(max_size=30)
+
+
+@given(_TEXT, st.lists(_TEXT, min_size=1, max_size=3))
+def test_no_answer_text_raises(text: str, label: list[str]) -> None:
+    for compare in (scoring.compat, scoring.strict, scoring.strict_multiset):
+        assert compare(text, label) in (True, False)
+
+
+@given(st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=10), min_size=1, max_size=4, unique=True))
+def test_a_label_printed_by_python_is_right_in_both_profiles(label: list[str]) -> None:
+    wanted = label != ["nan"]
+    assert scoring.compat(" " + repr(label), label) is wanted
+    assert scoring.strict(" " + repr(label), label)
+    assert scoring.strict_multiset(" " + repr(label[::-1]), label)
+
+
+def test_the_multiset_counts_what_the_set_does_not() -> None:
+    assert scoring.strict('["a", "a"]', ["a"])
+    assert not scoring.strict_multiset('["a", "a"]', ["a"])
+    assert scoring.strict_multiset('["1.0", "+1"]', ["1", "1"])
+
+
+def test_a_json_surrogate_pair_is_its_character_in_strict_and_as_python_reads_it_in_compat() -> None:
+    assert scoring.strict_items(r'["\ud83c\udfd4", "\ud83c"]') == ["🏔", "�"]
+    assert scoring.strict(r'["\ud83c\udfd4"]', ["🏔"])
+    assert not scoring.compat(r'["\ud83c\udfd4"]', ["🏔"])
+
+
+@pytest.mark.parametrize(
+    ("text", "label", "wanted"),
+    [
+        (" [True]", "True", False),
+        (" [None]", "None", False),
+        (" {'a': 1}", "a", True),
+        (" b'5'", "53", True),
+        (" [0x" + "f" * 5_000 + "]", "5", False),
+        (" [07]", "7", False),
+    ],
+    ids=lambda case: str(case)[:12],
+)
+def test_compat_compares_a_single_element_as_published(text: str, label: str, wanted: bool) -> None:
+    assert scoring.compat(text, [label]) is wanted
+
+
+@pytest.mark.parametrize(
+    ("text", "items"),
+    [
+        (" [07]", ["[07]"]),
+        (" [0x" + "f" * 5_000 + "]", ["[0x" + "f" * 5_000 + "]"]),
+        (" {'a'} # so", ["a"]),
+        (' "a b" ', ["a b"]),
+        (" 5 ", ["5"]),
+        ("[1, None, ' x ']", ["1", "None", "x"]),
+        ("a, b", ["a, b"]),
+    ],
+)
+def test_strict_items_are_text_without_surrounding_blanks(text: str, items: list[str]) -> None:
+    assert scoring.strict_items(text) == items
+
+
+def test_numbers_keep_all_their_digits_in_strict() -> None:
+    assert not scoring.strict('["12345678901234567890"]', ["12345678901234567891"])

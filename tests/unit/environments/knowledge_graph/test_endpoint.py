@@ -1,0 +1,81 @@
+"""Every way in which an endpoint can fail is a fault, told from a dead or slow or lying one."""
+
+import json
+from urllib.parse import parse_qs
+
+import pytest
+
+from environments.knowledge_graph.endpoint import EndpointGraph
+from proctor.environment import EnvironmentFault
+from tests.pace import slowly
+from tests.scripted_server import Script, drip, raw, reply, scripted_server, silence
+
+HEADERS = ["Content-Type: application/sparql-results+json"]
+
+
+def results(*values: str) -> bytes:
+    rows = [{"x": {"type": "uri", "value": value}} for value in values]
+    return json.dumps({"head": {"vars": ["x"]}, "results": {"bindings": rows}}).encode()
+
+
+async def ask(*scripts: Script, limit_s: float = slowly(20), requests: list[bytes] | None = None) -> tuple[str, ...]:
+    async with scripted_server(*scripts, requests=requests) as url:
+        graph = EndpointGraph(f"{url}/sparql", limit_s)
+        async with graph.lifespan():
+            return await graph.column("SELECT ?x", 3)
+
+
+async def test_the_first_variables_values_come_row_by_row() -> None:
+    requests: list[bytes] = []
+    assert await ask(reply(results("urn:a", "urn:b")), requests=requests) == ("urn:a", "urn:b")
+    assert parse_qs(requests[0].decode()) == {"query": ["SELECT ?x LIMIT 3"]}
+
+
+async def test_a_row_without_the_variable_is_passed_over() -> None:
+    body = {"head": {"vars": ["x"]}, "results": {"bindings": [{}, {"x": {"type": "literal", "value": "4"}}]}}
+    assert await ask(reply(json.dumps(body).encode())) == ("4",)
+
+
+@pytest.mark.parametrize(
+    ("script", "cause"),
+    [
+        (reply(b"Virtuoso 42000 Error", "500 Internal Server Error"), "answers 500: Virtuoso 42000 Error"),
+        (reply(b"syntax error", "400 Bad Request"), "answers 400"),
+        (reply(b"", "302 Found", ["Location: /elsewhere"]), "answers 302"),
+        (reply(b"<html>busy</html>"), "sends no SPARQL results in JSON: <html>"),
+        (reply(b'{"head": {"vars": []}, "results": {"bindings": []}}'), "sends no SPARQL results"),
+        (reply(b'{"head": {}, "boolean": true}'), "sends no SPARQL results"),
+        (reply(results("urn:a"), headers=["X-SPARQL-MaxRows: 1"]), "left rows out (x-sparql-maxrows: 1)"),
+        (reply(results(), headers=["X-SQL-State: S1TAT"]), "left rows out (x-sql-state: S1TAT)"),
+        (raw(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{"), "the SPARQL endpoint: POST"),
+        (raw(b"not HTTP\r\n\r\n"), "the SPARQL endpoint: POST"),
+    ],
+)
+async def test_what_is_wrong_with_an_endpoint_is_a_fault_that_says_so(script: Script, cause: str) -> None:
+    with pytest.raises(EnvironmentFault) as raised:
+        await ask(script)
+    assert cause in str(raised.value)
+
+
+@pytest.mark.parametrize("script", [silence, drip])
+async def test_an_endpoint_too_slow_is_a_fault(script: Script) -> None:
+    with pytest.raises(EnvironmentFault, match=r"no whole reply within 0\.2 s"):
+        await ask(script, limit_s=0.2)
+
+
+async def test_a_dead_endpoint_is_a_fault() -> None:
+    async with scripted_server(silence) as url:
+        pass
+    graph = EndpointGraph(url, slowly(5))
+    async with graph.lifespan():
+        with pytest.raises(EnvironmentFault, match="the SPARQL endpoint"):
+            await graph.column("SELECT ?x", 3)
+
+
+async def test_our_own_limit_is_no_fault() -> None:
+    values = ("urn:a", "urn:b", "urn:c")
+    assert await ask(reply(results(*values), headers=["X-SPARQL-MaxRows: 3"])) == values
+
+
+async def test_a_connection_that_breaks_is_tried_once_more() -> None:
+    assert await ask(raw(), reply(results("urn:a"))) == ("urn:a",)

@@ -1,0 +1,162 @@
+"""The lateral thinking environment as configured: digests, policies, summaries and what may be compared."""
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pydantic import JsonValue, ValidationError
+
+from environments.lateral_thinking.dataset import Language
+from environments.lateral_thinking.environment import LateralThinking
+from environments.lateral_thinking.prompt import WORDINGS
+from proctor.config.task import TaskDefinition
+from proctor.environment import Agent, AgentUnavailable, ContextLimitExceeded, Policy, PolicyAgent, play_to_finish
+from proctor.llm import ChatConfig
+from proctor.types import Action, Finish, FinishReason, Message, Observation
+
+OWN = LateralThinking()
+JUDGE = ChatConfig(model="gpt-3.5-turbo-0613", base_url="http://host/v1")
+
+
+class Scripted(Agent):
+    """Gives its replies one after the other, and keeps what it was shown."""
+
+    def __init__(self, *replies: str | Exception) -> None:
+        self._replies = iter(replies)
+        self.seen: list[str] = []
+
+    async def act(self, observation: Observation) -> Action:
+        self.seen.append(observation.messages[-1].content)
+        reply = next(self._replies)
+        if isinstance(reply, Exception):
+            raise reply
+        return Action(content=reply)
+
+
+async def progress(policy: Callable[[str], Policy]) -> float:
+    async with OWN.lifespan():
+        finishes = [await play_to_finish(OWN, each, PolicyAgent(policy(each))) for each in OWN.samples()]
+    return OWN.summarize(finishes).metrics["game_progress"]
+
+
+async def test_the_reference_solves_all_naive_a_little_and_random_less() -> None:
+    assert await progress(OWN.reference) == 1.0
+    naive = await progress(OWN.naive)
+    assert 0 < naive < 0.3
+    assert await progress(lambda sample: OWN.random(sample, seed=3)) < naive
+
+
+def test_random_asks_other_questions_with_another_seed_and_the_same_with_the_same() -> None:
+    asked = Message(role="assistant", content="?")
+    turns = [(asked,) * count for count in range(5)]
+    said = [[OWN.random("english-00000", seed)("main", turn) for turn in turns] for seed in (1, 1, 2)]
+    assert said[0] == said[1] != said[2]
+    assert "这是关于" in OWN.random("chinese-00000", 1)("main", ()).content
+
+
+async def test_the_first_observation_is_the_instruction_with_the_story_in_its_language() -> None:
+    for sample, opening in (("english-00005", "You are the player"), ("chinese-00005", "你是海龟汤")):
+        agent = Scripted(ContextLimitExceeded())
+        async with OWN.lifespan():
+            finish = await play_to_finish(OWN, sample, agent)
+        assert (finish.reason, finish.score) == (FinishReason.CONTEXT_LIMIT, 0.0)
+        assert agent.seen[0].startswith(opening)
+        assert ("frozen lake" if sample[0] == "e" else "结冰的湖中央") in agent.seen[0]
+
+
+async def test_gold_stays_inside() -> None:
+    agent = Scripted("Does the woman work as a painter?", "Does she sing?", AgentUnavailable("gone"))
+    async with OWN.lifespan():
+        finish = await play_to_finish(OWN, "english-00000", agent)
+        assert (finish.reason, finish.score) == (FinishReason.AGENT_ERROR, None)
+        agent = Scripted("Does the woman work as a painter?", ContextLimitExceeded())
+        finish = await play_to_finish(OWN, "english-00000", agent)
+    assert (finish.score, finish.detail["hits"], finish.detail["host"]) == (0.25, {"1": 1}, "lexical")
+    assert "still life" not in json.dumps(finish.model_dump(mode="json")) + "".join(agent.seen)
+
+
+async def test_a_session_needs_the_lifespan_and_a_known_sample() -> None:
+    with pytest.raises(RuntimeError, match="lifespan"):
+        await OWN.play("english-00000", Scripted("?"))
+    with pytest.raises(ValueError, match="no sample 'english-9'; ids look like chinese-00000"):
+        OWN.reference("english-9")
+
+
+def test_the_digest_changes_with_what_shapes_a_trial_and_not_with_where_things_are(tmp_path: Path) -> None:
+    puzzles = "puzzles: [{story: S, truth: T, story_keys: [a], keys: [b]}]"
+    for name, text in (("one", puzzles), ("same", puzzles), ("other", puzzles.replace("b", "c"))):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "own.yaml").write_text(text)
+    one, same, other = (LateralThinking(data=tmp_path / name / "own.yaml") for name in ("one", "same", "other"))
+    assert one.digest() == same.digest()
+    moved = JUDGE.model_copy(update={"base_url": "http://elsewhere/v1"})
+    judged = LateralThinking(host=JUDGE)
+    assert judged.digest() == LateralThinking(host=moved, cache=tmp_path).digest()
+    warmer = JUDGE.model_copy(update={"sampling": {"temperature": 1}})
+    shapes = [OWN, one, other, judged, LateralThinking(profile="compat"), LateralThinking(host=warmer)]
+    assert len({shape.digest() for shape in shapes}) == len(shapes)
+
+
+def test_no_scores_compare_and_the_graver_reason_is_told_first(tmp_path: Path) -> None:
+    data, chinese = tmp_path / "dev.yaml", tmp_path / "zh.yaml"
+    data.write_text("puzzles: [{story: S, truth: T, story_keys: [a], keys: [b]}]")
+    chinese.write_text("puzzles: [{story: 他死了, truth: T, story_keys: [a], keys: [b]}]")
+    for sampling in ({"temperature": 0.0, "max_tokens": 512}, {"max_tokens": 512}):
+        published = JUDGE.model_copy(update={"sampling": sampling})
+        environment = LateralThinking(data=data, host=published, profile="compat")
+        assert "in Proctor's own words" in environment.comparable()
+    newer = JUDGE.model_copy(update={"model": "gpt-3.5-turbo"})
+    warmer = JUDGE.model_copy(update={"sampling": {"temperature": 1}})
+    other = JUDGE.model_copy(update={"sampling": {"top_p": 0.5}})
+    for environment, reason in (
+        (OWN, "Proctor's own"),
+        (LateralThinking(data=data), "the host is lexical"),
+        (LateralThinking(data=data, host=JUDGE), "'strict'"),
+        (LateralThinking(data=data, host=newer, profile="compat"), "the host is gpt-3.5-turbo; "),
+        (LateralThinking(data=data, host=warmer, profile="compat"), "'temperature': 1"),
+        (LateralThinking(data=data, host=JUDGE, profile="compat"), "is {'temperature': 0}; "),
+        (LateralThinking(data=data, host=other, profile="compat"), "'top_p': 0.5"),
+        (LateralThinking(data=chinese, host=published, profile="compat"), "some puzzles are Chinese"),
+    ):
+        assert reason in environment.comparable()
+
+
+def test_a_task_file_names_the_host_by_its_model_and_paths_are_relative_to_it(tmp_path: Path) -> None:
+    parameters: dict[str, JsonValue] = {"host": {"model": "m", "base_url": "http://h/v1"}, "cache": "kept"}
+    task = TaskDefinition(name="t", environment="ltp", parameters=parameters)
+    environment = LateralThinking.model_validate(task.parameters)
+    assert environment.host is not None
+    assert environment.host.model == "m"
+    with pytest.raises(ValidationError, match="profile"):
+        LateralThinking.model_validate({"profile": "loose"})
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_the_instruction_tells_no_number_of_questions_and_no_strategy(language: Language) -> None:
+    told = WORDINGS[language].instruction
+    assert not re.search(r"25|strategy|broad|从大", told)
+    assert re.search(r"repeat what the story says|汤面里讲过的事情再说一遍", told)
+
+
+def finish(score: float, language: str) -> Finish:
+    return Finish(
+        reason=FinishReason.TURN_LIMIT, score=score, metrics={"game_progress": score}, detail={"language": language}
+    )
+
+
+def test_a_summary_is_means_over_scored_games_by_language_and_names_its_host() -> None:
+    fault = Finish.fault(FinishReason.TASK_ERROR, "the host is gone")
+    summary = LateralThinking(host=JUDGE).summarize([finish(1.0, "en"), finish(0.5, "zh"), finish(0.0, "en"), fault])
+    assert summary.metrics["game_progress"] == 0.5
+    assert (summary.metrics["game_progress_en"], summary.metrics["game_progress_zh"]) == (0.5, 0.5)
+    assert (summary.metrics["requested"], summary.metrics["scored"]) == (4.0, 3.0)
+    assert summary.notes[0] == "Judged by the host: model gpt-3.5-turbo-0613."
+    assert OWN.summarize([fault]).metrics == {
+        "invalid_action": 0.0,
+        "invalid_format": 0.0,
+        "requested": 1.0,
+        "scored": 0.0,
+    }
+    assert OWN.summarize([]).notes[0] == "Judged by the host: lexical."

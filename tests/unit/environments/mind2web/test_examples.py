@@ -1,0 +1,155 @@
+"""The solved examples: our own, those of a file, and files that are refused."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from environments.mind2web import examples, prompt
+from environments.mind2web.environment import Mind2Web
+from environments.mind2web.examples import Prompt
+from environments.mind2web.generate import generator
+from environments.mind2web.pages import page
+from environments.mind2web.pages.markup import render
+from environments.mind2web.pages.pruning import prune
+from environments.mind2web.reply import read
+from proctor.environment import PolicyAgent, play_to_finish
+from proctor.types import FinishReason, Message
+from tests.support import SHARED_DATA
+
+EXAMPLE_SEED = 2024
+CHOSEN = (
+    # task and step of the generator's pack, the candidates shown, whether the right one is among them
+    (9, 0, ("291", "347", "414"), True),
+    (0, 1, ("220", "360", "1123"), False),
+    (3, 3, ("255", "338", "365"), True),
+)
+
+
+def message(role: str, content: object, **more: object) -> dict[str, object]:
+    return {"role": role, "content": content} | more
+
+
+TWO = [message("user", "1 + 1?"), message("agent", "Answer: B."), message("user", "")]
+
+
+def write(path: Path, told: object) -> Path:
+    path.write_text(told if isinstance(told, str) else json.dumps(told), encoding="utf-8")
+    return path
+
+
+def test_our_own_are_steps_of_generated_tasks_solved_rightly() -> None:
+    tasks: Any = generator.generate(10, EXAMPLE_SEED).tasks
+    told = examples.own("cot")
+    assert len(told) == 2 * len(CHOSEN)
+    for (number, step, shown, there), asked, answer in zip(CHOSEN, told[::2], told[1::2], strict=True):
+        task = tasks[number]
+        action = task["actions"][step]
+        root = page.parse(action["cleaned_html"])
+        rendered = render(prune(root, page.nodes_by_id(root, shown)))
+        assert asked == prompt.asked(rendered, task["confirmed_task"], task["action_reprs"][:step])
+        right = {each["backend_node_id"] for each in action["pos_candidates"]}
+        letters = [letter for letter, each in zip("BCD", rendered.choices, strict=True) if each.id in right]
+        gold = " ".join((action["operation"]["op"], action["operation"]["value"]))
+        assert read(answer.content) == ((letters[0], gold, True) if there else ("A", " ", True))
+
+
+def test_our_own_show_none_of_them_a_click_and_a_selection_with_thoughts_and_without() -> None:
+    with_thoughts, without = examples.own("cot")[1::2], examples.own("plain")[1::2]
+    assert {read(each.content).action.partition(" ")[0] for each in without} == {"", "CLICK", "SELECT"}
+    assert [each.content.partition("\n")[2] for each in with_thoughts] == [each.content for each in without]
+    assert all(each.content.startswith("Thought: ") for each in with_thoughts)
+
+
+@pytest.mark.parametrize("style", ["cot", "plain"])
+def test_our_own_are_no_steps_of_the_shipped_tasks(style: Prompt) -> None:
+    environment = Mind2Web()
+    tasks = {environment.contest(sample).step.task for sample in environment.samples()}
+    assert not any(task in each.content for task in tasks for each in examples.own(style))
+
+
+def test_a_file_is_taken_word_by_word(tmp_path: Path) -> None:
+    told = [message("user", " '''\n é \0 "), message("agent", "\n"), *TWO]
+    assert examples.PUBLISHED.read(write(tmp_path / "mine.json", told)).messages == (
+        Message(role="user", content=" '''\n é \0 "),
+        Message(role="assistant", content="\n"),
+        Message(role="user", content="1 + 1?"),
+        Message(role="assistant", content="Answer: B."),
+    )
+
+
+@pytest.mark.parametrize(
+    ("told", "field"),
+    [
+        ("", "the file"),
+        ("[", "the file"),
+        ("{}", "the file"),
+        ([], "the last message"),
+        ([*TWO[:2], message("user", "asked")], "the last message"),
+        ([message("agent", ""), *TWO], r"0\.role"),
+        ([message("user", "x"), *TWO], r"1\.role"),
+        ([message("system", "x"), *TWO], r"0\.role"),
+        ([message("user", 3)], r"0\.content"),
+        ([{"role": "user"}], r"0\.content"),
+        ([message("user", "", name="x")], r"0\.name"),
+        (["x"], "0"),
+        ("[" * 100_000, "the file"),
+    ],
+)
+async def test_a_broken_file_is_refused_with_its_field_and_the_fix(tmp_path: Path, told: object, field: str) -> None:
+    environment = Mind2Web(examples=write(tmp_path / "mine.json", told))
+    for refused in (environment.samples, environment.digest):
+        with pytest.raises(ValueError, match=rf"mine\.json: {field}.*; give AgentBench v0\.2's llm_prompt_cot\.json"):
+            refused()
+    finish = await play_to_finish(environment, "own-00000", PolicyAgent(environment.naive("own-00000")))
+    assert finish.reason is FinishReason.TASK_ERROR
+    assert "mine.json" in str(finish.detail["cause"])
+
+
+@pytest.mark.parametrize("name", ["gone.json", "large.json", "bytes.json", "."])
+def test_what_is_no_text_file_is_refused(tmp_path: Path, name: str) -> None:
+    (tmp_path / "large.json").write_text(" " * (1 << 21))
+    (tmp_path / "bytes.json").write_bytes(b"\xff\xfe")
+    with pytest.raises(ValueError, match=rf"{tmp_path / name}: .*give AgentBench.* as `examples`"):
+        Mind2Web(examples=tmp_path / name).samples()
+
+
+def test_whether_a_file_has_thoughts_is_said_by_the_file_alone(tmp_path: Path) -> None:
+    file = write(tmp_path / "mine.json", TWO)
+    with pytest.raises(ValueError, match="prompt: chooses among our own examples"):
+        Mind2Web(examples=file, prompt="plain")
+
+
+def test_the_digest_follows_what_a_file_says_and_not_where_it_lies(tmp_path: Path) -> None:
+    one, two = write(tmp_path / "one.json", TWO), write(tmp_path / "two.json", TWO)
+    other = write(tmp_path / "other.json", [message("user", "1 + 2?"), *TWO[1:]])
+    digests = [Mind2Web(examples=file).digest() for file in (None, one, two, other)]
+    assert digests[1] == digests[2]
+    assert len(set(digests)) == 3
+
+
+def test_a_file_of_other_examples_than_the_published_is_told_apart(tmp_path: Path) -> None:
+    scored = comparable(tmp_path, examples=None)
+    assert "in Proctor's own words; give AgentBench v0.2's llm_prompt_cot.json" in str(scored)
+    assert "other words" in str(comparable(tmp_path, examples=write(tmp_path / "mine.json", TWO)))
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize("name", ["llm_prompt_cot.json", "llm_prompt.json"])
+def test_the_published_examples_are_comparable(tmp_path: Path, name: str) -> None:
+    published = SHARED_DATA / "mind2web" / name
+    assert comparable(tmp_path, examples=published) is None
+    assert comparable(tmp_path, examples=published, steps=100) is None
+    assert "the first 40 steps" in str(comparable(tmp_path, examples=published, steps=40))
+
+
+def comparable(folder: Path, examples: Path | None, steps: int | None = None) -> str | None:
+    """What is said of a task whose data and scores might be published ones."""
+    html = '<html backend_node_id="1"><a backend_node_id="2"/></html>'
+    action = {"action_uid": "u", "cleaned_html": html, "operation": {"op": "CLICK"}}
+    task = {"annotation_id": "t", "confirmed_task": "x", "action_reprs": ["x"], "actions": [action]}
+    write(folder / "data.json", [task])
+    write(folder / "scores.jsonl", json.dumps({"key": "t_u", "scores": {"2": 1.0}, "ranks": {"2": 0}}) + "\n")
+    data, scores = folder / "data.json", folder / "scores.jsonl"
+    return Mind2Web(data=data, scores=scores, cache=folder, examples=examples, steps=steps).comparable()

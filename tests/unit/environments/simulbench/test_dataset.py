@@ -1,0 +1,107 @@
+"""Scripts and their types from files, and what is said of files that are broken."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from environments.simulbench import dataset, shipped
+from environments.simulbench.environment import SimulBench
+from environments.simulbench.records import PUBLISHED_LICENCE, Dialogue, Script, Task
+
+
+def script(number: int, file: str, turn: int) -> Script:
+    return shipped.cut(shipped.dialogues()[0], turn, "x")[0].model_copy(
+        update={"id": str(number), "source_file_name": file}
+    )
+
+
+def test_the_smallest_turn_of_a_dialogue_is_its_first_challenging_one() -> None:
+    scripts = [script(0, "a", 3), script(1, "a", 2), script(2, "b", 3), script(3, "c", 0), script(4, "b", 4)]
+    places = dataset.places(scripts)
+    assert list(places.values()) == ["subseqchan", "firstchan", "firstchan", "lastonly", "subseqchan"]
+
+
+def test_a_file_of_types_stands_above_the_rule_and_may_name_some_scripts_only(tmp_path: Path) -> None:
+    types = tmp_path / "types.json"
+    types.write_text(json.dumps({"0": "subseqchan", "9": "lastonly"}))
+    scripts = [script(0, "a", 3), script(1, "a", 4), script(2, "b", 4)]
+    assert dataset.places(scripts, types) == {"0": "subseqchan", "1": "subseqchan", "2": "firstchan"}
+    types.write_text(json.dumps({"0": "first"}))
+    with pytest.raises(ValueError, match=r"types\.json: 0: Input should be 'lastonly'"):
+        dataset.places([script(0, "a", 3)], types)
+    types.write_text("0: lastonly")
+    with pytest.raises(ValueError, match=r"types\.json: .*Invalid JSON.*; write one JSON object, from id to type$"):
+        dataset.places([script(0, "a", 3)], types)
+
+
+def test_the_one_published_script_that_lost_its_sibling_is_a_later_turn(tmp_path: Path) -> None:
+    alone = [script(154, "a", 4).model_copy(update={"licence": PUBLISHED_LICENCE}), script(155, "b", 4)]
+    assert dataset.places(alone) == {"154": "subseqchan", "155": "firstchan"}
+    assert dataset.places([script(154, "a", 4)]) == {"154": "firstchan"}, "a script of our own with this number"
+    last = [alone[0].model_copy(update={"turn_num": 0})]
+    assert dataset.places(last) == {"154": "lastonly"}
+    types = tmp_path / "types.json"
+    types.write_text(json.dumps({"154": "firstchan"}))
+    assert dataset.places(alone, types)["154"] == "firstchan"
+
+
+def test_a_first_message_may_differ_from_the_task_as_in_four_published_scripts(tmp_path: Path) -> None:
+    file = tmp_path / "s.jsonl"
+    file.write_text(json.dumps({**script(0, "a", 2).model_dump(mode="json"), "task_description": "Be a bus."}))
+    (loaded,) = dataset.load(file, Script)
+    assert loaded.task_description == "Be a bus."
+    assert loaded.dialogue_history[0].content != "Be a bus."
+
+
+def test_types_change_the_digest_and_the_place_of_a_finish(tmp_path: Path) -> None:
+    types = tmp_path / "types.json"
+    types.write_text(json.dumps(dict.fromkeys(SimulBench().samples(), "lastonly")))
+    assert SimulBench(types=types).digest() != SimulBench().digest()
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"", "holds no task; write one JSON object a line"),
+        (b"\n  \n", "holds no task"),
+        (b"{\n", ":1: the record: Invalid JSON: .*; write one JSON object a line"),
+        (b"[]\n", ":1: the record: Input should be an object"),
+        (b'{"id": true}\n', ":1: id: Input should be a valid string"),
+        (b"\xff\n", "can't be read: .*; check the path and that it is UTF-8 text"),
+    ],
+)
+def test_broken_files_are_refused_with_a_fix(content: bytes, said: str, tmp_path: Path) -> None:
+    file = tmp_path / "tasks.jsonl"
+    file.write_bytes(content)
+    with pytest.raises(ValueError, match=rf"tasks\.jsonl{said if said[0] == ':' else '.*' + said}"):
+        dataset.load(file, Task)
+
+
+def test_a_missing_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"no\.jsonl: can't be read"):
+        SimulBench(data=tmp_path / "no.jsonl").samples()
+
+
+def test_a_dialogue_must_be_whole(tmp_path: Path) -> None:
+    whole = shipped.dialogues()[0].model_dump(mode="json")
+    file = tmp_path / "d.jsonl"
+    file.write_text(json.dumps({**whole, "messages": whole["messages"][:-1]}))
+    with pytest.raises(ValueError, match=r"d\.jsonl:1: .*messages must be 4 exchanges"):
+        dataset.load(file, Dialogue)
+
+
+@pytest.mark.parametrize("exchanges", [1, 3, 5])
+def test_right_replies_are_there_for_all_turns_or_for_none(exchanges: int, tmp_path: Path) -> None:
+    task = shipped.tasks()[0].model_dump(mode="json")
+    file = tmp_path / "t.jsonl"
+    file.write_text(json.dumps({**task, "exchanges": (task["exchanges"] * 2)[:exchanges]}))
+    with pytest.raises(ValueError, match=r"t\.jsonl:1: exchanges: .*there must be 4, or none; correct it"):
+        dataset.load(file, Task)
+
+
+def test_ids_may_be_numbers_or_texts(tmp_path: Path) -> None:
+    file = tmp_path / "s.jsonl"
+    first, second = (script(0, "a", turn).model_dump(mode="json") for turn in (2, 3))
+    file.write_text(json.dumps({**first, "id": 7}) + "\n" + json.dumps({**second, "id": "007"}))
+    assert [script.id for script in dataset.load(file, Script)] == ["7", "007"]

@@ -1,0 +1,185 @@
+"""What surrounds the days: pages, files, frozen meetings, passing invitations on, the floor, broken scenario files."""
+
+import json
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from environments.stss import policies
+from environments.stss.characters.driver import Line
+from environments.stss.days.draw import page
+from environments.stss.days.event_log import Chronicle, Record, Talk
+from environments.stss.days.transcript import Evidence, pack, unpack
+from environments.stss.environment import SHIPPED, Stss
+from environments.stss.language.scenarios import chosen, load, meetings
+from proctor.environment import PolicyAgent
+from proctor.types import Finish, FinishReason
+
+SAMPLE = "fernmouth_birthday"
+SCRIPT = "</script><script>alert(1)</script>"
+
+
+async def finish_of(environment: Stss, sample: str = SAMPLE, seed: int = 0) -> Finish:
+    return await environment.play(sample, PolicyAgent(environment.reference(sample, seed)), seed)
+
+
+class Elements(HTMLParser):
+    """Counts elements, and keeps what each of them says of itself."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.texts: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        assert not {name for name, _ in attrs} & {"src", "href", "onclick"}
+
+    def handle_data(self, data: str) -> None:
+        self.texts.append(data)
+
+
+async def test_a_page_shows_everybody_all_talks_and_when_the_goal_was_met() -> None:
+    finish = await finish_of(Stss())
+    drawn = page("a trial", finish)
+    evidence = unpack(str(finish.detail["evidence"]))
+    elements = Elements(drawn)
+    assert elements.tags.count("details") == len(evidence.chronicle.talks)
+    assert elements.tags.count("script") == 2
+    shown = " ".join(elements.texts)
+    for name in Stss().task(SAMPLE).all_chars:
+        assert name in shown
+    assert len(evidence.hits) >= 6
+    assert f"{evidence.hits[0][0]}: Tuesday 2023-02-14, 19:" in shown
+    assert "birthday party, Anchor Inn, 2023-02-14 19:00" in shown
+
+
+async def test_what_people_say_cannot_break_out_of_the_page() -> None:
+    finish = await finish_of(Stss())
+    evidence = unpack(str(finish.detail["evidence"]))
+    record = Record(400, SCRIPT, 0, SCRIPT, SCRIPT, SCRIPT, SCRIPT, "act")
+    talk = Talk(400, 1, (SCRIPT, SCRIPT), (Line(SCRIPT, SCRIPT),))
+    evil = pack(evidence._replace(chronicle=Chronicle((record,), (talk,), ())))
+    drawn = page(SCRIPT, finish.model_copy(update={"detail": finish.detail | {"evidence": evil, "goal": SCRIPT}}))
+    assert Elements(drawn).tags.count("script") == 2
+
+
+def test_a_finish_without_days_is_not_drawn() -> None:
+    with pytest.raises(ValueError, match="no days to draw"):
+        page("a trial", Finish.fault(FinishReason.TASK_ERROR, "broken"))
+
+
+async def test_evidence_is_small_and_comes_back_whole() -> None:
+    finish = await finish_of(Stss())
+    packed = str(finish.detail["evidence"])
+    evidence = unpack(packed)
+    assert len(packed) < 40_000
+    assert pack(evidence) == packed
+    assert evidence.chronicle.digest() == finish.detail["trajectory"]
+    with pytest.raises(ValueError, match="not packed evidence"):
+        unpack("aaaa")
+
+
+async def test_both_files_hold_a_json_object_a_line() -> None:
+    evidence: Evidence = unpack(str((await finish_of(Stss())).detail["evidence"]))
+    talks = [json.loads(line) for line in evidence.chronicle.conversations()]
+    assert {"t", "minutes", "people", "lines"} == set(talks[0])
+    moves = [json.loads(line) for line in evidence.chronicle.trajectory()]
+    assert {move["kind"] for move in moves} == {"act", "walk", "talk", "sleep"}
+    assert [move["t"] for move in moves] == sorted(move["t"] for move in moves)
+
+
+async def test_another_seed_is_another_day() -> None:
+    first, second = [await finish_of(Stss(), seed=seed) for seed in (0, 1)]
+    assert first.detail["trajectory"] != second.detail["trajectory"]
+
+
+async def test_invitations_are_passed_on_where_that_is_wished() -> None:
+    async def invited(environment: Stss) -> set[str]:
+        agreed = unpack(str((await finish_of(environment)).detail["evidence"])).chronicle.agreed
+        return {each.who for each in agreed}
+
+    spoken = await invited(Stss(sociability=1.0, talks_day_1=3, talks_day_2=0))
+    spread = await invited(Stss(sociability=1.0, talks_day_1=3, talks_day_2=0, pass_on=True))
+    assert len(spoken) <= 3 < len(spread)
+
+
+@pytest.mark.parametrize("sociability", [0.0, 1.0])
+async def test_more_sociable_people_are_met_more(sociability: float) -> None:
+    environment = Stss(sociability=sociability)
+    met = 0.0
+    for sample in environment.samples():
+        finish = await environment.play(sample, PolicyAgent(environment.naive(sample)))
+        met += finish.metrics["partners_met"]
+    assert met > 20 if sociability else met < 20
+
+
+async def test_planning_takes_two_calls_more_and_the_reminder_is_told() -> None:
+    calls = {}
+    for planning in ("ga", "tdp"):
+        environment = Stss.model_validate({"planning": planning})
+        finish = await environment.play(SAMPLE, PolicyAgent(policies.silent()))
+        calls[planning] = finish.metrics["calls"]
+    assert calls["tdp"] == calls["ga"] + 2
+
+
+def test_templates_make_their_own_samples() -> None:
+    environment = Stss(templates=3)
+    assert len(environment.samples()) == 6
+    assert environment.digest() != Stss().digest()
+
+
+async def test_a_template_is_played_as_any_task() -> None:
+    environment = Stss(templates=1)
+    for sample in environment.samples():
+        assert (await finish_of(environment, sample)).score == 1.0
+
+
+async def test_meetings_are_of_day_1_and_for_appointments_with_the_target_only() -> None:
+    finish = await environment_finish("fernmouth_lighthouse_letters")
+    evidence = unpack(str(finish.detail["evidence"]))
+    with_target = list(meetings("t", "Clara Novak", ["Finn Larsen"], evidence.chronicle))
+    everybody = list(meetings("t", "Clara Novak", [], evidence.chronicle))
+    assert {scenario.partner for scenario in with_target} == {"Finn Larsen"}
+    assert len(everybody) >= len(with_target)
+    assert chosen([*everybody, *everybody]) == chosen(everybody)
+
+
+async def environment_finish(sample: str) -> Finish:
+    return await finish_of(Stss(), sample)
+
+
+def test_at_most_two_scenarios_of_a_pair_and_twelve_of_a_task_are_kept() -> None:
+    base = load(SHIPPED / "scenarios.json")[0]
+    many = [
+        base.model_copy(update={"id": f"{task}{pair}{n}", "task": task, "partner": str(pair)})
+        for task in "ab"
+        for pair in range(20)
+        for n in range(4)
+    ]
+    kept = chosen(many)
+    assert len(kept) == 24
+    assert len({(scenario.task, scenario.partner) for scenario in kept}) == 24
+    assert len(chosen(many[:8])) == 4
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (lambda text: "", "proctor stss scenarios RUN"),
+        (lambda text: text.replace("proctor-stss-1", "other"), "format"),
+        (lambda text: text.replace("2023-02-13 ", "2023-02-14 "), "is not on day 1"),
+        (lambda text: text.replace('"Finn Larsen"', '"Nobody"'), "set `data`"),
+        (lambda text: text.replace('"partner": "Finn Larsen"', '"partner": "Ada Birch"'), "set `data`"),
+        (lambda text: text.replace('"performer": "Ada Birch"', '"performer": "Ben Osei"'), "set `data`"),
+        (lambda text: text.replace("2023-02-13 ", "2023-02-13T", 1), "scenarios.json: scenarios.0.time: "),
+    ],
+)
+def test_a_broken_file_of_scenarios_is_refused(tmp_path: Path, change: object, told: str) -> None:
+    assert callable(change)
+    path = tmp_path / "scenarios.json"
+    path.write_text(change((SHIPPED / "scenarios.json").read_text()))
+    with pytest.raises(ValueError, match=told):
+        Stss(level="language", scenarios=path).samples()

@@ -1,0 +1,76 @@
+"""Goals whose own keywords stand in none of their texts get them from the text of the goal."""
+
+import pytest
+
+from environments.stss.data import keywords
+from environments.stss.data.repairs import Repair, repair
+from environments.stss.dataset import Data, Task
+from environments.stss.environment import SHIPPED, Stss
+
+DATA = Data(SHIPPED)
+QUIZ, BANDAGES, CHESS = "fernmouth_online_quiz", "fernmouth_bandages", "fernmouth_chess"
+BAKING = "Invite some friends for baking bread together online at 2023-02-14 20:00"
+
+
+def with_keywords(sample: str, *words: str, **texts: str) -> Task:
+    task = Stss().task(sample)
+    goals = tuple(goal.model_copy(update={"keyword": words[0], "alter_kwd": words[1:]}) for goal in task.task.goal)
+    return task.model_copy(update={"task": task.task.model_copy(update={"goal": goals}), **texts})
+
+
+def test_keywords_of_another_activity_give_way_to_the_goals_own_and_the_log_says_so() -> None:
+    told = {"FPG": f"Jonas Weber wants to {BAKING[0].lower()}{BAKING[1:]}", "Description": "Six friends bake."}
+    task = with_keywords(QUIZ, "welding", "solder", goal=BAKING, **told)
+    mended, log = repair(task, DATA.town)
+    assert mended.task.goal[0].keywords == ("baking bread", "bread")
+    assert mended.Description == "Six friends bake."
+    logged = Repair(task=QUIZ, field="task.goal.0.keyword", was="welding, solder", now="baking bread, bread")
+    assert logged in log
+    assert repair(mended, DATA.town).task.task.goal == mended.task.goal
+
+
+@pytest.mark.parametrize("word", ["quiz", "QUIZ", "online quiz"])
+def test_keywords_that_stand_in_a_text_stay(word: str) -> None:
+    task = with_keywords(QUIZ, "welding", word)
+    assert repair(task, DATA.town).task.task.goal == task.task.goal
+
+
+def test_a_keyword_within_another_word_is_not_in_the_text() -> None:
+    task = with_keywords(CHESS, "che")
+    assert repair(task, DATA.town).task.task.goal[0].keywords == ("play chess",)
+
+
+def test_an_errands_keywords_stay_whatever_its_texts_say() -> None:
+    task = with_keywords(BANDAGES, "welding")
+    assert repair(task, DATA.town).task.task.goal == task.task.goal
+
+
+def test_no_shipped_task_needs_it() -> None:
+    for task in DATA.tasks:
+        goals = [goal.keywords for goal in repair(task, DATA.town).task.task.goal]
+        assert goals == [goal.keywords for goal in task.task.goal]
+
+
+def test_a_goal_that_names_nothing_keeps_its_keywords() -> None:
+    task = with_keywords(QUIZ, "welding", goal="Online at 2023-02-14 20:00", FPG="x", Description="x")
+    assert repair(task, DATA.town).task.task.goal[0].keywords == ("welding",)
+
+
+@pytest.mark.parametrize(
+    ("goal", "location", "words"),
+    [
+        ("Hold a lantern walk at Harbour Green at 2023-02-14 19:00", "Harbour Green", ("lantern walk",)),
+        ("Ada Birch wants to host the summer sale at the inn on 2023-02-14 10:00", "N/A", ("summer sale at the inn",)),
+        (
+            "Meet Dr. Finn Larsen for revising an essay at some time on 2023-02-14.",
+            "N/A",
+            ("revising an essay", "essay"),
+        ),
+        ("Meet Finn Larsen to discuss tides at Anchor Inn:taproom.", "Anchor Inn:taproom", ("discuss tides",)),
+        ("Find partners to go sailing with at Anchor Inn at some time.", "Anchor Inn", ("sailing",)),
+        ("Find some players for the upcoming darts night at 2023-02-14 20:00", "N/A", ("darts night",)),
+        ("", "N/A", ()),
+    ],
+)
+def test_the_words_are_what_the_goal_wants_done(goal: str, location: str, words: tuple[str, ...]) -> None:
+    assert keywords.of_goal(goal, location) == words

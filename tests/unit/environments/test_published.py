@@ -1,0 +1,316 @@
+"""The published prompts that users bring: how each file is read, what agents are then told, and what compares."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from environments.alfworld.environment import ALFWorld
+from environments.alfworld.published_prompt import EXAMPLES
+from environments.database import published_prompt as database
+from environments.database.environment import Database
+from environments.knowledge_graph import published_prompt as graph
+from environments.knowledge_graph.environment import SAMPLES, KnowledgeGraph
+from environments.operating_system import published_prompt as shell
+from environments.operating_system.environment import OperatingSystem
+from environments.operating_system.prompt import opening
+from proctor.environment import Agent, AgentUnavailable, Environment, PolicyAgent, play_to_finish
+from proctor.published import AGENTBENCH_SAMPLING, Opening, Source, fingerprint, other_count
+from proctor.types import Action, Message, Observation
+
+DATABASE = '''
+big_prompt = """
+Ask it.
+"""
+class DBBench(Task):
+    async def start_sample(self, index, session):
+        session.inject({"role": "user", "content": big_prompt})
+        session.inject({"role": "agent", "content": "Ok."})
+        prompt = entry["description"]
+        session.inject({"role": "user", "content": prompt})
+        if response:
+            session.inject({"role": "user", "content": response})
+        else:
+            session.inject({"role": "user", "content": ""})
+'''
+GRAPH = '''
+INSTRUCTIONS = """
+Seven tools."""
+ONE_SHOT = [
+    """Question: who?""",
+    """Thought: so.
+Final Answer: #3"""]
+class KnowledgeGraph(Task):
+    async def start_sample(self, index, session):
+        session.inject({
+            "role": "user",
+            "content": INSTRUCTIONS
+        })
+        session.inject({"role": "agent", "content": "Understood."})
+        for idx, shot in enumerate(ONE_SHOT):
+            session.inject({"role": "user", "content": shot})
+        session.inject({"role": "user",
+                        "content": "A new question: " + question + "\\nEntities: " + f"[{entities}]"})
+        session.inject({"role": "user", "content": "Invalid variable id!"})
+'''
+SHELL = '''
+ONE_SHOT = [
+    {"role": "user", "content": "how many?"},
+    {"role": "agent", "content": "Act: bash" "\\nls"},
+    {"role": "user", "content": "The output of the OS:\\n2"},
+    {"role": "agent", "content": "Act: answer(2)"},
+]
+class OSInteraction(Task):
+    def execute(self):
+        output += line
+    async def _judge(self, session, config):
+        session.inject({"role": "user", "content": """You are a person.\\n\\n"""})
+        if not oneshot:
+            session.history[-1].content += ("My problem is:\\n\\n" + config.description)
+        else:
+            session.history[-1].content += ("My problem is:\\n\\n" + ONE_SHOT[0]["content"])
+            for item in ONE_SHOT[1:]:
+                session.inject(item)
+            session.inject({"role": "user", "content": "A new OS. My problem is:\\n\\n" + config.description})
+        session.inject({"role": "user", "content": ("The output:\\n\\n" + result) if result else "Empty."})
+'''
+HOUSE = """
+class ALFWorld(Task):
+    @staticmethod
+    def get_task_instruction():
+        # return "an older one"
+        return "Act in a house.\\n"
+    async def alfworld_run(self, session, env):
+        session.inject({"role": "user", "content": self.get_task_instruction()})
+        session.inject({"role": "agent", "content": "OK."})
+"""
+GAMES = {name: [f"You see a {name}.", "ACTION: look", "Nothing.", "ACTION: done"] for name in (
+    "put", "clean", "heat", "cool", "puttwo", "examine")}  # fmt: skip
+LIST = [
+    {"role": "user", "content": "Ask."},
+    {"role": "agent", "content": "Yes."},
+]
+
+
+class Listener(Agent):
+    """Hears what it is told first, and says nothing."""
+
+    def __init__(self) -> None:
+        self.told: tuple[Message, ...] = ()
+
+    async def act(self, observation: Observation) -> Action:
+        self.told = observation.messages
+        raise AgentUnavailable("it only listens")
+
+
+async def first_told(environment: Environment) -> list[tuple[str, str]]:
+    listener = Listener()
+    async with environment.lifespan():
+        await play_to_finish(environment, environment.samples()[0], listener)
+    return [(message.role, message.content) for message in listener.told]
+
+
+def write(path: Path, content: object) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(content if isinstance(content, str) else json.dumps(content), encoding="utf-8")
+    return path
+
+
+def house(folder: Path, games: object = None) -> Path:
+    write(folder / "task.py", HOUSE)
+    write(folder / EXAMPLES, games or GAMES)
+    return folder
+
+
+async def test_a_database_agent_is_told_what_the_published_file_says(tmp_path: Path) -> None:
+    environment = Database(engine="sqlite", prompts=write(tmp_path / "__init__.py", DATABASE))
+    told = await first_told(environment)
+    assert told[:-1] == [("user", "\nAsk it.\n"), ("assistant", "Ok.")]
+    assert told[-1] == (await first_told(Database(engine="sqlite")))[-1]
+
+
+async def test_a_graph_agent_is_told_what_the_published_file_says(tmp_path: Path) -> None:
+    environment = KnowledgeGraph(prompts=write(tmp_path / "task.py", GRAPH))
+    told = await first_told(environment)
+    assert told[:-1] == [
+        ("user", "\nSeven tools."),
+        ("assistant", "Understood."),
+        ("user", "Question: who?"),
+        ("assistant", "Thought: so.\nFinal Answer: #3"),
+    ]
+    assert told[-1] == (await first_told(KnowledgeGraph()))[-1]
+    assert told[-1][1].startswith("A new question: ")
+    assert any("of a call that can't be done is in Proctor's words" in note for note in environment.summarize([]).notes)
+
+
+def test_a_shell_agent_is_told_what_the_published_file_says(tmp_path: Path) -> None:
+    read = shell.PROMPT.read(write(tmp_path / "task.py", SHELL))
+    assert [(each.role, each.content) for each in opening("Count it.", read)] == [
+        ("user", "You are a person.\n\nMy problem is:\n\nhow many?"),
+        ("assistant", "Act: bash\nls"),
+        ("user", "The output of the OS:\n2"),
+        ("assistant", "Act: answer(2)"),
+        ("user", "A new OS. My problem is:\n\nCount it."),
+    ]
+
+
+async def test_a_house_agent_is_told_what_the_published_folder_says(tmp_path: Path) -> None:
+    environment = ALFWorld(prompts=house(tmp_path))
+    told = await first_told(environment)
+    assert told[:2] == [("user", "Act in a house.\n"), ("assistant", "OK.")]
+    assert told[2:6] == [
+        ("user", f"Here is one example.\n{GAMES['put'][0]}"),
+        ("assistant", "ACTION: look"),
+        ("user", "Nothing."),
+        ("assistant", "ACTION: done"),
+    ]
+    assert told[6] == (await first_told(ALFWorld()))[-1]
+
+
+async def test_the_references_solve_samples_behind_any_prompt(tmp_path: Path) -> None:
+    file = write(tmp_path / "longer.json", LIST * 4)
+    fields: list[tuple[Environment, Path]] = [
+        (Database(engine="sqlite", prompts=file), file),
+        (KnowledgeGraph(prompts=file), file),
+        (ALFWorld(prompts=house(tmp_path / "house")), file),
+    ]
+    for environment, _ in fields:
+        async with environment.lifespan():
+            for sample in environment.samples()[:3]:
+                policy = environment.reference(sample)
+                assert policy is not None
+                finish = await play_to_finish(environment, sample, PolicyAgent(policy))
+                assert finish.score == 1.0, finish
+
+
+OWN_WORDS: list[tuple[type[Environment], dict[str, Any]]] = [
+    (Database, {"engine": "sqlite"}),
+    (KnowledgeGraph, {}),
+    (OperatingSystem, {}),
+]
+
+
+@pytest.mark.parametrize(("world", "fields"), OWN_WORDS)
+def test_the_digest_follows_the_words_and_not_where_they_lie(
+    world: type[Environment], fields: dict[str, Any], tmp_path: Path
+) -> None:
+    lead = [{"role": "user", "content": ""}]
+    one, same, other = (
+        world.model_validate({**fields, "prompts": write(tmp_path / name, told)})
+        for name, told in (("a.json", LIST), ("b.json", [*LIST, *lead]), ("c.json", LIST * 2))
+    )
+    own = world.model_validate(fields)
+    assert one.digest() == same.digest()
+    assert len({environment.digest() for environment in (own, one, other)}) == 3
+    notes = [any("our own words" in note for note in each.summarize([]).notes) for each in (own, one)]
+    assert notes == [True, False]
+
+
+@pytest.mark.parametrize(("world", "fields"), [*OWN_WORDS, (ALFWorld, {})])
+def test_a_prompt_that_cant_be_used_is_refused_before_anything_is_played(
+    world: type[Environment], fields: dict[str, Any], tmp_path: Path
+) -> None:
+    with pytest.raises(ValueError, match=r"nothing.*: can't be read: "):
+        world.model_validate({**fields, "prompts": tmp_path / "nothing"}).samples()
+
+
+@pytest.mark.parametrize(
+    ("source", "text", "problem"),
+    [
+        (database.PROMPT, "x = 1", "the last message is not the agent's"),
+        (database.PROMPT, 'session.inject({"role": "system", "content": "x"})', "0.role: Input should be"),
+        (graph.PROMPT, GRAPH.replace("ONE_SHOT = [", "ONE_SHOT = other + ["), ""),
+        (shell.PROMPT, SHELL.replace("ONE_SHOT = [", "ONE_SHOT = other + ["), "the last message is not the agent's"),
+        (shell.PROMPT, "ONE_SHOT = 1", "the last message is not the agent's"),
+        (shell.PROMPT, "ONE_SHOT = []", "the last message is not the agent's"),
+    ],
+)
+def test_a_python_file_of_another_layout_is_refused_or_told_apart(
+    source: Source, text: str, problem: str, tmp_path: Path
+) -> None:
+    file = write(tmp_path / "task.py", text)
+    if not problem:
+        assert source.differs(file, source.read(file)) is not None
+        return
+    with pytest.raises(ValueError, match=r"task\.py: .*; give AgentBench v0\.2's") as refused:
+        source.read(file)
+    assert problem in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("games", "problem"),
+    [
+        ([1], "should be an object; give AgentBench v0.2's folder"),
+        ({"put": ["x"]}, "clean: no example of this name"),
+        ({**GAMES, "heat": []}, "heat: no example of this name"),
+    ],
+)
+def test_a_folder_of_broken_examples_is_refused(games: object, problem: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"plan_first\.json: ") as refused:
+        ALFWorld(prompts=house(tmp_path, games)).samples()
+    assert problem in str(refused.value)
+
+
+def test_a_folder_without_an_instruction_is_refused(tmp_path: Path) -> None:
+    write(house(tmp_path) / "task.py", "x = 1")
+    with pytest.raises(ValueError, match=r"task\.py: no instruction with its consent; give AgentBench"):
+        ALFWorld(prompts=tmp_path).samples()
+
+
+def test_words_are_the_published_ones_or_not_or_unknown() -> None:
+    told = Opening((Message(role="user", content="a"),), "b")
+    known = Source("FILE", frozenset((fingerprint(told),)))
+    assert known.differs(Path("x"), told) is None
+    assert "x: other words than the published ones; give FILE" in str(known.differs(Path("x"), told._replace(lead="c")))
+    assert "Proctor's own words; give FILE as `prompts`" in str(known.differs(None, told))
+    assert "can't tell whether" in str(Source("FILE", frozenset()).differs(Path("x"), told))
+
+
+def test_so_many_samples_are_a_published_split_or_not() -> None:
+    assert other_count(26, {"dev": 26, "standard": 144}) is None
+    told = "there are 4 samples; the published splits have 26 (dev) or 144 (standard)"
+    assert other_count(4, {"dev": 26, "standard": 144}) == told
+
+
+def known(monkeypatch: pytest.MonkeyPatch, module: str, source: Source, file: Path) -> None:
+    """From now on the words of this file are the published ones."""
+    same = Source(source.file, frozenset((fingerprint(source.read(file)),)), in_python=source.in_python, has_lead=True)
+    monkeypatch.setattr(f"environments.{module}.environment.PROMPT", same)
+
+
+def many(path: Path, record: dict[str, Any], count: int, *, lines: bool = False, ids: str = "") -> Path:
+    records = [{**record, ids: str(number)} if ids else record for number in range(count)]
+    return write(path, "".join(f"{json.dumps(each)}\n" for each in records) if lines else records)
+
+
+def test_scores_compare_only_with_the_published_words_and_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = {"table_name": "t", "table_info": {"columns": [{"name": "a", "type": "TEXT"}], "rows": [["1"]]}}
+    row = {"description": "?", "add_description": "", "type": ["other"], "label": ["1"], "table": table}
+    question = json.loads((SAMPLES / "questions.json").read_text())[0]
+    work = {"description": "?", "evaluation": {"match": "1"}}
+    place = {"endpoint": "http://localhost/sparql", "world": "freebase", "profile": "compat"}
+    worlds: list[tuple[type[Environment], Source, str, dict[str, Any], str]] = [
+        (Database, database.PROMPT, DATABASE, {"data": many(tmp_path / "d.jsonl", row, 60, lines=True)}, "database"),
+        (OperatingSystem, shell.PROMPT, SHELL, {"data": many(tmp_path / "o.json", work, 26)}, "operating_system"),
+        (
+            KnowledgeGraph,
+            graph.PROMPT,
+            GRAPH,
+            {"data": many(tmp_path / "k.json", question, 20, ids="qid"), **place},
+            "knowledge_graph",
+        ),
+    ]
+    for world, source, text, fields, module in worlds:
+        file = write(tmp_path / module / "task.py", text)
+        assert "Proctor's own words" in str(world.model_validate(fields).comparable())
+        mine = world.model_validate({**fields, "prompts": file})
+        assert "other words than the published ones" in str(mine.comparable())
+        known(monkeypatch, module, source, file)
+        assert mine.comparable() is None
+        assert mine.published_sampling() == AGENTBENCH_SAMPLING
+    few = many(tmp_path / "few.json", work, 25)
+    short = OperatingSystem(data=few, prompts=tmp_path / "operating_system/task.py")
+    assert "there are 25 samples; the published splits have 26 (dev) or 144 (standard)" in str(short.comparable())

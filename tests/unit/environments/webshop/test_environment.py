@@ -1,0 +1,218 @@
+"""The environment as a whole: its samples, its sessions, its summary, what it refuses."""
+
+import asyncio
+import json
+import sqlite3
+from collections.abc import AsyncIterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from environments.webshop import policies
+from environments.webshop.catalogue import generate
+from environments.webshop.catalogue.make import DATABASE, INDEX, make
+from environments.webshop.catalogue.nouns import extractor
+from environments.webshop.catalogue.published import files_in
+from environments.webshop.environment import WebShop
+from proctor.environment import Agent, ContextLimitExceeded, EnvironmentFault, PolicyAgent, play_to_finish
+from proctor.types import Action, Finish, FinishReason, Observation
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture
+async def environment(cache: Path) -> AsyncIterator[WebShop]:
+    environment = WebShop(cache=cache)
+    async with environment.lifespan():
+        yield environment
+
+
+class Says(Agent):
+    """Says some things, then runs out of context."""
+
+    def __init__(self, *actions: str) -> None:
+        self._actions = list(actions)
+        self.seen: list[str] = []
+
+    async def act(self, observation: Observation) -> Action:
+        self.seen.append(observation.messages[-1].content)
+        if not self._actions:
+            raise ContextLimitExceeded
+        return Action(content=f"Action: {self._actions.pop(0)}")
+
+
+def test_samples_are_goals(cache: Path) -> None:
+    assert WebShop(cache=cache).samples()[:2] == ("goal-00000", "goal-00001")
+    assert len(WebShop(cache=cache).samples()) == 200
+    assert WebShop(cache=cache, goals=(198, 200)).samples() == ("goal-00198", "goal-00199")
+
+
+@pytest.mark.parametrize("goals", [(0, 201), (5, 5), (-1, 4), (9, 3)])
+def test_goals_outside_the_catalogue_are_refused(cache: Path, goals: tuple[int, int]) -> None:
+    with pytest.raises(ValueError, match=r"goals: .* 0 <= first < end <= 200"):
+        WebShop(cache=cache, goals=goals).samples()
+
+
+@pytest.mark.parametrize("sample", ["goal-00200", "goal-", "100", "goal-7", "goal-²", "goal--1", ""])
+async def test_an_unknown_sample_is_refused(environment: WebShop, sample: str) -> None:
+    with pytest.raises(ValueError, match="no sample"):
+        environment.reference(sample)
+    assert (await play_to_finish(environment, sample, Says())).reason is FinishReason.TASK_ERROR
+
+
+async def test_a_worker_without_a_catalogue_does_not_start(tmp_path: Path) -> None:
+    environment = WebShop(data=tmp_path)
+    with pytest.raises(ValueError, match="proctor webshop index"):
+        environment.samples()
+    with pytest.raises(EnvironmentFault, match="proctor webshop index"):
+        async with environment.lifespan():
+            pass
+
+
+async def test_a_cache_that_can_t_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ValueError, match="set `cache` to another folder"):
+        WebShop(cache=tmp_path / "file").samples()
+
+
+async def test_those_who_index_the_shipped_catalogue_at_once_end_with_the_same(tmp_path: Path) -> None:
+    environments = [WebShop(cache=tmp_path) for _ in range(3)]
+    digests = await asyncio.gather(*(asyncio.to_thread(environment.digest) for environment in environments))
+    assert len(set(digests)) == 1
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_the_digest_follows_from_what_shapes_a_trial(cache: Path, tmp_path: Path) -> None:
+    digest = WebShop(cache=cache).digest()
+    assert WebShop(cache=tmp_path).digest() == digest
+    assert WebShop(cache=cache, profile="strict").digest() != digest
+    assert WebShop(cache=cache, goals=(0, 9)).digest() != digest
+    assert WebShop(cache=cache, candidates=100).digest() != digest
+
+
+async def test_refused_actions_show_the_same_page_and_are_counted(environment: WebShop) -> None:
+    agent = Says("search[jeans]", "click[nothing]", "buy[it]", "click[next >]")
+    finish = await play_to_finish(environment, "goal-00000", agent)
+    assert finish.reason is FinishReason.INVALID_FORMAT
+    assert agent.seen[1] == agent.seen[2]
+    assert (finish.metrics["rounds"], finish.metrics["noop_actions"], finish.score) == (3, 1, 0.0)
+
+
+async def test_an_agent_out_of_context_scores_nothing(environment: WebShop) -> None:
+    finish = await play_to_finish(environment, "goal-00000", Says("search[jeans]"))
+    assert (finish.reason, finish.score) == (FinishReason.CONTEXT_LIMIT, 0.0)
+    assert finish.metrics["rounds"] == 1
+
+
+async def test_a_purchase_tells_its_parts_and_what_they_rest_on(environment: WebShop) -> None:
+    sample = "goal-00007"
+    finish = await play_to_finish(environment, sample, PolicyAgent(environment.reference(sample)))
+    assert finish.detail["asin"] == finish.detail["goal_asin"] == environment.goal(sample).asin
+    assert (finish.detail["price_seed"], finish.detail["nouns"]) == (0, "lexical 1")
+    parts = finish.detail["parts"]
+    assert isinstance(parts, dict)
+    assert (parts["reward"], parts["r_type"], parts["query_match"]) == (1.0, 1.0, True)
+
+
+async def test_sessions_of_one_goal_are_independent(environment: WebShop) -> None:
+    sample = "goal-00003"
+    together = [environment.reference(sample), environment.naive(sample), environment.random(sample)] * 3
+    alone = [await play_to_finish(environment, sample, PolicyAgent(policy)) for policy in together]
+    assert (
+        await asyncio.gather(*(play_to_finish(environment, sample, PolicyAgent(policy)) for policy in together))
+        == alone
+    )
+
+
+async def test_connections_are_closed_behind_a_session_that_outlives_the_shop(cache: Path) -> None:
+    environment = WebShop(cache=cache)
+    async with environment.lifespan():
+        shop = environment._shop
+        assert shop is not None
+        with shop.store._connection():
+            shop.store.close()
+        assert shop.store._idle.qsize() == 0
+
+
+async def test_the_summary_counts_no_fault(environment: WebShop) -> None:
+    bought = await play_to_finish(environment, "goal-00000", PolicyAgent(environment.reference("goal-00000")))
+    looked = await play_to_finish(environment, "goal-00000", PolicyAgent(policies.looker))
+    summary = environment.summarize([bought, looked, Finish.fault(FinishReason.TASK_ERROR, "broken")])
+    assert (summary.primary, summary.metrics["reward"], summary.metrics["success_rate"]) == ("reward", 0.5, 0.5)
+    assert (summary.metrics["purchase_rate"], summary.metrics["r_type"]) == (0.5, 1.0)
+    assert (summary.metrics["requested"], summary.metrics["scored"], summary.metrics["turn_limit"]) == (3, 2, 1)
+    assert any("no WebShop scores" in note for note in summary.notes)
+    parts = ("r_type", "r_att", "r_option", "r_price")
+    assert not set(parts) & environment.summarize([looked]).metrics.keys(), "nothing was bought"
+    nothing = environment.summarize([Finish.fault(FinishReason.TASK_ERROR, "broken")]).metrics
+    assert not {"reward", "success_rate", "purchase_rate", "rounds", "noop_actions"} & nothing.keys()
+    assert (nothing["requested"], nothing["scored"], nothing["turn_limit"]) == (1.0, 0.0, 0.0)
+
+
+def test_invented_catalogues_are_not_comparable(cache: Path) -> None:
+    assert "invented" in (WebShop(cache=cache).comparable() or "")
+
+
+async def test_strict_clicks_values_with_brackets_and_shared_ones(tmp_path: Path) -> None:
+    options = {"Size": [{"value": "7 [US] oz"}, {"value": "Blue"}], "Color": [{"value": "blue"}]}
+    contents = {
+        "items_shuffle": [{"asin": "A1", "name": "table", "customization_options": options}],
+        "items_ins_v2": {},
+        "items_human_ins": {
+            "A1": [
+                {"instruction": "i", "instruction_attributes": ["table"], "instruction_options": ["7 [us] oz", "blue"]}
+            ]
+        },
+    }
+    for name, content in contents.items():
+        (tmp_path / f"{name}.json").write_text(json.dumps(content))
+    make(files_in(tmp_path), tmp_path / "made", extractor("lexical"))
+    clicks = ("search[table]", "click[a1]", "click[7 [US] oz]", "click[color: blue]", "click[Buy Now]")
+    rewards = {}
+    for profile in ("compat", "strict"):
+        environment = WebShop(data=tmp_path / "made", profile="strict" if profile == "strict" else "compat")
+        async with environment.lifespan():
+            rewards[profile] = await play_to_finish(environment, "goal-00000", Says(*clicks))
+    assert rewards["strict"].detail["chosen"] == {"size": "7 [us] oz", "color": "blue"}
+    assert rewards["strict"].score == 1.0
+    assert rewards["compat"].detail["chosen"] == {}
+    assert rewards["compat"].metrics["noop_actions"] == 2
+
+
+@pytest.mark.parametrize(
+    ("sql", "reason"),
+    [("delete from products", FinishReason.CONTEXT_LIMIT), ("drop table products", FinishReason.TASK_ERROR)],
+)
+async def test_missing_products_are_counted_and_a_broken_database_is_a_fault(
+    tmp_path: Path, sql: str, reason: FinishReason
+) -> None:
+    generate.write(tmp_path / "files", 20, 1)
+    make(files_in(tmp_path / "files"), tmp_path / "made", extractor("lexical"))
+    with closing(sqlite3.connect(tmp_path / "made" / DATABASE)) as connection:
+        connection.execute(sql)
+        connection.commit()
+    environment = WebShop(data=tmp_path / "made")
+    async with environment.lifespan():
+        finish = await play_to_finish(environment, "goal-00000", Says("search[people praise it]"))
+    assert finish.reason is reason
+    assert reason.is_fault or finish.metrics["missing_products"] > 10
+
+
+async def test_a_damaged_index_is_a_fault(tmp_path: Path) -> None:
+    """Tantivy panics over it, and a panic is no Exception."""
+    generate.write(tmp_path / "files", 200, 1)
+    make(files_in(tmp_path / "files"), tmp_path / "made", extractor("lexical"))
+    (terms,) = (tmp_path / "made" / INDEX).glob("*.term")
+    content = bytearray(terms.read_bytes())
+    content[len(content) // 4 : len(content) * 3 // 4] = b"\xff" * (len(content) * 3 // 4 - len(content) // 4)
+    terms.write_bytes(content)
+    environment = WebShop(data=tmp_path / "made")
+    async with environment.lifespan():
+        finish = await play_to_finish(environment, "goal-00000", Says("search[people praise it]"))
+    assert finish.reason is FinishReason.TASK_ERROR
+    assert "no search index, or a damaged one" in str(finish.detail["cause"])
+    assert "proctor webshop index" in str(finish.detail["cause"])

@@ -1,0 +1,158 @@
+"""How the shop's search analyses texts and scores documents."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from environments.webshop.catalogue import analysis
+from environments.webshop.catalogue.analysis import tokens, words
+from environments.webshop.catalogue.index import Index
+from environments.webshop.catalogue.make import DATABASE, INDEX, make
+from environments.webshop.catalogue.nouns import extractor
+from environments.webshop.catalogue.porter import stem
+from environments.webshop.catalogue.published import files_in
+from environments.webshop.catalogue.store import Store
+from environments.webshop.search import bm25
+from environments.webshop.search.search import Search
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("can't o'neill a.b 3.14 1,000 wi-fi a_b", ["can't", "o'neill", "a.b", "3.14", "1,000", "wi", "fi", "a_b"]),
+        ("7.2oz 33.8 fl.oz. (pack of 12)", ["7.2oz", "33.8", "fl.oz", "pack", "of", "12"]),
+        ("10:30 a:b 5'6", ["10", "30", "a:b", "5'6"]),
+        ("日本語 かな", ["日", "本", "語", "か", "な"]),
+        ("brand® name™ ©2020 \N{ROCKET}x", ["brand", "®", "name", "™", "©", "2020", "\N{ROCKET}", "x"]),
+        ("café résumé naïve", ["café", "résumé", "naïve"]),
+        ("___ -- ½ ,;", []),
+        ("x" * 300, ["x" * 255, "x" * 45]),
+    ],
+)
+def test_words_are_split_after_uax_29(text: str, expected: list[str]) -> None:
+    assert list(words(text)) == expected
+
+
+def test_tokens_lose_possessives_stop_words_and_endings() -> None:
+    assert tokens("The Women's running SHOES, and the men’s") == ["women", "run", "shoe", "men"]
+    assert tokens("the of and to") == []
+
+
+@pytest.mark.parametrize(
+    ("word", "expected"),
+    [
+        ("caresses", "caress"),
+        ("ponies", "poni"),
+        ("cats", "cat"),
+        ("feed", "feed"),
+        ("agreed", "agre"),
+        ("plastered", "plaster"),
+        ("motoring", "motor"),
+        ("sing", "sing"),
+        ("conflated", "conflat"),
+        ("hopping", "hop"),
+        ("falling", "fall"),
+        ("filing", "file"),
+        ("happy", "happi"),
+        ("sky", "sky"),
+        ("relational", "relat"),
+        ("vietnamization", "vietnam"),
+        ("triplicate", "triplic"),
+        ("hopefulness", "hope"),
+        ("adjustment", "adjust"),
+        ("adoption", "adopt"),
+        ("probate", "probat"),
+        ("cease", "ceas"),
+        ("controll", "control"),
+        ("roll", "roll"),
+        ("as", "as"),
+        ("yyy", "yyi"),
+    ],
+)
+def test_stems_are_porters(word: str, expected: str) -> None:
+    """Most of them are examples of the paper."""
+    assert stem(word) == expected
+
+
+@given(st.text())
+def test_tokens_never_hold_white_space(text: str) -> None:
+    assert all(token and token.split() == [token] for token in tokens(text))
+
+
+def test_no_long_word_is_kept_in_memory() -> None:
+    before = analysis._of_part.cache_info().currsize
+    assert [tokens("y" * length) for length in range(100, 200)] == [
+        ["y" * (length - 1) + "i"] for length in range(100, 200)
+    ]
+    assert analysis._of_part.cache_info().currsize == before
+
+
+@pytest.mark.parametrize(
+    ("length", "kept"), [(0, 0), (39, 39), (40, 40), (41, 40), (55, 54), (56, 56), (59, 56), (100, 96), (1000, 984)]
+)
+def test_lengths_are_kept_in_one_byte(length: int, kept: int) -> None:
+    assert bm25.quantised(length) == kept
+
+
+@given(
+    st.dictionaries(st.sampled_from("abcdef"), st.integers(1, 50), min_size=1),
+    st.dictionaries(st.sampled_from("abcdef"), st.floats(0.01, 20), min_size=1),
+    st.integers(1, 5000),
+    st.floats(1, 500),
+)
+def test_no_document_scores_above_its_bound(
+    counts: dict[str, int], weights: dict[str, float], length: int, average: float
+) -> None:
+    theirs = 1.2 * (0.25 + 0.75 * bm25.quantised(length) / average)
+    tantivy = sum(2.2 * weights[word] * count / (count + theirs) for word, count in counts.items() if word in weights)
+    ours = bm25.score(counts, weights, bm25.norm(length, average))
+    assert ours <= tantivy * bm25.most(length, average)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A catalogue of 400 documents that have few words, so that many are alike."""
+    folder = tmp_path_factory.mktemp("alike")
+    vocabulary = ("red", "blue", "shoe", "shirt", "cotton", "wool")
+    names = [" ".join(vocabulary[number // 6**place % 6] for place in range(1 + number % 9)) for number in range(400)]
+    products = [{"asin": f"A{number}", "name": name} for number, name in enumerate(names)]
+    goals = {"A0": [{"instruction": "a", "instruction_attributes": ["b"]}]}
+    for name, content in (("items_shuffle", products), ("items_ins_v2", {}), ("items_human_ins", goals)):
+        (folder / f"{name}.json").write_text(json.dumps(content))
+    make(files_in(folder), folder / "made", extractor("lexical"))
+    return folder / "made"
+
+
+@pytest.fixture
+def store(folder: Path) -> Iterator[Store]:
+    store = Store(folder / DATABASE)
+    yield store
+    store.close()
+
+
+@pytest.mark.parametrize("query", ["red", "red shoe", "wool wool shirt", "cotton blue red wool shirt shoe"])
+def test_the_bound_changes_no_result(folder: Path, store: Store, query: str) -> None:
+    index = Index(folder / INDEX)
+    exact = Search(store, index, exact=True).find(query)
+    assert len(exact.hits) == 50
+    assert Search(store, index, candidates=400).find(query) == exact
+    assert list(exact.hits) == sorted(exact.hits, key=lambda hit: (-hit.score, hit.position))
+
+
+def test_a_product_that_the_database_lacks_is_skipped_and_counted(folder: Path, store: Store) -> None:
+    class Lacking(Store):
+        def documents(self, positions: object) -> dict[int, str]:
+            return {at: text for at, text in super().documents(positions).items() if at != gone}  # type: ignore[arg-type]
+
+    index = Index(folder / INDEX)
+    whole = Search(store, index, exact=True).find("wool")
+    gone = whole.hits[0].position
+    lacking = Lacking(folder / DATABASE)
+    found = Search(lacking, index, exact=True).find("wool")
+    lacking.close()
+    assert found.missing == 1
+    assert gone not in [hit.position for hit in found.hits]

@@ -1,0 +1,46 @@
+from eval_client.core.stall import MAX_REASONS, Standstill, Waits
+from task_server.client.client import Call
+
+
+def test_a_standstill_lasts_since_the_last_turn_or_final_row() -> None:
+    standstill = Standstill((0, 0), 100.0)
+    assert standstill.lasts_s((0, 0), 104.0) == 4.0
+    assert standstill.lasts_s((1, 0), 105.0) == 0.0
+    assert standstill.lasts_s((1, 0), 112.0) == 7.0
+    assert standstill.lasts_s((1, 1), 112.5) == 0.0
+
+
+def test_every_cause_is_named_with_whom_it_concerns_and_for_how_long() -> None:
+    waits = Waits(
+        now=100.0,
+        tasks={"db": "no live worker holds it"},
+        cooling={"mine": 12.4, "other": 0.0},
+        models=[Call("gpt", 90.0), Call("gpt", 95.0), Call("llama", 93.0)],
+        failures={"llama": "status 500"},
+        server=[Call("a session of os", 92.0, "every worker of task 'os' is full")],
+        store_since=91.0,
+    )
+    assert waits.reasons() == (
+        "task db waits: no live worker holds it",
+        "the store has not confirmed a write for 9 s",
+        "endpoint mine is left alone for another 12 s, as it asked to be (429)",
+        "model of agent gpt: 2 requests without an answer for 10 s",
+        "model of agent llama: a request without an answer for 7 s (status 500)",
+        "task server, a session of os: a request without an answer for 8 s (every worker of task 'os' is full)",
+    )
+
+
+def test_a_write_that_is_just_under_way_is_no_cause() -> None:
+    assert Waits(now=100.0, store_since=99.9).reasons() == ("trials pause before they are tried again",)
+
+
+def test_where_nothing_is_asked_for_slots_and_other_clients_are_named() -> None:
+    waits = Waits(now=0.0, slots={"endpoint": 3, "agent": 1})
+    assert waits.reasons() == ("1 trials wait for a slot of their agent", "3 trials wait for a slot of their endpoint")
+    assert Waits(now=0.0, elsewhere=True).reasons() == ("all that is left is played by other clients",)
+
+
+def test_many_causes_are_cut_short() -> None:
+    reasons = Waits(now=0.0, tasks={f"t{n}": "starting" for n in range(MAX_REASONS + 3)}).reasons()
+    assert len(reasons) == MAX_REASONS + 1
+    assert reasons[-1] == "and 3 more"

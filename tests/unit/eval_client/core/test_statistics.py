@@ -1,0 +1,114 @@
+"""Standard errors, held against numpy and scipy."""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats as scipy_stats
+
+from eval_client.core.statistics.clustered import clustered_mean
+from proctor.environment import Agent, Environment
+from proctor.summary import summarize
+from proctor.types import Finish, FinishReason, Summary
+
+SCORES = st.lists(st.floats(0, 1), min_size=2, max_size=60)
+
+
+@given(SCORES)
+def test_singleton_clusters_give_the_standard_error_of_the_mean(scores: list[float]) -> None:
+    mean, error = clustered_mean([(1, score) for score in scores])
+    assert mean == pytest.approx(float(np.mean(scores)))
+    assert error == pytest.approx(float(scipy_stats.sem(scores)), abs=1e-12)
+
+
+def test_repeating_every_score_adds_no_certainty() -> None:
+    once = clustered_mean([(1, 0.0), (1, 1.0), (1, 1.0), (1, 0.0), (1, 1.0)])
+    thrice = clustered_mean([(3, 0.0), (3, 3.0), (3, 3.0), (3, 0.0), (3, 3.0)])
+    assert thrice == pytest.approx(once)
+
+
+def test_too_few_clusters_have_no_error() -> None:
+    assert clustered_mean([]) == (0.0, None)
+    assert clustered_mean([(2, 1.0)]) == (0.5, None)
+
+
+class Mean(Environment):
+    """Only its summary is of use."""
+
+    def samples(self) -> tuple[str, ...]:
+        return ("a",)
+
+    async def play(self, sample: str, agent: Agent, seed: int = 0) -> Finish:
+        raise AssertionError
+
+    def summarize(self, finishes: Sequence[Finish]) -> Summary:
+        scores = [finish.score for finish in finishes if finish.score is not None]
+        return Summary(primary="mean", metrics={"mean": math.fsum(scores) / len(scores)} if scores else {})
+
+
+class Misnamed(Mean):
+    """Says another name than its metric's."""
+
+    def summarize(self, finishes: Sequence[Finish]) -> Summary:
+        return super().summarize(finishes).model_copy(update={"primary": "men"})
+
+
+class Finished(Mean):
+    """Its metric counts completed finishes alone."""
+
+    def summarize(self, finishes: Sequence[Finish]) -> Summary:
+        return super().summarize([each for each in finishes if each.reason is FinishReason.COMPLETED])
+
+
+def finish(score: float) -> Finish:
+    return Finish(reason=FinishReason.COMPLETED, score=score)
+
+
+@given(SCORES)
+def test_the_jackknife_of_a_mean_is_its_standard_error(scores: list[float]) -> None:
+    summary = summarize(Mean(), [finish(score) for score in scores])
+    assert summary.standard_error == pytest.approx(float(scipy_stats.sem(scores)), abs=1e-9)
+
+
+def test_the_jackknife_takes_clusters_as_its_unit_and_leaves_faults_out() -> None:
+    scores = [0.0, 1.0, 1.0, 0.0]
+    finishes = [finish(score) for score in scores for _ in range(3)]
+    clusters = [number for number in range(4) for _ in range(3)]
+    faults = [Finish.fault(FinishReason.TASK_ERROR, "gone")] * 5
+    summary = summarize(Mean(), finishes + faults, clusters + [9] * 5)
+    assert summary.standard_error == pytest.approx(float(scipy_stats.sem(scores)))
+
+
+def test_one_scored_cluster_has_no_error() -> None:
+    assert summarize(Mean(), [finish(1.0), finish(0.0)], [7, 7]).standard_error is None
+
+
+def test_a_metric_that_says_nothing_without_one_of_the_groups_has_no_error() -> None:
+    out = Finish(reason=FinishReason.CONTEXT_LIMIT, score=0.0)
+    summary = summarize(Finished(), [finish(0.5), out])
+    assert (summary.metrics, summary.standard_error) == ({"mean": 0.5, "not_understood": 0.0}, None)
+    assert summarize(Finished(), [finish(0.5), out, finish(0.5)]).standard_error == 0.0
+
+
+def test_the_primary_metric_is_missing_only_where_nothing_is_completed() -> None:
+    fault = Finish.fault(FinishReason.TASK_ERROR, "gone")
+    assert summarize(Mean(), [fault]).metrics == {}
+    out = Finish(reason=FinishReason.CONTEXT_LIMIT, score=0.0)
+    assert summarize(Misnamed(), [out, out]).standard_error is None
+    with pytest.raises(ValueError, match="'men' is not among the metrics"):
+        summarize(Misnamed(), [finish(1.0), fault])
+
+
+def test_replies_that_were_not_understood_are_counted_over_the_scored_finishes() -> None:
+    class Counts(Mean):
+        bad_replies = "unread"
+
+    unread = Finish(reason=FinishReason.COMPLETED, score=1.0, metrics={"unread": 3.0})
+    stopped = Finish(reason=FinishReason.INVALID_FORMAT, score=0.0, metrics={"unread": 1.0})
+    fault = Finish.fault(FinishReason.TASK_ERROR, "broken")
+    assert summarize(Counts(), [unread, stopped, fault]).metrics["not_understood"] == 4.0
+    assert summarize(Mean(), [unread, stopped, fault]).metrics["not_understood"] == 1.0
+    assert "not_understood" not in summarize(Mean(), [fault]).metrics

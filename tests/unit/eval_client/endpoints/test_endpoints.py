@@ -1,0 +1,118 @@
+"""No model is asked before it is sure that no other client plays the same trial, nor beyond its endpoint's rates."""
+
+import time
+from collections.abc import Awaitable, Callable
+
+import httpx
+import pytest
+
+from eval_client.core.rates import Rates, Slot
+from eval_client.core.spend import Spend
+from eval_client.endpoints.endpoints import Endpoints
+from eval_client.plan import Plan
+from eval_client.store.shards import Fenced
+from proctor.types import Message
+from tests.pace import slowly
+
+PLAN = Plan.model_validate(
+    {
+        "endpoints": [{"name": "e", "base_url": "http://model/v1"}],
+        "agents": [{"name": "a", "endpoint": "e", "model": "m"}],
+        "tasks": [{"name": "t", "environment": "ltp"}],
+    }
+)
+BUSY = httpx.Response(503, headers={"Retry-After": "0"})
+
+
+@pytest.fixture(autouse=True)
+def key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "token-of-the-tests")
+
+
+async def asked(assured: Callable[[Endpoints], Awaitable[None]], cool_s: float = 0.0) -> int:
+    """How many requests a busy endpoint that cools for so long gets until the client is fenced."""
+    requests = 0
+
+    def answer(_request: httpx.Request) -> httpx.Response:
+        nonlocal requests
+        requests += 1
+        return BUSY
+
+    async with httpx.AsyncClient(transport=httpx.MockTransport(answer)) as http:
+        endpoints = Endpoints(PLAN, http, Spend.of(PLAN), None, lambda: None, assured=lambda: assured(endpoints))
+        if cool_s:
+            endpoints.limits["e"].throttled(time.monotonic(), cool_s)
+        with pytest.raises(Fenced):
+            await endpoints.model("a")((Message(role="user", content="?"),), (), {})
+    return requests
+
+
+async def test_nothing_is_asked_once_the_lease_went_while_the_endpoint_cooled() -> None:
+    async def lost(endpoints: Endpoints) -> None:
+        assert endpoints.limits["e"].cool_for_s(time.monotonic()) <= 0
+        raise Fenced
+
+    assert await asked(lost, cool_s=slowly(0.05)) == 0
+
+
+async def test_a_request_that_failed_is_not_made_again_once_the_lease_went_meanwhile() -> None:
+    sure = [True, False]
+
+    async def lost_later(_endpoints: Endpoints) -> None:
+        if not sure.pop(0):
+            raise Fenced
+
+    assert await asked(lost_later) == 1
+
+
+def answering(*replies: httpx.Response) -> httpx.AsyncClient:
+    left = list(replies)
+    return httpx.AsyncClient(transport=httpx.MockTransport(lambda _: left.pop(0)))
+
+
+async def assured() -> None:
+    """Nobody else plays the trial."""
+
+
+GOOD = httpx.Response(
+    200,
+    json={
+        "choices": [{"message": {"role": "assistant", "content": "!"}}],
+        "usage": {"prompt_tokens": 700, "completion_tokens": 50},
+    },
+)
+
+
+async def test_without_a_rate_no_request_asks_for_a_moment_and_with_one_each_does_retries_too() -> None:
+    async with answering(GOOD, BUSY, GOOD) as http:
+        endpoints = Endpoints(PLAN, http, Spend.of(PLAN), None, lambda: None, assured=assured)
+        gate, asked = endpoints.gates["e"], []
+
+        def give() -> None:
+            asked.append(1)
+            gate.take(Rates(rpm=60), (Slot(time.monotonic(), 0.0, "rpm"),))
+
+        gate.on_need = give
+        await endpoints.model("a")((Message(role="user", content="?"),), (), {})
+        assert asked == []
+        gate.take(Rates(rpm=60), ())
+        await endpoints.model("a")((Message(role="user", content="?"),), (), {})
+        assert asked == [1, 1]
+
+
+async def test_what_an_answer_took_beyond_its_estimate_is_owed_and_later_estimates_know_it() -> None:
+    async with answering(GOOD, GOOD) as http:
+        endpoints = Endpoints(PLAN, http, Spend.of(PLAN), None, lambda: None, assured=assured)
+        gate, expected = endpoints.gates["e"], []
+
+        def give() -> None:
+            (tokens,) = gate.ask(time.monotonic()).waiting
+            expected.append(tokens)
+            gate.take(Rates(tpm=6000), (Slot(time.monotonic(), tokens, "tpm"),))
+
+        gate.on_need = give
+        gate.take(Rates(tpm=6000), ())
+        await endpoints.model("a")((Message(role="user", content="?" * 400),), (), {})
+        assert (expected, gate.debt) == ([600.0], 150.0)
+        await endpoints.model("a")((Message(role="user", content="?" * 400),), (), {})
+        assert expected[1:] == [750.0]

@@ -1,0 +1,119 @@
+"""What a run found out, and how it is shown."""
+
+import io
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from eval_client.report.render import report_console, show
+from eval_client.report.report import PairReport, RunReport, report
+from eval_client.store.connection import connect, sqlite_url
+from eval_client.store.journal import Cost, Journal
+from eval_client.store.records import Manifest, TaskRecord, Trial
+from eval_client.store.store import Store
+from proctor.types import Finish, FinishReason, Summary
+
+PLAN = {
+    "agents": [
+        {"name": "paid", "model": "m", "price": {"input": 2.0, "output": 10.0}},
+        {"name": "free", "builtin": "naive"},
+    ],
+    "tasks": [{"name": "t", "environment": "ltp"}],
+}
+ENDS = [
+    Finish(reason=FinishReason.COMPLETED, score=1.0),
+    Finish(reason=FinishReason.TURN_LIMIT, score=0.5),
+    Finish.fault(FinishReason.TASK_ERROR, "no room"),
+]
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> Store:
+    """Two of three trials of `paid` are scored, none of `free` is played."""
+    store = Store(connect(sqlite_url(tmp_path)), "r")
+    trials = [
+        Trial(id=number, agent=agent, task="t", sample=f"s{number % 3}", epoch=0)
+        for number, agent in enumerate(["paid"] * 3 + ["free"] * 3)
+    ]
+    tasks = {"t": TaskRecord(environment="ltp", digest="d", samples=3, comparable="it is small")}
+    store.create(Manifest(version="1", plan_path="p", plan=PLAN, identity={}, tasks=tasks), trials)
+    journal = Journal(store, store.take_over())
+    for trial, end in zip(trials, ENDS, strict=False):
+        await journal.begin(trial, 1, 0, f"{trial.id:032}")
+        await journal.finish(trial, 1, "w", end, Cost(4, 1_000_000, 200_000, 6.0))
+    await journal.close()
+    return store
+
+
+async def test_a_report_counts_what_was_scored_and_says_what_was_not(store: Store) -> None:
+    made = report(store)
+    assert [pair.agent for pair in made.pairs] == ["paid", "free"], "who has a score comes first"
+    paid, free = made.pairs
+    assert (paid.planned, paid.scored, paid.coverage) == (3, 2, 2 / 3)
+    assert (paid.primary, paid.value, paid.metrics) == ("mean_score", 0.75, {"mean_score": 0.75})
+    assert paid.standard_error == pytest.approx(0.25)
+    assert paid.validity["completed"] == paid.validity["turn_limit"] == 0.5
+    assert sum(paid.validity.values()) == 1
+    assert paid.faults == {"no room": 1}
+    assert paid.money == pytest.approx(3 * (2.0 + 2.0))
+    assert (paid.turns, paid.prompt_tokens, paid.seconds) == (12, 3_000_000, 18.0)
+    assert (free.value, free.standard_error, free.validity, free.faults, free.money) == (None, None, {}, {}, None)
+
+
+async def test_the_environments_own_metrics_replace_the_mean_while_they_are_of_the_same_trials(store: Store) -> None:
+    own = Summary(primary="found", metrics={"found": 0.9}, standard_error=0.01, notes=("small",))
+    store.write_summary("paid", "t", 2, own)
+    assert (report(store).pairs[0].primary, report(store).pairs[0].value) == ("found", 0.9)
+    store.write_summary("paid", "t", 1, own)
+    assert report(store).pairs[0].primary == "mean_score", "it is of an earlier state of the run"
+
+
+def shown(made: RunReport, *, full: bool = True) -> str:
+    console = Console(width=120, highlight=False, record=True, file=io.StringIO())
+    show(made, console, full=full)
+    return console.export_text()
+
+
+async def test_a_report_is_shown_with_scores_notes_validity_costs_and_faults(store: Store) -> None:
+    lines = shown(report(store)).splitlines()
+    (paid, *_), (free, *_) = ([line for line in lines if line.startswith(f" {name}")] for name in ("paid", "free"))
+    assert paid.split() == ["paid", "0.750", "0.250", "2/3", "67%"]
+    assert free.split() == ["free", "-", "-", "0/3", "0%"]
+    assert any(line == "  note: Not comparable with published scores: it is small" for line in lines)
+    assert any(line == "unscored: 1 of paid on t: no room" for line in lines)
+    costs = next(line for line in lines if "3,000,000" in line)
+    assert costs.split() == ["paid", "t", "12", "3,000,000", "600,000", "12.00", "6.00"]
+
+
+def pair(**fields: object) -> PairReport:
+    usual: dict[str, object] = {
+        **{"agent": "a", "task": "t", "environment": "e", "planned": 2, "scored": 2, "primary": "m", "value": 0.5},
+        **{"standard_error": None, "metrics": {"m": 0.5}, "notes": (), "comparable": None, "validity": {}},
+        **{"faults": {}, "turns": 0, "prompt_tokens": 0, "completion_tokens": 0, "money": None, "seconds": 0.0},
+        "helpers": (),
+    }
+    return PairReport.model_validate({**usual, **fields})
+
+
+def test_metrics_stand_side_by_side_counts_whole_and_absent_ones_as_a_dash() -> None:
+    pairs = (
+        pair(agent="one", metrics={"m": 0.5, "games": 12.0}),
+        pair(agent="two", metrics={"m": 1.0, "games": 3.0, "rare": 0.25}),
+        pair(agent="none", scored=0, value=None, metrics={"m": 0.0}),
+    )
+    lines = shown(RunReport(run="r", state="finished", version="1", pairs=pairs)).splitlines()
+    rows = {line.split()[0]: line.split()[1:] for line in lines if line.startswith((" m ", " games", " rare"))}
+    assert rows == {"m": ["0.500", "1.000", "-"], "games": ["12", "3", "-"], "rare": ["-", "0.250", "-"]}
+    assert " games" not in shown(RunReport(run="r", state="s", version="1", pairs=pairs), full=False)
+
+
+def test_what_comes_from_outside_is_no_markup() -> None:
+    made = pair(agent="[red]a", task="[b]t", faults={"[link=x]gone": 1}, notes=("[i]note",), scored=1)
+    text = shown(RunReport(run="r", state="s", version="1", pairs=(made,)))
+    for said in ("[red]a", "[b]t", "[link=x]gone", "[i]note"):
+        assert said in text
+
+
+def test_without_a_terminal_a_report_has_120_columns() -> None:
+    assert report_console().width == 120

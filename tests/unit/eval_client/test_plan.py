@@ -1,0 +1,174 @@
+"""Plans: what is refused and how it is told, what shapes a trial, what a run is made of."""
+
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+import yaml
+
+import environments.database
+from eval_client.plan import Plan, differences, load_plan, trial_seed, with_overrides
+from eval_client.preflight import trials_of
+from proctor.config.yaml import FileError
+from tests.toy_environment import installed
+
+SHIPPED = Path(str(environments.database.__file__)).parent / "samples" / "select.jsonl"
+SMALL = """\
+name: small
+agents:
+  - name: gpt
+    endpoint: shared
+    model: gpt-9
+  - name: reference
+    builtin: reference
+endpoints:
+  - name: shared
+    base_url: http://127.0.0.1:9/v1
+    concurrency: 4
+tasks:
+  - name: db-own
+    environment: db
+"""
+
+
+def written(folder: Path, text: str) -> Path:
+    path = folder / "plan.yaml"
+    path.write_text(text)
+    return path
+
+
+def test_a_small_plan_loads_with_every_agent_on_every_task(tmp_path: Path) -> None:
+    plan = load_plan(written(tmp_path, SMALL))
+    assert plan.pairs() == (("gpt", "db-own"), ("reference", "db-own"))
+    assert plan.endpoint_of(plan.agent("gpt")).concurrency == 4
+
+
+@pytest.mark.parametrize(
+    ("change", "line", "says"),
+    [
+        (("concurrency: 4", "concurency: 4"), 11, "concurency"),
+        (("environment: db", "environment: dbb"), None, "unknown environment 'dbb'"),
+        (("endpoint: shared", "endpoint: other"), None, "unknown name 'other'"),
+        (("model: gpt-9", "model: [1]"), 5, "agents.0.model"),
+        (("name: small", "name: ../up"), 1, "name"),
+        (("concurrency: 4", "api_key_env: sk-canary-1234"), 11, "endpoints.0.api_key_env"),
+        (("concurrency: 4", "concurrency: 0"), 11, "endpoints.0.concurrency"),
+    ],
+)
+def test_a_mistake_names_file_line_field_and_fix(
+    tmp_path: Path, change: tuple[str, str], line: int | None, says: str
+) -> None:
+    path = written(tmp_path, SMALL.replace(*change))
+    with pytest.raises(FileError) as refused:
+        load_plan(path)
+    message = str(refused.value)
+    assert says in message
+    assert "canary" not in message
+    assert message.startswith(f"{path}:{line}:" if line else f"{path}")
+
+
+def test_two_agents_of_one_name_are_refused(tmp_path: Path) -> None:
+    path = written(tmp_path, SMALL.replace("name: reference", "name: gpt"))
+    with pytest.raises(FileError, match="'gpt' stands twice"):
+        load_plan(path)
+
+
+def test_a_task_without_environment_needs_a_controller(tmp_path: Path) -> None:
+    text = SMALL.replace("    environment: db\n", "").replace("  - name: reference\n    builtin: reference\n", "")
+    with pytest.raises(FileError, match="set `controller` to a URL"):
+        load_plan(written(tmp_path, text))
+    remote = load_plan(written(tmp_path, text + "controller: http://127.0.0.1:5000\n"))
+    assert remote.definitions() == ()
+
+
+def test_a_broken_record_is_told_with_its_file_and_place(tmp_path: Path) -> None:
+    (tmp_path / "bad.jsonl").write_text('{"description": "x"}\n')
+    with pytest.raises(FileError) as refused:
+        load_plan(written(tmp_path, SMALL + "    data: bad.jsonl\n"))
+    assert "bad.jsonl" in str(refused.value)
+    assert "db-own" in str(refused.value)
+
+
+LACKING = """\
+agents: [{name: r, builtin: reference}, {name: weak, builtin: naive}, {name: dice, builtin: random}, {name: gpt}]
+tasks: [{name: toy, environment: toy-solved}]
+"""
+
+
+@pytest.mark.parametrize("where", ["", "controller: http://127.0.0.1:9\n"])
+def test_a_built_in_agent_whose_policy_no_environment_has_is_refused(tmp_path: Path, where: str) -> None:
+    (tmp_path / "installed").mkdir()
+    with installed(tmp_path / "installed"), pytest.raises(FileError) as refused:
+        load_plan(written(tmp_path, LACKING + where))
+    weak, dice = str(refused.value).splitlines()
+    assert weak == (
+        f"{tmp_path / 'plan.yaml'}: agents.weak.builtin: the environment toy-solved of task 'toy' has no naive policy; "
+        "list the pairs to play without this one under `assignments`, or give the environment a method `naive`"
+    )
+    assert "agents.dice.builtin" in dice
+
+
+def test_built_in_agents_that_play_other_tasks_are_not_refused(tmp_path: Path) -> None:
+    text = LACKING.replace("tasks: [", "tasks: [{name: letters, environment: toy-letters}, ")
+    text += "assignments: [{agents: [r, gpt], tasks: [toy]}, {agents: [weak, dice], tasks: [letters]}]\n"
+    (tmp_path / "installed").mkdir()
+    with installed(tmp_path / "installed"):
+        assert len(load_plan(written(tmp_path, text)).pairs()) == 4
+
+
+def test_overrides_reach_items_by_name(tmp_path: Path) -> None:
+    path = written(tmp_path, SMALL)
+    plan = load_plan(path, ["agents.gpt.concurrency=3", "limits.run.tokens=25", "endpoints.shared.concurrency=9"])
+    assert (plan.agent("gpt").concurrency, plan.limits.run.tokens, plan.endpoints[0].concurrency) == (3, 25, 9)
+    with pytest.raises(FileError, match=r"--set agents\.nobody"):
+        load_plan(path, ["agents.nobody.concurrency=3"])
+
+
+def test_a_money_limit_needs_a_price_for_every_model(tmp_path: Path) -> None:
+    path = written(tmp_path, SMALL)
+    with pytest.raises(FileError, match="agent 'gpt' has no `price`"):
+        load_plan(path, ["limits.run.money=2.5"])
+    assert load_plan(path, ["limits.run.money=2.5", "agents.gpt.price={input: 1, output: 2}"]).limits.run.money == 2.5
+
+
+def test_data_may_move_between_resumes(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    plans = []
+    for folder in (tmp_path, tmp_path / "a"):
+        (folder / "d.jsonl").write_text(SHIPPED.read_text())
+        plans.append(load_plan(written(folder, SMALL + "    data: d.jsonl\n")))
+    assert plans[0] != plans[1]
+    assert differences(plans[0].identity(), plans[1].identity()) == []
+
+
+def test_concurrency_and_budget_may_change_between_resumes_but_models_may_not(tmp_path: Path) -> None:
+    plan = load_plan(written(tmp_path, SMALL))
+    faster = with_overrides(plan, ["agents.gpt.concurrency=99", "limits.run.tokens=5", "local.workers=2"])
+    assert differences(plan.identity(), faster.identity()) == []
+    other = with_overrides(plan, ["agents.gpt.model=gpt-10", "agents.gpt.sampling.temperature=1"])
+    lines = differences(plan.identity(), other.identity())
+    assert "agents.gpt.model: 'gpt-9' -> 'gpt-10'" in lines
+    assert len(lines) == 2
+
+
+def test_the_schema_accepts_what_the_plan_accepts_and_refuses_typos() -> None:
+    schema = Plan.model_json_schema()
+    jsonschema.validate(yaml.safe_load(SMALL), schema)
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({**yaml.safe_load(SMALL), "epoks": 3}, schema)
+    assert json.dumps(schema)
+
+
+def test_trials_are_every_pair_by_epoch_by_sample_numbered_from_zero(tmp_path: Path) -> None:
+    plan = with_overrides(load_plan(written(tmp_path, SMALL)), ["epochs=2"])
+    trials = trials_of(plan, {"db-own": ["x", "y"]})
+    assert [trial.id for trial in trials] == list(range(8))
+    assert len({(t.agent, t.task, t.sample, t.epoch) for t in trials}) == 8
+
+
+def test_seeds_are_equal_for_all_agents_and_differ_by_sample_and_epoch() -> None:
+    seeds = {trial_seed(1, "t", sample, epoch) for sample in "abc" for epoch in range(3)}
+    assert len(seeds) == 9
+    assert all(0 <= seed < 2**63 for seed in seeds)
+    assert trial_seed(1, "t", "a", 0) == trial_seed(1, "t", "a", 0) != trial_seed(2, "t", "a", 0)

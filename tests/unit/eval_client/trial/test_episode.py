@@ -1,0 +1,217 @@
+"""An attempt: journal before sending, replay without paying, limits, divergence. The server is the real one's core."""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+
+import pytest
+
+from eval_client.endpoints.endpoints import BudgetExhausted
+from eval_client.plan import TrialLimits
+from eval_client.store.records import Trial, Turn
+from eval_client.trial.attempt import Outcome, attempt
+from eval_client.trial.episode import Episode, Past
+from proctor.environment import Agent, AgentRefused, AgentUnavailable, ContextLimitExceeded, Environment
+from proctor.llm import Completion, Usage
+from proctor.llm.kept_replies import KeptReply
+from proctor.types import Action, Finish, FinishReason, Message, Observation, Tool
+from task_server.client.client import ReplyLog
+from task_server.wire.errors import DigestDiffers, NoCapacity, UnknownSession
+from task_server.wire.messages import Act, Started, StartSession, Step, Stop, TurnRequest
+from task_server.worker.sessions import Sessions
+
+TRIAL = Trial(id=0, agent="a", task="t", sample="3", epoch=0)
+
+
+class Counting(Environment):
+    """Asks for the numbers 1, 2, ... up to the sample's; `noise` changes what it asks."""
+
+    noise: str = ""
+
+    def samples(self) -> Sequence[str]:
+        return ("3",)
+
+    async def play(self, sample: str, agent: Agent, seed: int = 0) -> Finish:
+        right = 0
+        for number in range(1, int(sample) + 1):
+            asked = Observation(messages=(Message(role="user", content=f"{self.noise}{number}, seed {seed}"),))
+            right += (await agent.act(asked)).content == str(number)
+        return Finish(reason=FinishReason.COMPLETED, score=right / int(sample))
+
+
+class Server:
+    """The real sessions, without HTTP."""
+
+    def __init__(self, environment: Environment) -> None:
+        self._environment = environment
+        self.sessions = Sessions(now=lambda: 0.0, changed=lambda: None)
+
+    async def start(
+        self, session: str, task: str, sample: str, seed: int, *, digest: str, log: ReplyLog, begun: bool = False
+    ) -> Started:
+        request = StartSession(session=session, task=task, sample=sample, seed=seed, digest=digest)
+        found = self.sessions.find_started(request) or self.sessions.start(request, self._environment, capacity=4)
+        return Started(worker="w", url="http://w", step=(await found.current_step()).step)
+
+    async def turn(self, url: str, session: str, n: int, reply: Act | Stop, log: ReplyLog) -> Step:
+        return (await self.sessions.find(session).turn(TurnRequest(turn=n, reply=reply))).step
+
+
+class Model:
+    """Answers the number asked for, and counts how often it is asked."""
+
+    def __init__(self, fails_at: int = 0, failure: Exception | None = None) -> None:
+        self.calls = 0
+        self.histories: list[list[str]] = []
+        self._fails_at, self._failure = fails_at, failure
+
+    async def __call__(
+        self, messages: Sequence[Message], tools: Sequence[Tool], metadata: Mapping[str, str]
+    ) -> Completion:
+        self.calls += 1
+        if self.calls == self._fails_at and self._failure is not None:
+            raise self._failure
+        self.histories.append([message.content for message in messages])
+        action = Action(content=metadata["turn"])
+        usage = Usage(prompt_tokens=10, completion_tokens=1)
+        return Completion(action=action, usage=usage, model="m", stop="stop", seconds=0.1, tries=1)
+
+
+class NoReplies(ReplyLog):
+    """Counting asks no model."""
+
+    def __init__(self) -> None:
+        self.replies: list[KeptReply] = []
+
+    async def add(self, replies: Sequence[KeptReply]) -> None:
+        raise AssertionError(replies)
+
+
+class Desk:
+    """Everything an episode needs, and the journal it writes."""
+
+    def __init__(self, environment: Environment | None = None, past: Past | None = None) -> None:
+        self.server = Server(environment or Counting())
+        self.past = past or Past()
+        self.journal: list[Turn] = []
+
+    def episode(self, model: Model, session: str = "0" * 32, limits: TrialLimits | None = None) -> Episode:
+        async def write(turn: Turn) -> None:
+            self.journal.append(turn)
+
+        return Episode(
+            trial=TRIAL,
+            seed=7,
+            digest="0",
+            session=session,
+            past=self.past,
+            model=model,
+            server=self.server,
+            limits=limits or TrialLimits(),
+            write_turn=write,
+            reply_log=NoReplies(),
+        )
+
+
+@pytest.fixture
+async def desk() -> AsyncIterator[Desk]:
+    made = Desk()
+    yield made
+    await made.server.sessions.end_all()
+
+
+async def test_every_turn_is_journalled_and_paid_once(desk: Desk) -> None:
+    model = Model()
+    finish = await desk.episode(model).play()
+    assert (finish.score, model.calls, len(desk.journal)) == (1.0, 3, 3)
+    assert model.histories[-1] == ["1, seed 7", "1", "2, seed 7", "2", "3, seed 7"]
+    assert (desk.past.cost().turns, desk.past.tokens()) == (3, (30, 3))
+
+
+@pytest.mark.parametrize("lost_after", [1, 2, 3])
+async def test_a_lost_session_is_replayed_without_asking_again(desk: Desk, lost_after: int) -> None:
+    first = Model(fails_at=lost_after, failure=KeyboardInterrupt())  # type: ignore[arg-type]
+    with pytest.raises(KeyboardInterrupt):
+        await desk.episode(first).play()
+    second = Model()
+    finish = await desk.episode(second, session="1" * 32).play()
+    assert finish.score == 1.0
+    assert first.calls - 1 + second.calls == 3
+    assert second.histories[-1] == ["1, seed 7", "1", "2, seed 7", "2", "3, seed 7"]
+
+
+async def test_a_session_that_lives_on_is_continued_where_it_stands(desk: Desk) -> None:
+    first = Model(fails_at=3, failure=KeyboardInterrupt())  # type: ignore[arg-type]
+    with pytest.raises(KeyboardInterrupt):
+        await desk.episode(first).play()
+    second = Model()
+    assert (await desk.episode(second).play()).score == 1.0
+    assert second.calls == 1
+    assert second.histories == [["1, seed 7", "1", "2, seed 7", "2", "3, seed 7"]]
+
+
+async def test_an_answer_journalled_but_never_sent_is_sent_not_asked_again(desk: Desk) -> None:
+    """The client died between the journal and the server."""
+    model = Model()
+    started = await desk.server.start("0" * 32, "t", "3", 7, digest="0", log=NoReplies())
+    assert started.step.kind == "observation"
+    observation = started.step.observation
+    answered = Turn(
+        turn=1,
+        digest=observation.digest(),
+        observation=observation.model_dump_json(),
+        reply=Act(action=Action(content="1")),
+    )
+    desk.past.turns.append(answered)
+    assert (await desk.episode(model).play()).score == 1.0
+    assert model.calls == 2
+
+
+async def test_a_replay_that_observes_something_else_diverges_and_starts_anew(desk: Desk) -> None:
+    first = Model(fails_at=3, failure=KeyboardInterrupt())  # type: ignore[arg-type]
+    with pytest.raises(KeyboardInterrupt):
+        await desk.episode(first).play()
+    other = Desk(Counting(noise="well, "), desk.past)
+    end = await attempt(other.episode(Model()))
+    assert end.outcome is Outcome.DIVERGED
+    other.past.start_anew()
+    again = await attempt(other.episode(Model(), session="2" * 32))
+    assert again.finish is not None
+    assert again.finish.score == 1.0
+    assert other.past.tokens() == (50, 5)
+    await other.server.sessions.end_all()
+
+
+async def test_turns_and_tokens_beyond_the_limit_end_the_trial_with_what_was_reached(desk: Desk) -> None:
+    end = await attempt(desk.episode(Model(), limits=TrialLimits(turns=2)))
+    assert end.finish is not None
+    assert (end.finish.reason, end.finish.score) == (FinishReason.TURN_LIMIT, 0.0)
+    other = Desk()
+    model = Model()
+    await attempt(other.episode(model, limits=TrialLimits(tokens=11)))
+    assert model.calls == 1
+
+
+async def test_a_full_context_is_the_agents_doing(desk: Desk) -> None:
+    end = await attempt(desk.episode(Model(fails_at=2, failure=ContextLimitExceeded())))
+    assert end.finish is not None
+    assert end.finish.reason is FinishReason.CONTEXT_LIMIT
+    assert end.finish.score == 0.0
+
+
+@pytest.mark.parametrize(
+    ("failure", "outcome", "reason"),
+    [
+        (AgentUnavailable("away"), Outcome.FINISHED, FinishReason.AGENT_ERROR),
+        (AgentRefused("wrong key"), Outcome.REFUSED, None),
+        (BudgetExhausted("spent"), Outcome.BUDGET, None),
+        (NoCapacity("full"), Outcome.PUT_BACK, None),
+        (DigestDiffers("other data"), Outcome.PUT_BACK, None),
+        (UnknownSession("gone"), Outcome.LOST, FinishReason.TASK_ERROR),
+    ],
+)
+async def test_every_failure_is_classified(
+    desk: Desk, failure: Exception, outcome: Outcome, reason: FinishReason | None
+) -> None:
+    end = await attempt(desk.episode(Model(fails_at=1, failure=failure)))
+    assert end.outcome is outcome
+    assert (end.finish.reason if end.finish else None) is reason
+    assert end.finish is None or end.finish.score is None

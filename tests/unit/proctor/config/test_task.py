@@ -1,0 +1,150 @@
+"""Tasks as plans write them: built into environments, or refused with file, task, field and fix."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+from pydantic import ValidationError, model_validator
+
+from proctor import registry
+from proctor.config.task import TaskDefinition, load_tasks
+from proctor.config.yaml import FileError
+from proctor.environment import Agent, Environment
+from proctor.llm import ChatConfig
+from proctor.types import Finish
+
+
+class Shelf(Environment):
+    """Counts books; never played here."""
+
+    capacity: ClassVar[int] = 5
+    operational: ClassVar[frozenset[str]] = frozenset({"lamps"})
+    data: Path | None = None
+    overlay: Path | None = None
+    books: int = 3
+    lamps: int = 1
+    keeper: ChatConfig | None = None
+
+    @model_validator(mode="after")
+    def _one_shelf_has_no_room(self) -> "Shelf":
+        if self.books > 100:
+            raise ValueError("a shelf holds 100 books")
+        return self
+
+    def samples(self) -> Sequence[str]:
+        if self.data is not None:
+            raise ValueError(f"{self.data}: record 1: title: missing; add it")
+        return [str(book) for book in range(self.books)]
+
+    async def play(self, sample: str, agent: Agent, seed: int = 0) -> Finish:
+        raise NotImplementedError
+
+
+@pytest.fixture(autouse=True)
+def _installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = registry.load
+    monkeypatch.setattr(registry, "load", lambda name: Shelf if name == "shelf" else real(name))
+
+
+def task(**fields: object) -> TaskDefinition:
+    return TaskDefinition.model_validate({"name": "books", "environment": "shelf", **fields})
+
+
+def test_parameters_become_the_environments_fields() -> None:
+    assert task(parameters={"books": 7}).build() == Shelf(books=7)
+    assert task(data="x.jsonl").build() == Shelf(data=Path("x.jsonl"))
+
+
+def test_capacity_is_the_environments_unless_the_task_says_otherwise() -> None:
+    assert task().sessions() == 5
+    assert task(capacity=2).sessions() == 2
+
+
+def test_what_shapes_no_trial_is_no_part_of_the_shape() -> None:
+    keeper = {"model": "m", "sampling": {"temperature": 0}, "api_key_env": "KEY", "deadline_s": 5, "max_tries": 2}
+    defined = task(capacity=9, data="shelf.json", parameters={"books": 2, "lamps": 4, "overlay": "o", "keeper": keeper})
+    assert defined.shape() == {
+        "name": "books",
+        "environment": "shelf",
+        "parameters": {"books": 2, "keeper": {"model": "m", "sampling": {"temperature": 0}}},
+    }
+
+
+def test_every_path_is_taken_relative_to_the_file() -> None:
+    moved = task(data="a", parameters={"overlay": "b", "books": 1}).relative_to(Path("/plans"))
+    assert moved.build() == Shelf(data=Path("/plans/a"), overlay=Path("/plans/b"), books=1)
+    assert task(data="/else/a").relative_to(Path("/plans")).data == Path("/else/a")
+
+
+def test_texts_set_parameters() -> None:
+    assert task(parameters={"books": 1}).with_parameters(["books=4", "overlay=o=p"]).build() == Shelf(
+        books=4, overlay=Path("o=p")
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "message"), [("books", "write it as field=value"), ("books=[", "parameter 'books=[':1: not YAML")]
+)
+def test_a_wrong_text_is_refused(text: str, message: str) -> None:
+    with pytest.raises(FileError) as refused:
+        task().with_parameters([text])
+    assert message in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"environment": "chess"}, "task 'books': environment: unknown environment 'chess'; installed are: "),
+        ({"parameters": {"boks": 1}}, "task 'books': parameters.boks: Extra inputs are not permitted; fields of shelf"),
+        ({"parameters": {"books": "many"}}, "task 'books': parameters.books: Input should be a valid integer"),
+        ({"parameters": {"books": 101}}, "task 'books': parameters: Value error, a shelf holds 100 books; fields of"),
+        ({"parameters": {"books": 101}}, "fields of shelf are: books, data, keeper, lamps, overlay"),
+    ],
+)
+def test_what_cannot_be_built_names_task_field_and_fix(fields: dict[str, object], message: str) -> None:
+    with pytest.raises(FileError) as refused:
+        task(**fields).build()
+    assert message in str(refused.value)
+
+
+def test_broken_data_are_told_once_with_the_task() -> None:
+    with pytest.raises(FileError) as refused:
+        task(data="d.jsonl").opened()
+    assert str(refused.value) == "task 'books': d.jsonl: record 1: title: missing; add it"
+    with pytest.raises(FileError) as refused:
+        task(parameters={"boks": 1}).opened()
+    assert str(refused.value).count("task 'books'") == 1
+
+
+@pytest.mark.parametrize("name", ["", "-x", "a/b", "a b", "x" * 65])
+def test_a_name_that_files_and_urls_could_not_hold_is_refused(name: str) -> None:
+    with pytest.raises(ValidationError, match="name"):
+        task(name=name)
+
+
+def test_a_task_file_is_loaded_and_a_plan_is_one_too(tmp_path: Path) -> None:
+    (tmp_path / "plan.yaml").write_text(
+        "agents: [{name: a}]\ntasks:\n  - {name: t, environment: shelf, data: d}\n  - {name: u, environment: shelf}\n"
+    )
+    first, second = load_tasks(tmp_path / "plan.yaml")
+    assert (first.name, first.data, second.name) == ("t", tmp_path / "d", "u")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("tasks: []\n", ":1: tasks: Tuple should have at least 1 item"),
+        ("task: []\n", ":1: tasks: Field required; add this field"),
+        ("tasks:\n  - name: t\n", ":2: tasks.0.environment: Field required"),
+        ("tasks:\n  - name: t\n    environment: shelf\n    capacity: 0\n", ":4: tasks.0.capacity: Input should be"),
+        ("tasks:\n- {name: t, environment: shelf}\n- {name: t, environment: os}\n", "tasks: the name 't' stands twice"),
+        ("tasks:\n- {name: t, environment: chess}\n", "task 't': environment: unknown environment 'chess'"),
+    ],
+)
+def test_a_wrong_task_file_names_file_line_and_field(tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "tasks.yaml").write_text(text)
+    with pytest.raises(FileError) as refused:
+        load_tasks(tmp_path / "tasks.yaml")
+    assert str(refused.value).startswith(str(tmp_path / "tasks.yaml"))
+    assert message in str(refused.value)

@@ -1,0 +1,182 @@
+"""Files that users write: read into models, or refused with file, line, field and fix."""
+
+import contextlib
+import tracemalloc
+from pathlib import Path
+from typing import Literal
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import Field, JsonValue
+
+from proctor.config.yaml import MAX_BYTES, FileError, load, parse
+from proctor.types import Value
+
+
+class Item(Value):
+    name: str
+    size: int = Field(default=1, ge=1)
+    kind: Literal["big", "small"] = "small"
+
+
+class Plan(Value):
+    title: str
+    items: tuple[Item, ...] = ()
+    options: dict[str, JsonValue] = Field(default_factory=dict)
+
+
+def refusal(text: str, *overrides: str) -> str:
+    with pytest.raises(FileError) as refused:
+        parse(text, "plan.yaml", Plan, overrides)
+    return str(refused.value)
+
+
+GOOD = "title: t\nitems:\n  - name: a\n    size: 2\n  - name: b\n"
+
+
+def test_a_file_becomes_its_model(tmp_path: Path) -> None:
+    (tmp_path / "plan.yaml").write_text(GOOD, encoding="utf-8")
+    assert load(tmp_path / "plan.yaml", Plan) == Plan(title="t", items=(Item(name="a", size=2), Item(name="b")))
+
+
+def test_aliases_and_merge_keys_are_understood() -> None:
+    plan = parse("title: t\nitems:\n  - &a {name: a, size: 3}\n  - {<<: *a, name: b}\n", "plan.yaml", Plan)
+    assert plan.items[1] == Item(name="b", size=3)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("title: t\nitems:\n  - name: a\n    size: 0\n", "plan.yaml:4: items.0.size: Input should be greater than"),
+        ("title: t\nitems:\n  - size: 2\n", "plan.yaml:3: items.0.name: Field required; add this field"),
+        ("title: t\ntitel: u\n", "plan.yaml:2: titel: Extra inputs are not permitted; remove it or correct its"),
+        (
+            "title: t\nitems:\n  - {name: a, kind: huge}\n",
+            "plan.yaml:3: items.0.kind: Input should be 'big' or 'small'",
+        ),
+        ("- title\n", "plan.yaml:1: holds no mapping of fields; start it with"),
+        ("", "plan.yaml:1: holds no mapping of fields"),
+        ("title: t\nitems: [\n", "plan.yaml:3: not YAML"),
+        ("title: t\n\tb: 1\n", "plan.yaml:2: not YAML"),
+        ("title: t\n---\ntitle: u\n", "plan.yaml:2: not YAML: but found another document"),
+        ("title: \x00\n", "plan.yaml: not YAML"),
+        ("title: !!python/name:os.system\n", "plan.yaml:1: not YAML: could not determine a constructor"),
+        ("title: t\noptions:\n  ? [a, b]\n  : 1\n", "plan.yaml:3: not YAML: found unhashable key"),
+        ("title: 2024-99-99\n", "plan.yaml: no valid number or date: month must be in"),
+        ("title: *nowhere\n", "plan.yaml:1: not YAML: found undefined alias"),
+    ],
+)
+def test_a_refusal_names_file_line_field_and_fix(text: str, message: str) -> None:
+    assert message in refusal(text)
+
+
+def test_all_errors_are_told_at_once() -> None:
+    assert len(refusal("titel: t\nitems:\n  - size: x\n").splitlines()) == 4
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("title: t\ntitle: u\n", "plan.yaml:2: title: stands in line 1 already; remove one of them"),
+        ("title: t\nitems:\n  - name: a\n    size: 1\n    name: b\n", "plan.yaml:5: name: stands in line 3 already"),
+        ("title: t\noptions: {a: 1, a: 1}\n", "plan.yaml:2: a: stands in line 2 already"),
+    ],
+)
+def test_a_key_that_stands_twice_is_refused(text: str, message: str) -> None:
+    assert message in refusal(text)
+
+
+def test_one_key_may_stand_in_two_mappings() -> None:
+    assert parse("title: t\noptions: {a: {x: 1}, b: {x: 1}}\n", "plan.yaml", Plan).options["b"] == {"x": 1}
+
+
+def test_a_billion_laughs_are_refused_in_little_memory() -> None:
+    laughs = "".join(f"  l{n}: &l{n} [{', '.join([f'*l{n - 1}'] * 10)}]\n" for n in range(1, 10))
+    tracemalloc.start()
+    message = refusal(f"title: t\noptions:\n  l0: &l0 [ha, ha]\n{laughs}")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert "plan.yaml:8: stands for more than 200000 values" in message
+    assert peak < 5e6
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "title: t\noptions: &a {self: *a}\n",
+        "title: t\noptions: {deep: " + "[" * 100 + "]" * 100 + "}\n",
+        "title: t\noptions: {deep: " + "[" * 5000 + "]" * 5000 + "}\n",
+        "title: t\noptions:\n  x0: &x0 [1]\n" + "".join(f"  x{n}: &x{n} [*x{n - 1}]\n" for n in range(1, 200)),
+    ],
+    ids=["endless", "deep", "very deep", "deep by aliases"],
+)
+def test_what_nests_too_deeply_is_refused(text: str) -> None:
+    assert "50 deep" in refusal(text)
+
+
+def test_overrides_set_fields_of_items_by_name_and_by_position() -> None:
+    plan = parse(GOOD, "plan.yaml", Plan, ["title=u", "items.b.size=7", "items.0.kind=big", "options.x.y=[1, a]"])
+    assert plan.title == "u"
+    assert plan.items == (Item(name="a", size=2, kind="big"), Item(name="b", size=7))
+    assert plan.options == {"x": {"y": [1, "a"]}}
+
+
+def test_an_override_fills_a_field_that_was_left_empty() -> None:
+    assert parse("title: t\noptions:\n", "plan.yaml", Plan, ["options.x=1"]).options == {"x": 1}
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("title", "--set title: write it as field.field=value"),
+        ("=u", "--set =u: write it as field.field=value"),
+        ("items.c.size=1", "--set items.c.size=1: no field or item 'c'; check the path against the file"),
+        ("title.x=1", "--set title.x=1: title holds no fields; name a field that does"),
+        ("title=[", "--set title=[:1: not YAML"),
+        ("items.b.size=0", "--set items.b.size=0: items.1.size: Input should be greater than or equal to 1"),
+        ("items.a.sise=1", "--set items.a.sise=1: items.0.sise: Extra inputs are not permitted; remove it"),
+    ],
+)
+def test_a_wrong_override_is_named(override: str, message: str) -> None:
+    assert message in refusal(GOOD, override)
+
+
+def test_an_error_beside_an_override_still_names_the_line() -> None:
+    assert "plan.yaml:4: items.0.size" in refusal("title: t\nitems:\n- name: a\n  size: 0\n", "title=u")
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    (tmp_path / "latin").write_bytes("title: caf\xe9".encode("latin-1"))
+    (tmp_path / "large").write_bytes(b"#" * (MAX_BYTES + 1))
+    for name, problem in [("missing", "No such file"), ("latin", "UTF-8"), ("large", "larger than"), ("", "directory")]:
+        with pytest.raises(FileError, match=problem) as refused:
+            load(tmp_path / name, Plan)
+        assert str(tmp_path / name) in str(refused.value)
+
+
+def test_a_long_wrong_value_is_quoted_in_short() -> None:
+    assert len(refusal(f"title: t\nitems: {'x' * 10_000}\n")) < 300
+
+
+@given(st.text(max_size=60))
+def test_any_text_is_read_or_refused(text: str) -> None:
+    with contextlib.suppress(FileError):
+        parse(text, "plan.yaml", Plan)
+
+
+@given(
+    st.dictionaries(
+        st.text(st.characters(codec="utf-8"), max_size=8),
+        st.recursive(
+            st.none() | st.booleans() | st.integers() | st.text(st.characters(codec="utf-8"), max_size=8),
+            lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+            max_leaves=8,
+        ),
+        max_size=4,
+    )
+)
+def test_what_yaml_writes_is_read_back(options: dict[str, JsonValue]) -> None:
+    text = yaml.safe_dump({"title": "t", "options": options})
+    assert parse(text, "plan.yaml", Plan).options == options

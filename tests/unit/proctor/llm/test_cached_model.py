@@ -1,0 +1,220 @@
+"""Models on the environment's side: asked until they can be read; only what could be read is kept."""
+
+import asyncio
+import contextlib
+import json
+import resource
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from proctor.environment import EnvironmentFault
+from proctor.llm import Answer, CachedModel, ChatConfig, NoReadableReply, Question, Replies, Reply
+from proctor.llm.kept_replies import KeptReply, SessionReplies, session_replies
+from proctor.types import Message
+
+KEY = "0" * 40
+ASKED = (Message(role="system", content="Judge."), Message(role="user", content="How many?"))
+
+
+class Endpoint:
+    """Gives its replies one after the other, the last one for ever; keeps what it was asked."""
+
+    def __init__(self, *replies: str, stop: str = "stop") -> None:
+        self._replies = list(replies)
+        self._stop = stop
+        self.asked: list[dict[str, Any]] = []
+
+    def handle(self, request: httpx.Request) -> httpx.Response:
+        self.asked.append(json.loads(request.content))
+        text = self._replies.pop(0) if len(self._replies) > 1 else self._replies[0]
+        choice = {"message": {"content": text}, "finish_reason": self._stop}
+        usage = {"prompt_tokens": 100, "completion_tokens": 7}
+        return httpx.Response(200, json={"choices": [choice], "usage": usage, "model": "exact"})
+
+    async def answers(
+        self, folder: Path, *questions: Question[int], sampling: dict[str, object] | None = None
+    ) -> Sequence[Answer[int]]:
+        """What a model of a process of its own says to all questions at once."""
+        replies = Replies(folder)
+        replies.open()
+        config = ChatConfig.model_validate({"base_url": "http://host/v1", "model": "m", "sampling": sampling or {}})
+        async with httpx.AsyncClient(transport=httpx.MockTransport(self.handle)) as client:
+            model = CachedModel("judge", config, client, replies, {"temperature": 0})
+            return await asyncio.gather(*map(model.ask, questions))
+
+
+@contextlib.contextmanager
+def full_disk() -> Iterator[None]:
+    """No file of this process can grow while inside."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def paid(session: SessionReplies) -> tuple[int, int, int]:
+    """(tries, prompt tokens, completion tokens) that the session counts."""
+    counted = [kept.reply for kept in session.since(0) if kept.bought]
+    tries, prompt = sum(reply.tries for reply in counted), sum(reply.prompt_tokens for reply in counted)
+    return tries, prompt, sum(reply.completion_tokens for reply in counted)
+
+
+def number(tries: int = 3, salt: str = "") -> Question[int]:
+    return Question(ASKED, int, lambda problem: f"Again: {problem}", tries, salt)
+
+
+async def test_an_answer_is_bought_once_and_told_with_all_that_it_cost(tmp_path: Path) -> None:
+    endpoint = Endpoint("some", "7")
+    (first,) = await endpoint.answers(tmp_path, number())
+    assert first == Answer(7, Reply(text="7", model="exact", prompt_tokens=200, completion_tokens=14, tries=2))
+    assert await endpoint.answers(tmp_path, number(), number()) == [first, first]
+    assert len(endpoint.asked) == 2
+    assert len([path for path in tmp_path.rglob("*") if path.is_file()]) == 1, "only what could be read is kept"
+
+
+async def test_who_can_never_be_read_is_a_failure_and_asked_anew_the_next_time(tmp_path: Path) -> None:
+    endpoint = Endpoint("some")
+    with pytest.raises(NoReadableReply, match="no answer of the judge could be read in 3 tries: invalid literal") as no:
+        await endpoint.answers(tmp_path, number())
+    assert no.value.reply == Reply(text="some", model="exact", prompt_tokens=300, completion_tokens=21, tries=3)
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+    (answer,) = await Endpoint("8").answers(tmp_path, number())
+    assert (answer.meaning, answer.reply.tries) == (8, 1)
+
+
+async def test_tries_vary_by_a_reminder_and_then_by_a_temperature(tmp_path: Path) -> None:
+    endpoint = Endpoint("some" * 2_000, "", "many", "some", "5")
+    await endpoint.answers(tmp_path, number(tries=5))
+    asked = [[each["content"] for each in body["messages"]] for body in endpoint.asked]
+    assert asked[0] == ["Judge.", "How many?"]
+    assert asked[1][:3] == ["Judge.", "How many?", "some" * 1_000]
+    assert asked[1][3].startswith("Again: invalid literal")
+    assert asked[2][2] == "(nothing)", "an empty message is refused by some endpoints"
+    assert asked[3][:3] == ["Judge.", "How many?", "many"]
+    assert [body["temperature"] for body in endpoint.asked] == [0, 0, 0.3, 0.4, 0.5]
+
+
+@pytest.mark.parametrize(
+    ("sampling", "temperatures"),
+    [({"temperature": 0.35}, [0.35, 0.35, 0.35, 0.4]), ({"temperature": None}, [None] * 4), ({}, [0, 0, 0.3, 0.4])],
+)
+async def test_a_temperature_of_its_own_is_only_raised(
+    sampling: dict[str, object], temperatures: list[float | None], tmp_path: Path
+) -> None:
+    endpoint = Endpoint("a", "b", "c", "1")
+    await endpoint.answers(tmp_path, number(tries=4), sampling=sampling)
+    assert [body["temperature"] for body in endpoint.asked] == temperatures
+
+
+async def test_what_a_content_filter_stopped_is_no_reply(tmp_path: Path) -> None:
+    with pytest.raises(NoReadableReply, match="a content filter stopped it"):
+        await Endpoint("9", stop="content_filter").answers(tmp_path, number())
+
+
+async def test_equal_questions_with_a_salt_get_replies_of_their_own(tmp_path: Path) -> None:
+    endpoint = Endpoint("1", "2", "3")
+    answers = [(await endpoint.answers(tmp_path, number(salt=salt)))[0].meaning for salt in ("", "a", "b", "a", "")]
+    assert answers == [1, 2, 3, 2, 1]
+
+
+async def test_a_kept_reply_that_is_read_otherwise_by_now_is_bought_anew(tmp_path: Path) -> None:
+    await Endpoint("10").answers(tmp_path, number())
+    digit = number()._replace(read=lambda text: int(text) if len(text) == 1 else int("no digit"))
+    session = SessionReplies((), lambda: None)
+    session_replies.set(session)
+    (answer,) = await Endpoint("4").answers(tmp_path, digit)
+    assert answer.meaning == 4
+    other = Endpoint("5")
+    session_replies.set(SessionReplies(session.since(0), lambda: None))  # on another machine
+    assert await other.answers(tmp_path / "other", digit) == [answer]
+    session_replies.set(SessionReplies((), lambda: None))  # another session on this machine
+    assert await other.answers(tmp_path, digit) == [answer]
+    assert other.asked == [], "it was bought once"
+    assert [(kept.reply.text, kept.bought) for kept in session.since(0)] == [("10", False), ("4", True)]
+
+
+async def test_an_endpoint_that_fails_is_a_fault_that_names_role_and_model(tmp_path: Path) -> None:
+    replies = Replies(tmp_path)
+    config = ChatConfig(base_url="http://127.0.0.1:1/v1", model="m", max_tries=1)
+    async with httpx.AsyncClient() as client:
+        model = CachedModel("judge", config, client, replies, {})
+        with pytest.raises(EnvironmentFault, match="the judge m failed: "):
+            await model.ask(number())
+
+
+async def test_what_was_paid_for_is_not_lost_where_the_folder_cannot_keep_it(tmp_path: Path) -> None:
+    session = SessionReplies((), lambda: None)
+    session_replies.set(session)
+    endpoint = Endpoint("7")
+    with full_disk(), pytest.raises(EnvironmentFault, match="set `cache` to another folder"):
+        await endpoint.answers(tmp_path, number())
+    session_replies.set(SessionReplies(session.since(0), lambda: None))
+    assert [answer.meaning for answer in await endpoint.answers(tmp_path, number())] == [7]
+    assert len(endpoint.asked) == 1
+
+
+async def test_a_session_keeps_what_it_used_and_what_it_paid_for_in_vain(tmp_path: Path) -> None:
+    news: list[None] = []
+    first = SessionReplies((), lambda: news.append(None))
+    endpoint = Endpoint("some", "7", "no number")
+    session_replies.set(first)
+    (seven,) = await endpoint.answers(tmp_path / "one", number())
+    with pytest.raises(NoReadableReply):
+        await endpoint.answers(tmp_path / "one", number(salt="other"))
+    kept = first.since(0)
+    assert [(one.reply.text, one.reply.tries, one.bought, one.usable) for one in kept] == [
+        ("some", 1, True, False),
+        ("7", 1, True, False),
+        ("7", 2, False, True),
+        *[("no number", 1, True, False)] * 3,
+    ]
+    assert paid(first) == (len(endpoint.asked), 100 * len(endpoint.asked), 7 * len(endpoint.asked))
+    assert (len(news), first.since(1)) == (6, kept[1:])
+    calls = len(endpoint.asked)
+    session_replies.set(SessionReplies(kept, lambda: None))  # on another machine, whose cache is empty
+    assert await endpoint.answers(tmp_path / "two", number()) == [seven]
+    assert len(endpoint.asked) == calls
+    with pytest.raises(NoReadableReply):
+        await endpoint.answers(tmp_path / "two", number(salt="other"))
+    assert len(endpoint.asked) == calls + 3, "what could not be read is asked for again"
+    third = SessionReplies((), lambda: None)
+    session_replies.set(third)
+    await endpoint.answers(tmp_path / "one", number())
+    (cached,) = third.since(0)
+    assert cached == KeptReply(key=kept[0].key, reply=seven.reply, bought=False)
+
+
+async def test_a_try_is_told_as_soon_as_it_is_paid_for(tmp_path: Path) -> None:
+    asked_again, session = asyncio.Event(), SessionReplies((), lambda: None)
+    first = Endpoint("some")
+
+    async def handle(request: httpx.Request) -> httpx.Response:
+        if first.asked:
+            asked_again.set()
+            await asyncio.Event().wait()
+        return first.handle(request)
+
+    session_replies.set(session)
+    config = ChatConfig(base_url="http://host/v1", model="m")
+    async with httpx.AsyncClient(transport=httpx.MockTransport(handle)) as client:
+        asking = asyncio.create_task(CachedModel("judge", config, client, Replies(tmp_path), {}).ask(number()))
+        await asked_again.wait()
+        assert paid(session) == (1, 100, 7)
+        asking.cancel()
+        await asyncio.wait([asking])
+    assert paid(session) == (1, 100, 7)
+
+
+async def test_a_session_that_bought_what_another_kept_first_has_paid_for_its_own(tmp_path: Path) -> None:
+    session, replies = SessionReplies((), lambda: None), Replies(tmp_path)
+    first, second = (Reply(text=text, model="m", prompt_tokens=tokens) for text, tokens in (("a", 1), ("b", 20)))
+    replies.keep(KEY, first, first)
+    session_replies.set(session)
+    assert replies.keep(KEY, second, second) == first == session.find(KEY)
+    assert paid(session) == (1, 20, 0)

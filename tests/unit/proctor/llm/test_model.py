@@ -1,0 +1,242 @@
+"""A chat model asks, retries and classifies: over scripted replies, with a clock that only sleeping moves."""
+
+import logging
+import traceback
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import httpx
+import pytest
+
+from proctor.environment import AgentUnavailable, ContextLimitExceeded
+from proctor.llm import ChatConfig, ChatModel, EndpointEvent, Usage
+from proctor.types import Message, Tool
+
+MESSAGES = (Message(role="user", content="hello"),)
+CANARY = "canary-0123456789abcdef"
+
+
+def answer(content: str | None = "hi", **fields: object) -> httpx.Response:
+    choice = {"message": {"role": "assistant", "content": content}, "finish_reason": "stop"}
+    return httpx.Response(200, json={"model": "m-2026", "choices": [choice], **fields})
+
+
+def error(status: int, message: str = "no", headers: dict[str, str] | None = None, code: str = "") -> httpx.Response:
+    return httpx.Response(status, json={"error": {"message": message, "code": code}}, headers=headers)
+
+
+class Rig(NamedTuple):
+    model: ChatModel
+    requests: list[httpx.Request]
+    slept: list[float]
+    events: list[EndpointEvent]
+
+
+def rig(*replies: httpx.Response | Exception, config: ChatConfig | None = None) -> Rig:
+    requests: list[httpx.Request] = []
+    slept: list[float] = []
+    events: list[EndpointEvent] = []
+    script: Iterator[httpx.Response | Exception] = iter(replies)
+
+    def handle(request: httpx.Request) -> httpx.Response:
+        requests.append(request)
+        reply = next(script)
+        if isinstance(reply, Exception):
+            raise reply
+        return reply
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+
+    model = ChatModel(
+        config or ChatConfig(model="m", base_url="http://host/v1"),
+        httpx.AsyncClient(transport=httpx.MockTransport(handle)),
+        on_event=events.append,
+        random=lambda: 0.5,
+        clock=lambda: sum(slept),
+        wall_clock=lambda: 784111740.0,
+        sleep=sleep,
+    )
+    return Rig(model, requests, slept, events)
+
+
+@pytest.fixture(autouse=True)
+def _key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", CANARY)
+
+
+async def test_an_answer_comes_with_its_cost() -> None:
+    rigged = rig(answer("hi", usage={"prompt_tokens": 9, "completion_tokens": 2}))
+    completion = await rigged.model.complete(MESSAGES)
+    assert completion.action.content == "hi"
+    assert completion.usage == Usage(prompt_tokens=9, completion_tokens=2)
+    assert (completion.model, completion.stop, completion.seconds, completion.tries) == ("m-2026", "stop", 0, 1)
+    assert [event.kind for event in rigged.events] == ["ok"]
+    assert completion.metered
+
+
+async def test_an_answer_without_its_cost_says_so() -> None:
+    completion = await rig(answer("hi")).model.complete(MESSAGES)
+    assert (completion.metered, completion.usage) == (False, Usage())
+
+
+async def test_half_characters_are_the_models_doing_and_no_broken_reply() -> None:
+    body = rb'{"choices": [{"message": {"content": "a\ud800b \u00e9 \ud83d\ude00"}}], "usage": {"prompt_tokens": 3}}'
+    completion = await rig(httpx.Response(200, content=body)).model.complete(MESSAGES)
+    assert (completion.action.content, completion.tries) == ("a?b \u00e9 \U0001f600", 1)
+    assert completion.usage.prompt_tokens == 3
+
+
+async def test_the_key_and_the_path_are_the_protocols() -> None:
+    rigged = rig(answer())
+    await rigged.model.complete(MESSAGES)
+    (request,) = rigged.requests
+    assert str(request.url) == "http://host/v1/chat/completions"
+    assert request.headers["authorization"] == f"Bearer {CANARY}"
+    assert request.headers["accept-encoding"] == "identity"
+
+
+async def test_without_a_key_no_authorization_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY")
+    rigged = rig(answer())
+    await rigged.model.complete(MESSAGES)
+    assert "authorization" not in rigged.requests[0].headers
+
+
+@pytest.mark.parametrize("wanted", [True, False])
+async def test_metadata_goes_out_only_where_it_is_asked_for(wanted: bool) -> None:
+    rigged = rig(answer(), config=ChatConfig(model="m", base_url="http://host/v1", metadata=wanted))
+    await rigged.model.complete(MESSAGES, metadata={"task": "t"})
+    assert (b'"metadata":{"task":"t"}' in rigged.requests[0].content) is wanted
+
+
+async def test_sampling_of_the_call_stands_above_the_configured_one() -> None:
+    config = ChatConfig(model="m", base_url="http://host/v1", sampling={"temperature": 1, "top_p": 0.5})
+    rigged = rig(answer(), config=config)
+    await rigged.model.complete(MESSAGES, [Tool(name="f")], sampling={"temperature": 0})
+    assert b'"temperature":0,"top_p":0.5' in rigged.requests[0].content
+
+
+async def test_an_answer_cut_by_max_tokens_is_an_answer() -> None:
+    choice = {"message": {"content": "cut"}, "finish_reason": "length"}
+    completion = await rig(httpx.Response(200, json={"choices": [choice]})).model.complete(MESSAGES)
+    assert (completion.action.content, completion.stop, completion.model) == ("cut", "length", "m")
+
+
+@pytest.mark.parametrize(
+    ("failure", "says"),
+    [
+        (error(429), "status 429"),
+        (error(500), "status 500"),
+        (error(503), "status 503"),
+        (error(408), "status 408"),
+        (httpx.ConnectError("refused"), "refused"),
+        (httpx.ReadError("reset"), "reset"),
+        (httpx.Response(200, content=b"<html>oops"), "not a chat completion: body: Invalid JSON"),
+        (httpx.Response(200, json={"choices": []}), "not a chat completion: choices: List should have at least 1"),
+        (httpx.Response(200, json={"error": {"message": "upstream died"}}), "upstream died"),
+    ],
+)
+async def test_a_passing_trouble_is_retried_and_at_last_unavailable(
+    failure: httpx.Response | Exception, says: str
+) -> None:
+    rigged = rig(failure, answer())
+    assert (await rigged.model.complete(MESSAGES)).tries == 2
+    assert rigged.slept == [0.25]
+    assert [event.kind for event in rigged.events] == ["throttled" if "429" in says else "retry", "ok"]
+
+    rigged = rig(*[failure] * 6)
+    with pytest.raises(AgentUnavailable, match=r"\(after 6 tries\)") as caught:
+        await rigged.model.complete(MESSAGES)
+    assert says in str(caught.value)
+    assert len(rigged.requests) == 6
+    assert rigged.slept == [0.25, 0.5, 1, 2, 4]
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [
+        *[error(status) for status in (302, 400, 403, 404, 422)],
+        error(429, code="insufficient_quota"),
+        error(500, headers={"x-should-retry": "false"}),
+    ],
+)
+async def test_a_lasting_trouble_is_unavailable_at_once(failure: httpx.Response) -> None:
+    rigged = rig(failure)
+    with pytest.raises(AgentUnavailable, match=rf"model m at http://host/v1.*{failure.status_code}.*after 1 try"):
+        await rigged.model.complete(MESSAGES)
+    assert rigged.slept == []
+
+
+async def test_a_refused_key_names_its_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(AgentUnavailable, match="variable OPENAI_API_KEY holds the key that was sent"):
+        await rig(error(401)).model.complete(MESSAGES)
+    monkeypatch.delenv("OPENAI_API_KEY")
+    with pytest.raises(AgentUnavailable, match="variable OPENAI_API_KEY is unset"):
+        await rig(error(401)).model.complete(MESSAGES)
+
+
+@pytest.mark.parametrize(
+    ("header", "wait_s"), [("3", 3.25), ("Sun, 06 Nov 1994 08:49:37 GMT", 37.25), ("nonsense", 0.25)]
+)
+async def test_retry_after_is_obeyed_and_told(header: str, wait_s: float) -> None:
+    rigged = rig(error(429, headers={"Retry-After": header}), answer())
+    await rigged.model.complete(MESSAGES)
+    assert rigged.slept == [wait_s]
+    assert rigged.events[0].kind == "throttled"
+    assert rigged.events[0].retry_after_s == (wait_s - 0.25 or None)
+
+
+async def test_a_retry_after_beyond_our_patience_gives_up_without_waiting() -> None:
+    rigged = rig(error(429, headers={"Retry-After": "86400"}))
+    with pytest.raises(AgentUnavailable):
+        await rigged.model.complete(MESSAGES)
+    assert rigged.slept == []
+    assert [event.kind for event in rigged.events] == ["throttled"]
+
+
+@pytest.mark.parametrize("status", [200, 400])
+async def test_a_transcript_that_does_not_fit_is_a_context_limit(status: int) -> None:
+    with pytest.raises(ContextLimitExceeded):
+        await rig(error(status, code="context_length_exceeded")).model.complete(MESSAGES)
+
+
+async def test_an_excerpt_of_the_reply_is_capped() -> None:
+    with pytest.raises(AgentUnavailable) as caught:
+        await rig(httpx.Response(400, text="x\n" * 100_000)).model.complete(MESSAGES)
+    assert len(str(caught.value)) < 500
+
+
+@pytest.mark.parametrize(
+    "echo",
+    [
+        lambda: error(401, f"bad key {CANARY}"),
+        lambda: httpx.Response(200, text=CANARY * 1000),
+        lambda: httpx.ConnectError(f"proxy said Bearer {CANARY}"),
+        lambda: error(400, "x" * 260 + CANARY),
+        lambda: error(400, "another's key sk-canary-0123456789"),
+    ],
+)
+async def test_the_key_is_in_no_message_log_event_or_repr(
+    echo: Callable[[], httpx.Response | Exception], caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    rigged = rig(*[echo() for _ in range(6)])
+    with pytest.raises(AgentUnavailable) as caught:
+        await rigged.model.complete(MESSAGES)
+    seen = [
+        "".join(traceback.format_exception(caught.value)),
+        repr(caught.value),
+        caplog.text,
+        repr(rigged.events),
+        repr(vars(rigged.model)),
+    ]
+    assert not [text for text in seen if CANARY[:10] in text]
+
+
+@pytest.mark.parametrize("key", ["sk-ünïcode-key", "sk-two words", "sk-line\nbreak"])
+def test_a_key_that_no_header_can_hold_is_refused_without_showing_it(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    with pytest.raises(ValueError, match="OPENAI_API_KEY: the key holds characters") as caught:
+        rig()
+    assert "sk-" not in str(caught.value)

@@ -1,0 +1,161 @@
+"""Digests: what changes the default one and what does not, and those of our own environments."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+from pydantic import ConfigDict, Field
+
+from proctor import registry
+from proctor.environment import Agent, Environment
+from proctor.llm import ChatConfig
+from proctor.types import Finish
+
+OURS = {
+    "alfworld": "f67052121b39ee17e292bf7e45aa3597",
+    "card_game": "2e4e56701e653fc1217b5bddc0918706",
+    "db": "3599930f368ff52d3f83e7b3e9dd8668",
+    "kg": "912ca6aac81df87c00b618d314f80576",
+    "ltp": "903ffb376604de85d1b429952bb027db",
+    "mind2web": "4376aafc545bac846aa5ac28a73c3e86",
+    "os": "a3eb871dfbb7ec3748eec5b03f61e865",
+    "simulbench": "e798c6d71fcc6634f130a1a7c78182b5",
+    "stss": "d8f06d958b6f35a80be5e637e5c36545",
+    "webshop": "dcfc21e28132cb2757a9ce6e7aa398be",
+}
+"""Of each environment with its default parameters. Change one only where its trials changed, with its `revision`."""
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_no_digest_of_ours_changes_unnoticed(name: str) -> None:
+    assert registry.load(name)().digest() == OURS[name]
+
+
+def test_every_environment_of_ours_has_its_digest_here() -> None:
+    assert set(OURS) <= set(registry.names())
+
+
+@dataclass(frozen=True)
+class Door:
+    colour: str
+    plan: Path | None = None
+
+
+class House(Environment):
+    """Only its digest is of use."""
+
+    operational: ClassVar[frozenset[str]] = frozenset({"cache", "pool"})
+    rooms: int = 3
+    data: Path | None = None
+    more: tuple[Path, ...] = ()
+    judge: ChatConfig | None = None
+    weights: Mapping[str, float] = Field(default_factory=dict)
+    words: frozenset[str] = frozenset()
+    door: Door | None = None
+    pool: int = 4
+    cache: Path | None = None
+
+    def samples(self) -> Sequence[str]:
+        return ["a"]
+
+    async def play(self, sample: str, agent: Agent, seed: int = 0) -> Finish:
+        raise AssertionError
+
+
+def moved(name: str, **attributes: object) -> House:
+    """An environment of a class in another module."""
+    elsewhere: type[House] = type(name, (House,), {"__module__": "elsewhere", **attributes})
+    return elsewhere()
+
+
+def test_it_is_hex_digits_that_another_process_gives_too() -> None:
+    assert House(words=frozenset("abcdefgh")).digest() == "8ce23c7373c427b2fd733322f827d626"
+
+
+def test_moving_the_class_changes_nothing_renaming_it_does() -> None:
+    assert moved("House").digest() == House().digest()
+    assert moved("Home").digest() != House().digest()
+
+
+def test_a_raised_revision_changes_it() -> None:
+    assert House.revision == 1
+    assert moved("House", revision=2).digest() != House().digest()
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"rooms": 4},
+        {"judge": {"model": "m"}},
+        {"judge": {"model": "m", "sampling": {"temperature": 0}}},
+        {"weights": {"a": 1.5}},
+        {"words": {"a"}},
+        {"door": {"colour": "red"}},
+    ],
+)
+def test_fields_that_shape_a_trial_change_it(fields: dict[str, object]) -> None:
+    assert House.model_validate(fields).digest() != House().digest()
+
+
+def test_operational_fields_change_nothing_neither_its_own_nor_those_of_its_values(tmp_path: Path) -> None:
+    assert House(pool=9, cache=tmp_path / "absent").digest() == House().digest()
+    judge = ChatConfig(model="m")
+    slow = ChatConfig(model="m", api_key_env="OTHER_KEY", deadline_s=5)
+    assert House(judge=slow).digest() == House(judge=judge).digest()
+
+
+def test_the_order_of_a_mapping_or_a_set_changes_nothing() -> None:
+    assert House(weights={"a": 1, "b": 2}).digest() == House(weights={"b": 2, "a": 1}).digest()
+    assert House(words=frozenset("ab")).digest() == House(words=frozenset("ba")).digest()
+
+
+def text_file(folder: Path, name: str, text: str) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_text(text)
+    return folder / name
+
+
+@pytest.mark.parametrize(
+    "house",
+    [
+        lambda path: House(data=path),
+        lambda path: House(more=(path,)),
+        lambda path: House(door=Door("red", path)),
+    ],
+)
+def test_a_file_counts_by_what_it_holds_not_by_where_it_lies(house: Callable[[Path], House], tmp_path: Path) -> None:
+    before = house(text_file(tmp_path, "a.txt", "one")).digest()
+    assert house(text_file(tmp_path / "deep", "b.txt", "one")).digest() == before
+    assert house(text_file(tmp_path, "a.txt", "two")).digest() != before
+
+
+def test_a_folder_counts_by_the_names_and_contents_in_it(tmp_path: Path) -> None:
+    for folder in ("one", "two"):
+        text_file(tmp_path / folder / "deep", "a.txt", "a")
+        text_file(tmp_path / folder, "b.txt", "b")
+    one, two = House(data=tmp_path / "one"), House(data=tmp_path / "two")
+    before = one.digest()
+    assert two.digest() == before
+    text_file(tmp_path / "two", ".hidden", "x")
+    text_file(tmp_path / "two" / "__pycache__", "x.pyc", "x")
+    assert two.digest() == before, "what is hidden or compiled is no data"
+    text_file(tmp_path / "two" / "deep", "a.txt", "changed")
+    assert two.digest() != before
+    (tmp_path / "one" / "b.txt").rename(tmp_path / "one" / "c.txt")
+    assert one.digest() != before
+
+
+def test_a_path_without_contents_is_refused_with_field_and_fix(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"^data: .*absent: no file or folder there; .* `operational`"):
+        House(data=tmp_path / "absent").digest()
+
+
+def test_a_field_that_has_no_json_form_is_refused_with_field_and_fix() -> None:
+    class Odd(House):
+        model_config = ConfigDict(arbitrary_types_allowed=True)
+        chooser: Callable[[], int] = int
+
+    with pytest.raises(ValueError, match=r"^chooser: .* `operational`, or .* `digest` of its own"):
+        Odd().digest()

@@ -1,0 +1,82 @@
+"""Environments are found by their entry points, and a broken one is told with its fix."""
+
+import importlib
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from proctor import registry
+from proctor.environment import Environment
+
+Install = Callable[..., None]
+
+
+@pytest.fixture
+def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
+    """Puts a package with one entry point, and maybe one module, on the import path."""
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def put(package: str, entry: str, module: str = "", source: str = "", extra: str = "") -> None:
+        metadata = tmp_path / f"{package}-1.0.dist-info"
+        metadata.mkdir()
+        provides = f"Provides-Extra: {extra}\n" if extra else ""
+        (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n{provides}")
+        (metadata / "entry_points.txt").write_text(f"[{registry.GROUP}]\n{entry}\n")
+        if module:
+            (tmp_path / f"{module}.py").write_text(source)
+            monkeypatch.delitem(sys.modules, module, raising=False)
+        importlib.invalidate_caches()
+
+    return put
+
+
+def test_ours_are_installed() -> None:
+    assert {"db", "os"} <= set(registry.names())
+
+
+def test_listing_imports_nothing(install: Install) -> None:
+    install("tester", "boom = registry_boom:Boom", "registry_boom", "raise RuntimeError('imported')")
+    assert "boom" in registry.names()
+    with pytest.raises(RuntimeError, match="imported"):
+        registry.load("boom")
+
+
+def test_an_unknown_name_lists_the_known_ones() -> None:
+    with pytest.raises(registry.UnknownEnvironment, match=r"unknown environment 'chess'; installed are: .*db.*os"):
+        registry.load("chess")
+
+
+def test_an_environment_class_is_returned(install: Install) -> None:
+    source = "from proctor.environment import Environment\nclass Mine(Environment):\n    pass\n"
+    install("tester", "mine = registry_mine:Mine", "registry_mine", source)
+    assert issubclass(registry.load("mine"), Environment)
+
+
+@pytest.mark.parametrize(
+    ("entry", "source", "message"),
+    [
+        ("bad = registry_bad:Bad", "Bad = 3\n", r"'registry_bad:Bad' of tester is not an Environment class"),
+        ("bad = registry_bad:Bad", "", r"'registry_bad:Bad' of tester leads nowhere: .*no attribute 'Bad'"),
+        ("bad = registry_absent:Bad", "", r"No module named 'registry_absent'; .* pip install 'tester'$"),
+        ("bad = registry_bad:Bad", "import no_such_module\n", r"No module named 'no_such_module'; .* 'tester'$"),
+    ],
+)
+def test_a_broken_package_is_named(install: Install, entry: str, source: str, message: str) -> None:
+    install("tester", entry, "registry_bad", source)
+    with pytest.raises(ImportError, match=message):
+        registry.load("bad")
+
+
+def test_a_missing_extra_is_named(install: Install) -> None:
+    install("tester", "web = registry_web:Web", "registry_web", "import no_such_module\n", extra="web")
+    with pytest.raises(ImportError, match=r"pip install 'tester\[web\]'"):
+        registry.load("web")
+
+
+def test_a_name_offered_by_two_packages_is_refused(install: Install) -> None:
+    install("tester", "twin = registry_one:One")
+    install("other", "twin = registry_two:Two")
+    with pytest.raises(ImportError, match="offered twice, by registry_one:One of tester and registry_two:Two of other"):
+        registry.load("twin")

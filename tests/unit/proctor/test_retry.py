@@ -1,0 +1,86 @@
+"""When a failed request is made again."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proctor.retry import RetryPolicy, retry_after_s, retryable
+
+POLICY = RetryPolicy(max_tries=6, max_retry_s=100)
+
+
+def wait(tries: int, chance: float, *, elapsed_s: float = 0, retry_after_s: float | None = None) -> float | None:
+    return POLICY.wait_s(tries=tries, elapsed_s=elapsed_s, retry_after_s=retry_after_s, chance=chance)
+
+
+def test_the_widest_wait_doubles_up_to_the_cap() -> None:
+    policy = RetryPolicy(max_tries=100, max_retry_s=1000)
+    waits = [policy.wait_s(tries=n, elapsed_s=0, retry_after_s=None, chance=1.0) for n in (1, 2, 3, 6, 7, 8, 99)]
+    assert waits == [0.5, 1, 2, 16, 30, 30, 30]
+
+
+def test_jitter_is_full_so_that_a_herd_spreads_down_to_zero() -> None:
+    assert wait(3, 0.0) == 0
+    assert wait(3, 0.25) == 0.5
+
+
+def test_the_last_try_is_the_last() -> None:
+    assert wait(5, 0.0) is not None
+    assert wait(6, 0.0) is None
+
+
+def test_a_wait_that_does_not_fit_into_the_time_left_gives_up() -> None:
+    assert wait(1, 0.0, elapsed_s=100) == 0
+    assert wait(1, 0.0, elapsed_s=100.1) is None
+    assert wait(1, 0.0, retry_after_s=101) is None
+
+
+@given(
+    tries=st.integers(1, 10_000),
+    chance=st.floats(0, 1, exclude_max=True),
+    elapsed_s=st.floats(0, 1000),
+    asked_s=st.none() | st.floats(0, 1000),
+)
+def test_a_wait_never_undercuts_the_endpoint_and_never_outlasts_the_policy(
+    tries: int, chance: float, elapsed_s: float, asked_s: float | None
+) -> None:
+    wait_s = wait(tries, chance, elapsed_s=elapsed_s, retry_after_s=asked_s)
+    if wait_s is not None:
+        assert tries < POLICY.max_tries
+        assert (asked_s or 0) <= wait_s <= POLICY.max_retry_s - elapsed_s + 1e-9
+
+
+@pytest.mark.parametrize("status", [408, 409, 425, 429, 500, 502, 503, 504, 529])
+def test_passing_troubles_are_retried(status: int) -> None:
+    assert retryable(status)
+
+
+@pytest.mark.parametrize("status", [301, 400, 401, 403, 404, 413, 422])
+def test_lasting_troubles_are_not(status: int) -> None:
+    assert not retryable(status)
+
+
+def test_a_used_up_quota_is_not_retried_although_it_is_a_429() -> None:
+    assert not retryable(429, "insufficient_quota")
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({}, None),
+        ({"retry-after": "7"}, 7.0),
+        ({"retry-after": "0.25"}, 0.25),
+        ({"retry-after": "-3"}, 0.0),
+        ({"retry-after": "Sun, 06 Nov 1994 08:49:37 GMT"}, 37.0),
+        ({"retry-after": "Sun, 06 Nov 1994 08:48:37 GMT"}, 0.0),
+        ({"retry-after": "Sun, 06 Nov 1994 08:49:37"}, 37.0),
+        ({"retry-after": "soon"}, None),
+        ({"retry-after": "nan"}, None),
+        ({"retry-after": "inf"}, None),
+        ({"retry-after": ""}, None),
+        ({"retry-after-ms": "1500", "retry-after": "9"}, 1.5),
+        ({"retry-after-ms": "x", "retry-after": "9"}, 9.0),
+    ],
+)
+def test_retry_after_is_read_in_all_its_forms(headers: dict[str, str], seconds: float | None) -> None:
+    assert retry_after_s(headers, now=784111740.0) == seconds

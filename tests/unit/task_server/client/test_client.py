@@ -1,0 +1,64 @@
+"""How long the client waits before it tries again, and what an error says of itself."""
+
+from typing import get_args
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from task_server.client.client import LONGEST_PAUSE_S, pause_s
+from task_server.client.reach import again_s
+from task_server.heartbeat import Contact
+from task_server.wire.errors import (
+    InWork,
+    NoCapacity,
+    NotReady,
+    Refusal,
+    SessionLost,
+    UnknownSession,
+    WorkerLost,
+    refusal_of,
+)
+from task_server.wire.messages import Problem, ProblemType
+
+TYPES: tuple[ProblemType, ...] = get_args(ProblemType)
+
+
+@settings(deadline=None)
+@given(st.integers(0, 10_000), st.one_of(st.none(), st.floats(0, 60)), st.floats(0, 1, exclude_max=True))
+def test_a_pause_is_what_the_server_asks_plus_bounded_jitter(failures: int, asked_s: float | None, draw: float) -> None:
+    pause = pause_s(failures, asked_s, draw)
+    assert (asked_s or 0.0) <= pause <= (asked_s or 0.0) + LONGEST_PAUSE_S
+
+
+def test_pauses_double_up_to_the_longest() -> None:
+    assert [pause_s(n, None, 1.0) for n in (0, 1, 2, 5, 6, 99)] == pytest.approx([0.1, 0.2, 0.4, 3.2, 5.0, 5.0])
+
+
+def test_probes_of_a_worker_come_ever_more_seldom() -> None:
+    assert [again_s(failures) for failures in (1, 2, 3, 5, 6, 10**6)] == [10.0, 20.0, 40.0, 160.0, 300.0, 300.0]
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_every_problem_type_maps_to_one_exception_and_back(kind: ProblemType) -> None:
+    refusal = refusal_of(Problem(type=kind, title="t", detail="d", retry_after_s=2.0))
+    assert isinstance(refusal, Refusal)
+    problem = refusal.problem()
+    assert (problem.type, problem.detail, problem.retry_after_s) == (kind, "d", 2.0)
+
+
+def test_only_what_passes_is_retryable_and_a_lost_session_is_one_thing() -> None:
+    retryable = {kind for kind in TYPES if refusal_of(Problem(type=kind, title="t")).retryable}
+    assert retryable == {"in_work", "no_capacity", "not_ready"}
+    assert InWork.retryable
+    assert NoCapacity.status == 429
+    assert NotReady.status == 503
+    assert issubclass(UnknownSession, SessionLost)
+    assert issubclass(WorkerLost, SessionLost)
+
+
+def test_contact_is_lost_after_seven_tenths_of_a_lease_from_when_the_heartbeat_was_sent() -> None:
+    assert not Contact().lost(now=1e9)
+    contact = Contact().acknowledged(sent_at=100.0, lease_s=10.0)
+    assert not contact.lost(now=106.9)
+    assert contact.lost(now=107.0)
