@@ -9,6 +9,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, JsonValue, model_validator
 
 from eval_client.core.rates import RequestsAMinute, TokensAMinute
+from eval_client.core.spend import Price, RunLimits, helper
 from proctor.config.task import NAME, TaskDefinition
 from proctor.config.yaml import FileError, load, parse
 from proctor.environment import PolicyKind, missing_policies
@@ -55,17 +56,6 @@ class Endpoint(Value):
     max_tries: int = Field(default=6, ge=1, le=100)
     max_retry_s: float = Field(default=600, gt=0)
     """Longest a model call may take with all its retries, in seconds."""
-
-
-class Price(Value):
-    """Money per million tokens, in any one currency."""
-
-    input: float = Field(ge=0)
-    output: float = Field(ge=0)
-
-    def of(self, prompt_tokens: int, completion_tokens: int) -> float:
-        """What so many tokens cost."""
-        return (prompt_tokens * self.input + completion_tokens * self.output) / 1e6
 
 
 class AgentEntry(Value):
@@ -126,13 +116,6 @@ class TrialLimits(Value):
     turns: int | None = Field(default=None, ge=1)
     tokens: int | None = Field(default=None, ge=1)
     seconds: float | None = Field(default=None, gt=0)
-
-
-class RunLimits(Value):
-    """What the whole run may use; reaching a limit stops it, to be resumed with a higher one."""
-
-    tokens: int | None = Field(default=None, ge=1)
-    money: float | None = Field(default=None, gt=0)
 
 
 class Limits(Value):
@@ -250,6 +233,11 @@ class Plan(Value):
                 return endpoint
         digest = hashlib.blake2b(agent.endpoint.encode(), digest_size=4).hexdigest()
         return Endpoint(name=f"url-{digest}", base_url=agent.endpoint)
+
+    def all_prices(self) -> dict[str, Price]:
+        """Prices of agents by name, and of models on the environment's side by `helper(model)`."""
+        agents = {agent.name: agent.price for agent in self.agents if agent.price is not None}
+        return {**agents, **{helper(model): price for model, price in self.prices.items()}}
 
     def definitions(self) -> tuple[TaskDefinition, ...]:
         """The tasks that this plan defines itself."""

@@ -3,10 +3,30 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from eval_client.plan import Plan, Price, RunLimits
+from pydantic import Field
+
+from proctor.types import Value
 
 HELPER = "environment:"
 """Stands before the names of models on the environment's side (judges, hosts, users) where agents are named too."""
+
+
+class Price(Value):
+    """Money per million tokens, in any one currency."""
+
+    input: float = Field(ge=0)
+    output: float = Field(ge=0)
+
+    def of(self, prompt_tokens: int, completion_tokens: int) -> float:
+        """What so many tokens cost."""
+        return (prompt_tokens * self.input + completion_tokens * self.output) / 1e6
+
+
+class RunLimits(Value):
+    """What the whole run may use; reaching a limit stops it, to be resumed with a higher one."""
+
+    tokens: int | None = Field(default=None, ge=1)
+    money: float | None = Field(default=None, gt=0)
 
 
 def helper(model: str) -> str:
@@ -38,12 +58,6 @@ class Spend:
     """Agents and helpers of which an answer came without its cost: no limit can bind what isn't known."""
     unpriced: set[str] = field(default_factory=set)
     """Models on the environment's side that were paid, and have no price."""
-
-    @classmethod
-    def of(cls, plan: Plan) -> "Spend":
-        """Nothing spent yet."""
-        agents = {agent.name: agent.price for agent in plan.agents if agent.price is not None}
-        return cls(plan.limits.run, {**agents, **{helper(model): price for model, price in plan.prices.items()}})
 
     def add(self, agent: str, prompt_tokens: int, completion_tokens: int) -> None:
         """An answer was paid for."""

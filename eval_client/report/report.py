@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 
 from pydantic import JsonValue
 
-from eval_client.core.spend import Spend, helper, price_of
+from eval_client.core.spend import Price, helper, price_of
 from eval_client.core.statistics.clustered import clustered_mean
-from eval_client.plan import AgentEntry, Plan, Price
+from eval_client.plan import AgentEntry, Plan
 from eval_client.store.records import HelperCost, Manifest, PairStanding
 from eval_client.store.store import Store
 from proctor.types import FinishReason, Summary, Value
@@ -74,7 +74,7 @@ def report(store: Store) -> RunReport:
     summaries = store.summaries()
     plan = Plan.model_validate(manifest.plan)
     agents = {agent.name: agent for agent in plan.agents}
-    prices, costs = Spend.of(plan).prices, store.helper_costs()
+    prices, costs = plan.all_prices(), store.helper_costs()
     pairs = [
         _pair(
             store,

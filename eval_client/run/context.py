@@ -48,7 +48,7 @@ async def scene(
     """Everything a run needs while it plays; sessions ended and the journal closed afterwards."""
     store = member.store
     progress = _progress(store)
-    spend = Spend.of(plan)
+    spend = Spend(plan.limits.run, plan.all_prices())
     if not member.joined:
         for agent, (prompt, completion) in store.spent().items():
             spend.add(agent, prompt, completion)

@@ -1,7 +1,6 @@
 """What a run has paid, and whether it may pay more."""
 
-from eval_client.core.spend import Spend
-from eval_client.plan import Price, RunLimits
+from eval_client.core.spend import Price, RunLimits, Spend
 
 
 def test_money_is_counted_where_a_price_is_known() -> None:

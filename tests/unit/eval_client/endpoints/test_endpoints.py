@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from eval_client.core.rates import Rates, Slot
-from eval_client.core.spend import Spend
+from eval_client.core.spend import RunLimits, Spend
 from eval_client.endpoints.endpoints import Endpoints
 from eval_client.plan import Plan
 from eval_client.store.shards import Fenced
@@ -39,7 +39,9 @@ async def asked(assured: Callable[[Endpoints], Awaitable[None]], cool_s: float =
         return BUSY
 
     async with httpx.AsyncClient(transport=httpx.MockTransport(answer)) as http:
-        endpoints = Endpoints(PLAN, http, Spend.of(PLAN), None, lambda: None, assured=lambda: assured(endpoints))
+        endpoints = Endpoints(
+            PLAN, http, Spend(RunLimits(), {}), None, lambda: None, assured=lambda: assured(endpoints)
+        )
         if cool_s:
             endpoints.limits["e"].throttled(time.monotonic(), cool_s)
         with pytest.raises(Fenced):
@@ -85,7 +87,7 @@ GOOD = httpx.Response(
 
 async def test_without_a_rate_no_request_asks_for_a_moment_and_with_one_each_does_retries_too() -> None:
     async with answering(GOOD, BUSY, GOOD) as http:
-        endpoints = Endpoints(PLAN, http, Spend.of(PLAN), None, lambda: None, assured=assured)
+        endpoints = Endpoints(PLAN, http, Spend(RunLimits(), {}), None, lambda: None, assured=assured)
         gate, asked = endpoints.gates["e"], []
 
         def give() -> None:
@@ -102,7 +104,7 @@ async def test_without_a_rate_no_request_asks_for_a_moment_and_with_one_each_doe
 
 async def test_what_an_answer_took_beyond_its_estimate_is_owed_and_later_estimates_know_it() -> None:
     async with answering(GOOD, GOOD) as http:
-        endpoints = Endpoints(PLAN, http, Spend.of(PLAN), None, lambda: None, assured=assured)
+        endpoints = Endpoints(PLAN, http, Spend(RunLimits(), {}), None, lambda: None, assured=assured)
         gate, expected = endpoints.gates["e"], []
 
         def give() -> None:

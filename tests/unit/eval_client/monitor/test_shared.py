@@ -9,7 +9,7 @@ import pytest
 from eval_client.core.pool import Share
 from eval_client.core.rates import Rates
 from eval_client.core.shares import Level
-from eval_client.core.spend import Spend
+from eval_client.core.spend import RunLimits, Spend
 from eval_client.endpoints.endpoints import Endpoints
 from eval_client.monitor.shared import WRITE_EVERY_S, SharedFile, shared_lines, shared_lines_of
 from eval_client.plan import Plan
@@ -39,7 +39,7 @@ def endpoints(monkeypatch: pytest.MonkeyPatch) -> Endpoints:
         return
 
     http = httpx.AsyncClient()
-    return Endpoints(PLAN, http, Spend.of(PLAN), "http://127.0.0.1:1/v1", lambda: None, assured=assured)
+    return Endpoints(PLAN, http, Spend(RunLimits(), {}), "http://127.0.0.1:1/v1", lambda: None, assured=assured)
 
 
 def share(*others: str, rates: Rates | None = None) -> Share:
