@@ -2,8 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-
-from task_server.client.client import Call
+from typing import Protocol
 
 STILL_S = 5.0
 """A run that came no further for so long says why."""
@@ -24,6 +23,22 @@ class Standstill:
         return now - self._since
 
 
+class PendingCall(Protocol):
+    """A request that has no answer yet, all its tries together."""
+
+    @property
+    def what(self) -> str:
+        """Whom it asks, or for what."""
+
+    @property
+    def since(self) -> float:
+        """When it began, by the monotonic clock."""
+
+    @property
+    def trouble(self) -> str | None:
+        """How the last try failed."""
+
+
 @dataclass(frozen=True)
 class Waits:
     """All that a run may wait for, at one moment of the monotonic clock."""
@@ -35,11 +50,11 @@ class Waits:
     """endpoint -> seconds for which it is left alone after a 429"""
     paced: Mapping[str, str] = field(default_factory=dict)
     """endpoint -> how many requests wait for which of its rates"""
-    models: Iterable[Call] = ()
+    models: Iterable[PendingCall] = ()
     """Named by their agents."""
     failures: Mapping[str, str] = field(default_factory=dict)
     """agent -> how its last request failed"""
-    server: Iterable[Call] = ()
+    server: Iterable[PendingCall] = ()
     store_since: float | None = None
     """When the oldest write that is not confirmed was asked for."""
     slots: Mapping[str, int] = field(default_factory=dict)
@@ -78,7 +93,7 @@ class Waits:
             return []
         return [f"the store has not confirmed a write for {self.now - since:.0f} s"]
 
-    def _unanswered(self, of: str, calls: list[Call]) -> str:
+    def _unanswered(self, of: str, calls: list[PendingCall]) -> str:
         count = "a request" if len(calls) == 1 else f"{len(calls)} requests"
         trouble = next((call.trouble for call in calls if call.trouble), None) or self.failures.get(calls[0].what)
         return (
@@ -86,9 +101,9 @@ class Waits:
         )
 
 
-def _by_name(calls: Iterable[Call]) -> list[list[Call]]:
+def _by_name(calls: Iterable[PendingCall]) -> list[list[PendingCall]]:
     """The calls of each name, the oldest first."""
-    names: dict[str, list[Call]] = {}
+    names: dict[str, list[PendingCall]] = {}
     for call in calls:
         names.setdefault(call.what, []).append(call)
     return list(names.values())
