@@ -9,7 +9,7 @@ from rich.markup import escape
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 
-from eval_client.monitor.screen import RunView, clock
+from eval_client.monitor.snapshot import RunView, clock
 
 
 @contextlib.contextmanager

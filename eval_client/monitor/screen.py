@@ -8,12 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pydantic import Field
-
-from eval_client.monitor.shared import shared_lines
+from eval_client.monitor.snapshot import RunView, clock, view
 from eval_client.monitor.stall_reporter import Troubles
 from eval_client.run.context import Scene
-from proctor.types import Value
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -22,98 +19,6 @@ LIVE_EVERY_S = 0.25
 PLAIN_EVERY_S = 5.0
 LOOK_S = 0.5
 """Trouble that has just begun doesn't wait for the next line."""
-
-
-class PairView(Value):
-    """One row."""
-
-    agent: str
-    task: str
-    planned: int
-    scored: int
-    unscored: int
-    running: int
-    mean: float | None
-    waits_for: str | None
-
-
-class RunView(Value):
-    """Everything a screen shows, at one moment."""
-
-    run: str
-    elapsed_s: float
-    left_s: float | None
-    pairs: tuple[PairView, ...]
-    use: dict[str, tuple[int, int]] = Field(default_factory=dict)
-    """cap -> (used, capacity)"""
-    turns: int
-    retries: int
-    attempts_lost: int
-    prompt_tokens: int
-    completion_tokens: int
-    money: float
-    troubles: tuple[str, ...]
-    shared: tuple[str, ...] = ()
-    """What is to be said of endpoints that other runs use as well, or whose rates are limited."""
-
-    @property
-    def done(self) -> int:
-        """Trials with a final row."""
-        return sum(pair.scored + pair.unscored for pair in self.pairs)
-
-    @property
-    def planned(self) -> int:
-        """All trials of the run."""
-        return sum(pair.planned for pair in self.pairs)
-
-
-def view(scene: Scene, troubles: tuple[str, ...], begun: float, done_at_begin: int, now: float) -> RunView:
-    """The moment's facts; `begun` and `now` are of one monotonic clock."""
-    progress, flow = scene.runner.progress, scene.runner.flow
-    pairs = tuple(
-        PairView(
-            agent=agent,
-            task=task,
-            planned=planned,
-            scored=progress.scored.get((agent, task), 0),
-            unscored=progress.unscored.get((agent, task), 0),
-            running=progress.running.get((agent, task), 0),
-            mean=_mean(progress.score_sum.get((agent, task), 0.0), progress.scored.get((agent, task), 0)),
-            waits_for=_waits(scene, agent, task),
-        )
-        for (agent, task), planned in progress.planned.items()
-    )
-    done = sum(pair.scored + pair.unscored for pair in pairs)
-    elapsed, fresh = now - begun, done - done_at_begin
-    total = sum(pair.planned for pair in pairs)
-    spend = scene.endpoints.spend
-    draining = ("draining: nothing more is started",) if progress.draining else ()
-    unknown = tuple(filter(None, (spend.unknown(),)))
-    return RunView(
-        run=scene.run,
-        elapsed_s=elapsed,
-        left_s=elapsed / fresh * (total - done) if fresh > 0 else None,
-        pairs=pairs,
-        use={f"{kind} {name}": use for kind, nodes in flow.use().items() for name, use in nodes.items()},
-        turns=progress.turns,
-        retries=sum(limit.retries for limit in scene.endpoints.limits.values()),
-        attempts_lost=progress.attempts_lost,
-        prompt_tokens=spend.prompt_tokens,
-        completion_tokens=spend.completion_tokens,
-        money=spend.money,
-        troubles=(*troubles, *unknown, *draining),
-        shared=shared_lines(scene.endpoints),
-    )
-
-
-def _mean(total: float, count: int) -> float | None:
-    return total / count if count else None
-
-
-def _waits(scene: Scene, agent: str, task: str) -> str | None:
-    progress = scene.runner.progress
-    kind = scene.runner.flow.waits_for((agent, task))
-    return progress.task_waits.get(task, kind) if kind == "task" else kind
 
 
 def line(run: RunView) -> str:
@@ -201,12 +106,3 @@ def _every(seconds: float, show: Callable[[], object]) -> Iterator[None]:
         yield
     finally:
         showing.cancel()
-
-
-def clock(seconds: float | None) -> str:
-    """Seconds as H:MM:SS."""
-    if seconds is None:
-        return "?"
-    minutes, seconds = divmod(int(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{seconds:02}"
