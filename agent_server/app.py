@@ -15,12 +15,12 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from agent_server.agents.base import ServedAgent
 from agent_server.chat_completions import ChatRequest, chunks, completion, parse_request
-from agent_server.errors import Refused
-from agent_server.metrics import UNKNOWN_AGENT, AgentFigures
+from agent_server.errors import RequestRefused
+from agent_server.metrics import UNKNOWN_AGENT, AgentMetrics
 from proctor.environment import AgentUnavailable, ContextLimitExceeded
-from proctor.http.origin_guard import PageGuard
+from proctor.http.origin_guard import OriginGuard
 from proctor.observability import tracing
-from proctor.observability.process import ProcessFigures
+from proctor.observability.process import ProcessMetrics
 
 log = logging.getLogger(__name__)
 CHAT = "/v1/chat/completions"
@@ -55,7 +55,7 @@ def build_app(
     agents: Mapping[str, ServedAgent],
     token: SecretStr | None,
     max_request_bytes: int,
-    process: ProcessFigures,
+    process: ProcessMetrics,
     metrics_token: SecretStr | None = None,
 ) -> ASGIApp:
     """The app that serves these agents; with a token, every route but the health ones asks for it.
@@ -68,16 +68,16 @@ def build_app(
         docs_url=None,
         redoc_url=None,
     )
-    figures = AgentFigures()
-    _add_chat(app, agents, max_request_bytes, figures)
+    counters = AgentMetrics()
+    _add_chat(app, agents, max_request_bytes, counters)
     _add_models(app, agents)
-    _add_state(app, figures, process)
+    _add_state(app, counters, process)
     app.add_exception_handler(HTTPException, _no_such_route)
-    app.add_exception_handler(Refused, _refused)
-    return PageGuard(app, _page_refused) if token is None else BearerToken(app, token, metrics_token)
+    app.add_exception_handler(RequestRefused, _refused)
+    return OriginGuard(app, _page_refused) if token is None else BearerToken(app, token, metrics_token)
 
 
-def _add_chat(app: FastAPI, agents: Mapping[str, ServedAgent], max_request_bytes: int, figures: AgentFigures) -> None:
+def _add_chat(app: FastAPI, agents: Mapping[str, ServedAgent], max_request_bytes: int, counters: AgentMetrics) -> None:
     """Add the route that answers transcripts."""
 
     @app.post(
@@ -88,7 +88,7 @@ def _add_chat(app: FastAPI, agents: Mapping[str, ServedAgent], max_request_bytes
     )
     async def chat(request: Request) -> Response:
         with tracing.received(f"POST {CHAT}", request.scope["headers"]) as span:
-            with figures.request() as counted:
+            with counters.request() as counted:
                 counted.agent, response = await _answer(agents, request, max_request_bytes)
                 counted.status = response.status_code
             span.note(agent=counted.agent, status=response.status_code)
@@ -110,7 +110,7 @@ def _add_models(app: FastAPI, agents: Mapping[str, ServedAgent]) -> None:
         return {"id": name, "object": "model", "created": started, "owned_by": "proctor"}
 
 
-def _add_state(app: FastAPI, figures: AgentFigures, process: ProcessFigures) -> None:
+def _add_state(app: FastAPI, counters: AgentMetrics, process: ProcessMetrics) -> None:
     """Add the routes that say how the server is."""
 
     @app.get("/healthz", summary="The process runs")
@@ -120,7 +120,7 @@ def _add_state(app: FastAPI, figures: AgentFigures, process: ProcessFigures) -> 
 
     @app.get("/metrics", summary="Figures in the Prometheus text format", response_class=PlainTextResponse)
     async def metrics() -> PlainTextResponse:
-        return PlainTextResponse(figures.text() + process.text(), media_type="text/plain; version=0.0.4")
+        return PlainTextResponse(counters.expose() + process.expose(), media_type="text/plain; version=0.0.4")
 
 
 class BearerToken:
@@ -135,7 +135,7 @@ class BearerToken:
         if scope["type"] == "http" and scope["path"] not in OPEN_PATHS:
             shown = next((value for name, value in scope["headers"] if name == b"authorization"), b"")
             if not self.knows(scope["method"], scope["path"], shown):
-                refused = Refused(401, "the bearer token is missing or wrong", code="invalid_api_key")
+                refused = RequestRefused(401, "the bearer token is missing or wrong", code="invalid_api_key")
                 await _error(refused)(scope, receive, send)
                 return
         await self._app(scope, receive, send)
@@ -158,17 +158,17 @@ async def _answer(agents: Mapping[str, ServedAgent], request: Request, max_bytes
             include_usage = asked.stream_options is not None and asked.stream_options.include_usage
             return name, Response(b"".join(chunks(name, answer, include_usage)), media_type="text/event-stream")
         return name, Response(completion(name, answer), media_type="application/json")
-    except Refused as refused:
+    except RequestRefused as refused:
         return name, _error(refused)
     except ContextLimitExceeded:
         message = "the messages don't fit this model's context"
-        return name, _error(Refused(400, message, code="context_length_exceeded", param="messages"))
+        return name, _error(RequestRefused(400, message, code="context_length_exceeded", param="messages"))
     except AgentUnavailable as unavailable:
-        return name, _error(Refused(502, str(unavailable), code="agent_unavailable", type="server_error"))
+        return name, _error(RequestRefused(502, str(unavailable), code="agent_unavailable", type="server_error"))
     except Exception:
         log.exception("agent %s failed", name)
         message = "the agent failed; the server's log says why"
-        return name, _error(Refused(500, message, code="internal_error", type="server_error"))
+        return name, _error(RequestRefused(500, message, code="internal_error", type="server_error"))
 
 
 async def _body(request: Request, max_bytes: int) -> bytes:
@@ -179,34 +179,34 @@ async def _body(request: Request, max_bytes: int) -> bytes:
                 body += chunk
                 if len(body) > max_bytes:
                     message = f"the request is larger than {max_bytes} bytes"
-                    raise Refused(413, message, code="request_body_too_large")
+                    raise RequestRefused(413, message, code="request_body_too_large")
     except TimeoutError:
-        raise Refused(408, f"the request was not complete within {BODY_DEADLINE_S:g} s") from None
+        raise RequestRefused(408, f"the request was not complete within {BODY_DEADLINE_S:g} s") from None
     return bytes(body)
 
 
 def _find(agents: Mapping[str, ServedAgent], name: str) -> ServedAgent:
     if name not in agents:
         message = f"The model {name!r} does not exist; agents here are: {', '.join(agents)}"
-        raise Refused(404, message, code="model_not_found", param="model")
+        raise RequestRefused(404, message, code="model_not_found", param="model")
     return agents[name]
 
 
-def _error(refused: Refused) -> Response:
+def _error(refused: RequestRefused) -> Response:
     headers = {} if refused.retry_after_s is None else {"Retry-After": f"{refused.retry_after_s:.3g}"}
     return Response(refused.body(), refused.status, headers, media_type="application/json")
 
 
 def _page_refused(cause: str) -> Response:
     fix = "set the variable that `token_env` names, PROCTOR_TOKEN where none is"
-    return _error(Refused(403, f"{cause}, and this server asks for no token; {fix}"))
+    return _error(RequestRefused(403, f"{cause}, and this server asks for no token; {fix}"))
 
 
 async def _no_such_route(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    return _error(Refused(error.status_code, f"{request.method} {request.url.path}: {error.detail}"))
+    return _error(RequestRefused(error.status_code, f"{request.method} {request.url.path}: {error.detail}"))
 
 
 async def _refused(request: Request, error: Exception) -> Response:
-    assert isinstance(error, Refused)
+    assert isinstance(error, RequestRefused)
     return _error(error)

@@ -7,7 +7,7 @@ from typing import TextIO
 
 from agent_server.agents.base import ServedAgent
 from agent_server.agents.limits import Concurrent, ContextLimited, Delayed
-from agent_server.agents.policies import PolicyAgent, TaskPolicies
+from agent_server.agents.policies import ServedPolicy, TaskPolicies
 from agent_server.config import AgentConfig, AgentServerConfig, HumanConfig, PolicyConfig, RecordedConfig
 from proctor.http.client import AnyClient
 from proctor.llm import ChatModel
@@ -25,7 +25,7 @@ def build_agents(config: AgentServerConfig, client: AnyClient) -> Mapping[str, S
 
 def _bare(config: AgentConfig, tasks: TaskPolicies, client: AnyClient) -> ServedAgent:
     if isinstance(config, PolicyConfig):
-        return PolicyAgent(config.kind, tasks)
+        return ServedPolicy(config.kind, tasks)
     if isinstance(config, RecordedConfig):
         from agent_server.agents.recorded import RecordedAgent
 

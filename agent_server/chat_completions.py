@@ -8,8 +8,8 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, ConfigDict, Field, JsonValue, ValidationError
 from pydantic_core import to_json
 
-from agent_server.agents.base import Answer, Ask
-from agent_server.errors import Refused
+from agent_server.agents.base import AgentReply, AgentRequest
+from agent_server.errors import RequestRefused
 from proctor.llm.config import RESERVED
 from proctor.llm.wire import Wire, WireToolCalls, tool_call_json
 from proctor.types import Message, Tool
@@ -72,9 +72,9 @@ class ChatRequest(Wire):
     stream: bool | None = None
     stream_options: _StreamOptions | None = None
 
-    def ask(self) -> Ask:
+    def ask(self) -> AgentRequest:
         """The request in our vocabulary."""
-        return Ask(
+        return AgentRequest(
             messages=tuple(message.value() for message in self.messages),
             tools=tuple(tool.value() for tool in self.tools or ()),
             metadata=self.metadata or {},
@@ -83,16 +83,16 @@ class ChatRequest(Wire):
 
 
 def parse_request(body: bytes) -> ChatRequest:
-    """The request a body holds. Raises Refused (400) naming the field."""
+    """The request a body holds. Raises RequestRefused (400) naming the field."""
     try:
         return ChatRequest.model_validate_json(body)
     except ValidationError as error:
         problem = error.errors(include_input=False, include_url=False)[0]
         field = ".".join(str(part) for part in problem["loc"]) or None
-        raise Refused(400, f"{field or 'body'}: {problem['msg']}", param=field) from None
+        raise RequestRefused(400, f"{field or 'body'}: {problem['msg']}", param=field) from None
 
 
-def completion(agent: str, answer: Answer) -> bytes:
+def completion(agent: str, answer: AgentReply) -> bytes:
     """The reply to a request without `stream`."""
     message: dict[str, object] = {"role": "assistant", "content": answer.action.content, "refusal": None}
     calls = answer.action.tool_calls
@@ -103,7 +103,7 @@ def completion(agent: str, answer: Answer) -> bytes:
     return to_json({**_head(agent, "chat.completion"), "choices": [choice], "usage": answer.usage_json()})
 
 
-def chunks(agent: str, answer: Answer, include_usage: bool) -> Iterator[bytes]:
+def chunks(agent: str, answer: AgentReply, include_usage: bool) -> Iterator[bytes]:
     """The server-sent events of a streamed reply: role, content, tool calls, finish, usage if asked for, end."""
     head = _head(agent, "chat.completion.chunk")
     deltas: list[dict[str, object]] = [{"role": "assistant", "content": ""}]

@@ -3,7 +3,7 @@
 from pydantic_core import to_json
 
 
-class Refused(Exception):
+class RequestRefused(Exception):
     """A request that gets an error object instead of an answer."""
 
     def __init__(

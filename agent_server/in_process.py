@@ -9,13 +9,13 @@ from pydantic import SecretStr
 
 from agent_server.agents.base import ServedAgent
 from agent_server.agents.function import ServedFunction
-from agent_server.agents.policies import PolicyAgent, TaskPolicies
+from agent_server.agents.policies import ServedPolicy, TaskPolicies
 from agent_server.app import BearerToken, build_app
 from proctor.agent_function import AgentFunction, FunctionCaller
 from proctor.config.task import TaskDefinition
 from proctor.http.embedded_server import EmbeddedServer
 from proctor.http.server import listen, url_of, uvicorn_config
-from proctor.observability.process import ProcessFigures
+from proctor.observability.process import ProcessMetrics
 
 HOST = "127.0.0.1"
 KEEP_ALIVE_S = 65
@@ -36,8 +36,8 @@ async def serving(
     known = TaskPolicies(tasks if policies else ())
     callers = {name: FunctionCaller(function) for name, function in functions.items()}
     agents: dict[str, ServedAgent] = {name: ServedFunction(caller) for name, caller in callers.items()}
-    agents |= {name: PolicyAgent(kind, known) for name, kind in policies.items()}
-    app = build_app(agents, SecretStr(token), MAX_REQUEST_BYTES, ProcessFigures("agent-server"))
+    agents |= {name: ServedPolicy(kind, known) for name, kind in policies.items()}
+    app = build_app(agents, SecretStr(token), MAX_REQUEST_BYTES, ProcessMetrics("agent-server"))
     assert isinstance(app, BearerToken)
     listener = listen(HOST, 0)
     server = EmbeddedServer(uvicorn_config(app, keep_alive_s=KEEP_ALIVE_S, last_replies_s=1, knows=app.knows))

@@ -19,7 +19,7 @@ class Counted:
     """499 where the client has gone before."""
 
 
-class AgentFigures:
+class AgentMetrics:
     """Requests by agent and status, under way, and how long they take."""
 
     def __init__(self) -> None:
@@ -41,7 +41,7 @@ class AgentFigures:
             self._requests.add(counted.agent, str(counted.status))
             self._seconds.observe(time.monotonic() - begun, counted.agent)
 
-    def text(self) -> str:
+    def expose(self) -> str:
         """All of them, in the Prometheus text format."""
         under_way = gauge("proctor_agent_requests_in_flight", "Requests under way.", (), {(): self._in_flight})
-        return self._requests.text() + under_way + self._seconds.text()
+        return self._requests.expose() + under_way + self._seconds.expose()

@@ -14,7 +14,7 @@ from proctor.http.client import AnyClient, http_client
 from proctor.http.server import listen, url_of, uvicorn_config
 from proctor.llm import secret
 from proctor.observability import tracing
-from proctor.observability.process import ProcessFigures
+from proctor.observability.process import ProcessMetrics
 
 GRACE_S = 30
 KEEP_ALIVE_S = 65
@@ -27,20 +27,20 @@ def serve(config: AgentServerConfig, on_ready: Callable[[str], None] = lambda ba
     `on_ready` gets the base URL (up to and with /v1) once requests are accepted. Raises ValueError where the
     configuration can't be served.
     """
-    token, client, figures = config.token(), http_client(tls=config.tls), ProcessFigures("agent-server")
+    token, client, metrics = config.token(), http_client(tls=config.tls), ProcessMetrics("agent-server")
     metrics_token = secret("PROCTOR_METRICS_TOKEN")
-    app = build_app(build_agents(config, client), token, config.max_request_bytes, figures, metrics_token)
+    app = build_app(build_agents(config, client), token, config.max_request_bytes, metrics, metrics_token)
     guard = {"knows": app.knows} if isinstance(app, BearerToken) else {}
     listener = listen(config.host, config.port)
     server = _Server(
         uvicorn_config(app, keep_alive_s=KEEP_ALIVE_S, last_replies_s=GRACE_S, tls=config.tls, **guard),
         lambda: on_ready(url_of(config.host, listener, config.tls.scheme) + "/v1"),
     )
-    event_loop.run(_run(server, client, listener, figures))
+    event_loop.run(_run(server, client, listener, metrics))
 
 
-async def _run(server: uvicorn.Server, client: AnyClient, listener: socket.socket, figures: ProcessFigures) -> None:
-    watching = asyncio.create_task(figures.watch())
+async def _run(server: uvicorn.Server, client: AnyClient, listener: socket.socket, metrics: ProcessMetrics) -> None:
+    watching = asyncio.create_task(metrics.watch())
     async with client:
         await server.serve(sockets=[listener])
     watching.cancel()

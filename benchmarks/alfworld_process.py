@@ -15,8 +15,8 @@ from pathlib import Path
 
 from environments.alfworld import dataset
 from environments.alfworld.cross_check import TextWorld
-from environments.alfworld.engine.game import Game
-from environments.alfworld.engine.world import World
+from environments.alfworld.engine.game import ReadyGame
+from environments.alfworld.engine.world import GameWorld
 from environments.alfworld.texts import GameTexts
 
 SETTLED = 100
@@ -51,7 +51,7 @@ def play(engine: str, texts: GameTexts) -> tuple[float, list[float]]:
         real.reset()
     else:
         read = GameTexts.model_validate_json(content)
-        world = World(Game(read.pddl_domain, read.grammar, read.pddl_problem))
+        world = GameWorld(ReadyGame(read.pddl_domain, read.grammar, read.pddl_problem))
         world.admissible()
     loaded = time.process_time() - began
     for command in texts.walkthrough or ():

@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks.measure import cpu_s, peak_mb
-from eval_client.execute import Order, execute
+from eval_client.execute import RunRequest, execute
 from eval_client.plan import Plan
-from eval_client.run.context import Scene
+from eval_client.run.context import RunContext
 from eval_client.store.run_folders import open_store
 from proctor import event_loop
 from proctor.types import Value
@@ -54,8 +54,8 @@ def play(load: Load) -> Took:
     took: list[Took] = []
 
     @contextlib.contextmanager
-    def watch(scene: Scene) -> Iterator[None]:
-        progress = scene.runner.progress
+    def watch(context: RunContext) -> Iterator[None]:
+        progress = context.runner.progress
         before, begun, turns = {part: cpu_s(pid) for part, pid in processes.items()}, time.monotonic(), 0
 
         def go() -> None:
@@ -84,8 +84,8 @@ def play(load: Load) -> Took:
         )
 
     store = open_store(load.store, load.folder)
-    order = Order(load.plan, "bench", store, load.folder, resume=False, joins=load.joins, limit=load.trials)
-    event_loop.run(execute(order, watch))
+    request = RunRequest(load.plan, "bench", store, load.folder, resume=False, joins=load.joins, limit=load.trials)
+    event_loop.run(execute(request, watch))
     return took[0]
 
 

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from typing import TypeVar
 
 from benchmarks.measure import Figure, figure, main, median
-from proctor.sandbox.base import Limits
+from proctor.sandbox.base import SandboxLimits
 from proctor.sandbox.docker_engine import DockerEngine, DockerSandbox
 from proctor.sandbox.shell import Shell
 from tests.support import missing
@@ -42,9 +42,9 @@ def measure(quick: bool) -> Iterator[Figure]:
 
 async def _measure(samples: int, commands: int) -> Steps:
     steps: Steps = {}
-    await _sessions(DockerEngine(IMAGE, Limits(), pool=2), samples, commands, steps, "hand-out from the pool")
+    await _sessions(DockerEngine(IMAGE, SandboxLimits(), pool=2), samples, commands, steps, "hand-out from the pool")
     fresh: Steps = {}
-    await _sessions(DockerEngine(IMAGE, Limits(), pool=0), samples, 1, fresh, "fresh container")
+    await _sessions(DockerEngine(IMAGE, SandboxLimits(), pool=0), samples, 1, fresh, "fresh container")
     return steps | {name: seconds for name, seconds in fresh.items() if name == "fresh container"}
 
 

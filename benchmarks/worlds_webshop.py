@@ -22,7 +22,7 @@ from benchmarks.measure import Figure, figure, median
 from environments.webshop.catalogue import generate, make, published
 from environments.webshop.catalogue.analysis import words
 from environments.webshop.catalogue.nouns import extractor
-from environments.webshop.catalogue.store import Store
+from environments.webshop.catalogue.store import CatalogueStore
 from environments.webshop.environment import WebShop
 from environments.webshop.shop.shop import opened
 
@@ -102,7 +102,7 @@ def _build(files: Path, made: Path) -> Built:
 def _build_fts(made: Path, path: Path) -> Built:
     """Of the same document texts, with Porter's stemmer."""
     began = time.process_time(), time.monotonic()
-    with closing(sqlite3.connect(path)) as connection, closing(Store(made / make.DATABASE)) as store:
+    with closing(sqlite3.connect(path)) as connection, closing(CatalogueStore(made / make.DATABASE)) as store:
         connection.executescript("pragma journal_mode = off; pragma synchronous = off;")
         connection.execute("create virtual table documents using fts5(text, tokenize = 'porter unicode61')")
         texts = ((store.product(position).text(),) for position in range(store.meta.products))
@@ -132,7 +132,7 @@ async def _start(made: Path) -> float:
 
 
 def _serve_fts(made: Path, path: Path) -> Asked:
-    with closing(Store(made / make.DATABASE)) as store:
+    with closing(CatalogueStore(made / make.DATABASE)) as store:
         queries = _queries(store)[:FTS_QUERIES]
     with closing(sqlite3.connect(path)) as connection:
 
@@ -144,7 +144,7 @@ def _serve_fts(made: Path, path: Path) -> Asked:
         return _asked(queries, ask)
 
 
-def _queries(store: Store) -> list[str]:
+def _queries(store: CatalogueStore) -> list[str]:
     goals = [store.goal(position) for position in range(GOALS)]
     return [" ".join((goal.query, *goal.attributes, *goal.options)) for goal in goals]
 

@@ -12,10 +12,10 @@ from typing import Any, TypeVar
 
 from pydantic import JsonValue
 
-from eval_client.execute import Order
+from eval_client.execute import RunRequest
 from eval_client.interrupts import Interrupts
 from eval_client.plan import AgentEntry, Plan, check_data, load_plan, placed, with_overrides
-from eval_client.preflight import Refused, check_plan
+from eval_client.preflight import PreflightError, check_plan
 from eval_client.run_results import Run, RunInterrupted
 from eval_client.servers.server_process import ServerProcessError
 from eval_client.store.connection import StoreError
@@ -171,7 +171,7 @@ def _new_order(
     folder: Path,
     store: str | None,
     limit: int | None,
-) -> Order:
+) -> RunRequest:
     texts = [f"{field}={json.dumps(value)}" for field, value in overrides.items()]
     entries, functions = _agents(agents)
     try:
@@ -184,7 +184,7 @@ def _new_order(
     except (FileError, StoreError) as error:
         raise PlanError(str(error)) from error
     given = tuple(texts)
-    return Order(made, path, opened, at, resume=False, overrides=given, limit=limit, functions=functions)
+    return RunRequest(made, path, opened, at, resume=False, overrides=given, limit=limit, functions=functions)
 
 
 def _made(
@@ -252,9 +252,9 @@ def _resumed(run: Run, agents: Agents, overrides: Mapping[str, JsonValue]) -> Ru
         path = Path(manifest.plan_path)
         plan = load_plan(path, texts) if path.is_file() else with_overrides(Plan.model_validate(manifest.plan), texts)
         check_plan(manifest, plan)
-    except (FileError, Refused) as error:
+    except (FileError, PreflightError) as error:
         raise PlanError(str(error)) from error
-    order = Order(
+    order = RunRequest(
         plan, str(path), run.store, run.folder, resume=True, overrides=texts, limit=manifest.limit, functions=functions
     )
     return _in_thread(order)
@@ -265,7 +265,7 @@ async def _executed(interrupts: Interrupts) -> Run:
     run = Run(order.store, order.folder, _resumed)
     try:
         ended = await interrupts.execute()
-    except (Refused, StoreError, FileError) as error:
+    except (PreflightError, StoreError, FileError) as error:
         raise PlanError(str(error)) from error
     except (ServerProcessError, TaskServerError, Fenced) as error:
         raise RunInterrupted(str(error), run) from error
@@ -281,7 +281,7 @@ def _unwatched(_played: object) -> contextlib.AbstractContextManager[None]:
     return contextlib.nullcontext()
 
 
-def _in_thread(order: Order) -> Run:
+def _in_thread(order: RunRequest) -> Run:
     """Execute in a thread, so that a loop of the caller's doesn't matter; Ctrl-C here stops it there."""
     interrupts = Interrupts(order, _unwatched, print)
     loop: list[asyncio.AbstractEventLoop] = []

@@ -9,22 +9,22 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from eval_client.core.progress import Ended
+from eval_client.core.progress import RunResult
 from eval_client.endpoints.endpoints import LOCAL_TOKEN_ENV
 from eval_client.monitor.starting import explained
 from eval_client.plan import Plan
-from eval_client.preflight import Refused, check_plan, check_tasks, check_trust, check_usable, new_run
-from eval_client.run.context import Scene, scene
-from eval_client.run.demand_report import Demand
-from eval_client.run.shard_coordinator import Team, is_to_close, leaves_early, until_over
+from eval_client.preflight import PreflightError, check_plan, check_tasks, check_trust, check_usable, new_run
+from eval_client.run.context import RunContext, run_context
+from eval_client.run.demand_report import DemandReport
+from eval_client.run.shard_coordinator import ShardCoordinator, is_to_close, leaves_early, until_over
 from eval_client.run.sharing import Sharing
-from eval_client.run.task_watcher import Watch
+from eval_client.run.task_watcher import TaskWatcher
 from eval_client.servers.local import LocalServers, local_servers, servers_with_functions
-from eval_client.servers.shard_processes import crew
-from eval_client.store.connection import RunExists, RunOver, patiently
+from eval_client.servers.shard_processes import shard_processes
+from eval_client.store.connection import RunExists, RunOver, retry_until_available
 from eval_client.store.damage import check_after_unclean_end, check_at_rest
 from eval_client.store.member import membership
-from eval_client.store.records import Manifest, PairStanding
+from eval_client.store.records import Manifest, PairTotals
 from eval_client.store.shards import ONLY_POSTGRESQL, several_may_work, tell_last
 from eval_client.store.store import Store
 from proctor.http.client import AnyClient, http_client
@@ -41,7 +41,7 @@ ABANDONED_CLOSE_S = 3.0
 SUMMARIES_S = 60.0
 """Longest wait for the task server's summary of a pair."""
 
-Watcher = Callable[[Scene], contextlib.AbstractContextManager[None]]
+Watcher = Callable[[RunContext], contextlib.AbstractContextManager[None]]
 """Shows a run while inside."""
 
 
@@ -59,7 +59,7 @@ class Served:
 
 
 @dataclass(frozen=True)
-class Order:
+class RunRequest:
     """What to execute: a new run of a plan, or what an old one still owes."""
 
     plan: Plan
@@ -85,65 +85,67 @@ class Order:
     """The plan's agents that are Python functions, by name."""
 
 
-async def execute(order: Order, watch: Watcher) -> Ended:
+async def execute(request: RunRequest, watch: Watcher) -> RunResult:
     """Play the run to its end, or until it is stopped.
 
-    Raises Refused, StoreError, ServerProcessError, TaskServerError, Fenced.
+    Raises PreflightError, StoreError, ServerProcessError, TaskServerError, Fenced.
     """
     try:
-        return await _execute(order, watch)
+        return await _execute(request, watch)
     except RunOver:
-        return Ended(None, {})  # those that it was to join came to the end before
+        return RunResult(None, {})  # those that it was to join came to the end before
 
 
-async def _execute(order: Order, watch: Watcher) -> Ended:
-    plan = order.plan
+async def _execute(request: RunRequest, watch: Watcher) -> RunResult:
+    plan = request.plan
     check_usable(plan)
-    check_functions(order)
-    check_shards(order)
-    order.store.check()
-    if order.resume:
-        check_after_unclean_end(order.store)
-    async with http_client(tls=plan.tls) as http, _servers(order) as local:
+    check_functions(request)
+    check_shards(request)
+    request.store.check()
+    if request.resume:
+        check_after_unclean_end(request.store)
+    async with http_client(tls=plan.tls) as http, _servers(request) as local:
         client = _client(plan, http, local)
-        known = order.store.manifest() if order.resume or order.joins else None
-        listed = {} if order.checked else await _listed(plan, client, local, known.digests() if known else {})
-        manifest = _begin(order, listed, known)
+        known = request.store.manifest() if request.resume or request.joins else None
+        listed = {} if request.checked else await _listed(plan, client, local, known.digests() if known else {})
+        manifest = _begin(request, listed, known)
         digests = manifest.digests()
-        async with membership(order.store, joins=order.joins, either=order.either) as member:
-            if order.resume:
-                changed = {"plan": plan.model_dump(mode="json"), "overrides": order.overrides}
-                order.store.update_manifest(manifest.model_copy(update=changed))
-            async with crew(order.store, order.folder, _options(local), order.shards) as others:
-                async with scene(plan, member, http, client, builtin=local.agents, digests=digests) as played:
+        async with membership(request.store, joins=request.joins, either=request.either) as member:
+            if request.resume:
+                changed = {"plan": plan.model_dump(mode="json"), "overrides": request.overrides}
+                request.store.update_manifest(manifest.model_copy(update=changed))
+            async with shard_processes(request.store, request.folder, _options(local), request.shards) as others:
+                async with run_context(plan, member, http, client, builtin=local.agents, digests=digests) as played:
                     played.runner.on_stop = others.stop
-                    ended = await _play(order, played, client, local, watch)
+                    ended = await _play(request, played, client, local, watch)
                     if not member.alone and leaves_early(ended):  # others may go on while its sessions are ended
                         spent = played.endpoints.spend.by_agent
-                        await patiently(tell_last, order.store.engine, order.store.run, member.shard, spent)
+                        await retry_until_available(
+                            tell_last, request.store.engine, request.store.run, member.shard, spent
+                        )
                 if member.alone or await is_to_close(member, ended):
                     if not ended.abandoned:
-                        await summarize(order.store, client, digests)
+                        await summarize(request.store, client, digests)
                     if member.alone or await is_to_close(member, ended):  # unless somebody has joined meanwhile
                         with contextlib.suppress(TimeoutError):  # an abandoned run stays `running` then
                             async with asyncio.timeout(ABANDONED_CLOSE_S if ended.abandoned else None):
-                                await patiently(_close, order.store, ended, member.shard, aside=False)
-                return dataclasses.replace(ended, losses=tuple(await others.ended(until_over(order.store))))
+                                await retry_until_available(_close, request.store, ended, member.shard, aside=False)
+                return dataclasses.replace(ended, losses=tuple(await others.ended(until_over(request.store))))
 
 
-def _begin(order: Order, listed: Mapping[str, SampleList], known: Manifest | None) -> Manifest:
-    """What the run is: written where it is new, else seen to be as it was. Raises RunExists, Refused."""
+def _begin(request: RunRequest, listed: Mapping[str, SampleList], known: Manifest | None) -> Manifest:
+    """What the run is: written where it is new, else seen to be as it was. Raises RunExists, PreflightError."""
     if known is None:
-        manifest, trials = new_run(order.plan, order.plan_path, order.overrides, order.limit, listed)
+        manifest, trials = new_run(request.plan, request.plan_path, request.overrides, request.limit, listed)
         try:
-            order.store.create(manifest, trials)
+            request.store.create(manifest, trials)
             return manifest
         except RunExists:
-            if not order.either:
+            if not request.either:
                 raise
-            known = order.store.manifest()
-            check_after_unclean_end(order.store)
-            check_plan(known, order.plan)
+            known = request.store.manifest()
+            check_after_unclean_end(request.store)
+            check_plan(known, request.plan)
     check_tasks(known, listed)
     return known
 
@@ -154,24 +156,24 @@ def _options(local: LocalServers) -> list[str]:
     return [f"{option}={url}" for option, url in urls.items() if url is not None]
 
 
-def check_functions(order: Order) -> None:
-    """Raises Refused where an agent is a Python function that this process was not given."""
-    for agent in order.plan.agents:
-        if agent.is_function and agent.name not in order.functions:
-            raise Refused(
+def check_functions(request: RunRequest) -> None:
+    """Raises PreflightError where an agent is a Python function that this process was not given."""
+    for agent in request.plan.agents:
+        if agent.is_function and agent.name not in request.functions:
+            raise PreflightError(
                 f"agents.{agent.name}: it is a Python function; play the run from Python, and name the function there: "
-                f"proctor.open_run({str(order.folder)!r}).resume(agents={{{agent.name!r}: ...}})"
+                f"proctor.open_run({str(request.folder)!r}).resume(agents={{{agent.name!r}: ...}})"
             )
 
 
-def check_shards(order: Order) -> None:
-    """Raises Refused where the run can't have the clients asked for."""
-    if (order.shards > 1 or order.joins) and not several_may_work(order.store.engine):
-        raise Refused(f"{'proctor join' if order.joins else f'--shards {order.shards}'}: {ONLY_POSTGRESQL}")
-    if order.joins and order.plan.controller == "local" and order.served is None:
-        raise Refused(
-            f"run {order.store.run!r} has servers of its own (controller: local), which only the client that began it "
-            "can reach; begin the run with `controller: URL`, or use --shards there"
+def check_shards(request: RunRequest) -> None:
+    """Raises PreflightError where the run can't have the clients asked for."""
+    if (request.shards > 1 or request.joins) and not several_may_work(request.store.engine):
+        raise PreflightError(f"{'proctor join' if request.joins else f'--shards {request.shards}'}: {ONLY_POSTGRESQL}")
+    if request.joins and request.plan.controller == "local" and request.served is None:
+        raise PreflightError(
+            f"run {request.store.run!r} has servers of its own (controller: local), which only the client that began "
+            "it can reach; begin the run with `controller: URL`, or use --shards there"
         )
 
 
@@ -186,30 +188,32 @@ def _client(plan: Plan, http: AnyClient, local: LocalServers) -> TaskClient:
     )
 
 
-def _servers(order: Order) -> contextlib.AbstractAsyncContextManager[LocalServers]:
-    plan = order.plan
-    if order.served is not None:
-        return contextlib.nullcontext(order.served.servers())
+def _servers(request: RunRequest) -> contextlib.AbstractAsyncContextManager[LocalServers]:
+    plan = request.plan
+    if request.served is not None:
+        return contextlib.nullcontext(request.served.servers())
     own = [agent for agent in plan.agents if agent.endpoint is None]
     policies = {agent.model or agent.name: agent.policy for agent in own if agent.policy is not None}
     servers = local_servers(
-        order.folder / "logs" / (f"joined-{os.getpid()}" if order.joins else ""),
+        request.folder / "logs" / (f"joined-{os.getpid()}" if request.joins else ""),
         plan.definitions(),
         workers=plan.local.workers if plan.controller == "local" else 0,
-        builtin_agents=() if order.functions else tuple(policies.items()),
+        builtin_agents=() if request.functions else tuple(policies.items()),
     )
-    if not order.functions:
+    if not request.functions:
         return servers
-    functions = {agent.model or agent.name: order.functions[agent.name] for agent in own if agent.is_function}
+    functions = {agent.model or agent.name: request.functions[agent.name] for agent in own if agent.is_function}
     return servers_with_functions(servers, functions, policies, plan.definitions())
 
 
-async def _play(order: Order, played: Scene, client: TaskClient, local: LocalServers, watch: Watcher) -> Ended:
+async def _play(
+    request: RunRequest, played: RunContext, client: TaskClient, local: LocalServers, watch: Watcher
+) -> RunResult:
     """Play beside the loops that keep the runner informed; whichever of them fails ends the run."""
-    runner, limits = played.runner, order.plan.limits
-    demand = Demand(order.store, order.plan, runner.progress, runner.endpoints)
-    informed = asyncio.create_task(_inform(played, Watch(runner, client, demand, limits.patience_s)))
-    playing = asyncio.create_task(runner.run(order.store.owed() if played.member.alone else []))
+    runner, limits = played.runner, request.plan.limits
+    demand = DemandReport(request.store, request.plan, runner.progress, runner.endpoints)
+    informed = asyncio.create_task(_inform(played, TaskWatcher(runner, client, demand, limits.patience_s)))
+    playing = asyncio.create_task(runner.run(request.store.owed() if played.member.alone else []))
     try:
         with watch(played):
             waited_for: set[asyncio.Future[Any]] = {playing, informed, local.failure}
@@ -226,19 +230,19 @@ async def _play(order: Order, played: Scene, client: TaskClient, local: LocalSer
         await asyncio.gather(playing, informed, return_exceptions=True)
 
 
-async def _inform(played: Scene, watch: Watch) -> None:
+async def _inform(played: RunContext, watch: TaskWatcher) -> None:
     """Tell the runner what others do, until cancelled. Raises Fenced."""
     parts = played.member, played.runner, played.endpoints
     loops = [watch.run(), Sharing(*parts).run()]
     if not played.member.alone:
-        loops.append(Team(*parts).run())
+        loops.append(ShardCoordinator(*parts).run())
     await asyncio.gather(*loops)
 
 
 async def _listed(
     plan: Plan, client: TaskClient, local: LocalServers, digests: Mapping[str, str]
 ) -> dict[str, SampleList]:
-    """The samples of the run's tasks, once the servers have them. Raises Refused."""
+    """The samples of the run's tasks, once the servers have them. Raises PreflightError."""
     async with explained(client):
         if local.controller:
             await _await_tasks(plan, client)
@@ -256,7 +260,7 @@ async def _await_tasks(plan: Plan, client: TaskClient) -> None:
             while not names <= {task.name for task in listed.tasks}:
                 listed = await client.tasks(after=listed.version, wait_s=POLL_S)
     except TimeoutError as error:
-        raise Refused(
+        raise PreflightError(
             f"limits.patience_s: no worker of this run reported within {plan.limits.patience_s:g} s"
         ) from error
 
@@ -267,17 +271,17 @@ async def _list_samples(plan: Plan, client: TaskClient, digests: Mapping[str, st
         asked = (client.samples(name, digests.get(name)) for name in names)
         return dict(zip(names, await asyncio.gather(*asked), strict=True))
     except TaskServerError as error:
-        raise Refused(f"controller {plan.controller}: {error}") from error
+        raise PreflightError(f"controller {plan.controller}: {error}") from error
 
 
 async def summarize(store: Store, client: TaskClient, digests: Mapping[str, str]) -> None:
     """Keep the environments' own metrics; where the task server is gone, or they lack the primary one, do without."""
-    standing = await patiently(store.standing, aside=False)
+    standing = await retry_until_available(store.standing, aside=False)
     await asyncio.gather(*(_summarize_pair(store, client, pair, digests[pair.task]) for pair in standing))
 
 
-async def _summarize_pair(store: Store, client: TaskClient, pair: PairStanding, digest: str) -> None:
-    finishes = await patiently(lambda: list(store.finishes(pair.agent, pair.task)), aside=False)
+async def _summarize_pair(store: Store, client: TaskClient, pair: PairTotals, digest: str) -> None:
+    finishes = await retry_until_available(lambda: list(store.finishes(pair.agent, pair.task)), aside=False)
     if not finishes:
         return
     samples = {sample: number for number, sample in enumerate(dict.fromkeys(row[0] for row in finishes))}
@@ -286,10 +290,10 @@ async def _summarize_pair(store: Store, client: TaskClient, pair: PairStanding, 
         async with asyncio.timeout(SUMMARIES_S):
             summary = await client.summarize(pair.task, [finish for _, _, finish in finishes], clusters, digest=digest)
         if summary.primary in summary.metrics or not pair.scored:
-            await patiently(store.write_summary, pair.agent, pair.task, pair.scored, summary, aside=False)
+            await retry_until_available(store.write_summary, pair.agent, pair.task, pair.scored, summary, aside=False)
 
 
-def _close(store: Store, ended: Ended, shard: int) -> None:
+def _close(store: Store, ended: RunResult, shard: int) -> None:
     """Write how the run ended."""
     if ended.stopped is not None:
         state = "interrupted"

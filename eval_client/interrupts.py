@@ -5,9 +5,9 @@ import contextlib
 import time
 from collections.abc import Callable, Iterator
 
-from eval_client.core.progress import Ended
-from eval_client.execute import Order, Watcher, execute
-from eval_client.run.context import Scene
+from eval_client.core.progress import RunResult
+from eval_client.execute import RunRequest, Watcher, execute
+from eval_client.run.context import RunContext
 
 STORE_PATIENCE_S = 15.0
 """A draining run ends at once when a write has waited so long: whoever stops it (SIGKILL follows) waits no longer."""
@@ -18,15 +18,15 @@ STOPPED_BY_USER = "interrupted"
 class Interrupts:
     """Executes a run that can be told to stop; `say` gets what its user is to know of that."""
 
-    def __init__(self, order: Order, watch: Watcher, say: Callable[[str], None]) -> None:
+    def __init__(self, order: RunRequest, watch: Watcher, say: Callable[[str], None]) -> None:
         self.order = order
         self._watch, self._say = watch, say
         self._presses = 0
-        self._played: Scene | None = None
-        self._main: asyncio.Task[Ended] | None = None
+        self._played: RunContext | None = None
+        self._main: asyncio.Task[RunResult] | None = None
         self._giving_up: asyncio.Task[None] | None = None
 
-    async def execute(self) -> Ended:
+    async def execute(self) -> RunResult:
         """Execute the run; CancelledError where it was ended at once. Raises what `execute` does."""
         self._main = asyncio.create_task(execute(self.order, self._watched))
         try:
@@ -36,7 +36,7 @@ class Interrupts:
                 self._giving_up.cancel()
 
     @contextlib.contextmanager
-    def _watched(self, played: Scene) -> Iterator[None]:
+    def _watched(self, played: RunContext) -> Iterator[None]:
         self._played = played
         try:
             with self._watch(played):
@@ -59,7 +59,7 @@ class Interrupts:
         else:
             self._played.runner.abandon(STOPPED_BY_USER)
 
-    async def _give_up_on_store(self, played: Scene) -> None:
+    async def _give_up_on_store(self, played: RunContext) -> None:
         """End a draining run at once when its store takes nothing: to drain would be to wait for that."""
         since, waiting_s = time.monotonic(), 0.0
         while waiting_s < STORE_PATIENCE_S:

@@ -3,7 +3,7 @@
 from proctor.observability.metrics import MODEL_SECONDS, Counter, Histogram
 
 
-class EndpointFigures:
+class EndpointMetrics:
     """Of the calls to models."""
 
     def __init__(self) -> None:
@@ -20,12 +20,12 @@ class EndpointFigures:
             ("agent",),
         )
 
-    def text(self) -> str:
+    def expose(self) -> str:
         """All of them, in the Prometheus text format."""
-        return self.requests.text() + self.answer_s.text()
+        return self.requests.expose() + self.answer_s.expose()
 
 
-class JournalFigures:
+class JournalMetrics:
     """Of the commits to the store."""
 
     def __init__(self) -> None:
@@ -37,6 +37,6 @@ class JournalFigures:
         self._writes.observe(writes)
         self._commit_s.observe(seconds)
 
-    def text(self) -> str:
+    def expose(self) -> str:
         """All of them, in the Prometheus text format."""
-        return self._writes.text() + self._commit_s.text()
+        return self._writes.expose() + self._commit_s.expose()

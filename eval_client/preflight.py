@@ -10,41 +10,41 @@ from proctor.config.yaml import FileError
 from task_server.wire.messages import SampleList
 
 
-class Refused(Exception):
+class PreflightError(Exception):
     """The run can't be begun or resumed as asked; the message says what to change."""
 
 
 def check_usable(plan: Plan) -> None:
-    """Raises Refused where a key, a token or a base URL that the plan names can't be used."""
+    """Raises PreflightError where a key, a token or a base URL that the plan names can't be used."""
     try:
         check_settings(plan)
     except (ValueError, FileError) as error:
-        raise Refused(str(error)) from error
+        raise PreflightError(str(error)) from error
 
 
 def check_plan(manifest: Manifest, plan: Plan) -> None:
-    """Raises Refused where a plan differs from the run's own in anything that shapes a trial."""
+    """Raises PreflightError where a plan differs from the run's own in anything that shapes a trial."""
     lines = differences(manifest.identity, plan.identity())
     if lines:
         changed = "\n  ".join(lines)
-        raise Refused(f"the plan changed since the run began:\n  {changed}\nundo that, or start a new run")
+        raise PreflightError(f"the plan changed since the run began:\n  {changed}\nundo that, or start a new run")
 
 
 def check_trust(plan: Plan, listed: Mapping[str, SampleList]) -> None:
-    """Raises Refused where an agent that is not built in would play in an isolation too thin for it."""
+    """Raises PreflightError where an agent that is not built in would play in an isolation too thin for it."""
     for agent, task in plan.pairs():
         if listed[task].trusted_agents_only and plan.agent(agent).policy is None:
-            raise Refused(
+            raise PreflightError(
                 f"task {task}: its isolation is too thin for agent {agent}, which is not built in; "
                 "use the environment's full engine (for os: `engine: docker`)"
             )
 
 
 def check_tasks(manifest: Manifest, listed: Mapping[str, SampleList]) -> None:
-    """Raises Refused where a task's data, prompts or settings are not what they were."""
+    """Raises PreflightError where a task's data, prompts or settings are not what they were."""
     for name, record in manifest.tasks.items():
         if name in listed and listed[name].digest != record.digest:
-            raise Refused(
+            raise PreflightError(
                 f"task {name}: its data, prompts or settings changed since the run began "
                 f"(digest {record.digest[:12]} -> {listed[name].digest[:12]}); restore them, or start a new run"
             )

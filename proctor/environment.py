@@ -129,7 +129,7 @@ class Environment(BaseModel, ABC):
         yield
 
     @classmethod
-    def suited_parameters(cls) -> dict[str, JsonValue]:
+    def detect_parameters(cls) -> dict[str, JsonValue]:
         """The fields that make the best of this machine's parts, for the demo.
 
         Raises EnvironmentFault, saying why, where it can't be played here at all.
@@ -149,7 +149,7 @@ class Environment(BaseModel, ABC):
         """
         return getattr(self, "profile", None) == "strict"
 
-    def comparable(self) -> str | None:
+    def not_comparable_because(self) -> str | None:
         """None where scores may be compared with published ones, else the reason why they may not.
 
         They may only where the published data, prompts, judge, temperatures, lengths and counts are in effect, and no

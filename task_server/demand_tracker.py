@@ -18,7 +18,7 @@ class _Said:
     until: float
 
 
-class Demand:
+class DemandTracker:
     """Pure: what each client said last."""
 
     def __init__(self) -> None:
@@ -44,7 +44,7 @@ class Demand:
                     total[task] = total.get(task, 0) + sessions
         return total
 
-    def text(self, now: float) -> str:
+    def expose(self, now: float) -> str:
         """It as a metric."""
         wanted = {(task,): sessions for task, sessions in self.standing(now).items()}
         return gauge("proctor_task_demand", "Sessions that clients could hold if there were slots.", ("task",), wanted)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from task_server.changes import Changes
 from task_server.http.transport import Caller
 from task_server.wire.errors import TaskServerError, TurnConflict
-from task_server.wire.messages import HEARTBEAT_S, Heartbeat, HeartbeatTaken
+from task_server.wire.messages import HEARTBEAT_S, Heartbeat, HeartbeatAck
 
 log = logging.getLogger(__name__)
 
@@ -42,7 +42,7 @@ class Reporter:
         changes: Changes,
         *,
         compose: Callable[[], Heartbeat],
-        on_taken: Callable[[HeartbeatTaken], Awaitable[None]],
+        on_taken: Callable[[HeartbeatAck], Awaitable[None]],
         on_replaced: Callable[[], Awaitable[None]],
         now: Callable[[], float],
     ) -> None:
@@ -77,6 +77,6 @@ class Reporter:
     async def report(self) -> None:
         """One heartbeat. Raises TaskServerError."""
         sent_at = self._now()
-        taken = await self._caller.call("POST", self._url, HeartbeatTaken, self._compose(), deadline_s=HEARTBEAT_S)
+        taken = await self._caller.call("POST", self._url, HeartbeatAck, self._compose(), deadline_s=HEARTBEAT_S)
         self.contact = self.contact.acknowledged(sent_at, taken.lease_s)
         await self._on_taken(taken)

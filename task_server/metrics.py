@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 
 from proctor.observability.metrics import Counter, Histogram, gauge
 from proctor.types import Finish, FinishReason
-from task_server.wire.messages import Heartbeat, TaskStanding
+from task_server.wire.messages import Heartbeat, TaskCapacity
 
 _EXCEPTION = re.compile(r"([A-Z][A-Za-z]{2,59}): ")
 _WAITS = {
@@ -31,7 +31,7 @@ def waiting_class(waiting: str) -> str:
     return next(known, None) or kind_of(waiting)
 
 
-def task_gauges(standings: Iterable[TaskStanding]) -> str:
+def task_gauges(standings: Iterable[TaskCapacity]) -> str:
     """Which tasks take sessions and, where one doesn't, why."""
     listed = list(standings)
     up = {(task.name,): float(task.waiting is None) for task in listed}
@@ -56,7 +56,7 @@ def worker_gauges(workers: Sequence[Heartbeat]) -> str:
     )
 
 
-class PlacementFigures:
+class PlacementMetrics:
     """What a controller places, relays and loses."""
 
     def __init__(self) -> None:
@@ -66,12 +66,12 @@ class PlacementFigures:
         )
         self.lost = Counter("proctor_workers_lost_total", "Workers that fell silent or refused connections.")
 
-    def text(self) -> str:
+    def expose(self) -> str:
         """All of them, in the Prometheus text format."""
-        return self.placed.text() + self.relayed.text() + self.lost.text()
+        return self.placed.expose() + self.relayed.expose() + self.lost.expose()
 
 
-class SessionFigures:
+class SessionMetrics:
     """What the sessions of a worker do."""
 
     def __init__(self) -> None:
@@ -98,7 +98,7 @@ class SessionFigures:
             agents = finish.reason is FinishReason.AGENT_ERROR
             self._faults.add(task, "agent" if agents else kind_of(str(finish.detail.get("cause"))))
 
-    def text(self) -> str:
+    def expose(self) -> str:
         """All of them, in the Prometheus text format."""
         counted = (self.started, self.turns, self.expired, self._finishes, self._faults, self._start_s, self._turn_s)
-        return "".join(metric.text() for metric in counted)
+        return "".join(metric.expose() for metric in counted)

@@ -11,7 +11,7 @@ from proctor.types import Action, Message, Tool
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class AgentRequest:
     """A request for an answer to a whole transcript."""
 
     messages: tuple[Message, ...]
@@ -21,7 +21,7 @@ class Ask:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class AgentReply:
     """An action and what it cost: nothing, unless a model was asked."""
 
     action: Action
@@ -42,5 +42,5 @@ class ServedAgent(ABC):
     """An agent without memory: everything it needs is in the request."""
 
     @abstractmethod
-    async def answer(self, ask: Ask) -> Answer:
+    async def answer(self, ask: AgentRequest) -> AgentReply:
         """The answer. Raises Refused, ContextLimitExceeded or AgentUnavailable."""

@@ -1,7 +1,7 @@
 """A Python function, served as an agent."""
 
-from agent_server.agents.base import Answer, Ask, ServedAgent
-from agent_server.errors import Refused
+from agent_server.agents.base import AgentReply, AgentRequest, ServedAgent
+from agent_server.errors import RequestRefused
 from proctor.agent_function import FunctionCaller, FunctionRaised
 
 
@@ -11,8 +11,8 @@ class ServedFunction(ServedAgent):
     def __init__(self, caller: FunctionCaller) -> None:
         self._caller = caller
 
-    async def answer(self, ask: Ask) -> Answer:
+    async def answer(self, ask: AgentRequest) -> AgentReply:
         try:
-            return Answer(await self._caller(ask.messages, ask.tools))
+            return AgentReply(await self._caller(ask.messages, ask.tools))
         except FunctionRaised as raised:
-            raise Refused(422, str(raised), code="function_raised") from raised
+            raise RequestRefused(422, str(raised), code="function_raised") from raised

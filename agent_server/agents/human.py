@@ -5,7 +5,7 @@ import re
 import threading
 from typing import TextIO
 
-from agent_server.agents.base import Answer, Ask, ServedAgent
+from agent_server.agents.base import AgentReply, AgentRequest, ServedAgent
 from proctor.environment import AgentUnavailable
 from proctor.types import Action, Message
 
@@ -23,11 +23,11 @@ class HumanAgent(ServedAgent):
         self._stdin, self._stdout = stdin, stdout
         self._turn = asyncio.Lock()
 
-    async def answer(self, ask: Ask) -> Answer:
+    async def answer(self, ask: AgentRequest) -> AgentReply:
         async with self._turn:
             self._stdout.write(prompt(ask))
             self._stdout.flush()
-            return Answer(Action(content=await self._typed()))
+            return AgentReply(Action(content=await self._typed()))
 
     async def _typed(self) -> str:
         """What the person types. A daemon thread reads, since a thread that waits for a key can't be ended."""
@@ -54,7 +54,7 @@ class HumanAgent(ServedAgent):
         return None
 
 
-def prompt(ask: Ask) -> str:
+def prompt(ask: AgentRequest) -> str:
     """What the person sees: the messages since their last answer, cleaned of control characters, and how to answer."""
     where = " ".join(f"{name}={value}" for name, value in sorted(ask.metadata.items()))
     shown = [f"\n===== {where or 'request'} =====", *(_shown(message) for message in _new(ask.messages))]

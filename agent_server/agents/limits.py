@@ -3,8 +3,8 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from agent_server.agents.base import Answer, Ask, ServedAgent
-from agent_server.errors import Refused
+from agent_server.agents.base import AgentReply, AgentRequest, ServedAgent
+from agent_server.errors import RequestRefused
 from proctor.environment import ContextLimitExceeded
 
 RETRY_AFTER_S = 1.0
@@ -16,9 +16,9 @@ class Concurrent(ServedAgent):
     def __init__(self, agent: ServedAgent, limit: int) -> None:
         self._agent, self._limit, self._under_way = agent, limit, 0
 
-    async def answer(self, ask: Ask) -> Answer:
+    async def answer(self, ask: AgentRequest) -> AgentReply:
         if self._under_way >= self._limit:
-            raise Refused(
+            raise RequestRefused(
                 429,
                 f"this agent answers {self._limit} requests at once",
                 type="requests",
@@ -38,7 +38,7 @@ class ContextLimited(ServedAgent):
     def __init__(self, agent: ServedAgent, chars: int) -> None:
         self._agent, self._chars = agent, chars
 
-    async def answer(self, ask: Ask) -> Answer:
+    async def answer(self, ask: AgentRequest) -> AgentReply:
         if sum(len(message.content) for message in ask.messages) > self._chars:
             raise ContextLimitExceeded
         return await self._agent.answer(ask)
@@ -55,6 +55,6 @@ class Delayed(ServedAgent):
     ) -> None:
         self._agent, self._latency_s, self._sleep = agent, latency_s, sleep
 
-    async def answer(self, ask: Ask) -> Answer:
+    async def answer(self, ask: AgentRequest) -> AgentReply:
         await self._sleep(self._latency_s)
         return await self._agent.answer(ask)

@@ -2,14 +2,14 @@
 
 from collections.abc import Mapping
 
-from agent_server.errors import Refused
+from agent_server.errors import RequestRefused
 
 
 def required(metadata: Mapping[str, str], *names: str) -> tuple[str, ...]:
-    """The values under these names. Raises Refused (400) naming what is missing and how to have it sent."""
+    """The values under these names. Raises RequestRefused (400) naming what is missing and how to have it sent."""
     missing = [name for name in names if name not in metadata]
     if missing:
-        raise Refused(
+        raise RequestRefused(
             400,
             f"metadata: this agent needs {', '.join(names)}, and {', '.join(missing)} is missing; "
             "set `metadata: true` at the agent in the plan, or send `metadata` with the request",
@@ -19,9 +19,9 @@ def required(metadata: Mapping[str, str], *names: str) -> tuple[str, ...]:
 
 
 def number(metadata: Mapping[str, str], name: str, default: int | None = None) -> int:
-    """The whole number under a name. Raises Refused (400)."""
+    """The whole number under a name. Raises RequestRefused (400)."""
     text = metadata.get(name, str(default)) if default is not None else required(metadata, name)[0]
     try:
         return int(text)
     except ValueError:
-        raise Refused(400, f"metadata.{name}: {text!r} is not a whole number", param="metadata") from None
+        raise RequestRefused(400, f"metadata.{name}: {text!r} is not a whole number", param="metadata") from None

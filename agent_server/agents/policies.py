@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
-from agent_server.agents.base import Answer, Ask, ServedAgent
+from agent_server.agents.base import AgentReply, AgentRequest, ServedAgent
 from agent_server.agents.metadata import number, required
-from agent_server.errors import Refused
+from agent_server.errors import RequestRefused
 from proctor.config.task import TaskDefinition
 from proctor.environment import Environment, Policy, PolicyKind, policy_of
 
@@ -21,16 +21,20 @@ class TaskPolicies:
         self._samples = {name: frozenset(world.samples()) for name, world in self._environments.items()}
 
     def environment(self, task: str, sample: str) -> Environment:
-        """The environment of a task that has this sample. Raises Refused."""
+        """The environment of a task that has this sample. Raises RequestRefused."""
         if task not in self._environments:
             known = ", ".join(sorted(self._environments))
-            raise Refused(422, f"metadata.task: no task {task!r} here; known are: {known}", code="task_not_found")
+            raise RequestRefused(
+                422, f"metadata.task: no task {task!r} here; known are: {known}", code="task_not_found"
+            )
         if sample not in self._samples[task]:
-            raise Refused(422, f"metadata.sample: task {task!r} has no sample {sample!r}", code="sample_not_found")
+            raise RequestRefused(
+                422, f"metadata.sample: task {task!r} has no sample {sample!r}", code="sample_not_found"
+            )
         return self._environments[task]
 
 
-class PolicyAgent(ServedAgent):
+class ServedPolicy(ServedAgent):
     """Answers by a policy of the environment, from the request's messages alone.
 
     Needs the metadata `task` and `sample`; `conversation` and `seed` are "main" and 0 unless given.
@@ -41,7 +45,7 @@ class PolicyAgent(ServedAgent):
         def policy(task: str, sample: str, seed: int) -> Policy:
             found = policy_of(tasks.environment(task, sample), kind, sample, seed)
             if found is None:
-                raise Refused(
+                raise RequestRefused(
                     422,
                     f"metadata.task: the environment of task {task!r} has no {kind} policy; ask an agent of another "
                     f"kind, or give the environment a method `{kind}`",
@@ -51,7 +55,7 @@ class PolicyAgent(ServedAgent):
 
         self._policy = policy
 
-    async def answer(self, ask: Ask) -> Answer:
+    async def answer(self, ask: AgentRequest) -> AgentReply:
         task, sample = required(ask.metadata, "task", "sample")
         policy = self._policy(task, sample, number(ask.metadata, "seed", 0))
-        return Answer(policy(ask.metadata.get("conversation", "main"), ask.messages))
+        return AgentReply(policy(ask.metadata.get("conversation", "main"), ask.messages))

@@ -4,8 +4,8 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 
-from agent_server.agents.base import Answer, Ask, ServedAgent
-from agent_server.errors import Refused
+from agent_server.agents.base import AgentReply, AgentRequest, ServedAgent
+from agent_server.errors import RequestRefused
 from proctor.llm import ChatModel
 
 MAX_QUEUE_S = 30.0
@@ -53,17 +53,17 @@ class ProxiedAgent(ServedAgent):
         self._bucket = TokenBucket(requests_per_minute) if requests_per_minute else None
         self._clock, self._sleep = clock, sleep
 
-    async def answer(self, ask: Ask) -> Answer:
+    async def answer(self, ask: AgentRequest) -> AgentReply:
         if self._bucket is not None:
             await self._keep_the_rate(self._bucket)
         async with self._places:
             done = await self._model.complete(ask.messages, ask.tools, ask.metadata, ask.sampling)
-        return Answer(done.action, done.usage, done.stop)
+        return AgentReply(done.action, done.usage, done.stop)
 
     async def _keep_the_rate(self, bucket: TokenBucket) -> None:
         queue_s = bucket.wait_s(self._clock())
         if queue_s > MAX_QUEUE_S:
-            raise Refused(
+            raise RequestRefused(
                 429,
                 "too many requests are queued for the endpoint behind this agent",
                 type="requests",

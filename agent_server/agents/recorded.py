@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 from pydantic import BaseModel, ValidationError
 
-from agent_server.agents.base import Answer, Ask, ServedAgent
+from agent_server.agents.base import AgentReply, AgentRequest, ServedAgent
 from agent_server.agents.metadata import number, required
-from agent_server.errors import Refused
+from agent_server.errors import RequestRefused
 from proctor.config.yaml import FileError
 from proctor.environment import ContextLimitExceeded
 from proctor.types import Action, FinishReason
@@ -46,11 +46,11 @@ class RecordedAgent(ServedAgent):
         self._lines = _index(path, agent)
         self._file = os.open(path, os.O_RDONLY)
 
-    async def answer(self, ask: Ask) -> Answer:
+    async def answer(self, ask: AgentRequest) -> AgentReply:
         task, sample = required(ask.metadata, "task", "sample", "turn")[:2]
         turn = _Turn(task, sample, number(ask.metadata, "epoch", 0), number(ask.metadata, "turn"))
         if turn not in self._lines:
-            raise Refused(
+            raise RequestRefused(
                 422,
                 f"nothing is recorded for task {task!r}, sample {sample!r}, epoch {turn.epoch}, turn {turn.turn}",
                 code="recording_not_found",
@@ -59,7 +59,7 @@ class RecordedAgent(ServedAgent):
         recorded = RecordedTurn.model_validate_json(os.pread(self._file, length, offset))
         if recorded.action is None:
             raise ContextLimitExceeded
-        return Answer(recorded.action)
+        return AgentReply(recorded.action)
 
 
 def _index(path: Path, agent: str | None) -> dict[_Turn, tuple[int, int]]:

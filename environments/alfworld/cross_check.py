@@ -4,9 +4,9 @@ import random
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Protocol, cast
 
-from environments.alfworld.engine.game import Game
+from environments.alfworld.engine.game import ReadyGame
 from environments.alfworld.engine.names import names
-from environments.alfworld.engine.world import World
+from environments.alfworld.engine.world import GameWorld
 from environments.alfworld.texts import GameTexts
 
 IMPOSSIBLE = "fly to the moon"
@@ -67,7 +67,7 @@ class TextWorld:
 def differences(name: str, texts: GameTexts, steps: int, seed: int) -> Iterator[str]:
     """Where the engines differ: in the plan, if there is one, and then in so many steps by chance from the start."""
     chance = random.Random(f"{name} {seed}")
-    game = Game(texts.pddl_domain, texts.grammar, texts.pddl_problem)
+    game = ReadyGame(texts.pddl_domain, texts.grammar, texts.pddl_problem)
     real = TextWorld(texts)
     for commands in ((IMPOSSIBLE, *(texts.walkthrough or ())), (None,) * steps):
         difference = _difference(game, real, commands, chance)
@@ -75,9 +75,9 @@ def differences(name: str, texts: GameTexts, steps: int, seed: int) -> Iterator[
             yield f"{name}: {difference}"
 
 
-def _difference(game: Game, real: TextWorld, commands: Sequence[str | None], chance: random.Random) -> str | None:
+def _difference(game: ReadyGame, real: TextWorld, commands: Sequence[str | None], chance: random.Random) -> str | None:
     """Where two sessions part; a command that is None is drawn by chance."""
-    world = World(game)
+    world = GameWorld(game)
     expected, found, done = real.reset(), State(world.intro, world.admissible(), world.won), ["reset"]
     for given in commands:
         if found != expected:

@@ -30,7 +30,7 @@ _PLANS = TypeAdapter(dict[str, tuple[str, ...]])
 _PACK = TypeAdapter(tuple[OwnGame, ...])
 
 
-class Entry(Value):
+class GameEntry(Value):
     """One playable game of a split."""
 
     sample: str
@@ -51,7 +51,7 @@ class Entry(Value):
 class Split(Value):
     """The games of a split that can be played, in order, and how many others it has."""
 
-    entries: tuple[Entry, ...]
+    entries: tuple[GameEntry, ...]
     skipped: int
     """Games that no plan solves, or of tasks that move furniture or need slices."""
 
@@ -82,7 +82,7 @@ def load(data: Path | None, split: Path | None, per_type: int | None) -> Split:
     return Split(entries=tuple(_first(entries, per_type)), skipped=len(found) - len(entries))
 
 
-def texts(entry: Entry) -> GameTexts:
+def texts(entry: GameEntry) -> GameTexts:
     """The content of a game. Raises GameError naming the file and what is wrong."""
     if entry.file is None:
         return own_game(entry.path).texts()
@@ -138,7 +138,7 @@ def _json(path: Path, adapter: TypeAdapter[T], form: str) -> T:
         raise ValueError(f"{path}: {field}: {problem['msg']}; {form}") from error
 
 
-def _entry(sample: str, path: str, file: Path | None) -> Entry | None:
+def _entry(sample: str, path: str, file: Path | None) -> GameEntry | None:
     if any(word in path for word in _UNSUPPORTED):
         return None
     try:
@@ -147,7 +147,7 @@ def _entry(sample: str, path: str, file: Path | None) -> Entry | None:
         content = b""
     if file is not None and content and not _solvable(content):
         return None
-    return Entry(sample=sample, path=path, file=file, digest=hashlib.blake2b(content, digest_size=8).hexdigest())
+    return GameEntry(sample=sample, path=path, file=file, digest=hashlib.blake2b(content, digest_size=8).hexdigest())
 
 
 def _solvable(content: bytes) -> bool:
@@ -161,7 +161,7 @@ def _solvable(content: bytes) -> bool:
         return True
 
 
-def _first(entries: Sequence[Entry], per_type: int | None) -> Iterator[Entry]:
+def _first(entries: Sequence[GameEntry], per_type: int | None) -> Iterator[GameEntry]:
     seen: Counter[str] = Counter()
     for entry in entries:
         kind = next((each for each in TASK_TYPES if entry.folder.startswith(each)), entry.folder)

@@ -12,15 +12,15 @@ import pydantic_core
 from pydantic import Field, JsonValue, model_validator
 
 from environments.alfworld import dataset, policies, prompt
-from environments.alfworld.dataset import Entry, Split
+from environments.alfworld.dataset import GameEntry, Split
 from environments.alfworld.engine.errors import GameError
-from environments.alfworld.engine.game import Game
+from environments.alfworld.engine.game import ReadyGame
 from environments.alfworld.engine.grammar import FORMATS
 from environments.alfworld.examples import before, example
 from environments.alfworld.published_prompt import PROMPT, Published
 from environments.alfworld.published_prompt import read as read_prompt
 from environments.alfworld.reply import Profile
-from environments.alfworld.session import ROUNDS, Session
+from environments.alfworld.session import ROUNDS, HouseholdSession
 from environments.alfworld.summary import summarize
 from environments.alfworld.task_types import TASK_TYPES, task_type
 from proctor.environment import Agent, Environment, Policy
@@ -93,10 +93,10 @@ class ALFWorld(Environment):
         return summarize(finishes, self._split.skipped, own_words=self.prompts is None)
 
     @classmethod
-    def suited_parameters(cls) -> dict[str, JsonValue]:
+    def detect_parameters(cls) -> dict[str, JsonValue]:
         return {"per_type": 1}
 
-    def comparable(self) -> str | None:
+    def not_comparable_because(self) -> str | None:
         if self.data is None:
             return "the games are Proctor's own, not the published ones"
         if self.profile != "compat":
@@ -109,13 +109,13 @@ class ALFWorld(Environment):
     def published_sampling(self) -> Mapping[str, JsonValue]:
         return AGENTBENCH_SAMPLING
 
-    def _session(self, entry: Entry, agent: Agent) -> Session:
+    def _session(self, entry: GameEntry, agent: Agent) -> HouseholdSession:
         texts = dataset.texts(entry)
         with _naming(entry):
-            game = Game(texts.pddl_domain, texts.grammar, texts.pddl_problem)
+            game = ReadyGame(texts.pddl_domain, texts.grammar, texts.pddl_problem)
             type_ = task_type(entry.folder)
             told = before(type_, game.grammar.format) if self._published is None else self._published.before(type_)
-            return Session(game, type_, agent, self.profile, told)
+            return HouseholdSession(game, type_, agent, self.profile, told)
 
     def plan(self, sample: str) -> Sequence[str]:
         """Commands that win a sample. Raises ValueError where its game brings none along and none are given."""
@@ -134,21 +134,21 @@ class ALFWorld(Environment):
         return dataset.load(self.data, self.split, self.per_type)
 
     @cached_property
-    def _entries(self) -> Mapping[str, Entry]:
+    def _entries(self) -> Mapping[str, GameEntry]:
         return {entry.sample: entry for entry in self._split.entries}
 
     @cached_property
     def _plans(self) -> Mapping[str, Sequence[str]]:
         return {} if self.plans is None else dataset.plans(self.plans)
 
-    def _entry(self, sample: str) -> Entry:
+    def _entry(self, sample: str) -> GameEntry:
         if sample not in self._entries:
             raise ValueError(f"no sample {sample!r}; ids look like {next(iter(self._entries))}")
         return self._entries[sample]
 
 
 @contextmanager
-def _naming(entry: Entry) -> Iterator[None]:
+def _naming(entry: GameEntry) -> Iterator[None]:
     """Says which game it is that can't be played."""
     try:
         yield

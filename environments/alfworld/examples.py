@@ -6,9 +6,9 @@ from functools import cache
 
 from environments.alfworld import prompt
 from environments.alfworld.dataset import own_games
-from environments.alfworld.engine.game import Game
+from environments.alfworld.engine.game import ReadyGame
 from environments.alfworld.engine.grammar import Format
-from environments.alfworld.engine.world import World
+from environments.alfworld.engine.world import GameWorld
 from environments.alfworld.task_types import TaskType, task_type
 from environments.alfworld.texts import OwnGame, own_domain, own_grammar
 from proctor.types import Message
@@ -35,7 +35,7 @@ def before(type_: TaskType, format: Format) -> tuple[Message, ...]:
 
 def _messages(game: OwnGame, format: Format) -> Iterator[Message]:
     grammar = own_grammar(format).replace("@TASK@", game.task)
-    world = World(Game(own_domain(format), grammar, game.problem))
+    world = GameWorld(ReadyGame(own_domain(format), grammar, game.problem))
     yield Message(role="user", content=prompt.EXAMPLE + prompt.opening(world.intro))
     for number, planned in enumerate(game.plan):
         command = in_format(planned, format)

@@ -10,7 +10,7 @@ from proctor.environment import Policy
 from proctor.types import Action, Message
 
 
-class View(NamedTuple):
+class RoomView(NamedTuple):
     """What an agent can see of its session."""
 
     task: str
@@ -51,14 +51,14 @@ def fetch(conversation: str, transcript: Sequence[Message]) -> Action:
     return _action(_bring(view, words) if held else _seek(view, words))
 
 
-def _bring(view: View, words: set[str]) -> str:
+def _bring(view: RoomView, words: set[str]) -> str:
     for command in view.commands:
         if command.startswith(("put ", "move ")) and command.split()[-2] in words:
             return command
     return _open(view) or _go(view, [place for place in _places(view) if place.split()[0] in words])
 
 
-def _seek(view: View, words: set[str]) -> str:
+def _seek(view: RoomView, words: set[str]) -> str:
     for command in view.commands:
         verb, *rest = command.split()
         if verb == "take" and rest[0] in words and rest[-2] not in words:
@@ -66,27 +66,27 @@ def _seek(view: View, words: set[str]) -> str:
     return _open(view) or _go(view, _places(view))
 
 
-def _open(view: View) -> str | None:
+def _open(view: RoomView) -> str | None:
     return next((each for each in view.commands if each.startswith("open ") and each not in view.done), None)
 
 
-def _go(view: View, places: Sequence[str]) -> str:
+def _go(view: RoomView, places: Sequence[str]) -> str:
     """To the place on offer where it has been least."""
     ways = [f"go to {place}" for place in places if f"go to {place}" in view.commands]
     return min(ways, key=view.done.count, default="look")
 
 
-def _places(view: View) -> list[str]:
+def _places(view: RoomView) -> list[str]:
     found = re.search(r"you see (.*)\.", view.room)
     return re.findall(r"\ba (\w+ \d+)", found[1]) if found else []
 
 
-def _view(transcript: Sequence[Message]) -> View:
+def _view(transcript: Sequence[Message]) -> RoomView:
     start = max(at for at, each in enumerate(transcript) if each.content.startswith(prompt.TASK))
     room = transcript[start].content
     replies = [each.content for each in transcript[start:] if each.role == "assistant"]
     done = [reply.partition("ACTION: ")[2] for reply in replies]
-    return View(prompt.task_of(room), room, prompt.listed(transcript[-1].content), done)
+    return RoomView(prompt.task_of(room), room, prompt.listed(transcript[-1].content), done)
 
 
 def _action(command: str) -> Action:

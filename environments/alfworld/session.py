@@ -6,8 +6,8 @@ from typing import NamedTuple
 from pydantic import JsonValue
 
 from environments.alfworld import prompt
-from environments.alfworld.engine.game import Game
-from environments.alfworld.engine.world import REFUSED, World
+from environments.alfworld.engine.game import ReadyGame
+from environments.alfworld.engine.world import REFUSED, GameWorld
 from environments.alfworld.reply import Chosen, Profile, action_of, choose
 from environments.alfworld.task_types import TaskType
 from proctor.environment import Agent, AgentStopped
@@ -30,7 +30,7 @@ UPSTREAM_STATUS = {
 """What the published code calls each end (AgentBench v0.2)."""
 
 
-class Step(NamedTuple):
+class CommandStep(NamedTuple):
     """One reply that held an action, and what became of it."""
 
     reply: str
@@ -39,16 +39,18 @@ class Step(NamedTuple):
     refused: bool
 
 
-class Session:
+class HouseholdSession:
     """One game and the agent that plays it."""
 
-    def __init__(self, game: Game, type_: TaskType, agent: Agent, profile: Profile, before: Sequence[Message]) -> None:
-        self._world = World(game)
+    def __init__(
+        self, game: ReadyGame, type_: TaskType, agent: Agent, profile: Profile, before: Sequence[Message]
+    ) -> None:
+        self._world = GameWorld(game)
         self._format = game.grammar.format
         self._agent = agent
         self._profile = profile
         self._type: TaskType = type_
-        self._steps: list[Step] = []
+        self._steps: list[CommandStep] = []
         self._history = list(before)
 
     async def play(self) -> Finish:
@@ -80,7 +82,7 @@ class Session:
     def _carry_out(self, reply: str, action: str) -> str:
         chosen = choose(action, self._world.admissible(), self._profile)
         answer = self._world.step(chosen.command)
-        self._steps.append(Step(reply, action, chosen, answer == REFUSED))
+        self._steps.append(CommandStep(reply, action, chosen, answer == REFUSED))
         return answer
 
     def _ended(self) -> FinishReason | None:

@@ -9,7 +9,7 @@ LEAST = 0.01
 """A command must resemble the reply by more than this to be taken for it (AgentBench v0.2)."""
 
 
-class Candidate:
+class CommandCandidate:
     """A text that is compared with many commands."""
 
     def __init__(self, text: str) -> None:
@@ -39,7 +39,7 @@ class Candidate:
 
 def nearest(text: str, commands: Sequence[str]) -> tuple[str, float] | None:
     """The first of the commands that resemble a text most, and by how much; None where none does."""
-    candidate = Candidate(text)
+    candidate = CommandCandidate(text)
     scores = [candidate.similarity(command) for command in commands]
     best = max(scores, default=0.0)
     return (commands[scores.index(best)], best) if best > LEAST else None

@@ -12,8 +12,8 @@ from environments.card_game import policies, prompt
 from environments.card_game.rules.engine import FIRST_PHASE, LAST_PHASE
 from environments.card_game.rules.opponents import NAMES
 from environments.card_game.rules.variants import Profile
-from environments.card_game.sample_game import Match, Setup, Stage
-from environments.card_game.session import TRIES, Session
+from environments.card_game.sample_game import SampleGame, Setup, Stage
+from environments.card_game.session import TRIES, CardGameSession
 from environments.card_game.summary import summarize
 from proctor.environment import Agent, Environment, Policy
 from proctor.types import Finish, Summary
@@ -66,8 +66,8 @@ class CardGame(Environment):
         return hashlib.blake2b(content, digest_size=16).hexdigest()
 
     async def play(self, sample: str, agent: Agent, seed: int = 0) -> Finish:
-        match = Match(self.setup(sample), seed)
-        return await Session(match, agent, self.explain_rules, self.max_agent_calls).play()
+        match = SampleGame(self.setup(sample), seed)
+        return await CardGameSession(match, agent, self.explain_rules, self.max_agent_calls).play()
 
     def reference(self, sample: str, seed: int = 0) -> Policy:
         return policies.reference(self.setup(sample), seed)
@@ -81,7 +81,7 @@ class CardGame(Environment):
     def summarize(self, finishes: Sequence[Finish]) -> Summary:
         return summarize(finishes, self.legacy_agent_bugs, self._stages)
 
-    def comparable(self) -> str:
+    def not_comparable_because(self) -> str:
         if self.profile == "paper":
             return "the profile `paper` plays by the text of the paper, the published code by other rules"
         if self.profile == "strict":

@@ -12,7 +12,7 @@ from environments.card_game.rules.fish import FLAME, IDS, SPECIES, SPRAY, STANDA
 from environments.card_game.rules.moves import Assert, Attack, Move, Pass, Skill
 from environments.card_game.rules.opponents import Chance, Greedy
 from environments.card_game.rules.view import Enemy, Own, View
-from environments.card_game.sample_game import Match, Setup
+from environments.card_game.sample_game import SampleGame, Setup
 from environments.card_game.session import ALL_HP
 from proctor.environment import Policy
 from proctor.types import Action, Message
@@ -25,7 +25,7 @@ Actor = Callable[[View, random.Random], Move]
 Guesser = Callable[[Sequence[Message], random.Random], Move]
 
 
-class Line(NamedTuple):
+class PlannedReplies(NamedTuple):
     """The replies of a game, in order, by conversation."""
 
     guesses: tuple[str, ...]
@@ -71,11 +71,11 @@ def dead_picker(conversation: str, transcript: Sequence[Message]) -> Action:
 
 
 @functools.lru_cache(maxsize=512)
-def rehearse(setup: Setup, seed: int) -> Line:
+def rehearse(setup: Setup, seed: int) -> PlannedReplies:
     """The replies of a game that the agent wins with all damage dealt, else of the one with the most damage."""
-    best, most = Line((), ()), -1
+    best, most = PlannedReplies((), ()), -1
     for attempt in range(REHEARSALS):
-        match = Match(setup, seed)
+        match = SampleGame(setup, seed)
         line = _improvised(match, random.Random(attempt))
         if match.game.winner == setup.seat and match.damage() == ALL_HP:
             return line
@@ -84,7 +84,7 @@ def rehearse(setup: Setup, seed: int) -> Line:
     return best
 
 
-def _improvised(match: Match, dice: random.Random) -> Line:
+def _improvised(match: SampleGame, dice: random.Random) -> PlannedReplies:
     """Plays a match to its end: every guess right, actions partly greedy and partly by chance."""
     guesses, acts = list[str](), list[str]()
     greedy, chance = Greedy(), Chance()
@@ -97,7 +97,7 @@ def _improvised(match: Match, dice: random.Random) -> Line:
             move = _permitted(match.setup, actor.act(match.view(), dice), match.view(), dice)
         (guesses if match.game.asserting else acts).append(_said(move).content)
         match.play(move)
-    return Line(tuple(guesses), tuple(acts))
+    return PlannedReplies(tuple(guesses), tuple(acts))
 
 
 def _player(setup: Setup, seed: int, act: Actor, guess: Guesser) -> Policy:

@@ -8,8 +8,8 @@ import json
 from collections.abc import Sequence
 
 from environments.card_game.rules.fish import SPECIES, STANDARD_TEAM
-from environments.card_game.rules.moves import Event, Record
-from environments.card_game.sample_game import Match, Setup
+from environments.card_game.rules.moves import GameEvent, MoveRecord
+from environments.card_game.sample_game import SampleGame, Setup
 
 CONFIRMATION = "I have read the rules and will reply in the form you ask for."
 
@@ -83,7 +83,7 @@ attack as damage. A passive skill works by itself where its condition holds, for
 {targets}{_DUTY}"""
 
 
-def guess_state(match: Match) -> str:
+def guess_state(match: SampleGame) -> str:
     """The prompt of a guess."""
     seat = match.setup.seat
     asserted = match.game.assertions[seat]
@@ -102,7 +102,7 @@ def guess_state(match: Match) -> str:
     )
 
 
-def act_state(match: Match) -> str:
+def act_state(match: SampleGame) -> str:
     """The prompt of an action."""
     seat, view = match.setup.seat, match.view()
     own = [
@@ -133,7 +133,7 @@ def correction(why: str) -> str:
     return f"\nYour last reply was not accepted: {why}. Reply again."
 
 
-def _action(record: Record | None, player: int, seat: int) -> object:
+def _action(record: MoveRecord | None, player: int, seat: int) -> object:
     """An action as a player may look back on it."""
     if record is None:
         return "none"
@@ -150,7 +150,7 @@ def _action(record: Record | None, player: int, seat: int) -> object:
     }
 
 
-def _passives(match: Match) -> dict[str, list[str]]:
+def _passives(match: SampleGame) -> dict[str, list[str]]:
     """Which passives of the enemy the last two actions set off, by position."""
     enemy = 1 - match.setup.seat
     seen: dict[str, list[str]] = {}
@@ -162,11 +162,11 @@ def _passives(match: Match) -> dict[str, list[str]]:
     return dict(sorted(seen.items()))
 
 
-def _others(events: Sequence[Event], player: int) -> list[Event]:
+def _others(events: Sequence[GameEvent], player: int) -> list[GameEvent]:
     return [event for event in events if event.player == player and event.kind != "hit"]
 
 
-def _of(event: Event, seat: int) -> str:
+def _of(event: GameEvent, seat: int) -> str:
     return _place(event.player, event.position, seat)
 
 

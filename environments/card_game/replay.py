@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 
 from environments.card_game.rules.fish import MAX_HP, SPECIES, STANDARD_TEAM, TEAM
-from environments.card_game.rules.moves import Assert, Attack, Event, Pass, Skill
-from environments.card_game.sample_game import Match, Phase
+from environments.card_game.rules.moves import Assert, Attack, GameEvent, Pass, Skill
+from environments.card_game.sample_game import Phase, SampleGame
 from proctor.types import FinishReason
 
 _BAR = 8
@@ -17,7 +17,7 @@ Standing = tuple[tuple[int, ...], ...]
 """Hp by player and position."""
 
 
-def tell(match: Match, reason: FinishReason) -> str:
+def tell(match: SampleGame, reason: FinishReason) -> str:
     """The whole game, turn by turn, with both teams after each action."""
     setup = match.setup
     names = ("agent", setup.opponent) if setup.seat == 0 else (setup.opponent, "agent")
@@ -85,7 +85,7 @@ def _deaths(phase: Phase, before: Standing, names: Sequence[str]) -> Iterator[st
                 yield f"{name}'s {_fish(position)} is dead!"
 
 
-def _passive(event: Event, names: Sequence[str]) -> str:
+def _passive(event: GameEvent, names: Sequence[str]) -> str:
     return f"{names[event.player]}'s {_fish(event.position)} {_PASSIVES[event.kind]}"
 
 
@@ -99,7 +99,7 @@ def _bar(hp: int) -> str:
     return "#" * full + "." * (_BAR - full)
 
 
-def _ending(match: Match, names: Sequence[str], reason: FinishReason) -> str:
+def _ending(match: SampleGame, names: Sequence[str], reason: FinishReason) -> str:
     if reason not in (FinishReason.COMPLETED, FinishReason.TURN_LIMIT):
         return f"The agent is out of the game: {reason.value}."
     stopped = "" if reason is FinishReason.COMPLETED else ", stopped for its number of calls"

@@ -17,7 +17,7 @@ Refusal = Callable[[Move], str | None]
 """Why a move isn't accepted; None where it is."""
 
 
-class Grammar(NamedTuple):
+class ReplyGrammar(NamedTuple):
     """What is understood beside what the published prompts ask for."""
 
     apostrophes: bool = False
@@ -28,7 +28,7 @@ class Grammar(NamedTuple):
     """A number in place of the name of a fish that attacks: it stands for the fish one position further."""
 
 
-class Refused(NamedTuple):
+class IllegalReply(NamedTuple):
     """A reply without a legal move."""
 
     parsed: bool
@@ -38,19 +38,19 @@ class Refused(NamedTuple):
 
 
 def read_action(
-    text: str, own: Sequence[int], targets: Sequence[int], refusal: Refusal, grammar: Grammar
-) -> Move | Refused:
+    text: str, own: Sequence[int], targets: Sequence[int], refusal: Refusal, grammar: ReplyGrammar
+) -> Move | IllegalReply:
     """The action that a reply asks for; `own` are the ids of the own fish, `targets` the living enemies."""
     positions = {SPECIES[id].name: position for position, id in enumerate(own)}
     return _first_legal(blocks(text, grammar), lambda block: _action(block, positions, targets, grammar), refusal)
 
 
-def read_guess(text: str, types: Sequence[int], refusal: Refusal, grammar: Grammar) -> Move | Refused:
+def read_guess(text: str, types: Sequence[int], refusal: Refusal, grammar: ReplyGrammar) -> Move | IllegalReply:
     """The assertion that a reply makes; `types` are the ids of the enemy's fish."""
     return _first_legal(blocks(text, grammar), lambda block: _guess(block, types), refusal)
 
 
-def blocks(text: str, grammar: Grammar) -> Iterator[Mapping[str, object]]:
+def blocks(text: str, grammar: ReplyGrammar) -> Iterator[Mapping[str, object]]:
     """Every shortest `{...}` that is JSON, in order."""
     text, end = text[:MAX_SCANNED], 0
     for _ in range(MAX_BLOCKS):
@@ -63,7 +63,7 @@ def blocks(text: str, grammar: Grammar) -> Iterator[Mapping[str, object]]:
             yield block
 
 
-def _json(text: str, grammar: Grammar) -> Mapping[str, object] | None:
+def _json(text: str, grammar: ReplyGrammar) -> Mapping[str, object] | None:
     """The object that a block is, with single quotes as double ones unless the grammar takes it as it stands."""
     double = text.replace("'", '"')
     for written in (text, double) if grammar.apostrophes else (double,):
@@ -77,7 +77,7 @@ def _json(text: str, grammar: Grammar) -> Mapping[str, object] | None:
 
 def _first_legal(
     blocks: Iterator[Mapping[str, object]], read: Callable[[Mapping[str, object]], Move | str], refusal: Refusal
-) -> Move | Refused:
+) -> Move | IllegalReply:
     why: str | None = None
     for block in blocks:
         move = read(block)
@@ -85,7 +85,7 @@ def _first_legal(
         if problem is None and not isinstance(move, str):
             return move
         why = why or problem
-    return Refused(why is not None, why or "no JSON object of the asked form was found")
+    return IllegalReply(why is not None, why or "no JSON object of the asked form was found")
 
 
 def _guess(block: Mapping[str, object], types: Sequence[int]) -> Move | str:
@@ -96,7 +96,7 @@ def _guess(block: Mapping[str, object], types: Sequence[int]) -> Move | str:
 
 
 def _action(
-    block: Mapping[str, object], positions: Mapping[str, int], targets: Sequence[int], grammar: Grammar
+    block: Mapping[str, object], positions: Mapping[str, int], targets: Sequence[int], grammar: ReplyGrammar
 ) -> Move | str:
     name, action = block.get("pick_fish"), block.get("action")
     if action == "normal" and grammar.numbered_fish:
@@ -113,7 +113,7 @@ def _action(
 
 
 def _skill(
-    block: Mapping[str, object], position: int, skill: Active, targets: Sequence[int], grammar: Grammar
+    block: Mapping[str, object], position: int, skill: Active, targets: Sequence[int], grammar: ReplyGrammar
 ) -> Move | str:
     """The active skill of the fish at a position."""
     if skill == "aoe":

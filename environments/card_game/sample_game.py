@@ -4,10 +4,10 @@ import hashlib
 import random
 from typing import Literal, NamedTuple
 
-from environments.card_game.reply import Grammar, Refused, read_action, read_guess
+from environments.card_game.reply import IllegalReply, ReplyGrammar, read_action, read_guess
 from environments.card_game.rules.engine import Game
 from environments.card_game.rules.fish import EEL, STANDARD_TEAM, SUNFISH
-from environments.card_game.rules.moves import Assert, Event, Move, Pass, Skill
+from environments.card_game.rules.moves import Assert, GameEvent, Move, Pass, Skill
 from environments.card_game.rules.opponents import OpponentName, opponent
 from environments.card_game.rules.variants import RULES, Profile
 from environments.card_game.rules.view import View, seen_by
@@ -34,10 +34,10 @@ class Setup(NamedTuple):
         return f"{self.opponent}-seat{self.seat}-{self.repetition}{suffix}"
 
     @property
-    def grammar(self) -> Grammar:
+    def grammar(self) -> ReplyGrammar:
         """How the agent's replies are read."""
         strict = self.profile == "strict"
-        return Grammar(apostrophes=strict, targetless_aoe=strict, numbered_fish=self.legacy_agent_bugs)
+        return ReplyGrammar(apostrophes=strict, targetless_aoe=strict, numbered_fish=self.legacy_agent_bugs)
 
     def refuses(self, move: Move) -> bool:
         """Whether the published code would refuse, by mistake, a move that it has read, and this game does so too."""
@@ -54,14 +54,14 @@ class Phase(NamedTuple):
 
     player: int
     move: Move
-    events: tuple[Event, ...]
+    events: tuple[GameEvent, ...]
     right: bool
     """Of an assertion."""
     hp: tuple[tuple[int, ...], ...]
     attack: tuple[tuple[int, ...], ...]
 
 
-class Match:
+class SampleGame:
     """A game between the agent and its opponent, standing at a phase of the agent or at its end."""
 
     def __init__(self, setup: Setup, seed: int) -> None:
@@ -86,7 +86,7 @@ class Match:
         """Positions that the agent is told it may guess."""
         return [position for position in self.view().unknown() if position not in self._guessed]
 
-    def read(self, text: str) -> Move | Refused:
+    def read(self, text: str) -> Move | IllegalReply:
         """The agent's move of this phase as a reply asks for it."""
         if self.game.asserting:
             return read_guess(text, STANDARD_TEAM, self._problem, self.setup.grammar)

@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 from environments.card_game import prompt
 from environments.card_game.conversation import Conversation
 from environments.card_game.replay import tell
-from environments.card_game.reply import Refused
+from environments.card_game.reply import IllegalReply
 from environments.card_game.rules.moves import Assert, Move, Pass
 from environments.card_game.rules.variants import Profile
-from environments.card_game.sample_game import Match
+from environments.card_game.sample_game import SampleGame
 from proctor.environment import Agent, AgentStopped
 from proctor.types import Finish, FinishReason
 
@@ -17,10 +17,10 @@ ALL_HP = 1600
 
 
 @dataclass
-class Session:
+class CardGameSession:
     """A match with the agent that plays it."""
 
-    match: Match
+    match: SampleGame
     agent: Agent
     explain_rules: bool = False
     max_calls: int | None = None
@@ -48,14 +48,14 @@ class Session:
                 await self._guess(guessing)
                 continue
             move = await self._tried(acting, prompt.act_state(self.match))
-            if isinstance(move, Refused):
+            if isinstance(move, IllegalReply):
                 return FinishReason.INVALID_ACTION if move.parsed else FinishReason.INVALID_FORMAT
             self.match.play(move)
         return FinishReason.COMPLETED
 
     async def _guess(self, conversation: Conversation) -> None:
         move = await self._tried(conversation, prompt.guess_state(self.match))
-        if isinstance(move, Refused):
+        if isinstance(move, IllegalReply):
             self.match.play(Pass())
             return
         phase = len(self.match.phases)
@@ -64,7 +64,7 @@ class Session:
         self.guesses += isinstance(played.move, Assert)
         self.right_guesses += played.right
 
-    async def _tried(self, conversation: Conversation, state: str) -> Move | Refused:
+    async def _tried(self, conversation: Conversation, state: str) -> Move | IllegalReply:
         """The first accepted reply of up to five; a refusal says whether any of them was JSON."""
         parsed, asked = False, state
         for _ in range(TRIES):
@@ -73,19 +73,19 @@ class Session:
             self.calls += 1
             action = await self.agent.act(conversation.ask(asked))
             move = self._read(action.content)
-            if not isinstance(move, Refused):
+            if not isinstance(move, IllegalReply):
                 conversation.accept(asked, action.content)
                 return move
             self.bad_replies += not move.parsed
             parsed = parsed or move.parsed
             if self.match.setup.profile == "strict":
                 asked = state + prompt.correction(move.why)
-        return Refused(parsed, "no reply was accepted")
+        return IllegalReply(parsed, "no reply was accepted")
 
-    def _read(self, text: str) -> Move | Refused:
+    def _read(self, text: str) -> Move | IllegalReply:
         move = self.match.read(text)
-        if not isinstance(move, Refused) and self.match.setup.refuses(move):
-            return Refused(True, "the target doesn't fit this skill")
+        if not isinstance(move, IllegalReply) and self.match.setup.refuses(move):
+            return IllegalReply(True, "the target doesn't fit this skill")
         return move
 
     def _finish(self, reason: FinishReason) -> Finish:

@@ -34,7 +34,7 @@ class Table(Value):
     rows: tuple[tuple[str | None, ...], ...]
 
 
-class Entry(Value):
+class TableEntry(Value):
     """One sample: a question about its table, or a change to make to it."""
 
     id: str
@@ -100,7 +100,7 @@ def files(data: Path) -> list[Path]:
     return found
 
 
-def load(data: Path) -> tuple[Entry, ...]:
+def load(data: Path) -> tuple[TableEntry, ...]:
     """All samples of a file or folder, in file order. Ids are `<file stem>-<5-digit index>`.
 
     Raises ValueError naming file, line (the record's number, from 1), field and fix.
@@ -108,7 +108,7 @@ def load(data: Path) -> tuple[Entry, ...]:
     return tuple(entry for path in files(data) for entry in _entries(path))
 
 
-def _entries(path: Path) -> Iterator[Entry]:
+def _entries(path: Path) -> Iterator[TableEntry]:
     try:
         lines = path.read_text(encoding="utf-8").split("\n")
     except (OSError, UnicodeDecodeError) as error:
@@ -120,7 +120,7 @@ def _entries(path: Path) -> Iterator[Entry]:
             index += 1
 
 
-def _entry(place: str, sample: str, line: str) -> Entry:
+def _entry(place: str, sample: str, line: str) -> TableEntry:
     try:
         record = _Record.model_validate(json.loads(line))
     except json.JSONDecodeError as error:
@@ -130,7 +130,7 @@ def _entry(place: str, sample: str, line: str) -> Entry:
             "\n".join(_explain(place, problem["loc"], problem["msg"]) for problem in error.errors())
         ) from (error)
     info = record.table.table_info
-    return Entry(
+    return TableEntry(
         id=sample,
         kind=record.type[0],
         description=record.description,

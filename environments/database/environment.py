@@ -12,13 +12,13 @@ from typing import ClassVar, Literal
 from pydantic import Field, JsonValue, PrivateAttr, SecretStr, model_validator
 
 from environments.database import dataset, errata, policies, prompt, scoring
-from environments.database.dataset import Entry
-from environments.database.engines.base import Engine, Session
+from environments.database.dataset import TableEntry
+from environments.database.engines.base import DatabaseEngine, DatabaseSession
 from environments.database.engines.private_server import installed
 from environments.database.engines.server import PASSWORD_VARIABLE, RunningServer, Server, parse_url
 from environments.database.engines.sqlite import SqliteEngine
 from environments.database.published_prompt import PROMPT
-from environments.database.reply import Answer, Malformed, Operation, read
+from environments.database.reply import Malformed, SqlAnswer, SqlOperation, read
 from environments.database.summary import summarize
 from environments.database.table_hash import TableHash
 from proctor.config.secrets import secret_text
@@ -34,7 +34,7 @@ PUBLISHED_SAMPLES = {"dev": 60, "standard": 300}
 
 
 @dataclass(frozen=True)
-class Talk:
+class SessionResult:
     """How a conversation ended, and what was said and done in it."""
 
     reason: FinishReason
@@ -62,7 +62,7 @@ class Database(Environment):
 
     max_turns: ClassVar[int | None] = prompt.STATEMENTS + 1
 
-    _engine: Engine | None = PrivateAttr(default=None)
+    _engine: DatabaseEngine | None = PrivateAttr(default=None)
 
     @model_validator(mode="after")
     def _fields_fit_together(self) -> "Database":
@@ -122,14 +122,14 @@ class Database(Environment):
                 self._engine = None
 
     @classmethod
-    def suited_parameters(cls) -> dict[str, JsonValue]:
+    def detect_parameters(cls) -> dict[str, JsonValue]:
         return {} if installed() and find_spec("pymysql") else {"engine": "sqlite"}
 
     @property
     def drops_thoughts(self) -> bool:
         return self.profile != "compat"
 
-    def comparable(self) -> str | None:
+    def not_comparable_because(self) -> str | None:
         if self.engine == "sqlite":
             return "the engine is SQLite, whose SQL, functions and error texts differ from MySQL's"
         if self.data is None:
@@ -155,18 +155,18 @@ class Database(Environment):
         return self.overlay or errata.SHIPPED
 
     @cached_property
-    def _entries(self) -> Mapping[str, Entry]:
+    def _entries(self) -> Mapping[str, TableEntry]:
         entries = dataset.load(self._data)
         if self.profile == "errata":
             entries = errata.correct(entries, errata.load(self._overlay))
         return {entry.id: entry for entry in entries}
 
-    def _entry(self, sample: str) -> Entry:
+    def _entry(self, sample: str) -> TableEntry:
         if sample not in self._entries:
             raise ValueError(f"{self._data}: no sample {sample!r}; ids are <file stem>-<5-digit index>")
         return self._entries[sample]
 
-    def _new_engine(self) -> Engine:
+    def _new_engine(self) -> DatabaseEngine:
         if self.engine == "sqlite":
             return SqliteEngine(self.statement_limit_s)
         from environments.database.engines.mysql import MySqlEngine
@@ -179,7 +179,7 @@ class Database(Environment):
     def _running_server(url: SecretStr) -> Server:
         return RunningServer(parse_url(url.get_secret_value(), secret_text(PASSWORD_VARIABLE)))
 
-    def _finish(self, entry: Entry, talk: Talk, changed: TableHash, setup_error: str | None) -> Finish:
+    def _finish(self, entry: TableEntry, talk: SessionResult, changed: TableHash, setup_error: str | None) -> Finish:
         metrics = _judge(entry, talk, changed)
         detail: dict[str, JsonValue] = {
             "type": entry.kind,
@@ -197,7 +197,7 @@ class Database(Environment):
         return Finish(reason=talk.reason, score=score, metrics=metrics, detail=detail)
 
 
-async def _converse(session: Session, agent: Agent, opening: Observation, *, kinder: bool) -> Talk:
+async def _converse(session: DatabaseSession, agent: Agent, opening: Observation, *, kinder: bool) -> SessionResult:
     """The whole conversation: statements and results, until an answer or a reason to stop."""
     observation = opening
     statements = 0
@@ -205,19 +205,19 @@ async def _converse(session: Session, agent: Agent, opening: Observation, *, kin
         try:
             action = await agent.act(observation)
         except AgentStopped as stopped:
-            return Talk(stopped.reason, statements)
+            return SessionResult(stopped.reason, statements)
         match read(action.content, statements < prompt.STATEMENTS, kinder):
-            case Operation(sql):
+            case SqlOperation(sql):
                 observation = prompt.result(await session.run(sql))
                 statements += 1
-            case Answer(text):
-                return Talk(FinishReason.COMPLETED, statements, text)
+            case SqlAnswer(text):
+                return SessionResult(FinishReason.COMPLETED, statements, text)
             case Malformed():
                 used_up = statements >= prompt.STATEMENTS
-                return Talk(FinishReason.TURN_LIMIT if used_up else FinishReason.INVALID_FORMAT, statements)
+                return SessionResult(FinishReason.TURN_LIMIT if used_up else FinishReason.INVALID_FORMAT, statements)
 
 
-def _judge(entry: Entry, talk: Talk, changed: TableHash) -> dict[str, float]:
+def _judge(entry: TableEntry, talk: SessionResult, changed: TableHash) -> dict[str, float]:
     """The marks of a conversation by both profiles, and the extra figures."""
     completed = talk.reason is FinishReason.COMPLETED
     if entry.table_hash:
@@ -234,7 +234,7 @@ def _judge(entry: Entry, talk: Talk, changed: TableHash) -> dict[str, float]:
     return {name: float(mark) for name, mark in marks.items()} | {"statements": float(talk.statements)}
 
 
-def _unplayable(entry: Entry, setup_error: str) -> Finish:
+def _unplayable(entry: TableEntry, setup_error: str) -> Finish:
     """The fault of a sample whose table can't be created; it bears its type, so that coverage can be told by type."""
     return Finish(
         reason=FinishReason.TASK_ERROR,

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from environments.database.dataset import Entry, Table
+from environments.database.dataset import Table, TableEntry
 from proctor.types import Value
 
 SHIPPED = Path(__file__).with_name("errata.json")
@@ -17,7 +17,7 @@ class Correction(Value):
     reason: str = Field(min_length=1)
     """The proof, in a sentence."""
     record: str | None = None
-    """`Entry.record` of the sample meant; where it differs, another file bears the name and nothing is changed."""
+    """`TableEntry.record` of the sample meant; where it differs, another file bears the name and nothing is changed."""
     drop_last_rows: int = Field(default=0, ge=0)
     accept: tuple[tuple[str, ...], ...] = ()
     """Further answers, each a list as a label is."""
@@ -35,7 +35,7 @@ def load(path: Path) -> Mapping[str, Correction]:
         raise ValueError(f"{path}: {field}: {problem['msg']}; see docs/environments/db.md for the format") from error
 
 
-def correct(entries: Sequence[Entry], corrections: Mapping[str, Correction]) -> tuple[Entry, ...]:
+def correct(entries: Sequence[TableEntry], corrections: Mapping[str, Correction]) -> tuple[TableEntry, ...]:
     """The samples with every fitting correction made and every table repaired.
 
     Raises ValueError where a correction without `record` names no sample.
@@ -47,7 +47,7 @@ def correct(entries: Sequence[Entry], corrections: Mapping[str, Correction]) -> 
     return tuple(_corrected(entry, corrections.get(entry.id)) for entry in entries)
 
 
-def _corrected(entry: Entry, correction: Correction | None) -> Entry:
+def _corrected(entry: TableEntry, correction: Correction | None) -> TableEntry:
     table = repaired(entry.table)
     if correction is None or correction.record not in (None, entry.record):
         return entry.model_copy(update={"table": table})

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from environments.database import literal
-from environments.database.dataset import Entry
+from environments.database.dataset import TableEntry
 from environments.database.prompt import question
 from environments.database.table_hash import quoted
 from proctor.environment import Policy
@@ -23,7 +23,7 @@ _ASKED = {
 """What a question's words ask for, the first found."""
 
 
-def reference(entry: Entry) -> Policy:
+def reference(entry: TableEntry) -> Policy:
     """Answers with the label, or runs the label's statement and then answers."""
 
     def act(_: str, transcript: Sequence[Message]) -> Action:
@@ -34,7 +34,7 @@ def reference(entry: Entry) -> Policy:
     return act
 
 
-def naive(entry: Entry) -> Policy:
+def naive(entry: TableEntry) -> Policy:
     """Looks one column up by the words of the question and answers with what comes back; changes nothing."""
 
     def act(_: str, transcript: Sequence[Message]) -> Action:
@@ -45,7 +45,7 @@ def naive(entry: Entry) -> Policy:
     return act
 
 
-def chance(entry: Entry, seed: int) -> Policy:
+def chance(entry: TableEntry, seed: int) -> Policy:
     """Looks at random cells and answers with a random one of those last seen."""
 
     def act(_: str, transcript: Sequence[Message]) -> Action:
@@ -59,7 +59,7 @@ def chance(entry: Entry, seed: int) -> Policy:
     return act
 
 
-def statements_run(entry: Entry, transcript: Sequence[Message]) -> int:
+def statements_run(entry: TableEntry, transcript: Sequence[Message]) -> int:
     """How many statements the agent has run: its replies to the question, without those that the prompt holds."""
     return sum(message.role == "assistant" for message in transcript[transcript.index(question(entry)) :])
 
@@ -75,7 +75,7 @@ def answer(values: Sequence[str]) -> Action:
     return Action(content=f"This is my answer.\nAction: Answer\nFinal Answer: {listed}")
 
 
-def _lookup(entry: Entry) -> str:
+def _lookup(entry: TableEntry) -> str:
     """A statement for the column the question names, in rows that hold the question's longest name or number."""
     question = entry.description.casefold()
     columns = entry.table.columns

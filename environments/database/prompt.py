@@ -6,7 +6,7 @@ asks for are the published ones.
 
 from collections.abc import Sequence
 
-from environments.database.dataset import Entry
+from environments.database.dataset import TableEntry
 from proctor.types import Message, Observation
 
 STATEMENTS = 15
@@ -38,12 +38,12 @@ BEFORE = (Message(role="user", content=INSTRUCTION), Message(role="assistant", c
 """What comes before a question, in our own words."""
 
 
-def question(entry: Entry) -> Message:
+def question(entry: TableEntry) -> Message:
     """The message that asks."""
     return Message(role="user", content=f"{entry.description}\n{entry.add_description}")
 
 
-def opening(entry: Entry, before: Sequence[Message] = BEFORE) -> Observation:
+def opening(entry: TableEntry, before: Sequence[Message] = BEFORE) -> Observation:
     """The first observation of a session."""
     return Observation(messages=(*before, question(entry)))
 

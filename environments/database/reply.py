@@ -9,14 +9,14 @@ _ANSWERS = re.compile(r"^[ \t*_`]{0,20}final answer[*_]{0,3}:(.*)", re.IGNORECAS
 
 
 @dataclass(frozen=True)
-class Operation:
+class SqlOperation:
     """Run this statement and show the result."""
 
     sql: str
 
 
 @dataclass(frozen=True)
-class Answer:
+class SqlAnswer:
     """Commit this answer: the text after `Final Answer:` to the end of its line, blanks included."""
 
     text: str
@@ -27,7 +27,7 @@ class Malformed:
     """The reply has none of the two forms."""
 
 
-def read(reply: str, may_operate: bool, kinder: bool = False) -> Operation | Answer | Malformed:
+def read(reply: str, may_operate: bool, kinder: bool = False) -> SqlOperation | SqlAnswer | Malformed:
     """What a reply asks for; without `may_operate` only a final answer counts.
 
     A statement's line breaks become blanks, as published, unless `kinder`: then a `--` comment ends with its line, and
@@ -37,24 +37,24 @@ def read(reply: str, may_operate: bool, kinder: bool = False) -> Operation | Ans
     return _kinder(reply, may_operate) if kinder and isinstance(found, Malformed) else found
 
 
-def _published(reply: str, may_operate: bool, keep_lines: bool) -> Operation | Answer | Malformed:
+def _published(reply: str, may_operate: bool, keep_lines: bool) -> SqlOperation | SqlAnswer | Malformed:
     """The searches are those of the published regular expressions, in linear time."""
     if may_operate and between(reply, "Action: ", "\n") == "Operation":
         block = between(reply, "```sql\n", "\n```")
         if block is None:
             return Malformed()
         sql = block.strip()
-        return Operation(sql if keep_lines else sql.replace("\n", " "))
+        return SqlOperation(sql if keep_lines else sql.replace("\n", " "))
     answer = between(reply + "\n", "\nFinal Answer:", "\n")
-    return Malformed() if answer is None else Answer(answer)
+    return Malformed() if answer is None else SqlAnswer(answer)
 
 
-def _kinder(reply: str, may_operate: bool) -> Operation | Answer | Malformed:
+def _kinder(reply: str, may_operate: bool) -> SqlOperation | SqlAnswer | Malformed:
     if may_operate and _OPERATES.search(reply):
         block = between(reply, "```sql\n", "\n```")
-        return Malformed() if block is None else Operation(block.strip())
+        return Malformed() if block is None else SqlOperation(block.strip())
     answer = _ANSWERS.search(reply)
-    return Answer(answer[1].strip(" \t\r*`")) if answer else Malformed()
+    return SqlAnswer(answer[1].strip(" \t\r*`")) if answer else Malformed()
 
 
 def between(text: str, opening: str, closing: str) -> str | None:

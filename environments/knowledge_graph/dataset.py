@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from proctor.types import Value
 
 
-class Entry(Value):
+class QuestionEntry(Value):
     """One sample: a question, the entities it names, gold tool calls and gold answers."""
 
     id: str
@@ -46,7 +46,7 @@ class _Record(BaseModel):
 _RECORDS = TypeAdapter(tuple[_Record, ...])
 
 
-def load(path: Path) -> Mapping[str, Entry]:
+def load(path: Path) -> Mapping[str, QuestionEntry]:
     """The samples of a file by id, in file order. Raises ValueError naming file, record (from 0), field and fix."""
     try:
         records = _RECORDS.validate_python(json.loads(path.read_text(encoding="utf-8")))
@@ -57,7 +57,7 @@ def load(path: Path) -> Mapping[str, Entry]:
     except ValidationError as error:
         problems = (f"{path}: {_place(problem['loc'])}: {problem['msg']}" for problem in error.errors())
         raise ValueError("\n".join(problems) + "; correct this as docs/environments/kg.md describes it") from error
-    entries: dict[str, Entry] = {}
+    entries: dict[str, QuestionEntry] = {}
     for number, record in enumerate(records):
         if record.qid in entries:
             raise ValueError(f"{path}: record {number}: qid: {record.qid!r} stands twice; give each record its own")
@@ -65,8 +65,8 @@ def load(path: Path) -> Mapping[str, Entry]:
     return entries
 
 
-def _entry(record: _Record) -> Entry:
-    return Entry(
+def _entry(record: _Record) -> QuestionEntry:
+    return QuestionEntry(
         id=record.qid,
         source=record.source,
         question=record.question,

@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field, ValidationError
 
 from environments.knowledge_graph.graphs import Graph
 from proctor.environment import EnvironmentFault
-from proctor.http.client import ConnectionFailed, HttpClient, HttpFailure, Reply, bounded_request, http_client
+from proctor.http.client import ConnectionFailed, HttpClient, HttpFailure, HttpReply, bounded_request, http_client
 
 MAX_BYTES = 64 << 20
 _HEADERS = {"Accept": "application/sparql-results+json", "Content-Type": "application/x-www-form-urlencoded"}
@@ -62,7 +62,7 @@ class EndpointGraph(Graph):
             raise EnvironmentFault(f"the SPARQL endpoint {self._url} answers {reply.status}: {text}")
         return self._read(reply, max_rows)
 
-    async def _ask(self, content: bytes) -> Reply:
+    async def _ask(self, content: bytes) -> HttpReply:
         assert self._client is not None
         return await bounded_request(
             self._client,
@@ -74,7 +74,7 @@ class EndpointGraph(Graph):
             max_bytes=MAX_BYTES,
         )
 
-    def _read(self, reply: Reply, max_rows: int) -> tuple[str, ...]:
+    def _read(self, reply: HttpReply, max_rows: int) -> tuple[str, ...]:
         try:
             read = _Reply.model_validate_json(reply.body)
         except ValidationError as error:

@@ -12,14 +12,14 @@ from typing import ClassVar
 from pydantic import Field, JsonValue, PrivateAttr, model_validator
 
 from environments.knowledge_graph import dataset, ontology, policies, prompt
-from environments.knowledge_graph.dataset import Entry
+from environments.knowledge_graph.dataset import QuestionEntry
 from environments.knowledge_graph.endpoint import EndpointGraph
 from environments.knowledge_graph.graphs import MISSING, EmbeddedGraph, Graph
 from environments.knowledge_graph.ontology import Ontology
 from environments.knowledge_graph.published_prompt import PROMPT
 from environments.knowledge_graph.scoring import summarize
-from environments.knowledge_graph.session import Session
-from environments.knowledge_graph.tools import Profile, Rules
+from environments.knowledge_graph.session import GraphSession
+from environments.knowledge_graph.tools import Profile, ToolRules
 from proctor.environment import Agent, Environment, EnvironmentFault, Policy
 from proctor.published import AGENTBENCH_SAMPLING, Opening, other_count
 from proctor.types import Finish, Message, Summary
@@ -72,7 +72,7 @@ class KnowledgeGraph(Environment):
     capacity: ClassVar[int] = 16
 
     _graph: Graph | None = PrivateAttr(default=None)
-    _rules: Rules | None = PrivateAttr(default=None)
+    _rules: ToolRules | None = PrivateAttr(default=None)
 
     @model_validator(mode="after")
     def _fields_fit_together(self) -> "KnowledgeGraph":
@@ -105,7 +105,7 @@ class KnowledgeGraph(Environment):
         entry = self._entry(sample)
         if self._graph is None or self._rules is None:
             raise RuntimeError("the knowledge graph environment plays only inside its lifespan")
-        finish = await Session(entry, self._graph, self._graph_name(entry), self._rules, self._before).play(agent)
+        finish = await GraphSession(entry, self._graph, self._graph_name(entry), self._rules, self._before).play(agent)
         return finish.model_copy(update={"detail": finish.detail | {"graph": self._world}})
 
     def reference(self, sample: str, seed: int = 0) -> Policy:
@@ -128,7 +128,7 @@ class KnowledgeGraph(Environment):
         except ValueError as error:
             raise EnvironmentFault(str(error)) from error
         graph = self._new_graph(known)
-        self._rules = Rules(self.profile, known, self.max_rows, self.max_relations_shown)
+        self._rules = ToolRules(self.profile, known, self.max_rows, self.max_relations_shown)
         async with graph.lifespan():
             self._graph = graph
             try:
@@ -137,12 +137,12 @@ class KnowledgeGraph(Environment):
                 self._graph = None
 
     @classmethod
-    def suited_parameters(cls) -> dict[str, JsonValue]:
+    def detect_parameters(cls) -> dict[str, JsonValue]:
         if find_spec("pyoxigraph") is None:
             raise EnvironmentFault(MISSING)
         return {}
 
-    def comparable(self) -> str | None:
+    def not_comparable_because(self) -> str | None:
         if self.data is None:
             return "the samples and their graph are Proctor's own, not the published ones"
         if self.world != FREEBASE:
@@ -172,10 +172,10 @@ class KnowledgeGraph(Environment):
                 yield message.content
 
     @cached_property
-    def _entries(self) -> Mapping[str, Entry]:
+    def _entries(self) -> Mapping[str, QuestionEntry]:
         return dataset.load(self.data or SAMPLES / "questions.json")
 
-    def _entry(self, sample: str) -> Entry:
+    def _entry(self, sample: str) -> QuestionEntry:
         if sample not in self._entries:
             raise ValueError(f"{self.data or 'the shipped samples'}: no sample {sample!r}; ids are the field qid")
         return self._entries[sample]
@@ -194,7 +194,7 @@ class KnowledgeGraph(Environment):
         name = self.world or ("synthetic-mini" if self.data else "proctor-isles")
         return f"{name}, {self.distractors} distractors" if self.distractors else name
 
-    def _graph_name(self, entry: Entry) -> str | None:
+    def _graph_name(self, entry: QuestionEntry) -> str | None:
         name = self.named_graph
         if name is None:
             name = SHIPPED_GRAPH if not self.data else PER_SAMPLE if self.graph else ""

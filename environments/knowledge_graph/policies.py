@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from environments.knowledge_graph import prompt
-from environments.knowledge_graph.dataset import Entry
+from environments.knowledge_graph.dataset import QuestionEntry
 from proctor.environment import Policy
 from proctor.types import Action, Message
 
@@ -18,7 +18,7 @@ _HOPS = 3
 """Variables the random policy makes on average, about."""
 
 
-def reference(entry: Entry) -> Policy:
+def reference(entry: QuestionEntry) -> Policy:
     """One gold action per reply, then the last variable; gives up without an answer where a call fails."""
 
     def act(_: str, transcript: Sequence[Message]) -> Action:
@@ -32,7 +32,7 @@ def reference(entry: Entry) -> Policy:
     return act
 
 
-def naive(entry: Entry) -> Policy:
+def naive(entry: QuestionEntry) -> Policy:
     """One hop from each of two entities, by the relation most like the question; intersects what is of one type."""
     words = set(_WORD.findall(entry.question.casefold()))
     starts = _starts(entry)[:2]
@@ -51,7 +51,7 @@ def naive(entry: Entry) -> Policy:
     return act
 
 
-def chance(entry: Entry, seed: int) -> Policy:
+def chance(entry: QuestionEntry, seed: int) -> Policy:
     """Follows random relations from random entities and variables, and answers with a random variable."""
 
     def act(_: str, transcript: Sequence[Message]) -> Action:
@@ -79,7 +79,7 @@ class _Seen(NamedTuple):
     """Those just listed, of the subject."""
 
 
-def _seen(entry: Entry, transcript: Sequence[Message]) -> _Seen:
+def _seen(entry: QuestionEntry, transcript: Sequence[Message]) -> _Seen:
     own = transcript[transcript.index(prompt.question(entry)) + 1 :]
     told = transcript[-1].content
     listed = _LISTING.match(told) if own else None
@@ -93,7 +93,7 @@ def _seen(entry: Entry, transcript: Sequence[Message]) -> _Seen:
     )
 
 
-def _starts(entry: Entry) -> tuple[str, ...]:
+def _starts(entry: QuestionEntry) -> tuple[str, ...]:
     """The ids the question names; where it names none, one that stands for everything."""
     return tuple(entry.entities.values()) or ("common.topic",)
 

@@ -37,7 +37,7 @@ class Join:
 
 
 @dataclass(frozen=True)
-class And:
+class Intersection:
     """What stands in all of several sets; no part is an And and none stands twice, so that queries stay small."""
 
     parts: tuple["Program", ...]
@@ -62,13 +62,13 @@ class Extreme:
         _check(self.attribute)
 
 
-Program = Entity | Join | And | Count | Extreme
+Program = Entity | Join | Intersection | Count | Extreme
 
 
 def intersection(left: Program, right: Program) -> Program:
     """What stands in both."""
     parts = tuple(dict.fromkeys((*_parts(left), *_parts(right))))
-    return parts[0] if len(parts) == 1 else And(parts)
+    return parts[0] if len(parts) == 1 else Intersection(parts)
 
 
 def relations_query(program: Program, graph: str | None) -> str:
@@ -116,7 +116,7 @@ def _pattern(program: Program, x: str, fresh: Iterator[str]) -> str:
         case Join(relation, of):
             y = next(fresh)
             return f"{_pattern(of, y, fresh)} {y} {_iri(relation)} {x} ."
-        case And(parts):
+        case Intersection(parts):
             return " ".join(_pattern(part, x, fresh) for part in parts)
         case Count(of):
             y = next(fresh)
@@ -134,7 +134,7 @@ def _ids(program: Program) -> Iterator[str]:
     match program:
         case Entity(name):
             yield name
-        case And(parts):
+        case Intersection(parts):
             for part in parts:
                 yield from _ids(part)
         case Join(_, of) | Count(of) | Extreme(_, _, of):
@@ -142,7 +142,7 @@ def _ids(program: Program) -> Iterator[str]:
 
 
 def _parts(program: Program) -> tuple[Program, ...]:
-    return program.parts if isinstance(program, And) else (program,)
+    return program.parts if isinstance(program, Intersection) else (program,)
 
 
 def _from(graph: str | None) -> str:

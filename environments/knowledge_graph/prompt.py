@@ -4,9 +4,9 @@ Instruction and example say what those in AgentBench (arXiv 2308.03688, Appendix
 tools, forms of calls and of observations are the published ones.
 """
 
-from environments.knowledge_graph.dataset import Entry
-from environments.knowledge_graph.reply import Call
-from environments.knowledge_graph.tools import NUMBER, Listing, Refusal, Variable
+from environments.knowledge_graph.dataset import QuestionEntry
+from environments.knowledge_graph.reply import ToolRequest
+from environments.knowledge_graph.tools import NUMBER, Listing, ToolRefusal, Variable
 from proctor.types import Message, Observation
 
 ROUNDS = 15
@@ -93,7 +93,7 @@ ANSWER_FORM = (
 NOT_EXECUTED = "No tool was called: the line with the action holds no name before a parenthesis."
 
 
-def question(entry: Entry) -> Message:
+def question(entry: QuestionEntry) -> Message:
     """The message that asks."""
     return Message(role="user", content=f"A new question: {entry.question}\nEntities: [{', '.join(entry.entities)}]")
 
@@ -116,7 +116,7 @@ def variable(number: int, made: Variable) -> str:
     return f"Observation: variable #{number}, which {what}" + (f" ({made.warning})" if made.warning else "")
 
 
-def refusal(call: Call, why: Refusal | None) -> str:
+def refusal(call: ToolRequest, why: ToolRefusal | None) -> str:
     """The message after a call that can't be done; with its reason where that is to be told."""
     text = f"{call.written[:_SHOWN_CALL]} cannot be executed as it is written. Find the mistake and fix it."
     if call.function == "intersection":
@@ -124,7 +124,7 @@ def refusal(call: Call, why: Refusal | None) -> str:
     return f"{text} Reason: {why.reason[:_SHOWN_CALL]}." if why else text
 
 
-def unreadable(call: Call) -> str:
+def unreadable(call: ToolRequest) -> str:
     """The message where the arguments can't be read."""
     return (
         f"The arguments of {call.function[:_SHOWN_CALL]} can't be read; there is probably a syntax error, such as an "

@@ -21,7 +21,7 @@ _QUOTES = ("", '"', "'")
 
 
 @dataclass(frozen=True)
-class Answer:
+class FinalAnswer:
     """A final answer: the digits after `#`."""
 
     variable: str
@@ -35,7 +35,7 @@ class LooseAnswer:
 
 
 @dataclass(frozen=True)
-class Call:
+class ToolRequest:
     """A name before a parenthesis, and what stands in it."""
 
     function: str
@@ -46,10 +46,10 @@ class Call:
 
 
 @dataclass(frozen=True)
-class Calls:
+class ToolRequests:
     """The calls of the first line that starts with `Action`, from left to right; there may be none."""
 
-    calls: tuple[Call, ...]
+    calls: tuple[ToolRequest, ...]
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ def shorten(reply: str) -> str:
     return reply.partition("Observation:")[0].replace("\\_", "_")
 
 
-def read(reply: str, names: Sequence[str] = ()) -> Answer | LooseAnswer | Calls | NoAction:
+def read(reply: str, names: Sequence[str] = ()) -> FinalAnswer | LooseAnswer | ToolRequests | NoAction:
     """What a shortened reply asks for.
 
     With `names` (the sample's entities, for the strict profile), an argument may be such a name with commas or
@@ -70,21 +70,21 @@ def read(reply: str, names: Sequence[str] = ()) -> Answer | LooseAnswer | Calls 
     """
     answer = _ANSWER.search(reply)
     if answer:
-        return Answer(answer[1])
+        return FinalAnswer(answer[1])
     line = next((line for line in reply.split("\n") if _ACTION.match(line)), None)
     if line is None:
         loose = _LOOSE_ANSWER.search(reply)
         return LooseAnswer(loose[1]) if loose else NoAction()
     longest_first = sorted(names, key=len, reverse=True)
     found = [match for _, match in zip(range(MAX_CALLS), _CALL.finditer(line), strict=False)]
-    return Calls(tuple(_call(match[1], line, match.start(), match.end(), longest_first) for match in found))
+    return ToolRequests(tuple(_call(match[1], line, match.start(), match.end(), longest_first) for match in found))
 
 
-def _call(function: str, line: str, start: int, position: int, names: Sequence[str]) -> Call:
+def _call(function: str, line: str, start: int, position: int, names: Sequence[str]) -> ToolRequest:
     arguments, end = _scan(line, position, names) if names else _cut(line, position)
     if arguments is None:
-        return Call(function, line[start:], None)
-    return Call(function, line[start : end + 1], tuple(arguments))
+        return ToolRequest(function, line[start:], None)
+    return ToolRequest(function, line[start : end + 1], tuple(arguments))
 
 
 def _cut(line: str, position: int) -> tuple[list[str] | None, int]:

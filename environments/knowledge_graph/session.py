@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from environments.knowledge_graph import prompt
-from environments.knowledge_graph.dataset import Entry
+from environments.knowledge_graph.dataset import QuestionEntry
 from environments.knowledge_graph.graphs import Graph
 from environments.knowledge_graph.programs import answers_query
-from environments.knowledge_graph.reply import Answer, Calls, LooseAnswer, NoAction, read, shorten
+from environments.knowledge_graph.reply import FinalAnswer, LooseAnswer, NoAction, ToolRequests, read, shorten
 from environments.knowledge_graph.scoring import marks, predicted
-from environments.knowledge_graph.tools import Listing, Refusal, Rules, Tools, Variable
+from environments.knowledge_graph.tools import Listing, ToolRefusal, ToolRules, Tools, Variable
 from proctor.environment import Agent, AgentStopped
 from proctor.types import Finish, FinishReason, Message, Observation
 
@@ -24,11 +24,11 @@ class _Bad:
     action: int = 0
 
 
-class Session:
+class GraphSession:
     """Plays one sample; shares nothing with any other session but the graph, which nobody changes."""
 
     def __init__(
-        self, entry: Entry, graph: Graph, graph_name: str | None, rules: Rules, before: Sequence[Message]
+        self, entry: QuestionEntry, graph: Graph, graph_name: str | None, rules: ToolRules, before: Sequence[Message]
     ) -> None:
         self._before = before
         self._entry, self._graph, self._graph_name, self._rules = entry, graph, graph_name, rules
@@ -61,23 +61,23 @@ class Session:
             case LooseAnswer() if not self._strict:
                 self._bad.format += 1
                 return prompt.ANSWER_FORM
-            case Answer(digits) | LooseAnswer(digits):
+            case FinalAnswer(digits) | LooseAnswer(digits):
                 variable = self._tools.variable(digits)
                 self._bad.action += variable is None
                 return variable or prompt.unknown_variable(digits)
-            case Calls() as calls:
+            case ToolRequests() as calls:
                 return await self._call(calls)
             case NoAction():
                 self._bad.format += 1
                 return prompt.NO_ACTION
 
-    async def _call(self, line: Calls) -> str:
+    async def _call(self, line: ToolRequests) -> str:
         """What the first call that works gives, else why the last one does not."""
         told = prompt.NOT_EXECUTED
         readable = False
         for call in line.calls:
             outcome = await self._tools.run(call)
-            if not isinstance(outcome, Refusal):
+            if not isinstance(outcome, ToolRefusal):
                 return self._told(outcome)
             readable = not outcome.unreadable
             told = prompt.refusal(call, outcome if self._strict else None) if readable else prompt.unreadable(call)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from environments.knowledge_graph import ontology as schema
-from environments.knowledge_graph.dataset import Entry, load
+from environments.knowledge_graph.dataset import QuestionEntry, load
 from environments.knowledge_graph.ontology import Ontology
 from environments.knowledge_graph.programs import NAMESPACE
 
@@ -46,7 +46,7 @@ class _Step:
     members: dict[str, None] = field(default_factory=dict)
 
 
-def graph(entry: Entry, ontology: Ontology, number: int) -> list[str]:
+def graph(entry: QuestionEntry, ontology: Ontology, number: int) -> list[str]:
     """The triples (`subject predicate object`, as in N-Triples) in which a sample's gold actions give its answers.
 
     Walks the actions backwards: each variable gets the members it must have; each side of an intersection one more
@@ -97,7 +97,7 @@ def _drawn(relations: Sequence[str], count: int, seed: str) -> list[str]:
     return random.Random(seed).sample(relations, min(count, len(relations)))
 
 
-def _steps(entry: Entry) -> list[_Step]:
+def _steps(entry: QuestionEntry) -> list[_Step]:
     """The actions that make variables, equal programs as one step with several numbers."""
     steps: list[_Step] = []
     for action in entry.actions:
@@ -109,7 +109,7 @@ def _steps(entry: Entry) -> list[_Step]:
     return steps
 
 
-def _wanted(entry: Entry, last: _Step, invented: Iterator[str]) -> list[str]:
+def _wanted(entry: QuestionEntry, last: _Step, invented: Iterator[str]) -> list[str]:
     if last.function == "count":
         return [next(invented) for _ in range(int(entry.answers[0][0]))]
     return [answer for answer, _ in entry.answers]

@@ -22,7 +22,7 @@ from environments.knowledge_graph.programs import (
     plain_literals_query,
     relations_query,
 )
-from environments.knowledge_graph.reply import Call
+from environments.knowledge_graph.reply import ToolRequest
 
 Profile = Literal["compat", "strict"]
 NUMBER = "type.int"
@@ -35,7 +35,7 @@ _VARIABLE = re.compile(r"#([0-9]{1,6})")
 
 
 @dataclass(frozen=True)
-class Rules:
+class ToolRules:
     """What all sessions of a configured environment have in common."""
 
     profile: Profile
@@ -62,7 +62,7 @@ class Listing:
 
 
 @dataclass(frozen=True)
-class Refusal:
+class ToolRefusal:
     """A call that can't be done, and which precondition failed."""
 
     reason: str
@@ -71,13 +71,13 @@ class Refusal:
 
 
 Operand = Variable | str
-Outcome = Variable | Listing | Refusal
+Outcome = Variable | Listing | ToolRefusal
 
 
 class Tools:
     """The tools of one session; nothing in it outlives or leaves the session."""
 
-    def __init__(self, entities: Mapping[str, str], graph: Graph, graph_name: str | None, rules: Rules) -> None:
+    def __init__(self, entities: Mapping[str, str], graph: Graph, graph_name: str | None, rules: ToolRules) -> None:
         self._entities, self._graph, self._graph_name, self._rules = entities, graph, graph_name, rules
         self._strict = rules.profile == "strict"
         self.variables: list[Variable] = []
@@ -93,17 +93,17 @@ class Tools:
             "count": (1, self._count),
         }
 
-    async def run(self, call: Call) -> Outcome:
+    async def run(self, call: ToolRequest) -> Outcome:
         """What a call gives; a new variable is kept. Raises EnvironmentFault where the graph fails."""
         if call.function not in self._functions:
-            return Refusal(f"there is no function {call.function}")
+            return ToolRefusal(f"there is no function {call.function}")
         wanted, function = self._functions[call.function]
         if call.arguments is None:
-            return Refusal("the arguments can't be read", unreadable=True)
+            return ToolRefusal("the arguments can't be read", unreadable=True)
         if len(call.arguments) != wanted:
-            return Refusal(f"{call.function} takes {wanted} argument(s), not {len(call.arguments)}")
+            return ToolRefusal(f"{call.function} takes {wanted} argument(s), not {len(call.arguments)}")
         operands = [self._operand(argument) for argument in call.arguments]
-        unknown = next((operand for operand in operands if isinstance(operand, Refusal)), None)
+        unknown = next((operand for operand in operands if isinstance(operand, ToolRefusal)), None)
         outcome = unknown or await function(*operands)
         if isinstance(outcome, Variable):
             self.variables.append(outcome)
@@ -114,15 +114,15 @@ class Tools:
         number = int(digits) if len(digits) <= 6 else len(self.variables)
         return self.variables[number] if number < len(self.variables) else None
 
-    def _operand(self, argument: str) -> Operand | Refusal:
+    def _operand(self, argument: str) -> Operand | ToolRefusal:
         number = _VARIABLE.fullmatch(argument)
         if number:
-            return self.variable(number[1]) or Refusal(f"there is no variable {argument}")
+            return self.variable(number[1]) or ToolRefusal(f"there is no variable {argument}")
         return self._entities.get(argument, argument)
 
     async def _get_relations(self, x: Operand) -> Outcome:
         program = self._set(x)
-        if isinstance(program, Refusal):
+        if isinstance(program, ToolRefusal):
             return program
         predicates = await self._names(relations_query(program, self._graph_name))
         listed = tuple(sorted(filter(self._is_relation, predicates)))
@@ -142,21 +142,21 @@ class Tools:
 
     async def _get_neighbors(self, x: Operand, relation: Operand) -> Outcome:
         program = self._set(x)
-        if isinstance(program, Refusal):
+        if isinstance(program, ToolRefusal):
             return program
         kind = self._rules.ontology.range_of(str(relation))
         if relation not in self._relations.get(program, ()) or kind is None:
-            return Refusal("the relation was not listed by get_relations for this variable or entity")
+            return ToolRefusal("the relation was not listed by get_relations for this variable or entity")
         return Variable(kind, Join(str(relation), program))
 
     async def _intersection(self, a: Operand, b: Operand) -> Outcome:
         if isinstance(a, str) or isinstance(b, str):
-            return Refusal("intersection takes two variables")
+            return ToolRefusal("intersection takes two variables")
         both = Variable(a.type, intersection(a.program, b.program))
         if a.type == b.type:
             return both
         if not self._strict:
-            return Refusal(f"the variables are of different types, {a.type} and {b.type}")
+            return ToolRefusal(f"the variables are of different types, {a.type} and {b.type}")
         if self._rules.ontology.is_a(a.type, b.type):
             return both
         if self._rules.ontology.is_a(b.type, a.type):
@@ -165,7 +165,7 @@ class Tools:
 
     async def _get_attributes(self, v: Operand) -> Outcome:
         if isinstance(v, str):
-            return Refusal("get_attributes takes a variable")
+            return ToolRefusal("get_attributes takes a variable")
         predicates = await self._names(relations_query(v.program, self._graph_name))
         found = predicates & self._rules.ontology.vocabulary.attributes
         if self._strict:
@@ -181,15 +181,15 @@ class Tools:
 
     def _extreme(self, order: Literal["MAX", "MIN"], v: Operand, attribute: Operand) -> Outcome:
         if isinstance(v, str):
-            return Refusal("the first argument is no variable")
+            return ToolRefusal("the first argument is no variable")
         if attribute not in self._attributes.get(v.program, ()):
-            return Refusal("the attribute was not listed by get_attributes for this variable")
+            return ToolRefusal("the attribute was not listed by get_attributes for this variable")
         return Variable(v.type, Extreme(order, str(attribute), v.program))
 
     async def _count(self, v: Operand) -> Outcome:
-        return Refusal("count takes a variable") if isinstance(v, str) else Variable(NUMBER, Count(v.program))
+        return ToolRefusal("count takes a variable") if isinstance(v, str) else Variable(NUMBER, Count(v.program))
 
-    def _set(self, x: Operand) -> Program | Refusal:
+    def _set(self, x: Operand) -> Program | ToolRefusal:
         """What a tool can start from: a variable's set, or the set of an id."""
         if isinstance(x, Variable):
             return x.program
@@ -197,7 +197,7 @@ class Tools:
             return Entity(x)
         if self._strict and x == _EVERYTHING:
             return Entity(x)
-        return Refusal("there is no such variable, entity or id")
+        return ToolRefusal("there is no such variable, entity or id")
 
     async def _names(self, query: str) -> set[str]:
         """The names that a query finds, of those in Freebase's name space that are fit to be used in another query."""

@@ -97,7 +97,7 @@ class LateralThinking(Environment):
     def summarize(self, finishes: Sequence[Finish]) -> Summary:
         return summarize(finishes, "lexical" if self.host is None else f"model {self.host.model}")
 
-    def comparable(self) -> str:
+    def not_comparable_because(self) -> str:
         if self.data is None:
             return "the samples are Proctor's own, not the published ones"
         if self.host is None:

@@ -1,9 +1,9 @@
 """One game: the story, up to 25 questions, and a hint or an answer to each."""
 
 from environments.lateral_thinking.dataset import Puzzle
-from environments.lateral_thinking.host import Game, Profile, Ruling
+from environments.lateral_thinking.host import HostedGame, Profile, Ruling
 from environments.lateral_thinking.prompt import ROUNDS, WORDINGS, Wording
-from environments.lateral_thinking.reply import Verdict, question_of, screen
+from environments.lateral_thinking.reply import Screening, question_of, screen
 from environments.lateral_thinking.scoring import Tally
 from proctor.environment import Agent, AgentStopped
 from proctor.types import FinishReason, Message, Observation
@@ -13,7 +13,7 @@ ABORT_STEP = 2
 ABORT_LIMIT = 5
 
 
-async def play(puzzle: Puzzle, host: Game, agent: Agent, profile: Profile) -> tuple[FinishReason, Tally]:
+async def play(puzzle: Puzzle, host: HostedGame, agent: Agent, profile: Profile) -> tuple[FinishReason, Tally]:
     """How the game ended, and what happened in it. Raises EnvironmentFault and AgentUnavailable."""
     wording, tally, abort = WORDINGS[puzzle.language], Tally(puzzle, profile), 0
     said = wording.instruction.replace("{story}", puzzle.story)
@@ -27,10 +27,10 @@ async def play(puzzle: Puzzle, host: Game, agent: Agent, profile: Profile) -> tu
             return FinishReason.INVALID_FORMAT, tally
         tally.rounds += 1
         verdict = screen(question, puzzle, profile)
-        abort += ABORT_STEP if verdict is Verdict.GO_ON else 0
+        abort += ABORT_STEP if verdict is Screening.GO_ON else 0
         if abort >= ABORT_LIMIT:
             return FinishReason.INVALID_ACTION, tally
-        if verdict is not Verdict.ASK:
+        if verdict is not Screening.ASK:
             tally.hints += 1
             said = _hint(wording, verdict)
             continue
@@ -42,8 +42,10 @@ async def play(puzzle: Puzzle, host: Game, agent: Agent, profile: Profile) -> tu
     return FinishReason.TURN_LIMIT, tally
 
 
-def _hint(wording: Wording, verdict: Verdict) -> str:
-    return {Verdict.GO_ON: wording.go_on, Verdict.IN_STORY: wording.in_story, Verdict.GUESS: wording.guess}[verdict]
+def _hint(wording: Wording, verdict: Screening) -> str:
+    return {Screening.GO_ON: wording.go_on, Screening.IN_STORY: wording.in_story, Screening.GUESS: wording.guess}[
+        verdict
+    ]
 
 
 def _answer(wording: Wording, ruling: Ruling, profile: Profile) -> str:

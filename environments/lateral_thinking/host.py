@@ -24,7 +24,7 @@ class Ruling(Value):
     """Replies of the host model that are neither of the answers it may give; they count as irrelevant."""
 
 
-class Game(ABC):
+class HostedGame(ABC):
     """One game's host, with what it remembers of the game."""
 
     @abstractmethod
@@ -39,7 +39,7 @@ class Host(ABC):
     """What every score says judged it."""
 
     @abstractmethod
-    def game(self, puzzle: Puzzle, profile: Profile) -> Game:
+    def game(self, puzzle: Puzzle, profile: Profile) -> HostedGame:
         """A new game."""
 
     @asynccontextmanager

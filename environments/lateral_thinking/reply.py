@@ -14,7 +14,7 @@ REPEATED = 0.85
 """The likeness above which a question repeats a fact of the story."""
 
 
-class Verdict(StrEnum):
+class Screening(StrEnum):
     """What becomes of a question; all but ASK are answered by a hint of the same name."""
 
     ASK = "ask"
@@ -34,13 +34,13 @@ def question_of(reply: str, profile: Profile) -> str | None:
     return text[:MAX_QUESTION].encode(errors="replace").decode()
 
 
-def screen(question: str, puzzle: Puzzle, profile: Profile) -> Verdict:
+def screen(question: str, puzzle: Puzzle, profile: Profile) -> Screening:
     """What becomes of a question; one for a reason goes to the host in `compat`, as published."""
     if any(phrase in question for phrase in WORDINGS[puzzle.language].forbidden):
-        return Verdict.GO_ON
+        return Screening.GO_ON
     if profile == "strict" and asks_why(question, puzzle.language):
-        return Verdict.GUESS
-    return Verdict.IN_STORY if _repeats_story(question, puzzle, profile) else Verdict.ASK
+        return Screening.GUESS
+    return Screening.IN_STORY if _repeats_story(question, puzzle, profile) else Screening.ASK
 
 
 def asks_why(question: str, language: Language) -> bool:

@@ -6,17 +6,17 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from environments.mind2web.data.files import opened
-from environments.mind2web.data.index import NOWHERE, Head, Index, Place, index
-from environments.mind2web.data.records import ActionRecord, ScoreRecord, Step, TaskRecord, step
+from environments.mind2web.data.index import NOWHERE, Head, StepIndex, StepPlace, index
+from environments.mind2web.data.records import ActionRecord, PublishedTask, ScoreRecord, Step, step
 
 MOST_UNRANKED = 0.5
 """Part of the steps that a score file may lack before it is taken for that of another split."""
 
 
-class Dataset:
+class StepDataset:
     """A split: files of tasks, flattened into steps in their order."""
 
-    def __init__(self, split: str, files: Sequence[Path], scores: Path | None, places: Index) -> None:
+    def __init__(self, split: str, files: Sequence[Path], scores: Path | None, places: StepIndex) -> None:
         self._split = split
         self._files = tuple(files)
         self._scores = scores
@@ -47,7 +47,7 @@ class Dataset:
         path = self._files[place.file]
         try:
             task_text, step_text = _texts(path, place)
-            task = TaskRecord.model_validate_json(task_text)
+            task = PublishedTask.model_validate_json(task_text)
             action = ActionRecord.model_validate_json(step_text)
             return step(sample, task, place.number, action, self._ranks(place))
         except ValidationError as error:
@@ -55,7 +55,7 @@ class Dataset:
             where = f"{path}: step {sample} (byte {place.step}): {'.'.join(map(str, problem['loc']))}"
             raise ValueError(f"{where}: {problem['msg']}; correct it") from error
 
-    def _ranks(self, place: Place) -> dict[str, int] | None:
+    def _ranks(self, place: StepPlace) -> dict[str, int] | None:
         if self._scores is None or place.ranks == NOWHERE:
             return None
         with opened(self._scores) as file:
@@ -63,12 +63,12 @@ class Dataset:
             return ScoreRecord.model_validate_json(file.readline()).ranks
 
 
-def load(split: str, files: Sequence[Path], scores: Path | None, cache: Path, allow_unranked: bool) -> Dataset:
+def load(split: str, files: Sequence[Path], scores: Path | None, cache: Path, allow_unranked: bool) -> StepDataset:
     """The steps of some files, with the ranks of a score file. Raises ValueError.
 
     More than half of the steps without ranks are refused unless that is allowed.
     """
-    dataset = Dataset(split, files, scores, index(files, scores, cache))
+    dataset = StepDataset(split, files, scores, index(files, scores, cache))
     head = dataset.head
     if scores is not None and head.unranked > MOST_UNRANKED * head.steps and not allow_unranked:
         raise ValueError(
@@ -78,7 +78,7 @@ def load(split: str, files: Sequence[Path], scores: Path | None, cache: Path, al
     return dataset
 
 
-def _texts(path: Path, place: Place) -> tuple[bytes, bytes]:
+def _texts(path: Path, place: StepPlace) -> tuple[bytes, bytes]:
     """The JSON of a step's task without its actions, and of the step without its raw page."""
     with opened(path) as file:
 

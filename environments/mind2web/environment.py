@@ -14,7 +14,7 @@ from environments.mind2web import dataset, policies, prompt, session
 from environments.mind2web import examples as solved
 from environments.mind2web.contest import Contest, Ranker
 from environments.mind2web.data import files
-from environments.mind2web.dataset import Dataset
+from environments.mind2web.dataset import StepDataset
 from environments.mind2web.examples import Prompt
 from environments.mind2web.pages.markup import Rendered
 from environments.mind2web.policies import Chooser
@@ -113,10 +113,10 @@ class Mind2Web(Environment):
         return summarize(finishes, self._notes())
 
     @classmethod
-    def suited_parameters(cls) -> dict[str, JsonValue]:
+    def detect_parameters(cls) -> dict[str, JsonValue]:
         return {"steps": DEMO_STEPS}
 
-    def comparable(self) -> str | None:
+    def not_comparable_because(self) -> str | None:
         if self._dataset.head.own_tasks:
             return "the tasks, pages and scores are Proctor's own, not Mind2Web's"
         if self._ranker == "bm25":
@@ -147,7 +147,7 @@ class Mind2Web(Environment):
         return solved.own(self.prompt) if self.examples is None else solved.PUBLISHED.read(self.examples).messages
 
     @cached_property
-    def _dataset(self) -> Dataset:
+    def _dataset(self) -> StepDataset:
         data, split = (SAMPLES, OWN_SPLIT) if self.data is None else (self.data, self.split)
         found = files.task_files(data, split)
         scores = self._scores if self._ranker == "scores" else None

@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import TypeAdapter
 
 from environments.mind2web import prompt
-from environments.mind2web.pages.markup import Choice, Rendered
+from environments.mind2web.pages.markup import ElementChoice, Rendered
 from proctor.published import Source
 from proctor.types import Message, Value
 
@@ -42,7 +42,7 @@ def own(style: Prompt) -> tuple[Message, ...]:
 
 
 def _messages(example: _Example, style: Prompt) -> tuple[Message, Message]:
-    page = Rendered(example.page, tuple(Choice("", label) for label in example.choices))
+    page = Rendered(example.page, tuple(ElementChoice("", label) for label in example.choices))
     asked = prompt.asked(page, example.task, example.previous)
     thought = f"Thought: {example.thought}\n" if style == "cot" else ""
     return asked, Message(role="assistant", content=thought + example.answer)

@@ -8,7 +8,7 @@ from functools import cache
 from typing import NamedTuple
 
 from environments.mind2web.contest import Contest
-from environments.mind2web.pages.markup import Choice
+from environments.mind2web.pages.markup import ElementChoice
 from environments.mind2web.prompt import LETTERS, NONE
 from environments.mind2web.ranking.bm25 import words
 from environments.mind2web.ranking.tournament import Prediction, Profile, Tournament
@@ -17,7 +17,7 @@ from environments.mind2web.session import choice_of
 from proctor.environment import Policy
 from proctor.types import Action, Message
 
-Chooser = Callable[[Contest, Sequence[Choice]], str]
+Chooser = Callable[[Contest, Sequence[ElementChoice]], str]
 """The reply to a question, from what the step's data tell of the choices shown."""
 _OPERATIONS = ("CLICK", "TYPE", "SELECT")
 _LAST_QUESTION = re.compile(
@@ -26,19 +26,19 @@ _LAST_QUESTION = re.compile(
 )
 
 
-def gold(contest: Contest, choices: Sequence[Choice]) -> str:
+def gold(contest: Contest, choices: Sequence[ElementChoice]) -> str:
     """The first positive shown, with the gold operation and value; else A."""
     letter = _first(choices, contest.positives)
     return write(letter) if letter == NONE else write(letter, contest.step.op, contest.step.value)
 
 
-def gold_element(contest: Contest, choices: Sequence[Choice]) -> str:
+def gold_element(contest: Contest, choices: Sequence[ElementChoice]) -> str:
     """The first positive shown, clicked; else A."""
     letter = _first(choices, contest.positives)
     return write(letter) if letter == NONE else write(letter, "CLICK")
 
 
-def top_rank(contest: Contest, choices: Sequence[Choice]) -> str:
+def top_rank(contest: Contest, choices: Sequence[ElementChoice]) -> str:
     """The choice of the best rank, clicked."""
     return write(_first(choices, [min((choice.id for choice in choices), key=contest.ranks.__getitem__)]), "CLICK")
 
@@ -100,7 +100,7 @@ def rehearsed(open_contest: Callable[[], Contest], chooser: Chooser, profile: Pr
     return lambda conversation, transcript: Action(content=replies().get(_digest(transcript[-1]), write(NONE)))
 
 
-def _first(choices: Sequence[Choice], wanted: Sequence[str]) -> str:
+def _first(choices: Sequence[ElementChoice], wanted: Sequence[str]) -> str:
     """The letter of the first choice that is wanted; A where none is."""
     return next((letter for letter, choice in zip(LETTERS[1:], choices, strict=False) if choice.id in wanted), NONE)
 

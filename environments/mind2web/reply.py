@@ -12,7 +12,7 @@ _OPERATION = re.compile(r"Action: (CLICK|SELECT|TYPE)")
 _VALUE = re.compile(r"Value: (.*)$", re.MULTILINE)
 
 
-class Reply(NamedTuple):
+class StepReply(NamedTuple):
     """A reply as it was read."""
 
     letter: str
@@ -23,11 +23,11 @@ class Reply(NamedTuple):
     """Whether the reply names a letter."""
 
 
-def read(text: str) -> Reply:
+def read(text: str) -> StepReply:
     """What a reply says: the first match of each part counts, upper and lower case differ."""
     text = text.strip()
     letter, operation, value = (pattern.search(text) for pattern in (_LETTER, _OPERATION, _VALUE))
-    return Reply(
+    return StepReply(
         letter[1] if letter else NONE,
         f"{operation[1] if operation else ''} {value[1].strip()[:MAX_VALUE] if value else ''}",
         letter is not None,

@@ -7,10 +7,10 @@ from typing import NamedTuple
 from pydantic import JsonValue
 
 from environments.mind2web.contest import Contest
-from environments.mind2web.pages.markup import Choice
+from environments.mind2web.pages.markup import ElementChoice
 from environments.mind2web.prompt import LETTERS
 from environments.mind2web.ranking.tournament import Prediction, Profile, Tournament
-from environments.mind2web.reply import Reply, read
+from environments.mind2web.reply import StepReply, read
 from environments.mind2web.scoring import score
 from proctor.environment import Agent, AgentStopped
 from proctor.types import Finish, FinishReason, Message, Observation
@@ -39,7 +39,7 @@ async def play(contest: Contest, agent: Agent, profile: Profile, examples: Seque
 
     Scores the outcome. Lets AgentUnavailable pass.
     """
-    replies = list[Reply]()
+    replies = list[StepReply]()
     if not contest.positives:
         return _finish(contest, _End(FinishReason.COMPLETED, "unknown", flag="no_positive"), replies)
     tournament = Tournament(contest.line(), profile)
@@ -60,13 +60,13 @@ async def play(contest: Contest, agent: Agent, profile: Profile, examples: Seque
     return _finish(contest, _End(reason, UPSTREAM[reason], prediction, None if replies else "not_asked"), replies)
 
 
-def choice_of(letter: str, choices: tuple[Choice, ...]) -> Choice | None:
+def choice_of(letter: str, choices: tuple[ElementChoice, ...]) -> ElementChoice | None:
     """The choice a letter names; None for A and for letters beyond those shown."""
     place = LETTERS.index(letter) - 1
     return choices[place] if 0 <= place < len(choices) else None
 
 
-def _reason(prediction: Prediction, replies: Sequence[Reply]) -> FinishReason:
+def _reason(prediction: Prediction, replies: Sequence[StepReply]) -> FinishReason:
     """An agent that was not asked at all did nothing wrong."""
     if prediction.element or not replies:
         return FinishReason.COMPLETED
@@ -75,7 +75,7 @@ def _reason(prediction: Prediction, replies: Sequence[Reply]) -> FinishReason:
     return FinishReason.INVALID_FORMAT
 
 
-def _finish(contest: Contest, end: _End, replies: Sequence[Reply]) -> Finish:
+def _finish(contest: Contest, end: _End, replies: Sequence[StepReply]) -> Finish:
     step = contest.step
     measures = score(end.prediction, step.gold_action, set(contest.positives))
     detail: dict[str, JsonValue] = {

@@ -8,7 +8,7 @@ from typing import Literal
 import click
 
 from environments.operating_system.environment import OperatingSystem
-from environments.operating_system.preflight import Finding
+from environments.operating_system.preflight import SampleFinding
 from proctor.environment import EnvironmentFault
 from proctor.sandbox import Engine
 
@@ -60,15 +60,15 @@ def preflight(
         raise click.exceptions.Exit(1)
 
 
-async def _preflight(environment: OperatingSystem, jobs: int) -> list[Finding]:
+async def _preflight(environment: OperatingSystem, jobs: int) -> list[SampleFinding]:
     slots = asyncio.Semaphore(jobs)
 
-    async def one(sample: str, bridge: Engine | None) -> Finding | None:
+    async def one(sample: str, bridge: Engine | None) -> SampleFinding | None:
         async with slots:
             try:
                 return await environment.preflight(sample, bridge)
             except EnvironmentFault as fault:
-                return Finding(sample, "fault", str(fault))
+                return SampleFinding(sample, "fault", str(fault))
 
     async with environment.lifespan(), environment.bridge() as bridge:
         found = await asyncio.gather(*(one(sample, bridge) for sample in environment.samples()))

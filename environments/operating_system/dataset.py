@@ -15,7 +15,7 @@ Language = Literal["bash", "python", "c", "c++"]
 Raw = dict[str, JsonValue]
 
 
-class Script(Value):
+class ShellScript(Value):
     """A program text, unchanged from where it stood."""
 
     language: Language = "bash"
@@ -24,7 +24,7 @@ class Script(Value):
     """Stem of the file it came from, empty where it stood in the record; the published checkers are known by it."""
 
 
-class Match(Value):
+class AnswerMatch(Value):
     """The answer that is expected: this very text, or one in which the regular expression is found."""
 
     answer: str | None = None
@@ -32,18 +32,18 @@ class Match(Value):
     strip: bool = True
 
 
-class Record(Value):
+class SampleRecord(Value):
     """One sample. `match` decides it where there is one, else `checks`; None among them stands for `example`."""
 
     id: str
     description: str
     image: str | None = None
     """The image the record asks for, None for the configured one; `create.local` is ignored as in v0.2."""
-    init: tuple[Script, ...] = ()
-    start: Script | None = None
-    match: Match | None = None
-    checks: tuple[Script | None, ...] = ()
-    example: Script | None = None
+    init: tuple[ShellScript, ...] = ()
+    start: ShellScript | None = None
+    match: AnswerMatch | None = None
+    checks: tuple[ShellScript | None, ...] = ()
+    example: ShellScript | None = None
     labels: tuple[str, ...] = ()
 
     @property
@@ -56,7 +56,7 @@ class Record(Value):
 class Dataset:
     """The records by id, in order of file and position, and what was odd about them."""
 
-    records: dict[str, Record]
+    records: dict[str, SampleRecord]
     raw: dict[str, tuple[Raw, "Scripts"]]
     warnings: tuple[str, ...]
 
@@ -90,7 +90,7 @@ def load(data: Path, scripts: Path | None = None, split: str | None = None) -> D
     An id is `<split>-<file stem>-<5-digit index>`. The split is the given one, else the name of the file's folder where
     that is a number (the groups of the standard split), else the file's stem up to the first underscore.
     """
-    records: dict[str, Record] = {}
+    records: dict[str, SampleRecord] = {}
     raw: dict[str, tuple[Raw, Scripts]] = {}
     warnings: list[str] = []
     for file in _files(data):
@@ -108,7 +108,7 @@ def load(data: Path, scripts: Path | None = None, split: str | None = None) -> D
     return Dataset(records, raw, tuple(warnings))
 
 
-def record(sample: str, raw: Raw, scripts: Scripts, warnings: list[str]) -> Record:
+def record(sample: str, raw: Raw, scripts: Scripts, warnings: list[str]) -> SampleRecord:
     """One sample from its JSON object; oddities that do no harm are added to the warnings. Raises DataError."""
     create = raw.get("create")
     if create is not None and not isinstance(create, dict):
@@ -125,7 +125,7 @@ def record(sample: str, raw: Raw, scripts: Scripts, warnings: list[str]) -> Reco
         raise DataError(f"{sample}: evaluation: neither match nor check; add one of them")
     if None in checks and example is None:
         raise DataError(f"{sample}: evaluation.check: null stands for the example, which is missing; add `example`")
-    return Record(
+    return SampleRecord(
         id=sample,
         description=_text(sample, "description", raw.get("description")),
         image=_optional_text(sample, "create.image", create.get("image")),
@@ -184,11 +184,11 @@ def _script_folder(file: Path, scripts: Path | None, split: str) -> Path:
     return root / split if (root / split).is_dir() else root
 
 
-def _match(sample: str, raw: JsonValue) -> Match | None:
+def _match(sample: str, raw: JsonValue) -> AnswerMatch | None:
     if raw is None:
         return None
     if isinstance(raw, str):
-        return Match(answer=raw)
+        return AnswerMatch(answer=raw)
     if not isinstance(raw, dict) or ("answer" in raw) == ("regex" in raw):
         raise DataError(f"{sample}: evaluation.match: give a text, or an object with one of `answer` and `regex`")
     strip = raw.get("strip", True)
@@ -198,28 +198,28 @@ def _match(sample: str, raw: JsonValue) -> Match | None:
         raise DataError(f"{sample}: evaluation.match.regex: {error}; correct the regular expression") from error
     if not isinstance(strip, bool):
         raise DataError(f"{sample}: evaluation.match.strip: not a truth value; write true or false")
-    return Match(
+    return AnswerMatch(
         answer=_optional_text(sample, "evaluation.match.answer", raw.get("answer")),
         regex=_optional_text(sample, "evaluation.match.regex", raw.get("regex")),
         strip=strip,
     )
 
 
-def _checks(sample: str, raw: JsonValue, scripts: Scripts) -> tuple[Script | None, ...]:
+def _checks(sample: str, raw: JsonValue, scripts: Scripts) -> tuple[ShellScript | None, ...]:
     items = raw if isinstance(raw, list) else [raw] if raw is not None else []
     return tuple(None if item is None else _script(sample, "evaluation.check", item, scripts) for item in items)
 
 
-def _scripts(sample: str, field: str, raw: JsonValue, scripts: Scripts) -> Iterator[Script]:
+def _scripts(sample: str, field: str, raw: JsonValue, scripts: Scripts) -> Iterator[ShellScript]:
     for item in raw if isinstance(raw, list) else [raw] if raw is not None else []:
         yield _script(sample, field, item, scripts)
 
 
-def _optional(sample: str, field: str, raw: JsonValue, scripts: Scripts) -> Script | None:
+def _optional(sample: str, field: str, raw: JsonValue, scripts: Scripts) -> ShellScript | None:
     return None if raw is None else _script(sample, field, raw, scripts)
 
 
-def _script(sample: str, field: str, raw: JsonValue, scripts: Scripts) -> Script:
+def _script(sample: str, field: str, raw: JsonValue, scripts: Scripts) -> ShellScript:
     if isinstance(raw, str):
         raw = {"code": raw}
     if not isinstance(raw, dict):
@@ -229,9 +229,9 @@ def _script(sample: str, field: str, raw: JsonValue, scripts: Scripts) -> Script
         raise DataError(f"{sample}: {field}.language: {raw['language']!r}; use one of {', '.join(get_args(Language))}")
     code, file = raw.get("code"), raw.get("file")
     if isinstance(code, str) and "\0" not in code:
-        return Script(language=language, code=code)
+        return ShellScript(language=language, code=code)
     if isinstance(file, str):
-        return Script(language=language, code=scripts.read(file, sample), name=Path(file).stem)
+        return ShellScript(language=language, code=scripts.read(file, sample), name=Path(file).stem)
     raise DataError(f"{sample}: {field}: neither `code` nor `file` holds a text; give one of them")
 
 

@@ -13,17 +13,17 @@ import pydantic_core
 from pydantic import Field, JsonValue, PrivateAttr, model_validator
 
 from environments.operating_system import policies
-from environments.operating_system.dataset import Dataset, Record, load
+from environments.operating_system.dataset import Dataset, SampleRecord, load
 from environments.operating_system.overlay import Errata
-from environments.operating_system.preflight import Finding, has_way_out, inspect
+from environments.operating_system.preflight import SampleFinding, has_way_out, inspect
 from environments.operating_system.prompt import OWN, opening
 from environments.operating_system.published_prompt import PROMPT
 from environments.operating_system.scoring import StrictCheck
-from environments.operating_system.session import ROUNDS, OnInitError, Profile, Rules, Session
+from environments.operating_system.session import ROUNDS, OnInitError, Profile, SessionRules, ShellSession
 from environments.operating_system.summary import summarize
 from proctor.environment import Agent, Environment, EnvironmentFault, Policy
 from proctor.published import AGENTBENCH_SAMPLING, Opening, other_count
-from proctor.sandbox import Engine, Limits, NamespaceEngine, Sandbox
+from proctor.sandbox import Engine, NamespaceEngine, Sandbox, SandboxLimits
 from proctor.types import Finish, Summary
 
 _REVISIONS: Mapping[Profile, str] = {"compat": "2", "errata": "2", "strict": "3"}
@@ -53,7 +53,7 @@ class OperatingSystem(Environment):
     """The Docker image for samples that name none."""
     runtime: str | None = None
     """Docker runtime, such as runsc; None for the engine's default."""
-    limits: Limits = Limits()
+    limits: SandboxLimits = SandboxLimits()
     disk: Literal["auto", "quota", "tmpfs"] = "auto"
     """What bounds a container's disk to `limits.disk_mb`: the storage driver's quota, which is an error where it has
     none; or memory, with all else read-only. `auto`: a quota where the driver has one, else nothing."""
@@ -131,7 +131,7 @@ class OperatingSystem(Environment):
         async with engine.lifespan():
             yield engine if await has_way_out(engine) else None
 
-    async def preflight(self, sample: str, bridge: Engine | None = None) -> Finding | None:
+    async def preflight(self, sample: str, bridge: Engine | None = None) -> SampleFinding | None:
         """Why a sample can't be played or judged here; None where it can. Needs the lifespan, as `play` does."""
         if self._engine is None:
             raise RuntimeError("enter the environment's lifespan before playing")
@@ -141,7 +141,7 @@ class OperatingSystem(Environment):
     async def play(self, sample: str, agent: Agent, seed: int = 0) -> Finish:
         record = self._played(sample)
         async with self._sandbox(record) as sandbox:
-            return await Session(sandbox, record, self._judged(sample), self._rules(), self._told).play(agent)
+            return await ShellSession(sandbox, record, self._judged(sample), self._rules(), self._told).play(agent)
 
     def reference(self, sample: str, seed: int = 0) -> Policy:
         return policies.gold(self._played(sample))
@@ -156,7 +156,7 @@ class OperatingSystem(Environment):
         return summarize(finishes, own_words=self.prompts is None)
 
     @classmethod
-    def suited_parameters(cls) -> dict[str, JsonValue]:
+    def detect_parameters(cls) -> dict[str, JsonValue]:
         troubles = []
         for engine in ("docker", "namespace"):
             trouble = asyncio.run(cls(engine=engine, pool=0)._trouble())
@@ -174,7 +174,7 @@ class OperatingSystem(Environment):
         except (EnvironmentFault, ImportError) as error:
             return str(error)
 
-    def comparable(self) -> str | None:
+    def not_comparable_because(self) -> str | None:
         if self.engine == "namespace":
             return "the namespace engine shows the programs of the host instead of the benchmark's image"
         if self.disk == "tmpfs":
@@ -200,31 +200,31 @@ class OperatingSystem(Environment):
     def _told(self) -> Opening:
         return OWN if self.prompts is None else PROMPT.read(self.prompts)
 
-    def _sandbox(self, record: Record) -> AbstractAsyncContextManager[Sandbox]:
+    def _sandbox(self, record: SampleRecord) -> AbstractAsyncContextManager[Sandbox]:
         if self._engine is None:
             raise RuntimeError("enter the environment's lifespan before playing")
         return self._engine.sandbox(record.image)
 
-    def _record(self, sample: str) -> Record:
+    def _record(self, sample: str) -> SampleRecord:
         try:
             return self.dataset.records[sample]
         except KeyError:
             raise ValueError(f"no sample {sample!r}; ids look like {next(iter(self.dataset.records))}") from None
 
-    def _played(self, sample: str) -> Record:
+    def _played(self, sample: str) -> SampleRecord:
         """The sample as this profile sees it."""
         published = self._record(sample)
         return self.errata.corrected(published) if self.profile == "errata" else published
 
-    def _judged(self, sample: str) -> dict[Profile, Record]:
+    def _judged(self, sample: str) -> dict[Profile, SampleRecord]:
         """The sample as each profile judges it, where one play serves for both."""
         published = self._record(sample)
-        both: dict[Profile, Record] = {"compat": published, "errata": self.errata.corrected(published)}
+        both: dict[Profile, SampleRecord] = {"compat": published, "errata": self.errata.corrected(published)}
         data: Profile = "errata" if self.profile == "errata" else "compat"
         return both if self.errata.same_play(published) else {data: both[data]}
 
-    def _rules(self) -> Rules:
-        return Rules(
+    def _rules(self) -> SessionRules:
+        return SessionRules(
             profile=self.profile,
             command_limit_s=self.command_limit_s,
             check_limit_s=self.check_limit_s,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
-from environments.operating_system.dataset import DataError, Dataset, Raw, Record, record
+from environments.operating_system.dataset import DataError, Dataset, Raw, SampleRecord, record
 
 SHIPPED = Path(__file__).with_name("overlays")
 _CHECKS_ONLY = {"evaluation", "example", "reason"}
@@ -17,7 +17,7 @@ class Errata:
     """The samples as an overlay corrects them."""
 
     def __init__(self, dataset: Dataset, overlay: Path | None) -> None:
-        self._corrected: dict[str, Record] = {}
+        self._corrected: dict[str, SampleRecord] = {}
         self._replay: set[str] = set()
         for sample, fields in self._entries(dataset, overlay).items():
             raw, scripts = dataset.raw[sample]
@@ -26,11 +26,11 @@ class Errata:
             if not set(fields) <= _CHECKS_ONLY:
                 self._replay.add(sample)
 
-    def corrected(self, published: Record) -> Record:
+    def corrected(self, published: SampleRecord) -> SampleRecord:
         """The sample as it should be: the published one where nothing is wrong with it."""
         return self._corrected.get(published.id, published)
 
-    def same_play(self, published: Record) -> bool:
+    def same_play(self, published: SampleRecord) -> bool:
         """True where only checks differ, so one session can be scored both ways."""
         return published.id not in self._replay
 

@@ -5,7 +5,7 @@ import re
 import shlex
 from collections.abc import Sequence
 
-from environments.operating_system.dataset import Record, Script
+from environments.operating_system.dataset import SampleRecord, ShellScript
 from environments.operating_system.observation import EMPTY, HEAD
 from environments.operating_system.scoring import variables
 from proctor.environment import Policy
@@ -17,7 +17,7 @@ _NO_FOLDER = "/nothing-compiled"
 _RANDOM_COMMANDS = ("ls /", "pwd", "ls -a ~ | wc -l", "cat /etc/hostname", "uname -s", "nproc", "touch /tmp/x")
 
 
-def gold(record: Record) -> Policy:
+def gold(record: SampleRecord) -> Policy:
     """Knows the sample: gives the expected text, or runs the example and answers with its output where one is asked."""
 
     def policy(_: str, transcript: Sequence[Message]) -> Action:
@@ -33,7 +33,7 @@ def gold(record: Record) -> Policy:
     return policy
 
 
-def reads_arguments(check: Script | None) -> bool:
+def reads_arguments(check: ShellScript | None) -> bool:
     """Whether a check looks at the answer, as far as its text shows; the example in its place is compared with it."""
     if check is None:
         return True
@@ -88,7 +88,7 @@ def last_output(transcript: Sequence[Message]) -> str:
     return content.removeprefix(HEAD) if content.startswith(HEAD) else ""
 
 
-def as_bash(script: Script) -> str:
+def as_bash(script: ShellScript) -> str:
     """A script as text for a shell."""
     if script.language == "bash":
         return script.code
@@ -98,7 +98,7 @@ def as_bash(script: Script) -> str:
     return f"printf %s {shlex.quote(script.code)} | {compiler} -o /tmp/example - && /tmp/example"
 
 
-def as_checked(script: Script) -> str:
+def as_checked(script: ShellScript) -> str:
     """A script as text for the agent's shell, to be run as a check is: a fresh process in `/` with its environment."""
     match script.language:
         case "bash":

@@ -5,7 +5,7 @@ import secrets
 from collections.abc import Callable, Sequence
 from typing import Literal
 
-from environments.operating_system.dataset import Match, Record, Script
+from environments.operating_system.dataset import AnswerMatch, SampleRecord, ShellScript
 from environments.operating_system.reply import MAX_ANSWER_BYTES
 from proctor.sandbox import Result, Sandbox
 from proctor.types import Value
@@ -22,7 +22,7 @@ class Verdict(Value):
     statuses: tuple[int, ...] = ()
 
 
-def matches(match: Match, answer: str | None) -> bool:
+def matches(match: AnswerMatch, answer: str | None) -> bool:
     """Whether an answer is the expected one. No answer never is."""
     if answer is None:
         return False
@@ -30,7 +30,9 @@ def matches(match: Match, answer: str | None) -> bool:
     return answer == match.answer if match.regex is None else re.search(match.regex, answer) is not None
 
 
-async def judge(sandbox: Sandbox, record: Record, answer: str | None, strict: StrictCheck, limit_s: float) -> Verdict:
+async def judge(
+    sandbox: Sandbox, record: SampleRecord, answer: str | None, strict: StrictCheck, limit_s: float
+) -> Verdict:
     """The verdict on a sample. Stops at the first script that fails; one that takes too long fails.
 
     Every script gets the answer and the outputs of the scripts before it as arguments, and its interpreter by an
@@ -55,7 +57,7 @@ async def judge(sandbox: Sandbox, record: Record, answer: str | None, strict: St
     return Verdict(passed=all(status == 0 for status in statuses), statuses=tuple(statuses))
 
 
-async def run(sandbox: Sandbox, script: Script, arguments: Sequence[str], limit_s: float) -> Result:
+async def run(sandbox: Sandbox, script: ShellScript, arguments: Sequence[str], limit_s: float) -> Result:
     """How a script ends as a fresh process in `/`."""
     if script.language == "bash":
         return await _run(sandbox, ["/bin/bash", "-c", script.code, "--", *arguments], limit_s)

@@ -5,7 +5,7 @@ from typing import Literal
 
 from pydantic import JsonValue
 
-from environments.operating_system.dataset import Record
+from environments.operating_system.dataset import SampleRecord
 from environments.operating_system.observation import render, text
 from environments.operating_system.policies import as_bash
 from environments.operating_system.prompt import OWN, opening
@@ -36,7 +36,7 @@ class SetUpFailed(EnvironmentFault):
 
 
 @dataclass(frozen=True)
-class Rules:
+class SessionRules:
     """How a sample is played and judged."""
 
     profile: Profile
@@ -47,16 +47,16 @@ class Rules:
 
 
 @dataclass
-class Session:
+class ShellSession:
     """A sample in its sandbox, played once.
 
     `judged` holds the sample as each set of data has it; profile `strict` has that of `compat`.
     """
 
     sandbox: Sandbox
-    record: Record
-    judged: dict[Profile, Record]
-    rules: Rules
+    record: SampleRecord
+    judged: dict[Profile, SampleRecord]
+    rules: SessionRules
     told: Opening = OWN
     warnings: list[str] = field(default_factory=list)
     rounds: int = 0

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from pathlib import PurePosixPath
 
-from environments.operating_system.dataset import Record, Script
+from environments.operating_system.dataset import SampleRecord, ShellScript
 from proctor.sandbox import Change, Sandbox
 
 _PROGRAMS = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
@@ -33,7 +33,7 @@ def suspects(changes: Mapping[str, Change]) -> list[str]:
     )
 
 
-def named_by_checks(record: Record) -> set[str]:
+def named_by_checks(record: SampleRecord) -> set[str]:
     """The absolute paths that a sample's checks name, and nothing else of it, nor the folder of one.
 
     What its description, set-up or example names may be what the task is about; without an example, that may be all.
@@ -106,7 +106,7 @@ class Guard:
         return False
 
 
-def _codes(scripts: Iterable[Script | None]) -> list[str]:
+def _codes(scripts: Iterable[ShellScript | None]) -> list[str]:
     return [script.code for script in scripts if script is not None]
 
 

@@ -12,7 +12,7 @@ import pydantic_core
 from pydantic import Field, JsonValue, PrivateAttr, model_validator
 
 from environments.simulbench.judges.interview import BAD_REPLIES, Unparsed
-from environments.simulbench.judges.judges import JUDGE_DEFAULTS, Bench, open_bench
+from environments.simulbench.judges.judges import JUDGE_DEFAULTS, Judges, open_judges
 from environments.simulbench.judges.models import HelperConfig
 from environments.simulbench.prompt import ALL, SYSTEM
 from environments.simulbench.published import PROMPT
@@ -84,7 +84,7 @@ class SimulBench(Environment):
     bad_replies: ClassVar[str | None] = BAD_REPLIES
     capacity: ClassVar[int] = 16
 
-    _bench: Bench | None = PrivateAttr(default=None)
+    _judges: Judges | None = PrivateAttr(default=None)
 
     @model_validator(mode="after")
     def _prompts_are_a_judges(self) -> "SimulBench":
@@ -109,19 +109,19 @@ class SimulBench(Environment):
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:
-        async with open_bench(self.judge, self.user, self.cache or default_folder("simulbench")) as bench:
-            self._bench = bench
+        async with open_judges(self.judge, self.user, self.cache or default_folder("simulbench")) as judges:
+            self._judges = judges
             try:
                 yield
             finally:
-                self._bench = None
+                self._judges = None
 
     async def play(self, sample: str, agent: Agent, seed: int = 0) -> Finish:
-        if self._bench is None:
+        if self._judges is None:
             raise RuntimeError("enter the environment's lifespan before playing")
         about = {"simulbench": self.mode, **self._stage.about(sample)}
         try:
-            finish = await self._stage.play(sample, agent, seed, self._bench)
+            finish = await self._stage.play(sample, agent, seed, self._judges)
         except AgentStopped as stopped:
             finish = Finish(reason=stopped.reason, score=0.0)
         except Unparsed as unparsed:
@@ -140,7 +140,7 @@ class SimulBench(Environment):
     def summarize(self, finishes: Sequence[Finish]) -> Summary:
         return self._stage.summarize(finishes)
 
-    def comparable(self) -> str | None:
+    def not_comparable_because(self) -> str | None:
         if self.mode != "script":
             return f"the mode {self.mode!r} has no published scores"
         if self.data is None:

@@ -8,7 +8,7 @@ import json
 import re
 from collections.abc import Sequence
 
-from environments.simulbench.records import Dialogue, Kind, Line, Pair, Task, plain
+from environments.simulbench.records import Dialogue, DialogueLine, Kind, Pair, Task, plain
 from proctor.types import Message
 
 SYSTEM = "You are a helpful assistant. Do what the user asks, and keep to the form the user asks for."
@@ -130,7 +130,7 @@ ALL = (
 )
 
 
-def rating(history: tuple[Line, ...], response: str, *, ensure_ascii: bool) -> tuple[Message, ...]:
+def rating(history: tuple[DialogueLine, ...], response: str, *, ensure_ascii: bool) -> tuple[Message, ...]:
     """Asks for a rating of the last response."""
     return _asked(
         RATING,
@@ -149,7 +149,7 @@ def verdict(pair: Pair, first: str, second: str, *, ensure_ascii: bool) -> tuple
     )
 
 
-def user(task: Task, history: tuple[Line, ...], *, ensure_ascii: bool) -> tuple[Message, ...]:
+def user(task: Task, history: tuple[DialogueLine, ...], *, ensure_ascii: bool) -> tuple[Message, ...]:
     """Asks for the user's next message."""
     return _asked(
         USER,

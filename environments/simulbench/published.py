@@ -16,7 +16,7 @@ PROMPT = Source(file="SimulBench's src/prompts.py", fingerprints=frozenset(("ff5
 _FIX = f"give {PROMPT.file}, or a file that sets these two"
 
 
-class Published(Value):
+class PublishedJudge(Value):
     """What the published judge is told."""
 
     system: str
@@ -41,7 +41,7 @@ class Published(Value):
         return [self.system, self.rating]
 
 
-def read(path: Path) -> Published:
+def read(path: Path) -> PublishedJudge:
     """The texts of a file, which is not run. Raises ValueError naming file, name and fix."""
     texts = texts_of(tree_of(path))
     for name in (_SYSTEM, _RATING):
@@ -50,4 +50,4 @@ def read(path: Path) -> Published:
     for part in PARTS:
         if f"{{{part}}}" not in texts[_RATING]:
             raise ValueError(f"{path}: {_RATING}: lacks {{{part}}}; {_FIX}")
-    return Published(system=texts[_SYSTEM], rating=texts[_RATING])
+    return PublishedJudge(system=texts[_SYSTEM], rating=texts[_RATING])

@@ -31,7 +31,7 @@ Id = Annotated[str, BeforeValidator(_text), Field(min_length=1)]
 """A number in the published files, a text in others."""
 
 
-class Line(Value):
+class DialogueLine(Value):
     """One message of a dialogue."""
 
     role: Literal["user", "assistant"]
@@ -89,7 +89,7 @@ class Dialogue(Value):
     type: Kind
     source_file_name: str
     """Who simulated: `<agent>.json`, from the second dialogue of a task on `<agent>-<n>.json`."""
-    messages: tuple[Line, ...]
+    messages: tuple[DialogueLine, ...]
     strategies: tuple[Strategy, ...] = ()
     """Of the requests from the second one on."""
     licence: str = PUBLISHED_LICENCE
@@ -118,7 +118,7 @@ class Script(Value):
     source_file_name: str
     turn_num: int = Field(ge=0, le=TURNS)
     """The turn to be answered, from 1; 0 for the last one of a dialogue without challenging turns."""
-    dialogue_history: tuple[Line, ...] = Field(min_length=1)
+    dialogue_history: tuple[DialogueLine, ...] = Field(min_length=1)
     licence: str = PUBLISHED_LICENCE
     exchange: Exchange | None = None
     """The request with its right reply, where one is known; the published scripts have none."""
@@ -140,7 +140,7 @@ class Pair(Value):
     id: Id
     type: Kind
     place: Place
-    dialogue_history: tuple[Line, ...] = Field(min_length=1)
+    dialogue_history: tuple[DialogueLine, ...] = Field(min_length=1)
     a: str
     b: str
     model_a: str
@@ -149,6 +149,6 @@ class Pair(Value):
     exchange: Exchange | None = None
 
 
-def plain(history: tuple[Line, ...]) -> list[JsonValue]:
+def plain(history: tuple[DialogueLine, ...]) -> list[JsonValue]:
     """Messages as JSON, for a prompt or a file."""
     return [{"role": line.role, "content": line.content} for line in history]

@@ -37,12 +37,12 @@ _VERDICTS: dict[str, Verdict] = {"A": "A", "B": "B", "C": "C", "tie": "C", "Tie"
 Model = TypeVar("Model", bound=BaseModel)
 
 
-class Unreadable(ValueError):
+class UnreadableAnswer(ValueError):
     """A text does not say what was asked for; the message says what is missing."""
 
 
 def rating(text: str, profile: Profile) -> float:
-    """The rating a judge gives. Raises Unreadable.
+    """The rating a judge gives. Raises UnreadableAnswer.
 
     `strict`: the number in brackets or alone that follows the word "Rating" last, where there is none the last
     `[[number]]`; from 1 to 10, with "/10" behind it or a decimal comma too. `compat`, as published: the first
@@ -51,18 +51,18 @@ def rating(text: str, profile: Profile) -> float:
     if profile == "compat":
         found = next(filter(None, (pattern.search(text) for pattern in _COMPAT)), None)
         if found is None:
-            raise Unreadable("no rating in double brackets")
+            raise UnreadableAnswer("no rating in double brackets")
         try:
             return float(ast.literal_eval(found[1]))
         except (SyntaxError, ValueError, OverflowError) as error:
-            raise Unreadable("the rating is no number") from error
+            raise UnreadableAnswer("the rating is no number") from error
     text = _unescaped(without_thought(text))
     given = [number for groups in _AFTER_THE_WORD.findall(text) for number in groups if number]
     return _within([number.replace(",", ".") for number in given or _RATING_MARK.findall(text)], 1, 10)
 
 
 def verdict(text: str, profile: Profile) -> Verdict:
-    """The better response. Raises Unreadable.
+    """The better response. Raises UnreadableAnswer.
 
     `strict`: the last of `[[A]]`, `[[B]]`, `[[C]]`; `[[tie]]` is C. `compat`: A where `[[A]]` stands anywhere, then B,
     then C.
@@ -73,19 +73,19 @@ def verdict(text: str, profile: Profile) -> Verdict:
         marks = [mark.strip() for mark in _MARK.findall(_unescaped(without_thought(text)))]
         given = [_VERDICTS[mark] for mark in reversed(marks) if mark in _VERDICTS]
     if not given:
-        raise Unreadable("no [[A]], [[B]] or [[C]]")
+        raise UnreadableAnswer("no [[A]], [[B]] or [[C]]")
     return given[0]
 
 
 def turn(text: str, turns: int) -> int:
-    """The first challenging turn, from 1, or 0 where none is: the last `[[n]]`. Raises Unreadable."""
+    """The first challenging turn, from 1, or 0 where none is: the last `[[n]]`. Raises UnreadableAnswer."""
     number = _within(_MARK.findall(_unescaped(without_thought(text))), 0, turns)
     if number != int(number):
-        raise Unreadable("the turn is no whole number")
+        raise UnreadableAnswer("the turn is no whole number")
     return int(number)
 
 
-class Asked(BaseModel):
+class UserRequest(BaseModel):
     """What a user wants next, and why."""
 
     strategy: Strategy
@@ -105,24 +105,26 @@ class _User(BaseModel):
     user: dict[str, object]
 
 
-def asked(text: str) -> Asked:
-    """The next request of a user: JSON with `user.strategy` and `user.request`, also in a fence. Raises Unreadable.
+def asked(text: str) -> UserRequest:
+    """The next request of a user: JSON with `user.strategy` and `user.request`, also in a fence.
+
+    Raises UnreadableAnswer.
 
     A strategy is known by its number, or by any word of its name; one that is unknown is `other`.
     """
     user = _parsed(text, _User).user
     request = user.get("request")
     if not isinstance(request, str) or not request.strip():
-        raise Unreadable("user.request holds no text")
+        raise UnreadableAnswer("user.request holds no text")
     if len(request) > MAX_REQUEST_CHARS:
-        raise Unreadable(f"user.request has more than {MAX_REQUEST_CHARS} characters")
+        raise UnreadableAnswer(f"user.request has more than {MAX_REQUEST_CHARS} characters")
     if re.search(r"[\ud800-\udfff]", request):
-        raise Unreadable("user.request holds half a character")
-    return Asked(strategy=_strategy(str(user.get("strategy", ""))), request=request.strip())
+        raise UnreadableAnswer("user.request holds half a character")
+    return UserRequest(strategy=_strategy(str(user.get("strategy", ""))), request=request.strip())
 
 
 def authored(text: str) -> Authored:
-    """The task an author writes as JSON, also in a fence. Raises Unreadable."""
+    """The task an author writes as JSON, also in a fence. Raises UnreadableAnswer."""
     return _parsed(text, Authored)
 
 
@@ -139,10 +141,10 @@ def _unescaped(text: str) -> str:
 
 def _within(given: list[str], least: int, most: int) -> float:
     if not given or not _NUMBER.fullmatch(given[-1].strip()):
-        raise Unreadable("no number in double brackets")
+        raise UnreadableAnswer("no number in double brackets")
     number = float(given[-1])
     if not least <= number <= most:
-        raise Unreadable(f"{given[-1].strip()[:20]} is not from {least} to {most}")
+        raise UnreadableAnswer(f"{given[-1].strip()[:20]} is not from {least} to {most}")
     return number
 
 
@@ -161,7 +163,7 @@ def _strategy(name: str) -> Strategy:
 def _parsed(text: str, model: type[Model]) -> Model:
     """The first of these that fits: the whole text, what its fences hold, its balanced objects.
 
-    Raises Unreadable, about the first of them that is JSON.
+    Raises UnreadableAnswer, about the first of them that is JSON.
     """
     text = without_thought(text)
     error = None
@@ -174,4 +176,4 @@ def _parsed(text: str, model: type[Model]) -> Model:
             error = error or f"{'.'.join(map(str, first['loc'])) or 'JSON'}: {first['msg']}"
         except (ValueError, RecursionError):
             continue
-    raise Unreadable(error or "no JSON")
+    raise UnreadableAnswer(error or "no JSON")

@@ -6,11 +6,11 @@ from pydantic import JsonValue
 
 from environments.simulbench import prompt
 from environments.simulbench import reply as reading
-from environments.simulbench.judges.interview import MAX_ANSWER_CHARS, Question, Unparsed
-from environments.simulbench.judges.judges import Bench
+from environments.simulbench.judges.interview import MAX_ANSWER_CHARS, JudgeQuestion, Unparsed
+from environments.simulbench.judges.judges import Judges
 from environments.simulbench.records import Script
 from environments.simulbench.stage import Setting
-from proctor.llm import Reply, key_of
+from proctor.llm import ModelReply, key_of
 from proctor.types import Finish, FinishReason, Message
 
 
@@ -29,14 +29,14 @@ class Response(NamedTuple):
         return cls(content, text[:limit], max(0, len(text) - limit))
 
 
-async def judged(script: Script, response: Response, setting: Setting, bench: Bench) -> Finish:
+async def judged(script: Script, response: Response, setting: Setting, judges: Judges) -> Finish:
     """The finish of a session whose last response is judged. Raises Unparsed, EnvironmentFault."""
     messages = _asked(script, response.text, setting)
-    question = Question(
+    question = JudgeQuestion(
         messages, lambda text: reading.rating(text, setting.profile), prompt.RATING_REMINDER, "judge", setting.tries
     )
 
-    def evidence(reply: Reply) -> dict[str, JsonValue]:
+    def evidence(reply: ModelReply) -> dict[str, JsonValue]:
         return {
             "response": response.text,
             "chars_cut": response.chars_cut,
@@ -50,7 +50,7 @@ async def judged(script: Script, response: Response, setting: Setting, bench: Be
         }
 
     try:
-        answer = await bench.judge(script, response.text, setting.profile).ask(question)
+        answer = await judges.judge(script, response.text, setting.profile).ask(question)
     except Unparsed as unparsed:
         unparsed.detail.pop("text")
         unparsed.detail |= evidence(unparsed.reply)

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from environments.simulbench.dataset import places
 from environments.simulbench.policies import naive
-from environments.simulbench.records import TURNS, Dialogue, Exchange, Kind, Line, Pair, Script, Task
+from environments.simulbench.records import TURNS, Dialogue, DialogueLine, Exchange, Kind, Pair, Script, Task
 from proctor.config.yaml import load
 from proctor.types import Value
 
@@ -93,7 +93,7 @@ def dialogue_of(task: Task, texts: list[str], *, source_file_name: str) -> Dialo
         type=task.type,
         source_file_name=source_file_name,
         messages=tuple(
-            Line(role="assistant" if index % 2 else "user", content=text) for index, text in enumerate(texts)
+            DialogueLine(role="assistant" if index % 2 else "user", content=text) for index, text in enumerate(texts)
         ),
         licence=task.licence,
         exchanges=task.exchanges,

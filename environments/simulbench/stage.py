@@ -8,8 +8,8 @@ from typing import Generic, Literal, TypeVar
 from pydantic import JsonValue
 
 from environments.simulbench.judges.interview import TRIES
-from environments.simulbench.judges.judges import Bench
-from environments.simulbench.published import Published
+from environments.simulbench.judges.judges import Judges
+from environments.simulbench.published import PublishedJudge
 from environments.simulbench.records import Dialogue, Pair, Script, Task
 from environments.simulbench.reply import Profile
 from environments.simulbench.summary import GIVEN_WORDING, WORDING
@@ -32,7 +32,7 @@ class Setting(Value):
     count: int
     judged_by: str
     """`rules`, or the model."""
-    published: Published | None
+    published: PublishedJudge | None
     """What a judge is told in the place of our own prompt."""
 
     @property
@@ -68,7 +68,7 @@ class Stage(ABC):
         """What every finish says of its sample: `type` and `licence` at least. Raises ValueError."""
 
     @abstractmethod
-    async def play(self, sample: str, agent: Agent, seed: int, bench: Bench) -> Finish:
+    async def play(self, sample: str, agent: Agent, seed: int, judges: Judges) -> Finish:
         """One session. Raises Unparsed where a judge, user or author can't be read, and AgentStopped."""
 
     @abstractmethod

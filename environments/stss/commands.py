@@ -9,7 +9,7 @@ import click
 
 from environments.stss.data import published
 from environments.stss.days import draw as drawing
-from environments.stss.days.transcript import Evidence, unpack
+from environments.stss.days.transcript import DayTranscript, unpack
 from environments.stss.language import scenarios as frozen
 from proctor.plugins import FinishedTrial, OpenRun
 
@@ -56,9 +56,9 @@ def draw(open_run: OpenRun, run: str, to: Path) -> None:
 @click.pass_obj
 def files(open_run: OpenRun, run: str, to: Path) -> None:
     """Write each trial's trajectory.jsonl and conversations.jsonl, all that its score comes from."""
-    for name, _, evidence in _lived(open_run, run):
-        _write(to / name / "trajectory.jsonl", _lines(evidence.chronicle.trajectory()))
-        _write(to / name / "conversations.jsonl", _lines(evidence.chronicle.conversations()))
+    for name, _, day_transcript in _lived(open_run, run):
+        _write(to / name / "trajectory.jsonl", _lines(day_transcript.event_log.trajectory()))
+        _write(to / name / "conversations.jsonl", _lines(day_transcript.event_log.conversations()))
         click.echo(to / name)
 
 
@@ -73,11 +73,11 @@ def scenarios(open_run: OpenRun, run: str, to: Path, task: str | None) -> None:
     At most two of each pair and twelve of each task; for appointments only meetings with the one who is wanted.
     """
     found: list[frozen.Scenario] = []
-    for _, trial, evidence in _lived(open_run, run, task):
+    for _, trial, day_transcript in _lived(open_run, run, task):
         targets = trial.finish.detail.get("targets")
         names = [str(name) for name in targets] if isinstance(targets, list) else []
         performer = str(trial.finish.detail["performer"])
-        found += frozen.meetings(trial.sample, performer, names, evidence.chronicle)
+        found += frozen.meetings(trial.sample, performer, names, day_transcript.event_log)
     chosen = tuple(frozen.chosen(found))
     if not chosen:
         raise click.UsageError(f"{run}: its performers met nobody on day 1")
@@ -85,7 +85,7 @@ def scenarios(open_run: OpenRun, run: str, to: Path, task: str | None) -> None:
     click.echo(f"{to}: {len(chosen)} scenarios of {len({scenario.task for scenario in chosen})} tasks")
 
 
-def _lived(open_run: OpenRun, run: str, task: str | None = None) -> Iterator[tuple[str, FinishedTrial, Evidence]]:
+def _lived(open_run: OpenRun, run: str, task: str | None = None) -> Iterator[tuple[str, FinishedTrial, DayTranscript]]:
     """The trials, of one task or all, that have simulated days, with names that can be files'.
 
     Raises UsageError where there are none, or one is damaged.
@@ -102,7 +102,7 @@ def _lived(open_run: OpenRun, run: str, task: str | None = None) -> Iterator[tup
         raise click.UsageError(f"{run}: no trial {of} at the action level has finished in it")
 
 
-def _unpacked(name: str, packed: str) -> Evidence:
+def _unpacked(name: str, packed: str) -> DayTranscript:
     try:
         return unpack(packed)
     except ValueError as error:

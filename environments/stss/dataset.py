@@ -12,7 +12,7 @@ from environments.stss.town import world
 from environments.stss.town.clock import read_stamp, read_time
 from environments.stss.town.files import bad, first_problem, only, parsed, read_json, read_text
 from environments.stss.town.places import Places
-from environments.stss.town.world import World
+from environments.stss.town.world import TownMap
 from proctor.types import Value
 
 Category = Literal["public", "appointment", "companions", "online", "help"]
@@ -64,7 +64,7 @@ class Persona(Value):
     """Usual rows of a day: from, to, activity, address; ours, the published files have none."""
 
 
-class Goal(Value):
+class SubGoal(Value):
     """A sub-goal: who does what, where and when."""
 
     model_config = ConfigDict(extra="ignore")
@@ -94,7 +94,7 @@ class Target(Value):
 
     target: tuple[str, ...] = ()
     target_num: int = Field(ge=1)
-    goal: tuple[Goal, ...] = Field(min_length=1)
+    goal: tuple[SubGoal, ...] = Field(min_length=1)
 
 
 class Template(Value):
@@ -117,7 +117,7 @@ class Template(Value):
         return CATEGORIES[self.task_type]
 
 
-class Task(Template):
+class SocialTask(Template):
     """A social goal of one character, and who lives in the town meanwhile."""
 
     env_name: str = Field(min_length=1)
@@ -132,7 +132,7 @@ class Task(Template):
 class Town(NamedTuple):
     """A map, its people and where they begin."""
 
-    world: World
+    world: TownMap
     places: Places
     personas: Mapping[str, Persona]
     """In the order of the file, which is the order casts are sampled in."""
@@ -162,10 +162,10 @@ class Data:
         return Town(built, Places(built), people, positions, known, _history(self.folder))
 
     @cached_property
-    def tasks(self) -> tuple[Task, ...]:
+    def tasks(self) -> tuple[SocialTask, ...]:
         """The tasks as the files have them. Raises ValueError naming file, task, field and fix."""
         path = only(self.folder, "tasks*.json")
-        tasks = read_json(path, TypeAdapter(Annotated[tuple[Task, ...], Field(min_length=1)]))
+        tasks = read_json(path, TypeAdapter(Annotated[tuple[SocialTask, ...], Field(min_length=1)]))
         for task in tasks:
             self._check(path, task)
         if len({task.env_name for task in tasks}) < len(tasks):
@@ -195,7 +195,7 @@ class Data:
                 if name not in self.town.personas:
                     raise bad(path, item, field, f"{name!r} is not in characteristics.json; name somebody who is")
 
-    def _check(self, path: Path, task: Task) -> None:
+    def _check(self, path: Path, task: SocialTask) -> None:
         self._check_goal(path, task.env_name, task)
         for name in task.all_chars:
             if name not in self.town.personas:
@@ -214,7 +214,7 @@ def home_of(persona: Persona) -> str:
     return persona.living_area.partition(":")[2]
 
 
-def _check_places(path: Path, name: str, persona: Persona, built: World) -> None:
+def _check_places(path: Path, name: str, persona: Persona, built: TownMap) -> None:
     if home_of(persona) not in built:
         raise bad(path, name, "living_area", "is not on the map; give sector:arena")
     for index, row in enumerate(persona.routine):
@@ -240,7 +240,7 @@ def _persona(path: Path, name: str, fields: JsonValue) -> Persona:
         raise bad(path, name, where, f"{problem}; correct this field") from error
 
 
-def _positions(path: Path, people: Mapping[str, Persona], built: World) -> dict[str, int]:
+def _positions(path: Path, people: Mapping[str, Persona], built: TownMap) -> dict[str, int]:
     class Position(Value):
         model_config = ConfigDict(extra="ignore")
         x: int

@@ -14,23 +14,23 @@ from pydantic import Field, JsonValue, PrivateAttr
 
 from environments.stss import policies, prompt, scoring, session
 from environments.stss.agent.performer import Performer
-from environments.stss.agent.script import Script, public_places, script
+from environments.stss.agent.script import PerformerScript, public_places, script
 from environments.stss.characters.driver import Driver
-from environments.stss.characters.model import Helper
+from environments.stss.characters.model import CharacterModel
 from environments.stss.characters.model_driver import ModelDriver
 from environments.stss.characters.rule_driver import RuleDriver
 from environments.stss.data.repairs import repair
 from environments.stss.data.templates import instantiate
-from environments.stss.dataset import Data, Task
-from environments.stss.days.event_log import Chronicle
-from environments.stss.days.simulation import Drivers, Limits, Simulation
-from environments.stss.days.transcript import Evidence, pack, picture
+from environments.stss.dataset import Data, SocialTask
+from environments.stss.days.event_log import EventLog
+from environments.stss.days.simulation import DayLimits, Drivers, Simulation
+from environments.stss.days.transcript import DayTranscript, pack, picture
 from environments.stss.language import level as language
 from environments.stss.language.judge import ModelJudge, SlotJudge
 from environments.stss.language.scenarios import Scenario, load
 from environments.stss.session import Silent
 from environments.stss.summary import OWN_WORLD, summarize
-from environments.stss.town.world import World
+from environments.stss.town.world import TownMap
 from proctor.environment import Agent, Environment, Policy
 from proctor.http.client import http_client
 from proctor.llm import ChatConfig, Replies, default_folder
@@ -84,10 +84,10 @@ class Stss(Environment):
     capacity: ClassVar[int] = 16
     max_turns: ClassVar[int | None] = MAX_CALLS
 
-    _scripts: dict[tuple[str, int], Script] = PrivateAttr(default_factory=dict)
-    _mended: dict[str, Task] = PrivateAttr(default_factory=dict)
+    _scripts: dict[tuple[str, int], PerformerScript] = PrivateAttr(default_factory=dict)
+    _mended: dict[str, SocialTask] = PrivateAttr(default_factory=dict)
     """The tasks as `strict` plays them, by name; filled with `_tasks`."""
-    _helpers: dict[str, Helper] = PrivateAttr(default_factory=dict)
+    _helpers: dict[str, CharacterModel] = PrivateAttr(default_factory=dict)
     _floors: dict[tuple[str, int], float] = PrivateAttr(default_factory=dict)
 
     def samples(self) -> Sequence[str]:
@@ -118,7 +118,9 @@ class Stss(Environment):
         async with http_client() as client:
             configs = {"driver": self.driver, "judge": self.judge}
             made = {
-                role: Helper(role, config, client, replies) for role, config in configs.items() if config is not None
+                role: CharacterModel(role, config, client, replies)
+                for role, config in configs.items()
+                if config is not None
             }
             self._helpers.update(made)
             try:
@@ -151,24 +153,24 @@ class Stss(Environment):
             detail=about | detail,
         )
 
-    async def _days(self, task: Task, performer: Performer, seed: int) -> Outcome:
+    async def _days(self, task: SocialTask, performer: Performer, seed: int) -> Outcome:
         """The action level: two days, their scores, and the floor beside them."""
-        chronicle = await self._live(task, performer, seed)
+        event_log = await self._live(task, performer, seed)
         town, mended = self._data.town, self._mended[task.env_name]
-        metrics = await asyncio.to_thread(session.measures, chronicle, mended, task, town.places)
+        metrics = await asyncio.to_thread(session.measures, event_log, mended, task, town.places)
         metrics["floor"] = await self._floor(task, seed)
-        evidence = await asyncio.to_thread(_packed, chronicle, mended, town.world)
+        day_transcript = await asyncio.to_thread(_packed, event_log, mended, town.world)
         return (
             metrics[self.profile],
             metrics,
-            {"profile": self.profile, "trajectory": chronicle.digest(), "evidence": evidence},
+            {"profile": self.profile, "trajectory": event_log.digest(), "evidence": day_transcript},
         )
 
-    async def _talks(self, task: Task, performer: Performer, seed: int) -> Outcome:
+    async def _talks(self, task: SocialTask, performer: Performer, seed: int) -> Outcome:
         """The language level: the task's scenarios."""
         judge = ModelJudge(self._helper("judge")) if self.judge is not None else SlotJudge(self._data.town.places)
         scenarios, mended = self._scenarios[task.env_name], self._mended[task.env_name]
-        stage = language.Stage(self._data.town.personas, self._driver(task, seed), judge)
+        stage = language.LanguageStage(self._data.town.personas, self._driver(task, seed), judge)
         results = await language.play(mended, scenarios, performer, stage)
         metrics = language.measures(results)
         detail: dict[str, JsonValue] = {
@@ -177,35 +179,35 @@ class Stss(Environment):
         }
         return metrics["sr_conversation"], metrics, detail
 
-    def _performer(self, shown: Task, agent: Agent, calls: int) -> Performer:
+    def _performer(self, shown: SocialTask, agent: Agent, calls: int) -> Performer:
         brief = session.brief(self._data.town, shown, tdp=self.planning == "tdp", history=self.history)
         return Performer(agent, brief, calls)
 
-    async def _live(self, task: Task, performer: Performer, seed: int) -> Chronicle:
+    async def _live(self, task: SocialTask, performer: Performer, seed: int) -> EventLog:
         driver, rules = self._driver(task, seed), self._rules(task, seed)
-        limits = Limits(talks=(self.talks_day_1, self.talks_day_2), walk_s=self.walk_s, pass_on=self.pass_on)
+        limits = DayLimits(talks=(self.talks_day_1, self.talks_day_2), walk_s=self.walk_s, pass_on=self.pass_on)
         return await Simulation(self._data.town, task, Drivers(driver, rules), performer, limits).run()
 
-    def _rules(self, task: Task, seed: int) -> RuleDriver:
+    def _rules(self, task: SocialTask, seed: int) -> RuleDriver:
         return RuleDriver(self._data.town, self.sociability, _seed(task, seed))
 
-    def _driver(self, task: Task, seed: int) -> Driver:
+    def _driver(self, task: SocialTask, seed: int) -> Driver:
         if self.driver is None:
             return self._rules(task, seed)
         return ModelDriver(self._data.town, self._helper("driver"))
 
-    def _helper(self, role: str) -> Helper:
+    def _helper(self, role: str) -> CharacterModel:
         if role not in self._helpers:
             raise RuntimeError("enter the environment's lifespan before playing")
         return self._helpers[role]
 
-    async def _floor(self, task: Task, seed: int) -> float:
+    async def _floor(self, task: SocialTask, seed: int) -> float:
         """What the task scores when the performer stays at home and says nothing."""
         key = (task.env_name, seed)
         if key not in self._floors:
-            chronicle = await self._live(task, self._performer(task, Silent(), 0), seed)
+            event_log = await self._live(task, self._performer(task, Silent(), 0), seed)
             mended, places = self._mended[task.env_name], self._data.town.places
-            measured = await asyncio.to_thread(session.measures, chronicle, mended, task, places)
+            measured = await asyncio.to_thread(session.measures, event_log, mended, task, places)
             self._floors[key] = measured[self.profile]
         return self._floors[key]
 
@@ -221,7 +223,7 @@ class Stss(Environment):
         task = self.task(sample)
         return policies.random_performer(task, public_places(self._data.town, task), seed)
 
-    def script(self, sample: str, seed: int = 0) -> Script:
+    def script(self, sample: str, seed: int = 0) -> PerformerScript:
         """What scripted performers go by."""
         key = (sample, seed)
         if key not in self._scripts:
@@ -233,10 +235,10 @@ class Stss(Environment):
     def summarize(self, finishes: Sequence[Finish]) -> Summary:
         return summarize(finishes)
 
-    def comparable(self) -> str | None:
+    def not_comparable_because(self) -> str | None:
         return OWN_WORLD[:1].lower() + OWN_WORLD[1:].rstrip(".")
 
-    def task(self, sample: str) -> Task:
+    def task(self, sample: str) -> SocialTask:
         """The task of a sample as its file has it. Raises ValueError where there is none."""
         if sample not in self._tasks:
             raise ValueError(f"no sample {sample!r}; ids look like {next(iter(self._tasks))}")
@@ -247,7 +249,7 @@ class Stss(Environment):
         return Data(self.data or SHIPPED)
 
     @cached_property
-    def _tasks(self) -> Mapping[str, Task]:
+    def _tasks(self) -> Mapping[str, SocialTask]:
         data, people = self._data, tuple(self._data.town.personas)
         made = (
             instantiate(template, f"template-{number}", people, seed)
@@ -281,10 +283,10 @@ class Stss(Environment):
         return dict(found)
 
 
-def _packed(chronicle: Chronicle, task: Task, world: World) -> str:
-    hits = [(name, index, hit.start, hit.end) for name, index, hit in scoring.reached(chronicle, task)]
-    return pack(Evidence(chronicle=chronicle, town=picture(world), hits=hits))
+def _packed(event_log: EventLog, task: SocialTask, world: TownMap) -> str:
+    hits = [(name, index, hit.start, hit.end) for name, index, hit in scoring.reached(event_log, task)]
+    return pack(DayTranscript(event_log=event_log, town=picture(world), hits=hits))
 
 
-def _seed(task: Task, seed: int) -> str:
+def _seed(task: SocialTask, seed: int) -> str:
     return f"{task.env_name}:{seed}"

@@ -5,9 +5,9 @@ import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from environments.stss.agent.script import Script, Visit
+from environments.stss.agent.script import PerformerScript, Visit
 from environments.stss.characters.routine import chance
-from environments.stss.dataset import Task
+from environments.stss.dataset import SocialTask
 from environments.stss.town.clock import DATES, time_text
 from proctor.environment import Policy
 from proctor.types import Action, Message
@@ -25,7 +25,7 @@ TIRED = 3
 """Own utterances in a talk after which a script says goodbye."""
 
 
-class Turn(NamedTuple):
+class PerformerTurn(NamedTuple):
     """What a request says."""
 
     code: str
@@ -37,7 +37,7 @@ class Turn(NamedTuple):
     """Replies given in the phase."""
 
 
-Handler = Callable[[Turn], object]
+Handler = Callable[[PerformerTurn], object]
 
 
 def _policy(handlers: dict[str, Handler]) -> Policy:
@@ -48,7 +48,7 @@ def _policy(handlers: dict[str, Handler]) -> Policy:
         code = _CODE.findall("\n".join(heard))[-1]
         phase = "\n".join(heard)
         said = sum(message.role == "assistant" for message in transcript)
-        answer = handlers[code](Turn(code, heard[-1], phase, said))
+        answer = handlers[code](PerformerTurn(code, heard[-1], phase, said))
         return Action(content=json.dumps(answer, ensure_ascii=False))
 
     return act
@@ -76,7 +76,7 @@ def _thinking() -> dict[str, Handler]:
     }
 
 
-def ideal_inviter(task: Task, script: Script) -> Policy:
+def ideal_inviter(task: SocialTask, script: PerformerScript) -> Policy:
     """Visits busy places, says what, when and where to everyone who is needed, and keeps its own commitments."""
     wanted = task.task.target_num - 1 + SPARE if task.category in ("public", "online", "companions") else 1
     own_time = task.category in ("public", "online")
@@ -86,12 +86,12 @@ def ideal_inviter(task: Task, script: Script) -> Policy:
     def needed(partner: re.Match[str] | None) -> bool:
         return not task.task.target or (partner is not None and partner[1] in task.task.target)
 
-    def encounter(turn: Turn) -> object:
+    def encounter(turn: PerformerTurn) -> object:
         if not needed(_NEAR.search(turn.text)) or turn.phase.count(": agreed") >= wanted:
             return {"talk": False}
         return {"talk": True, "utterance": script.invitation}
 
-    def note(turn: Turn) -> object:
+    def note(turn: PerformerTurn) -> object:
         agreed = _AGREED.search(turn.phase)
         if agreed is None:
             return {"note": "", "commitment": None, "reschedule": None}
@@ -103,7 +103,7 @@ def ideal_inviter(task: Task, script: Script) -> Policy:
             promise = row | {"start": f"{DATES[1]} {row['start']}", "end": f"{DATES[1]} {row['end']}"}
         return {"note": "agreed", "commitment": promise, "reschedule": None}
 
-    def utterance(turn: Turn) -> object:
+    def utterance(turn: PerformerTurn) -> object:
         heard = _said(turn)
         if not needed(_SPEAKER.search(turn.text)):
             return {"utterance": "I am well, thank you. Goodbye!", "end": True}
@@ -116,19 +116,19 @@ def ideal_inviter(task: Task, script: Script) -> Policy:
             return {"utterance": "What a pity. Goodbye!", "end": True}
         return {"utterance": script.invitation, "end": False}
 
-    def day(turn: Turn) -> object:
+    def day(turn: PerformerTurn) -> object:
         second = _DAY_TWO in turn.text
         return _plan(script.visits[second], own if second else [])
 
     return _policy(_thinking() | {"D": day, "E": encounter, "U": utterance, "N": note})
 
 
-def _said(turn: Turn) -> str:
+def _said(turn: PerformerTurn) -> str:
     found = _SAYS.findall(turn.text)
     return found[-1] if found else ""
 
 
-def _nothing(_: Turn) -> object:
+def _nothing(_: PerformerTurn) -> object:
     return {"note": "", "commitment": None, "reschedule": None}
 
 
@@ -138,7 +138,7 @@ def _talker(invitation: str, visits: tuple[Sequence[Visit], Sequence[Visit]], *,
     `agrees` says whether it takes any other time that is proposed.
     """
 
-    def utterance(turn: Turn) -> object:
+    def utterance(turn: PerformerTurn) -> object:
         if _INSTEAD.search(_said(turn)):
             return {"utterance": "Fine with me." if agrees else "No, that does not suit me.", "end": True}
         return {"utterance": invitation, "end": turn.spoken >= TIRED or bool(_AGREED.search(_said(turn)))}
@@ -154,22 +154,22 @@ def _talker(invitation: str, visits: tuple[Sequence[Visit], Sequence[Visit]], *,
     )
 
 
-def vague_inviter(script: Script) -> Policy:
+def vague_inviter(script: PerformerScript) -> Policy:
     """As `ideal_inviter`, without ever naming a time."""
     return _talker(script.vague, script.visits)
 
 
-def late(script: Script) -> Policy:
+def late(script: PerformerScript) -> Policy:
     """Invites everybody for an hour after the activity is over."""
     return _talker(script.late, script.visits, agrees=False)
 
 
-def liar(script: Script) -> Policy:
+def liar(script: PerformerScript) -> Policy:
     """Invites as well as it can, agrees on everything, and stays at home on day 2."""
     return _talker(script.invitation, (script.visits[0], ()))
 
 
-def goal_repeater(task: Task, places: Sequence[str]) -> Policy:
+def goal_repeater(task: SocialTask, places: Sequence[str]) -> Policy:
     """Sits at one public place all day and tells everybody its goal as it was told it."""
     visit = ((9 * 60, 20 * 60, places[0]),)
     return _talker(f"{task.FPG} Will you join?", (visit, visit))
@@ -193,10 +193,10 @@ def garbage(conversation: str, transcript: Sequence[Message]) -> Action:
     return Action(content="I would rather stay in bed.")
 
 
-def random_performer(task: Task, places: Sequence[str], seed: int) -> Policy:
+def random_performer(task: SocialTask, places: Sequence[str], seed: int) -> Policy:
     """Well-formed replies by chance: random places, small talk or a walk at a random time."""
 
-    def dice(turn: Turn) -> object:
+    def dice(turn: PerformerTurn) -> object:
         roll = chance(task.env_name, seed, turn.phase, turn.spoken)
         if turn.code == "D":
             starts = sorted(roll.sample(range(7, 21), 4))

@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
-from environments.stss.dataset import Persona, Task
+from environments.stss.dataset import Persona, SocialTask
 from environments.stss.reply import MAX_NOTES, UTTERANCE_WORDS
 from environments.stss.town.clock import spoken, time_text
 from environments.stss.town.schedule import Commitment, Row
-from environments.stss.town.world import World
+from environments.stss.town.world import TownMap
 
 DIGEST_LINES = 12
 LINE_CHARS = 180
@@ -25,7 +25,7 @@ Rules
 
 
 def brief(
-    persona: Persona, task: Task, world: World, sectors: Sequence[str], facts: Sequence[str], *, tdp: bool
+    persona: Persona, task: SocialTask, world: TownMap, sectors: Sequence[str], facts: Sequence[str], *, tdp: bool
 ) -> str:
     """The fixed part of every request: who the performer is, the goal, how it is judged, the places, the rules."""
     told = "" if tdp else f" {task.FPG.rstrip('.')}."
@@ -40,7 +40,7 @@ def brief(
     return "\n".join([*card, *aim, f"How it is judged: {task.Description}", _places(world, sectors), people, "", RULES])
 
 
-def _places(world: World, sectors: Sequence[str]) -> str:
+def _places(world: TownMap, sectors: Sequence[str]) -> str:
     lines = []
     for sector in sectors:
         rooms = [address.partition(":")[2] for address in world.arenas if address.startswith(f"{sector}:")]

@@ -3,14 +3,14 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from environments.stss.dataset import ANY, Goal, Task
-from environments.stss.days.event_log import Chronicle, intervals
+from environments.stss.dataset import ANY, SocialTask, SubGoal
+from environments.stss.days.event_log import EventLog, intervals
 from environments.stss.town.clock import DAY, END, read_stamp
 
 TALK = "conversing about"
 
 
-class Event(NamedTuple):
+class ScoredEvent(NamedTuple):
     """A maximal run of minutes with one action at one declared place."""
 
     start: int
@@ -19,9 +19,9 @@ class Event(NamedTuple):
     place: str
 
 
-def score(chronicle: Chronicle, task: Task) -> float:
+def score(event_log: EventLog, task: SocialTask) -> float:
     """From 0 to 1, by the task's category. `task` is the one of the files, without repairs."""
-    events = {name: _events(chronicle, name) for name in dict.fromkeys(task.all_chars)}
+    events = {name: _events(event_log, name) for name in dict.fromkeys(task.all_chars)}
     wanted = max(1, task.task.target_num - 1)
     goal = task.task.goal[0]
     match task.category:
@@ -36,26 +36,26 @@ def score(chronicle: Chronicle, task: Task) -> float:
             return _help(events, task)
 
 
-def _events(chronicle: Chronicle, name: str) -> list[Event]:
-    events: list[Event] = []
-    for record, end in intervals(chronicle.of(name), END):
+def _events(event_log: EventLog, name: str) -> list[ScoredEvent]:
+    events: list[ScoredEvent] = []
+    for record, end in intervals(event_log.of(name), END):
         last = events[-1] if events else None
         if last is not None and (last.action, last.place) == (record.activity, record.address):
             events[-1] = last._replace(end=end)
         elif end > record.t:
-            events.append(Event(record.t, end, record.activity, record.address))
+            events.append(ScoredEvent(record.t, end, record.activity, record.address))
     return events
 
 
-def _says(event: Event, goal: Goal) -> bool:
+def _says(event: ScoredEvent, goal: SubGoal) -> bool:
     return any(word.lower() in event.action.lower() for word in goal.keywords)
 
 
-def _is_there(event: Event, goal: Goal) -> bool:
+def _is_there(event: ScoredEvent, goal: SubGoal) -> bool:
     return goal.location == ANY or goal.location in event.place
 
 
-def _starts_within(event: Event, goal: Goal) -> bool:
+def _starts_within(event: ScoredEvent, goal: SubGoal) -> bool:
     """By time of day only, both ends included."""
     if not (_says(event, goal) and _is_there(event, goal)):
         return False
@@ -65,7 +65,7 @@ def _starts_within(event: Event, goal: Goal) -> bool:
     return start <= event.start % DAY <= start + goal.duration_in_minutes
 
 
-def _appointment(events: Mapping[str, Sequence[Event]], task: Task, goal: Goal) -> float:
+def _appointment(events: Mapping[str, Sequence[ScoredEvent]], task: SocialTask, goal: SubGoal) -> float:
     best = 0.0
     for mine in events[task.performer]:
         for theirs in (event for name in task.task.target for event in events[name]):
@@ -76,7 +76,7 @@ def _appointment(events: Mapping[str, Sequence[Event]], task: Task, goal: Goal) 
     return best
 
 
-def _companions(events: Mapping[str, Sequence[Event]], task: Task, goal: Goal) -> int:
+def _companions(events: Mapping[str, Sequence[ScoredEvent]], task: SocialTask, goal: SubGoal) -> int:
     """The most others that qualify at a minute at which the performer does."""
     qualified = {
         name: [event for event in events[name] if _says(event, goal) and _near(event, goal)] for name in events
@@ -90,11 +90,11 @@ def _companions(events: Mapping[str, Sequence[Event]], task: Task, goal: Goal) -
     return max(counts, default=0)
 
 
-def _near(event: Event, goal: Goal) -> bool:
+def _near(event: ScoredEvent, goal: SubGoal) -> bool:
     return _is_there(event, goal) or goal.location.lower() in event.action.lower()
 
 
-def _help(events: Mapping[str, Sequence[Event]], task: Task) -> float:
+def _help(events: Mapping[str, Sequence[ScoredEvent]], task: SocialTask) -> float:
     """What is done counts for everybody after the one who did it; only the order is a person's own."""
     goals, done, best = task.task.goal, set[int](), 0.0
     for name in task.others:
@@ -114,7 +114,7 @@ def _help(events: Mapping[str, Sequence[Event]], task: Task) -> float:
     return best
 
 
-def _strictly(event: Event, goal: Goal) -> bool:
+def _strictly(event: ScoredEvent, goal: SubGoal) -> bool:
     if goal.start_time == ANY:
         return True
     start = read_stamp(goal.start_time)

@@ -60,7 +60,7 @@ Text = Annotated[Speech, AfterValidator(_short)]
 Line = Annotated[Text, AfterValidator(_filled)]
 
 
-class Reply(Value):
+class PerformerReply(Value):
     """What every kind of reply has in common: fields nobody asked for are ignored, and null stands for a default."""
 
     model_config = ConfigDict(extra="ignore")
@@ -74,20 +74,20 @@ class Reply(Value):
         return {name: value for name, value in fields.items() if value is not None or name not in optional}
 
 
-class Plan(Reply):
+class FirstPlan(PerformerReply):
     """T1."""
 
     plan: tuple[Line, ...] = Field(min_length=3, max_length=5)
 
 
-class Reminder(Reply):
+class Reminder(PerformerReply):
     """T2."""
 
     schedule_reminder: Text
     checklist: tuple[Line, ...] = Field(max_length=4)
 
 
-class PlannedRow(Reply):
+class PlannedRow(PerformerReply):
     """A row of a day plan, unchecked."""
 
     start: Text
@@ -97,7 +97,7 @@ class PlannedRow(Reply):
     object: Text | None = None
 
 
-class Day(Reply):
+class Day(PerformerReply):
     """D."""
 
     wake: Text
@@ -105,21 +105,21 @@ class Day(Reply):
     schedule: tuple[PlannedRow, ...] = Field(min_length=4, max_length=MAX_ROWS)
 
 
-class Encounter(Reply):
+class Encounter(PerformerReply):
     """E."""
 
     talk: bool
     utterance: Speech = ""
 
 
-class Utterance(Reply):
+class Utterance(PerformerReply):
     """U."""
 
     utterance: Speech
     end: bool = False
 
 
-class Promise(Reply):
+class Promise(PerformerReply):
     """A commitment, unchecked; times may carry a date."""
 
     activity: Line
@@ -128,7 +128,7 @@ class Promise(Reply):
     end: Text
 
 
-class Note(Reply):
+class Note(PerformerReply):
     """N."""
 
     note: Text = ""
@@ -136,13 +136,13 @@ class Note(Reply):
     reschedule: Annotated[tuple[PlannedRow, ...], Field(max_length=MAX_ROWS)] | None = None
 
 
-class Review(Reply):
+class Review(PerformerReply):
     """R."""
 
     notes: tuple[Line, ...] = Field(default=(), max_length=MAX_NOTES)
 
 
-Kind = TypeVar("Kind", bound=Reply)
+Kind = TypeVar("Kind", bound=PerformerReply)
 
 
 def read(reply: str, kind: type[Kind]) -> Kind:

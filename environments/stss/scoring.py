@@ -4,12 +4,12 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from environments.stss.dataset import ANY, Goal, Task
-from environments.stss.days.event_log import Chronicle, Record, intervals
+from environments.stss.dataset import ANY, SocialTask, SubGoal
+from environments.stss.days.event_log import ActivityRecord, EventLog, intervals
 from environments.stss.town.clock import DAY, END, read_stamp
 
 
-class Hit(NamedTuple):
+class GoalHit(NamedTuple):
     """Somebody does what a sub-goal names, from one minute to before another."""
 
     start: int
@@ -18,9 +18,9 @@ class Hit(NamedTuple):
     arena: str
 
 
-def score(chronicle: Chronicle, task: Task) -> float:
+def score(event_log: EventLog, task: SocialTask) -> float:
     """From 0 to 1, by the task's category."""
-    found = hits(chronicle, task)
+    found = hits(event_log, task)
     wanted = max(1, task.task.target_num - 1)
     match task.category:
         case "public" | "online":
@@ -34,24 +34,24 @@ def score(chronicle: Chronicle, task: Task) -> float:
             return max((_errand(found[name]) for name in task.others), default=0.0)
 
 
-def hits(chronicle: Chronicle, task: Task) -> Mapping[str, list[list[Hit]]]:
+def hits(event_log: EventLog, task: SocialTask) -> Mapping[str, list[list[GoalHit]]]:
     """For everybody of the cast, for each sub-goal, the hits in order of time."""
     return {
-        name: [_hits(chronicle.of(name), goal) for goal in task.task.goal] for name in dict.fromkeys(task.all_chars)
+        name: [_hits(event_log.of(name), goal) for goal in task.task.goal] for name in dict.fromkeys(task.all_chars)
     }
 
 
-def reached(chronicle: Chronicle, task: Task) -> list[tuple[str, int, Hit]]:
+def reached(event_log: EventLog, task: SocialTask) -> list[tuple[str, int, GoalHit]]:
     """All hits with their person and sub-goal, for drawing."""
     return [
         (name, index, hit)
-        for name, goals in hits(chronicle, task).items()
+        for name, goals in hits(event_log, task).items()
         for index, found in enumerate(goals)
         for hit in found
     ]
 
 
-def window(goal: Goal) -> tuple[int, int]:
+def window(goal: SubGoal) -> tuple[int, int]:
     """From which minute to before which one a sub-goal counts; without a time it is all of day 2."""
     if goal.start_time == ANY:
         return DAY, 2 * DAY
@@ -59,11 +59,11 @@ def window(goal: Goal) -> tuple[int, int]:
     return start, start + goal.duration_in_minutes
 
 
-def _hits(records: Sequence[Record], goal: Goal) -> list[Hit]:
+def _hits(records: Sequence[ActivityRecord], goal: SubGoal) -> list[GoalHit]:
     start, end = window(goal)
     pattern = re.compile("|".join(rf"(?<!\w){re.escape(word)}(?!\w)" for word in goal.keywords), re.IGNORECASE)
     return [
-        Hit(max(record.t, start), min(until, end), record.sector, record.arena)
+        GoalHit(max(record.t, start), min(until, end), record.sector, record.arena)
         for record, until in intervals(records, END)
         if record.kind == "act"
         and min(until, end) > max(record.t, start)
@@ -72,12 +72,12 @@ def _hits(records: Sequence[Record], goal: Goal) -> list[Hit]:
     ]
 
 
-def inside(record: Record, location: str) -> bool:
+def inside(record: ActivityRecord, location: str) -> bool:
     """True where the tile is in the location, a sector or `sector:arena`."""
     return location in (ANY, record.sector, f"{record.sector}:{record.arena}")
 
 
-def _appointment(mine: Sequence[Hit], theirs: Sequence[Hit]) -> float:
+def _appointment(mine: Sequence[GoalHit], theirs: Sequence[GoalHit]) -> float:
     best = 0.0
     for one in mine:
         for other in theirs:
@@ -87,23 +87,23 @@ def _appointment(mine: Sequence[Hit], theirs: Sequence[Hit]) -> float:
     return best
 
 
-def _together(mine: Sequence[Hit], others: Sequence[Sequence[Hit]]) -> int:
+def _together(mine: Sequence[GoalHit], others: Sequence[Sequence[GoalHit]]) -> int:
     """The most others that hit at one minute at which the performer hits too; only starts of hits need looking at."""
     starts = {hit.start for hit in mine} | {hit.start for found in others for hit in found}
     return max((sum(_at(found, minute) for found in others) for minute in starts if _at(mine, minute)), default=0)
 
 
-def _at(found: Sequence[Hit], minute: int) -> bool:
+def _at(found: Sequence[GoalHit], minute: int) -> bool:
     return any(hit.start <= minute < hit.end for hit in found)
 
 
-def _errand(goals: Sequence[Sequence[Hit]]) -> float:
+def _errand(goals: Sequence[Sequence[GoalHit]]) -> float:
     """Share of sub-goals done; half where all are done in the wrong order."""
     done = sum(map(bool, goals)) / len(goals)
     return 1.0 if done == 1 and _in_order(goals) else (0.5 if done == 1 else done)
 
 
-def _in_order(goals: Sequence[Sequence[Hit]]) -> bool:
+def _in_order(goals: Sequence[Sequence[GoalHit]]) -> bool:
     """True where each sub-goal can be done after the one before it has begun."""
     minute = 0
     for found in goals:

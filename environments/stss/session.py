@@ -2,8 +2,8 @@
 
 from environments.stss import prompt, published_scoring, scoring
 from environments.stss.characters.slots import read
-from environments.stss.dataset import ANY, Task, Town
-from environments.stss.days.event_log import Agreed, Chronicle, Talk, intervals
+from environments.stss.dataset import ANY, SocialTask, Town
+from environments.stss.days.event_log import Agreed, EventLog, Talk, intervals
 from environments.stss.town.clock import DAY, END, day_of
 from environments.stss.town.places import Places
 from environments.stss.town.schedule import overlaps
@@ -18,7 +18,7 @@ class Silent(Agent):
         raise AssertionError("a performer without calls is never asked")
 
 
-def known_sectors(town: Town, task: Task) -> list[str]:
+def known_sectors(town: Town, task: SocialTask) -> list[str]:
     """The sectors a performer is told of: those it knows, those the task adds, those of the goal."""
     added = [*task.required_spatial_mem, *task.shared_spatial_mem]
     named = [goal.location.split(":")[0] for goal in task.task.goal if goal.location != ANY]
@@ -27,30 +27,30 @@ def known_sectors(town: Town, task: Task) -> list[str]:
     ]
 
 
-def brief(town: Town, task: Task, *, tdp: bool, history: bool) -> str:
+def brief(town: Town, task: SocialTask, *, tdp: bool, history: bool) -> str:
     """The fixed part of every request."""
     facts = town.history.get(task.performer, ()) if history else ()
     persona = town.personas[task.performer]
     return prompt.brief(persona, task, town.world, known_sectors(town, task), facts, tdp=tdp)
 
 
-def measures(chronicle: Chronicle, played: Task, published: Task, places: Places) -> dict[str, float]:
+def measures(event_log: EventLog, played: SocialTask, published: SocialTask, places: Places) -> dict[str, float]:
     """Both scores, and what stands beside them."""
     me = played.performer
-    met = {name for talk in chronicle.talks if me in talk.people for name in talk.people} - {me}
-    early = {name for talk in chronicle.talks if me in talk.people and talk.t < DAY for name in talk.people} - {me}
-    promised = [agreed for agreed in chronicle.agreed if agreed.who != me]
-    kept = sum(_kept(chronicle, agreed) for agreed in promised)
+    met = {name for talk in event_log.talks if me in talk.people for name in talk.people} - {me}
+    early = {name for talk in event_log.talks if me in talk.people and talk.t < DAY for name in talk.people} - {me}
+    promised = [agreed for agreed in event_log.agreed if agreed.who != me]
+    kept = sum(_kept(event_log, agreed) for agreed in promised)
     if played.category == "appointment":
         talked_to = float(bool(early & set(played.task.target)))
     else:
         talked_to = len(early) / max(1, played.task.target_num - 1)
     return {
-        "strict": scoring.score(chronicle, played),
-        "compat": published_scoring.score(chronicle, published),
+        "strict": scoring.score(event_log, played),
+        "compat": published_scoring.score(event_log, published),
         "talked_to": talked_to,
         "partners_met": float(len(met)),
-        "invitations": float(sum(_invites(talk, me, places) for talk in chronicle.talks)),
+        "invitations": float(sum(_invites(talk, me, places) for talk in event_log.talks)),
         "commitments_made": float(len(promised)),
         "commitments_kept": float(kept),
         "no_shows": float(len(promised) - kept),
@@ -63,7 +63,7 @@ def _invites(talk: Talk, me: str, places: Places) -> bool:
     return any(read(text, places, day_of(talk.t)).activity is not None for text in mine)
 
 
-def _kept(chronicle: Chronicle, agreed: Agreed) -> bool:
+def _kept(event_log: EventLog, agreed: Agreed) -> bool:
     """True where somebody does what was agreed, there and then."""
     promise = agreed.commitment
     return any(
@@ -71,5 +71,5 @@ def _kept(chronicle: Chronicle, agreed: Agreed) -> bool:
         and record.activity == promise.activity
         and f"{record.sector}:{record.arena}:".startswith(":".join(promise.address.split(":")[:2]) + ":")
         and overlaps(record.t, until, promise.start, promise.end)
-        for record, until in intervals(chronicle.of(agreed.who), END)
+        for record, until in intervals(event_log.of(agreed.who), END)
     )

@@ -15,10 +15,10 @@ from pydantic import Field, JsonValue, PrivateAttr
 from environments.webshop import policies, prompt, shipped
 from environments.webshop.catalogue.make import DATABASE
 from environments.webshop.catalogue.product import Goal
-from environments.webshop.catalogue.store import Meta, Store
+from environments.webshop.catalogue.store import CatalogueStore, Meta
 from environments.webshop.published_prompt import PROMPT
 from environments.webshop.scoring import Profile
-from environments.webshop.session import ROUNDS, Session
+from environments.webshop.session import ROUNDS, ShopSession
 from environments.webshop.shop import shop
 from environments.webshop.shop.shop import Shop
 from environments.webshop.summary import summarize
@@ -86,7 +86,7 @@ class WebShop(Environment):
         if self._shop is None:
             raise RuntimeError("enter the environment's lifespan before playing")
         goal = await asyncio.to_thread(self._shop.store.goal, index)
-        return await Session(self._shop, goal, agent, self.profile, self._opening).play()
+        return await ShopSession(self._shop, goal, agent, self.profile, self._opening).play()
 
     def reference(self, sample: str, seed: int = 0) -> Policy:
         return policies.gold(self.goal(sample))
@@ -105,10 +105,10 @@ class WebShop(Environment):
         return summarize(finishes, self._meta, own_words=self.prompts is None)
 
     @classmethod
-    def suited_parameters(cls) -> dict[str, JsonValue]:
+    def detect_parameters(cls) -> dict[str, JsonValue]:
         return {"goals": [0, _DEMO_GOALS]}
 
-    def comparable(self) -> str | None:
+    def not_comparable_because(self) -> str | None:
         if self.data is None or self._meta.invented:
             return "the catalogue is invented; such scores are no WebShop scores"
         if self._meta.products < PUBLISHED_PRODUCTS:
@@ -141,7 +141,7 @@ class WebShop(Environment):
 
     @cached_property
     def _meta(self) -> Meta:
-        with closing(Store(self._folder / DATABASE)) as store:
+        with closing(CatalogueStore(self._folder / DATABASE)) as store:
             return store.meta
 
     @cached_property
@@ -166,5 +166,5 @@ def _name(index: int) -> str:
 
 @functools.lru_cache(maxsize=4096)
 def _goal(database: Path, index: int) -> Goal:
-    with closing(Store(database)) as store:
+    with closing(CatalogueStore(database)) as store:
         return store.goal(index)

@@ -12,7 +12,7 @@ _STRICT_START = re.compile(rf"(?i:action)[*_]{{0,3}}:{_AROUND}(?:\r?\n)?{_AROUND
 """Takes emphasis, backticks and quotes around mark or action: `**ACTION:** "click[x]".`"""
 
 
-class Move(NamedTuple):
+class ShopMove(NamedTuple):
     """What the agent wants to do."""
 
     name: str
@@ -23,7 +23,7 @@ class Move(NamedTuple):
     """Of a click, up to the last `]` of the line, lower case."""
 
 
-def read(reply: str, profile: Profile = "compat") -> Move | None:
+def read(reply: str, profile: Profile = "compat") -> ShopMove | None:
     """The first action in a reply, or None; in time that grows with the reply's length, whatever it holds."""
     start = _start(reply) if profile == "compat" else _strict_start(reply)
     end = reply.find("]", start)
@@ -33,7 +33,7 @@ def read(reply: str, profile: Profile = "compat") -> Move | None:
     line_end = reply.find("\n", end)
     last = reply.rfind("]", end, line_end if line_end >= 0 else len(reply))
     longer = reply[start:last].removeprefix("click[") if reply.startswith("click[", start) else ""
-    return Move(name, argument.lower(), longer.lower())
+    return ShopMove(name, argument.lower(), longer.lower())
 
 
 def _start(reply: str) -> int:

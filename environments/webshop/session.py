@@ -17,7 +17,7 @@ ROUNDS = 10
 
 
 @dataclass
-class Session:
+class ShopSession:
     """A visit of an agent."""
 
     shop: Shop

@@ -63,7 +63,7 @@ quiet_option = click.option("-q", "--quiet", is_flag=True, help="Print only the 
 
 
 @contextlib.contextmanager
-def told() -> Iterator[None]:
+def report_usage_errors() -> Iterator[None]:
     """Turn mistakes the user can mend into one message, those about a store too."""
     try:
         with files_told():

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import click
 
-from eval_client.cli.common import output_option, quiet_option, told
+from eval_client.cli.common import output_option, quiet_option, report_usage_errors
 from eval_client.cli.play import play
 from eval_client.cli.usage import UsageProblem
-from eval_client.execute import Order
+from eval_client.execute import RunRequest
 from eval_client.plan import AgentEntry, Assignment, Plan
 from eval_client.store.run_folders import new_name, open_store
 from proctor import registry
@@ -32,7 +32,7 @@ def demo(output: Path, limit: int | None, quiet: bool) -> None:
         raise UsageProblem("no environment can be played here; the lines above say why")
     pairs = {kind: tuple(task.name for task, kinds in found if kind in kinds) for kind in POLICY_KINDS}
     played = [(kind, names) for kind, names in pairs.items() if names]
-    with told():
+    with report_usage_errors():
         plan = Plan(
             name="demo",
             agents=tuple(AgentEntry(name=kind, builtin=kind) for kind, _ in played),
@@ -40,15 +40,15 @@ def demo(output: Path, limit: int | None, quiet: bool) -> None:
             assignments=tuple(Assignment(agents=(kind,), tasks=names) for kind, names in played),
         )
         folder = output / new_name(plan.name)
-        order = Order(plan, "(demo)", open_store(None, folder), folder, resume=False, limit=limit)
-    play(order, quiet=quiet)
+        request = RunRequest(plan, "(demo)", open_store(None, folder), folder, resume=False, limit=limit)
+    play(request, quiet=quiet)
 
 
 def _task(name: str) -> tuple[TaskDefinition, list[PolicyKind]] | None:
     """The task of an environment, and the policies that it has; None where it can't be played, which is said."""
     try:
         cls = registry.load(name)
-        task = TaskDefinition(name=name, environment=name, parameters=cls.suited_parameters())
+        task = TaskDefinition(name=name, environment=name, parameters=cls.detect_parameters())
         environment = task.opened()
     except (ImportError, EnvironmentFault, FileError) as error:
         _tell_left_out(name, str(error))
@@ -59,7 +59,7 @@ def _task(name: str) -> tuple[TaskDefinition, list[PolicyKind]] | None:
         _tell_left_out(name, "it has no policy for a built-in agent to play by")
         return None
     lacks = f"it has no {' and no '.join(missing)} policy" if missing else None
-    notes = [note for note in (environment.comparable(), lacks) if note is not None]
+    notes = [note for note in (environment.not_comparable_because(), lacks) if note is not None]
     click.echo("; ".join([f"demo: {name} plays {len(environment.samples())} samples of its own", *notes]), err=True)
     return task, kinds
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 import sqlalchemy as sa
 
-from eval_client.cli.common import output_option, set_option, store_option, told
+from eval_client.cli.common import output_option, report_usage_errors, set_option, store_option
 from eval_client.doctor.finding import Finding, Status, fail, ok
 from eval_client.doctor.machine_checks import Options, machine_checks
 from eval_client.doctor.plan_checks import PlanChecks
@@ -65,7 +65,7 @@ def doctor(
     Exit codes: 0 nothing fails, 1 something does, 2 usage.
     """
     options = Options(output, store, patience, not no_calls, run)
-    with told():
+    with report_usage_errors():
         found = event_loop.run(_examine(plan, overrides, options, as_json))
     sys.exit(1 if any(each.status is Status.FAIL for each in found) else 0)
 

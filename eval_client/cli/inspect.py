@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 import sqlalchemy as sa
 
-from eval_client.cli.common import output_option, store_option, told
+from eval_client.cli.common import output_option, report_usage_errors, store_option
 from eval_client.monitor.shared import shared_lines_of
 from eval_client.monitor.stall_reporter import troubles_of
 from eval_client.report.export import FORMATS, export_rows
@@ -14,9 +14,9 @@ from eval_client.report.render import report_console, show
 from eval_client.report.report import report as make_report
 from eval_client.store.connection import StoreError, connect, runs, sqlite_url
 from eval_client.store.lock import is_worked_on
-from eval_client.store.records import PairStanding
+from eval_client.store.records import PairTotals
 from eval_client.store.run_folders import find_run, run_folders
-from eval_client.store.shards import beats
+from eval_client.store.shards import heartbeats
 from eval_client.store.store import Store
 from proctor.observability.redaction import redacted
 
@@ -31,7 +31,7 @@ json_option = click.option("--json", "as_json", is_flag=True, help="One JSON obj
 @json_option
 def status(run: str, output: Path, store: str | None, as_json: bool) -> None:
     """How far RUN (a folder, a name, or `latest`) is."""
-    with told():
+    with report_usage_errors():
         found, folder = find_run(run, store, output)
         found.manifest()
         pairs, state, clients = found.standing(), _state(found), _clients(found)
@@ -61,7 +61,7 @@ def status(run: str, output: Path, store: str | None, as_json: bool) -> None:
 @json_option
 def report(run: str, output: Path, store: str | None, as_json: bool) -> None:
     """Scores with their errors, coverage, validity, faults and costs of RUN (a folder, a name, or `latest`)."""
-    with told():
+    with report_usage_errors():
         found, _ = find_run(run, store, output)
         result = make_report(found)
     if as_json:
@@ -76,7 +76,7 @@ def report(run: str, output: Path, store: str | None, as_json: bool) -> None:
 @json_option
 def ls(output: Path, store: str | None, as_json: bool) -> None:
     """The runs there are, the oldest first."""
-    with told():
+    with report_usage_errors():
         stores = [Store(connect(sqlite_url(folder)), folder.name) for folder in run_folders(output)]
         if store is not None:
             engine = connect(store)
@@ -105,7 +105,7 @@ def export(run: str, output: Path, store: str | None, form: str, what: str, to: 
 
     Turns as JSONL are what the agent `recorded` replays.
     """
-    with told():
+    with report_usage_errors():
         found, folder = find_run(run, store, output)
         found.manifest()
         path = to or folder / f"{what}.{form}"
@@ -122,7 +122,7 @@ def _state(store: Store) -> str:
 
 def _clients(store: Store) -> int:
     """How many clients work on a run now; one that was killed counts until the others have noticed."""
-    return len(beats(store.engine, store.run)) if is_worked_on(store) else 0
+    return len(heartbeats(store.engine, store.run)) if is_worked_on(store) else 0
 
 
 def _row(store: Store) -> dict[str, str]:
@@ -132,7 +132,7 @@ def _row(store: Store) -> dict[str, str]:
         return {"run": store.run, "state": "unreadable", "trials": str(getattr(error, "orig", error))}
 
 
-def _share(pairs: list[PairStanding]) -> str:
+def _share(pairs: list[PairTotals]) -> str:
     planned, scored = sum(pair.planned for pair in pairs), sum(pair.scored for pair in pairs)
     unscored = sum(pair.unscored for pair in pairs)
     return f"{scored}/{planned} trials scored" + (f", {unscored} unscored" if unscored else "")

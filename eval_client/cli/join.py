@@ -9,10 +9,10 @@ from pathlib import Path
 
 import click
 
-from eval_client.cli.common import output_option, quiet_option, shards_option, store_option, told
+from eval_client.cli.common import output_option, quiet_option, report_usage_errors, shards_option, store_option
 from eval_client.cli.play import error_console, metrics_option, play, tell
-from eval_client.core.progress import Ended
-from eval_client.execute import Order, Served
+from eval_client.core.progress import RunResult
+from eval_client.execute import RunRequest, Served
 from eval_client.plan import Plan
 from eval_client.store.run_folders import find_run
 
@@ -47,13 +47,13 @@ def join(
     """
     if with_stdin:
         threading.Thread(target=_die_with_stdin, daemon=True).start()
-    with told():
+    with report_usage_errors():
         found, folder = find_run(run, store, output)
         manifest = found.manifest()
         over = found.is_over()
         plan = Plan.model_validate(manifest.plan)
     served = Served(controller, agents) if controller or agents else None
-    order = Order(
+    request = RunRequest(
         plan,
         manifest.plan_path,
         found,
@@ -65,8 +65,8 @@ def join(
         shards=shards,
     )
     if over:
-        sys.exit(tell(order, Ended(None, {}), error_console()))
-    play(order, quiet=quiet, metrics=metrics)
+        sys.exit(tell(request, RunResult(None, {}), error_console()))
+    play(request, quiet=quiet, metrics=metrics)
 
 
 def _die_with_stdin() -> None:

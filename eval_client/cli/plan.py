@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from eval_client.cli.common import set_option, told
+from eval_client.cli.common import report_usage_errors, set_option
 from eval_client.plan import Plan, load_plan
 
 
@@ -25,7 +25,7 @@ def schema() -> None:
 @set_option
 def print_(path: Path, overrides: tuple[str, ...]) -> None:
     """PLAN with all defaults and overrides, as JSON (which is YAML too)."""
-    with told():
+    with report_usage_errors():
         click.echo(load_plan(path, overrides).model_dump_json(indent=2, exclude_none=True))
 
 
@@ -33,6 +33,6 @@ def print_(path: Path, overrides: tuple[str, ...]) -> None:
 @click.argument("path", metavar="PLAN", type=click.Path(dir_okay=False, path_type=Path))
 def check(path: Path) -> None:
     """Whether PLAN can be run: its fields, its environments, their data."""
-    with told():
+    with report_usage_errors():
         loaded = load_plan(path)
     click.echo(f"{path}: {len(loaded.agents)} agents, {len(loaded.tasks)} tasks, {len(loaded.pairs())} pairs")

@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING
 
 import click
 
-from eval_client.cli.common import told
+from eval_client.cli.common import report_usage_errors
 from eval_client.cli.usage import UsageProblem
-from eval_client.core.progress import Ended
-from eval_client.execute import Order
+from eval_client.core.progress import RunResult
+from eval_client.execute import RunRequest
 from eval_client.interrupts import STOPPED_BY_USER, Interrupts
 from eval_client.monitor.screen import screen
-from eval_client.preflight import Refused
-from eval_client.run.context import Scene
+from eval_client.preflight import PreflightError
+from eval_client.run.context import RunContext
 from eval_client.servers import metrics_address
 from eval_client.servers.server_process import ServerProcessError
-from eval_client.store.connection import patiently
+from eval_client.store.connection import retry_until_available
 from eval_client.store.shards import Fenced
 from proctor import event_loop
 from task_server.wire.errors import TaskServerError
@@ -53,7 +53,7 @@ metrics_option = click.option(
 )
 
 
-async def _guarded(interrupts: Interrupts) -> Ended:
+async def _guarded(interrupts: Interrupts) -> RunResult:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, interrupts.pressed)
@@ -67,7 +67,7 @@ def error_console() -> "Console":
     return Console(stderr=True)
 
 
-def _exposed(played: Scene, metrics: socket.socket | None) -> contextlib.AbstractContextManager[None]:
+def _exposed(played: RunContext, metrics: socket.socket | None) -> contextlib.AbstractContextManager[None]:
     """Serves the run's metrics while inside, where there is a socket for them."""
     if metrics is None:
         return contextlib.nullcontext()
@@ -76,34 +76,34 @@ def _exposed(played: Scene, metrics: socket.socket | None) -> contextlib.Abstrac
     return exposed(played, metrics)
 
 
-def play(order: Order, *, quiet: bool, metrics: socket.socket | None = None) -> None:
+def play(request: RunRequest, *, quiet: bool, metrics: socket.socket | None = None) -> None:
     """Execute, report, and exit with the code that tells how it ended. The run's metrics are served at a socket."""
     errors = error_console()
 
     @contextlib.contextmanager
-    def watched(played: Scene) -> Iterator[None]:
-        with screen(played, None if quiet else errors, order.folder), _exposed(played, metrics):
+    def watched(played: RunContext) -> Iterator[None]:
+        with screen(played, None if quiet else errors, request.folder), _exposed(played, metrics):
             yield
 
-    interrupts = Interrupts(order, watched, lambda text: errors.print(text, markup=False, soft_wrap=True))
+    interrupts = Interrupts(request, watched, lambda text: errors.print(text, markup=False, soft_wrap=True))
     try:
-        with told():
+        with report_usage_errors():
             ended = event_loop.run(_guarded(interrupts))
-            code = tell(order, ended, errors)
+            code = tell(request, ended, errors)
     except (asyncio.CancelledError, KeyboardInterrupt):
-        _say_how_to_resume(order, errors)
+        _say_how_to_resume(request, errors)
         sys.exit(INTERRUPTED)
-    except (Refused, ServerProcessError, TaskServerError, Fenced) as error:
+    except (PreflightError, ServerProcessError, TaskServerError, Fenced) as error:
         raise UsageProblem(str(error)) from error
     sys.exit(code)
 
 
-def tell(order: Order, ended: Ended, errors: "Console") -> int:
+def tell(request: RunRequest, ended: RunResult, errors: "Console") -> int:
     """Show the report of a run, and say what is left to do; the exit code."""
     from eval_client.report.render import report_console, show
     from eval_client.report.report import report
 
-    result = event_loop.run(patiently(report, order.store, aside=False))
+    result = event_loop.run(retry_until_available(report, request.store, aside=False))
     show(result, report_console(), full=False)
     all_scored = all(pair.scored == pair.planned for pair in result.pairs)
     for loss in ended.losses:
@@ -113,9 +113,9 @@ def tell(order: Order, ended: Ended, errors: "Console") -> int:
     if ended.stopped is not None:
         errors.print(f"stopped: {ended.stopped}", markup=False, soft_wrap=True)
     if all_scored:
-        errors.print(f"run: {order.folder}", markup=False, soft_wrap=True)
+        errors.print(f"run: {request.folder}", markup=False, soft_wrap=True)
     else:
-        _say_how_to_resume(order, errors)
+        _say_how_to_resume(request, errors)
     if ended.refused:
         return 2
     if ended.stopped == STOPPED_BY_USER:
@@ -123,6 +123,6 @@ def tell(order: Order, ended: Ended, errors: "Console") -> int:
     return 0 if all_scored else 1
 
 
-def _say_how_to_resume(order: Order, errors: "Console") -> None:
-    where = "" if order.store.engine.dialect.name == "sqlite" else " (with PROCTOR_STORE or --store as now)"
-    errors.print(f"resume with: proctor resume {order.folder}{where}", markup=False, soft_wrap=True)
+def _say_how_to_resume(request: RunRequest, errors: "Console") -> None:
+    where = "" if request.store.engine.dialect.name == "sqlite" else " (with PROCTOR_STORE or --store as now)"
+    errors.print(f"resume with: proctor resume {request.folder}{where}", markup=False, soft_wrap=True)

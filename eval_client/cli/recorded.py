@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from eval_client.cli.common import STORE, told
+from eval_client.cli.common import STORE, report_usage_errors
 from eval_client.store.run_folders import find_run
 from proctor.config.secrets import secret_text
 from proctor.plugins import FinishedTrial
@@ -11,7 +11,7 @@ from proctor.plugins import FinishedTrial
 
 def open_run(run: str) -> Iterator[FinishedTrial]:
     """The finished trials of a run by folder, by name in `runs`, or `latest`; in PROCTOR_STORE where that is set."""
-    with told():
+    with report_usage_errors():
         store, _ = find_run(run, secret_text(STORE), Path("runs"))
         store.manifest()
     for pair in store.standing():

@@ -11,17 +11,17 @@ from eval_client.cli.common import (
     output_option,
     plan_argument,
     quiet_option,
+    report_usage_errors,
     set_option,
     shards_option,
     store_option,
-    told,
 )
 from eval_client.cli.play import error_console, metrics_option, play, tell
 from eval_client.cli.usage import UsageProblem
-from eval_client.core.progress import Ended
-from eval_client.execute import Order
+from eval_client.core.progress import RunResult
+from eval_client.execute import RunRequest
 from eval_client.plan import Plan, load_plan, with_overrides
-from eval_client.preflight import Refused, check_plan
+from eval_client.preflight import PreflightError, check_plan
 from eval_client.store.run_folders import checked_name, find_run, new_name, open_store
 
 
@@ -59,7 +59,7 @@ def run(
     """Play PLAN: agents by tasks, recorded turn by turn."""
     if either and name is None:
         raise UsageProblem("--continue: which run? give its --name")
-    with told():
+    with report_usage_errors():
         loaded = load_plan(plan, overrides)
         if dry_run:
             from eval_client.report.preview import preview
@@ -67,7 +67,7 @@ def run(
             click.echo(preview(loaded, limit))
             return
         folder = output / checked_name(name or new_name(loaded.name))
-        order = Order(
+        request = RunRequest(
             loaded,
             str(plan.resolve()),
             open_store(store, folder),
@@ -78,12 +78,12 @@ def run(
             limit=limit,
             shards=shards,
         )
-        over = either and order.store.is_over()
+        over = either and request.store.is_over()
         if over:
-            _checked_plan(order)
+            _checked_plan(request)
     if over:
-        sys.exit(tell(order, Ended(None, {}), error_console()))
-    play(order, quiet=quiet, metrics=metrics)
+        sys.exit(tell(request, RunResult(None, {}), error_console()))
+    play(request, quiet=quiet, metrics=metrics)
 
 
 @click.command()
@@ -116,7 +116,7 @@ def resume(
     must agree with the run in everything that shapes a trial; concurrency, prices and limits of the run may change.
     `--set` options given before are kept.
     """
-    with told():
+    with report_usage_errors():
         found, folder = find_run(run, store, output)
         manifest = found.manifest()
         path = plan_path or Path(manifest.plan_path)
@@ -125,13 +125,13 @@ def resume(
             plan = load_plan(path, overrides)
         else:
             plan = with_overrides(Plan.model_validate(manifest.plan), overrides)
-        order = Order(plan, str(path), found, folder, resume=True, overrides=overrides, shards=shards)
-        _checked_plan(order)
-    play(order, quiet=quiet, metrics=metrics)
+        request = RunRequest(plan, str(path), found, folder, resume=True, overrides=overrides, shards=shards)
+        _checked_plan(request)
+    play(request, quiet=quiet, metrics=metrics)
 
 
-def _checked_plan(order: Order) -> None:
+def _checked_plan(request: RunRequest) -> None:
     try:
-        check_plan(order.store.manifest(), order.plan)
-    except Refused as refused:
+        check_plan(request.store.manifest(), request.plan)
+    except PreflightError as refused:
         raise UsageProblem(str(refused)) from refused

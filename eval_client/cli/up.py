@@ -13,15 +13,15 @@ from eval_client.cli.common import (
     output_option,
     plan_argument,
     quiet_option,
+    report_usage_errors,
     set_option,
     store_option,
-    told,
 )
 from eval_client.cli.play import metrics_option, play
 from eval_client.cli.usage import UsageProblem
-from eval_client.execute import Order, check_shards
+from eval_client.execute import RunRequest, check_shards
 from eval_client.plan import Plan, load_plan
-from eval_client.preflight import Refused, check_plan, check_usable
+from eval_client.preflight import PreflightError, check_plan, check_usable
 from eval_client.ray.connect import ClusterError, join, namespace_of
 from eval_client.store.connection import connect, runs
 from eval_client.store.run_folders import checked_name, find_run, new_name, open_store, run_folders
@@ -88,13 +88,13 @@ def up(
             click.echo(line, err=True)
 
     with _told():
-        order = _order(plan, output, store, name, limit, overrides)
-        check_usable(order.plan)
-        check_shards(replace(order, shards=shards))
-        join(address, namespace_of(order.folder.name), verbose=verbose)
+        request = _request(plan, output, store, name, limit, overrides)
+        check_usable(request.plan)
+        check_shards(replace(request, shards=shards))
+        join(address, namespace_of(request.folder.name), verbose=verbose)
         from eval_client.ray.placed import on_cluster
 
-        with on_cluster(order, workers, shards - 1, keep, say) as placed:
+        with on_cluster(request, workers, shards - 1, keep, say) as placed:
             play(placed, quiet=quiet, metrics=metrics)
 
 
@@ -116,27 +116,27 @@ def down(run: str, address: str, verbose: bool) -> None:
 def _told() -> Iterator[None]:
     """Turn mistakes the user can mend into one message."""
     try:
-        with told():
+        with report_usage_errors():
             yield
-    except (ClusterError, Refused) as error:
+    except (ClusterError, PreflightError) as error:
         raise UsageProblem(str(error)) from error
 
 
-def _order(
+def _request(
     path: Path, output: Path, store: str | None, name: str | None, limit: int | None, overrides: tuple[str, ...]
-) -> Order:
+) -> RunRequest:
     """A new run of the plan, or what a run of that name still owes."""
     loaded = _own_controller(path, load_plan(path, overrides))
     folder = output / checked_name(name or new_name(loaded.name))
     if not _exists(folder, store):
         opened = open_store(store, folder)
-        return Order(loaded, str(path.resolve()), opened, folder, resume=False, overrides=overrides, limit=limit)
+        return RunRequest(loaded, str(path.resolve()), opened, folder, resume=False, overrides=overrides, limit=limit)
     found, folder = find_run(folder.name, store, output)
     manifest = found.manifest()
     overrides = (*manifest.overrides, *overrides)
     loaded = _own_controller(path, load_plan(path, overrides))
     check_plan(manifest, loaded)
-    return Order(loaded, str(path.resolve()), found, folder, resume=True, overrides=overrides)
+    return RunRequest(loaded, str(path.resolve()), found, folder, resume=True, overrides=overrides)
 
 
 def _exists(folder: Path, store: str | None) -> bool:

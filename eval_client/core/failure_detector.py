@@ -11,7 +11,7 @@ LONGEST_LOOK_S = 2.0
 
 
 @dataclass
-class Lookout:
+class FailureDetector:
     """Watches counters that live shards count up, by the onlooker's own clock alone.
 
     Time passes only while the onlooker's own counter grows: where its beats don't get through, others' can't either.

@@ -11,8 +11,8 @@ from functools import reduce
 from pydantic import Field
 
 from eval_client.core.failure_detector import LEASE_S
-from eval_client.core.rates import Ask, Pace, Rates, RequestsAMinute, Slot, TokensAMinute, reserve
-from eval_client.core.shares import Heard, Level, Slice, divide, granted, raised
+from eval_client.core.rates import Pace, RateRequest, Rates, RequestsAMinute, Slot, TokensAMinute, reserve
+from eval_client.core.shares import EndpointFeedback, EndpointLevel, Quota, divide, granted, raised
 from proctor.types import Value
 
 TURN_S = 30.0
@@ -40,7 +40,7 @@ class PoolClient(Value):
     """The endpoint's `concurrency` in this run's plan."""
     rpm: RequestsAMinute | None = None
     tpm: TokensAMinute | None = None
-    slice: Slice
+    slice: Quota
     seen: float = Field(default=0.0, allow_inf_nan=False)
 
     @property
@@ -55,7 +55,7 @@ class Pool(Value):
     clients: dict[str, PoolClient] = Field(default_factory=dict)
     ceiling: int = 1
     """When `level` was set."""
-    level: Level | None = None
+    level: EndpointLevel | None = None
     pace: Pace = Field(default_factory=Pace)
 
     def live(self, now: float) -> dict[str, PoolClient]:
@@ -89,8 +89,8 @@ class Said:
 
     key: str
     client: PoolClient
-    heard: Heard
-    ask: Ask
+    heard: EndpointFeedback
+    ask: RateRequest
     takes_over: bool = False
     """It is the first client of a run: whatever other clients of the run have left is over."""
 
@@ -100,7 +100,7 @@ class Share:
     """What a client gets from a pool."""
 
     now: float
-    level: Level
+    level: EndpointLevel
     grant: int
     """Trials at once."""
     others: tuple[str, ...]
@@ -144,7 +144,7 @@ def _ceiling(clients: Collection[PoolClient]) -> int:
     return max(runs.values())
 
 
-def _known_level(pool: Pool, ceiling: int, *, anybody: bool) -> Level | None:
+def _known_level(pool: Pool, ceiling: int, *, anybody: bool) -> EndpointLevel | None:
     """What 429s have left of the ceiling; of earlier runs only the pause is remembered."""
     if pool.level is None or (anybody and pool.level.limit < pool.ceiling):
         return pool.level

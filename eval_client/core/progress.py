@@ -42,7 +42,7 @@ class Progress:
 
 
 @dataclass(frozen=True)
-class Ended:
+class RunResult:
     """How a run ended. `stopped` says why not everything owed was played, None where it was."""
 
     stopped: str | None

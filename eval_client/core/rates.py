@@ -55,7 +55,7 @@ class Slot(NamedTuple):
     """Which rate made it wait."""
 
 
-class Ask(NamedTuple):
+class RateRequest(NamedTuple):
     """What a client wants of the rates."""
 
     waiting: tuple[float, ...] = ()
@@ -68,7 +68,7 @@ class Ask(NamedTuple):
     """Tokens that were used beyond what was reserved; negative where fewer were."""
 
 
-def reserve(pace: Pace, rates: Rates, begin: float, ask: Ask, clients: int) -> tuple[Pace, list[Slot]]:
+def reserve(pace: Pace, rates: Rates, begin: float, ask: RateRequest, clients: int) -> tuple[Pace, list[Slot]]:
     """The next moments for a client's requests, none before `begin`, and the pace after them.
 
     A client holds no more moments than its part of AHEAD_S, but one always.
@@ -89,7 +89,7 @@ def reserve(pace: Pace, rates: Rates, begin: float, ask: Ask, clients: int) -> t
     return Pace(requests_at=requests_at, tokens_at=tokens_at), slots
 
 
-def _within(ask: Ask, part_s: float, each_s: float, token_s: float) -> Iterator[float]:
+def _within(ask: RateRequest, part_s: float, each_s: float, token_s: float) -> Iterator[float]:
     """The requests for which moments may be reserved, by the tokens of each."""
     count, total = len(ask.held), sum(ask.held)
     for tokens in (*ask.waiting, *ask.ahead):

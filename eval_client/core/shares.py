@@ -13,7 +13,7 @@ from eval_client.core.throttle import LONGEST_COOL_S, EndpointLimit
 from proctor.types import Value
 
 
-class Slice(Value):
+class Quota(Value):
     """A shard's part of one limit, in trials at once."""
 
     held: int = Field(ge=0)
@@ -22,10 +22,10 @@ class Slice(Value):
     """What it uses, and what it could use more."""
 
 
-class Standing(Value):
+class ShardState(Value):
     """What a shard tells the others."""
 
-    slices: dict[str, Slice] = Field(default_factory=dict)
+    slices: dict[str, Quota] = Field(default_factory=dict)
     """By limit: `endpoint NAME`, `agent NAME` or `task NAME`."""
     spent: dict[str, tuple[int, int]] = Field(default_factory=dict)
     """agent -> (prompt, completion) tokens paid by this client; the first one counts what was paid before as well."""
@@ -33,7 +33,7 @@ class Standing(Value):
     """Tasks for which this client has waited longer than `limits.patience_s`."""
 
 
-class Level(Value):
+class EndpointLevel(Value):
     """What an endpoint takes over all that share it."""
 
     limit: float = Field(ge=1, allow_inf_nan=False)
@@ -42,7 +42,7 @@ class Level(Value):
 
 
 @dataclass
-class Heard:
+class EndpointFeedback:
     """What an endpoint has told one shard since it last told the others."""
 
     answered: int = 0
@@ -55,7 +55,7 @@ class Heard:
         if retry_after_s is not None:
             self.retry_after_s = max(retry_after_s, self.retry_after_s or 0.0)
 
-    def and_also(self, other: "Heard") -> None:
+    def and_also(self, other: "EndpointFeedback") -> None:
         """Take over what another has heard."""
         self.answered += other.answered
         if other.throttled:
@@ -78,19 +78,19 @@ def divide(limit: int, wanted: Mapping[int, int]) -> dict[int, int]:
     return parts
 
 
-def granted(limit: int, shard: int, slices: Mapping[int, Slice]) -> int:
+def granted(limit: int, shard: int, slices: Mapping[int, Quota]) -> int:
     """How many of a limit a shard may use from now on, given what every live shard tells."""
     fair = divide(limit, {number: slice.wanted for number, slice in slices.items()})[shard]
     unheld = limit - sum(slice.held for number, slice in slices.items() if number != shard)
     return max(0, min(fair, unheld))
 
 
-def given_up(live: Collection[Standing]) -> frozenset[str]:
+def given_up(live: Collection[ShardState]) -> frozenset[str]:
     """The tasks that no live shard can reach: nobody would ever play their trials."""
     return frozenset.intersection(*(standing.unreachable for standing in live))
 
 
-def raised(level: Level | None, ceiling: int, heard: Heard, now: float) -> Level:
+def raised(level: EndpointLevel | None, ceiling: int, heard: EndpointFeedback, now: float) -> EndpointLevel:
     """An endpoint's level after what one shard heard of it; `now` is by the database's clock.
 
     A pause that lasts longer than any does was begun before that clock was set back, and is over.
@@ -102,4 +102,4 @@ def raised(level: Level | None, ceiling: int, heard: Heard, now: float) -> Level
         limit.succeeded()
     if heard.throttled:
         limit.throttled(now, heard.retry_after_s)
-    return Level(limit=limit.limit, cool_until=max(0.0, limit.cool_until))
+    return EndpointLevel(limit=limit.limit, cool_until=max(0.0, limit.cool_until))

@@ -10,7 +10,7 @@ MAX_REASONS = 6
 
 
 @dataclass
-class Standstill:
+class StallDetector:
     """Notices when what a run has achieved (turns, final rows, attempts) stays the same."""
 
     _achieved: tuple[int, ...]
@@ -40,7 +40,7 @@ class PendingCall(Protocol):
 
 
 @dataclass(frozen=True)
-class Waits:
+class StallReasons:
     """All that a run may wait for, at one moment of the monotonic clock."""
 
     now: float

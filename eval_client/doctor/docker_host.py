@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from eval_client.doctor.finding import Finding, fail, ok, skip, warn
-from proctor.sandbox import Limits
+from proctor.sandbox import SandboxLimits
 
 Network = ipaddress.IPv4Network
 Pool = tuple[Network, int]
@@ -70,7 +70,7 @@ def engine_facts(image: str, timeout_s: float) -> EngineFacts:
             has_image = False
         networks = client.api.networks()
         labels = {OWNER_LABEL: Owner.current().label()}
-        trouble = why_no_quota(client, image, Limits().disk_mb, labels) if has_image else None
+        trouble = why_no_quota(client, image, SandboxLimits().disk_mb, labels) if has_image else None
     finally:
         client.close()
     root = str(info.get("DockerRootDir", ""))

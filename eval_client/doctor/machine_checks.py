@@ -10,7 +10,7 @@ from eval_client.doctor.finding import Finding, fail, ok, warn
 from eval_client.doctor.run_checks import Check, in_thread
 from proctor import registry
 from proctor.environment import EnvironmentFault
-from proctor.sandbox import Limits, NamespaceEngine
+from proctor.sandbox import NamespaceEngine, SandboxLimits
 
 IMAGE = "proctor-os:latest"
 
@@ -85,7 +85,7 @@ async def _programs() -> Sequence[Finding]:
 async def namespaces() -> Sequence[Finding]:
     """Whether the light engine of environment `os` works."""
     try:
-        async with NamespaceEngine(Limits()).lifespan():
+        async with NamespaceEngine(SandboxLimits()).lifespan():
             return [ok("namespaces", "sandboxes from namespaces can be made")]
     except EnvironmentFault as error:
         return [warn("namespaces-refused", str(error))]

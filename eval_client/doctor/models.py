@@ -10,7 +10,15 @@ from typing import NamedTuple
 from pydantic import ValidationError
 
 from eval_client.doctor.finding import Finding, fail, ok, skip, warn
-from proctor.http.client import AnyClient, DeadlineExceeded, HttpFailure, Reply, Unreachable, Untrusted, bounded_request
+from proctor.http.client import (
+    AnyClient,
+    DeadlineExceeded,
+    HttpFailure,
+    HttpReply,
+    Unreachable,
+    Untrusted,
+    bounded_request,
+)
 from proctor.llm import ChatConfig, secret
 from proctor.llm.errors import ErrorReply, read_error
 from proctor.llm.wire import ChatReply, request_body
@@ -22,7 +30,7 @@ _UNKNOWN_MODEL = re.compile(r"\bmodel\b.*\b(not exist|not found|unknown|no such|
 _QUOTA = re.compile(r"\b(insufficient_quota|quota|billing|credits?|balance|payment)\b", re.I)
 
 
-class Asked(NamedTuple):
+class ProbeReply(NamedTuple):
     """One request to an agent's endpoint, for what is said about it."""
 
     agent: str
@@ -51,9 +59,9 @@ async def look_up(http: AnyClient, agent: str, config: ChatConfig, patience_s: f
 
 async def _ask(
     http: AnyClient, agent: str, config: ChatConfig, path: str, *, body: bytes | None, patience_s: float
-) -> tuple[Asked, Reply | Finding]:
+) -> tuple[ProbeReply, HttpReply | Finding]:
     key = secret(config.api_key_env)
-    asked = Asked(agent, config.model, config.endpoint(), config.api_key_env, key is not None)
+    asked = ProbeReply(agent, config.model, config.endpoint(), config.api_key_env, key is not None)
     headers = {"Content-Type": "application/json"}
     if key is not None:
         headers["Authorization"] = f"Bearer {key.get_secret_value()}"
@@ -73,7 +81,7 @@ async def _ask(
     return asked._replace(seconds=time.monotonic() - begun), reply
 
 
-def judge_failure(asked: Asked, failure: HttpFailure) -> Finding:
+def judge_failure(asked: ProbeReply, failure: HttpFailure) -> Finding:
     """What follows where no reply came."""
     what = f"{asked}: {failure}"
     if isinstance(failure, Untrusted) or any(isinstance(each, ssl.SSLError) for each in _chain(failure)):
@@ -85,7 +93,7 @@ def judge_failure(asked: Asked, failure: HttpFailure) -> Finding:
     return fail("agent-reply", what)
 
 
-def judge_completion(asked: Asked, status: int, body: bytes) -> Finding:
+def judge_completion(asked: ProbeReply, status: int, body: bytes) -> Finding:
     """What follows from the reply to a completion."""
     if status != 200:
         return _refused(asked, status, body)
@@ -98,7 +106,7 @@ def judge_completion(asked: Asked, status: int, body: bytes) -> Finding:
     return ok("agent", f"{asked} answers in {asked.seconds:.1f} s{tokens}")
 
 
-def judge_models(asked: Asked, status: int, body: bytes) -> Finding:
+def judge_models(asked: ProbeReply, status: int, body: bytes) -> Finding:
     """What follows from the reply to a request for the list of models."""
     if status in (404, 405, 501):
         return skip("agent", f"{asked}: lists no models; only a request would tell")
@@ -113,7 +121,7 @@ def judge_models(asked: Asked, status: int, body: bytes) -> Finding:
     return fail("agent-model", f"{asked}: not among its models: {', '.join(listed[:10]) or 'none'}")
 
 
-def _refused(asked: Asked, status: int, body: bytes) -> Finding:
+def _refused(asked: ProbeReply, status: int, body: bytes) -> Finding:
     error = read_error(body)
     what = f"{asked}: status {status}: {_excerpt(error.message.encode() or body)}"
     text = f"{error.code} {error.type} {error.message}"

@@ -9,25 +9,25 @@ from eval_client.doctor.finding import Finding, fail, ok, skip, warn
 from proctor.http.client import AnyClient, Untrusted
 from proctor.observability.redaction import redacted
 from task_server.http.transport import Caller
-from task_server.wire.errors import BadReply, NotReady, Refusal, TaskServerError, Unauthorized
+from task_server.wire.errors import ApiError, BadReply, NotReady, TaskServerError, Unauthorized
 from task_server.wire.messages import (
     UNKNOWN_VERSION,
     VERSION,
-    Alive,
+    Health,
+    TaskCapacity,
     TaskList,
-    TaskStanding,
     WorkerList,
-    WorkerStanding,
+    WorkerStatus,
 )
 
 SKEW_S = 5.0
 
 
 @dataclass(frozen=True)
-class Health:
+class HealthAnswer:
     """What `/healthz` answered."""
 
-    alive: Alive
+    alive: Health
     ahead_s: float | None
     """By how many seconds its clock is ahead of ours, at least; behind where negative. None where it doesn't tell."""
 
@@ -36,8 +36,8 @@ class Health:
 class WorkerFacts:
     """A worker as the controller lists it, and as it answers us itself; None where it doesn't."""
 
-    standing: WorkerStanding
-    health: Health | None
+    standing: WorkerStatus
+    health: HealthAnswer | None
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class ServerFacts:
     """A task server as it was met."""
 
     url: str
-    health: Health | TaskServerError
+    health: HealthAnswer | TaskServerError
     not_ready: str | None = None
     tasks: TaskList | TaskServerError | None = None
     workers: tuple[WorkerFacts, ...] = ()
@@ -65,10 +65,10 @@ async def server_facts(http: AnyClient, url: str, token: str | None, patience_s:
     return ServerFacts(url, health, not_ready, tasks, workers)
 
 
-async def _health(caller: Caller, url: str, patience_s: float) -> Health:
+async def _health(caller: Caller, url: str, patience_s: float) -> HealthAnswer:
     asked = time.time()
-    alive = await caller.call("GET", f"{url}/healthz", Alive, deadline_s=patience_s)
-    return Health(alive, None if alive.time is None else ahead_s(asked, alive.time, time.time()))
+    alive = await caller.call("GET", f"{url}/healthz", Health, deadline_s=patience_s)
+    return HealthAnswer(alive, None if alive.time is None else ahead_s(asked, alive.time, time.time()))
 
 
 def ahead_s(asked: float, theirs: float, answered: float) -> float:
@@ -78,7 +78,7 @@ def ahead_s(asked: float, theirs: float, answered: float) -> float:
 
 async def _not_ready(caller: Caller, url: str, patience_s: float) -> str | None:
     try:
-        await caller.call("GET", f"{url}/readyz", Alive, deadline_s=patience_s)
+        await caller.call("GET", f"{url}/readyz", Health, deadline_s=patience_s)
     except NotReady as error:
         return str(error)
     except TaskServerError:
@@ -101,7 +101,7 @@ async def _workers(caller: Caller, url: str, patience_s: float) -> tuple[WorkerF
     return tuple(await asyncio.gather(*(_worker(caller, standing, patience_s) for standing in listed.workers)))
 
 
-async def _worker(caller: Caller, standing: WorkerStanding, patience_s: float) -> WorkerFacts:
+async def _worker(caller: Caller, standing: WorkerStatus, patience_s: float) -> WorkerFacts:
     try:
         health = await _health(caller, standing.url.rstrip("/"), patience_s / 2)
     except TaskServerError:
@@ -138,13 +138,13 @@ def _unreachable(url: str, error: TaskServerError) -> Finding:
     what = str(error) if url in str(error) else f"{url}: {error}"
     if isinstance(error.__cause__, Untrusted):
         return fail("controller-tls", what)
-    kind = "controller-other" if isinstance(error, (BadReply, Refusal)) else "controller-unreachable"
+    kind = "controller-other" if isinstance(error, (BadReply, ApiError)) else "controller-unreachable"
     return fail(
         kind, what, "" if kind == "controller-other" else f"proctor controller, or correct `controller` ({url})"
     )
 
 
-def _task(url: str, name: str, offered: Sequence[TaskStanding]) -> Finding:
+def _task(url: str, name: str, offered: Sequence[TaskCapacity]) -> Finding:
     of_task = [standing for standing in offered if standing.name == name]
     if len(of_task) > 1:
         return fail("task-workers-differ", f"task {name}: {of_task[-1].waiting}")
@@ -185,7 +185,7 @@ def _version(part: str, url: str, theirs: str) -> Sequence[Finding]:
     return [fail("version-differs", f"{part} at {url} is of {redacted(shown)}, this is {VERSION}", fix)]
 
 
-def _clock(url: str, health: Health) -> Sequence[Finding]:
+def _clock(url: str, health: HealthAnswer) -> Sequence[Finding]:
     if health.ahead_s is None:
         return [skip("clock", f"{url} doesn't tell its time")]
     if abs(health.ahead_s) <= SKEW_S:

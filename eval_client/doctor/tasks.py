@@ -37,7 +37,7 @@ def task_facts(definition: TaskDefinition, wanted: Iterable[PolicyKind | None] =
             name=definition.name,
             samples=len(environment.samples()),
             digest=environment.digest(),
-            not_comparable=environment.comparable(),
+            not_comparable=environment.not_comparable_because(),
             trusted_agents_only=environment.trusted_agents_only(),
             published_sampling=", ".join(
                 f"{name}: {value}" for name, value in environment.published_sampling().items()

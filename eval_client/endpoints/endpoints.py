@@ -8,11 +8,11 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from eval_client.core.pool import Share
 from eval_client.core.rates import Estimate
-from eval_client.core.shares import Heard
+from eval_client.core.shares import EndpointFeedback
 from eval_client.core.spend import Spend
 from eval_client.core.throttle import EndpointLimit
 from eval_client.endpoints.gate import Gate
-from eval_client.metrics import EndpointFigures
+from eval_client.metrics import EndpointMetrics
 from eval_client.plan import AgentEntry, Endpoint, Plan
 from proctor.http.client import AnyClient
 from proctor.llm import ChatConfig, ChatModel, Completion, EndpointEvent, Usage, secret
@@ -30,7 +30,7 @@ class BudgetExhausted(Exception):
 class Endpoints:
     """Every agent's model, and the limits that agents of one endpoint share. `changed` is called when a limit moves.
 
-    `assured` is awaited right before every request: it comes back once no other client can be playing the same trial.
+    `ensure_lease` is awaited right before every request: it returns once no other client can be playing the same trial.
     """
 
     def __init__(
@@ -41,16 +41,16 @@ class Endpoints:
         builtin: str | None,
         changed: Callable[[], None],
         *,
-        assured: Callable[[], Awaitable[None]],
+        ensure_lease: Callable[[], Awaitable[None]],
     ) -> None:
         self.spend = spend
-        self._assured = assured
+        self._ensure_lease = ensure_lease
         self.limits = {endpoint.name: EndpointLimit(endpoint.concurrency) for endpoint in _endpoints(plan)}
         self.calls: dict[int, Call] = {}
         """Model calls under way, the oldest first, each named by its agent."""
         self.troubles: dict[str, str] = {}
         """agent -> how its last request failed, until one succeeds"""
-        self.heard = {name: Heard() for name in self.limits}
+        self.heard = {name: EndpointFeedback() for name in self.limits}
         """What each has told since this was last emptied."""
         self.on_throttled: list[Callable[[], None]] = []
         self.gates = {name: Gate() for name in self.limits}
@@ -62,7 +62,7 @@ class Endpoints:
         """What each has last given to this client."""
         self.unshared: dict[str, str] = {}
         """Those that can't be shared with other runs at the moment, and why."""
-        self.figures = EndpointFigures()
+        self.metrics = EndpointMetrics()
         self._changed = changed
         self._models = {
             agent.name: _Limited(
@@ -72,8 +72,8 @@ class Endpoints:
                 spend,
                 self.calls,
                 gate=self.gates[plan.endpoint_of(agent).name],
-                figures=self.figures,
-                assured=assured,
+                metrics=self.metrics,
+                ensure_lease=ensure_lease,
             )
             for agent in plan.agents
         }
@@ -95,7 +95,7 @@ class Endpoints:
 
         def on_event(event: EndpointEvent) -> None:
             capacity = limit.capacity
-            self.figures.requests.add(plan.endpoint_of(agent).name, event.kind)
+            self.metrics.requests.add(plan.endpoint_of(agent).name, event.kind)
             if event.kind == "ok":
                 self.troubles.pop(agent.name, None)
                 limit.succeeded()
@@ -116,7 +116,7 @@ class Endpoints:
             await asyncio.sleep(wait_s)
             if gate.limited:
                 await gate.enter(0.0)
-            await self._assured()
+            await self._ensure_lease()
 
         return ChatModel(chat_config(plan, agent, builtin), client, on_event=on_event, sleep=sleep)
 
@@ -165,11 +165,11 @@ class _Limited:
         calls: dict[int, Call],
         *,
         gate: Gate,
-        figures: EndpointFigures,
-        assured: Callable[[], Awaitable[None]],
+        metrics: EndpointMetrics,
+        ensure_lease: Callable[[], Awaitable[None]],
     ) -> None:
         self._model, self._agent, self._limit, self._spend, self._calls = model, agent, limit, spend, calls
-        self._gate, self._figures, self._assured = gate, figures, assured
+        self._gate, self._metrics, self._ensure_lease = gate, metrics, ensure_lease
         self._estimate = Estimate()
 
     async def __call__(
@@ -181,7 +181,7 @@ class _Limited:
             tokens = self._expected(messages)
             await self._gate.enter(tokens)
             await self._cooled()
-        await self._assured()
+        await self._ensure_lease()
         if exhausted := self._spend.exhausted():
             raise BudgetExhausted(exhausted)
         call = Call(self._agent, time.monotonic())
@@ -190,7 +190,7 @@ class _Limited:
             completion = await self._model.complete(messages, tools, metadata)
         finally:
             del self._calls[id(call)]
-        self._figures.answer_s.observe(completion.seconds, self._agent)
+        self._metrics.answer_s.observe(completion.seconds, self._agent)
         self._spend.add(self._agent, completion.usage.prompt_tokens, completion.usage.completion_tokens)
         if not completion.metered:
             self._spend.unmetered.add(self._agent)

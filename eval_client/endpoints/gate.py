@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import NamedTuple
 
-from eval_client.core.rates import SLIP_S, Ask, Rate, Rates, Slot
+from eval_client.core.rates import SLIP_S, Rate, RateRequest, Rates, Slot
 
 AT_ONCE_S = 0.001
 """What is due so soon is due now."""
@@ -80,13 +80,13 @@ class Gate:
             self.debt -= slot.tokens
         return None
 
-    def ask(self, now: float) -> Ask:
+    def ask(self, now: float) -> RateRequest:
         """What to reserve: for the requests that wait, and for as many to come as came lately."""
         while self._held and self._held[0].due <= now:
             self._held.popleft()
         ahead = self._used[len(self._unused) :]
         self._used, debt, self.debt = [], self.debt, 0.0
-        return Ask(
+        return RateRequest(
             waiting=tuple(waiter.tokens for waiter in self._waiting),
             ahead=tuple(ahead),
             held=tuple(slot.tokens for slot in self._held),

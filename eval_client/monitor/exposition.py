@@ -9,26 +9,26 @@ from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from eval_client.monitor import metrics
-from eval_client.run.context import Scene
+from eval_client.run.context import RunContext
 from eval_client.servers.metrics_address import metrics_access
 from proctor.http.embedded_server import EmbeddedServer
-from proctor.http.origin_guard import PageGuard
+from proctor.http.origin_guard import OriginGuard
 from proctor.http.server import uvicorn_config
-from proctor.observability.process import ProcessFigures
+from proctor.observability.process import ProcessMetrics
 from task_server.http.access import Access
 
 TEXT = b"text/plain; version=0.0.4; charset=utf-8"
 
 
 @contextlib.contextmanager
-def exposed(scene: Scene, socket_: socket.socket) -> Iterator[None]:
+def exposed(context: RunContext, socket_: socket.socket) -> Iterator[None]:
     """Serve the metrics of a run while inside. Needs a running loop."""
-    figures = ProcessFigures("client")
+    process = ProcessMetrics("client")
     access = metrics_access()
-    app = exposition(lambda: metrics.text(scene) + figures.text(), access)
+    app = exposition(lambda: metrics.expose(context) + process.expose(), access)
     server = EmbeddedServer(uvicorn_config(app, keep_alive_s=65, last_replies_s=1, knows=access.knows))
     serving = asyncio.create_task(server.serve(sockets=[socket_]))
-    watching = asyncio.create_task(figures.watch())
+    watching = asyncio.create_task(process.watch())
     try:
         yield
     finally:
@@ -52,7 +52,7 @@ def exposition(text: Callable[[], str], access: Access) -> ASGIApp:
         else:
             await _answer(send, 404, "there is only /metrics\n")
 
-    return app if access.closed else PageGuard(app, _page_refused)
+    return app if access.closed else OriginGuard(app, _page_refused)
 
 
 def _page_refused(cause: str) -> ASGIApp:

@@ -40,9 +40,9 @@ def _table(run: RunView) -> Group:
             "-" if pair.mean is None else f"{pair.mean:.3f}",
             escape(pair.waits_for or ""),
         )
-    caps = "  ".join(f"{name} {used}/{capacity}" for name, (used, capacity) in run.use.items())
+    capacity_limits = "  ".join(f"{name} {used}/{capacity}" for name, (used, capacity) in run.use.items())
     tokens = f"tokens {run.prompt_tokens:,} in, {run.completion_tokens:,} out"
     money = f"  money {run.money:.2f}" if run.money else ""
     foot = f"turns {run.turns}  retries {run.retries}  attempts lost {run.attempts_lost}  {tokens}{money}"
     troubles = (f"[yellow]{escape(trouble)}[/]" for trouble in run.troubles)
-    return Group(head, rows, escape(caps), escape(foot), *map(escape, run.shared), *troubles)
+    return Group(head, rows, escape(capacity_limits), escape(foot), *map(escape, run.shared), *troubles)

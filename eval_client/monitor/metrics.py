@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 
 from eval_client.core.flow import Pair
 from eval_client.core.spend import Spend, price_of
-from eval_client.run.context import Scene
+from eval_client.run.context import RunContext
 from proctor.observability.metrics import family, gauge
 from task_server.metrics import waiting_class
 
@@ -13,20 +13,20 @@ MAX_PAIRS = 1_000
 ALL = "(all)"
 
 
-def text(scene: Scene) -> str:
+def expose(context: RunContext) -> str:
     """What the run has done since it was begun or resumed, and how it stands."""
-    progress, journal = scene.runner.progress, scene.journal
+    progress, journal = context.runner.progress, context.journal
     parts = (
-        gauge("proctor_run_info", "The run that this client plays.", ("run",), {(scene.run,): 1}),
-        _trials(scene),
+        gauge("proctor_run_info", "The run that this client plays.", ("run",), {(context.run,): 1}),
+        _trials(context),
         family("proctor_client_turns_total", "counter", "Turns that are durable.", (), {(): progress.turns}),
         family("proctor_attempts_lost_total", "counter", "Attempts tried again.", (), {(): progress.attempts_lost}),
         _faults(progress.faults),
-        _model_calls(scene),
-        scene.endpoints.figures.text(),
-        _spending(scene.endpoints.spend),
-        _caps(scene),
-        journal.figures.text(),
+        _model_calls(context),
+        context.endpoints.metrics.expose(),
+        _spending(context.endpoints.spend),
+        _capacity_limits(context),
+        journal.metrics.expose(),
         gauge(
             "proctor_store_trouble", "1 while the store can't be written to.", (), {(): progress.trouble is not None}
         ),
@@ -35,8 +35,8 @@ def text(scene: Scene) -> str:
     return "".join(parts)
 
 
-def _trials(scene: Scene) -> str:
-    progress, by = scene.runner.progress, _grouping(len(scene.runner.progress.planned))
+def _trials(context: RunContext) -> str:
+    progress, by = context.runner.progress, _grouping(len(context.runner.progress.planned))
     stages = {
         "planned": ("Trials of the run.", progress.planned),
         "scored": ("Trials that have a score.", progress.scored),
@@ -44,8 +44,8 @@ def _trials(scene: Scene) -> str:
         "running": ("Trials under way.", progress.running),
     }
     waiting: dict[tuple[str, str, str], float] = {}
-    for pair, trials in scene.runner.waiting().items():
-        key = (*by(pair), _waits_for(scene, pair))
+    for pair, trials in context.runner.waiting().items():
+        key = (*by(pair), _waits_for(context, pair))
         waiting[key] = waiting.get(key, 0) + trials
     labels = ("agent", "task")
     return "".join(
@@ -54,10 +54,10 @@ def _trials(scene: Scene) -> str:
     ) + gauge("proctor_trials_waiting", "Trials not begun, by what they wait for.", (*labels, "reason"), waiting)
 
 
-def _waits_for(scene: Scene, pair: Pair) -> str:
+def _waits_for(context: RunContext, pair: Pair) -> str:
     """`endpoint`, `agent` or `task` for a cap that is reached; why the task takes nothing, where it doesn't."""
-    cap = scene.runner.flow.waits_for(pair) or "agent"
-    why = scene.runner.progress.task_waits.get(pair[1])
+    cap = context.runner.flow.waits_for(pair) or "agent"
+    why = context.runner.progress.task_waits.get(pair[1])
     return waiting_class(why) if cap == "task" and why else cap
 
 
@@ -71,9 +71,9 @@ def _faults(faults: Mapping[tuple[str, str, str], int]) -> str:
     return family("proctor_attempt_faults_total", "counter", meaning, ("agent", "task", "kind"), counts)
 
 
-def _model_calls(scene: Scene) -> str:
-    under_way: dict[tuple[str], float] = {(agent.name,): 0 for agent in scene.runner.plan.agents}
-    for call in scene.endpoints.calls.values():
+def _model_calls(context: RunContext) -> str:
+    under_way: dict[tuple[str], float] = {(agent.name,): 0 for agent in context.runner.plan.agents}
+    for call in context.endpoints.calls.values():
         under_way[(call.what,)] += 1
     return gauge("proctor_model_calls_in_flight", "Calls to a model under way.", ("agent",), under_way)
 
@@ -94,8 +94,8 @@ def _spending(spend: Spend) -> str:
     ) + family("proctor_money_total", "counter", "Money spent, where a price is known.", ("agent",), money)
 
 
-def _caps(scene: Scene) -> str:
-    uses = {(kind, name): use for kind, nodes in scene.runner.flow.use().items() for name, use in nodes.items()}
+def _capacity_limits(context: RunContext) -> str:
+    uses = {(kind, name): use for kind, nodes in context.runner.flow.use().items() for name, use in nodes.items()}
     labels = ("kind", "name")
     return gauge(
         "proctor_cap_used", "Trials under way within each cap.", labels, {key: used for key, (used, _) in uses.items()}

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from eval_client.monitor.snapshot import RunView, clock, view
-from eval_client.monitor.stall_reporter import Troubles
-from eval_client.run.context import Scene
+from eval_client.monitor.stall_reporter import StallReporter
+from eval_client.run.context import RunContext
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -40,16 +40,16 @@ def line(run: RunView) -> str:
 
 
 @contextlib.contextmanager
-def screen(scene: Scene, console: "Console | None", folder: Path) -> Iterator[None]:
+def screen(context: RunContext, console: "Console | None", folder: Path) -> Iterator[None]:
     """Show the run while inside. Nothing without a console; lines when it is no terminal. Needs a running loop."""
     begun = time.monotonic()
-    done = sum(scene.runner.progress.scored.values())
+    done = sum(context.runner.progress.scored.values())
 
-    troubles = Troubles(scene, folder, begun)
+    troubles = StallReporter(context, folder, begun)
 
     def now() -> RunView:
         moment = time.monotonic()
-        return view(scene, troubles.look(moment), begun, done, moment)
+        return view(context, troubles.look(moment), begun, done, moment)
 
     with contextlib.closing(troubles):
         if console is None:
@@ -74,7 +74,7 @@ class _Lines:
     """A line every PLAIN_EVERY_S, and at once where a trouble begins."""
 
     _console: "Console"
-    _troubles: Troubles
+    _troubles: StallReporter
     _now: Callable[[], RunView]
     _printed_at: float
     _in_trouble: bool = False

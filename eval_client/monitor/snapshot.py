@@ -3,7 +3,7 @@
 from pydantic import Field
 
 from eval_client.monitor.shared import shared_lines
-from eval_client.run.context import Scene
+from eval_client.run.context import RunContext
 from proctor.types import Value
 
 
@@ -50,9 +50,9 @@ class RunView(Value):
         return sum(pair.planned for pair in self.pairs)
 
 
-def view(scene: Scene, troubles: tuple[str, ...], begun: float, done_at_begin: int, now: float) -> RunView:
+def view(context: RunContext, troubles: tuple[str, ...], begun: float, done_at_begin: int, now: float) -> RunView:
     """The moment's facts; `begun` and `now` are of one monotonic clock."""
-    progress, flow = scene.runner.progress, scene.runner.flow
+    progress, flow = context.runner.progress, context.runner.flow
     pairs = tuple(
         PairView(
             agent=agent,
@@ -62,30 +62,30 @@ def view(scene: Scene, troubles: tuple[str, ...], begun: float, done_at_begin: i
             unscored=progress.unscored.get((agent, task), 0),
             running=progress.running.get((agent, task), 0),
             mean=_mean(progress.score_sum.get((agent, task), 0.0), progress.scored.get((agent, task), 0)),
-            waits_for=_waits(scene, agent, task),
+            waits_for=_waits(context, agent, task),
         )
         for (agent, task), planned in progress.planned.items()
     )
     done = sum(pair.scored + pair.unscored for pair in pairs)
     elapsed, fresh = now - begun, done - done_at_begin
     total = sum(pair.planned for pair in pairs)
-    spend = scene.endpoints.spend
+    spend = context.endpoints.spend
     draining = ("draining: nothing more is started",) if progress.draining else ()
     unknown = tuple(filter(None, (spend.unknown(),)))
     return RunView(
-        run=scene.run,
+        run=context.run,
         elapsed_s=elapsed,
         left_s=elapsed / fresh * (total - done) if fresh > 0 else None,
         pairs=pairs,
         use={f"{kind} {name}": use for kind, nodes in flow.use().items() for name, use in nodes.items()},
         turns=progress.turns,
-        retries=sum(limit.retries for limit in scene.endpoints.limits.values()),
+        retries=sum(limit.retries for limit in context.endpoints.limits.values()),
         attempts_lost=progress.attempts_lost,
         prompt_tokens=spend.prompt_tokens,
         completion_tokens=spend.completion_tokens,
         money=spend.money,
         troubles=(*troubles, *unknown, *draining),
-        shared=shared_lines(scene.endpoints),
+        shared=shared_lines(context.endpoints),
     )
 
 
@@ -93,9 +93,9 @@ def _mean(total: float, count: int) -> float | None:
     return total / count if count else None
 
 
-def _waits(scene: Scene, agent: str, task: str) -> str | None:
-    progress = scene.runner.progress
-    kind = scene.runner.flow.waits_for((agent, task))
+def _waits(context: RunContext, agent: str, task: str) -> str | None:
+    progress = context.runner.progress
+    kind = context.runner.flow.waits_for((agent, task))
     return progress.task_waits.get(task, kind) if kind == "task" else kind
 
 

@@ -6,31 +6,31 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from eval_client.core.flow import Pair
-from eval_client.core.stall import STILL_S, Standstill, Waits
+from eval_client.core.stall import STILL_S, StallDetector, StallReasons
 from eval_client.monitor.shared import SharedFile, paced, shared_lines
-from eval_client.run.context import Scene
+from eval_client.run.context import RunContext
 from proctor.observability.redaction import redacted
 
 FILE = "held-up.txt"
 
 
-class Troubles:
+class StallReporter:
     """Looks at a run again and again, and leaves what it sees in the run's folder."""
 
-    def __init__(self, scene: Scene, folder: Path, begun: float) -> None:
-        self._scene, self._file = scene, folder / FILE
-        self._standstill = Standstill(self._achieved(), begun)
+    def __init__(self, context: RunContext, folder: Path, begun: float) -> None:
+        self._context, self._file = context, folder / FILE
+        self._stall = StallDetector(self._achieved(), begun)
         self._left = ""
         self._shared = SharedFile(folder)
 
     def look(self, now: float) -> tuple[str, ...]:
         """Why the run comes no further; nothing while it does. `now` is monotonic."""
-        lasts_s = self._standstill.lasts_s(self._achieved(), now)
+        lasts_s = self._stall.lasts_s(self._achieved(), now)
         still = () if lasts_s < STILL_S else (f"no progress for {lasts_s:.0f} s: {'; '.join(self._reasons(now))}",)
-        trouble = self._scene.runner.progress.trouble
+        trouble = self._context.runner.progress.trouble
         found = tuple(map(redacted, still if trouble is None else (trouble, *still)))
         self._leave("\n".join(found))
-        self._shared.leave(shared_lines(self._scene.endpoints), now)
+        self._shared.leave(shared_lines(self._context.endpoints), now)
         return found
 
     def close(self) -> None:
@@ -49,29 +49,29 @@ class Troubles:
                 self._file.unlink(missing_ok=True)
 
     def _reasons(self, now: float) -> tuple[str, ...]:
-        scene, waiting = self._scene, self._scene.runner.waiting()
+        context, waiting = self._context, self._context.runner.waiting()
         owed = {task for _, task in waiting}
-        return Waits(
+        return StallReasons(
             now=now,
-            tasks={task: why for task, why in scene.runner.progress.task_waits.items() if task in owed},
-            cooling={name: limit.cool_for_s(now) for name, limit in scene.endpoints.limits.items()},
-            paced={name: text for name in scene.endpoints.shares if (text := paced(scene.endpoints, name))},
-            models=scene.endpoints.calls.values(),
-            failures=scene.endpoints.troubles,
-            server=scene.client.held_up(),
-            store_since=scene.journal.waiting_since,
+            tasks={task: why for task, why in context.runner.progress.task_waits.items() if task in owed},
+            cooling={name: limit.cool_for_s(now) for name, limit in context.endpoints.limits.items()},
+            paced={name: text for name in context.endpoints.shares if (text := paced(context.endpoints, name))},
+            models=context.endpoints.calls.values(),
+            failures=context.endpoints.troubles,
+            server=context.client.held_up(),
+            store_since=context.journal.waiting_since,
             slots=self._slots(waiting),
-            elsewhere=scene.runner.quiet,
+            elsewhere=context.runner.quiet,
         ).reasons()
 
     def _slots(self, waiting: Mapping[Pair, int]) -> Counter[str]:
         slots: Counter[str] = Counter()
         for pair, trials in waiting.items():
-            slots[self._scene.runner.flow.waits_for(pair) or "agent"] += trials
+            slots[self._context.runner.flow.waits_for(pair) or "agent"] += trials
         return slots
 
     def _achieved(self) -> tuple[int, ...]:
-        progress = self._scene.runner.progress
+        progress = self._context.runner.progress
         return progress.turns, progress.attempts_lost, sum(progress.scored.values()), sum(progress.unscored.values())
 
 

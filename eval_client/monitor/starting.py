@@ -6,7 +6,7 @@ import logging
 import time
 from collections.abc import AsyncIterator
 
-from eval_client.core.stall import STILL_S, Waits
+from eval_client.core.stall import STILL_S, StallReasons
 from task_server.client.client import TaskClient
 
 log = logging.getLogger(__name__)
@@ -21,7 +21,7 @@ async def explained(client: TaskClient) -> AsyncIterator[None]:
         while True:
             await asyncio.sleep(STILL_S)
             now = time.monotonic()
-            waits = Waits(now=now, server=client.calls.values())
+            waits = StallReasons(now=now, server=client.calls.values())
             log.warning("not begun for %.0f s: %s", now - begun, "; ".join(waits.reasons()))
 
     explaining = asyncio.create_task(explain())

@@ -43,7 +43,7 @@ class Hosted:
 
 
 @dataclass(frozen=True)
-class Standing:
+class HostStatus:
     """Where a host's server is, and of which version."""
 
     node: str
@@ -56,7 +56,7 @@ async def find(name: str, namespace: str) -> str:
     try:
         async with asyncio.timeout(ASK_S):
             actor = await asyncio.to_thread(ray.get_actor, name, namespace)
-            standing: Standing = await actor.standing.remote()
+            standing: HostStatus = await actor.standing.remote()
     except (RayError, TimeoutError, ValueError) as error:
         raise ConnectionError(f"the {name} is on no node now: {type(error).__name__}") from error
     return standing.url
@@ -76,7 +76,7 @@ def log_folder() -> Path:
     return folder
 
 
-class Host(ABC):
+class NodeHost(ABC):
     """What the hosts have in common."""
 
     def __init__(self, hosted: Hosted) -> None:
@@ -89,9 +89,9 @@ class Host(ABC):
         """The address of the node, at once."""
         return self._node
 
-    async def standing(self) -> Standing:
+    async def standing(self) -> HostStatus:
         """Where the server is, once it is up. Raises ServerProcessError where it can't be started."""
-        return Standing(self._node, await asyncio.shield(self._url), version("proctor"))
+        return HostStatus(self._node, await asyncio.shield(self._url), version("proctor"))
 
     async def stop(self) -> None:
         """End what runs here: a server's sessions end and free what they hold."""
@@ -108,7 +108,7 @@ class Host(ABC):
         return [*self._hosted.arguments, *(f"--{name}={url}" for name, url in followed)]
 
 
-class ServerHost(Host):
+class ServerHost(NodeHost):
     """Keeps one server running on its node: restarts it there, and elsewhere by ending, which Ray then mends."""
 
     _server: ServerProcess | None = None
@@ -145,7 +145,7 @@ class ServerHost(Host):
         return ServerProcess(name, arguments, folder, self._hosted.variables)
 
 
-class ClientHost(Host):
+class ClientHost(NodeHost):
     """Runs one client of the run to its end; one that dies or finds nobody to join is tried again."""
 
     async def _run(self) -> None:

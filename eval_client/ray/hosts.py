@@ -13,7 +13,7 @@ from ray.exceptions import GetTimeoutError, RayActorError, RayTaskError
 
 from eval_client.ray.connect import ClusterError
 from eval_client.ray.forward import Forwarder
-from eval_client.ray.host import Host, Hosted, ServerHost, Standing, address_of
+from eval_client.ray.host import Hosted, HostStatus, NodeHost, ServerHost, address_of
 from eval_client.ray.placement import CPU, Resources, WorkerHost, described, unplaced
 
 ANSWER_S = 5.0
@@ -25,7 +25,7 @@ MORE_S = 5.0
 Say = Callable[[str], None]
 
 
-def start(hosted: Hosted, asks: Resources, host: type[Host] = ServerHost) -> Any:
+def start(hosted: Hosted, asks: Resources, host: type[NodeHost] = ServerHost) -> Any:
     """A host, anew: Ray starts it where there is room, and again wherever there is when it dies."""
     asked = {name: amount for name, amount in asks.items() if name != CPU}
     return (
@@ -74,9 +74,9 @@ def await_workers(hosts: Sequence[WorkerHost], actors: Sequence[Any], patience_s
         )
 
 
-def _standing(name: str, reference: object) -> Standing:
+def _standing(name: str, reference: object) -> HostStatus:
     try:
-        standing: Standing = ray.get(reference, timeout=ANSWER_S)
+        standing: HostStatus = ray.get(reference, timeout=ANSWER_S)
     except RayTaskError as error:
         raise ClusterError(f"{error.cause}") from error
     except (RayActorError, GetTimeoutError) as error:
@@ -93,7 +93,7 @@ def _standing(name: str, reference: object) -> Standing:
     return standing
 
 
-def _say_where(name: str, standing: Standing, say: Say) -> None:
+def _say_where(name: str, standing: HostStatus, say: Say) -> None:
     say(f"{name}: {standing.url} on node {standing.node}")
 
 

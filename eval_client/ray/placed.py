@@ -11,13 +11,13 @@ from dataclasses import replace
 import sqlalchemy as sa
 
 from eval_client.endpoints.endpoints import LOCAL_TOKEN_ENV
-from eval_client.execute import Order, Served
+from eval_client.execute import RunRequest, Served
 from eval_client.plan import Plan
 from eval_client.ray.connect import namespace_of
 from eval_client.ray.host import AGENTS, CONTROLLER
 from eval_client.ray.hosts import addresses, take_down
 from eval_client.ray.servers import add_clients, bring_up, followed
-from eval_client.store.shards import beats
+from eval_client.store.shards import heartbeats
 from eval_client.store.store import Store
 from proctor.config.secrets import secret
 
@@ -26,21 +26,21 @@ LOOK_S = 0.5
 
 @contextlib.contextmanager
 def on_cluster(
-    order: Order, workers: int | None, clients: int, keep: bool, say: Callable[[str], None]
-) -> Iterator[Order]:
+    request: RunRequest, workers: int | None, clients: int, keep: bool, say: Callable[[str], None]
+) -> Iterator[RunRequest]:
     """The order with its servers on the cluster while inside, and further clients there once it is worked on."""
-    namespace, token = namespace_of(order.folder.name), _token(order.plan)
+    namespace, token = namespace_of(request.folder.name), _token(request.plan)
     if replaced := take_down(namespace):
         say(f"{replaced} hosts of an earlier `proctor up` removed")
     with contextlib.ExitStack() as stack:
         if not keep:
             stack.callback(take_down, namespace)
-        bring_up(order.plan, token, workers, say)
-        urls = stack.enter_context(addresses(namespace, followed(order.plan)))
+        bring_up(request.plan, token, workers, say)
+        urls = stack.enter_context(addresses(namespace, followed(request.plan)))
         if clients:
-            more = functools.partial(add_clients, order.plan, order.store, token, clients)
-            stack.enter_context(_once_worked_on(order.store, more))
-        yield replace(order, served=Served(urls[CONTROLLER], urls.get(AGENTS)))
+            more = functools.partial(add_clients, request.plan, request.store, token, clients)
+            stack.enter_context(_once_worked_on(request.store, more))
+        yield replace(request, served=Served(urls[CONTROLLER], urls.get(AGENTS)))
 
 
 @contextlib.contextmanager
@@ -66,7 +66,7 @@ def _once_worked_on(store: Store, then: Callable[[], None]) -> Iterator[None]:
 def _clients(store: Store) -> set[int]:
     """The numbers of the run's live clients; none where the store has no runs yet."""
     with contextlib.suppress(sa.exc.ProgrammingError, sa.exc.OperationalError):
-        return set(beats(store.engine, store.run))
+        return set(heartbeats(store.engine, store.run))
     return set()
 
 

@@ -7,7 +7,7 @@ from pydantic import JsonValue
 from eval_client.core.spend import Price, helper, price_of
 from eval_client.core.statistics.clustered import clustered_mean
 from eval_client.plan import AgentEntry, Plan
-from eval_client.store.records import HelperCost, Manifest, PairStanding
+from eval_client.store.records import HelperCost, Manifest, PairTotals
 from eval_client.store.store import Store
 from proctor.types import FinishReason, Summary, Value
 
@@ -94,7 +94,7 @@ def report(store: Store) -> RunReport:
 
 def _pair(
     store: Store,
-    standing: PairStanding,
+    standing: PairTotals,
     manifest: Manifest,
     *,
     kept: tuple[int, Summary] | None,
@@ -149,7 +149,7 @@ def _other_sampling(agent: AgentEntry, published: Mapping[str, JsonValue]) -> st
     return f"the published agents had {wanted}; set it in the `sampling` of {agent.name}"
 
 
-def _mean_score(store: Store, standing: PairStanding) -> Summary:
+def _mean_score(store: Store, standing: PairTotals) -> Summary:
     """What can be said before the environment's own metrics are in: at the end of each run or resume."""
     mean, error = clustered_mean(store.sample_totals(standing.agent, standing.task))
     note = "The environment's own metrics are not in yet: this is the plain mean of scores."
@@ -158,6 +158,6 @@ def _mean_score(store: Store, standing: PairStanding) -> Summary:
     return Summary(primary="mean_score", metrics=metrics, standard_error=error, notes=notes)
 
 
-def _money(name: str, paid: PairStanding | HelperCost, prices: Mapping[str, Price]) -> float | None:
+def _money(name: str, paid: PairTotals | HelperCost, prices: Mapping[str, Price]) -> float | None:
     price = price_of(name, prices)
     return None if price is None else price.of(paid.prompt_tokens, paid.completion_tokens)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from eval_client.core.flow import Flow, Pair
-from eval_client.core.shares import Slice
+from eval_client.core.shares import Quota
 from eval_client.endpoints.endpoints import Endpoints
 from eval_client.plan import Plan
 
@@ -18,7 +18,7 @@ class Slots(NamedTuple):
     """That there are, for all clients."""
 
 
-class Caps:
+class CapacityLimits:
     """Keeps a flow's capacities; of what a client shares with others it has nothing until a slice is granted to it."""
 
     def __init__(self, plan: Plan, endpoints: Endpoints, *, alone: bool) -> None:
@@ -52,7 +52,7 @@ class Caps:
         agents = {f"agent {name}": limit for name, limit in self._agents.items()}
         return {**agents, **{f"task {name}": slots.total for name, slots in self._tasks.items()}}
 
-    def slices(self, startable: Mapping[Pair, int]) -> dict[str, Slice]:
+    def slices(self, startable: Mapping[Pair, int]) -> dict[str, Quota]:
         """What this client holds and wants of every limit, given the trials that it could start."""
         wanted: dict[str, int] = {}
         for (agent, task), count in startable.items():
@@ -61,7 +61,7 @@ class Caps:
                     wanted[name] = wanted.get(name, 0) + count
         uses = {f"{kind} {name}": use for kind, nodes in self.flow.use().items() for name, use in nodes.items()}
         return {
-            name: Slice(held=max(used, capacity), wanted=used + wanted.get(name, 0))
+            name: Quota(held=max(used, capacity), wanted=used + wanted.get(name, 0))
             for name, (used, capacity) in uses.items()
         }
 

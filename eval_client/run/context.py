@@ -24,7 +24,7 @@ ABANDONED_END_S = 2.0
 
 
 @dataclass(frozen=True)
-class Scene:
+class RunContext:
     """A run under way, for whoever watches or interrupts it."""
 
     run: str
@@ -36,7 +36,7 @@ class Scene:
 
 
 @contextlib.asynccontextmanager
-async def scene(
+async def run_context(
     plan: Plan,
     member: Member,
     http: AnyClient,
@@ -44,7 +44,7 @@ async def scene(
     *,
     builtin: str | None,
     digests: Mapping[str, str],
-) -> AsyncIterator[Scene]:
+) -> AsyncIterator[RunContext]:
     """Everything a run needs while it plays; sessions ended and the journal closed afterwards."""
     store = member.store
     progress = _progress(store)
@@ -73,7 +73,7 @@ async def scene(
         spend,
         builtin,
         lambda: runner.endpoint_limits_changed() if runner else None,
-        assured=member.assured,
+        ensure_lease=member.ensure_lease,
     )
     runner = Runner(
         plan=plan,
@@ -86,7 +86,7 @@ async def scene(
         end_session=end_session,
     )
     try:
-        yield Scene(store.run, runner, endpoints, member, client, journal)
+        yield RunContext(store.run, runner, endpoints, member, client, journal)
     finally:
         if endings:
             await asyncio.wait(endings, timeout=ABANDONED_END_S if runner.abandoned else END_S)
@@ -98,7 +98,7 @@ async def scene(
 async def _end(member: Member, client: TaskClient, url: str, session: str) -> None:
     """End a session that is of no more use to anybody; where that fails, its lease ends it."""
     with contextlib.suppress(TaskServerError, Fenced):
-        await member.assured()
+        await member.ensure_lease()
         await client.end(session, url or None)
 
 

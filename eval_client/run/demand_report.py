@@ -15,7 +15,7 @@ COUNT_S = 2.0
 MAX_CHARS = 8192
 
 
-class Demand:
+class DemandReport:
     """A run's demand, as it is told with `GET /tasks`."""
 
     def __init__(

@@ -2,18 +2,18 @@
 
 from collections.abc import Mapping
 
-from eval_client.core.shares import Heard, Slice, Standing, given_up, granted, raised
+from eval_client.core.shares import EndpointFeedback, Quota, ShardState, given_up, granted, raised
 from eval_client.store import shards
 
 
-class Bargain:
+class QuotaExchange:
     """To be called once, with what all say; afterwards its attributes have what this shard takes from that."""
 
     def __init__(
         self,
         shard: int,
-        mine: Standing,
-        heard: Mapping[str, Heard],
+        mine: ShardState,
+        heard: Mapping[str, EndpointFeedback],
         ceilings: Mapping[str, int],
         whole: Mapping[str, int],
     ) -> None:
@@ -24,28 +24,28 @@ class Bargain:
         self.elsewhere: dict[str, tuple[int, int]] = {}
         self.given_up: frozenset[str] = frozenset()
 
-    def __call__(self, team: shards.Team) -> tuple[shards.Levels, Standing]:
+    def __call__(self, coordinator: shards.ShardSnapshot) -> tuple[shards.Levels, ShardState]:
         """All that is shared, as it is from now on."""
-        self.now = team.now
+        self.now = coordinator.now
         endpoints = {
-            name: raised(team.levels.endpoints.get(name), ceiling, self._heard[name], team.now)
+            name: raised(coordinator.levels.endpoints.get(name), ceiling, self._heard[name], coordinator.now)
             for name, ceiling in self._ceilings.items()
         }
         self.levels = shards.Levels(endpoints=endpoints)
         limits = {**self._whole, **{f"endpoint {name}": int(level.limit) for name, level in endpoints.items()}}
-        others = {number: standing for number, standing in team.live.items() if number != self._shard}
+        others = {number: standing for number, standing in coordinator.live.items() if number != self._shard}
         slices = {name: self._slice(name, limits[name], own, others) for name, own in self._mine.slices.items()}
-        self.elsewhere = _sum([*others.values(), *team.gone])
+        self.elsewhere = _sum([*others.values(), *coordinator.gone])
         self.given_up = given_up([*others.values(), self._mine])
         return self.levels, self._mine.model_copy(update={"slices": slices})
 
-    def _slice(self, name: str, limit: int, own: Slice, others: Mapping[int, Standing]) -> Slice:
+    def _slice(self, name: str, limit: int, own: Quota, others: Mapping[int, ShardState]) -> Quota:
         told = {number: standing.slices[name] for number, standing in others.items() if name in standing.slices}
         self.grants[name] = granted(limit, self._shard, {**told, self._shard: own})
         return own.model_copy(update={"held": max(own.held, self.grants[name])})
 
 
-def _sum(standings: list[Standing]) -> dict[str, tuple[int, int]]:
+def _sum(standings: list[ShardState]) -> dict[str, tuple[int, int]]:
     total: dict[str, tuple[int, int]] = {}
     for standing in standings:
         for agent, (prompt, completion) in standing.spent.items():

@@ -7,20 +7,20 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 
 from eval_client.core.flow import Pair
-from eval_client.core.progress import Ended, Progress
+from eval_client.core.progress import Progress, RunResult
 from eval_client.core.retry import AttemptPolicy
 from eval_client.endpoints.endpoints import Endpoints
 from eval_client.plan import Plan, trial_seed
-from eval_client.run.capacity import Caps
-from eval_client.store.connection import patiently
+from eval_client.run.capacity import CapacityLimits
+from eval_client.store.connection import retry_until_available
 from eval_client.store.journal import Journal
 from eval_client.store.member import Member
 from eval_client.store.records import Trial
 from eval_client.trial.attempt import AttemptEnd, Outcome, attempt
 from eval_client.trial.attempt_log import AttemptLog
-from eval_client.trial.episode import Episode, Past, SessionServer
+from eval_client.trial.episode import Episode, SessionServer, TrialHistory
 from eval_client.trial.isolation import Isolation
-from eval_client.trial.pending_trial import Owed
+from eval_client.trial.pending_trial import PendingTrial
 from eval_client.trial.traces import Traces
 from proctor.types import Finish, FinishReason
 from task_server.wire.messages import Started
@@ -53,7 +53,7 @@ class Runner:
         self._server, self._end_session = server, end_session
         self._policy = AttemptPolicy(plan.limits.attempts)
         self._isolation = Isolation(plan.limits.patience_s)
-        self._owed: dict[Pair, deque[Owed]] = {}
+        self._owed: dict[Pair, deque[PendingTrial]] = {}
         self._playing: set[asyncio.Task[None]] = set()
         self._sessions: dict[str, str] = {}
         self._traces = Traces(member.store.run)
@@ -79,10 +79,10 @@ class Runner:
         """Called when nothing more is started (False), and when all is stopped (True)."""
         self._more_to_come = not member.alone
         self._error: BaseException | None = None
-        self.caps = Caps(plan, endpoints, alone=member.alone)
-        self.flow = self.caps.flow
+        self.capacity_limits = CapacityLimits(plan, endpoints, alone=member.alone)
+        self.flow = self.capacity_limits.flow
 
-    async def run(self, owed: Sequence[Trial]) -> Ended:
+    async def run(self, owed: Sequence[Trial]) -> RunResult:
         """Play everything owed. Raises Fenced when another client has taken the run over."""
         self.take(owed)
         try:
@@ -91,12 +91,12 @@ class Runner:
             await self._abandon()
         if self._error is not None:
             raise self._error
-        return Ended(self.stopped, self.refused, self.abandoned)
+        return RunResult(self.stopped, self.refused, self.abandoned)
 
     def take(self, trials: Sequence[Trial]) -> None:
         """Play these too. Those that were begun come first: they may hold slots."""
         for trial in sorted(trials, key=lambda trial: trial.attempts == 0):
-            self.flow.owe(self._wait_in_line(Owed(trial, Past(), begun=trial.attempts > 0)))
+            self.flow.owe(self._wait_in_line(PendingTrial(trial, TrialHistory(), begun=trial.attempts > 0)))
         self._pump()
 
     def take_no_more(self) -> None:
@@ -140,7 +140,7 @@ class Runner:
 
     def limit_task(self, task: str, capacity: int, waiting: str | None, total: int) -> None:
         """The task server can hold this many sessions of a task for us, and `total` for all clients."""
-        self.caps.limit_task(task, capacity, total)
+        self.capacity_limits.limit_task(task, capacity, total)
         if waiting is None:
             self.unreachable.discard(task)
             self.given_up -= {task}
@@ -151,12 +151,12 @@ class Runner:
 
     def endpoint_limits_changed(self) -> None:
         """Take over what the endpoints can bear now."""
-        self.caps.endpoints_changed()
+        self.capacity_limits.endpoints_changed()
         self._pump()
 
     def grant(self, slices: Mapping[str, int]) -> None:
         """This client's slices of the limits that it shares with others."""
-        self.caps.grant(slices)
+        self.capacity_limits.grant(slices)
         self._pump()
 
     def sessions(self) -> dict[str, list[str]]:
@@ -191,16 +191,16 @@ class Runner:
         finally:
             self._pausing -= len(given_up)
 
-    async def _give_up(self, owed: Owed, cause: str) -> None:
+    async def _give_up(self, owed: PendingTrial, cause: str) -> None:
         await self._recall(owed)
         await self._attempts.settle(owed, None, Finish.fault(FinishReason.TASK_ERROR, cause))
 
-    async def _recall(self, owed: Owed) -> None:
+    async def _recall(self, owed: PendingTrial) -> None:
         """Read what an earlier client left of a trial, whenever the store can be read."""
         if owed.begun:
-            await patiently(owed.recall, self._store, aside=False)
+            await retry_until_available(owed.recall, self._store, aside=False)
 
-    def _wait_in_line(self, owed: Owed) -> Pair:
+    def _wait_in_line(self, owed: PendingTrial) -> Pair:
         pair = (owed.trial.agent, owed.trial.task)
         self._owed.setdefault(pair, deque()).append(owed)
         return pair
@@ -218,7 +218,7 @@ class Runner:
             else:
                 self._idle.set()
 
-    def _start(self, pair: Pair, owed: Owed) -> None:
+    def _start(self, pair: Pair, owed: PendingTrial) -> None:
         self.progress.running[pair] = self.progress.running.get(pair, 0) + 1
         task = asyncio.create_task(self._play(pair, owed), name=f"trial {owed.trial.id}")
         self._playing.add(task)
@@ -232,14 +232,14 @@ class Runner:
             self.fail(error)
         self._pump()
 
-    async def _play(self, pair: Pair, owed: Owed) -> None:
+    async def _play(self, pair: Pair, owed: PendingTrial) -> None:
         """One attempt, apart from others where what is known of it asks for that."""
         await self._recall(owed)
         last_try = owed.attempts_made == self.plan.limits.attempts - 1
         async with self._isolation.entered(suspect=owed.lost_worker, last_try=last_try):
             await self._attempt(pair, owed)
 
-    async def _attempt(self, pair: Pair, owed: Owed) -> None:
+    async def _attempt(self, pair: Pair, owed: PendingTrial) -> None:
         """One attempt, and what follows from how it ended."""
         await self._attempts.begin(owed)
         session, end = str(owed.session), AttemptEnd(outcome=Outcome.PUT_BACK)
@@ -270,7 +270,7 @@ class Runner:
             case _:
                 await self._conclude(owed, url, end)
 
-    def _episode(self, owed: Owed, session: str) -> Episode:
+    def _episode(self, owed: PendingTrial, session: str) -> Episode:
         trial = owed.trial
 
         def started(reply: Started) -> None:
@@ -281,7 +281,7 @@ class Runner:
             seed=trial_seed(self.plan.seed, trial.task, trial.sample, trial.epoch),
             digest=self.digests[trial.task],
             session=session,
-            past=owed.past,
+            trial_history=owed.trial_history,
             model=self.endpoints.model(trial.agent),
             server=self._server,
             limits=self.plan.limits.trial,
@@ -291,7 +291,7 @@ class Runner:
             on_started=started,
         )
 
-    async def _conclude(self, owed: Owed, url: str, end: AttemptEnd) -> None:
+    async def _conclude(self, owed: PendingTrial, url: str, end: AttemptEnd) -> None:
         """The final row, or another attempt."""
         assert end.finish is not None
         owed.made_an_attempt(end.outcome)
@@ -309,7 +309,7 @@ class Runner:
         else:
             self._pause(owed, wait_s)
 
-    def _pause(self, owed: Owed, wait_s: float) -> None:
+    def _pause(self, owed: PendingTrial, wait_s: float) -> None:
         """Owe the trial again after a wait; its slots are free meanwhile."""
         self._pausing += 1
 

@@ -9,15 +9,15 @@ from typing import TypeVar
 
 import sqlalchemy as sa
 
-from eval_client.core.failure_detector import BEAT_S, Lookout
+from eval_client.core.failure_detector import BEAT_S, FailureDetector
 from eval_client.core.flow import Pair
-from eval_client.core.progress import Ended
-from eval_client.core.shares import Heard, Standing
+from eval_client.core.progress import RunResult
+from eval_client.core.shares import EndpointFeedback, ShardState
 from eval_client.endpoints.endpoints import Endpoints
-from eval_client.run.limit_exchange import Bargain
+from eval_client.run.limit_exchange import QuotaExchange
 from eval_client.run.runner import Runner
 from eval_client.store import claims, shards
-from eval_client.store.connection import passes, patiently
+from eval_client.store.connection import passes, retry_until_available
 from eval_client.store.member import Member
 from eval_client.store.store import Store
 
@@ -31,13 +31,13 @@ LEAST_PAUSE_S = 0.02
 Answer = TypeVar("Answer")
 
 
-class Team:
+class ShardCoordinator:
     """A loop beside a runner; its calls to the database go to threads."""
 
     def __init__(self, member: Member, runner: Runner, endpoints: Endpoints) -> None:
         self._engine, self._run, self._shard = member.store.engine, member.store.run, member.shard
         self._member, self._runner, self._endpoints = member, runner, endpoints
-        self._lookout = Lookout(self._shard)
+        self._failure_detector = FailureDetector(self._shard)
         self._free: dict[Pair, int] = {}
         self._live = 1
         self._exchange_at = self._progress_at = self._end_at = 0.0
@@ -67,7 +67,7 @@ class Team:
             self._exchange_at = time.monotonic() + EXCHANGE_S
             if fenced := self._member.fenced():
                 raise fenced
-            self._live = max(1, len(await self._call(look_out, self._lookout)))
+            self._live = max(1, len(await self._call(look_out, self._failure_detector)))
             self._free = await self._call(claims.free)
             await self._exchange()
             await self._tell_progress()
@@ -86,30 +86,30 @@ class Team:
 
     async def _exchange(self) -> None:
         """Tell the others what this client holds, wants, heard and spent; take what they leave."""
-        caps, pooled = self._runner.caps, {f"endpoint {name}" for name in self._endpoints.pooled}
+        capacity_limits, pooled = self._runner.capacity_limits, {f"endpoint {name}" for name in self._endpoints.pooled}
         self._runner.free = self._to_claim()
-        slices = caps.slices(self._runner.startable())
-        mine = Standing(
+        slices = capacity_limits.slices(self._runner.startable())
+        mine = ShardState(
             slices={name: slice for name, slice in slices.items() if name not in pooled},
             spent=self._endpoints.spend.by_agent,
             unreachable=frozenset(self._runner.unreachable),
         )
         heard = {name: self._endpoints.heard[name] for name in self._ceilings()}
-        self._endpoints.heard.update({name: Heard() for name in heard})
-        bargain = Bargain(self._shard, mine, heard, self._ceilings(), caps.whole())
+        self._endpoints.heard.update({name: EndpointFeedback() for name in heard})
+        quota_exchange = QuotaExchange(self._shard, mine, heard, self._ceilings(), capacity_limits.whole())
         try:
-            await self._call(shards.exchange, self._shard, bargain)
+            await self._call(shards.exchange, self._shard, quota_exchange)
         except BaseException:
             for name, told in heard.items():
                 self._endpoints.heard[name].and_also(told)
             raise
         now = time.monotonic()
-        for name, level in bargain.levels.endpoints.items():
+        for name, level in quota_exchange.levels.endpoints.items():
             if name in self._endpoints.limits:
-                self._endpoints.limits[name].adopt(level.limit, now + level.cool_until - bargain.now)
-        self._endpoints.spend.elsewhere = bargain.elsewhere
-        self._runner.given_up = bargain.given_up & self._runner.unreachable
-        self._runner.grant(bargain.grants)
+                self._endpoints.limits[name].adopt(level.limit, now + level.cool_until - quota_exchange.now)
+        self._endpoints.spend.elsewhere = quota_exchange.elsewhere
+        self._runner.given_up = quota_exchange.given_up & self._runner.unreachable
+        self._runner.grant(quota_exchange.grants)
 
     async def _tell_progress(self) -> None:
         """Show what all clients have done; from here on this one's own finishes are added, until the next time."""
@@ -150,7 +150,7 @@ class Team:
 
     def _wanted(self) -> dict[Pair, int]:
         """pair -> trials to claim"""
-        rooms, waiting, wanted = self._runner.caps.rooms(), self._runner.waiting(), {}
+        rooms, waiting, wanted = self._runner.capacity_limits.rooms(), self._runner.waiting(), {}
         for pair, free in self._to_claim().items():
             held = waiting.get(pair, 0)
             if pair[1] in self._runner.given_up:
@@ -182,20 +182,20 @@ class Team:
             self._runner.take(mine)
 
 
-def look_out(engine: sa.Engine, run: str, lookout: Lookout) -> dict[int, int]:
+def look_out(engine: sa.Engine, run: str, failure_detector: FailureDetector) -> dict[int, int]:
     """live shard -> its counter; those that have fallen silent are ended, and what they held is free from then on."""
-    beats = shards.heard(engine, run) if lookout.own is None else shards.beats(engine, run)
-    for silent in lookout.look(time.monotonic(), beats):
+    beats = shards.observed_heartbeats(engine, run) if failure_detector.own is None else shards.heartbeats(engine, run)
+    for silent in failure_detector.look(time.monotonic(), beats):
         shards.lose(engine, run, silent, beats[silent])
     return beats
 
 
-def leaves_early(ended: Ended) -> bool:
+def leaves_early(ended: RunResult) -> bool:
     """Whether a client may leave others at work."""
     return ended.stopped is not None or bool(ended.refused)
 
 
-async def is_to_close(member: Member, ended: Ended) -> bool:
+async def is_to_close(member: Member, ended: RunResult) -> bool:
     """Whether this client writes how the run ended; else another has, or will. Raises Fenced.
 
     Who leaves early does where no other is left. Else everything is settled: the first of those that live writes, and
@@ -203,12 +203,12 @@ async def is_to_close(member: Member, ended: Ended) -> bool:
     """
     engine, run, shard = member.store.engine, member.store.run, member.shard
     if leaves_early(ended):
-        return not await patiently(shards.leave, engine, run, shard, True)
-    lookout = Lookout(shard)
-    while await patiently(member.store.state) == "running":
+        return not await retry_until_available(shards.leave, engine, run, shard, True)
+    failure_detector = FailureDetector(shard)
+    while await retry_until_available(member.store.state) == "running":
         if fenced := member.fenced():
             raise fenced
-        if min(await patiently(look_out, engine, run, lookout), default=shard) == shard:
+        if min(await retry_until_available(look_out, engine, run, failure_detector), default=shard) == shard:
             return True
         await asyncio.sleep(CLOSING_S)
     return False
@@ -216,9 +216,9 @@ async def is_to_close(member: Member, ended: Ended) -> bool:
 
 async def until_over(store: Store) -> None:
     """Come back once the run is closed, or no client works on it any more."""
-    lookout = Lookout()
-    while await patiently(store.state) == "running":
-        live = await patiently(look_out, store.engine, store.run, lookout)
+    failure_detector = FailureDetector()
+    while await retry_until_available(store.state) == "running":
+        live = await retry_until_available(look_out, store.engine, store.run, failure_detector)
         if not live:
             return
         await asyncio.sleep(CLOSING_S)

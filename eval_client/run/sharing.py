@@ -10,7 +10,7 @@ from functools import partial
 import sqlalchemy as sa
 
 from eval_client.core.pool import Pool, PoolClient, Said, Share, exchange
-from eval_client.core.shares import Heard
+from eval_client.core.shares import EndpointFeedback
 from eval_client.endpoints.endpoints import Endpoints
 from eval_client.plan import Endpoint
 from eval_client.run.runner import Runner
@@ -89,7 +89,7 @@ class Sharing:
 
     async def _exchange(self, name: str) -> None:
         gate, heard = self._endpoints.gates[name], self._endpoints.heard[name]
-        self._endpoints.heard[name] = Heard()
+        self._endpoints.heard[name] = EndpointFeedback()
         said = self._said(name, heard)
         self._due_at[name] = time.monotonic() + EXCHANGE_S
         share = None
@@ -103,7 +103,7 @@ class Sharing:
             self._known.add(name)
             self._apply(name, said, share)
 
-    def _said(self, name: str, heard: Heard) -> Said:
+    def _said(self, name: str, heard: EndpointFeedback) -> Said:
         endpoint, member = self._endpoints.pooled[name], self._member
         client = PoolClient(
             run=self._run,
@@ -113,7 +113,7 @@ class Sharing:
             ceiling=endpoint.concurrency,
             rpm=endpoint.rpm,
             tpm=endpoint.tpm,
-            slice=self._runner.caps.slices(self._runner.startable())[f"endpoint {name}"],
+            slice=self._runner.capacity_limits.slices(self._runner.startable())[f"endpoint {name}"],
         )
         return Said(
             key=self._key(name),

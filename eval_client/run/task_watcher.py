@@ -3,19 +3,19 @@
 import asyncio
 import time
 
-from eval_client.run.demand_report import Demand
+from eval_client.run.demand_report import DemandReport
 from eval_client.run.runner import Runner
 from task_server.client.client import TaskClient
 from task_server.wire.errors import TaskServerError
-from task_server.wire.messages import LONG_POLL_S, SESSION_LEASE_S, TaskList, TaskStanding
+from task_server.wire.messages import LONG_POLL_S, SESSION_LEASE_S, TaskCapacity, TaskList
 
 CHECK_S = 0.5
 
 
-class Watch:
+class TaskWatcher:
     """Three loops beside a runner."""
 
-    def __init__(self, runner: Runner, client: TaskClient, demand: Demand, patience_s: float) -> None:
+    def __init__(self, runner: Runner, client: TaskClient, demand: DemandReport, patience_s: float) -> None:
         self._runner, self._client, self._demand, self._patience_s = runner, client, demand, patience_s
         self._begun = time.monotonic()
         self._nothing_since: dict[str, float] = {}
@@ -52,7 +52,7 @@ class Watch:
             else:
                 self._limit(name, 0, task.waiting, 0)
 
-    def _ours(self, task: TaskStanding) -> int:
+    def _ours(self, task: TaskCapacity) -> int:
         """How many of a task's slots are ours or free.
 
         Those that seem another's may be held by sessions of this run's last client, until we go on with them or their

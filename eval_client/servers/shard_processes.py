@@ -20,7 +20,7 @@ ENDING_S = 30.0
 """Longest wait for a client once the run is over: it has only its report to show, unless it stands still."""
 
 
-class Crew:
+class ShardProcesses:
     """The other clients. They hold on to our standard input and die when it closes, so none outlives us."""
 
     def __init__(self) -> None:
@@ -97,9 +97,11 @@ def _end(process: Process) -> str:
 
 
 @contextlib.asynccontextmanager
-async def crew(store: Store, folder: Path, options: Sequence[str], shards: int) -> AsyncIterator[Crew]:
+async def shard_processes(
+    store: Store, folder: Path, options: Sequence[str], shards: int
+) -> AsyncIterator[ShardProcesses]:
     """So many clients, this one counted; none of the others is left afterwards."""
-    others = Crew()
+    others = ShardProcesses()
     try:
         for number in range(2, shards + 1):
             await others.start(store, folder, options, number)

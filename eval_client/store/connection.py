@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 
 AGAIN_S = 1.0
 SAY_AFTER = 5
-"""Tries in vain after which `patiently` says what it waits for."""
+"""Tries in vain after which `retry_until_available` says what it waits for."""
 RESTORE = "restore it from a copy, or start a new run"
 FORBIDDEN = (1044, 1142, 1143)
 """MariaDB's and MySQL's codes for what an account may not do with a database, a table or a column."""
@@ -133,7 +133,7 @@ def damaged(engine: sa.Engine, what: str) -> str:
     return f"store {engine.url.database if engine.dialect.name == 'sqlite' else where} is damaged: {what}; {RESTORE}"
 
 
-async def patiently(ask: Callable[..., Answer], *arguments: object, aside: bool = True) -> Answer:
+async def retry_until_available(ask: Callable[..., Answer], *arguments: object, aside: bool = True) -> Answer:
     """The database's answer, whenever it can be had; asked in a thread, or where not `aside` here and now."""
     tried = 0
     while True:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
-from eval_client.metrics import JournalFigures
+from eval_client.metrics import JournalMetrics
 from eval_client.store.connection import StoreError, damaged, is_damage, passes, reason
 from eval_client.store.records import Trial, Turn, reply_row
 from eval_client.store.shards import Fenced, hold_live
@@ -98,7 +98,7 @@ class Journal:
         self._store = store
         self._shard = shard
         self._on_trouble = on_trouble
-        self.figures = JournalFigures()
+        self.metrics = JournalMetrics()
         self._loop = asyncio.get_running_loop()
         self._queue: queue.SimpleQueue[_Write | None] = queue.SimpleQueue()
         self._asked: dict[asyncio.Future[None], tuple[float, tuple[Operation, ...]]] = {}
@@ -235,7 +235,7 @@ class Journal:
                 return error
             if unknown_outcome:
                 self._report(None)
-            self.figures.committed(len(group), time.monotonic() - begun)
+            self.metrics.committed(len(group), time.monotonic() - begun)
             return None
 
     def _write(self, group: list[_Write], again: bool) -> None:

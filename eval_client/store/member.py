@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 
 import sqlalchemy as sa
 
-from eval_client.core.failure_detector import BEAT_S, LEASE_S, Lookout
+from eval_client.core.failure_detector import BEAT_S, LEASE_S, FailureDetector
 from eval_client.store import lock, shards
 from eval_client.store.connection import RunOver, StoreError, passes
 from eval_client.store.shards import Fenced
@@ -31,7 +31,7 @@ class Member:
     def __init__(self, store: Store, shard: int, *, joined: bool = False) -> None:
         self.store, self.shard, self.joined = store, shard, joined
 
-    async def assured(self) -> None:
+    async def ensure_lease(self) -> None:
         """Come back once no other client can play what this one plays. Raises Fenced."""
 
     def fenced(self) -> Fenced | None:
@@ -39,7 +39,7 @@ class Member:
         return None
 
 
-class TeamMember(Member):
+class ShardMember(Member):
     """One of several clients. A thread of its own gives the sign of life, whatever the event loop is at."""
 
     alone = False
@@ -62,7 +62,7 @@ class TeamMember(Member):
         self._over.set()
         self._thread.join()
 
-    async def assured(self) -> None:
+    async def ensure_lease(self) -> None:
         while True:
             if self._fenced is not None:
                 raise self._fenced
@@ -130,7 +130,7 @@ async def membership(store: Store, *, joins: bool = False, either: bool = False)
         member.leave()
 
 
-async def _begin(store: Store) -> TeamMember:
+async def _begin(store: Store) -> ShardMember:
     held = _connection(store)
     try:
         lock.seize(held, store.run)
@@ -142,7 +142,7 @@ async def _begin(store: Store) -> TeamMember:
         raise
 
 
-async def _join(store: Store, *, alone_too: bool) -> TeamMember:
+async def _join(store: Store, *, alone_too: bool) -> ShardMember:
     held = _connection(store)
     try:
         others_hold_it = await lock.enter(held, store.run)
@@ -150,7 +150,7 @@ async def _join(store: Store, *, alone_too: bool) -> TeamMember:
             shard = shards.join(store.engine, store.run)
             if not others_hold_it:
                 lock.let_in(held, store.run)
-            return TeamMember(store, shard, held, joined=True)
+            return ShardMember(store, shard, held, joined=True)
         if alone_too:
             return _take_over(store, held)
         if store.is_over():
@@ -168,23 +168,23 @@ async def _others_live(store: Store) -> bool:
 
     They lost the lock with their connections, in a restart of the database, and take it again one by one.
     """
-    lookout, first = Lookout(), shards.heard(store.engine, store.run)
+    failure_detector, first = FailureDetector(), shards.observed_heartbeats(store.engine, store.run)
     beats = first
-    while set(lookout.look(time.monotonic(), beats)) != beats.keys():
+    while set(failure_detector.look(time.monotonic(), beats)) != beats.keys():
         if beats is first:
             log.warning(UNENDED, store.run, LEASE_S)
         await asyncio.sleep(BEAT_S)
-        beats = shards.heard(store.engine, store.run)
+        beats = shards.observed_heartbeats(store.engine, store.run)
         if any(first.get(shard) != count for shard, count in beats.items()):
             return True
     return False
 
 
-def _take_over(store: Store, held: sa.Connection) -> TeamMember:
+def _take_over(store: Store, held: sa.Connection) -> ShardMember:
     """With the lock alone: end what was left of others, then let others in."""
     shard = store.take_over()
     lock.let_in(held, store.run)
-    return TeamMember(store, shard, held, joined=False)
+    return ShardMember(store, shard, held, joined=False)
 
 
 STANDSTILL_S = 5

@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import Field, JsonValue
 
-from proctor.llm.kept_replies import KeptReply, Reply
+from proctor.llm.kept_replies import KeptReply, ModelReply
 from proctor.types import Value
 from task_server.wire.messages import Act, Stop
 
@@ -80,7 +80,7 @@ class HelperCost(Value):
     completion_tokens: int
 
 
-class PairStanding(Value):
+class PairTotals(Value):
     """How far a pair of agent and task is; `mean` is over its scored trials."""
 
     agent: str
@@ -113,7 +113,7 @@ def reply_row(kept: KeptReply) -> dict[str, object]:
 
 def kept_reply(row: Mapping[str, Any]) -> KeptReply:
     """The reply that was kept in a row."""
-    reply = Reply(
+    reply = ModelReply(
         text=json.loads(row["text"]),
         model=row["model"],
         prompt_tokens=row["prompt_tokens"],

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import sqlalchemy as sa
 from pydantic import Field
 
-from eval_client.core.shares import Level, Standing
+from eval_client.core.shares import EndpointLevel, ShardState
 from eval_client.store.connection import RunOver, StoreError
 from eval_client.store.tables import FREE, run_table, shard_table, trial_table
 from proctor.types import Value
@@ -29,17 +29,17 @@ class Fenced(Exception):
 class Levels(Value):
     """What every endpoint of a run bears, over all its shards."""
 
-    endpoints: dict[str, Level] = Field(default_factory=dict)
+    endpoints: dict[str, EndpointLevel] = Field(default_factory=dict)
 
 
-class Team(NamedTuple):
+class ShardSnapshot(NamedTuple):
     """All that a run's shards tell each other, at one moment."""
 
     now: float
     """By the database's clock, in seconds."""
     levels: Levels
-    live: dict[int, Standing]
-    gone: list[Standing]
+    live: dict[int, ShardState]
+    gone: list[ShardState]
     """Of shards that are lost or left; what they spent stays spent."""
 
 
@@ -93,7 +93,7 @@ def _next_number(connection: sa.Connection, run: str) -> int:
 
 
 def _add(connection: sa.Connection, run: str, shard: int) -> None:
-    row = {"run": run, "shard": shard, "state": LIVE, "beats": 0, "standing": Standing().model_dump_json()}
+    row = {"run": run, "shard": shard, "state": LIVE, "beats": 0, "standing": ShardState().model_dump_json()}
     connection.execute(shard_table.insert(), row)
 
 
@@ -104,7 +104,7 @@ def beat(connection: sa.Connection, run: str, shard: int) -> None:
         hold_live(connection, run, shard)
 
 
-def beats(engine: sa.Engine, run: str) -> dict[int, int]:
+def heartbeats(engine: sa.Engine, run: str) -> dict[int, int]:
     """live shard -> its counter"""
     with engine.connect() as connection:
         live = sa.and_(shard_table.c.run == run, shard_table.c.state == LIVE)
@@ -112,20 +112,17 @@ def beats(engine: sa.Engine, run: str) -> dict[int, int]:
         return {int(row.shard): int(row.beats) for row in rows}
 
 
-def heard(engine: sa.Engine, run: str) -> dict[int, int]:
-    """`beats` for an onlooker that gives none itself: only where the database takes writes, so others' can stand in it.
-
-    Raises OperationalError where it doesn't.
-    """
+def observed_heartbeats(engine: sa.Engine, run: str) -> dict[int, int]:
+    """Heartbeat counters for an observer that sends none. Raises OperationalError if the database is read-only."""
     with engine.begin() as connection:
         connection.execute(run_table.update().where(run_table.c.id == run).values(fence=run_table.c.fence))
-    return beats(engine, run)
+    return heartbeats(engine, run)
 
 
-def lose(engine: sa.Engine, run: str, shard: int, beats: int) -> bool:
+def lose(engine: sa.Engine, run: str, shard: int, heartbeats: int) -> bool:
     """End a silent shard and free what it held; False where it was heard since, or is ended already."""
     with engine.begin() as connection:
-        silent = sa.and_(_is(run, shard), shard_table.c.state == LIVE, shard_table.c.beats == beats)
+        silent = sa.and_(_is(run, shard), shard_table.c.state == LIVE, shard_table.c.beats == heartbeats)
         if connection.execute(shard_table.update().where(silent).values(state=LOST)).rowcount != 1:
             return False
         _free(connection, run, shard)
@@ -152,7 +149,9 @@ def _free(connection: sa.Connection, run: str, shard: int) -> None:
     connection.execute(trial_table.update().where(held).values(holder=FREE))
 
 
-def exchange(engine: sa.Engine, run: str, shard: int, settle: Callable[[Team], tuple[Levels, Standing]]) -> None:
+def exchange(
+    engine: sa.Engine, run: str, shard: int, settle: Callable[[ShardSnapshot], tuple[Levels, ShardState]]
+) -> None:
     """Change what is shared, one shard at a time: `settle` sees it all, and says it as it is from now on.
 
     Raises Fenced.
@@ -161,9 +160,9 @@ def exchange(engine: sa.Engine, run: str, shard: int, settle: Callable[[Team], t
         mine = sa.select(run_table.c.levels).where(run_table.c.id == run).with_for_update()
         levels = Levels.model_validate_json(connection.execute(mine).scalar_one())
         rows = connection.execute(sa.select(shard_table).where(shard_table.c.run == run)).all()
-        standings = {int(row.shard): Standing.model_validate_json(row.standing) for row in rows}
+        standings = {int(row.shard): ShardState.model_validate_json(row.standing) for row in rows}
         live = {int(row.shard) for row in rows if row.state == LIVE}
-        team = Team(
+        coordinator = ShardSnapshot(
             database_now(connection),
             levels,
             {number: standing for number, standing in standings.items() if number in live},
@@ -171,7 +170,7 @@ def exchange(engine: sa.Engine, run: str, shard: int, settle: Callable[[Team], t
         )
         if shard not in live:
             hold_live(connection, run, shard)
-        changed, standing = settle(team)
+        changed, standing = settle(coordinator)
         written = shard_table.update().where(_is(run, shard), shard_table.c.state == LIVE)
         if connection.execute(written.values(standing=standing.model_dump_json())).rowcount != 1:
             hold_live(connection, run, shard)
@@ -184,7 +183,7 @@ def tell_last(engine: sa.Engine, run: str, shard: int, spent: Mapping[str, tuple
     with engine.begin() as connection:
         hold_live(connection, run, shard)
         text = connection.execute(sa.select(shard_table.c.standing).where(_is(run, shard))).scalar_one()
-        last = Standing.model_validate_json(text).model_copy(update={"slices": {}, "spent": dict(spent)})
+        last = ShardState.model_validate_json(text).model_copy(update={"slices": {}, "spent": dict(spent)})
         mine = shard_table.update().where(_is(run, shard))
         connection.execute(mine.values(standing=last.model_dump_json()))
 

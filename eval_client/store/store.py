@@ -15,7 +15,7 @@ from pydantic import JsonValue
 from eval_client.store import shards, wal
 from eval_client.store.connection import RunExists, StoreError, is_writable, passes
 from eval_client.store.migration import migrate
-from eval_client.store.records import DIVERGED, HelperCost, Manifest, PairStanding, Trial, Turn, kept_reply
+from eval_client.store.records import DIVERGED, HelperCost, Manifest, PairTotals, Trial, Turn, kept_reply
 from eval_client.store.tables import (
     SCHEMA_VERSION,
     attempt_table,
@@ -217,7 +217,7 @@ class Store:
                 for row in connection.execute(query).mappings()
             ]
 
-    def standing(self) -> list[PairStanding]:
+    def standing(self) -> list[PairTotals]:
         """How far every pair is, in the order the run plays them."""
         t = trial_table.c
         sums = (sa.func.sum(t[name] * 1.0).label(name) for name in _SUMMED)
@@ -325,13 +325,13 @@ def _turn(row: sa.RowMapping) -> Turn:
 _SUMMED = ("score", "turns", "prompt_tokens", "completion_tokens", "seconds")
 
 
-def _standing(agent: str, task: str, rows: Sequence[sa.RowMapping]) -> PairStanding:
+def _standing(agent: str, task: str, rows: Sequence[sa.RowMapping]) -> PairTotals:
     def total(column: str) -> float:
         return float(sum(row[column] or 0 for row in rows))
 
     reasons = {str(row["reason"]): int(row["planned"]) for row in rows if row["reason"] is not None}
     scored = int(total("scored"))
-    return PairStanding(
+    return PairTotals(
         agent=agent,
         task=task,
         planned=int(total("planned")),

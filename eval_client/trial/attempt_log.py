@@ -8,7 +8,7 @@ from eval_client.core.spend import Spend
 from eval_client.store.journal import Journal, WriteRefused
 from eval_client.store.records import Turn
 from eval_client.trial.attempt import Outcome
-from eval_client.trial.pending_trial import Owed
+from eval_client.trial.pending_trial import PendingTrial
 from eval_client.trial.traces import Traces
 from proctor.llm.kept_replies import KeptReply
 from proctor.types import Finish, FinishReason
@@ -18,8 +18,13 @@ from task_server.client.client import ReplyLog
 class _TrialReplies(ReplyLog):
     """Reads and extends a trial's past."""
 
-    def __init__(self, journal: Journal, spend: Spend, owed: Owed) -> None:
-        self._journal, self._spend, self._trial, self.replies = journal, spend, owed.trial, owed.past.replies
+    def __init__(self, journal: Journal, spend: Spend, pending: PendingTrial) -> None:
+        self._journal, self._spend, self._trial, self.replies = (
+            journal,
+            spend,
+            pending.trial,
+            pending.trial_history.replies,
+        )
 
     async def add(self, replies: Sequence[KeptReply]) -> None:
         await self._journal.replies(self._trial, len(self.replies), replies)
@@ -37,32 +42,36 @@ class AttemptLog:
         self._journal, self._progress, self._traces, self._digests = journal, progress, traces, digests
         self._spend = spend
 
-    async def begin(self, owed: Owed) -> None:
+    async def begin(self, pending: PendingTrial) -> None:
         """Count a new attempt before anything is started; one that was put back goes on as it is."""
-        if owed.session is not None:
+        if pending.session is not None:
             return
-        owed.session = secrets.token_hex(16)
-        owed.trial = owed.trial.model_copy(update={"attempts": owed.trial.attempts + 1})
-        digest = self._digests[owed.trial.task]
-        await self._journal.begin(owed.trial, owed.trial.attempts, owed.past.journal, owed.session, digest)
+        pending.session = secrets.token_hex(16)
+        pending.trial = pending.trial.model_copy(update={"attempts": pending.trial.attempts + 1})
+        digest = self._digests[pending.trial.task]
+        await self._journal.begin(
+            pending.trial, pending.trial.attempts, pending.trial_history.journal, pending.session, digest
+        )
 
-    async def turn(self, owed: Owed, turn: Turn) -> None:
+    async def turn(self, pending: PendingTrial, turn: Turn) -> None:
         """A turn was answered."""
-        await self._journal.turn(owed.trial, owed.past.journal, turn)
+        await self._journal.turn(pending.trial, pending.trial_history.journal, turn)
         self._progress.turns += 1
 
-    def replies(self, owed: Owed) -> ReplyLog:
+    def replies(self, pending: PendingTrial) -> ReplyLog:
         """Where the attempts at a trial keep what models on the environment's side said."""
-        return _TrialReplies(self._journal, self._spend, owed)
+        return _TrialReplies(self._journal, self._spend, pending)
 
-    async def end(self, owed: Owed, outcome: Outcome, cause: str | None, url: str | None) -> None:
+    async def end(self, pending: PendingTrial, outcome: Outcome, cause: str | None, url: str | None) -> None:
         """An attempt ended, and the trial has not."""
-        await self._journal.end(owed.trial, owed.trial.attempts, outcome.value, cause, url)
+        await self._journal.end(pending.trial, pending.trial.attempts, outcome.value, cause, url)
 
-    async def settle(self, owed: Owed, url: str | None, finish: Finish, outcome: Outcome = Outcome.FINISHED) -> None:
+    async def settle(
+        self, pending: PendingTrial, url: str | None, finish: Finish, outcome: Outcome = Outcome.FINISHED
+    ) -> None:
         """The trial's final row; what the store refuses to take is a fault of ours."""
-        trial, pair = owed.trial, (owed.trial.agent, owed.trial.task)
-        cost = owed.past.cost()
+        trial, pair = pending.trial, (pending.trial.agent, pending.trial.task)
+        cost = pending.trial_history.cost()
         try:
             await self._journal.finish(trial, trial.attempts, url, finish, cost, outcome=outcome.value)
         except WriteRefused as refused:

@@ -54,7 +54,7 @@ class SessionServer(Protocol):
 
 
 @dataclass
-class Past:
+class TrialHistory:
     """What a trial has paid for already, over all its attempts in this journal and before."""
 
     journal: int = 0
@@ -92,7 +92,7 @@ class Episode:
     digest: str
     """Of the task, as the run began with it."""
     session: str
-    past: Past
+    trial_history: TrialHistory
     model: Model
     server: SessionServer
     limits: TrialLimits
@@ -118,7 +118,7 @@ class Episode:
                 raise
             raise OutOfTime(f"limits.trial.seconds: not through within {self.limits.seconds} s") from error
         finally:
-            self.past.seconds += time.monotonic() - begun
+            self.trial_history.seconds += time.monotonic() - begun
 
     async def _start(self) -> Started:
         trial = self.trial
@@ -144,24 +144,24 @@ class Episode:
 
     def _catch_up(self, turn: int) -> None:
         """Rebuild the transcript of a session that lived on while we did not."""
-        if turn > len(self.past.turns) + 1:
-            raise Diverged(f"the session is at turn {turn}, the journal ends at {len(self.past.turns)}")
-        for past in self.past.turns[: turn - 1]:
-            observation = Observation.model_validate_json(past.observation)
+        if turn > len(self.trial_history.turns) + 1:
+            raise Diverged(f"the session is at turn {turn}, the journal ends at {len(self.trial_history.turns)}")
+        for trial_history in self.trial_history.turns[: turn - 1]:
+            observation = Observation.model_validate_json(trial_history.observation)
             self._transcript.observe(observation)
-            self._remember(observation, past.reply)
+            self._remember(observation, trial_history.reply)
 
     async def _reply(self, step: Observed) -> Act | Stop:
         history = self._transcript.observe(step.observation)
         digest = step.observation.digest()
-        if step.turn <= len(self.past.turns):
-            turn = self.past.turns[step.turn - 1]
+        if step.turn <= len(self.trial_history.turns):
+            turn = self.trial_history.turns[step.turn - 1]
             if turn.digest != digest:
                 raise Diverged(f"turn {step.turn} of the replay observed something else")
         else:
             turn = await self._ask(step, history, digest)
             await self.write_turn(turn)
-            self.past.turns.append(turn)
+            self.trial_history.turns.append(turn)
         self._remember(step.observation, turn.reply)
         return turn.reply
 
@@ -193,7 +193,7 @@ class Episode:
     def _over_limit(self, turn: int) -> bool:
         if self.limits.turns is not None and turn > self.limits.turns:
             return True
-        used = sum(turn.prompt_tokens + turn.completion_tokens for turn in self.past.turns)
+        used = sum(turn.prompt_tokens + turn.completion_tokens for turn in self.trial_history.turns)
         return self.limits.tokens is not None and used >= self.limits.tokens
 
     def _metadata(self, step: Observed) -> dict[str, str]:

@@ -5,15 +5,15 @@ from dataclasses import dataclass
 from eval_client.store.records import Trial
 from eval_client.store.store import Store
 from eval_client.trial.attempt import Outcome
-from eval_client.trial.episode import Past
+from eval_client.trial.episode import TrialHistory
 
 
 @dataclass
-class Owed:
+class PendingTrial:
     """A trial that waits to be played, and what it has paid for so far."""
 
     trial: Trial
-    past: Past
+    trial_history: TrialHistory
     session: str | None = None
     """The session of the attempt under way."""
     begun: bool = False
@@ -29,17 +29,17 @@ class Owed:
 
     def recall(self, store: Store) -> None:
         """Read what an earlier client left, only now that the trial is played."""
-        self.past = Past(*store.journal(self.trial.id), replies=store.replies(self.trial.id))
+        self.trial_history = TrialHistory(*store.journal(self.trial.id), replies=store.replies(self.trial.id))
         self.session = store.last_session(self.trial.id)
         self.begun, self.recalled = False, self.session is not None
 
     def made_an_attempt(self, outcome: Outcome) -> None:
         """An attempt has ended; one that got no further than the last counts, and a diverged one leaves no journal."""
         self.session = None
-        if len(self.past.turns) > self.turns_kept > 0:
+        if len(self.trial_history.turns) > self.turns_kept > 0:
             self.attempts_made = 0
-        self.turns_kept = len(self.past.turns)
+        self.turns_kept = len(self.trial_history.turns)
         self.attempts_made += 1
         self.lost_worker = outcome is Outcome.LOST
         if outcome is Outcome.DIVERGED:
-            self.past.start_anew()
+            self.trial_history.start_anew()

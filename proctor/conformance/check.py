@@ -7,14 +7,14 @@ from typing import Literal
 from proctor.conformance.contract import (
     PROMISES,
     SETTLE_S,
-    Broken,
+    ContractViolation,
     LeftOut,
     Subject,
     digest_is_stable,
     samples_are_stable,
     settles,
 )
-from proctor.conformance.leaks import Census, census
+from proctor.conformance.leaks import HeldResources, held_resources
 from proctor.environment import Environment
 from proctor.types import Value
 
@@ -42,7 +42,7 @@ async def check(
     Plays up to `samples` samples, spread over all; each promise gets `deadline_s` in total. Never raises for what the
     environment does. Iterate to the end, or close the iterator, so that the environment's lifespan ends.
     """
-    before = await asyncio.create_task(census())
+    before = await asyncio.create_task(held_resources())
     listed = await _judge("samples are there, unique and stable", samples_are_stable(environment), deadline_s)
     yield listed
     if not listed.ok:
@@ -81,7 +81,7 @@ async def _judge(name: str, promise: Coroutine[object, object, None], deadline_s
         return CheckResult(name=name, state="ok")
     if isinstance(error, LeftOut):
         return CheckResult(name=name, state="left out", detail=str(error))
-    detail = str(error) if isinstance(error, Broken) else f"{type(error).__name__}: {error}"
+    detail = str(error) if isinstance(error, ContractViolation) else f"{type(error).__name__}: {error}"
     return CheckResult(name=name, state="broken", detail=detail)
 
 
@@ -97,10 +97,10 @@ async def _opened(holder: asyncio.Task[None], opened: asyncio.Event) -> None:
     waiting.cancel()
     if holder.done():
         holder.result()
-        raise Broken("it ended without waiting for its sessions")
+        raise ContractViolation("it ended without waiting for its sessions")
 
 
-async def _ended(holder: asyncio.Task[None], before: Census) -> None:
+async def _ended(holder: asyncio.Task[None], before: HeldResources) -> None:
     await asyncio.wait({holder})
     if not holder.cancelled():
         holder.result()

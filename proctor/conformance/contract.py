@@ -1,11 +1,11 @@
-"""The promises of an environment, one function each: it returns, or raises Broken, which says how, or LeftOut."""
+"""The promises of an environment, one function each: it returns, or raises ContractViolation or LeftOut."""
 
 import asyncio
 import itertools
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import NamedTuple
 
-from proctor.conformance.leaks import Census, census
+from proctor.conformance.leaks import HeldResources, held_resources
 from proctor.environment import (
     POLICY_KINDS,
     Agent,
@@ -40,7 +40,7 @@ GARBAGE = (
 """Replies that no environment can take for a well-formed action of its own."""
 
 
-class Broken(Exception):
+class ContractViolation(Exception):
     """A promise is not kept; the message says how."""
 
 
@@ -56,14 +56,14 @@ class Subject(NamedTuple):
     seed: int
 
     def policies(self, kind: PolicyKind) -> list[tuple[str, Policy]]:
-        """Each sample with its policy of a kind. Raises LeftOut without any, Broken where only some have one."""
+        """Each sample with its policy of a kind. Raises LeftOut if none has one, ContractViolation if some have."""
         found = [(sample, policy_of(self.environment, kind, sample, self.seed)) for sample in self.samples]
         made = [(sample, policy) for sample, policy in found if policy is not None]
         if not made:
             raise LeftOut(f"the environment has no {kind} policy")
         if len(made) < len(found):
             without = next(sample for sample, policy in found if policy is None)
-            raise Broken(f"sample {without!r}: no {kind} policy, though other samples have one")
+            raise ContractViolation(f"sample {without!r}: no {kind} policy, though other samples have one")
         return made
 
     def guide(self, sample: str) -> Policy:
@@ -86,20 +86,20 @@ def _garbage_policy(_conversation: str, transcript: Sequence[Message]) -> Action
 async def samples_are_stable(environment: Environment) -> None:
     listed = tuple(environment.samples())
     if not listed:
-        raise Broken("there are no samples")
+        raise ContractViolation("there are no samples")
     if len(set(listed)) < len(listed):
-        raise Broken(f"{next(sample for sample in listed if listed.count(sample) > 1)!r} stands twice")
+        raise ContractViolation(f"{next(sample for sample in listed if listed.count(sample) > 1)!r} stands twice")
     if tuple(environment.samples()) != listed:
-        raise Broken("a second call lists other samples")
+        raise ContractViolation("a second call lists other samples")
     if tuple(_fresh(environment).samples()) != listed:
-        raise Broken("a fresh instance of the same configuration lists other samples")
+        raise ContractViolation("a fresh instance of the same configuration lists other samples")
 
 
 async def digest_is_stable(environment: Environment) -> None:
     digest = environment.digest()
     int(digest, 16)
     if environment.digest() != digest or _fresh(environment).digest() != digest:
-        raise Broken("a second call, or a fresh instance of the same configuration, gives another digest")
+        raise ContractViolation("a second call, or a fresh instance of the same configuration, gives another digest")
 
 
 def _fresh(environment: Environment) -> Environment:
@@ -153,7 +153,9 @@ async def _play(subject: Subject, sample: str, agent: Agent) -> Finish:
 async def _scored(subject: Subject, sample: str, agent: Agent) -> Finish:
     finish = await _play(subject, sample, agent)
     if finish.score is None:
-        raise Broken(f"sample {sample!r}: {finish.reason.value}: {finish.detail.get('cause', 'no cause given')}")
+        raise ContractViolation(
+            f"sample {sample!r}: {finish.reason.value}: {finish.detail.get('cause', 'no cause given')}"
+        )
     return finish
 
 
@@ -165,7 +167,7 @@ async def _reference(subject: Subject) -> None:
     for sample, policy in subject.policies("reference"):
         finish = await _scored(subject, sample, _whole(policy))
         if finish.score != 1.0:
-            raise Broken(
+            raise ContractViolation(
                 f"sample {sample!r}: the reference ends {finish.reason.value} with score {finish.score}, not 1"
             )
 
@@ -204,7 +206,7 @@ async def _agent_fault(subject: Subject) -> None:
         player = Player(policy, acts, _raising(AgentUnavailable("the endpoint is down")))
         finish = await _play(subject, sample, player)
         if len(player.seen) > acts and finish.reason is not FinishReason.AGENT_ERROR:
-            raise Broken(f"sample {sample!r}: a failing agent ends {finish.reason.value}, not agent_error")
+            raise ContractViolation(f"sample {sample!r}: a failing agent ends {finish.reason.value}, not agent_error")
 
 
 async def _repeatable(subject: Subject) -> None:
@@ -217,13 +219,15 @@ async def _repeatable(subject: Subject) -> None:
             for player, finish in zip(players[1:], rest, strict=True):
                 _agree(sample, players[0].seen, player.seen)
                 if (finish.reason, finish.score) != (first.reason, first.score):
-                    raise Broken(f"sample {sample!r}: one seed ends once {first.reason}, once {finish.reason}")
+                    raise ContractViolation(
+                        f"sample {sample!r}: one seed ends once {first.reason}, once {finish.reason}"
+                    )
 
 
 def _agree(sample: str, one: Sequence[str], other: Sequence[str]) -> None:
     for turn, (left, right) in enumerate(itertools.zip_longest(one, other), start=1):
         if left != right:
-            raise Broken(f"sample {sample!r}: sessions of one seed differ in the observation of turn {turn}")
+            raise ContractViolation(f"sample {sample!r}: sessions of one seed differ in the observation of turn {turn}")
 
 
 async def _summary(subject: Subject) -> None:
@@ -232,7 +236,7 @@ async def _summary(subject: Subject) -> None:
     faults = [Finish.fault(reason, "check") for reason in FinishReason if reason.is_fault]
     alone, among = (summarize(subject.environment, finishes) for finishes in ([finish], [finish, *faults]))
     if alone.metrics.get(alone.primary) != among.metrics.get(among.primary):
-        raise Broken(f"faults beside a finish change {alone.primary!r}; they must not count")
+        raise ContractViolation(f"faults beside a finish change {alone.primary!r}; they must not count")
     if finish.score == 0.0:
         raise LeftOut("no policy scores above 0 here, so faults that count as 0 would not show")
 
@@ -240,19 +244,19 @@ async def _summary(subject: Subject) -> None:
 # Cancellation, and what it must leave behind: nothing.
 
 
-async def settles(enough: Callable[[Census], bool], before: Census) -> None:
-    """Waits until a census is good enough. Raises Broken with what grew where none is within SETTLE_S."""
+async def settles(enough: Callable[[HeldResources], bool], before: HeldResources) -> None:
+    """Waits until a census is good enough. Raises ContractViolation with what grew where none is within SETTLE_S."""
     deadline = asyncio.get_running_loop().time() + SETTLE_S
-    while not enough(now := await census()):
+    while not enough(now := await held_resources()):
         if asyncio.get_running_loop().time() > deadline:
-            raise Broken(f"left behind: {now.growth(before)}")
+            raise ContractViolation(f"left behind: {now.growth(before)}")
         await asyncio.sleep(0.05)
 
 
 async def _cancelled(subject: Subject) -> None:
     sample = subject.samples[0]
     await _cancel_round(subject, sample)
-    before, cancelled = await census(), 0
+    before, cancelled = await held_resources(), 0
     while cancelled < MIN_CANCELLED:
         cancelled += await _cancel_round(subject, sample)
     await settles(lambda now: all(a - b < cancelled for a, b in zip(now, before, strict=True)), before)
@@ -264,7 +268,7 @@ async def _cancel_round(subject: Subject, sample: str) -> int:
     for acts in range(CANCELLED_ACTS):
         if not await _cancel_at(subject, sample, acts):
             if acts == 0:
-                raise Broken(f"sample {sample!r}: the session ended before the agent's first act")
+                raise ContractViolation(f"sample {sample!r}: the session ended before the agent's first act")
             return acts
     return CANCELLED_ACTS
 
@@ -288,7 +292,9 @@ async def _cancel_at(subject: Subject, sample: str, acts: int) -> bool:
         waiting.cancel()
     await asyncio.wait({session})
     if parked.is_set() and not session.cancelled():
-        raise Broken(f"sample {sample!r}: a session cancelled at act {acts + 1} ends as if it were not cancelled")
+        raise ContractViolation(
+            f"sample {sample!r}: a session cancelled at act {acts + 1} ends as if it were not cancelled"
+        )
     return parked.is_set()
 
 

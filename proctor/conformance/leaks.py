@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 
-class Census(NamedTuple):
+class HeldResources(NamedTuple):
     """Counts of what a process can leak; processes and files are 0 where there is no /proc."""
 
     tasks: int
@@ -16,16 +16,16 @@ class Census(NamedTuple):
     processes: int
     files: int
 
-    def growth(self, before: "Census") -> str:
+    def growth(self, before: "HeldResources") -> str:
         """What is more than before, in words."""
         counts = zip(self._fields, self, before, strict=True)
         return ", ".join(f"{now} {name} ({then} before)" for name, now, then in counts if now > then)
 
 
-async def census() -> Census:
+async def held_resources() -> HeldResources:
     """The counts of this process; the calling task counts for none."""
     files = len(os.listdir("/proc/self/fd")) if sys.platform == "linux" else 0
-    return Census(len(asyncio.all_tasks()) - 1, threading.active_count(), _descendants(), files)
+    return HeldResources(len(asyncio.all_tasks()) - 1, threading.active_count(), _descendants(), files)
 
 
 def _descendants() -> int:

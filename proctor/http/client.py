@@ -27,7 +27,7 @@ AnyClient: TypeAlias = "HttpClient | httpx.AsyncClient"
 """What makes calls: `http_client`'s, or any client of httpx, such as one over an app in the same process."""
 
 
-class Reply(NamedTuple):
+class HttpReply(NamedTuple):
     """A whole reply: its body is decompressed and within the cap that was asked for."""
 
     status: int
@@ -80,7 +80,7 @@ class HttpClient:
         if self._session is not None:
             await self._session.close()
 
-    async def exchange(self, sent: "_Sent", max_bytes: int) -> Reply:
+    async def exchange(self, sent: "_Sent", max_bytes: int) -> HttpReply:
         """The whole reply, however long it takes. Raises what `bounded_request` does."""
         import aiohttp
 
@@ -148,7 +148,7 @@ async def bounded_request(
     headers: Mapping[str, str] | None = None,
     deadline_s: float,
     max_bytes: int,
-) -> Reply:
+) -> HttpReply:
     """The whole reply, whatever its status, within `deadline_s` seconds in total and `max_bytes` of body.
 
     `json` is anything pydantic can serialise, models included; give it or `content`, not both. Raises HttpFailure.
@@ -196,7 +196,7 @@ class _TooLarge(Exception):
     pass
 
 
-async def _by_httpx(client: "httpx.AsyncClient", sent: _Sent, max_bytes: int) -> Reply:
+async def _by_httpx(client: "httpx.AsyncClient", sent: _Sent, max_bytes: int) -> HttpReply:
     import httpx
 
     timeout = httpx.Timeout(None, connect=CONNECT_S)
@@ -211,9 +211,9 @@ async def _by_httpx(client: "httpx.AsyncClient", sent: _Sent, max_bytes: int) ->
         raise _failure(sent, error, isinstance(error, httpx.ConnectError)) from error
 
 
-def _plain(status: int, headers: Mapping[str, str], body: bytes, max_bytes: int) -> Reply:
+def _plain(status: int, headers: Mapping[str, str], body: bytes, max_bytes: int) -> HttpReply:
     encoded = headers.get("content-encoding", "identity") != "identity"
-    return Reply(status, headers, _decompress(body, max_bytes) if encoded else body)
+    return HttpReply(status, headers, _decompress(body, max_bytes) if encoded else body)
 
 
 async def _read(stream: AsyncIterable[bytes], max_bytes: int) -> bytes:

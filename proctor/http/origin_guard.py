@@ -16,7 +16,7 @@ SHOWN = 100
 """Characters of a header that a refusal repeats."""
 
 
-class PageGuard:
+class OriginGuard:
     """Lets requests through that no web page from elsewhere sent. `refuse` makes the reply to others of their cause."""
 
     def __init__(self, app: ASGIApp, refuse: Callable[[str], ASGIApp], announced: str | None = None) -> None:
@@ -25,11 +25,11 @@ class PageGuard:
         self._announced = announced
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        cause = suspicion(dict(scope["headers"]), self._announced) if scope["type"] == "http" else None
+        cause = rejection_reason(dict(scope["headers"]), self._announced) if scope["type"] == "http" else None
         await (self._app if cause is None else self._refuse(cause))(scope, receive, send)
 
 
-def suspicion(headers: Mapping[bytes, bytes], announced: str | None = None) -> str | None:
+def rejection_reason(headers: Mapping[bytes, bytes], announced: str | None = None) -> str | None:
     """Why a request may come from a web page elsewhere, by its header's lower-case names; None where it can't.
 
     The server's hosts are the loopback ones and the announced one. A request without these headers is no browser's.

@@ -4,7 +4,7 @@ from proctor.config.secrets import secret, setting
 from proctor.llm.cache import Replies, default_folder, key_of
 from proctor.llm.cached_model import Answer, CachedModel, NoReadableReply, Question
 from proctor.llm.config import ChatConfig
-from proctor.llm.kept_replies import Reply
+from proctor.llm.kept_replies import ModelReply
 from proctor.llm.model import ChatModel, Completion, EndpointEvent
 from proctor.llm.wire import Usage
 
@@ -15,10 +15,10 @@ __all__ = [
     "ChatModel",
     "Completion",
     "EndpointEvent",
+    "ModelReply",
     "NoReadableReply",
     "Question",
     "Replies",
-    "Reply",
     "Usage",
     "default_folder",
     "key_of",

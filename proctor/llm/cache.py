@@ -15,7 +15,7 @@ import pydantic_core
 from pydantic import ValidationError
 
 from proctor.environment import EnvironmentFault
-from proctor.llm.kept_replies import Reply, session_replies
+from proctor.llm.kept_replies import ModelReply, session_replies
 
 
 def key_of(*asked: object) -> str:
@@ -42,7 +42,7 @@ class Replies:
         """Held while a reply is got or bought, so that sessions that ask the same at once buy it once."""
         return self._asking.setdefault(key, asyncio.Lock())
 
-    def get(self, key: str) -> Reply | None:
+    def get(self, key: str) -> ModelReply | None:
         """The reply that the session has used before, else the one kept under a key, or None.
 
         Raises EnvironmentFault where its file is damaged.
@@ -52,7 +52,7 @@ class Replies:
             return used
         path = self._path(key)
         try:
-            reply = Reply.model_validate_json(path.read_bytes())
+            reply = ModelReply.model_validate_json(path.read_bytes())
         except FileNotFoundError:
             return None
         except ValidationError as error:
@@ -60,7 +60,7 @@ class Replies:
         _used(key, reply, bought=False)
         return reply
 
-    def keep(self, key: str, reply: Reply, last: Reply) -> Reply:
+    def keep(self, key: str, reply: ModelReply, last: ModelReply) -> ModelReply:
         """The reply that holds for the key from now on: another's, where one was kept first.
 
         `reply` has the cost of all tries, `last` that of the last alone: those before it are `wasted` already.
@@ -78,7 +78,7 @@ class Replies:
         """Another reply is to be kept: this one can't be read."""
         self._path(key).unlink(missing_ok=True)
 
-    def _kept(self, path: Path, reply: Reply) -> Reply:
+    def _kept(self, path: Path, reply: ModelReply) -> ModelReply:
         path.parent.mkdir(exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".part") as file:
             file.write(reply.model_dump_json().encode())
@@ -87,15 +87,15 @@ class Replies:
             try:
                 os.link(file.name, path)
             except FileExistsError:
-                return Reply.model_validate_json(path.read_bytes())
+                return ModelReply.model_validate_json(path.read_bytes())
         return reply
 
-    def wasted(self, key: str, reply: Reply) -> None:
+    def wasted(self, key: str, reply: ModelReply) -> None:
         """The session has paid for a reply that can't be read."""
         if (session := session_replies.get()) is not None:
             session.add_useless(key, reply)
 
-    def _bought(self, key: str, held: Reply, last: Reply) -> None:
+    def _bought(self, key: str, held: ModelReply, last: ModelReply) -> None:
         """The session uses the reply that holds, and has paid for the last try; each is counted once."""
         if held != last:
             self.wasted(key, last)
@@ -109,7 +109,7 @@ def _not_kept(error: OSError) -> EnvironmentFault:
     return EnvironmentFault(f"can't keep what models reply: {error}; set `cache` to another folder")
 
 
-def _used(key: str, reply: Reply, *, bought: bool) -> None:
+def _used(key: str, reply: ModelReply, *, bought: bool) -> None:
     if (session := session_replies.get()) is not None:
         session.add(key, reply, bought=bought)
 

@@ -14,7 +14,7 @@ from proctor.environment import AgentStopped, AgentUnavailable, EnvironmentFault
 from proctor.http.client import AnyClient
 from proctor.llm.cache import Replies, key_of
 from proctor.llm.config import ChatConfig
-from proctor.llm.kept_replies import Reply
+from proctor.llm.kept_replies import ModelReply
 from proctor.llm.model import ChatModel, Completion
 from proctor.types import Message
 
@@ -23,13 +23,13 @@ RETOLD_CHARS = 4_000
 """Of a reply that can't be read, in the reminder."""
 WARMER_FROM = 3
 """The first try with a higher temperature: 0.3, then a tenth more each."""
-UNASKED = Reply(text="", model="", tries=0)
+UNASKED = ModelReply(text="", model="", tries=0)
 
 
 class NoReadableReply(Exception):
     """No reply could be read in all tries."""
 
-    def __init__(self, role: str, problem: str, reply: Reply) -> None:
+    def __init__(self, role: str, problem: str, reply: ModelReply) -> None:
         super().__init__(f"no answer of the {role} could be read in {reply.tries} tries: {problem}")
         self.problem = problem
         """What was wrong with the last one."""
@@ -54,7 +54,7 @@ class Answer(NamedTuple, Generic[Meaning]):
     """A reply that could be read."""
 
     meaning: Meaning
-    reply: Reply
+    reply: ModelReply
 
 
 class CachedModel:
@@ -93,7 +93,7 @@ class CachedModel:
         except (AgentUnavailable, AgentStopped) as error:
             raise EnvironmentFault(f"the {self.role} {self.named} failed: {error}") from error
 
-    async def _buy(self, key: str, question: Question[Meaning]) -> tuple[Answer[Meaning], Reply]:
+    async def _buy(self, key: str, question: Question[Meaning]) -> tuple[Answer[Meaning], ModelReply]:
         """The answer with the cost of all tries, and the reply of the last try alone; others are told at once."""
         messages, reply, problem = question.messages, UNASKED, ""
         while reply.tries < question.tries:
@@ -117,7 +117,7 @@ class CachedModel:
         return {**self._sampling, "temperature": max(given, min(1.0, number / 10))}
 
 
-def _answer(question: Question[Meaning], kept: Reply) -> Answer[Meaning] | None:
+def _answer(question: Question[Meaning], kept: ModelReply) -> Answer[Meaning] | None:
     """What a kept reply means; None where an earlier version kept what can't be read now."""
     try:
         return Answer(question.read(kept.text), kept)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from proctor.llm.model import Completion
 
 
-class Reply(Value):
+class ModelReply(Value):
     """A reply and what it cost when it was bought, with the tries before it."""
 
     text: str
@@ -28,9 +28,9 @@ class Reply(Value):
     completion_tokens: int = Field(default=0, ge=0, le=MOST_TOKENS)
     tries: int = Field(default=1, ge=0, le=MOST_TRIES)
 
-    def after(self, completion: "Completion") -> "Reply":
+    def after(self, completion: "Completion") -> "ModelReply":
         """The reply of a further try: its text, and the cost of all."""
-        return Reply(
+        return ModelReply(
             text=completion.action.content,
             model=completion.model,
             prompt_tokens=self.prompt_tokens + completion.usage.prompt_tokens,
@@ -44,7 +44,7 @@ class KeptReply(Value):
 
     key: str = Field(pattern=r"^[0-9a-f]{40}$")
     """The hash of all that was asked: `key_of`."""
-    reply: Reply
+    reply: ModelReply
     bought: bool
     """Whether its cost counts. Not where it came from the worker's cache, and another session had bought it; nor where
     each of its tries stands before it, with what that cost."""
@@ -66,17 +66,17 @@ class SessionReplies:
     def __len__(self) -> int:
         return len(self._kept)
 
-    def find(self, key: str) -> Reply | None:
+    def find(self, key: str) -> ModelReply | None:
         """The reply to what was asked, where there is one."""
         return self._by_key.get(key)
 
-    def add(self, key: str, reply: Reply, *, bought: bool) -> None:
+    def add(self, key: str, reply: ModelReply, *, bought: bool) -> None:
         """The session uses a reply, in the place of any other; from the second time on nothing is to be kept."""
         if self._by_key.get(key) != reply:
             self._by_key[key] = reply
             self._keep(KeptReply(key=key, reply=reply, bought=bought))
 
-    def add_useless(self, key: str, reply: Reply) -> None:
+    def add_useless(self, key: str, reply: ModelReply) -> None:
         """The session has paid for a reply that is not heard again."""
         self._keep(KeptReply(key=key, reply=reply, bought=True, usable=False))
 

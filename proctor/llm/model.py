@@ -11,7 +11,7 @@ from pydantic import JsonValue, ValidationError
 
 from proctor.config.secrets import secret
 from proctor.environment import AgentRefused, AgentUnavailable, ContextLimitExceeded
-from proctor.http.client import AnyClient, HttpFailure, Reply, bounded_request
+from proctor.http.client import AnyClient, HttpFailure, HttpReply, bounded_request
 from proctor.llm.config import ChatConfig
 from proctor.llm.errors import is_context_limit, read_error
 from proctor.llm.wire import ChatReply, Usage, request_body
@@ -109,7 +109,7 @@ class ChatModel:
             metadata if config.metadata else None,
         )
         with tracing.begin("model call", "client", **{"gen_ai.request.model": config.model}) as span:
-            completion = await self._patiently(body)
+            completion = await self._retry_until_available(body)
             span.note(
                 tries=completion.tries,
                 **{
@@ -119,7 +119,7 @@ class ChatModel:
             )
         return completion
 
-    async def _patiently(self, body: bytes) -> Completion:
+    async def _retry_until_available(self, body: bytes) -> Completion:
         started, tries = self._clock(), 0
         while True:
             tries += 1
@@ -176,7 +176,7 @@ class ChatModel:
             return self._read(reply)
         return self._failed(reply)
 
-    def _read(self, reply: Reply) -> ChatReply | _Failed:
+    def _read(self, reply: HttpReply) -> ChatReply | _Failed:
         """A reply that claims success. Some gateways report their own failures so: they are read as what they are."""
         try:
             return ChatReply.read(reply.body)
@@ -187,7 +187,7 @@ class ChatModel:
             where = ".".join(str(part) for part in problem["loc"]) or "body"
             return _Failed(f"{self._where()}: not a chat completion: {where}: {problem['msg']}: {self._excerpt(reply)}")
 
-    def _failed(self, reply: Reply) -> _Failed:
+    def _failed(self, reply: HttpReply) -> _Failed:
         error = read_error(reply.body)
         if is_context_limit(reply.status, error):
             raise ContextLimitExceeded
@@ -206,12 +206,12 @@ class ChatModel:
     def _where(self) -> str:
         return f"model {self._config.model} at {self._url}"
 
-    def _excerpt(self, reply: Reply) -> str:
+    def _excerpt(self, reply: HttpReply) -> str:
         text = " ".join(redacted(reply.body.decode("utf-8", "replace")).split())
         return text if len(text) <= EXCERPT_CHARS else text[: EXCERPT_CHARS - 3] + "..."
 
 
-def _without_key(reply: Reply, key: str) -> Reply:
+def _without_key(reply: HttpReply, key: str) -> HttpReply:
     """The reply, as if its endpoint had not repeated our key."""
     if key.encode() not in reply.body and not _ESCAPE.search(reply.body):
         return reply

@@ -31,7 +31,7 @@ class Counter:
         """Count something."""
         self._counts[values] = self._counts.get(values, 0) + amount
 
-    def text(self) -> str:
+    def expose(self) -> str:
         """The metric with all its series."""
         return family(self._name, "counter", self._meaning, self._labels, self._counts)
 
@@ -65,7 +65,7 @@ class Histogram:
         series.counts[bisect_left(self.bounds, value)] += 1
         series.total += value
 
-    def text(self) -> str:
+    def expose(self) -> str:
         """The metric with all its series."""
         lines = _head(self.name, "histogram", self.meaning)
         for values, series in self._series.items():

@@ -13,7 +13,7 @@ from proctor.observability.metrics import Histogram, family, gauge
 LAG_SECONDS = (0.005, 0.02, 0.1, 0.5, 2.0)
 
 
-class ProcessFigures:
+class ProcessMetrics:
     """The figures of this process; `role` is its part, `now` a monotonic clock."""
 
     def __init__(self, role: str, now: Callable[[], float] = time.monotonic) -> None:
@@ -33,7 +33,7 @@ class ProcessFigures:
         while True:
             await self.sleep(every_s)
 
-    def text(self) -> str:
+    def expose(self) -> str:
         """All of them, in the Prometheus text format."""
         build = {(self._role, version("proctor")): 1.0}
         return (
@@ -43,7 +43,7 @@ class ProcessFigures:
                 "process_cpu_seconds_total", "counter", "CPU time, user and system.", (), {(): time.process_time()}
             )
             + gauge("process_open_fds", "Open files and sockets.", (), {(): _open_files()})
-            + self._lag.text()
+            + self._lag.expose()
         )
 
 

@@ -4,7 +4,7 @@ Two engines give the same interface: Docker (`proctor.sandbox.docker_engine`, wh
 Linux namespaces where Docker is missing.
 """
 
-from proctor.sandbox.base import Change, Engine, Limits, Process, Result, Sandbox
+from proctor.sandbox.base import Change, Engine, Process, Result, Sandbox, SandboxLimits
 from proctor.sandbox.namespace_engine import NamespaceEngine
 from proctor.sandbox.shell import CommandResult, Shell
 
@@ -12,10 +12,10 @@ __all__ = [
     "Change",
     "CommandResult",
     "Engine",
-    "Limits",
     "NamespaceEngine",
     "Process",
     "Result",
     "Sandbox",
+    "SandboxLimits",
     "Shell",
 ]

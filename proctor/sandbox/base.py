@@ -10,7 +10,7 @@ from pydantic import Field
 
 from proctor.environment import EnvironmentFault
 from proctor.sandbox.capture import Capture
-from proctor.sandbox.pump import Ended, pump
+from proctor.sandbox.pump import StreamEnd, pump
 from proctor.types import Value
 
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -21,7 +21,7 @@ OUTPUT_CAP_BYTES = 1 << 20
 _START_S = 30.0
 
 
-class Limits(Value):
+class SandboxLimits(Value):
     """How much of the machine one sandbox may take."""
 
     memory_mb: int = Field(default=512, ge=16)
@@ -129,7 +129,7 @@ class Sandbox(ABC):
             process = await self.spawn(argv, variables=variables)
         capture = Capture(None, cap)
         try:
-            timed_out = await pump(process, capture, limit_s) is Ended.TIME_LIMIT
+            timed_out = await pump(process, capture, limit_s) is StreamEnd.TIME_LIMIT
             async with within(_START_S, "the end of a process"):
                 status = 124 if timed_out else await process.wait()
         finally:

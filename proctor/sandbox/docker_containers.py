@@ -10,7 +10,7 @@ import docker.errors
 import docker.types
 
 from proctor.environment import EnvironmentFault
-from proctor.sandbox.base import Limits
+from proctor.sandbox.base import SandboxLimits
 from proctor.sandbox.docker_disk import Disk, image_files, tmpfs_mounts, why_no_quota
 from proctor.sandbox.owner import Owner
 
@@ -36,7 +36,7 @@ class Containers:
         self,
         client: docker.DockerClient,
         image: str,
-        limits: Limits,
+        limits: SandboxLimits,
         *,
         runtime: str | None = None,
         disk: Disk = "auto",

@@ -14,7 +14,7 @@ import requests
 
 from proctor.environment import EnvironmentFault
 from proctor.sandbox import docker_files
-from proctor.sandbox.base import ENVIRONMENT, Change, Engine, Limits, Process, Sandbox, within
+from proctor.sandbox.base import ENVIRONMENT, Change, Engine, Process, Sandbox, SandboxLimits, within
 from proctor.sandbox.docker_containers import CLOSE_S, Containers, Network, connect
 from proctor.sandbox.docker_disk import Disk
 from proctor.sandbox.docker_exec import DockerProcess, attach, reach
@@ -32,7 +32,7 @@ class DockerEngine(Engine):
     def __init__(
         self,
         image: str,
-        limits: Limits,
+        limits: SandboxLimits,
         *,
         pool: int = 2,
         runtime: str | None = None,

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from proctor.environment import EnvironmentFault
-from proctor.sandbox.base import ENVIRONMENT, Engine, Limits, Process, Sandbox, within
+from proctor.sandbox.base import ENVIRONMENT, Engine, Process, Sandbox, SandboxLimits, within
 
 _INIT = Path(__file__).with_name("namespace_init.py")
 _START_S = 20.0
@@ -28,7 +28,7 @@ _CHUNK = 1 << 16
 class NamespaceEngine(Engine):
     """Sandboxes in namespaces of this kernel; an image name is ignored, the host's own programs are used."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: SandboxLimits) -> None:
         self._limits = limits
 
     @asynccontextmanager

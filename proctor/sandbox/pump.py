@@ -9,7 +9,7 @@ from proctor.sandbox.capture import Capture
 _DRAIN_S = 0.1
 
 
-class Ended(Enum):
+class StreamEnd(Enum):
     """What ended a command."""
 
     MARK = "mark"
@@ -17,14 +17,14 @@ class Ended(Enum):
     TIME_LIMIT = "time limit"
 
 
-class Source(Protocol):
+class OutputSource(Protocol):
     """What pump needs of a process."""
 
     async def read(self) -> bytes: ...
     async def wait(self) -> int: ...
 
 
-async def pump(source: Source, capture: Capture, limit_s: float) -> Ended:
+async def pump(source: OutputSource, capture: Capture, limit_s: float) -> StreamEnd:
     """Why it stopped: the mark came, the process ended (or its stream did), or the time was over.
 
     Watches the process beside its stream, since a background job may hold the stream open for ever.
@@ -33,29 +33,31 @@ async def pump(source: Source, capture: Capture, limit_s: float) -> Ended:
     exit_.add_done_callback(_retrieve)
     try:
         ended = await _read(source, capture, limit_s, exit_)
-        if ended is not Ended.TIME_LIMIT or not exit_.done():
+        if ended is not StreamEnd.TIME_LIMIT or not exit_.done():
             return ended
         exit_.result()
     finally:
         exit_.cancel()
     drained = await _read(source, capture, _DRAIN_S, None)
-    return Ended.PROCESS if drained is Ended.TIME_LIMIT else drained
+    return StreamEnd.PROCESS if drained is StreamEnd.TIME_LIMIT else drained
 
 
-async def _read(source: Source, capture: Capture, limit_s: float, stop: "asyncio.Future[int] | None") -> Ended:
+async def _read(
+    source: OutputSource, capture: Capture, limit_s: float, stop: "asyncio.Future[int] | None"
+) -> StreamEnd:
     """Feed the capture until the mark, the end of the stream, the limit, or `stop`, which counts as the limit."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + limit_s
     while (left := deadline - loop.time()) > 0 and not (stop and stop.done()):
         chunk = await _next(source, left, stop)
         if chunk == b"":
-            return Ended.PROCESS
+            return StreamEnd.PROCESS
         if chunk and capture.feed(chunk):
-            return Ended.MARK
-    return Ended.TIME_LIMIT
+            return StreamEnd.MARK
+    return StreamEnd.TIME_LIMIT
 
 
-async def _next(source: Source, limit_s: float, stop: "asyncio.Future[int] | None") -> bytes | None:
+async def _next(source: OutputSource, limit_s: float, stop: "asyncio.Future[int] | None") -> bytes | None:
     """The next chunk, or None when the limit or `stop` came first; no chunk is lost and no read left behind."""
     reading = asyncio.ensure_future(source.read())
     try:

@@ -5,7 +5,7 @@ import secrets
 from proctor.environment import EnvironmentFault
 from proctor.sandbox.base import OUTPUT_CAP_BYTES, Process, Sandbox, within
 from proctor.sandbox.capture import Capture
-from proctor.sandbox.pump import Ended, pump
+from proctor.sandbox.pump import StreamEnd, pump
 from proctor.types import Value
 
 _START_S = 30.0
@@ -47,18 +47,18 @@ class Shell:
         process = self._process or await self._start()
         capture = await self._send(process, command, cap)
         ended = await pump(process, capture, limit_s)
-        timed_out = ended is Ended.TIME_LIMIT
+        timed_out = ended is StreamEnd.TIME_LIMIT
         if timed_out:
             ended = await self._interrupt(process, capture)
         self._behind = capture.rest
-        if ended is not Ended.MARK:
-            await self._restart(process, kill=ended is Ended.TIME_LIMIT)
+        if ended is not StreamEnd.MARK:
+            await self._restart(process, kill=ended is StreamEnd.TIME_LIMIT)
         return CommandResult(
             output=capture.output(),
             truncated=capture.truncated,
             status=capture.status,
             timed_out=timed_out,
-            restarted=ended is not Ended.MARK,
+            restarted=ended is not StreamEnd.MARK,
         )
 
     async def _start(self) -> Process:
@@ -82,12 +82,12 @@ class Shell:
         await process.write(_line(command, token))
         return capture
 
-    async def _interrupt(self, process: Process, capture: Capture) -> Ended:
-        ended = Ended.TIME_LIMIT
+    async def _interrupt(self, process: Process, capture: Capture) -> StreamEnd:
+        ended = StreamEnd.TIME_LIMIT
         for _ in range(_INTERRUPTS):
             await self._signal("INT")
             ended = await pump(process, capture, _INTERRUPT_S)
-            if ended is not Ended.TIME_LIMIT:
+            if ended is not StreamEnd.TIME_LIMIT:
                 break
         return ended
 

@@ -20,7 +20,7 @@ from task_server.wire.messages import (
     HEARTBEAT_S,
     SESSION_LEASE_S,
     STEP_WAIT_S,
-    Alive,
+    Health,
     LeasesRenewed,
     RenewLeases,
     SampleList,
@@ -31,8 +31,8 @@ from task_server.wire.messages import (
     SummarizeRequest,
     TaskList,
     TasksQuery,
-    Turned,
     TurnRequest,
+    TurnResponse,
     WorkerList,
 )
 from task_server.wire.turns import Reply
@@ -50,7 +50,7 @@ LONGEST_PAUSE_S = 5.0
 NEWS = "what can be started"
 
 Answer = TypeVar("Answer")
-Stepped = TypeVar("Stepped", Started, Turned)
+Stepped = TypeVar("Stepped", Started, TurnResponse)
 
 
 @dataclass
@@ -120,7 +120,7 @@ class TaskClient:
         """
         given = TasksQuery(after=after, wait_s=wait_s, client=client, wants=wants)
         query = urlencode(given.model_dump(exclude_defaults=True))
-        return await self._patiently(
+        return await self._retry_until_available(
             NEWS,
             lambda: self._caller.call("GET", f"{self._url}/tasks?{query}", TaskList, deadline_s=CALL_S + wait_s),
         )
@@ -128,7 +128,7 @@ class TaskClient:
     async def samples(self, task: str, digest: str | None = None) -> SampleList:
         """The samples of a task and the digest of what they come from; the expected one where a worker has it."""
         query = urlencode(SamplesQuery(digest=digest).model_dump(exclude_defaults=True))
-        return await self._patiently(
+        return await self._retry_until_available(
             f"the samples of {task}",
             lambda: self._caller.call(
                 "GET", f"{self._url}/tasks/{quote(task, safe='')}/samples?{query}", SampleList, deadline_s=CALL_S
@@ -173,7 +173,7 @@ class TaskClient:
                     doubtful_since = min(doubtful_since, asked_at)
                 raise
 
-        started = await self._patiently(f"a session of {task}", ask, patience_s)
+        started = await self._retry_until_available(f"a session of {task}", ask, patience_s)
         await self._reachable(started.url.rstrip("/"))  # while the controller is there
         return started
 
@@ -187,16 +187,16 @@ class TaskClient:
     async def turn(self, url: str, session: str, n: int, reply: Reply, log: ReplyLog | None = None) -> Step:
         """What came after turn `n` of a session pinned to the worker at `url`."""
 
-        async def ask(base: str) -> Turned:
+        async def ask(base: str) -> TurnResponse:
             request = TurnRequest(turn=n, reply=reply, replies=None if log is None else len(log.replies))
             turns = f"{base}/sessions/{session}/turns"
-            return await _logged(log, self._caller.call("POST", turns, Turned, request, deadline_s=CALL_S))
+            return await _logged(log, self._caller.call("POST", turns, TurnResponse, request, deadline_s=CALL_S))
 
-        return (await self._patiently(f"a turn at {url}", lambda: self._routed(url, ask))).step
+        return (await self._retry_until_available(f"a turn at {url}", lambda: self._routed(url, ask))).step
 
     async def end(self, session: str, url: str | None = None) -> None:
         """End a session: what it held is freed, and the record of its last step too. Repeatable."""
-        await self._patiently(
+        await self._retry_until_available(
             "a session's end",
             lambda: self._routed(
                 url or self._url,
@@ -207,7 +207,7 @@ class TaskClient:
     async def renew(self, url: str, sessions: Sequence[str]) -> tuple[str, ...]:
         """Keep the sessions pinned to the worker at `url` alive; those of them that are lost."""
         request = RenewLeases(sessions=tuple(sessions))
-        renewed = await self._patiently(
+        renewed = await self._retry_until_available(
             f"leases at {url}",
             lambda: self._routed(
                 url,
@@ -222,7 +222,7 @@ class TaskClient:
         """The environment's own metrics over finishes; `clusters` says which of them belong together."""
         asked = SummarizeRequest(finishes=tuple(finishes), clusters=tuple(clusters), digest=digest)
         request = await asyncio.to_thread(json_of, asked)
-        return await self._patiently(
+        return await self._retry_until_available(
             f"the summary of {task}",
             lambda: self._caller.call(
                 "POST",
@@ -233,7 +233,7 @@ class TaskClient:
             ),
         )
 
-    async def _patiently(
+    async def _retry_until_available(
         self, what: str, attempt: Callable[[], Awaitable[Answer]], patience_s: float | None = None
     ) -> Answer:
         """The one retry loop: every request may be repeated. `what` names what is asked for."""
@@ -281,14 +281,14 @@ class TaskClient:
     async def _probe(self, url: str) -> bool:
         """Whether the controller names a worker at this URL, and that answers from here."""
         try:
-            listed = await self._patiently(
+            listed = await self._retry_until_available(
                 "its workers",
                 lambda: self._caller.call("GET", f"{self._url}/workers", WorkerList, deadline_s=CALL_S),
             )
             if url not in {worker.url.rstrip("/") for worker in listed.workers}:
                 log.warning("%s names no worker at %s: its sessions are played through the former", self._url, url)
                 return False
-            alive = await self._prober.call("GET", f"{url}/healthz", Alive, deadline_s=PROBE_S)
+            alive = await self._prober.call("GET", f"{url}/healthz", Health, deadline_s=PROBE_S)
         except TaskServerError:
             return False
         return alive.url.rstrip("/") == url

@@ -12,12 +12,12 @@ from typing import TypeVar
 from starlette.types import ASGIApp
 
 from proctor.observability.metrics import gauge
-from proctor.observability.process import ProcessFigures
+from proctor.observability.process import ProcessMetrics
 from proctor.types import Summary
 from task_server.changes import Changes
 from task_server.controller.admission import Admit, loopback_only
-from task_server.controller.placement import Placement, Seat
-from task_server.demand_tracker import Demand
+from task_server.controller.placement import Placement, WorkerRef
+from task_server.demand_tracker import DemandTracker
 from task_server.heartbeat import BATCH_S
 from task_server.http.access import Access, token_for
 from task_server.http.app import build_app
@@ -25,14 +25,14 @@ from task_server.http.openapi import document
 from task_server.http.operations import CONTROLLER_OPERATIONS
 from task_server.http.service import PlacementService
 from task_server.http.transport import Caller, json_of
-from task_server.metrics import PlacementFigures, task_gauges, worker_gauges
+from task_server.metrics import PlacementMetrics, task_gauges, worker_gauges
 from task_server.wire.errors import (
+    ApiError,
     BadReply,
     DigestDiffers,
     InWork,
     NoCapacity,
     NotReady,
-    Refusal,
     ServerUnreachable,
     TaskServerError,
     TurnConflict,
@@ -44,9 +44,9 @@ from task_server.wire.messages import (
     STEP_WAIT_S,
     VERSION,
     WORKER_LEASE_S,
-    Alive,
+    Health,
     Heartbeat,
-    HeartbeatTaken,
+    HeartbeatAck,
     LeasesRenewed,
     RenewLeases,
     SampleList,
@@ -56,8 +56,8 @@ from task_server.wire.messages import (
     SummarizeRequest,
     TaskList,
     TasksQuery,
-    Turned,
     TurnRequest,
+    TurnResponse,
     WorkerList,
 )
 
@@ -100,21 +100,21 @@ class Controller(PlacementService):
         self._boot = secrets.token_hex(8)
         self._standings = self._placement.standings()
         self._draining = False
-        self._demand = Demand()
-        self._process = ProcessFigures("controller", now)
-        self._figures = PlacementFigures()
+        self._demand = DemandTracker()
+        self._process = ProcessMetrics("controller", now)
+        self._metrics = PlacementMetrics()
 
     def app(self) -> ASGIApp:
         """The HTTP app of this controller."""
         described = partial(document, "Proctor controller", CONTROLLER_OPERATIONS, self._access.closed)
         return build_app(self, CONTROLLER_OPERATIONS, self._access, described)
 
-    async def heartbeat(self, beat: Heartbeat, peer: str | None) -> HeartbeatTaken:
+    async def heartbeat(self, beat: Heartbeat, peer: str | None) -> HeartbeatAck:
         sure = await self._admit(beat.url, peer)
         elsewhere = self._placement.heartbeat(beat, self._now())
         self._publish()
         access = token_for(self._token, beat.url) if self._token is not None and sure else None
-        return HeartbeatTaken(lease_s=self._lease_s, elsewhere=elsewhere, access=access)
+        return HeartbeatAck(lease_s=self._lease_s, elsewhere=elsewhere, access=access)
 
     async def workers(self) -> WorkerList:
         return WorkerList.of(self._placement.workers())
@@ -127,9 +127,9 @@ class Controller(PlacementService):
         return TaskList(version=self._version(), tasks=self._standings)
 
     async def samples(self, task: str, query: SamplesQuery) -> SampleList:
-        seat = self._any_holding(task, query.digest)
+        ref = self._any_holding(task, query.digest)
         return await self._ask_any(
-            seat, self._caller.call("GET", f"{seat.url}/tasks/{task}/samples", SampleList, deadline_s=RELAY_S)
+            ref, self._caller.call("GET", f"{ref.url}/tasks/{task}/samples", SampleList, deadline_s=RELAY_S)
         )
 
     async def start(self, request: StartSession) -> Started:
@@ -137,62 +137,62 @@ class Controller(PlacementService):
         body = await asyncio.to_thread(json_of, request) if request.replies else json_of(request)
         refused: set[str] = set()
         while True:
-            seat = self._placement.place(request.session, request.task, self._now(), refused, request.digest)
+            ref = self._placement.place(request.session, request.task, self._now(), refused, request.digest)
             self._publish()
             try:
-                started = await self._caller.call("POST", f"{seat.url}/sessions", Started, body, deadline_s=RELAY_S)
+                started = await self._caller.call("POST", f"{ref.url}/sessions", Started, body, deadline_s=RELAY_S)
             except (InWork, TurnConflict):  # it lives there
                 raise
-            except Refusal as refusal:
-                self._placement.refused(request.session, seat.worker)
+            except ApiError as refusal:
+                self._placement.refused(request.session, ref.worker)
                 if not isinstance(refusal, (NoCapacity, NotReady, DigestDiffers)):
                     raise
             except (ServerUnreachable, BadReply) as error:
                 if not (isinstance(error, ServerUnreachable) and error.never_sent):  # it may have been started there
-                    raise _no_answer(seat, error) from error
-                self._placement.refused(request.session, seat.worker)
+                    raise _no_answer(ref, error) from error
+                self._placement.refused(request.session, ref.worker)
                 if _refuses_connections(error):
-                    self._forget(seat)
+                    self._forget(ref)
             else:
-                self._figures.placed.add(request.task)
-                return started.model_copy(update={"worker": seat.worker, "url": seat.url})  # whatever it says of itself
-            refused.add(seat.worker)
+                self._metrics.placed.add(request.task)
+                return started.model_copy(update={"worker": ref.worker, "url": ref.url})  # whatever it says of itself
+            refused.add(ref.worker)
 
-    async def turn(self, session: str, request: TurnRequest) -> Turned:
-        seat = self._holder(session)
+    async def turn(self, session: str, request: TurnRequest) -> TurnResponse:
+        ref = self._holder(session)
         return await self._ask(
-            seat,
-            self._caller.call("POST", f"{seat.url}/sessions/{session}/turns", Turned, request, deadline_s=RELAY_S),
+            ref,
+            self._caller.call("POST", f"{ref.url}/sessions/{session}/turns", TurnResponse, request, deadline_s=RELAY_S),
         )
 
     async def end(self, session: str) -> None:
         try:
-            seat = self._holder(session)
-            await self._ask(seat, self._caller.done("DELETE", f"{seat.url}/sessions/{session}", deadline_s=RELAY_S))
+            ref = self._holder(session)
+            await self._ask(ref, self._caller.done("DELETE", f"{ref.url}/sessions/{session}", deadline_s=RELAY_S))
         except (UnknownSession, WorkerLost):
             return
 
     async def renew(self, request: RenewLeases) -> LeasesRenewed:
         lost: list[str] = []
-        by_seat: dict[Seat, list[str]] = {}
+        by_seat: dict[WorkerRef, list[str]] = {}
         for session in request.sessions:
             try:
                 by_seat.setdefault(self._holder(session), []).append(session)
             except (UnknownSession, WorkerLost):
                 lost.append(session)
-        for answer in await asyncio.gather(*(self._renew_at(seat, held) for seat, held in by_seat.items())):
+        for answer in await asyncio.gather(*(self._renew_at(ref, held) for ref, held in by_seat.items())):
             lost += answer
         return LeasesRenewed(lost=tuple(lost))
 
     async def summarize(self, task: str, request: SummarizeRequest) -> Summary:
-        seat = self._any_holding(task, request.digest)
+        ref = self._any_holding(task, request.digest)
         body = await asyncio.to_thread(json_of, request)
         return await self._ask_any(
-            seat, self._caller.call("POST", f"{seat.url}/tasks/{task}/summary", Summary, body, deadline_s=SUMMARY_S)
+            ref, self._caller.call("POST", f"{ref.url}/tasks/{task}/summary", Summary, body, deadline_s=SUMMARY_S)
         )
 
-    def alive(self) -> Alive:
-        return Alive(role="controller", url=self._url, version=VERSION, time=time.time())
+    def alive(self) -> Health:
+        return Health(role="controller", url=self._url, version=VERSION, time=time.time())
 
     def check_ready(self) -> None:
         if self._draining:
@@ -205,9 +205,9 @@ class Controller(PlacementService):
             worker_gauges(self._placement.workers())
             + gauge("proctor_controller_settled", "1 once every worker had time to report.", (), {(): settled})
             + task_gauges(self._standings)
-            + self._demand.text(self._now())
-            + self._figures.text()
-            + self._process.text()
+            + self._demand.expose(self._now())
+            + self._metrics.expose()
+            + self._process.expose()
         )
 
     @asynccontextmanager
@@ -229,37 +229,37 @@ class Controller(PlacementService):
             for last in self._placement.tick(self._now()):
                 if not (last.draining and not last.sessions):  # else it has left as it should
                     log.warning("worker %s is lost: no heartbeat for %g s", last.worker, self._lease_s)
-                    self._figures.lost.add()
+                    self._metrics.lost.add()
             self._publish()
 
-    async def _ask(self, seat: Seat, call: Awaitable[Answer]) -> Answer:
+    async def _ask(self, ref: WorkerRef, call: Awaitable[Answer]) -> Answer:
         """What a worker answers; one that refuses connections is gone. Raises what it refuses, WorkerLost, NotReady."""
-        self._figures.relayed.add()
+        self._metrics.relayed.add()
         try:
             return await call
         except (ServerUnreachable, BadReply) as error:
             if _refuses_connections(error):
-                self._forget(seat)
-                raise WorkerLost(f"worker {seat.worker} is gone") from error
-            raise _no_answer(seat, error) from error
+                self._forget(ref)
+                raise WorkerLost(f"worker {ref.worker} is gone") from error
+            raise _no_answer(ref, error) from error
 
-    async def _ask_any(self, seat: Seat, call: Awaitable[Answer]) -> Answer:
+    async def _ask_any(self, ref: WorkerRef, call: Awaitable[Answer]) -> Answer:
         """What a worker answers that any other of its task could have been asked. Raises what it refuses, NotReady."""
         try:
-            return await self._ask(seat, call)
+            return await self._ask(ref, call)
         except WorkerLost as lost:
             raise NotReady(f"{lost}; another is asked next", retry_after_s=0.5) from lost
 
-    def _any_holding(self, task: str, digest: str | None) -> Seat:
+    def _any_holding(self, task: str, digest: str | None) -> WorkerRef:
         self._check_settled()
         return self._placement.any_holding(task, digest)
 
-    async def _renew_at(self, seat: Seat, sessions: Sequence[str]) -> tuple[str, ...]:
+    async def _renew_at(self, ref: WorkerRef, sessions: Sequence[str]) -> tuple[str, ...]:
         """Those of a worker's sessions that are lost; none while it merely doesn't answer."""
         request = RenewLeases(sessions=tuple(sessions))
         try:
             renewed = await self._ask(
-                seat, self._caller.call("POST", f"{seat.url}/leases", LeasesRenewed, request, deadline_s=RELAY_S)
+                ref, self._caller.call("POST", f"{ref.url}/leases", LeasesRenewed, request, deadline_s=RELAY_S)
             )
         except WorkerLost:
             return tuple(sessions)
@@ -267,7 +267,7 @@ class Controller(PlacementService):
             return ()
         return renewed.lost
 
-    def _holder(self, session: str) -> Seat:
+    def _holder(self, session: str) -> WorkerRef:
         try:
             return self._placement.holder(session)
         except UnknownSession:
@@ -280,10 +280,10 @@ class Controller(PlacementService):
         if left_s > 0:
             raise NotReady("just started, waiting for the workers to report", retry_after_s=left_s)
 
-    def _forget(self, seat: Seat) -> None:
-        log.warning("worker %s is lost: nobody listens at %s", seat.worker, seat.url)
-        self._figures.lost.add()
-        self._placement.forget(seat, self._now())
+    def _forget(self, ref: WorkerRef) -> None:
+        log.warning("worker %s is lost: nobody listens at %s", ref.worker, ref.url)
+        self._metrics.lost.add()
+        self._placement.forget(ref, self._now())
         self._publish()
 
     def _publish(self) -> None:
@@ -296,8 +296,8 @@ class Controller(PlacementService):
         return f"{self._boot}-{self._changes.count}"
 
 
-def _no_answer(seat: Seat, error: TaskServerError) -> NotReady:
-    return NotReady(f"worker {seat.worker} gives no answer of use: {error}", retry_after_s=0.5)
+def _no_answer(ref: WorkerRef, error: TaskServerError) -> NotReady:
+    return NotReady(f"worker {ref.worker} gives no answer of use: {error}", retry_after_s=0.5)
 
 
 def _refuses_connections(error: BaseException | None) -> bool:

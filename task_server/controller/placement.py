@@ -9,16 +9,16 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from task_server.wire.errors import (
+    ApiError,
     DigestDiffers,
     NoCapacity,
     NotReady,
-    Refusal,
     TurnConflict,
     UnknownSession,
     UnknownTask,
     WorkerLost,
 )
-from task_server.wire.messages import Heartbeat, TaskStanding
+from task_server.wire.messages import Heartbeat, TaskCapacity
 
 REMEMBER_LOST_S = 600.0
 NAMES_SHOWN = 3
@@ -26,7 +26,7 @@ NAMES_SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Seat:
+class WorkerRef:
     """A worker chosen for a session, or holding it."""
 
     worker: str
@@ -43,10 +43,10 @@ class _Worker:
     """Sessions sent there that no heartbeat has listed: their task, and when they were sent."""
 
     @property
-    def seat(self) -> Seat:
-        return Seat(self.beat.worker, self.beat.boot, self.beat.url)
+    def ref(self) -> WorkerRef:
+        return WorkerRef(self.beat.worker, self.beat.boot, self.beat.url)
 
-    def standing(self, task: str) -> TaskStanding | None:
+    def standing(self, task: str) -> TaskCapacity | None:
         """As last heard, less what was placed since."""
         standing = next((standing for standing in self.beat.tasks if standing.name == task), None)
         if standing is None:
@@ -59,7 +59,7 @@ class _Worker:
         return sum(name == task for name, _ in since)
 
 
-_Holding = Sequence[tuple[_Worker, TaskStanding]]
+_Holding = Sequence[tuple[_Worker, TaskCapacity]]
 """The workers of a task, with what each can take of it."""
 
 
@@ -89,7 +89,7 @@ class Placement:
         if known is not None and known.beat.boot == beat.boot and beat.sequence <= known.beat.sequence:
             return ()
         superseded = self._superseded.get(beat.worker, set())
-        for other in [other.seat for other in self._workers.values() if other.beat.boot != beat.boot]:
+        for other in [other.ref for other in self._workers.values() if other.beat.boot != beat.boot]:
             if other.worker == beat.worker or other.url == beat.url:  # its name or its address is another's now
                 self.forget(other, now)
         before = self._boots.get(beat.worker, beat.boot)
@@ -119,7 +119,7 @@ class Placement:
 
     def place(
         self, session: str, task: str, now: float, avoiding: Collection[str] = (), digest: str | None = None
-    ) -> Seat:
+    ) -> WorkerRef:
         """Where the session is to be started: where it is already, else at the least loaded worker with a free slot.
 
         Only workers with the expected digest count; where none is expected, all workers must have the same.
@@ -128,7 +128,7 @@ class Placement:
         """
         holder = self._holder(session)
         if holder is not None and holder.beat.worker not in avoiding:
-            return holder.seat
+            return holder.ref
         if holder is None and session in self._lost:
             raise WorkerLost(f"the worker of session {session} is gone")
         holding = self._known(task)
@@ -141,23 +141,23 @@ class Placement:
             raise _why_not(task, holding, digest)
         _, _, chosen = min(free)
         chosen.placed[session] = (task, now)
-        return chosen.seat
+        return chosen.ref
 
     def refused(self, session: str, worker: str) -> None:
         """The worker did not take the session after all."""
         if worker in self._workers:
             self._workers[worker].placed.pop(session, None)
 
-    def holder(self, session: str) -> Seat:
+    def holder(self, session: str) -> WorkerRef:
         """The worker that holds a session. Raises WorkerLost, UnknownSession."""
         holder = self._holder(session)
         if holder is not None:
-            return holder.seat
+            return holder.ref
         if session in self._lost:
             raise WorkerLost(f"the worker of session {session} is gone")
         raise UnknownSession(f"no worker holds session {session}")
 
-    def any_holding(self, task: str, digest: str | None = None) -> Seat:
+    def any_holding(self, task: str, digest: str | None = None) -> WorkerRef:
         """A worker that can say something about a task, of those with the expected digest where there are any.
 
         Raises UnknownTask, NotReady.
@@ -168,21 +168,21 @@ class Placement:
         if not ready:
             why = _waiting(holding, expected) or "its data are not read yet"
             raise NotReady(f"task {task!r}: {why}", retry_after_s=1.0)
-        return ready[0].seat
+        return ready[0].ref
 
-    def forget(self, seat: Seat, now: float) -> None:
+    def forget(self, ref: WorkerRef, now: float) -> None:
         """The worker is gone, and its sessions with it. Should it still live, its next heartbeat says so."""
-        gone = self._workers.get(seat.worker)
-        if gone is not None and gone.seat == seat:
-            del self._workers[seat.worker]
-            self._superseded.pop(seat.worker, None)
+        gone = self._workers.get(ref.worker)
+        if gone is not None and gone.ref == ref:
+            del self._workers[ref.worker]
+            self._superseded.pop(ref.worker, None)
             self._lost.update(dict.fromkeys([*gone.sessions, *gone.placed], now))
 
     def tick(self, now: float) -> tuple[Heartbeat, ...]:
         """Drop the workers whose lease ran out; what each of them said last."""
         silent = [worker for worker in self._workers.values() if now - worker.heard >= self._lease_s]
         for worker in silent:
-            self.forget(worker.seat, now)
+            self.forget(worker.ref, now)
         self._lost = {session: at for session, at in self._lost.items() if now - at < REMEMBER_LOST_S}
         return tuple(worker.beat for worker in silent)
 
@@ -190,11 +190,11 @@ class Placement:
         """The latest heartbeat of every live worker."""
         return tuple(worker.beat for worker in self._workers.values())
 
-    def standings(self) -> tuple[TaskStanding, ...]:
+    def standings(self) -> tuple[TaskCapacity, ...]:
         """Every task ever heard of, over the workers that hold it now; in the order of `TaskList.tasks`."""
         return tuple(standing for task in sorted(self._environments) for standing in self._standings(task))
 
-    def _standings(self, task: str) -> Iterator[TaskStanding]:
+    def _standings(self, task: str) -> Iterator[TaskCapacity]:
         holding = list(self._holding(task))
         digests = list(_workers_by_digest(holding))
         if len(digests) > 1:
@@ -202,9 +202,9 @@ class Placement:
                 yield self._standing(task, _serving(holding, digest), digest)
         yield self._standing(task, holding, digests[0] if len(digests) == 1 else None)
 
-    def _standing(self, task: str, holding: _Holding, digest: str | None) -> TaskStanding:
+    def _standing(self, task: str, holding: _Holding, digest: str | None) -> TaskCapacity:
         waiting = _waiting(holding, None)
-        return TaskStanding(
+        return TaskCapacity(
             name=task,
             environment=self._environments[task],
             total=sum(standing.total for _, standing in holding),
@@ -219,7 +219,7 @@ class Placement:
             raise UnknownTask(f"no worker holds a task {task[:100]!r}; known: {', '.join(sorted(self._environments))}")
         return list(self._holding(task))
 
-    def _holding(self, task: str) -> Iterator[tuple[_Worker, TaskStanding]]:
+    def _holding(self, task: str) -> Iterator[tuple[_Worker, TaskCapacity]]:
         for worker in self._workers.values():
             standing = worker.standing(task)
             if standing is not None and not worker.beat.draining:
@@ -272,7 +272,7 @@ def _waiting(holding: _Holding, digest: str | None) -> str | None:
     return None if None in reasons else next(reason for reason in reasons if reason is not None)
 
 
-def _why_not(task: str, holding: _Holding, digest: str | None) -> Refusal:
+def _why_not(task: str, holding: _Holding, digest: str | None) -> ApiError:
     digests = _workers_by_digest(holding)
     if digest is not None and digests and digest not in digests:
         return DigestDiffers(

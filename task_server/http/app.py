@@ -17,17 +17,17 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from proctor.http.origin_guard import PageGuard
+from proctor.http.origin_guard import OriginGuard
 from proctor.observability import tracing
 from proctor.types import Value
 from task_server.http.access import OPEN_PATHS, Access
 from task_server.http.service import TaskService
 from task_server.wire.errors import (
+    ApiError,
     BadRequest,
     Forbidden,
     Internal,
     NotReady,
-    Refusal,
     ServerUnreachable,
     TooLarge,
     Unauthorized,
@@ -46,7 +46,7 @@ Request_ = TypeVar("Request_", bound=Value)
 Service_contra = TypeVar("Service_contra", bound=TaskService, contravariant=True)
 
 
-class Asked(NamedTuple):
+class RequestContext(NamedTuple):
     """What a request says besides its fields."""
 
     path: Mapping[str, str]
@@ -55,7 +55,7 @@ class Asked(NamedTuple):
     """The address it came from."""
 
 
-class Nothing(Value):
+class EmptyRequest(Value):
     """A request without fields."""
 
 
@@ -69,8 +69,8 @@ class Operation(Generic[Service_contra, Request_]):
     request: type[Request_]
     """Of the JSON body for a POST, else of the query."""
     reply: type[Value] | type[str] | None
-    handle: Callable[[Service_contra, Asked, Request_], Awaitable[Value | str | None]]
-    refusals: tuple[type[Refusal], ...] = ()
+    handle: Callable[[Service_contra, RequestContext, Request_], Awaitable[Value | str | None]]
+    refusals: tuple[type[ApiError], ...] = ()
     max_bytes: int = MAX_REQUEST_BYTES
 
     @property
@@ -102,7 +102,7 @@ def build_app(
     app.router.redirect_slashes = False
     if access.closed:
         return _Guard(app, access)
-    return PageGuard(app, _page_refused, urlsplit(service.alive().url).hostname)
+    return OriginGuard(app, _page_refused, urlsplit(service.alive().url).hostname)
 
 
 class _Endpoint(Generic[Service_contra, Request_]):
@@ -120,9 +120,9 @@ class _Endpoint(Generic[Service_contra, Request_]):
     async def _respond(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
             request = await self._request(scope, receive)
-            asked = Asked(scope["path_params"], scope["client"][0] if scope["client"] else None)
+            asked = RequestContext(scope["path_params"], scope["client"][0] if scope["client"] else None)
             reply = await self._operation.handle(self._service, asked, request)
-        except Refusal as refusal:
+        except ApiError as refusal:
             await _refuse(send, refusal)
         except ServerUnreachable as error:
             await _refuse(send, NotReady(str(error), retry_after_s=0.5))
@@ -192,7 +192,7 @@ async def _answer(send: Send, reply: Value | str | None) -> None:
         await _send(send, 200, reply.model_dump_json().encode(), [(b"content-type", b"application/json")])
 
 
-async def _refuse(send: Send, refusal: Refusal) -> None:
+async def _refuse(send: Send, refusal: ApiError) -> None:
     listed = [(b"content-type", b"application/problem+json")]
     if refusal.retry_after_s is not None:
         listed.append((b"retry-after", b"%d" % math.ceil(refusal.retry_after_s)))

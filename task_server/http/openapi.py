@@ -8,7 +8,7 @@ from pydantic import BaseModel, JsonValue
 from pydantic.json_schema import models_json_schema
 
 from task_server.http.app import Operation
-from task_server.wire.errors import BadRequest, Forbidden, Internal, Refusal, TooLarge, Unauthorized
+from task_server.wire.errors import ApiError, BadRequest, Forbidden, Internal, TooLarge, Unauthorized
 from task_server.wire.messages import Problem
 
 _PARAMETERS: dict[str, JsonValue] = {
@@ -74,7 +74,7 @@ def _responses(operation: Operation[Any, Any], token: bool) -> dict[str, JsonVal
         responses["204"] = {"description": "Done"}
     else:
         responses["200"] = {"description": operation.meaning, "content": _content(operation.reply)}
-    known: list[type[Refusal]] = [BadRequest, Internal, *operation.refusals]
+    known: list[type[ApiError]] = [BadRequest, Internal, *operation.refusals]
     known += [TooLarge] if operation.method == "POST" else []
     known += [Unauthorized] if token and not operation.open else []
     known += [] if token else [Forbidden]

@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 from proctor.types import Summary
-from task_server.http.app import Asked, Nothing, Operation
+from task_server.http.app import EmptyRequest, Operation, RequestContext
 from task_server.http.service import PlacementService, TaskService
 from task_server.wire.errors import (
     BadRequest,
@@ -21,9 +21,9 @@ from task_server.wire.errors import (
 )
 from task_server.wire.messages import (
     MAX_LARGE_BYTES,
-    Alive,
+    Health,
     Heartbeat,
-    HeartbeatTaken,
+    HeartbeatAck,
     LeasesRenewed,
     RenewLeases,
     SampleList,
@@ -33,66 +33,66 @@ from task_server.wire.messages import (
     SummarizeRequest,
     TaskList,
     TasksQuery,
-    Turned,
     TurnRequest,
+    TurnResponse,
     WorkerList,
 )
 
 _SESSION = re.compile(r"[0-9a-f]{32}")
 
 
-def _session(asked: Asked) -> str:
+def _session(asked: RequestContext) -> str:
     if not _SESSION.fullmatch(asked.path["session"]):
         raise BadRequest("a session's id is 32 lower-case hex digits")
     return asked.path["session"]
 
 
-async def _tasks(service: TaskService, asked: Asked, query: TasksQuery) -> TaskList:
+async def _tasks(service: TaskService, asked: RequestContext, query: TasksQuery) -> TaskList:
     return await service.tasks(query)
 
 
-async def _samples(service: TaskService, asked: Asked, query: SamplesQuery) -> SampleList:
+async def _samples(service: TaskService, asked: RequestContext, query: SamplesQuery) -> SampleList:
     return await service.samples(asked.path["task"], query)
 
 
-async def _start(service: TaskService, asked: Asked, request: StartSession) -> Started:
+async def _start(service: TaskService, asked: RequestContext, request: StartSession) -> Started:
     return await service.start(request)
 
 
-async def _turn(service: TaskService, asked: Asked, request: TurnRequest) -> Turned:
+async def _turn(service: TaskService, asked: RequestContext, request: TurnRequest) -> TurnResponse:
     return await service.turn(_session(asked), request)
 
 
-async def _end(service: TaskService, asked: Asked, query: Nothing) -> None:
+async def _end(service: TaskService, asked: RequestContext, query: EmptyRequest) -> None:
     await service.end(_session(asked))
 
 
-async def _renew(service: TaskService, asked: Asked, request: RenewLeases) -> LeasesRenewed:
+async def _renew(service: TaskService, asked: RequestContext, request: RenewLeases) -> LeasesRenewed:
     return await service.renew(request)
 
 
-async def _summarize(service: TaskService, asked: Asked, request: SummarizeRequest) -> Summary:
+async def _summarize(service: TaskService, asked: RequestContext, request: SummarizeRequest) -> Summary:
     return await service.summarize(asked.path["task"], request)
 
 
-async def _healthz(service: TaskService, asked: Asked, query: Nothing) -> Alive:
+async def _healthz(service: TaskService, asked: RequestContext, query: EmptyRequest) -> Health:
     return service.alive()
 
 
-async def _readyz(service: TaskService, asked: Asked, query: Nothing) -> Alive:
+async def _readyz(service: TaskService, asked: RequestContext, query: EmptyRequest) -> Health:
     service.check_ready()
     return service.alive()
 
 
-async def _metrics(service: TaskService, asked: Asked, query: Nothing) -> str:
+async def _metrics(service: TaskService, asked: RequestContext, query: EmptyRequest) -> str:
     return service.metrics()
 
 
-async def _heartbeat(service: PlacementService, asked: Asked, request: Heartbeat) -> HeartbeatTaken:
+async def _heartbeat(service: PlacementService, asked: RequestContext, request: Heartbeat) -> HeartbeatAck:
     return await service.heartbeat(request, asked.peer)
 
 
-async def _workers(service: PlacementService, asked: Asked, query: Nothing) -> WorkerList:
+async def _workers(service: PlacementService, asked: RequestContext, query: EmptyRequest) -> WorkerList:
     return await service.workers()
 
 
@@ -124,7 +124,7 @@ OPERATIONS: tuple[Operation[TaskService, Any], ...] = (
         "/sessions/{session}/turns",
         "Answer a turn; repeatable, the same answer gives the same step",
         TurnRequest,
-        Turned,
+        TurnResponse,
         _turn,
         (TurnConflict, InWork, NotReady, *_LOST),
     ),
@@ -132,7 +132,7 @@ OPERATIONS: tuple[Operation[TaskService, Any], ...] = (
         "DELETE",
         "/sessions/{session}",
         "End a session and free what it holds; repeatable",
-        Nothing,
+        EmptyRequest,
         None,
         _end,
         (NotReady,),
@@ -150,11 +150,11 @@ OPERATIONS: tuple[Operation[TaskService, Any], ...] = (
         (UnknownTask, DigestDiffers, NotReady),
         max_bytes=MAX_LARGE_BYTES,
     ),
-    Operation("GET", "/healthz", "Who listens here; needs no token", Nothing, Alive, _healthz),
+    Operation("GET", "/healthz", "Who listens here; needs no token", EmptyRequest, Health, _healthz),
     Operation(
-        "GET", "/readyz", "Whether sessions can be started; needs no token", Nothing, Alive, _readyz, (NotReady,)
+        "GET", "/readyz", "Whether sessions can be started; needs no token", EmptyRequest, Health, _readyz, (NotReady,)
     ),
-    Operation("GET", "/metrics", "Figures in the Prometheus text format", Nothing, str, _metrics),
+    Operation("GET", "/metrics", "Figures in the Prometheus text format", EmptyRequest, str, _metrics),
 )
 
 CONTROLLER_OPERATIONS: tuple[Operation[PlacementService, Any], ...] = (
@@ -164,9 +164,11 @@ CONTROLLER_OPERATIONS: tuple[Operation[PlacementService, Any], ...] = (
         "/workers",
         "A worker's heartbeat: all that the controller knows of it",
         Heartbeat,
-        HeartbeatTaken,
+        HeartbeatAck,
         _heartbeat,
         (TurnConflict, Forbidden),
     ),
-    Operation("GET", "/workers", "The live workers, where they are and their versions", Nothing, WorkerList, _workers),
+    Operation(
+        "GET", "/workers", "The live workers, where they are and their versions", EmptyRequest, WorkerList, _workers
+    ),
 )

@@ -5,9 +5,9 @@ from contextlib import AbstractAsyncContextManager
 
 from proctor.types import Summary
 from task_server.wire.messages import (
-    Alive,
+    Health,
     Heartbeat,
-    HeartbeatTaken,
+    HeartbeatAck,
     LeasesRenewed,
     RenewLeases,
     SampleList,
@@ -17,14 +17,14 @@ from task_server.wire.messages import (
     SummarizeRequest,
     TaskList,
     TasksQuery,
-    Turned,
     TurnRequest,
+    TurnResponse,
     WorkerList,
 )
 
 
 class TaskService(ABC):
-    """The operations behind the routes. Each raises `errors.Refusal` where it can't."""
+    """The operations behind the routes. Each raises `errors.ApiError` where it can't."""
 
     @abstractmethod
     async def tasks(self, query: TasksQuery) -> TaskList:
@@ -39,7 +39,7 @@ class TaskService(ABC):
         """A session's first step."""
 
     @abstractmethod
-    async def turn(self, session: str, request: TurnRequest) -> Turned:
+    async def turn(self, session: str, request: TurnRequest) -> TurnResponse:
         """What came after a turn."""
 
     @abstractmethod
@@ -55,7 +55,7 @@ class TaskService(ABC):
         """The environment's own metrics over finishes."""
 
     @abstractmethod
-    def alive(self) -> Alive:
+    def alive(self) -> Health:
         """Who listens here."""
 
     @abstractmethod
@@ -79,7 +79,7 @@ class PlacementService(TaskService):
     """A service that workers report to."""
 
     @abstractmethod
-    async def heartbeat(self, beat: Heartbeat, peer: str | None) -> HeartbeatTaken:
+    async def heartbeat(self, beat: Heartbeat, peer: str | None) -> HeartbeatAck:
         """Take what a worker says of itself; `peer` is the address it speaks from."""
 
     @abstractmethod

@@ -4,7 +4,15 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from proctor.http.client import AnyClient, HttpFailure, Reply, ReplyTooLarge, Unreachable, Untrusted, bounded_request
+from proctor.http.client import (
+    AnyClient,
+    HttpFailure,
+    HttpReply,
+    ReplyTooLarge,
+    Unreachable,
+    Untrusted,
+    bounded_request,
+)
 from proctor.observability import tracing
 from task_server.http.access import token_for
 from task_server.wire.errors import BadReply, ServerUnreachable, TaskServerError, refusal_of
@@ -47,7 +55,7 @@ class Caller:
         """Ask for something that has no answer but that it is done. Raises TaskServerError."""
         await self._reply(method, url, None, deadline_s)
 
-    async def _reply(self, method: str, url: str, request: BaseModel | bytes | None, deadline_s: float) -> Reply:
+    async def _reply(self, method: str, url: str, request: BaseModel | bytes | None, deadline_s: float) -> HttpReply:
         content = json_of(request) if isinstance(request, BaseModel) else request
         try:
             reply = await bounded_request(
@@ -90,7 +98,7 @@ def json_of(request: BaseModel) -> bytes:
     return request.model_dump_json().encode()
 
 
-def _refusal(call: str, reply: Reply) -> TaskServerError:
+def _refusal(call: str, reply: HttpReply) -> TaskServerError:
     try:
         return refusal_of(Problem.model_validate_json(reply.body))
     except ValidationError:

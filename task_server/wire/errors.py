@@ -34,7 +34,7 @@ class BadReply(TaskServerError):
     """What answered doesn't speak this protocol."""
 
 
-class Refusal(TaskServerError):
+class ApiError(TaskServerError):
     """A problem that a server answered with."""
 
     type: ClassVar[ProblemType]
@@ -52,43 +52,43 @@ class Refusal(TaskServerError):
         )
 
 
-class BadRequest(Refusal):
+class BadRequest(ApiError):
     """The request is malformed, or no route takes it."""
 
     type, status, title = "bad_request", 400, "The request is not one this server takes"
 
 
-class Unauthorized(Refusal):
+class Unauthorized(ApiError):
     """The token is missing, wrong, or for another route."""
 
     type, status, title = "unauthorized", 401, "A valid bearer token is needed"
 
 
-class Forbidden(Refusal):
+class Forbidden(ApiError):
     """Whatever token was shown, what is asked for is not allowed from there."""
 
     type, status, title = "forbidden", 403, "This is not allowed from there"
 
 
-class TooLarge(Refusal):
+class TooLarge(ApiError):
     """The request's body is over its cap."""
 
     type, status, title = "too_large", 413, "The request is too large"
 
 
-class UnknownTask(Refusal):
+class UnknownTask(ApiError):
     """No worker holds a task of this name."""
 
     type, status, title = "unknown_task", 404, "No such task"
 
 
-class UnknownSample(Refusal):
+class UnknownSample(ApiError):
     """The task has no sample of this id."""
 
     type, status, title = "unknown_sample", 404, "No such sample"
 
 
-class SessionLost(Refusal):
+class SessionLost(ApiError):
     """The session lives no more; only a new attempt helps."""
 
 
@@ -104,19 +104,19 @@ class WorkerLost(SessionLost):
     type, status, title = "worker_lost", 410, "The session's worker is lost"
 
 
-class TurnConflict(Refusal):
+class TurnConflict(ApiError):
     """The turn is not the current one, or was answered otherwise."""
 
     type, status, title = "turn_conflict", 409, "The turn can't be applied"
 
 
-class DigestDiffers(Refusal):
+class DigestDiffers(ApiError):
     """The task is served with other data, prompts or settings than the run began with."""
 
     type, status, title = "digest_differs", 409, "The task is not the one that the run began with"
 
 
-class InWork(Refusal):
+class InWork(ApiError):
     """The environment still works on the step; asking again waits on. `replies` is what the client is to keep."""
 
     type, status, title, retryable = "in_work", 503, "The step is still in work", True
@@ -131,25 +131,25 @@ class InWork(Refusal):
         return super().problem().model_copy(update={"replies": self.replies})
 
 
-class NoCapacity(Refusal):
+class NoCapacity(ApiError):
     """Every slot of the task is taken."""
 
     type, status, title, retryable = "no_capacity", 429, "No free slot", True
 
 
-class NotReady(Refusal):
+class NotReady(ApiError):
     """The server or the task can't take this yet, or not now."""
 
     type, status, title, retryable = "not_ready", 503, "Not ready", True
 
 
-class Internal(Refusal):
+class Internal(ApiError):
     """The server failed; its log says how."""
 
     type, status, title = "internal", 500, "The server failed"
 
 
-_REFUSALS: tuple[type[Refusal], ...] = (
+_REFUSALS: tuple[type[ApiError], ...] = (
     BadRequest,
     Unauthorized,
     Forbidden,
@@ -173,7 +173,7 @@ UNKNOWN_FIELD = "Extra inputs are not permitted"
 OLDER = "unknown to the task server, which is older than who asks it; upgrade controller and workers before clients"
 
 
-def refusal_of(problem: Problem) -> Refusal:
+def refusal_of(problem: Problem) -> ApiError:
     """The exception that a server's problem stands for."""
     if problem.type == InWork.type:
         return InWork(problem.detail, problem.retry_after_s, problem.replies)

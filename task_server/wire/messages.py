@@ -107,7 +107,7 @@ class Started(Value):
     replies: KeptReplies = ()
 
 
-class Turned(Value):
+class TurnResponse(Value):
     """Answer to `POST /sessions/{id}/turns`."""
 
     step: Step
@@ -126,7 +126,7 @@ class LeasesRenewed(Value):
     lost: tuple[SessionId, ...]
 
 
-class TaskStanding(Value):
+class TaskCapacity(Value):
     """What a task can take now, over all workers that hold it."""
 
     name: str = Field(pattern=NAME)
@@ -165,10 +165,10 @@ class TaskList(Value):
     """Answer to `GET /tasks`. With `?after=VERSION&wait_s=S` it comes when the list changed, or after S seconds."""
 
     version: str
-    tasks: tuple[TaskStanding, ...]
+    tasks: tuple[TaskCapacity, ...]
     """Sorted by name. Where a task's workers differ in digest there is one for each digest before the task's own."""
 
-    def find(self, task: str, digest: str | None) -> TaskStanding | None:
+    def find(self, task: str, digest: str | None) -> TaskCapacity | None:
         """What a task can take of a run that expects this digest; the task's own standing where no worker has it."""
         standings = [standing for standing in self.tasks if standing.name == task]
         agreeing = [standing for standing in standings if standing.digest == digest]
@@ -191,7 +191,7 @@ class SampleList(Value):
     digest: str
     """Changes when data, prompts or configuration change: `Environment.digest`."""
     comparable: str | None = None
-    """Why scores may not be compared with published ones: `Environment.comparable`."""
+    """Why scores may not be compared with published ones: `Environment.not_comparable_because`."""
     published_sampling: dict[str, JsonValue] = Field(default_factory=dict, exclude_if=lambda sampling: not sampling)
     """What agents' requests had for those: `Environment.published_sampling`; left out where there is nothing."""
     trusted_agents_only: bool = False
@@ -220,13 +220,13 @@ class Heartbeat(Value):
     url: str = Field(max_length=512, pattern=BASE_URL)
     sequence: int = Field(ge=0)
     draining: bool = False
-    tasks: tuple[TaskStanding, ...] = Field(max_length=1_000)
+    tasks: tuple[TaskCapacity, ...] = Field(max_length=1_000)
     sessions: tuple[SessionId, ...] = Field(max_length=100_000)
     """The sessions that the worker can still answer for: live ones, and finished ones not yet deleted."""
     version: str = Field(default=UNKNOWN_VERSION, max_length=64)
 
 
-class WorkerStanding(Value):
+class WorkerStatus(Value):
     """A live worker, as last heard."""
 
     worker: str
@@ -238,19 +238,19 @@ class WorkerStanding(Value):
 class WorkerList(Value):
     """Answer to `GET /workers`, sorted by name."""
 
-    workers: tuple[WorkerStanding, ...]
+    workers: tuple[WorkerStatus, ...]
 
     @classmethod
     def of(cls, beats: Iterable[Heartbeat]) -> "WorkerList":
         """The workers that these are the latest heartbeats of."""
         standings = (
-            WorkerStanding(worker=beat.worker, url=beat.url, version=beat.version, draining=beat.draining)
+            WorkerStatus(worker=beat.worker, url=beat.url, version=beat.version, draining=beat.draining)
             for beat in sorted(beats, key=lambda beat: beat.worker)
         )
         return cls(workers=tuple(standings))
 
 
-class HeartbeatTaken(Value):
+class HeartbeatAck(Value):
     """Answer to a heartbeat."""
 
     lease_s: float
@@ -262,7 +262,7 @@ class HeartbeatTaken(Value):
     """The token that clients will show at the worker's URL, told where it is sure that the worker is there."""
 
 
-class Alive(Value):
+class Health(Value):
     """Answer to `GET /healthz`: who listens here, so that a client knows that it reached the worker it meant."""
 
     role: Literal["worker", "controller"]

@@ -92,7 +92,7 @@ class HostedTask:
             environment=self.environment_name,
             samples=tuple(environment.samples()),
             digest=environment.digest(),
-            comparable=environment.comparable(),
+            comparable=environment.not_comparable_because(),
             published_sampling=dict(environment.published_sampling()),
             trusted_agents_only=environment.trusted_agents_only(),
         )

@@ -8,9 +8,9 @@ from proctor.environment import Agent, AgentStopped, ContextLimitExceeded, Envir
 from proctor.llm.kept_replies import SessionReplies, session_replies
 from proctor.observability import logging, tracing
 from proctor.types import Action, Finish, FinishReason, Observation
-from task_server.metrics import SessionFigures
+from task_server.metrics import SessionMetrics
 from task_server.wire.errors import BadRequest, InWork, NoCapacity, UnknownSession
-from task_server.wire.messages import STEP_WAIT_S, Act, StartSession, Step, Turned, TurnRequest
+from task_server.wire.messages import STEP_WAIT_S, Act, StartSession, Step, TurnRequest, TurnResponse
 from task_server.wire.turns import Lease, Reply, Turns
 
 FINISHED_S = 15.0
@@ -22,10 +22,10 @@ END_S = 10.0
 class Session(Agent):
     """One play under way, with this object as its agent."""
 
-    def __init__(self, request: StartSession, now: Callable[[], float], figures: SessionFigures) -> None:
+    def __init__(self, request: StartSession, now: Callable[[], float], metrics: SessionMetrics) -> None:
         self.request = request
         self.lease = Lease.granted(request.lease_s, now())
-        self._now, self._figures = now, figures
+        self._now, self._metrics = now, metrics
         self._asked_at, self._span = now(), tracing.begin("environment step", turn=0)
         self._ended = False
         self._turns = Turns()
@@ -56,22 +56,22 @@ class Session(Agent):
             finish = await play_to_finish(environment, self.request.sample, self, self.request.seed)
         finally:
             if not self._ended:
-                self._figures.finished(self.request.task, finish)
+                self._metrics.finished(self.request.task, finish)
             self._arrived(self._turns.finished(finish))
         return finish
 
-    async def current_step(self, replies: int | None = None) -> Turned:
+    async def current_step(self, replies: int | None = None) -> TurnResponse:
         """Where the session stands: at its first step, or where a client left it. Raises InWork, UnknownSession.
 
         `replies` is how many `KeptReply` the client has.
         """
         return await self._step(replies)
 
-    async def turn(self, request: TurnRequest) -> Turned:
+    async def turn(self, request: TurnRequest) -> TurnResponse:
         """What came after a turn, applied now or before. Raises TurnConflict, InWork, UnknownSession."""
         self._turns, new = self._turns.replied(request.turn, request.reply)
         if new:
-            self._figures.turns.add(self.request.task)
+            self._metrics.turns.add(self.request.task)
             self._asked_at, self._span = self._now(), tracing.begin("environment step", turn=request.turn)
             self._next_step = asyncio.get_running_loop().create_future()
             if not self._reply.done():  # done where the environment gave up waiting
@@ -89,11 +89,11 @@ class Session(Agent):
     def _arrived(self, turns: Turns) -> None:
         self._turns = turns
         if not self._next_step.done() and turns.step is not None:
-            self._figures.stepped(self.request.task, turns.answered, self._now() - self._asked_at)
+            self._metrics.stepped(self.request.task, turns.answered, self._now() - self._asked_at)
             self._span.end()
             self._next_step.set_result(turns.step)
 
-    async def _step(self, replies: int | None) -> Turned:
+    async def _step(self, replies: int | None) -> TurnResponse:
         step, has_news = self._next_step, replies is not None and replies < len(self._replies)
         if not step.done() and not has_news:
             awaited: list[asyncio.Future[Any]] = [step] if replies is None else [step, self._reply_news]
@@ -102,7 +102,7 @@ class Session(Agent):
         news = self._replies.since(replies) if replies is not None else ()
         if not step.done():
             raise InWork("the environment still works on this step; ask again", replies=news)
-        return Turned(step=step.result(), replies=news)
+        return TurnResponse(step=step.result(), replies=news)
 
     def _reply_added(self) -> None:
         """In any thread: whoever waits for a step gets the reply before it, so that what was paid for is durable."""
@@ -117,7 +117,7 @@ class Sessions:
     """All sessions of a worker. A slot is taken while a play runs, its clean-up included."""
 
     def __init__(self, now: Callable[[], float], changed: Callable[[], None]) -> None:
-        self.figures = SessionFigures()
+        self.metrics = SessionMetrics()
         self._now = now
         self._changed = changed
         self._sessions: dict[str, Session] = {}
@@ -129,8 +129,8 @@ class Sessions:
         """The new session; from here on `find` knows it. Raises NoCapacity."""
         if self.live(request.task) >= capacity:
             raise NoCapacity(f"all {capacity} slots of task {request.task!r} are taken", retry_after_s=1.0)
-        session = Session(request, self._now, self.figures)
-        self.figures.started.add(request.task)
+        session = Session(request, self._now, self.metrics)
+        self.metrics.started.add(request.task)
         play = asyncio.create_task(session.run(environment), name=f"session {request.session}")
         self._sessions[request.session] = session
         self._plays[request.session] = play

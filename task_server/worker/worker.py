@@ -12,11 +12,11 @@ from starlette.types import ASGIApp
 
 from proctor.config.task import TaskDefinition
 from proctor.observability.metrics import gauge
-from proctor.observability.process import ProcessFigures
+from proctor.observability.process import ProcessMetrics
 from proctor.summary import summarize
 from proctor.types import Summary
 from task_server.changes import Changes
-from task_server.demand_tracker import Demand
+from task_server.demand_tracker import DemandTracker
 from task_server.heartbeat import BATCH_S, Reporter
 from task_server.http.access import Access
 from task_server.http.app import build_app
@@ -28,9 +28,9 @@ from task_server.metrics import task_gauges
 from task_server.wire.errors import BadRequest, NotReady, UnknownTask
 from task_server.wire.messages import (
     VERSION,
-    Alive,
+    Health,
     Heartbeat,
-    HeartbeatTaken,
+    HeartbeatAck,
     LeasesRenewed,
     RenewLeases,
     SampleList,
@@ -38,11 +38,11 @@ from task_server.wire.messages import (
     Started,
     StartSession,
     SummarizeRequest,
+    TaskCapacity,
     TaskList,
     TasksQuery,
-    TaskStanding,
-    Turned,
     TurnRequest,
+    TurnResponse,
 )
 from task_server.worker.hosted_task import HostedTask
 from task_server.worker.sessions import Sessions
@@ -90,8 +90,8 @@ class Worker(TaskService):
         self._warned = False
         self._boot = secrets.token_hex(8)
         self._sequence = 0
-        self._demand = Demand()
-        self._process = ProcessFigures("worker", now)
+        self._demand = DemandTracker()
+        self._process = ProcessMetrics("worker", now)
 
     def app(self) -> ASGIApp:
         """The HTTP app of this worker."""
@@ -120,7 +120,7 @@ class Worker(TaskService):
         stands = await session.current_step(replies)
         return Started(worker=self.name, url=self.url, step=stands.step, replies=stands.replies)
 
-    async def turn(self, session: str, request: TurnRequest) -> Turned:
+    async def turn(self, session: str, request: TurnRequest) -> TurnResponse:
         return await self._sessions.find(session).turn(request)
 
     async def end(self, session: str) -> None:
@@ -138,8 +138,8 @@ class Worker(TaskService):
             what = f"{type(error).__name__}: {str(error)[:200]}"
             raise BadRequest(f"finishes: task {task!r} can't have given these ({what})") from error
 
-    def alive(self) -> Alive:
-        return Alive(role="worker", url=self.url, version=VERSION, time=time.time())
+    def alive(self) -> Health:
+        return Health(role="worker", url=self.url, version=VERSION, time=time.time())
 
     def check_ready(self) -> None:
         self._check_open()
@@ -156,9 +156,9 @@ class Worker(TaskService):
             + gauge("proctor_slots_free", "Sessions that a task can start now.", ("task",), free)
             + gauge("proctor_sessions_live", "Sessions under way.", ("task",), live)
             + task_gauges(standings)
-            + self._demand.text(self._now())
-            + self._sessions.figures.text()
-            + self._process.text()
+            + self._demand.expose(self._now())
+            + self._sessions.metrics.expose()
+            + self._process.expose()
         )
 
     @asynccontextmanager
@@ -192,7 +192,7 @@ class Worker(TaskService):
             expired = self._sessions.expire()
             if expired:
                 log.warning("%d sessions ended: no client asked for them within their lease", expired)
-                self._sessions.figures.expired.add(amount=expired)
+                self._sessions.metrics.expired.add(amount=expired)
 
     def _heartbeat(self) -> Heartbeat:
         self._sequence += 1
@@ -207,13 +207,13 @@ class Worker(TaskService):
             version=VERSION,
         )
 
-    def _standings(self) -> tuple[TaskStanding, ...]:
+    def _standings(self) -> tuple[TaskCapacity, ...]:
         return tuple(self._standing(task) for task in self._tasks.values())
 
-    def _standing(self, task: HostedTask) -> TaskStanding:
+    def _standing(self, task: HostedTask) -> TaskCapacity:
         waiting = "draining" if self._draining else task.waiting
         free = 0 if waiting is not None else max(0, task.capacity - self._sessions.live(task.name))
-        return TaskStanding(
+        return TaskCapacity(
             name=task.name,
             environment=task.environment_name,
             total=task.capacity,
@@ -239,7 +239,7 @@ class Worker(TaskService):
             log.error("the controller has another worker of this name: all sessions end")
             await self._sessions.end_all()
 
-    async def _taken(self, answer: HeartbeatTaken) -> None:
+    async def _taken(self, answer: HeartbeatAck) -> None:
         """The controller took a heartbeat, and said what clients will show, or doesn't know who is at our address."""
         if answer.elsewhere:
             log.warning("%d sessions end: they were placed elsewhere while we were away", len(answer.elsewhere))

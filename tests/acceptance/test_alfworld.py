@@ -21,13 +21,13 @@ from click.testing import CliRunner
 from benchmarks.worlds_alfworld import fresh_process
 from environments.alfworld import dataset, prompt
 from environments.alfworld.commands import alfworld
-from environments.alfworld.engine.game import Game
-from environments.alfworld.engine.world import REFUSED, World
+from environments.alfworld.engine.game import ReadyGame
+from environments.alfworld.engine.world import REFUSED, GameWorld
 from environments.alfworld.environment import ALFWorld
 from environments.alfworld.examples import in_format
 from environments.alfworld.reply import Profile
 from environments.alfworld.session import ROUNDS
-from environments.alfworld.similarity import Candidate, nearest
+from environments.alfworld.similarity import CommandCandidate, nearest
 from environments.alfworld.task_types import TASK_TYPES, task_type
 from environments.alfworld.texts import SAMPLES, GameTexts
 from proctor.environment import Policy, PolicyAgent, play_to_finish
@@ -58,8 +58,8 @@ def files(root: Path) -> list[Path]:
     return sorted(root.rglob(dataset.GAME_FILE))
 
 
-def world(texts: GameTexts) -> World:
-    return World(Game(texts.pddl_domain, texts.grammar, texts.pddl_problem))
+def world(texts: GameTexts) -> GameWorld:
+    return GameWorld(ReadyGame(texts.pddl_domain, texts.grammar, texts.pddl_problem))
 
 
 def traces() -> list[Trace]:
@@ -99,7 +99,7 @@ def test_01_all_games_load_and_the_split_keeps_its_order() -> None:
     environment = dev()
     assert environment.samples() == tuple(f"agentbench_v0.2_dev-{index:05}" for index in range(20))
     assert [entry.path for entry in dataset.load(DATA, SPLIT, None).entries] == listed
-    formats = {path: Game(*_three(path)).grammar.format for path in files(DATA)}
+    formats = {path: ReadyGame(*_three(path)).grammar.format for path in files(DATA)}
     assert Counter(formats.values()) == {"put": 44, "move": 6}
     assert all((formats[path] == "move") == ("newformat" in str(path)) for path in formats)
 
@@ -179,7 +179,7 @@ def test_04_both_formats_of_a_trial_differ_only_in_the_words_for_arriving_and_pu
         assert _same_list(one, other)
 
 
-def _same_list(one: World, other: World) -> bool:
+def _same_list(one: GameWorld, other: GameWorld) -> bool:
     return sorted([in_format(each, "move") for each in one.admissible()] + ["help"]) == other.admissible()
 
 
@@ -221,7 +221,9 @@ def test_06_it_is_the_formula_on_1000_random_pairs() -> None:
     words = ["go", "to", "put", "take", "open", "mug", "desk", "1", "2", "3", "in/on", "from", "with"]
     for _ in range(1000):
         candidate, reference = (" ".join(chance.choices(words, k=chance.randint(1, 8))) for _ in range(2))
-        assert Candidate(candidate).similarity(reference) == pytest.approx(_formula(candidate, reference), abs=1e-14)
+        assert CommandCandidate(candidate).similarity(reference) == pytest.approx(
+            _formula(candidate, reference), abs=1e-14
+        )
 
 
 def _formula(candidate: str, reference: str) -> float:

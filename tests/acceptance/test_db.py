@@ -21,9 +21,9 @@ import pytest
 import pytest_asyncio
 
 from environments.database import dataset, errata, scoring
-from environments.database.dataset import Entry, Table
+from environments.database.dataset import Table, TableEntry
 from environments.database.engines import mysql_client, mysql_connection
-from environments.database.engines.base import INTERRUPTED, Session
+from environments.database.engines.base import INTERRUPTED, DatabaseSession
 from environments.database.engines.mysql import MySqlEngine
 from environments.database.engines.mysql_client import Account
 from environments.database.engines.mysql_connection import Admin, Connection
@@ -31,7 +31,7 @@ from environments.database.engines.private_server import PrivateServer
 from environments.database.engines.server import RunningServer
 from environments.database.environment import Database
 from environments.database.policies import answer, operation
-from environments.database.reply import Answer, Malformed, Operation, read
+from environments.database.reply import Malformed, SqlAnswer, SqlOperation, read
 from environments.database.table_hash import of_rows
 from proctor.environment import Agent, ContextLimitExceeded, PolicyAgent, play_to_finish
 from proctor.types import Action, Finish, FinishReason, Message, Observation
@@ -114,11 +114,11 @@ def oracle(database: Database) -> Play:
     return lambda sample: PolicyAgent(database.reference(sample))
 
 
-def entries() -> tuple[Entry, ...]:
+def entries() -> tuple[TableEntry, ...]:
     return dataset.load(DEV)
 
 
-def changes() -> list[Entry]:
+def changes() -> list[TableEntry]:
     return [entry for entry in entries() if entry.table_hash]
 
 
@@ -316,9 +316,9 @@ async def test_06_every_recorded_reply_is_read_as_the_published_expressions_read
     assert len(rows) == 400
     for row in rows:
         match read(row["reply"], may_operate=True):
-            case Operation(sql):
+            case SqlOperation(sql):
                 found = {"kind": "operation", "sql": sql}
-            case Answer(text):
+            case SqlAnswer(text):
                 found = {"kind": "answer", "text": text}
             case Malformed():
                 found = {"kind": "invalid"}
@@ -669,7 +669,7 @@ async def test_what_a_dead_worker_left_is_removed_and_what_a_living_one_has_is_k
 
 
 @asynccontextmanager
-async def living_session(server: PrivateServer) -> AsyncIterator[Session]:
+async def living_session(server: PrivateServer) -> AsyncIterator[DatabaseSession]:
     engine = MySqlEngine(RunningServer(await server.address()), statement_limit_s=slowly(5.0))
     async with engine.lifespan(), engine.session(PEOPLE) as session:
         yield session

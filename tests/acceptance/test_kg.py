@@ -14,7 +14,7 @@ import pytest
 from environments.knowledge_graph import dataset, ontology, synthetic
 from environments.knowledge_graph.environment import PER_SAMPLE, KnowledgeGraph
 from environments.knowledge_graph.prompt import ANSWER_FORM, NO_ACTION, ROUNDS
-from environments.knowledge_graph.reply import Answer, Calls, LooseAnswer, NoAction, read, shorten
+from environments.knowledge_graph.reply import FinalAnswer, LooseAnswer, NoAction, ToolRequests, read, shorten
 from proctor.environment import Agent, Policy, PolicyAgent, play_to_finish
 from proctor.types import Action, Finish, FinishReason, Message, Observation
 from tests.support import SHARED_DATA
@@ -227,24 +227,24 @@ READ: list[tuple[str, object, object]] = [
     # reply, what compat reads (without names), what strict reads; None where it is the same
     ("", NoAction(), None),
     ("I think I know.", NoAction(), None),
-    ("Final Answer: #3", Answer("3"), None),
-    ("Find Answer: #0", Answer("0"), None),
-    ("Thought: so\nFinal Answer: #12.", Answer("12"), None),
-    ("Final Answer: #1 or Final Answer: #2", Answer("1"), None),
-    ("Action: count(#0)\nFinal Answer: #1", Answer("1"), None),
-    ("Final Answer: #99", Answer("99"), None),
+    ("Final Answer: #3", FinalAnswer("3"), None),
+    ("Find Answer: #0", FinalAnswer("0"), None),
+    ("Thought: so\nFinal Answer: #12.", FinalAnswer("12"), None),
+    ("Final Answer: #1 or Final Answer: #2", FinalAnswer("1"), None),
+    ("Action: count(#0)\nFinal Answer: #1", FinalAnswer("1"), None),
+    ("Final Answer: #99", FinalAnswer("99"), None),
     ("Final Answer: Guard", NoAction(), None),
     ("Final Answer: 3", NoAction(), None),
     ("Final Answer: variable #3", LooseAnswer("3"), None),
     ("**Final Answer:** #3", LooseAnswer("3"), None),
-    ("**Final Answer: #3**", Answer("3"), None),
+    ("**Final Answer: #3**", FinalAnswer("3"), None),
     ("final answer: #3", LooseAnswer("3"), None),
     ("Final Answer:#3", LooseAnswer("3"), None),
     ("Thought: so\n### FINAL ANSWER: the variable `#12`.", LooseAnswer("12"), None),
     ("**Final Answer:**\n#3", LooseAnswer("3"), None),
     ("So the final answer is in #3", NoAction(), None),
     ("I shall give final answer: #3 later\nAction: count(#0)", calls(("count", ("#0",))), None),
-    ("final answer: #3\nFinal Answer: #4", Answer("4"), None),
+    ("final answer: #3\nFinal Answer: #4", FinalAnswer("4"), None),
     ("Observation: x\nFinal Answer: #1", NoAction(), None),
     ("Action: get\\_relations(m.1\\_2)", calls(("get_relations", ("m.1_2",))), None),
     ("Action: count(#0)", calls(("count", ("#0",))), None),
@@ -304,7 +304,9 @@ READ: list[tuple[str, object, object]] = [
 def test_08_every_row_of_the_parser_is_read(reply: str, compat: object, strict: object) -> None:
     for names, wanted in (((), compat), (NAMES, compat if strict is None else strict)):
         result = read(shorten(reply), names)
-        found = [(call.function, call.arguments) for call in result.calls] if isinstance(result, Calls) else result
+        found = (
+            [(call.function, call.arguments) for call in result.calls] if isinstance(result, ToolRequests) else result
+        )
         assert found == wanted
 
 

@@ -27,7 +27,7 @@ from environments.simulbench.dataset import load
 from environments.simulbench.environment import SimulBench
 from environments.simulbench.judges.models import HelperConfig
 from environments.simulbench.records import Script, Task
-from environments.simulbench.reply import Unreadable
+from environments.simulbench.reply import UnreadableAnswer
 from proctor.environment import Agent, AgentUnavailable, ContextLimitExceeded, play_to_finish
 from proctor.types import Action, Finish, FinishReason, Observation, Summary
 from tests.e2e.proctor import TOKEN, begin, proctor, rows, server
@@ -414,7 +414,7 @@ VERDICTS: list[tuple[str, str | None, str | None]] = [
 def read(parser: Callable[[], object]) -> object:
     try:
         return parser()
-    except Unreadable:
+    except UnreadableAnswer:
         return None
 
 
@@ -553,14 +553,14 @@ async def hashes(environment: SimulBench, answer: Callable[[str], str]) -> list[
 
 @pytest.mark.parametrize("mode", ["script", "live"])
 async def test_08_same_replies_give_the_same_trajectory_hash(mode: str, start: Start, tmp_path: Path) -> None:
-    def bench(rating: str) -> SimulBench:
+    def judges(rating: str) -> SimulBench:
         return judged(start(Model(judge=fixed(rating))), tmp_path / rating, data=None, mode=mode)
 
-    once = await hashes(bench("8"), "Yes: {}".format)
+    once = await hashes(judges("8"), "Yes: {}".format)
     assert len(set(once)) == len(once)
-    assert await hashes(bench("8"), "Yes: {}".format) == once
-    assert not set(await hashes(bench("8"), "No: {}".format)) & set(once)
-    assert not set(await hashes(bench("9"), "Yes: {}".format)) & set(once)
+    assert await hashes(judges("8"), "Yes: {}".format) == once
+    assert not set(await hashes(judges("8"), "No: {}".format)) & set(once)
+    assert not set(await hashes(judges("9"), "Yes: {}".format)) & set(once)
 
 
 # Section 7: bad inputs and faults.

@@ -17,8 +17,8 @@ import pytest
 from environments.stss import policies, published_scoring, scoring
 from environments.stss.data.repairs import repair
 from environments.stss.data.templates import instantiate
-from environments.stss.dataset import Data, Goal, Target, Task, home_of
-from environments.stss.days.event_log import Chronicle, Record
+from environments.stss.dataset import Data, SocialTask, SubGoal, Target, home_of
+from environments.stss.days.event_log import ActivityRecord, EventLog
 from environments.stss.days.transcript import unpack
 from environments.stss.environment import Stss
 from environments.stss.language import scenarios
@@ -226,7 +226,7 @@ Deed = tuple[str, str, str, tuple[str, str], str]
 """Who, from, activity, sector and arena, kind (a talk's place is its partner)."""
 
 
-def task(category: str, *goals: Goal, heads: int = 3, target: Sequence[str] = ()) -> Task:
+def task(category: str, *goals: SubGoal, heads: int = 3, target: Sequence[str] = ()) -> SocialTask:
     kinds: dict[str, Literal["Party", "Personal appointment", "Find partner", "Online meeting", "Ask for others"]] = {
         "public": "Party",
         "appointment": "Personal appointment",
@@ -234,7 +234,7 @@ def task(category: str, *goals: Goal, heads: int = 3, target: Sequence[str] = ()
         "online": "Online meeting",
         "help": "Ask for others",
     }
-    return Task(
+    return SocialTask(
         goal="",
         FPG="",
         Description="",
@@ -246,13 +246,13 @@ def task(category: str, *goals: Goal, heads: int = 3, target: Sequence[str] = ()
     )
 
 
-def goal(keyword: str, location: str = "Cafe", start: str = "2023-02-14 19:00", minutes: int = 60) -> Goal:
-    return Goal(keyword=keyword, start_time=start, duration_in_minutes=minutes, location=location)
+def goal(keyword: str, location: str = "Cafe", start: str = "2023-02-14 19:00", minutes: int = 60) -> SubGoal:
+    return SubGoal(keyword=keyword, start_time=start, duration_in_minutes=minutes, location=location)
 
 
-def chronicle(*deeds: Deed) -> Chronicle:
+def event_log(*deeds: Deed) -> EventLog:
     records = [
-        Record(
+        ActivityRecord(
             0 if start == "-" else read_stamp(f"2023-02-1{start}"),
             who,
             1,
@@ -263,7 +263,7 @@ def chronicle(*deeds: Deed) -> Chronicle:
         )
         for who, start, activity, place, kind in deeds
     ]
-    return Chronicle(tuple(sorted(records, key=lambda record: record.t)), (), ())
+    return EventLog(tuple(sorted(records, key=lambda record: record.t)), (), ())
 
 
 def _kind(kind: str) -> Kind:
@@ -423,8 +423,10 @@ CASES = [
 @pytest.mark.parametrize(
     ("wanted", "deeds", "strict", "published"), [case[:4] for case in CASES], ids=[str(case[4]) for case in CASES]
 )
-def test_07_a_hand_made_trajectory_scores(wanted: Task, deeds: list[Deed], strict: float, published: float) -> None:
-    made = chronicle(*deeds)
+def test_07_a_hand_made_trajectory_scores(
+    wanted: SocialTask, deeds: list[Deed], strict: float, published: float
+) -> None:
+    made = event_log(*deeds)
     assert scoring.score(made, wanted) == pytest.approx(strict)
     assert published_scoring.score(made, wanted) == pytest.approx(published)
 
@@ -466,7 +468,7 @@ async def test_08_utterances_and_calls_stay_within_their_limits() -> None:
         finish = await environment.play(sample, agent)
         assert agent.calls <= 200
         assert finish.metrics["calls"] == agent.calls
-        talks = unpack(str(finish.detail["evidence"])).chronicle.talks
+        talks = unpack(str(finish.detail["evidence"])).event_log.talks
         performer = finish.detail["performer"]
         mine = [line for talk in talks for line in talk.lines if line.speaker == performer]
         assert mine
@@ -512,7 +514,7 @@ def test_09_scenarios_of_our_own_runs_tell_the_policies_apart(
             sample,
             str(finish.detail["performer"]),
             dev().task(sample).task.target,
-            unpack(str(finish.detail["evidence"])).chronicle,
+            unpack(str(finish.detail["evidence"])).event_log,
         )
     ]
     chosen = scenarios.chosen(found)

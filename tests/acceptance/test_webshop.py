@@ -21,7 +21,7 @@ from environments.webshop.catalogue.product import Goal, Product
 from environments.webshop.catalogue.records import Importer
 from environments.webshop.colours import COLOURS, plain_colour
 from environments.webshop.environment import WebShop
-from environments.webshop.reply import Move
+from environments.webshop.reply import ShopMove
 from environments.webshop.scoring import Profile, reward, title_score, type_factor
 from environments.webshop.search.search import Search
 from environments.webshop.shop import pages
@@ -395,7 +395,7 @@ def test_7_the_first_action_of_a_reply_is_read(text: str, move: tuple[str, str] 
     ],
 )
 def test_7_marks_around_an_action_are_no_part_of_it_in_strict(text: str, compat: bool) -> None:
-    move = Move("click", "a b", "a b")
+    move = ShopMove("click", "a b", "a b")
     assert reply.read(text, "strict") == move
     assert reply.read(text) == (move if compat else None)
 
@@ -535,7 +535,7 @@ def test_7_strict_searches_only_where_there_is_a_search_bar(shop: Shop) -> None:
 )
 def test_7_no_search_is_an_error(shop: Shop, keywords: str) -> None:
     visit, _ = stepping(shop, "compat")
-    place = visit.after(Place(), Move("search", keywords))
+    place = visit.after(Place(), ShopMove("search", keywords))
     assert place is not None
     assert len(place.keywords or "") <= 1_000
     assert f"(Total results: {len(place.hits)})" in visit.page(place).text()

@@ -141,7 +141,7 @@ BUGS = (
     Bug(
         "a worker says where its sessions are",
         "task_server/controller/controller.py",
-        'return started.model_copy(update={"worker": seat.worker, "url": seat.url})',
+        'return started.model_copy(update={"worker": ref.worker, "url": ref.url})',
         "return started",
         "faults/test_network.py::another_address and w1",
     ),

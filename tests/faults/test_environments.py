@@ -94,7 +94,7 @@ class Played(NamedTuple):
 def servers(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
     name, folder = str(request.param), tmp_path_factory.mktemp(f"generic-{request.param}")
     try:
-        parameters = registry.load(name).suited_parameters()
+        parameters = registry.load(name).detect_parameters()
     except EnvironmentFault as left_out:
         pytest.skip(str(left_out))
     task = {"name": TASK, "environment": name, "parameters": parameters, "capacity": IN_FLIGHT}

@@ -11,14 +11,14 @@ import pytest
 import pytest_asyncio
 from pydantic import SecretStr
 
-from agent_server.agents.base import Answer, Ask, ServedAgent
+from agent_server.agents.base import AgentReply, AgentRequest, ServedAgent
 from agent_server.app import build_app
 from agent_server.build import build_agents
 from agent_server.config import AgentServerConfig
-from agent_server.errors import Refused
+from agent_server.errors import RequestRefused
 from proctor.environment import AgentUnavailable, ContextLimitExceeded
 from proctor.llm import ChatConfig, ChatModel
-from proctor.observability.process import ProcessFigures
+from proctor.observability.process import ProcessMetrics
 from proctor.types import Action, Message
 from tests.toy_environment import installed
 
@@ -30,7 +30,7 @@ def over(agents: Mapping[str, ServedAgent], token: str | None = None, max_bytes:
         agents,
         SecretStr(token) if token else None,
         max_bytes,
-        ProcessFigures("agent-server"),
+        ProcessMetrics("agent-server"),
         SecretStr("of-prometheus"),
     )
     return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://127.0.0.1")
@@ -56,7 +56,7 @@ class Raising(ServedAgent):
     def __init__(self, error: Exception) -> None:
         self._error = error
 
-    async def answer(self, ask: Ask) -> Answer:
+    async def answer(self, ask: AgentRequest) -> AgentReply:
         raise self._error
 
 
@@ -107,7 +107,7 @@ async def test_a_failing_policy_is_a_500_whose_cause_stays_in_the_log(
     [
         (ContextLimitExceeded(), 400, "context_length_exceeded"),
         (AgentUnavailable("behind"), 502, "agent_unavailable"),
-        (Refused(429, "full", code="rate_limit_exceeded", retry_after_s=0.25), 429, "rate_limit_exceeded"),
+        (RequestRefused(429, "full", code="rate_limit_exceeded", retry_after_s=0.25), 429, "rate_limit_exceeded"),
     ],
 )
 async def test_a_failure_has_its_status_whether_streamed_or_not(raised: Exception, status: int, code: str) -> None:

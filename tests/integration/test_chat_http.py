@@ -14,7 +14,7 @@ from proctor.http.client import (
     AnyClient,
     ConnectionFailed,
     DeadlineExceeded,
-    Reply,
+    HttpReply,
     ReplyTooLarge,
     Unreachable,
     bounded_request,
@@ -35,7 +35,7 @@ async def client(request: pytest.FixtureRequest) -> AsyncIterator[AnyClient]:
         yield client
 
 
-async def ask(client: AnyClient, *scripts: Script, deadline_s: float = slowly(10)) -> Reply:
+async def ask(client: AnyClient, *scripts: Script, deadline_s: float = slowly(10)) -> HttpReply:
     async with scripted_server(*scripts) as url:
         return await bounded_request(client, "POST", url, content=b"{}", deadline_s=deadline_s, max_bytes=CAP)
 

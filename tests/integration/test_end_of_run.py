@@ -9,11 +9,11 @@ import sqlalchemy as sa
 from rich.console import Console
 
 from eval_client.cli.play import tell
-from eval_client.core.progress import Ended
-from eval_client.execute import Order, summarize
+from eval_client.core.progress import RunResult
+from eval_client.execute import RunRequest, summarize
 from eval_client.plan import Plan
 from eval_client.report.report import report
-from eval_client.store.connection import connect, patiently, sqlite_url
+from eval_client.store.connection import connect, retry_until_available, sqlite_url
 from eval_client.store.journal import Cost, Journal
 from eval_client.store.records import Manifest, TaskRecord, Trial
 from eval_client.store.store import Store
@@ -72,7 +72,7 @@ def away_for_a_moment(played: Store, monkeypatch: pytest.MonkeyPatch) -> Iterato
 async def test_summaries_are_kept(played: Store, away_for_a_moment: set[str]) -> None:
     await summarize(played, Summarizer(), {"t": "d"})
     assert len(away_for_a_moment) >= 4
-    kept = await patiently(played.summaries, aside=False)
+    kept = await retry_until_available(played.summaries, aside=False)
     assert kept == {("a", "t"): (1, Summary(primary="count", metrics={"count": 1.0}))}
 
 
@@ -91,7 +91,7 @@ async def test_a_summary_without_its_primary_metric_is_not_kept_where_something_
 def test_the_report_is_shown(
     played: Store, away_for_a_moment: set[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    order = Order(Plan.model_validate(PLAN), "p", played, tmp_path, resume=False)
-    assert tell(order, Ended(None, {}), Console(stderr=True)) == 0
+    order = RunRequest(Plan.model_validate(PLAN), "p", played, tmp_path, resume=False)
+    assert tell(order, RunResult(None, {}), Console(stderr=True)) == 0
     assert len(away_for_a_moment) >= 4
     assert "mean_score" in capsys.readouterr().out

@@ -13,7 +13,7 @@ import pytest
 import sqlalchemy as sa
 
 from eval_client.core.pool import Pool, PoolClient
-from eval_client.core.shares import Slice
+from eval_client.core.shares import Quota
 from eval_client.store.connection import connect
 from eval_client.store.pools import files as pool_files
 from eval_client.store.pools.base import PoolError, Pools
@@ -27,7 +27,7 @@ URL, KEY = "https://model.example/v1", "sk-canary-7f3a9c55"
 
 def counted(pool: Pool, now: float) -> Pool:
     """One more client."""
-    one = PoolClient(run="r", endpoint="e", name="r", number=0, ceiling=1, slice=Slice(held=0, wanted=0), seen=now)
+    one = PoolClient(run="r", endpoint="e", name="r", number=0, ceiling=1, slice=Quota(held=0, wanted=0), seen=now)
     return pool.model_copy(update={"clients": {**pool.clients, f"{len(pool.clients)}": one}})
 
 

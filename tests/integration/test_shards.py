@@ -10,14 +10,14 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import sqlalchemy as sa
 
-from eval_client.core.shares import Slice, Standing
+from eval_client.core.shares import Quota, ShardState
 from eval_client.store import claims, lock, member, shards
 from eval_client.store.connection import RunOver, StoreError, connect, passes
 from eval_client.store.journal import Cost, Journal
 from eval_client.store.lock import is_worked_on
 from eval_client.store.member import membership
 from eval_client.store.records import Manifest, Trial
-from eval_client.store.shards import Fenced, Levels, Team
+from eval_client.store.shards import Fenced, Levels, ShardSnapshot
 from eval_client.store.store import Store
 from proctor.types import Finish, FinishReason
 from tests.database_servers import postgresql
@@ -74,7 +74,7 @@ async def test_what_a_lost_client_held_is_free_and_what_it_writes_is_refused(sto
     begun, *_ = claims.claim(store.engine, store.run, first, {PAIR: 5})
     journal = Journal(store, first)
     await journal.begin(begun, 1, 0, "0" * 32)
-    beats = shards.beats(store.engine, store.run)
+    beats = shards.heartbeats(store.engine, store.run)
     assert not shards.lose(store.engine, store.run, first, beats[first] + 1)
     assert shards.lose(store.engine, store.run, first, beats[first])
     with pytest.raises(Fenced):
@@ -83,7 +83,7 @@ async def test_what_a_lost_client_held_is_free_and_what_it_writes_is_refused(sto
     with pytest.raises(Fenced):
         claims.claim(store.engine, store.run, first, {PAIR: 1})
     with pytest.raises(Fenced):
-        shards.exchange(store.engine, store.run, first, lambda team: (team.levels, Standing()))
+        shards.exchange(store.engine, store.run, first, lambda coordinator: (coordinator.levels, ShardState()))
     claimed = claims.claim(store.engine, store.run, second, {PAIR: 2})
     assert [(trial.id, trial.attempts) for trial in claimed] == [(begun.id, 1), (1, 0)]
     assert [row["score"] for row in store.trial_rows() if row["id"] == begun.id] == [None]
@@ -126,33 +126,33 @@ def test_of_clients_that_leave_at_the_same_time_one_is_the_last(store: Store) ->
 
 def test_who_plays_no_more_tells_to_the_last_what_it_spent_and_holds_nothing_of_a_limit(store: Store) -> None:
     leaves, stays = store.take_over(), shards.join(store.engine, store.run)
-    mine = Standing(slices={"n": Slice(held=3, wanted=3)}, spent={"x": (10, 7)}, unreachable=frozenset({"t"}))
-    shards.exchange(store.engine, store.run, leaves, lambda team: (team.levels, mine))
+    mine = ShardState(slices={"n": Quota(held=3, wanted=3)}, spent={"x": (10, 7)}, unreachable=frozenset({"t"}))
+    shards.exchange(store.engine, store.run, leaves, lambda coordinator: (coordinator.levels, mine))
     shards.tell_last(store.engine, store.run, leaves, {"x": (40, 14)})
-    heard: list[Standing] = []
+    heard: list[ShardState] = []
 
-    def look(team: Team) -> tuple[Levels, Standing]:
-        heard.append(team.live[leaves])
-        return team.levels, team.live[stays]
+    def look(coordinator: ShardSnapshot) -> tuple[Levels, ShardState]:
+        heard.append(coordinator.live[leaves])
+        return coordinator.levels, coordinator.live[stays]
 
     shards.exchange(store.engine, store.run, stays, look)
-    assert heard == [Standing(spent={"x": (40, 14)}, unreachable=frozenset({"t"}))]
+    assert heard == [ShardState(spent={"x": (40, 14)}, unreachable=frozenset({"t"}))]
 
 
 def test_exchanges_follow_one_another_so_that_none_misses_what_another_told(store: Store) -> None:
     numbers = [store.take_over(), *(shards.join(store.engine, store.run) for _ in range(3))]
 
-    def count(team: Team) -> tuple[Levels, Standing]:
-        told = sum(standing.slices["n"].held for standing in team.live.values() if "n" in standing.slices)
-        return team.levels, Standing(slices={"n": Slice(held=told + 1, wanted=0)})
+    def count(coordinator: ShardSnapshot) -> tuple[Levels, ShardState]:
+        told = sum(standing.slices["n"].held for standing in coordinator.live.values() if "n" in standing.slices)
+        return coordinator.levels, ShardState(slices={"n": Quota(held=told + 1, wanted=0)})
 
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(lambda shard: shards.exchange(store.engine, store.run, shard, count), numbers))
     held: list[int] = []
 
-    def look(team: Team) -> tuple[Levels, Standing]:
-        held.extend(standing.slices["n"].held for standing in team.live.values())
-        return team.levels, team.live[numbers[0]]
+    def look(coordinator: ShardSnapshot) -> tuple[Levels, ShardState]:
+        held.extend(standing.slices["n"].held for standing in coordinator.live.values())
+        return coordinator.levels, coordinator.live[numbers[0]]
 
     shards.exchange(store.engine, store.run, numbers[0], look)
     assert sorted(held) == [1, 2, 4, 8]
@@ -170,7 +170,7 @@ async def test_a_run_is_joined_only_while_it_is_played(store: Store) -> None:
             with pytest.raises(StoreError, match="proctor join"):
                 async with membership(other):
                     pass
-        assert set(shards.beats(store.engine, store.run)) == {first.shard}
+        assert set(shards.heartbeats(store.engine, store.run)) == {first.shard}
         store.set_state("finished", first.shard)
         with pytest.raises(RunOver):
             async with membership(other, joins=True):
@@ -192,7 +192,7 @@ async def test_clients_that_lost_the_lock_and_live_on_are_not_taken_over() -> No
             server.stop()
             server.start()
             async with membership(other, either=True) as second:
-                assert set(shards.beats(store.engine, store.run)) == {first.shard, second.shard}
+                assert set(shards.heartbeats(store.engine, store.run)) == {first.shard, second.shard}
                 assert first.fenced() is None
         store.engine.dispose()
         other.engine.dispose()
@@ -204,7 +204,7 @@ async def test_clients_that_were_killed_are_taken_over_after_their_lease(
     monkeypatch.setattr("eval_client.core.failure_detector.LEASE_S", 2.0)
     killed = store.take_over()
     async with membership(store) as member:
-        assert set(shards.beats(store.engine, store.run)) == {member.shard} != {killed}
+        assert set(shards.heartbeats(store.engine, store.run)) == {member.shard} != {killed}
 
 
 async def test_a_lock_that_somebody_only_tried_is_had_alone(store: Store) -> None:
@@ -220,14 +220,14 @@ async def test_a_lock_that_somebody_only_tried_is_had_alone(store: Store) -> Non
 
 def test_who_gives_no_beats_hears_others_only_where_the_database_takes_writes(store: Store) -> None:
     first = store.take_over()
-    assert shards.heard(store.engine, store.run) == {first: 0}
+    assert shards.observed_heartbeats(store.engine, store.run) == {first: 0}
     with store.engine.begin() as connection:
         connection.execute(sa.text("LOCK TABLE proctor_run IN EXCLUSIVE MODE"))
         url = store.engine.url.update_query_dict({"options": "-c lock_timeout=50"})
         impatient = connect(url.render_as_string(hide_password=False))
-        assert shards.beats(impatient, store.run) == {first: 0}
+        assert shards.heartbeats(impatient, store.run) == {first: 0}
         with pytest.raises(sa.exc.OperationalError):
-            shards.heard(impatient, store.run)
+            shards.observed_heartbeats(impatient, store.run)
         impatient.dispose()
 
 
@@ -270,7 +270,7 @@ async def test_a_client_that_was_taken_over_asks_no_model_before_it_knows(
     async with membership(store) as member:
         store.take_over()
         with pytest.raises(Fenced):
-            await asyncio.wait_for(member.assured(), slowly(20))
+            await asyncio.wait_for(member.ensure_lease(), slowly(20))
 
 
 def test_a_connection_dropped_in_the_midst_of_a_transaction_is_tried_again(store: Store) -> None:

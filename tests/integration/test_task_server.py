@@ -21,7 +21,7 @@ from task_server.client.client import TaskClient
 from task_server.client.session import RemoteSession
 from task_server.controller.controller import Controller
 from task_server.http.access import Access, token_for, worker_access
-from task_server.http.app import Asked, Operation, build_app
+from task_server.http.app import Operation, RequestContext, build_app
 from task_server.http.service import TaskService
 from task_server.http.transport import Caller
 from task_server.wire.errors import (
@@ -42,8 +42,8 @@ from task_server.wire.errors import (
 from task_server.wire.messages import (
     VERSION,
     Act,
-    Alive,
     Finished,
+    Health,
     Heartbeat,
     LeasesRenewed,
     Observed,
@@ -523,7 +523,7 @@ async def test_a_large_body_is_parsed_beside_what_is_under_way(network: Network)
             parsed_in.append(threading.get_ident())
             return self
 
-    async def take(service: TaskService, asked: Asked, request: Noted) -> None:
+    async def take(service: TaskService, asked: RequestContext, request: Noted) -> None:
         return None
 
     operation = Operation[TaskService, Noted]("POST", "/notes", "", Noted, None, take, max_bytes=1 << 22)
@@ -582,7 +582,7 @@ async def test_a_controller_that_just_started_says_so_instead_of_guessing(networ
         with pytest.raises(NotReady):
             await client.turn("http://c", ONE, 1, say(1))
         assert (await network.http.get("http://c/readyz")).status_code == 503
-        alive = Alive.model_validate((await network.http.get("http://c/healthz")).json())
+        alive = Health.model_validate((await network.http.get("http://c/healthz")).json())
         assert (alive.role, alive.url, alive.version) == ("controller", "http://c", VERSION)
         assert alive.time == pytest.approx(time.time(), abs=slowly(5.0))
 

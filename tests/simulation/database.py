@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from eval_client.core.failure_detector import BEAT_S
 from eval_client.store.journal import Operation
-from eval_client.store.member import TeamMember
+from eval_client.store.member import ShardMember
 from eval_client.store.shards import LIVE
 from eval_client.store.store import Store
 from tests.simulation.disk import Disk, Health
@@ -213,8 +213,8 @@ class Database:
         return list(rows)
 
 
-class LoopMember(TeamMember):
-    """TeamMember, with its thread as callbacks of the event loop."""
+class LoopMember(ShardMember):
+    """ShardMember, with its thread as callbacks of the event loop."""
 
     def _start_beating(self) -> None:
         self._later(BEAT_S, self._begin_beat)

@@ -13,11 +13,11 @@ from typing import NamedTuple
 import sqlalchemy as sa
 
 from eval_client import execute
-from eval_client.core.progress import Ended
-from eval_client.execute import Order
+from eval_client.core.progress import RunResult
+from eval_client.execute import RunRequest
 from eval_client.plan import trial_seed
-from eval_client.preflight import Refused, trials_of
-from eval_client.run.context import Scene
+from eval_client.preflight import PreflightError, trials_of
+from eval_client.run.context import RunContext
 from eval_client.store.connection import StoreError
 from eval_client.store.shards import OVER, Fenced
 from eval_client.store.store import Store
@@ -78,13 +78,13 @@ class History:
         """The newest process of every server's name."""
         self._workers: dict[Process, tuple[Worker, asyncio.Event]] = {}
         self._clients: list[Process] = []
-        self._scenes: dict[Process, Scene] = {}
+        self._scenes: dict[Process, RunContext] = {}
         self._endpoints: list[Endpoint] = []
         self._quiet = False
         self._quiet_at = float("inf")
         self._trouble_until = 0.0
         self._done = False
-        self._ended: dict[Process, Ended] = {}
+        self._ended: dict[Process, RunResult] = {}
         self._ways: dict[Process, str] = {}
         """How a client comes to the run: `resume`, `join` or `either`."""
         listed = {task.name: Chain.model_validate(task.parameters).listed for task in self.setting.definitions}
@@ -267,7 +267,7 @@ class History:
         calm_s, shared = self._calm_s(), self.setting.clients > 1
 
         @contextlib.contextmanager
-        def watch(played: Scene) -> Iterator[None]:
+        def watch(played: RunContext) -> Iterator[None]:
             self._scenes[process] = played
             if shared and self._ways[process] == "resume":
                 self._have_others_join()
@@ -279,7 +279,7 @@ class History:
 
         try:
             ended = self._ended[process] = await execute.execute(self._order(process), watch)
-        except (Refused, TaskServerError, StoreError, Fenced) as error:
+        except (PreflightError, TaskServerError, StoreError, Fenced) as error:
             self.ledger.leaving.add(process)
             self.ledger.counts["fenced"] += isinstance(error, Fenced)
             self.trace(f"{process.name} gave up: {error}")
@@ -300,13 +300,13 @@ class History:
         """Whether no other client lives; beside one that took a killed one's place a resume is refused."""
         return all(other is client or other.state is State.DEAD for other in self._clients)
 
-    def _order(self, process: Process) -> Order:
+    def _order(self, process: Process) -> RunRequest:
         plan, way = self.setting.plan, self._ways[process]
         if any(ended.stopped is not None for ended in self._ended.values()):
             self.ledger.budget = None
             limits = plan.limits.model_copy(update={"run": type(plan.limits.run)()})
             plan = plan.model_copy(update={"limits": limits})
-        return Order(
+        return RunRequest(
             plan,
             "plan.yaml",
             self._store if self.setting.clients == 1 else self.database.store,
@@ -448,7 +448,7 @@ class History:
 
     # Invariants that need the end of something
 
-    def _check_ended(self, played: Scene | None) -> None:
+    def _check_ended(self, played: RunContext | None) -> None:
         """What holds whenever a client says that nothing is left to play; it need not have played itself."""
         if (state := self._store.state()) not in OVER:
             self.ledger.problem(f"STATE a client came to the run's end, and the run is {state}")

@@ -6,15 +6,15 @@ from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
-from eval_client.core.failure_detector import Lookout
+from eval_client.core.failure_detector import FailureDetector
 from eval_client.core.flow import Pair
 from eval_client.core.retry import AttemptPolicy
-from eval_client.core.shares import Slice, Standing, divide
+from eval_client.core.shares import Quota, ShardState, divide
 from eval_client.run import limit_exchange
-from eval_client.run.capacity import Caps
-from eval_client.run.limit_exchange import Bargain
+from eval_client.run.capacity import CapacityLimits
+from eval_client.run.limit_exchange import QuotaExchange
 from eval_client.store import claims, journal, shards
-from eval_client.store.member import Member, TeamMember
+from eval_client.store.member import Member, ShardMember
 from eval_client.store.store import Store
 from eval_client.store.tables import SETTLED, trial_table
 from eval_client.trial import attempt
@@ -45,8 +45,8 @@ NEVER_FREE = ("I3", "no progress")
 SILENCE = ("stop client", "cut client and store")
 _settle, _turn = AttemptLog.settle, AttemptLog.turn
 _replied = Turns.replied
-_bargain = Bargain.__call__
-_look = Lookout.look
+_quota_exchange = QuotaExchange.__call__
+_look = FailureDetector.look
 
 
 async def _settle_twice(self: AttemptLog, *args: Any) -> None:
@@ -78,22 +78,24 @@ def _claim_whatever(run: str, shard: int, pair: Pair, count: int) -> sa.Executab
     return mine.values(holder=shard).returning(*claims._COLUMNS)
 
 
-def _bargain_with_the_gone(self: Bargain, team: shards.Team) -> tuple[shards.Levels, Standing]:
-    gone = {-number: standing for number, standing in enumerate(team.gone, 1)}
-    return _bargain(self, team._replace(live={**team.live, **gone}))
+def _bargain_with_the_gone(self: QuotaExchange, coordinator: shards.ShardSnapshot) -> tuple[shards.Levels, ShardState]:
+    gone = {-number: standing for number, standing in enumerate(coordinator.gone, 1)}
+    return _quota_exchange(self, coordinator._replace(live={**coordinator.live, **gone}))
 
 
-def _forget_what_others_spent(self: Bargain, team: shards.Team) -> tuple[shards.Levels, Standing]:
-    told = _bargain(self, team)
+def _forget_what_others_spent(
+    self: QuotaExchange, coordinator: shards.ShardSnapshot
+) -> tuple[shards.Levels, ShardState]:
+    told = _quota_exchange(self, coordinator)
     self.elsewhere = {}
     return told
 
 
-def _grant_what_is_fair(limit: int, shard: int, slices: Mapping[int, Slice]) -> int:
+def _grant_what_is_fair(limit: int, shard: int, slices: Mapping[int, Quota]) -> int:
     return divide(limit, {number: slice.wanted for number, slice in slices.items()})[shard]
 
 
-def _count_every_silence(self: Lookout, now: float, beats: Mapping[int, int]) -> list[int]:
+def _count_every_silence(self: FailureDetector, now: float, beats: Mapping[int, int]) -> list[int]:
     own, self.own = self.own, None
     silent = [shard for shard in _look(self, now, beats) if shard != own]
     self.own = own
@@ -122,8 +124,8 @@ MUTANTS = (
     Mutant("a fence isn't checked", journal, "hold_live", lambda *of: None, "FENCE", SILENCE, shared=True),
     Mutant(
         "a client asks before it knows that it lives",
-        TeamMember,
-        "assured",
+        ShardMember,
+        "ensure_lease",
         _be_sure_of_all,
         "FENCE",
         SILENCE,
@@ -139,7 +141,7 @@ MUTANTS = (
     ),
     Mutant(
         "a silent client's lease never ends",
-        Lookout,
+        FailureDetector,
         "look",
         lambda *of: [],
         "no progress",
@@ -148,7 +150,7 @@ MUTANTS = (
     ),
     Mutant(
         "an outage of the store counts as silence",
-        Lookout,
+        FailureDetector,
         "look",
         _count_every_silence,
         "LOST",
@@ -166,7 +168,7 @@ MUTANTS = (
     ),
     Mutant(
         "a lost client's slices are not given back",
-        Bargain,
+        QuotaExchange,
         "__call__",
         _bargain_with_the_gone,
         "no progress",
@@ -178,7 +180,7 @@ MUTANTS = (
     ),
     Mutant(
         "every client has the whole of each limit",
-        Caps,
+        CapacityLimits,
         "_bounded",
         lambda self, name, whole: whole,
         "LIMIT",
@@ -186,7 +188,7 @@ MUTANTS = (
     ),
     Mutant(
         "what others spent is not counted",
-        Bargain,
+        QuotaExchange,
         "__call__",
         _forget_what_others_spent,
         "BUDGET",

@@ -92,5 +92,5 @@ def _of_a_team(history: "History") -> Replaced:
         (shards, "lose", counted_lose),
         (lock, "_ask", history.database.ask_lock),
         (member, "_connection", lambda store: store.engine.connect()),
-        (member, "TeamMember", LoopMember),
+        (member, "ShardMember", LoopMember),
     ]

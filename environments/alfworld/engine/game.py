@@ -12,7 +12,7 @@ from environments.alfworld.engine.facts import Facts
 from environments.alfworld.engine.formula import And, Equal, Formula, Not
 from environments.alfworld.engine.names import names
 from environments.alfworld.engine.query import Compiler, Query
-from environments.alfworld.engine.template import Listing, Pattern, Property, Symbol, Text
+from environments.alfworld.engine.template import ListPattern, Pattern, PropertyPattern, Symbol, Text
 
 Binding = Mapping[str, str]
 """The value of each variable of the command that is carried out."""
@@ -20,7 +20,7 @@ MAX_DEPTH = 30
 """How deep the symbols of a grammar may stand for one another."""
 
 
-class Game:
+class ReadyGame:
     """What of a game never changes. Raises GameError for texts that can't be played."""
 
     def __init__(self, pddl_domain: str, grammar_text: str, pddl_problem: str) -> None:
@@ -60,9 +60,9 @@ class Game:
                     said.append(part)
                 case Symbol(name):
                     said.append(self._expand(name, binding, facts, depth))
-                case Property(variable, attribute):
+                case PropertyPattern(variable, attribute):
                     said.append(self._property(variable, attribute, binding))
-                case Listing(item, pattern):
+                case ListPattern(item, pattern):
                     said.append(self._list(item, pattern, binding, facts, depth))
         return "".join(said)
 
@@ -120,7 +120,7 @@ class Game:
     def _patterns(self) -> list[Pattern]:
         texts = [rule.text for rules in self.grammar.rules.values() for rule in rules]
         texts += [text for command in self.grammar.commands.values() for text in (command.template, command.feedback)]
-        listed = [part.pattern for text in texts for part in text if isinstance(part, Listing)]
+        listed = [part.pattern for text in texts for part in text if isinstance(part, ListPattern)]
         asked = [rule.condition for rules in self.grammar.rules.values() for rule in rules if rule.condition]
         return listed + asked
 

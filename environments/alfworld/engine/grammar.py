@@ -8,7 +8,7 @@ from typing import Literal, get_args
 
 from environments.alfworld.engine import template
 from environments.alfworld.engine.errors import GameError
-from environments.alfworld.engine.template import Listing, Pattern, Symbol, Text
+from environments.alfworld.engine.template import ListPattern, Pattern, Symbol, Text
 
 Format = Literal["put", "move"]
 """How objects are laid down: `put {o} in/on {r}` in games of ALFWorld before 0.4, `move {o} to {r}` since."""
@@ -120,5 +120,5 @@ def _symbols(texts: list[Text]) -> Iterator[str]:
         for part in text:
             if isinstance(part, Symbol):
                 yield part.name
-            elif isinstance(part, Listing):
+            elif isinstance(part, ListPattern):
                 yield from _symbols([part.item])

@@ -15,7 +15,7 @@ Fact = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class PddlProblem:
     """What a game starts with, and when it is won."""
 
     types: Mapping[str, str]
@@ -24,7 +24,7 @@ class Problem:
     goal: Formula
 
 
-def parse(text: str, predicates: Signatures) -> Problem:
+def parse(text: str, predicates: Signatures) -> PddlProblem:
     """The problem that a text describes. Raises GameError naming the part and what is wrong with it."""
     sections = {show(parts[0]): parts[1:] for parts in (as_list(part, NAME) for part in read(text, NAME)[1:])}
     for section in (":objects", ":init", ":goal"):
@@ -36,7 +36,7 @@ def parse(text: str, predicates: Signatures) -> Problem:
         raise GameError(f"{NAME}: :init: no (atLocation agent ...): the agent is nowhere")
     if len(sections[":goal"]) != 1:
         raise GameError(f"{NAME}: :goal: holds {len(sections[':goal'])} conditions, not one")
-    return Problem(types, facts, formula.parse(sections[":goal"][0], predicates, f"{NAME}: :goal"))
+    return PddlProblem(types, facts, formula.parse(sections[":goal"][0], predicates, f"{NAME}: :goal"))
 
 
 def _fact(tree: Tree, types: Mapping[str, str], predicates: Signatures) -> Fact:

@@ -17,7 +17,7 @@ class Symbol:
 
 
 @dataclass(frozen=True, slots=True)
-class Property:
+class PropertyPattern:
     """`{o.name}` (also `{o}`), `{o.indefinite}`, `{o.id}`: what a thing is called, its article, its identifier."""
 
     variable: str
@@ -34,14 +34,14 @@ class Pattern:
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
+class ListPattern:
     """`[{item | pattern}]`: an item for each way to match the pattern."""
 
     item: "Text"
     pattern: Pattern
 
 
-Part: TypeAlias = str | Symbol | Property | Listing
+Part: TypeAlias = str | Symbol | PropertyPattern | ListPattern
 Text: TypeAlias = tuple[Part, ...]
 
 _NAME = r"[\w.-]+(?:\([\w ,]*\))?"
@@ -68,7 +68,7 @@ def parse(text: str) -> Text:
         elif found["symbol"]:
             parts.append(Symbol(found["symbol"]))
         elif found["pattern"] is not None:
-            parts.append(Listing(_item(found["item"]), pattern(found["pattern"])))
+            parts.append(ListPattern(_item(found["item"]), pattern(found["pattern"])))
         else:
             parts += _expression(found["expression"])
     return tuple(parts)
@@ -88,7 +88,7 @@ def _expression(text: str) -> Text:
         if first is None or not all(matches):
             raise GameError(f"the grammar uses the expression {{{text[:60]}}}, which is not supported")
         if first["variable"]:
-            parts.append(Property(f"?{first['variable'].lower()}", first["attribute"] or "name"))
+            parts.append(PropertyPattern(f"?{first['variable'].lower()}", first["attribute"] or "name"))
         else:
             parts.append(first["text"])
     return tuple(parts)

@@ -2,16 +2,16 @@
 
 from environments.alfworld.engine.domain import Operator
 from environments.alfworld.engine.facts import Arguments
-from environments.alfworld.engine.game import Binding, Game
+from environments.alfworld.engine.game import Binding, ReadyGame
 from environments.alfworld.engine.template import Symbol
 
 REFUSED = "Nothing happens."
 
 
-class World:
+class GameWorld:
     """One game's state. A game itself never changes: any number of worlds may share one, also across threads."""
 
-    def __init__(self, game: Game) -> None:
+    def __init__(self, game: ReadyGame) -> None:
         self._game = game
         self._facts = game.start.copy()
         self._offers: dict[str, tuple[Operator, Binding]] | None = None

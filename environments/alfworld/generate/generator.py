@@ -4,10 +4,10 @@ import random
 from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
-from environments.alfworld.engine.game import Game
+from environments.alfworld.engine.game import ReadyGame
 from environments.alfworld.engine.grammar import Format
 from environments.alfworld.engine.names import names
-from environments.alfworld.engine.world import World
+from environments.alfworld.engine.world import GameWorld
 from environments.alfworld.generate.house import AGENT, House, Thing, facts, furnish
 from environments.alfworld.generate.rooms import LAMP, OBJECTS, RECEPTACLES, Room
 from environments.alfworld.task_types import TASK_TYPES, TaskType
@@ -19,7 +19,7 @@ SIZES = range(15, 61)
 Verb = Literal["clean", "heat", "cool"]
 
 
-class Kind(NamedTuple):
+class GameKind(NamedTuple):
     """What belongs to a task type."""
 
     folder: str
@@ -33,37 +33,37 @@ class Kind(NamedTuple):
 ROOM_NUMBERS: dict[Room, int] = {"kitchen": 0, "living room": 2, "bedroom": 3, "bathroom": 4}
 """The hundreds of a room's number, as ALFRED counts its rooms."""
 _ANYWHERE = tuple(ROOM_NUMBERS)
-KINDS: dict[TaskType, Kind] = {
-    "pick_and_place": Kind(
+KINDS: dict[TaskType, GameKind] = {
+    "pick_and_place": GameKind(
         "pick_and_place_simple", _ANYWHERE, ("put a {o} in {r}.", "put some {o} on {r}.", "bring one {o} to {r}.")
     ),
-    "pick_clean_then_place": Kind(
+    "pick_clean_then_place": GameKind(
         "pick_clean_then_place_in_recep",
         ("kitchen", "bathroom"),
         ("put a clean {o} in {r}.", "clean some {o} and put it in {r}.", "wash one {o}, then bring it to {r}."),
         "clean",
         "isClean",
     ),
-    "pick_heat_then_place": Kind(
+    "pick_heat_then_place": GameKind(
         "pick_heat_then_place_in_recep",
         ("kitchen",),
         ("put a hot {o} in {r}.", "heat some {o} and put it in {r}.", "warm one {o} up, then bring it to {r}."),
         "heat",
         "isHot",
     ),
-    "pick_cool_then_place": Kind(
+    "pick_cool_then_place": GameKind(
         "pick_cool_then_place_in_recep",
         ("kitchen",),
         ("put a cool {o} in {r}.", "cool some {o} and put it in {r}.", "chill one {o}, then bring it to {r}."),
         "cool",
         "isCool",
     ),
-    "look_at_obj": Kind(
+    "look_at_obj": GameKind(
         "look_at_obj_in_light",
         ("living room", "bedroom"),
         ("look at {o} under the desklamp.", "examine the {o} with the desklamp."),
     ),
-    "pick_two_obj": Kind(
+    "pick_two_obj": GameKind(
         "pick_two_obj_and_place", _ANYWHERE, ("put two {o} in {r}.", "find two {o} and put them in {r}.")
     ),
 }
@@ -74,7 +74,7 @@ _MACHINES: dict[Verb, tuple[str, str]] = {
 }
 
 
-class Goal(NamedTuple):
+class GameGoal(NamedTuple):
     """What is to be done in a house: bring objects, perhaps treated, to a receptacle, or look at one under the lamp."""
 
     objects: tuple[Thing, ...]
@@ -112,13 +112,13 @@ def make(type_: TaskType, format: Format, index: int, seed: int) -> OwnGame:
             return game
 
 
-def _goal(type_: TaskType, house: House, chance: random.Random) -> Goal | None:
+def _goal(type_: TaskType, house: House, chance: random.Random) -> GameGoal | None:
     """A goal that the room allows, or None where the draw failed."""
     movable = [each for each in house.objects if each.type != LAMP]
     item = chance.choice(movable)
     if type_ == "look_at_obj":
         lamps = [each for each in house.objects if each.type == LAMP]
-        return Goal((item,), lamps[0]) if lamps else None
+        return GameGoal((item,), lamps[0]) if lamps else None
     fitting = [each for each in house.receptacles if OBJECTS[item.type].kind in RECEPTACLES[each.type].holds]
     target = chance.choice(fitting)
     wanted = 2 if type_ == "pick_two_obj" else 1
@@ -127,19 +127,21 @@ def _goal(type_: TaskType, house: House, chance: random.Random) -> Goal | None:
     if len(away) < wanted:
         return None
     if verb is None:
-        return Goal(tuple(away[:wanted]), target)
+        return GameGoal(tuple(away[:wanted]), target)
     machine_type, needed = _MACHINES[verb]
     if needed not in OBJECTS[item.type].properties or target.type == machine_type:
         return None
-    return Goal((away[0],), target, chance.choice([each for each in house.receptacles if each.type == machine_type]))
+    return GameGoal(
+        (away[0],), target, chance.choice([each for each in house.receptacles if each.type == machine_type])
+    )
 
 
-def _sentence(type_: TaskType, goal: Goal, chance: random.Random) -> str:
+def _sentence(type_: TaskType, goal: GameGoal, chance: random.Random) -> str:
     sentence = chance.choice(KINDS[type_].sentences)
     return sentence.format(o=goal.objects[0].type.lower(), r=goal.target.type.lower())
 
 
-def _problem(type_: TaskType, house: House, goal: Goal) -> str:
+def _problem(type_: TaskType, house: House, goal: GameGoal) -> str:
     known = list(facts(house))
     places = [house.start, *(each.place for each in (*house.receptacles, *house.fixtures))]
     objects = {
@@ -158,7 +160,7 @@ def _problem(type_: TaskType, house: House, goal: Goal) -> str:
     )
 
 
-def _condition(type_: TaskType, goal: Goal) -> str:
+def _condition(type_: TaskType, goal: GameGoal) -> str:
     item, target, state = f"{goal.objects[0].type}Type", f"{goal.target.type}Type", KINDS[type_].state
     if type_ == "look_at_obj":
         return (
@@ -179,7 +181,7 @@ def _condition(type_: TaskType, goal: Goal) -> str:
     )
 
 
-def _plan(house: House, goal: Goal, verb: Verb | None, format: Format) -> Iterator[str]:
+def _plan(house: House, goal: GameGoal, verb: Verb | None, format: Format) -> Iterator[str]:
     """The commands that reach a goal; receptacles are opened where they must be."""
     identifiers = (each.lower() for fact in facts(house) for each in fact[1:])
     called = names(identifiers)
@@ -216,7 +218,7 @@ def _plan(house: House, goal: Goal, verb: Verb | None, format: Format) -> Iterat
 def _proven(game: OwnGame) -> bool:
     """Whether each command of the plan is on offer in its turn, and the last one, no other, wins."""
     texts = game.texts()
-    world = World(Game(texts.pddl_domain, texts.grammar, texts.pddl_problem))
+    world = GameWorld(ReadyGame(texts.pddl_domain, texts.grammar, texts.pddl_problem))
     won: Sequence[bool] = [world.won]
     for command in game.plan:
         if command not in world.admissible():

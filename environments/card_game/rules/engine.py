@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 
 from environments.card_game.rules import legality
 from environments.card_game.rules.fish import BARRACUDA, EEL, FLAME, MAX_HP, MOBULA, OCTOPUS, SPRAY, SUNFISH, Fish
-from environments.card_game.rules.moves import Assert, Attack, Event, EventKind, Move, Pass, Record, Skill
-from environments.card_game.rules.variants import CODE, Rules
+from environments.card_game.rules.moves import Assert, Attack, EventKind, GameEvent, Move, MoveRecord, Pass, Skill
+from environments.card_game.rules.variants import CODE, RuleVariants
 
 LAST_PHASE = 128
 FIRST_PHASE = 3
@@ -26,7 +26,7 @@ EXPOSURE = 50
 class Game:
     """A game under way. Player 0 moves first; a move is an assertion, then an action, then it is the other's turn."""
 
-    def __init__(self, teams: Sequence[Sequence[int]], dice: random.Random, rules: Rules = CODE) -> None:
+    def __init__(self, teams: Sequence[Sequence[int]], dice: random.Random, rules: RuleVariants = CODE) -> None:
         self.rules = rules
         self.teams = tuple(
             tuple(Fish(id, player, position, rules.start_attack(id)) for position, id in enumerate(team))
@@ -38,11 +38,11 @@ class Game:
         self.over = False
         self.winner: int | None = None
         """None while the game goes on, and after a draw."""
-        self.actions: list[Record | None] = [None, None]
+        self.actions: list[MoveRecord | None] = [None, None]
         """The last action of each player."""
         self.assertions: list[tuple[Assert, bool] | None] = [None, None]
         """The last assertion of each player, and whether it was right; None after a pass."""
-        self._events: list[Event] = []
+        self._events: list[GameEvent] = []
         self._dodges: Callable[[], bool] = lambda: dice.random() < DODGE
 
     def apply(self, move: Move) -> str | None:
@@ -71,7 +71,7 @@ class Game:
         return legality.problem(self.asserting, self.teams[self.player], self.teams[1 - self.player], move)
 
     @property
-    def events(self) -> tuple[Event, ...]:
+    def events(self) -> tuple[GameEvent, ...]:
         """What happened in the last phase, in order."""
         return tuple(self._events)
 
@@ -128,7 +128,7 @@ class Game:
         fish = self.teams[self.player][move.position]
         damage = fish.effective_attack // 2
         self._attack_hit(fish, self.teams[1 - self.player][move.target], damage)
-        self.actions[self.player] = Record(move.position, "normal", damage, (), (move.target,), self.events)
+        self.actions[self.player] = MoveRecord(move.position, "normal", damage, (), (move.target,), self.events)
 
     def _skill(self, move: Skill) -> None:
         own, enemies = self.teams[self.player], self.teams[1 - self.player]
@@ -149,7 +149,7 @@ class Game:
                 for target in targets:
                     self._attack_hit(fish, target, damage)
         positions = tuple(target.position for target in targets)
-        self.actions[self.player] = Record(move.position, fish.species.active, damage, told, positions, self.events)
+        self.actions[self.player] = MoveRecord(move.position, fish.species.active, damage, told, positions, self.events)
 
     def _skill_damage(self, fish: Fish, target: Fish) -> int:
         """What an AOE or crit deals to each target, fixed before the first hit."""
@@ -164,7 +164,7 @@ class Game:
     # Damage.
 
     def _tell(self, kind: EventKind, fish: Fish, value: float, traceable: bool = False) -> None:
-        self._events.append(Event(kind, fish.player, fish.position, value, traceable))
+        self._events.append(GameEvent(kind, fish.player, fish.position, value, traceable))
 
     def _attack_hit(self, source: Fish, target: Fish, damage: int) -> None:
         self._take(target, source, damage)

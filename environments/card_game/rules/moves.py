@@ -33,7 +33,7 @@ Move = Assert | Pass | Attack | Skill
 EventKind = Literal["hit", "deflect", "counter", "reduce", "heal", "explode"]
 
 
-class Event(NamedTuple):
+class GameEvent(NamedTuple):
     """Something that happened to a fish within an action."""
 
     kind: EventKind
@@ -47,7 +47,7 @@ class Event(NamedTuple):
     """hit: whether somebody dealt it."""
 
 
-class Record(NamedTuple):
+class MoveRecord(NamedTuple):
     """An action as both players may look back on it."""
 
     position: int
@@ -57,4 +57,4 @@ class Record(NamedTuple):
     mates: tuple[int, ...]
     """Empty for subtle: nobody is told whom it shields."""
     enemies: tuple[int, ...]
-    events: tuple[Event, ...]
+    events: tuple[GameEvent, ...]

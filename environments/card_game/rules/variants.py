@@ -7,7 +7,7 @@ from environments.card_game.rules.fish import SPECIES, Fish
 Profile = Literal["compat", "strict", "paper"]
 
 
-class Rules(NamedTuple):
+class RuleVariants(NamedTuple):
     """The rules that differ; everything else is the engine's."""
 
     equal_attacks: bool
@@ -29,8 +29,12 @@ class Rules(NamedTuple):
         return 70 if self.spray_part is None else int(fish.attack * self.spray_part)
 
 
-CODE = Rules(equal_attacks=False, own_part=0.7, mates_part=0.3, spray_part=None, explodes_alive=False, counted=False)
+CODE = RuleVariants(
+    equal_attacks=False, own_part=0.7, mates_part=0.3, spray_part=None, explodes_alive=False, counted=False
+)
 """AgentBench v0.2."""
-PAPER = Rules(equal_attacks=True, own_part=0.3, mates_part=0.7, spray_part=0.35, explodes_alive=True, counted=True)
+PAPER = RuleVariants(
+    equal_attacks=True, own_part=0.3, mates_part=0.7, spray_part=0.35, explodes_alive=True, counted=True
+)
 """arXiv 2308.03688, Appendix E."""
-RULES: dict[Profile, Rules] = {"compat": CODE, "strict": CODE, "paper": PAPER}
+RULES: dict[Profile, RuleVariants] = {"compat": CODE, "strict": CODE, "paper": PAPER}

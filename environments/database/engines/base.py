@@ -12,7 +12,7 @@ INTERRUPTED = "1317 (70100): Query execution was interrupted"
 TOO_LONG = f"1153 (08S01): Got a packet bigger than 'max_allowed_packet' bytes ({MAX_STATEMENT_BYTES})"
 
 
-class Session(ABC):
+class DatabaseSession(ABC):
     """One sample's own database with its table in it."""
 
     setup_error: str | None = None
@@ -27,7 +27,7 @@ class Session(ABC):
         """The hash of the table as it is now; the agent's connection is ended first. Raises EnvironmentFault."""
 
 
-class Engine(ABC):
+class DatabaseEngine(ABC):
     """A database server, or what stands in for one."""
 
     @abstractmethod
@@ -35,5 +35,5 @@ class Engine(ABC):
         """What the sessions share, from before the first to after the last. Raises EnvironmentFault."""
 
     @abstractmethod
-    def session(self, table: Table) -> AbstractAsyncContextManager[Session]:
+    def session(self, table: Table) -> AbstractAsyncContextManager[DatabaseSession]:
         """A database of its own for one sample; dropped at the end. Raises EnvironmentFault."""

@@ -12,7 +12,13 @@ from typing import Any, ParamSpec, TypeVar
 import pymysql
 
 from environments.database.dataset import Table
-from environments.database.engines.base import INTERRUPTED, MAX_STATEMENT_BYTES, TOO_LONG, Engine, Session
+from environments.database.engines.base import (
+    INTERRUPTED,
+    MAX_STATEMENT_BYTES,
+    TOO_LONG,
+    DatabaseEngine,
+    DatabaseSession,
+)
 from environments.database.engines.mysql_client import OWN_NAME, Account, drop_leftovers
 from environments.database.engines.mysql_connection import Admin, Connection, is_alive
 from environments.database.engines.server import Server
@@ -47,7 +53,7 @@ class Threads:
         self.admin.shutdown(wait=False, cancel_futures=True)
 
 
-class MySqlSession(Session):
+class MySqlSession(DatabaseSession):
     """The account of a session, called from threads and under a deadline."""
 
     def __init__(self, account: Account, table: Table, threads: Threads, limit_s: float) -> None:
@@ -110,7 +116,7 @@ class MySqlSession(Session):
         return await loop.run_in_executor(self._threads.admin, lambda: function(*args, **kwargs))
 
 
-class MySqlEngine(Engine):
+class MySqlEngine(DatabaseEngine):
     """Sessions on one server; on a shared server also the reaper of what dead workers left."""
 
     def __init__(self, server: Server, statement_limit_s: float) -> None:
@@ -136,7 +142,7 @@ class MySqlEngine(Engine):
             await self._server.stop()
 
     @asynccontextmanager
-    async def session(self, table: Table) -> AsyncIterator[Session]:
+    async def session(self, table: Table) -> AsyncIterator[DatabaseSession]:
         admin = await self._admin_now()
         if self._lease is not None:
             await asyncio.to_thread(self._hold_lease, admin)

@@ -8,7 +8,7 @@ from typing import TypeAlias
 import pymysql
 from pymysql.cursors import SSCursor
 
-from environments.database.engines.server import Address
+from environments.database.engines.server import ServerAddress
 from proctor.environment import EnvironmentFault
 
 Connection: TypeAlias = "pymysql.Connection[SSCursor]"
@@ -19,7 +19,7 @@ _ON_CONNECT = (
 _CONNECT_S = 10
 
 
-def connect(address: Address, user: str, password: str, lock_wait_s: int) -> Connection:
+def connect(address: ServerAddress, user: str, password: str, lock_wait_s: int) -> Connection:
     """A connection in which each statement commits, with the settings every connection of ours has."""
     connection = pymysql.connect(
         defer_connect=True,
@@ -54,7 +54,7 @@ def is_alive(connection: Connection) -> bool:
 class Admin:
     """The administrator of one server; keeps its connections for the next use. Any thread may call it."""
 
-    def __init__(self, address: Address) -> None:
+    def __init__(self, address: ServerAddress) -> None:
         self.address = address
         self._idle: list[Connection] = []
         self._lock = threading.Lock()

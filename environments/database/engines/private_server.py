@@ -17,7 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO, NoReturn
 
-from environments.database.engines.server import Address, Server
+from environments.database.engines.server import Server, ServerAddress
 from proctor.environment import EnvironmentFault
 
 PREFIX = "proctor-db-"
@@ -78,14 +78,14 @@ class PrivateServer(Server):
         await asyncio.to_thread(self._install)
         await self.address()
 
-    async def address(self) -> Address:
+    async def address(self) -> ServerAddress:
         async with self._lock:
             if self._process and self.pid is not None and not _listens(self._data / "socket"):
                 self._process.kill()  # it is ending: its socket closes before the process is gone
                 await asyncio.to_thread(self._process.wait)
             if self.pid is None:
                 await self._boot()
-            return Address(user="root", socket=str(self._data / "socket"))
+            return ServerAddress(user="root", socket=str(self._data / "socket"))
 
     async def stop(self) -> None:
         if self._process:

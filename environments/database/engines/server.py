@@ -9,7 +9,7 @@ PASSWORD_VARIABLE = "PROCTOR_DB_PASSWORD"
 
 
 @dataclass(frozen=True)
-class Address:
+class ServerAddress:
     """How to reach a server as its administrator; a private server that was started again has another one."""
 
     user: str
@@ -30,7 +30,7 @@ class Server(ABC):
         """Make it ready. Raises EnvironmentFault."""
 
     @abstractmethod
-    async def address(self) -> Address:
+    async def address(self) -> ServerAddress:
         """Where the server is now; started again first where it died. Raises EnvironmentFault."""
 
     @abstractmethod
@@ -43,20 +43,20 @@ class RunningServer(Server):
 
     private = False
 
-    def __init__(self, address: Address) -> None:
+    def __init__(self, address: ServerAddress) -> None:
         self._address = address
 
     async def start(self) -> None:
         """Nothing to do: it runs."""
 
-    async def address(self) -> Address:
+    async def address(self) -> ServerAddress:
         return self._address
 
     async def stop(self) -> None:
         """Nothing to do: it is not ours."""
 
 
-def parse_url(url: str, password: str | None) -> Address:
+def parse_url(url: str, password: str | None) -> ServerAddress:
     """The address in `mysql://user@host[:port]/[?unix_socket=path]`, with the password that stands elsewhere.
 
     Raises ValueError, which never repeats the URL, also where it holds a password: plans and stores must not.
@@ -71,7 +71,7 @@ def parse_url(url: str, password: str | None) -> Address:
         raise ValueError(f"not a server URL with scheme, user and host; {form}")
     if parts.password is not None:
         raise ValueError(f"a password does not belong into a file; {form}")
-    return Address(
+    return ServerAddress(
         user=unquote(parts.username),
         password=password or "",
         socket=parse_qs(parts.query).get("unix_socket", [None])[0],

@@ -9,7 +9,13 @@ from typing import TypeVar
 
 from environments.database import observation
 from environments.database.dataset import Table
-from environments.database.engines.base import INTERRUPTED, MAX_STATEMENT_BYTES, TOO_LONG, Engine, Session
+from environments.database.engines.base import (
+    INTERRUPTED,
+    MAX_STATEMENT_BYTES,
+    TOO_LONG,
+    DatabaseEngine,
+    DatabaseSession,
+)
 from environments.database.table_hash import TableHash, of_rows, quoted
 
 _T = TypeVar("_T")
@@ -18,7 +24,7 @@ _MAX_PAGES = 16_384
 _DENIED = (sqlite3.SQLITE_ATTACH, sqlite3.SQLITE_DETACH, sqlite3.SQLITE_PRAGMA)
 
 
-class SqliteSession(Session):
+class SqliteSession(DatabaseSession):
     """One database in memory."""
 
     def __init__(self, table: Table, limit_s: float) -> None:
@@ -91,7 +97,7 @@ class SqliteSession(Session):
         return int(time.monotonic() > self._deadline)
 
 
-class SqliteEngine(Engine):
+class SqliteEngine(DatabaseEngine):
     """A database in memory for each session."""
 
     def __init__(self, statement_limit_s: float) -> None:
@@ -102,7 +108,7 @@ class SqliteEngine(Engine):
         yield
 
     @asynccontextmanager
-    async def session(self, table: Table) -> AsyncIterator[Session]:
+    async def session(self, table: Table) -> AsyncIterator[DatabaseSession]:
         session = SqliteSession(table, self._limit_s)
         try:
             yield session

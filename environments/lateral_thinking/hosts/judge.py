@@ -27,7 +27,7 @@ SAMPLING: dict[str, JsonValue] = {"temperature": 0}
 """Of requests to the host model, below what its own sampling says."""
 
 
-class Judge:
+class PuzzleJudge:
     """The host model behind its endpoint, at temperature 0 unless its sampling says otherwise."""
 
     def __init__(self, config: ChatConfig, client: AnyClient, replies: Replies) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from environments.lateral_thinking.dataset import Puzzle
-from environments.lateral_thinking.host import Answer, Game, Host, Profile, Ruling, eligible
+from environments.lateral_thinking.host import Answer, Host, HostedGame, Profile, Ruling, eligible
 from environments.lateral_thinking.hosts.negation import asserted, negated
 from environments.lateral_thinking.reply import asks_why
 from environments.lateral_thinking.text import sentences, share, words
@@ -19,11 +19,11 @@ class LexicalHost(Host):
 
     name = "lexical"
 
-    def game(self, puzzle: Puzzle, profile: Profile) -> Game:
+    def game(self, puzzle: Puzzle, profile: Profile) -> HostedGame:
         return LexicalGame(puzzle, profile)
 
 
-class LexicalGame(Game):
+class LexicalGame(HostedGame):
     """Remembers nothing: a question is ruled by itself."""
 
     def __init__(self, puzzle: Puzzle, profile: Profile) -> None:

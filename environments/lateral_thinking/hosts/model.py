@@ -6,9 +6,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from environments.lateral_thinking.dataset import Language, Puzzle
-from environments.lateral_thinking.host import Answer, Game, Host, Profile, Ruling, eligible
+from environments.lateral_thinking.host import Answer, Host, HostedGame, Profile, Ruling, eligible
 from environments.lateral_thinking.hosts import prompt as host_prompt
-from environments.lateral_thinking.hosts.judge import Judge
+from environments.lateral_thinking.hosts.judge import PuzzleJudge
 from proctor.environment import EnvironmentFault
 from proctor.http.client import http_client
 from proctor.llm import ChatConfig, Replies
@@ -44,28 +44,28 @@ class ModelHost(Host):
         self.name = f"model {config.model}"
         self._config = config
         self._cache = Replies(cache)
-        self._judge: Judge | None = None
+        self._judge: PuzzleJudge | None = None
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:
         self._cache.open()
         async with http_client() as client:
-            self._judge = Judge(self._config, client, self._cache)
+            self._judge = PuzzleJudge(self._config, client, self._cache)
             try:
                 yield
             finally:
                 self._judge = None
 
-    def game(self, puzzle: Puzzle, profile: Profile) -> Game:
+    def game(self, puzzle: Puzzle, profile: Profile) -> HostedGame:
         if self._judge is None:
             raise EnvironmentFault("the host model is asked outside of its lifespan")
         return ModelGame(puzzle, profile, self._judge)
 
 
-class ModelGame(Game):
+class ModelGame(HostedGame):
     """Remembers the known facts, and those since the last hit: the reasoning."""
 
-    def __init__(self, puzzle: Puzzle, profile: Profile, judge: Judge) -> None:
+    def __init__(self, puzzle: Puzzle, profile: Profile, judge: PuzzleJudge) -> None:
         self._puzzle = puzzle
         self._profile = profile
         self._judge = judge

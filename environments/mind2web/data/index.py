@@ -18,14 +18,14 @@ from pydantic import ValidationError
 
 from environments.mind2web.data.files import mapped, opened
 from environments.mind2web.data.json_reader import JsonReader
-from environments.mind2web.data.records import OWN, ScoreRecord, TaskRecord
+from environments.mind2web.data.records import OWN, PublishedTask, ScoreRecord
 from proctor.types import Value
 
 _FORMAT = "3"
 NOWHERE = -1
 
 
-class Place(NamedTuple):
+class StepPlace(NamedTuple):
     """Where a step stands; all but the first two in bytes of its file."""
 
     file: int
@@ -58,20 +58,20 @@ class Head(Value):
     """Steps that the score file has no ranks for; all where there is no score file."""
 
 
-class Index:
+class StepIndex:
     """The places of all steps."""
 
     def __init__(self, head: Head, places: "array[int]") -> None:
         self.head = head
         self._places = places
 
-    def __getitem__(self, number: int) -> Place:
+    def __getitem__(self, number: int) -> StepPlace:
         """The place of a step, from 0 to `head.steps` - 1."""
-        width = len(Place._fields)
-        return Place(*self._places[number * width : (number + 1) * width])
+        width = len(StepPlace._fields)
+        return StepPlace(*self._places[number * width : (number + 1) * width])
 
 
-def index(files: Sequence[Path], scores: Path | None, cache: Path) -> Index:
+def index(files: Sequence[Path], scores: Path | None, cache: Path) -> StepIndex:
     """The index of some files: the one that is kept, or a new one. Raises ValueError naming file, task and fix."""
     kept = cache / f"{_name([*files, *([scores] if scores else [])], scores is not None)}.index"
     with suppress(OSError, ValueError):
@@ -95,17 +95,17 @@ def _name(files: Sequence[Path], scored: bool) -> str:
     return hashlib.blake2b(pydantic_core.to_json(told), digest_size=16).hexdigest()
 
 
-def _read(path: Path) -> Index:
+def _read(path: Path) -> StepIndex:
     with path.open("rb") as file:
         head = Head.model_validate_json(file.readline())
         places = array("q")
         places.frombytes(file.read())
-    if len(places) != head.steps * len(Place._fields):
+    if len(places) != head.steps * len(StepPlace._fields):
         raise ValueError("cut off")
-    return Index(head, places)
+    return StepIndex(head, places)
 
 
-def _keep(path: Path, built: Index) -> None:
+def _keep(path: Path, built: StepIndex) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".part", delete=False) as file:
         file.write(built.head.model_dump_json().encode() + b"\n")
@@ -113,7 +113,7 @@ def _keep(path: Path, built: Index) -> None:
     Path(file.name).replace(path)
 
 
-def _build(files: Sequence[Path], scores: Path | None) -> Index:
+def _build(files: Sequence[Path], scores: Path | None) -> StepIndex:
     state = hashlib.blake2b(digest_size=16)
     ranked = {} if scores is None else _ranked(scores, state)
     places, tasks, own, unranked = array("q"), set[str](), 0, 0
@@ -132,17 +132,17 @@ def _build(files: Sequence[Path], scores: Path | None) -> Index:
                         places.extend(place._replace(ranks=found))
             except ValueError as error:
                 raise ValueError(f"{path}: {error}") from error
-    steps = len(places) // len(Place._fields)
+    steps = len(places) // len(StepPlace._fields)
     if not steps:
         raise ValueError(f"{files[0]}: holds no step; give the official JSON lists of tasks")
     head = Head(digest=state.hexdigest(), steps=steps, tasks=len(tasks), own_tasks=own, unranked=unranked)
-    return Index(head, places)
+    return StepIndex(head, places)
 
 
-def _tasks(reader: JsonReader, file: int) -> Iterator[tuple[TaskRecord, list[tuple[str, Place]]]]:
+def _tasks(reader: JsonReader, file: int) -> Iterator[tuple[PublishedTask, list[tuple[str, StepPlace]]]]:
     """Each task of a file, with the uids and places of its steps."""
     for start in reader.items():
-        steps: list[tuple[str, Place]] = []
+        steps: list[tuple[str, StepPlace]] = []
         actions = actions_end = start
         for name in reader.members():
             if name == "actions":
@@ -164,17 +164,17 @@ def _tasks(reader: JsonReader, file: int) -> Iterator[tuple[TaskRecord, list[tup
     reader.end()
 
 
-def _task(reader: JsonReader, start: int, actions: int, actions_end: int) -> TaskRecord:
+def _task(reader: JsonReader, start: int, actions: int, actions_end: int) -> PublishedTask:
     text = reader.text(start, actions) + b"[]" + reader.text(actions_end, reader.at)
     try:
-        return TaskRecord.model_validate_json(text)
+        return PublishedTask.model_validate_json(text)
     except ValidationError as error:
         problem = error.errors()[0]
         field = ".".join(map(str, problem["loc"])) or "the task"
         raise ValueError(f"the task at byte {start}: {field}: {problem['msg']}; correct it") from error
 
 
-def _step(reader: JsonReader, start: int) -> tuple[str, Place]:
+def _step(reader: JsonReader, start: int) -> tuple[str, StepPlace]:
     """The uid and the place of the step that stands here; what belongs to its task is not filled in yet."""
     uid, raw, raw_end = "", start, start
     for name in reader.members():
@@ -185,7 +185,7 @@ def _step(reader: JsonReader, start: int) -> tuple[str, Place]:
             raw, raw_end = span
     if not uid:
         raise ValueError(f"the action at byte {start} has no action_uid; add one")
-    return uid, Place(0, 0, 0, 0, 0, 0, step=start, raw=raw, raw_end=raw_end, step_end=reader.at, ranks=NOWHERE)
+    return uid, StepPlace(0, 0, 0, 0, 0, 0, step=start, raw=raw, raw_end=raw_end, step_end=reader.at, ranks=NOWHERE)
 
 
 def _ranked(path: Path, state: "hashlib.blake2b") -> dict[str, int]:

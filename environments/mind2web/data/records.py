@@ -16,7 +16,7 @@ class _Record(BaseModel):
     model_config = ConfigDict(frozen=True)
 
 
-class TaskRecord(_Record):
+class PublishedTask(_Record):
     """A task, without its actions."""
 
     annotation_id: str
@@ -99,7 +99,7 @@ class Step(Value):
         return f"{self.op} {self.value}"
 
 
-def step(sample: str, task: TaskRecord, number: int, action: ActionRecord, ranks: dict[str, int] | None) -> Step:
+def step(sample: str, task: PublishedTask, number: int, action: ActionRecord, ranks: dict[str, int] | None) -> Step:
     """A task's step, from 0."""
     positives = tuple(dict.fromkeys(candidate.backend_node_id for candidate in action.pos_candidates))
     others = dict.fromkeys(candidate.backend_node_id for candidate in action.neg_candidates)

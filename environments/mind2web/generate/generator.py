@@ -14,7 +14,7 @@ from environments.mind2web.generate import scores as generated_scores
 from environments.mind2web.generate.scores import Likeness, likeness
 from environments.mind2web.generate.sites.element import Node, Numbering, raw_page
 from environments.mind2web.generate.sites.templates import KINDS, Story, story
-from environments.mind2web.generate.sites.widgets import Move
+from environments.mind2web.generate.sites.widgets import WidgetMove
 from environments.mind2web.pages.cleaning import clean
 from environments.mind2web.pages.page import parse
 
@@ -87,7 +87,7 @@ class _Recorder:
             "actions": actions,
         }
 
-    def _step(self, task: str, move: Move, state: dict[str, str], few: int | None) -> JsonValue:
+    def _step(self, task: str, move: WidgetMove, state: dict[str, str], few: int | None) -> JsonValue:
         """A move and the page before it. `few`: how many candidates it has, one of them right, all of them shown."""
         nodes = list(self._numbering.number(self._story.page(state)).walk())
         positives, negatives = self._candidates(nodes, move.target, few)

@@ -63,7 +63,7 @@ ROUND = Brackets("({}", ")", "({})")
 """What the published models were trained on."""
 
 
-class Choice(NamedTuple):
+class ElementChoice(NamedTuple):
     """A candidate as a choice."""
 
     id: str
@@ -75,7 +75,7 @@ class Rendered(NamedTuple):
     """The text of a page, and its candidates in document order."""
 
     text: str
-    choices: tuple[Choice, ...]
+    choices: tuple[ElementChoice, ...]
 
 
 def render(page: Part, brackets: Brackets = ANGLE) -> Rendered:
@@ -83,7 +83,7 @@ def render(page: Part, brackets: Brackets = ANGLE) -> Rendered:
     writer = _Writer(brackets)
     writer.write(page)
     choices = [
-        Choice(name, " ".join(_finished("".join(writer.pieces[start:end])).split(" ")[:LABEL_WORDS]))
+        ElementChoice(name, " ".join(_finished("".join(writer.pieces[start:end])).split(" ")[:LABEL_WORDS]))
         for name, (start, end) in writer.spans.items()
     ]
     return Rendered(_finished("".join(writer.pieces)), tuple(choices))

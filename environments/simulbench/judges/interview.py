@@ -6,9 +6,9 @@ from typing import Generic, NamedTuple, TypeVar
 from pydantic import JsonValue
 
 from environments.simulbench import prompt
-from environments.simulbench.reply import Profile, Unreadable
+from environments.simulbench.reply import Profile, UnreadableAnswer
 from proctor.environment import Agent
-from proctor.llm import Answer, Reply
+from proctor.llm import Answer, ModelReply
 from proctor.types import Message, Observation
 
 TRIES: dict[Profile, int] = {"strict": 3, "compat": 20}
@@ -24,7 +24,7 @@ Meaning = TypeVar("Meaning")
 class Unparsed(Exception):
     """No answer could be read in all tries: a fault, never a number."""
 
-    def __init__(self, who: str, problem: str, reply: Reply) -> None:
+    def __init__(self, who: str, problem: str, reply: ModelReply) -> None:
         super().__init__(f"{who}_unparsed: {problem}")
         self.reply = reply
         """The last answer, with the cost of all."""
@@ -36,21 +36,21 @@ class Unparsed(Exception):
         """What the finish says."""
 
 
-class Question(NamedTuple, Generic[Meaning]):
+class JudgeQuestion(NamedTuple, Generic[Meaning]):
     """What is asked, how its answer is read, and what is asked again where it can't be."""
 
     messages: tuple[Message, ...]
     reading: Callable[[str], Meaning]
-    """Raises Unreadable."""
+    """Raises UnreadableAnswer."""
     reminder: str
     """With `{problem}` where it says what was wrong."""
     who: str
     tries: int
 
     def read(self, text: str) -> Meaning:
-        """What an answer means. Raises Unreadable."""
+        """What an answer means. Raises UnreadableAnswer."""
         if len(text) > MAX_ANSWER_CHARS:
-            raise Unreadable(f"the answer has more than {MAX_ANSWER_CHARS} characters")
+            raise UnreadableAnswer(f"the answer has more than {MAX_ANSWER_CHARS} characters")
         return self.reading(text)
 
     def remind(self, problem: str) -> str:
@@ -58,15 +58,15 @@ class Question(NamedTuple, Generic[Meaning]):
         return prompt.reminder(self.reminder, problem)
 
 
-async def interview(agent: Agent, question: Question[Meaning], conversation: str = "main") -> Answer[Meaning]:
+async def interview(agent: Agent, question: JudgeQuestion[Meaning], conversation: str = "main") -> Answer[Meaning]:
     """The agent's answer to a question, in a conversation begun anew. Raises Unparsed, and what the agent raises."""
-    said, problem, reply = question.messages, "", Reply(text="", model="", tries=0)
+    said, problem, reply = question.messages, "", ModelReply(text="", model="", tries=0)
     while reply.tries < question.tries:
         action = await agent.act(Observation(messages=said, conversation=conversation, fresh=reply.tries == 0))
-        reply = Reply(text=action.content, model="", tries=reply.tries + 1)
+        reply = ModelReply(text=action.content, model="", tries=reply.tries + 1)
         try:
             return Answer(question.read(reply.text), reply)
-        except Unreadable as unreadable:
+        except UnreadableAnswer as unreadable:
             problem = str(unreadable)
             said = (Message(role="user", content=question.remind(problem)),)
     raise Unparsed(question.who, problem, reply)

@@ -8,8 +8,8 @@ from pathlib import Path
 from pydantic import JsonValue
 
 from environments.simulbench.judges import rules
-from environments.simulbench.judges.models import Desk, Helper, HelperConfig, ModelHelper, RuleHelper
-from environments.simulbench.records import Line, Script, Task
+from environments.simulbench.judges.models import EndpointModel, HelperConfig, ModelPool, RuleModel, SessionModel
+from environments.simulbench.records import DialogueLine, Script, Task
 from environments.simulbench.reply import Profile
 from proctor.http.client import AnyClient, http_client
 from proctor.llm import Replies
@@ -19,42 +19,42 @@ USER_DEFAULTS: dict[str, JsonValue] = {"temperature": 1.2, "max_tokens": 300}
 """As published; an entry of the helper's own `sampling` stands above them."""
 
 
-class Bench:
+class Judges:
     """Makes a judge or a user for a session: rules, or a model where there is a desk for it."""
 
-    def __init__(self, judge: Desk | None, user: Desk | None) -> None:
+    def __init__(self, judge: ModelPool | None, user: ModelPool | None) -> None:
         self._judge = judge
         self._user = user
 
-    def judge(self, script: Script, response: str, profile: Profile) -> Helper:
+    def judge(self, script: Script, response: str, profile: Profile) -> SessionModel:
         """Who rates a response; what is readable hangs on the profile."""
         if self._judge is not None:
-            return ModelHelper(self._judge, profile)
+            return EndpointModel(self._judge, profile)
         history = [line.message() for line in script.dialogue_history]
         rating = rules.rate(history, response, script.exchange)
-        return RuleHelper(f"Judged by rules, not by a model.\nRating: [[{rating:g}]]")
+        return RuleModel(f"Judged by rules, not by a model.\nRating: [[{rating:g}]]")
 
-    def user(self, task: Task, history: tuple[Line, ...], seed: int) -> Helper:
+    def user(self, task: Task, history: tuple[DialogueLine, ...], seed: int) -> SessionModel:
         """Who writes the next message of a dialogue; equal seeds get equal messages."""
         if self._user is not None:
-            return ModelHelper(self._user, f"{task.id}:{seed}")
+            return EndpointModel(self._user, f"{task.id}:{seed}")
         strategy, request = rules.follow_up(task, len(history) // 2 + 1, seed)
-        return RuleHelper(json.dumps({"user": {"strategy": strategy, "request": request}}))
+        return RuleModel(json.dumps({"user": {"strategy": strategy, "request": request}}))
 
 
 @asynccontextmanager
-async def open_bench(judge: HelperConfig | None, user: HelperConfig | None, cache: Path) -> AsyncIterator[Bench]:
+async def open_judges(judge: HelperConfig | None, user: HelperConfig | None, cache: Path) -> AsyncIterator[Judges]:
     """The bench of a lifespan. Raises EnvironmentFault where the cache can't be used."""
     if judge is None and user is None:
-        yield Bench(None, None)
+        yield Judges(None, None)
         return
     replies = Replies(cache)
     replies.open()
     async with http_client() as client:
-        yield Bench(_desk("judge", judge, client, replies), _desk("user", user, client, replies))
+        yield Judges(_pool("judge", judge, client, replies), _pool("user", user, client, replies))
 
 
-def _desk(role: str, config: HelperConfig | None, client: AnyClient, replies: Replies) -> Desk | None:
+def _pool(role: str, config: HelperConfig | None, client: AnyClient, replies: Replies) -> ModelPool | None:
     if config is None:
         return None
-    return Desk(role, config, JUDGE_DEFAULTS if role == "judge" else USER_DEFAULTS, client, replies)
+    return ModelPool(role, config, JUDGE_DEFAULTS if role == "judge" else USER_DEFAULTS, client, replies)

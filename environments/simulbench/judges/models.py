@@ -7,13 +7,13 @@ from typing import ClassVar
 
 from pydantic import Field, JsonValue
 
-from environments.simulbench.judges.interview import Meaning, Question, Unparsed
+from environments.simulbench.judges.interview import JudgeQuestion, Meaning, Unparsed
 from environments.simulbench.judges.ledger import Ledger
-from environments.simulbench.reply import Unreadable
+from environments.simulbench.reply import UnreadableAnswer
 from proctor import llm
 from proctor.environment import EnvironmentFault
 from proctor.http.client import AnyClient
-from proctor.llm import Answer, CachedModel, ChatConfig, Completion, NoReadableReply, Replies, Reply, key_of
+from proctor.llm import Answer, CachedModel, ChatConfig, Completion, ModelReply, NoReadableReply, Replies, key_of
 from proctor.types import Message
 
 CHARS_A_TOKEN = 4
@@ -31,28 +31,28 @@ class HelperConfig(ChatConfig):
     """What all replies bought into the cache may have cost: reported by the endpoint, or else estimated."""
 
 
-class Helper(ABC):
+class SessionModel(ABC):
     """Serves the environment for one session."""
 
     @abstractmethod
-    async def ask(self, question: Question[Meaning]) -> Answer[Meaning]:
+    async def ask(self, question: JudgeQuestion[Meaning]) -> Answer[Meaning]:
         """The answer, and who gave it. Raises Unparsed, EnvironmentFault: nothing here is the tested agent's doing."""
 
 
-class RuleHelper(Helper):
+class RuleModel(SessionModel):
     """Says one text, which was made by rules: deterministic, without any model."""
 
     def __init__(self, text: str) -> None:
-        self._reply = Reply(text=text, model="rules")
+        self._reply = ModelReply(text=text, model="rules")
 
-    async def ask(self, question: Question[Meaning]) -> Answer[Meaning]:
+    async def ask(self, question: JudgeQuestion[Meaning]) -> Answer[Meaning]:
         try:
             return Answer(question.read(self._reply.text), self._reply)
-        except Unreadable as unreadable:
+        except UnreadableAnswer as unreadable:
             raise Unparsed(question.who, str(unreadable), self._reply) from unreadable
 
 
-class Desk(CachedModel):
+class ModelPool(CachedModel):
     """Where the helpers of one model are asked: within its limits and budget, and never twice for the same."""
 
     def __init__(
@@ -80,15 +80,15 @@ class Desk(CachedModel):
             )
 
 
-class ModelHelper(Helper):
+class EndpointModel(SessionModel):
     """Asks at a desk; equal questions with equal salts get equal answers."""
 
-    def __init__(self, desk: Desk, salt: str) -> None:
-        self._desk, self._salt = desk, salt
+    def __init__(self, pool: ModelPool, salt: str) -> None:
+        self._pool, self._salt = pool, salt
 
-    async def ask(self, question: Question[Meaning]) -> Answer[Meaning]:
+    async def ask(self, question: JudgeQuestion[Meaning]) -> Answer[Meaning]:
         asked = llm.Question(question.messages, question.read, question.remind, question.tries, self._salt)
         try:
-            return await self._desk.ask(asked)
+            return await self._pool.ask(asked)
         except NoReadableReply as error:
             raise Unparsed(question.who, error.problem, error.reply) from error

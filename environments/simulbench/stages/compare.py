@@ -9,8 +9,8 @@ from pydantic import JsonValue
 from environments.simulbench import dataset, reply, shipped
 from environments.simulbench import prompt as prompts
 from environments.simulbench.judges import rules
-from environments.simulbench.judges.interview import BAD_REPLIES, Question, interview
-from environments.simulbench.judges.judges import Bench
+from environments.simulbench.judges.interview import BAD_REPLIES, JudgeQuestion, interview
+from environments.simulbench.judges.judges import Judges
 from environments.simulbench.policies import always
 from environments.simulbench.records import Pair
 from environments.simulbench.reply import Verdict
@@ -38,7 +38,7 @@ class CompareStage(Records[Pair]):
         models: dict[str, JsonValue] = {"reference": pair.model_a, "candidate": pair.model_b}
         return {**super().about(sample), "place": pair.place, **models}
 
-    async def play(self, sample: str, agent: Agent, seed: int, bench: Bench) -> Finish:
+    async def play(self, sample: str, agent: Agent, seed: int, judges: Judges) -> Finish:
         pair, given, texts, bad = self.record(sample), list[Outcome](), dict[str, JsonValue](), 0
         for order in self._orders(sample, seed):
             answer = await self._asked(agent, pair, order)
@@ -57,7 +57,7 @@ class CompareStage(Records[Pair]):
         first, second = (pair.a, pair.b) if order == "reference first" else (pair.b, pair.a)
         limit = self.setting.max_response_chars
         prompt = prompts.verdict(pair, first[:limit], second[:limit], ensure_ascii=self.setting.ensure_ascii)
-        question = Question(
+        question = JudgeQuestion(
             prompt,
             lambda text: reply.verdict(text, self.setting.profile),
             prompts.VERDICT_REMINDER,

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from environments.simulbench import dataset, reply, shipped
 from environments.simulbench import prompt as prompts
 from environments.simulbench.judges import rules
-from environments.simulbench.judges.interview import BAD_REPLIES, Question, interview
-from environments.simulbench.judges.judges import Bench
+from environments.simulbench.judges.interview import BAD_REPLIES, JudgeQuestion, interview
+from environments.simulbench.judges.judges import Judges
 from environments.simulbench.policies import always
 from environments.simulbench.records import TURNS, Dialogue
 from environments.simulbench.stage import Records, Setting
@@ -22,10 +22,10 @@ class ExtractStage(Records[Dialogue]):
     def __init__(self, setting: Setting) -> None:
         super().__init__(setting, dataset.load(setting.data, Dialogue) if setting.data else shipped.dialogues())
 
-    async def play(self, sample: str, agent: Agent, seed: int, bench: Bench) -> Finish:
+    async def play(self, sample: str, agent: Agent, seed: int, judges: Judges) -> Finish:
         dialogue = self.record(sample)
         prompt = prompts.challenge(dialogue, ensure_ascii=self.setting.ensure_ascii)
-        question = Question(
+        question = JudgeQuestion(
             prompt, lambda text: reply.turn(text, TURNS), prompts.CHALLENGE_REMINDER, "judge", self.setting.tries
         )
         answer = await interview(agent, question)

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pydantic import JsonValue
 
 from environments.simulbench import dataset, prompt, reply, shipped
-from environments.simulbench.judges.interview import BAD_REPLIES, Question, interview
-from environments.simulbench.judges.judges import Bench
+from environments.simulbench.judges.interview import BAD_REPLIES, JudgeQuestion, interview
+from environments.simulbench.judges.judges import Judges
 from environments.simulbench.policies import always
 from environments.simulbench.records import Kind, Task
 from environments.simulbench.stage import Records, Setting
@@ -38,9 +38,9 @@ class GenerateStage(Records[Task]):
         licences = dict.fromkeys(task.licence for task in self.records.values())
         return {"type": self._kind(sample), "licence": "; ".join(licences)}
 
-    async def play(self, sample: str, agent: Agent, seed: int, bench: Bench) -> Finish:
+    async def play(self, sample: str, agent: Agent, seed: int, judges: Judges) -> Finish:
         kind = self._kind(sample)
-        question = Question(
+        question = JudgeQuestion(
             prompt.author(self._examples(sample, seed), kind, ensure_ascii=self.setting.ensure_ascii),
             lambda text: self._read(text, kind),
             prompt.AUTHOR_REMINDER,
@@ -58,9 +58,9 @@ class GenerateStage(Records[Task]):
     def _read(self, text: str, kind: Kind) -> reply.Authored:
         task = reply.authored(text)
         if task.type != kind:
-            raise reply.Unreadable(f"type must be {kind}")
+            raise reply.UnreadableAnswer(f"type must be {kind}")
         if task.act.lower() in self._taken:
-            raise reply.Unreadable("a task with this act is there already; choose another subject")
+            raise reply.UnreadableAnswer("a task with this act is there already; choose another subject")
         return task
 
     def _kind(self, sample: str) -> Kind:

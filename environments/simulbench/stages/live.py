@@ -7,9 +7,9 @@ from pydantic import JsonValue
 
 from environments.simulbench import dataset, policies, reply, shipped
 from environments.simulbench import prompt as prompts
-from environments.simulbench.judges.interview import USER_TRIES, Question
-from environments.simulbench.judges.judges import Bench
-from environments.simulbench.records import TURNS, Line, Task, plain
+from environments.simulbench.judges.interview import USER_TRIES, JudgeQuestion
+from environments.simulbench.judges.judges import Judges
+from environments.simulbench.records import TURNS, DialogueLine, Task, plain
 from environments.simulbench.scoring import Response, judged
 from environments.simulbench.stage import Records, Setting
 from environments.simulbench.stages.script import opened
@@ -28,31 +28,31 @@ class LiveStage(Records[Task]):
         task = self.record(sample)
         return {**super().about(sample), "act": task.act, "task_description": task.task_description}
 
-    async def play(self, sample: str, agent: Agent, seed: int, bench: Bench) -> Finish:
+    async def play(self, sample: str, agent: Agent, seed: int, judges: Judges) -> Finish:
         task, strategies = self.record(sample), list[JsonValue]()
-        said: tuple[Line, ...] = ()
+        said: tuple[DialogueLine, ...] = ()
         request = task.task_description
         while True:
-            said = (*said, Line(role="user", content=request))
+            said = (*said, DialogueLine(role="user", content=request))
             messages = opened(self.setting.system if len(said) == 1 else None, said[-1:])
             action = await agent.act(Observation(messages=messages))
             response = Response.of(action.content, self.setting.max_response_chars)
-            said = (*said, Line(role="assistant", content=response.text))
+            said = (*said, DialogueLine(role="assistant", content=response.text))
             if len(said) == 2 * TURNS:
                 break
-            asked = await self._asked(task, said, seed, bench)
+            asked = await self._asked(task, said, seed, judges)
             strategies.append(asked.strategy)
             request = asked.request
         dialogue = shipped.dialogue_of(task, [line.content for line in said], source_file_name="live.json")
         (script,) = shipped.cut(dialogue, 0, "live")
-        finish = await judged(script, response, self.setting, bench)
+        finish = await judged(script, response, self.setting, judges)
         held: dict[str, JsonValue] = {"messages": plain(said), "strategies": strategies}
         return finish.model_copy(update={"detail": finish.detail | held})
 
-    async def _asked(self, task: Task, said: tuple[Line, ...], seed: int, bench: Bench) -> reply.Asked:
+    async def _asked(self, task: Task, said: tuple[DialogueLine, ...], seed: int, judges: Judges) -> reply.UserRequest:
         prompt = prompts.user(task, said, ensure_ascii=self.setting.ensure_ascii)
-        question = Question(prompt, reply.asked, prompts.USER_REMINDER, "user", USER_TRIES)
-        return (await bench.user(task, said, seed).ask(question)).meaning
+        question = JudgeQuestion(prompt, reply.asked, prompts.USER_REMINDER, "user", USER_TRIES)
+        return (await judges.user(task, said, seed).ask(question)).meaning
 
     def policies(self, sample: str, seed: int) -> tuple[Policy, Policy, Policy]:
         task = self.record(sample)

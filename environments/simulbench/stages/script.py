@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from pydantic import JsonValue
 
 from environments.simulbench import dataset, policies, shipped
-from environments.simulbench.judges.judges import Bench
-from environments.simulbench.records import Line, Script
+from environments.simulbench.judges.judges import Judges
+from environments.simulbench.records import DialogueLine, Script
 from environments.simulbench.scoring import Response, judged
 from environments.simulbench.stage import Records, Setting
 from environments.simulbench.summary import ratings
@@ -27,12 +27,12 @@ class ScriptStage(Records[Script]):
     def about(self, sample: str) -> dict[str, JsonValue]:
         return {**super().about(sample), "place": self._places[sample], "act": self.records[sample].act}
 
-    async def play(self, sample: str, agent: Agent, seed: int, bench: Bench) -> Finish:
+    async def play(self, sample: str, agent: Agent, seed: int, judges: Judges) -> Finish:
         script = self.record(sample)
         history = opened(self.setting.system, script.dialogue_history)
         action = await agent.act(Observation(messages=history))
         response = Response.of(action.content, self.setting.max_response_chars)
-        return await judged(script, response, self.setting, bench)
+        return await judged(script, response, self.setting, judges)
 
     def policies(self, sample: str, seed: int) -> tuple[Policy, Policy, Policy]:
         script = self.record(sample)
@@ -43,7 +43,7 @@ class ScriptStage(Records[Script]):
         return ratings(finishes, self.setting.judged_by, self.setting.wording)
 
 
-def opened(system: str | None, lines: Sequence[Line]) -> tuple[Message, ...]:
+def opened(system: str | None, lines: Sequence[DialogueLine]) -> tuple[Message, ...]:
     """Messages with the system line before them, if there is one."""
     first = (Message(role="system", content=system),) if system else ()
     return (*first, *(line.message() for line in lines))

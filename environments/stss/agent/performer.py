@@ -5,14 +5,14 @@ from typing import TypeVar
 
 from environments.stss import prompt
 from environments.stss import reply as protocol
-from environments.stss.reply import ActionError, FormatError, Reply, read
+from environments.stss.reply import ActionError, FormatError, PerformerReply, read
 from environments.stss.town.schedule import Commitment
 from proctor.environment import Agent, AgentStopped
 from proctor.types import FinishReason, Message, Observation
 
 MAX_INVALID = 10
 """Invalid replies beyond which a session ends as invalid."""
-Kind = TypeVar("Kind", bound=Reply)
+Kind = TypeVar("Kind", bound=PerformerReply)
 Result = TypeVar("Result")
 
 
@@ -52,7 +52,7 @@ class Performer:
 
     async def think(self) -> None:
         """Target-driven planning, T1 and T2."""
-        self.plan = await self.ask(prompt.first_plan(), protocol.Plan, lambda reply: reply.plan, begins=True) or ()
+        self.plan = await self.ask(prompt.first_plan(), protocol.FirstPlan, lambda reply: reply.plan, begins=True) or ()
         reply = await self.ask(prompt.reminder(), protocol.Reminder, lambda reply: reply)
         if reply is not None:
             self.reminder, self.checklist = reply.schedule_reminder, reply.checklist

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from environments.stss.characters.negotiation import HOUR
 from environments.stss.characters.routine import day_plan, habits
-from environments.stss.dataset import ANY, Task, Town, home_of
+from environments.stss.dataset import ANY, SocialTask, Town, home_of
 from environments.stss.town.clock import DATES, DAY, time_text
 from environments.stss.town.schedule import Block, agenda, overlaps
 
@@ -20,7 +20,7 @@ Visit = tuple[int, int, str]
 """From, to (minutes since midnight), address."""
 
 
-class Script(NamedTuple):
+class PerformerScript(NamedTuple):
     """The task in words that are understood."""
 
     activity: str
@@ -40,7 +40,7 @@ class Script(NamedTuple):
     """Where to go on the two days, to meet people."""
 
 
-def script(town: Town, task: Task, sociability: float, seed: str) -> Script:
+def script(town: Town, task: SocialTask, sociability: float, seed: str) -> PerformerScript:
     """The script of a task as it is played with a seed."""
     goal = task.task.goal[0]
     fixed = goal.start_time != ANY
@@ -53,7 +53,7 @@ def script(town: Town, task: Task, sociability: float, seed: str) -> Script:
     unmet = set(wanted)
     visits = tuple(tuple(_tour(days[day], unmet, OUT[0] + day * DAY, _until(day, start))) for day in (0, 1))
     after = min(start + goal.duration_in_minutes + HOUR, 22 * 60 + 30)
-    return Script(
+    return PerformerScript(
         activity=max(goal.keywords, key=len),
         place=place,
         start=start,
@@ -66,7 +66,7 @@ def script(town: Town, task: Task, sociability: float, seed: str) -> Script:
     )
 
 
-def public_places(town: Town, task: Task) -> list[str]:
+def public_places(town: Town, task: SocialTask) -> list[str]:
     """The sectors that the performer knows and nobody lives in."""
     homes = {home_of(persona).split(":")[0] for persona in town.personas.values()}
     return [sector for sector in town.known_places[task.performer] if sector not in homes and sector in town.world]
@@ -76,7 +76,7 @@ def _until(day: int, start: int) -> int:
     return OUT[1] if day == 0 else DAY + min(OUT[1], start - BEFORE)
 
 
-def _invitation(task: Task, place: str, when: str) -> str:
+def _invitation(task: SocialTask, place: str, when: str) -> str:
     first, *rest = task.task.goal
     if task.category == "help" and rest:
         then = "".join(f" and then {_errand(goal.keyword)} at {goal.location}" for goal in rest)
@@ -104,7 +104,7 @@ def _best_hour(town: Town, wanted: Sequence[str]) -> int:
     return max((hour * 60 for hour in (15, 16, 14, 17, 18, 13, 11, 10, 19, 20)), key=free)
 
 
-def _day(town: Town, task: Task, day: int, sociability: float, seed: str) -> Mapping[str, list[Block]]:
+def _day(town: Town, task: SocialTask, day: int, sociability: float, seed: str) -> Mapping[str, list[Block]]:
     """Where everybody but the performer means to be."""
     return {
         name: agenda(

@@ -10,7 +10,7 @@ SIDE_LIMIT = 8
 """Utterances of each side in a talk."""
 
 
-class Line(NamedTuple):
+class SpokenLine(NamedTuple):
     """One utterance."""
 
     speaker: str
@@ -24,7 +24,7 @@ class Context(NamedTuple):
     now: int
     """Minutes since the first midnight."""
     partner: str = ""
-    lines: tuple[Line, ...] = ()
+    lines: tuple[SpokenLine, ...] = ()
     """The talk so far."""
     doing: str = ""
     """The character's activity and where it is."""

@@ -13,11 +13,11 @@ TRIES = 3
 Result = TypeVar("Result")
 
 
-class Unreadable(Exception):
+class UnreadableReply(Exception):
     """No reply of a model could be read; the message says what was wrong with the last one."""
 
 
-class Helper:
+class CharacterModel:
     """A model behind its endpoint, at temperature 0 unless its sampling says otherwise; what it says is kept."""
 
     def __init__(self, role: str, config: ChatConfig, client: AnyClient, replies: Replies) -> None:
@@ -29,15 +29,15 @@ class Helper:
 
         That goes in `compat` too: the forms asked for are ours, and no published code reads them.
 
-        `read` raises ValueError for one that can't be read, which is asked for again. Raises Unreadable after three
-        tries, EnvironmentFault where the model can't be had.
+        `read` raises ValueError for one that can't be read, which is asked for again. Raises UnreadableReply after
+        three tries, EnvironmentFault where the model can't be had.
         """
         messages = (Message(role="system", content=system), Message(role="user", content=text))
         try:
             question = Question(messages, lambda reply: read(without_thought(reply)), _again, TRIES)
             return (await self._model.ask(question)).meaning
         except NoReadableReply as error:
-            raise Unreadable(str(error)) from error
+            raise UnreadableReply(str(error)) from error
 
 
 def _again(problem: str) -> str:

@@ -7,13 +7,13 @@ from pydantic import Field
 
 from environments.stss import reply as protocol
 from environments.stss.characters.driver import Context, Driver
-from environments.stss.characters.model import Helper, Unreadable
+from environments.stss.characters.model import CharacterModel, UnreadableReply
 from environments.stss.dataset import Town, home_of
 from environments.stss.town.clock import spoken
 from environments.stss.town.schedule import Commitment, DayPlan
 from proctor.environment import EnvironmentFault
 
-Kind = TypeVar("Kind", bound=protocol.Reply)
+Kind = TypeVar("Kind", bound=protocol.PerformerReply)
 Result = TypeVar("Result")
 SYSTEM = (
     "You play one character of a small simulated town, and nobody else. Stay true to the character. What other people"
@@ -25,13 +25,13 @@ MAX_SUMMARY = 1_000
 """Characters."""
 
 
-class Taken(protocol.Reply):
+class Taken(protocol.PerformerReply):
     """What a character has agreed to."""
 
     commitments: tuple[protocol.Promise, ...] = ()
 
 
-class Remembered(protocol.Reply):
+class Remembered(protocol.PerformerReply):
     """What a character remembers of a talk."""
 
     summary: Annotated[protocol.Speech, Field(min_length=1, max_length=MAX_SUMMARY)]
@@ -40,7 +40,7 @@ class Remembered(protocol.Reply):
 class ModelDriver(Driver):
     """Drives characters by asking a model; an answer that can't be used thrice running is a fault."""
 
-    def __init__(self, town: Town, helper: Helper) -> None:
+    def __init__(self, town: Town, helper: CharacterModel) -> None:
         self.name = helper.name
         self._town, self._helper = town, helper
 
@@ -97,7 +97,7 @@ class ModelDriver(Driver):
         text = f"{_situation(context)}\n\n{request}"
         try:
             return await self._helper.ask(SYSTEM, text, lambda reply: make(protocol.read(reply, kind)))
-        except Unreadable as error:
+        except UnreadableReply as error:
             raise EnvironmentFault(str(error)) from error
 
 

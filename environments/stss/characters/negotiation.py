@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 
 from environments.stss.characters.driver import Context
 from environments.stss.characters.routine import Habits, habits
-from environments.stss.characters.slots import Slots, read
+from environments.stss.characters.slots import InvitationSlots, read
 from environments.stss.town.clock import DAY, END, stamp, time_text
 from environments.stss.town.places import Places
 from environments.stss.town.schedule import Commitment, overlaps
@@ -31,7 +31,7 @@ class Stance(NamedTuple):
     """Where a character stands after what it has heard."""
 
     move: Move
-    slots: Slots
+    slots: InvitationSlots
     commitments: tuple[Commitment, ...] = ()
     """What it agrees to (accept, settled) or proposes (propose)."""
     why: str = ""
@@ -40,7 +40,7 @@ class Stance(NamedTuple):
 
 def negotiate(context: Context, places: Places, home: str) -> Stance:
     """The stance after all lines of the talk so far."""
-    stance = Stance("chat", Slots())
+    stance = Stance("chat", InvitationSlots())
     for line in context.lines:
         if line.speaker == context.partner:
             stance = _heard(stance, line.text, context, places, home)
@@ -64,7 +64,7 @@ def _heard(before: Stance, text: str, context: Context, places: Places, home: st
     return _weigh(slots, context, habits(context.persona, places), home)
 
 
-def _agrees(text: str, said: Slots, proposed: Stance) -> bool:
+def _agrees(text: str, said: InvitationSlots, proposed: Stance) -> bool:
     """True where a proposal is taken up: by a yes, or by naming its time."""
     start = proposed.commitments[0].start % DAY
     if said.start is not None:
@@ -72,7 +72,7 @@ def _agrees(text: str, said: Slots, proposed: Stance) -> bool:
     return bool(_YES.search(text)) and not _NO.search(text)
 
 
-def _weigh(slots: Slots, context: Context, own: Habits, home: str) -> Stance:
+def _weigh(slots: InvitationSlots, context: Context, own: Habits, home: str) -> Stance:
     wanted = _commitments(slots, context, home)
     if wanted is None:
         return Stance("decline", slots, why="that is not a day I can plan for")
@@ -82,7 +82,7 @@ def _weigh(slots: Slots, context: Context, own: Habits, home: str) -> Stance:
     return _propose(slots, wanted, context, own, obstacle)
 
 
-def _suggest(slots: Slots, context: Context, own: Habits, home: str) -> Stance:
+def _suggest(slots: InvitationSlots, context: Context, own: Habits, home: str) -> Stance:
     """A time of its own, where none is named even when asked for."""
     wanted = _commitments(slots._replace(start=USUAL, end=None), context, home)
     if wanted is None:
@@ -90,7 +90,9 @@ def _suggest(slots: Slots, context: Context, own: Habits, home: str) -> Stance:
     return _propose(slots, wanted, context, own, "I need a time")
 
 
-def _propose(slots: Slots, wanted: tuple[Commitment, ...], context: Context, own: Habits, obstacle: str) -> Stance:
+def _propose(
+    slots: InvitationSlots, wanted: tuple[Commitment, ...], context: Context, own: Habits, obstacle: str
+) -> Stance:
     """The nearest free time of the same day, or a refusal."""
     day = wanted[0].start // DAY
     length = wanted[-1].end - wanted[0].start
@@ -106,7 +108,7 @@ def _moved(promise: Commitment, minutes: int) -> Commitment:
     return promise.model_copy(update={"start": promise.start + minutes, "end": promise.end + minutes})
 
 
-def _commitments(slots: Slots, context: Context, home: str) -> tuple[Commitment, ...] | None:
+def _commitments(slots: InvitationSlots, context: Context, home: str) -> tuple[Commitment, ...] | None:
     """What is asked for; None where it lies outside of the two days. Tomorrow, where no day is said on day 1."""
     if slots.activity is None or slots.start is None:
         raise ValueError("an invitation is weighed once it is complete")

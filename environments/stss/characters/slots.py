@@ -66,7 +66,7 @@ _EMPTY = re.compile(
 )
 
 
-class Slots(NamedTuple):
+class InvitationSlots(NamedTuple):
     """What is understood; None where nothing is said."""
 
     activity: str | None = None
@@ -83,7 +83,7 @@ class Slots(NamedTuple):
     early: bool = False
     """True where one is asked to get up for it."""
 
-    def merged(self, later: "Slots") -> "Slots":
+    def merged(self, later: "InvitationSlots") -> "InvitationSlots":
         """What two utterances say together: of the activity the first, of everything else the last."""
         newer = later._asdict()
         merged = {
@@ -98,9 +98,9 @@ class Slots(NamedTuple):
             merged |= {"activity": self.activity}
             if self.then_activity is not None:
                 merged |= {"then_activity": self.then_activity}
-        return Slots(**merged)
+        return InvitationSlots(**merged)
 
-    def or_else(self, other: "Slots") -> "Slots":
+    def or_else(self, other: "InvitationSlots") -> "InvitationSlots":
         """These slots, and the other's where these say nothing."""
         return self._replace(**{name: given for name, given in other._asdict().items() if getattr(self, name) is None})
 
@@ -111,7 +111,7 @@ class _Span(NamedTuple):
     value: int
 
 
-def read(text: str, places: Places, today: int) -> Slots:
+def read(text: str, places: Places, today: int) -> InvitationSlots:
     """The slots of one utterance said on day `today` (0 or 1)."""
     text = " ".join(text[:MAX_CHARS].replace("’", "'").split())
     days, times, spots = _days(text, today), _times(text), places.mentions(text)
@@ -120,7 +120,7 @@ def read(text: str, places: Places, today: int) -> Slots:
     second = _second_leg(text, activity, begins, spots)
     start = times[0].value if times else None
     ranged = len(times) > 1 and _RANGE.match(text[times[0].end : times[1].start])
-    return Slots(
+    return InvitationSlots(
         activity=activity,
         place=_first_place(spots, begins, second),
         online=bool(_ONLINE.search(text)),

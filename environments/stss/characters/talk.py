@@ -2,25 +2,25 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-from environments.stss.characters.driver import SIDE_LIMIT, Line
+from environments.stss.characters.driver import SIDE_LIMIT, SpokenLine
 
 CHARS_A_MINUTE = 240
-Speaker = Callable[[Sequence[Line]], Awaitable[tuple[str, bool]]]
+Speaker = Callable[[Sequence[SpokenLine]], Awaitable[tuple[str, bool]]]
 """From the talk so far to the next utterance, and whether the talk ends with it."""
 
 
-async def converse(opening: Line, first: str, speaks: Mapping[str, Speaker]) -> list[Line]:
+async def converse(opening: SpokenLine, first: str, speaks: Mapping[str, Speaker]) -> list[SpokenLine]:
     """The lines of a talk begun by `opening`, to which `first` answers; each side has at most eight."""
     lines, speaker = [opening], first
     while sum(line.speaker == speaker for line in lines) < SIDE_LIMIT:
         text, end = await speaks[speaker](lines)
-        lines.append(Line(speaker, text))
+        lines.append(SpokenLine(speaker, text))
         if end:
             break
         speaker = next(name for name in speaks if name != speaker)
     return lines
 
 
-def minutes(lines: Sequence[Line]) -> int:
+def minutes(lines: Sequence[SpokenLine]) -> int:
     """How long a talk takes."""
     return max(1, -(-sum(len(line.text) for line in lines) // CHARS_A_MINUTE))

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from environments.stss.data import keywords
-from environments.stss.dataset import ANY, Category, Goal, Task, Town
+from environments.stss.dataset import ANY, Category, SocialTask, SubGoal, Town
 from environments.stss.town.places import Places
 from proctor.types import Value
 
@@ -25,11 +25,11 @@ class Repair(Value):
 class Repaired(NamedTuple):
     """A task as it is played in `strict`, and what was changed."""
 
-    task: Task
+    task: SocialTask
     log: tuple[Repair, ...]
 
 
-def repair(task: Task, town: Town) -> Repaired:
+def repair(task: SocialTask, town: Town) -> Repaired:
     """The task with places that exist, all required characters, keywords of its own, texts that say what is counted."""
     log: list[Repair] = []
     goals = tuple(_goal(task, index, town, log) for index in range(len(task.task.goal)))
@@ -45,13 +45,13 @@ def repair(task: Task, town: Town) -> Repaired:
     return Repaired(mended.model_copy(update={"Description": description, "FPG": shown}), tuple(log))
 
 
-def _with_places(text: str, task: Task, mended: Task) -> str:
+def _with_places(text: str, task: SocialTask, mended: SocialTask) -> str:
     for before, after in zip(task.task.goal, mended.task.goal, strict=True):
         text = text.replace(before.location, after.location) if before.location != ANY else text
     return text
 
 
-def _misleads(task: Task) -> bool:
+def _misleads(task: SocialTask) -> bool:
     """True where the criteria name another head count, or none of the activity's words."""
     if task.category == "help":
         return False
@@ -65,7 +65,7 @@ def _misleads(task: Task) -> bool:
     )
 
 
-def _goal_text(task: Task, shown: str, places: Places) -> str:
+def _goal_text(task: SocialTask, shown: str, places: Places) -> str:
     """FPG, or, where that names another place than the goal, the goal itself in its form."""
     location, named = task.task.goal[0].location, [mention.address for mention in places.mentions(shown)]
     if task.category != "public" or location == ANY or not named or location in named:
@@ -75,7 +75,7 @@ def _goal_text(task: Task, shown: str, places: Places) -> str:
     return f"{task.performer} wants to {goal[:1].lower()}{goal[1:]}"
 
 
-def _goal(task: Task, index: int, town: Town, log: list[Repair]) -> Goal:
+def _goal(task: SocialTask, index: int, town: Town, log: list[Repair]) -> SubGoal:
     goal = task.task.goal[index]
     field = f"task.goal.{index}"
     location = goal.location
@@ -96,19 +96,19 @@ def _goal(task: Task, index: int, town: Town, log: list[Repair]) -> Goal:
     return goal.model_copy(update=changes)
 
 
-def _keywords(task: Task, goal: Goal) -> tuple[str, ...]:
+def _keywords(task: SocialTask, goal: SubGoal) -> tuple[str, ...]:
     """The goal's keywords; those of its text where none of them stands in any text of the task."""
     if task.category == "help" or not keywords.missing(goal.keywords, (task.goal, task.FPG, task.Description)):
         return goal.keywords
     return keywords.of_goal(task.goal, goal.location) or goal.keywords
 
 
-def _note(log: list[Repair], task: Task, field: str, was: str, now: str) -> None:
+def _note(log: list[Repair], task: SocialTask, field: str, was: str, now: str) -> None:
     if was != now:
         log.append(Repair(task=task.env_name, field=field, was=was, now=now))
 
 
-def criteria(task: Task) -> str:
+def criteria(task: SocialTask) -> str:
     """What is counted, in words: the text of `Description` as `strict` tells it."""
     goal, target = task.task.goal[0], task.task
     place = "" if goal.location == ANY else f" at {goal.location}"

@@ -4,13 +4,13 @@ import math
 from collections.abc import Sequence
 
 from environments.stss.characters.routine import chance
-from environments.stss.dataset import ANY, Target, Task, Template
+from environments.stss.dataset import ANY, SocialTask, Target, Template
 
 OTHERS = (10, 12)
 """Background characters, at least and at most."""
 
 
-def instantiate(template: Template, name: str, people: Sequence[str], seed: int) -> Task:
+def instantiate(template: Template, name: str, people: Sequence[str], seed: int) -> SocialTask:
     """A task of a template. Equal seeds give equal casts; performer, targets and all required are always among them."""
     dice = chance(name, seed, "cast")
     goals = template.task.goal
@@ -20,7 +20,7 @@ def instantiate(template: Template, name: str, people: Sequence[str], seed: int)
     size = dice.randint(*OTHERS) + 1
     cast += dice.sample(pool, max(0, min(size - len(cast), len(pool))))
     target = template.task.model_copy(update={"target_num": _heads(template, len(cast) - 1)})
-    return Task(
+    return SocialTask(
         **template.model_dump(exclude={"task", "goal", "FPG", "Description"}),
         goal=_filled(template.goal, template.performer, target),
         FPG=_filled(template.FPG, template.performer, target),

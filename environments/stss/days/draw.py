@@ -6,8 +6,8 @@ from html import escape
 from pathlib import Path
 from string import Template
 
-from environments.stss.days.event_log import Record, Talk, intervals
-from environments.stss.days.transcript import Evidence, Picture, unpack
+from environments.stss.days.event_log import ActivityRecord, Talk, intervals
+from environments.stss.days.transcript import DayTranscript, Picture, unpack
 from environments.stss.town.clock import END, START, spoken, time_text
 from proctor.types import Finish
 
@@ -22,9 +22,9 @@ def page(title: str, finish: Finish) -> str:
     packed = finish.detail.get("evidence")
     if not isinstance(packed, str):
         raise ValueError(f"{title}: holds no days to draw; only trials at the action level that were scored do")
-    evidence = unpack(packed)
+    day_transcript = unpack(packed)
     performer = str(finish.detail.get("performer", ""))
-    records = _by_person(evidence.chronicle.records, performer)
+    records = _by_person(day_transcript.event_log.records, performer)
     shown = " · ".join(f"{name} {value:.2f}" for name, value in finish.metrics.items())
     return Template(PAGE.read_text(encoding="utf-8")).substitute(
         title=escape(title),
@@ -33,24 +33,24 @@ def page(title: str, finish: Finish) -> str:
         note=escape(str(finish.detail.get("note", ""))),
         start=START,
         end=END,
-        width=evidence.town.width,
-        height=evidence.town.height,
-        pixels=evidence.town.width * PIXELS_A_TILE,
-        map="\n".join(_map(evidence.town)),
-        lanes=_lanes(records, evidence, performer),
-        hits=_hits(evidence, _sub_goals(finish)),
-        talks="\n".join(_talk(talk, performer) for talk in evidence.chronicle.talks),
-        data=json.dumps(_moves(records, evidence.town, performer)).replace("<", "\\u003c"),
+        width=day_transcript.town.width,
+        height=day_transcript.town.height,
+        pixels=day_transcript.town.width * PIXELS_A_TILE,
+        map="\n".join(_map(day_transcript.town)),
+        lanes=_lanes(records, day_transcript, performer),
+        hits=_hits(day_transcript, _sub_goals(finish)),
+        talks="\n".join(_talk(talk, performer) for talk in day_transcript.event_log.talks),
+        data=json.dumps(_moves(records, day_transcript.town, performer)).replace("<", "\\u003c"),
     )
 
 
-def _by_person(records: Sequence[Record], performer: str) -> Mapping[str, list[Record]]:
+def _by_person(records: Sequence[ActivityRecord], performer: str) -> Mapping[str, list[ActivityRecord]]:
     """The performer first, then everybody by name."""
     names = sorted({record.who for record in records}, key=lambda name: (name != performer, name))
     return {name: [record for record in records if record.who == name] for name in names}
 
 
-def _moves(records: Mapping[str, list[Record]], town: Picture, performer: str) -> Mapping[str, object]:
+def _moves(records: Mapping[str, list[ActivityRecord]], town: Picture, performer: str) -> Mapping[str, object]:
     return {
         "people": [
             {
@@ -74,7 +74,7 @@ def _map(town: Picture) -> Iterator[str]:
         yield f'<text x="{x}" y="{y + height / 2}">{escape(name)}</text>'
 
 
-def _lanes(records: Mapping[str, list[Record]], evidence: Evidence, performer: str) -> str:
+def _lanes(records: Mapping[str, list[ActivityRecord]], day_transcript: DayTranscript, performer: str) -> str:
     width, height = LABEL + (END - START) * HOUR // 60, LANE * (len(records) + 1)
     parts = [f'<svg viewBox="0 0 {width} {height}" width="{width}">']
     for minute in range(START, END, 120):
@@ -84,13 +84,13 @@ def _lanes(records: Mapping[str, list[Record]], evidence: Evidence, performer: s
         weight = ' class="me"' if name == performer else ""
         parts.append(f'<text x="0" y="{y + 12}"{weight}>{escape(name)}</text>')
         parts += [_bar(record, until, y) for record, until in intervals(found, END)]
-        for who, goal, start, end in evidence.hits:
+        for who, goal, start, end in day_transcript.hits:
             if who == name:
                 parts.append(_rect((start, end), y + LANE - 6, 4, "hit", f"sub-goal {goal + 1}, {time_text(start)}"))
     return "\n".join([*parts, "</svg>"])
 
 
-def _bar(record: Record, until: int, y: int) -> str:
+def _bar(record: ActivityRecord, until: int, y: int) -> str:
     where = record.talk_with or record.sector or "on the way"
     return _rect((record.t, until), y + 2, LANE - 8, record.kind, f"{time_text(record.t)} {record.activity} ({where})")
 
@@ -110,10 +110,10 @@ def _sub_goals(finish: Finish) -> list[str]:
     return [str(name) for name in named] if isinstance(named, list) else []
 
 
-def _hits(evidence: Evidence, goals: Sequence[str]) -> str:
+def _hits(day_transcript: DayTranscript, goals: Sequence[str]) -> str:
     told = [
         f"<li>{escape(who)}: {spoken(start)} to {time_text(end)}, {escape(goals[goal])}</li>"
-        for who, goal, start, end in sorted(evidence.hits, key=lambda hit: hit[2])
+        for who, goal, start, end in sorted(day_transcript.hits, key=lambda hit: hit[2])
     ]
     return "<ul>" + "".join(told) + "</ul>" if told else "<p>Nobody did what the goal names, there and then.</p>"
 

@@ -5,12 +5,12 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from environments.stss.characters.driver import Line
+from environments.stss.characters.driver import SpokenLine
 from environments.stss.town.clock import stamp
 from environments.stss.town.schedule import Commitment, Kind
 
 
-class Record(NamedTuple):
+class ActivityRecord(NamedTuple):
     """A change of what somebody does; it holds until the next record of the same person."""
 
     t: int
@@ -32,7 +32,7 @@ class Talk(NamedTuple):
     t: int
     minutes: int
     people: tuple[str, str]
-    lines: tuple[Line, ...]
+    lines: tuple[SpokenLine, ...]
 
 
 class Agreed(NamedTuple):
@@ -43,10 +43,10 @@ class Agreed(NamedTuple):
     commitment: Commitment
 
 
-class Chronicle(NamedTuple):
+class EventLog(NamedTuple):
     """All of it, in order of time."""
 
-    records: tuple[Record, ...]
+    records: tuple[ActivityRecord, ...]
     talks: tuple[Talk, ...]
     agreed: tuple[Agreed, ...]
 
@@ -65,11 +65,11 @@ class Chronicle(NamedTuple):
             lines = [line._asdict() for line in talk.lines]
             yield json.dumps(talk._asdict() | {"t": stamp(talk.t), "lines": lines}, ensure_ascii=False)
 
-    def of(self, who: str) -> list[Record]:
+    def of(self, who: str) -> list[ActivityRecord]:
         """The records of one person."""
         return [record for record in self.records if record.who == who]
 
 
-def intervals(records: Sequence[Record], end: int) -> Iterator[tuple[Record, int]]:
+def intervals(records: Sequence[ActivityRecord], end: int) -> Iterator[tuple[ActivityRecord, int]]:
     """Each record of one person with the minute at which it ceases to hold."""
     return zip(records, [*(later.t for later in records[1:]), end], strict=False)

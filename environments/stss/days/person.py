@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 from environments.stss.dataset import Persona, home_of
-from environments.stss.days.event_log import Record
+from environments.stss.days.event_log import ActivityRecord
 from environments.stss.town.clock import DAY
 from environments.stss.town.schedule import Block, Commitment, DayPlan, Kind, agenda
-from environments.stss.town.world import World
+from environments.stss.town.world import TownMap
 
 WAITING = "waiting"
 
@@ -14,7 +14,7 @@ WAITING = "waiting"
 class Person:
     """Moves along its agenda; between `due` minutes it needs no work."""
 
-    def __init__(self, persona: Persona, tile: int, world: World, walk_s: int, start: int) -> None:
+    def __init__(self, persona: Persona, tile: int, world: TownMap, walk_s: int, start: int) -> None:
         self.persona = persona
         self.name = persona.name
         self.home = world.full(home_of(persona))
@@ -35,7 +35,7 @@ class Person:
         self._way: list[int] = []
         self._left_at = 0
         self._walked = 0
-        self._last: Record | None = None
+        self._last: ActivityRecord | None = None
 
     @property
     def place(self) -> tuple[str, str]:
@@ -65,13 +65,13 @@ class Person:
         self._rebuild(now // DAY)
         return promise
 
-    def talk(self, partner: str, topic: str, now: int, until: int) -> Record | None:
+    def talk(self, partner: str, topic: str, now: int, until: int) -> ActivityRecord | None:
         """Stand still and talk."""
         self.talking_until = self.due = until
         self.kind, self._goal = "talk", None
         return self._changed(now, f"conversing about {topic}", f"<persona> {partner}", partner)
 
-    def advance(self, now: int) -> Record | None:
+    def advance(self, now: int) -> ActivityRecord | None:
         """Do what is due at a minute; the record of it where something has changed."""
         if self.talking_until > now:
             self.due = self.talking_until
@@ -116,8 +116,8 @@ class Person:
         steps = max((self._world.distance(tile, full) for tile in tiles), default=0)
         return -(-steps * self._walk_s // 60)
 
-    def _changed(self, now: int, activity: str, address: str, partner: str) -> Record | None:
-        record = Record(now, self.name, self.tile, *self.place, activity, address, self.kind, partner)
+    def _changed(self, now: int, activity: str, address: str, partner: str) -> ActivityRecord | None:
+        record = ActivityRecord(now, self.name, self.tile, *self.place, activity, address, self.kind, partner)
         if self._last is not None and self._last._replace(t=now) == record:
             return None
         self._last = record

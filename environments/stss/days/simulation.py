@@ -8,13 +8,13 @@ from typing import NamedTuple
 from environments.stss import prompt
 from environments.stss import reply as protocol
 from environments.stss.agent.performer import Performer
-from environments.stss.characters.driver import Context, Driver, Line
+from environments.stss.characters.driver import Context, Driver, SpokenLine
 from environments.stss.characters.negotiation import told
 from environments.stss.characters.rule_driver import RuleDriver
-from environments.stss.characters.slots import Slots, read
+from environments.stss.characters.slots import InvitationSlots, read
 from environments.stss.characters.talk import converse, minutes
-from environments.stss.dataset import Task, Town
-from environments.stss.days.event_log import Agreed, Chronicle, Record, Talk
+from environments.stss.dataset import SocialTask, Town
+from environments.stss.days.event_log import ActivityRecord, Agreed, EventLog, Talk
 from environments.stss.days.person import Person
 from environments.stss.reply import ActionError
 from environments.stss.town.clock import DAY, END, REVIEW, START, day_of
@@ -31,7 +31,7 @@ BREATH = 30
 IDLE_TALK = ("Hello, nice weather today.", "It is. See you!")
 
 
-class Limits(Value):
+class DayLimits(Value):
     """What the performer may do, and the town's pace."""
 
     talks: tuple[int, int] = (14, 10)
@@ -52,10 +52,10 @@ class Simulation:
     def __init__(
         self,
         town: Town,
-        task: Task,
+        task: SocialTask,
         drivers: Drivers,
         performer: Performer,
-        limits: Limits,
+        limits: DayLimits,
     ) -> None:
         self._world, self._places = town.world, town.places
         self._driver, self._rules = drivers
@@ -68,11 +68,11 @@ class Simulation:
         self._talks_today = 0
         self._asked: Counter[str] = Counter()
         self._contacts: set[tuple[str, str]] = set()
-        self._records: list[Record] = []
+        self._records: list[ActivityRecord] = []
         self._talks: list[Talk] = []
         self._agreed: list[Agreed] = []
 
-    async def run(self) -> Chronicle:
+    async def run(self) -> EventLog:
         """What happened. Raises AgentUnavailable and EnvironmentFault."""
         due = [(START, self._morning), (REVIEW, self._review), (DAY, self._midnight), (DAY + START, self._morning)]
         breath = START
@@ -88,9 +88,9 @@ class Simulation:
                 if resting:
                     await asyncio.sleep(0)
             await self._encounters(moved, now)
-        return Chronicle(tuple(self._records), tuple(self._talks), tuple(self._agreed))
+        return EventLog(tuple(self._records), tuple(self._talks), tuple(self._agreed))
 
-    def _keep(self, record: Record | None) -> None:
+    def _keep(self, record: ActivityRecord | None) -> None:
         if record is not None:
             self._records.append(record)
 
@@ -170,26 +170,26 @@ class Simulation:
         me, place, checklist = self._self, self._self.place[0], self._performer.checklist
         first = await self._driver.wants_to_talk(self._context(partner, now))
         if first is not None:
-            opening = Line(partner.name, protocol.spoken(first))
+            opening = SpokenLine(partner.name, protocol.spoken(first))
             text = prompt.approached(now, place, partner.name, opening.text, checklist)
             await self._talk(partner, opening, now, text)
             return
         text = prompt.encounter(now, place, partner.name, partner.doing, checklist)
         reply = await self._performer.ask(text, protocol.Encounter, lambda reply: reply, begins=True)
         if reply is not None and reply.talk:
-            await self._talk(partner, Line(me.name, protocol.spoken(reply.utterance)), now, None)
+            await self._talk(partner, SpokenLine(me.name, protocol.spoken(reply.utterance)), now, None)
 
-    async def _talk(self, partner: Person, opening: Line, now: int, begins: str | None) -> None:
+    async def _talk(self, partner: Person, opening: SpokenLine, now: int, begins: str | None) -> None:
         """A talk with the performer; `begins` is its first request where the partner has spoken first."""
         self._talks_today += 1
 
-        async def performer_speaks(lines: Sequence[Line]) -> tuple[str, bool]:
+        async def performer_speaks(lines: Sequence[SpokenLine]) -> tuple[str, bool]:
             opens = begins is not None and len(lines) == 1
             text = begins if begins and opens else prompt.answered(partner.name, lines[-1].text)
             reply = await self._performer.ask(text, protocol.Utterance, lambda reply: reply, begins=opens)
             return (protocol.SILENCE, True) if reply is None else (protocol.spoken(reply.utterance), reply.end)
 
-        async def partner_speaks(lines: Sequence[Line]) -> tuple[str, bool]:
+        async def partner_speaks(lines: Sequence[SpokenLine]) -> tuple[str, bool]:
             text, end = await self._driver.reply(self._context(partner, now, lines))
             return protocol.spoken(text), end
 
@@ -203,7 +203,7 @@ class Simulation:
         await self._note(partner, lines[-1], now)
 
     def _conclude(
-        self, one: Person, other: Person, lines: Sequence[Line], now: int, promised: Sequence[Commitment]
+        self, one: Person, other: Person, lines: Sequence[SpokenLine], now: int, promised: Sequence[Commitment]
     ) -> None:
         """Enter a talk, the time it takes, and what the other has taken on."""
         until = min(now + minutes(lines), END)
@@ -223,14 +223,14 @@ class Simulation:
                 return ()
         return promised
 
-    def _topic(self, speaker: str, lines: Sequence[Line], now: int) -> str:
-        slots = Slots()
+    def _topic(self, speaker: str, lines: Sequence[SpokenLine], now: int) -> str:
+        slots = InvitationSlots()
         for line in lines:
             if line.speaker == speaker:
                 slots = slots.merged(read(line.text, self._places, day_of(now)))
         return slots.activity or "the day"
 
-    async def _note(self, partner: Person, last: Line, now: int) -> None:
+    async def _note(self, partner: Person, last: SpokenLine, now: int) -> None:
         me, performer = self._self, self._performer
         left = [row for row in me.plan.rows if row.end > now and day_of(row.start) == day_of(now)]
 
@@ -266,14 +266,14 @@ class Simulation:
             return
         if not self._invited(one):
             one, other = other, one
-        lines = [Line(one.name, IDLE_TALK[0]), Line(other.name, IDLE_TALK[1])]
+        lines = [SpokenLine(one.name, IDLE_TALK[0]), SpokenLine(other.name, IDLE_TALK[1])]
         promised: Sequence[Commitment] = ()
         invited = self._invited(one)
         if self._limits.pass_on and invited:
-            opening = Line(one.name, f"{self._self.name} invites you to {told(invited)}.")
+            opening = SpokenLine(one.name, f"{self._self.name} invites you to {told(invited)}.")
             context = self._context(other, now, [opening], one)
             reply, _ = await self._rules.reply(context)
-            lines = [opening, Line(other.name, reply)]
+            lines = [opening, SpokenLine(other.name, reply)]
             promised = await self._rules.after_conversation(context)
         self._conclude(one, other, lines, now, promised)
 
@@ -281,7 +281,9 @@ class Simulation:
         """What somebody has promised the performer."""
         return [promise for promise in person.commitments if promise.with_whom == self._self.name]
 
-    def _context(self, person: Person, now: int, lines: Sequence[Line] = (), partner: Person | None = None) -> Context:
+    def _context(
+        self, person: Person, now: int, lines: Sequence[SpokenLine] = (), partner: Person | None = None
+    ) -> Context:
         return Context(
             persona=person.persona,
             now=now,

@@ -5,9 +5,9 @@ import zlib
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, cast
 
-from environments.stss.days.event_log import Agreed, Chronicle, Record, Talk
+from environments.stss.days.event_log import ActivityRecord, Agreed, EventLog, Talk
 from environments.stss.town.schedule import Kind
-from environments.stss.town.world import World
+from environments.stss.town.world import TownMap
 from proctor.types import Value
 
 
@@ -22,10 +22,10 @@ class Picture(Value):
     """From a sector to the box around it: x, y, width, height in tiles."""
 
 
-class Evidence(NamedTuple):
+class DayTranscript(NamedTuple):
     """All that is kept."""
 
-    chronicle: Chronicle
+    event_log: EventLog
     town: Picture
     hits: Sequence[tuple[str, int, int, int]]
     """Who did what a sub-goal names, which one (from 0), from which minute to before which."""
@@ -42,7 +42,7 @@ class _Packed(Value):
     hits: tuple[tuple[str, int, int, int], ...]
 
 
-def picture(world: World) -> Picture:
+def picture(world: TownMap) -> Picture:
     """The map of a world, for drawing."""
     boxes = {}
     for sector in world.sectors:
@@ -53,40 +53,40 @@ def picture(world: World) -> Picture:
     return Picture(width=world.width, height=world.height, walls=walls, sectors=boxes)
 
 
-def pack(evidence: Evidence) -> str:
+def pack(day_transcript: DayTranscript) -> str:
     """As text: JSON, zlib, base 64."""
     texts: dict[str, int] = {}
-    chronicle = evidence.chronicle
+    event_log = day_transcript.event_log
     rows = tuple(
         (record.t, record.tile, *(texts.setdefault(text, len(texts)) for text in _texts(record)))
-        for record in chronicle.records
+        for record in event_log.records
     )
     value = _Packed(
         texts=tuple(texts),
         rows=rows,
-        talks=chronicle.talks,
-        agreed=chronicle.agreed,
-        town=evidence.town,
-        hits=tuple(evidence.hits),
+        talks=event_log.talks,
+        agreed=event_log.agreed,
+        town=day_transcript.town,
+        hits=tuple(day_transcript.hits),
     )
     return base64.b64encode(zlib.compress(value.model_dump_json().encode(), 9)).decode()
 
 
-def unpack(text: str) -> Evidence:
+def unpack(text: str) -> DayTranscript:
     """What `pack` was given. Raises ValueError."""
     try:
         value = _Packed.model_validate_json(zlib.decompress(base64.b64decode(text)))
     except zlib.error as error:
         raise ValueError(f"not packed evidence: {error}") from error
     records = tuple(_record(value.texts, row) for row in value.rows)
-    return Evidence(Chronicle(records, value.talks, value.agreed), value.town, value.hits)
+    return DayTranscript(EventLog(records, value.talks, value.agreed), value.town, value.hits)
 
 
-def _texts(record: Record) -> tuple[str, ...]:
+def _texts(record: ActivityRecord) -> tuple[str, ...]:
     return (record.who, record.sector, record.arena, record.activity, record.address, record.kind, record.talk_with)
 
 
-def _record(texts: Sequence[str], row: Sequence[int]) -> Record:
+def _record(texts: Sequence[str], row: Sequence[int]) -> ActivityRecord:
     t, tile, *indices = row
     who, sector, arena, activity, address, kind, talk_with = (texts[index] for index in indices)
-    return Record(t, who, tile, sector, arena, activity, address, cast(Kind, kind), talk_with)
+    return ActivityRecord(t, who, tile, sector, arena, activity, address, cast(Kind, kind), talk_with)

@@ -4,10 +4,10 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
-from environments.stss.characters.driver import Line
-from environments.stss.characters.model import Helper, Unreadable
-from environments.stss.characters.slots import Slots, read
-from environments.stss.dataset import ANY, Goal, Task
+from environments.stss.characters.driver import SpokenLine
+from environments.stss.characters.model import CharacterModel, UnreadableReply
+from environments.stss.characters.slots import InvitationSlots, read
+from environments.stss.dataset import ANY, SocialTask, SubGoal
 from environments.stss.town.places import Places
 
 _CONSENT = re.compile(r"\b(?:yes|gladly|i agreed?|we agreed?|sure|of course|count me in|i will be there|deal)\b", re.I)
@@ -33,11 +33,11 @@ class Judge(ABC):
     """What every finish says judged it."""
 
     @abstractmethod
-    async def verdicts(self, task: Task, lines: Sequence[Line]) -> tuple[bool, ...] | None:
+    async def verdicts(self, task: SocialTask, lines: Sequence[SpokenLine]) -> tuple[bool, ...] | None:
         """In the order of `conditions`; None where the verdict could not be read. Raises EnvironmentFault."""
 
 
-def conditions(task: Task) -> tuple[str, ...]:
+def conditions(task: SocialTask) -> tuple[str, ...]:
     """The conditions of a task's category, in words."""
     goal = task.task.goal[0]
     who, what = task.performer, goal.keyword
@@ -70,7 +70,7 @@ class SlotJudge(Judge):
     def __init__(self, places: Places) -> None:
         self._places = places
 
-    async def verdicts(self, task: Task, lines: Sequence[Line]) -> tuple[bool, ...] | None:
+    async def verdicts(self, task: SocialTask, lines: Sequence[SpokenLine]) -> tuple[bool, ...] | None:
         slots, agreed = self._said(task, lines), False
         for line in lines:
             agreed = not _REFUSAL.search(line.text) and (agreed or bool(_CONSENT.search(line.text)))
@@ -89,7 +89,7 @@ class SlotJudge(Judge):
             case "help":
                 return _errand(slots, task.task.goal)
 
-    def _said(self, task: Task, lines: Sequence[Line]) -> Slots:
+    def _said(self, task: SocialTask, lines: Sequence[SpokenLine]) -> InvitationSlots:
         """What all lines say; where the performer has to say it, its lines, and of an errand what only others say."""
         mine = [line for line in lines if line.speaker == task.performer]
         match task.category:
@@ -101,28 +101,28 @@ class SlotJudge(Judge):
             case _:
                 return self._merged(lines)
 
-    def _merged(self, lines: Sequence[Line]) -> Slots:
-        slots = Slots()
+    def _merged(self, lines: Sequence[SpokenLine]) -> InvitationSlots:
+        slots = InvitationSlots()
         for line in lines:
             slots = slots.merged(read(line.text, self._places, 0))
         return slots
 
 
-def _names(activity: str | None, goal: Goal) -> bool:
+def _names(activity: str | None, goal: SubGoal) -> bool:
     words = "|".join(map(re.escape, goal.keywords))
     return activity is not None and re.search(rf"(?<!\w)(?:{words})(?!\w)", activity, re.IGNORECASE) is not None
 
 
-def _exactly(slots: Slots, goal: Goal) -> bool:
+def _exactly(slots: InvitationSlots, goal: SubGoal) -> bool:
     start = int(goal.start_time[-5:-3]) * 60 + int(goal.start_time[-2:]) if goal.start_time != ANY else None
     return slots.day == 1 and slots.start is not None and start in (None, slots.start)
 
 
-def _at(place: str | None, goal: Goal) -> bool:
+def _at(place: str | None, goal: SubGoal) -> bool:
     return goal.location == ANY or (place is not None and f"{place}:".startswith(f"{goal.location}:"))
 
 
-def _errand(slots: Slots, goals: Sequence[Goal]) -> tuple[bool, ...]:
+def _errand(slots: InvitationSlots, goals: Sequence[SubGoal]) -> tuple[bool, ...]:
     legs = ((slots.activity, slots.place), (slots.then_activity, slots.then_place))
     found = [(_names(activity, goal), _at(place, goal)) for (activity, place), goal in zip(legs, goals, strict=False)]
     found += [(False, False)] * (len(goals) - len(found))
@@ -132,17 +132,17 @@ def _errand(slots: Slots, goals: Sequence[Goal]) -> tuple[bool, ...]:
 class ModelJudge(Judge):
     """Asks a model, one line a condition."""
 
-    def __init__(self, helper: Helper) -> None:
+    def __init__(self, helper: CharacterModel) -> None:
         self.name, self._helper = helper.name, helper
 
-    async def verdicts(self, task: Task, lines: Sequence[Line]) -> tuple[bool, ...] | None:
+    async def verdicts(self, task: SocialTask, lines: Sequence[SpokenLine]) -> tuple[bool, ...] | None:
         asked = conditions(task)
         numbered = "\n".join(f"{number}: {condition}" for number, condition in enumerate(asked, 1))
         said = "\n".join(f"{line.speaker}: {line.text}" for line in lines)
         text = f"Goal: {task.FPG}\n\nMaterial\n{said}\n\nConditions\n{numbered}"
         try:
             return await self._helper.ask(SYSTEM, text, lambda reply: read_verdicts(reply, len(asked)))
-        except Unreadable:
+        except UnreadableReply:
             return None
 
 

@@ -6,9 +6,9 @@ from typing import NamedTuple
 from environments.stss import prompt
 from environments.stss import reply as protocol
 from environments.stss.agent.performer import Performer
-from environments.stss.characters.driver import Context, Driver, Line
+from environments.stss.characters.driver import Context, Driver, SpokenLine
 from environments.stss.characters.talk import converse
-from environments.stss.dataset import Persona, Task
+from environments.stss.dataset import Persona, SocialTask
 from environments.stss.language.judge import Judge, conditions
 from environments.stss.language.scenarios import Scenario
 from environments.stss.reply import SILENCE
@@ -22,14 +22,14 @@ class Judged(Value):
     """One scenario as it went."""
 
     scenario: str
-    lines: tuple[Line, ...]
+    lines: tuple[SpokenLine, ...]
     summary: str
     conversation_met: Verdicts
     """Of the conversation; None where the judge's verdict could not be read."""
     summary_met: Verdicts
 
 
-class Stage(NamedTuple):
+class LanguageStage(NamedTuple):
     """Who plays the partners, and who judges."""
 
     personas: Mapping[str, Persona]
@@ -37,7 +37,9 @@ class Stage(NamedTuple):
     judge: Judge
 
 
-async def play(task: Task, scenarios: Sequence[Scenario], performer: Performer, stage: Stage) -> list[Judged]:
+async def play(
+    task: SocialTask, scenarios: Sequence[Scenario], performer: Performer, stage: LanguageStage
+) -> list[Judged]:
     """All scenarios of a task, one after the other. Raises AgentUnavailable and EnvironmentFault."""
     results = []
     for scenario in scenarios:
@@ -59,33 +61,33 @@ async def play(task: Task, scenarios: Sequence[Scenario], performer: Performer, 
                 lines=tuple(lines),
                 summary=summary,
                 conversation_met=await _verdicts(task, lines, judge, len(lines)),
-                summary_met=await _verdicts(task, [Line(scenario.partner, summary)], judge, len(lines)),
+                summary_met=await _verdicts(task, [SpokenLine(scenario.partner, summary)], judge, len(lines)),
             )
         )
     return results
 
 
-async def _talk(scenario: Scenario, context: Context, performer: Performer, driver: Driver) -> list[Line]:
+async def _talk(scenario: Scenario, context: Context, performer: Performer, driver: Driver) -> list[SpokenLine]:
     text = prompt.encounter(scenario.minute, scenario.place, scenario.partner, scenario.doing, performer.checklist)
     reply = await performer.ask(text, protocol.Encounter, lambda reply: reply, begins=True)
     if reply is None or not reply.talk:
         return []
 
-    async def performer_speaks(lines: Sequence[Line]) -> tuple[str, bool]:
+    async def performer_speaks(lines: Sequence[SpokenLine]) -> tuple[str, bool]:
         asked = prompt.answered(scenario.partner, lines[-1].text)
         said = await performer.ask(asked, protocol.Utterance, lambda reply: reply)
         return (SILENCE, True) if said is None else (protocol.spoken(said.utterance), said.end)
 
-    async def partner_speaks(lines: Sequence[Line]) -> tuple[str, bool]:
+    async def partner_speaks(lines: Sequence[SpokenLine]) -> tuple[str, bool]:
         text, end = await driver.reply(context._replace(lines=tuple(lines)))
         return protocol.spoken(text), end
 
-    opening = Line(scenario.performer, protocol.spoken(reply.utterance))
+    opening = SpokenLine(scenario.performer, protocol.spoken(reply.utterance))
     speaks = {scenario.performer: performer_speaks, scenario.partner: partner_speaks}
     return await converse(opening, scenario.partner, speaks)
 
 
-async def _verdicts(task: Task, lines: Sequence[Line], judge: Judge, spoken: int) -> Verdicts:
+async def _verdicts(task: SocialTask, lines: Sequence[SpokenLine], judge: Judge, spoken: int) -> Verdicts:
     """All no where at most one utterance was made."""
     return await judge.verdicts(task, lines) if spoken > 1 else (False,) * len(conditions(task))
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field, ValidationError
 
-from environments.stss.days.event_log import Chronicle, Talk
+from environments.stss.days.event_log import EventLog, Talk
 from environments.stss.town.clock import DAY, read_stamp, stamp
 from environments.stss.town.files import first_problem
 from environments.stss.town.schedule import Commitment
@@ -68,21 +68,21 @@ def load(path: Path) -> tuple[Scenario, ...]:
     return file.scenarios
 
 
-def meetings(task: str, performer: str, targets: Sequence[str], chronicle: Chronicle) -> Iterator[Scenario]:
+def meetings(task: str, performer: str, targets: Sequence[str], event_log: EventLog) -> Iterator[Scenario]:
     """The performer's meetings of day 1; where there are targets, only those with them."""
     met: list[str] = []
-    for talk in chronicle.talks:
+    for talk in event_log.talks:
         if talk.t >= DAY or performer not in talk.people:
             continue
         partner = _partner(talk, performer)
         if not targets or partner in targets:
-            yield _scenario(task, performer, talk, chronicle, tuple(met))
+            yield _scenario(task, performer, talk, event_log, tuple(met))
         met.append(partner)
 
 
-def _scenario(task: str, performer: str, talk: Talk, chronicle: Chronicle, met: tuple[str, ...]) -> Scenario:
+def _scenario(task: str, performer: str, talk: Talk, event_log: EventLog, met: tuple[str, ...]) -> Scenario:
     partner = _partner(talk, performer)
-    before = [record for record in chronicle.of(partner) if record.t <= talk.t and record.kind != "talk"]
+    before = [record for record in event_log.of(partner) if record.t <= talk.t and record.kind != "talk"]
     return Scenario(
         id=f"{task}/{partner}/{talk.t}",
         task=task,
@@ -93,7 +93,7 @@ def _scenario(task: str, performer: str, talk: Talk, chronicle: Chronicle, met: 
         met=met,
         doing=before[-1].activity,
         commitments=tuple(
-            agreed.commitment for agreed in chronicle.agreed if agreed.who == partner and agreed.t < talk.t
+            agreed.commitment for agreed in event_log.agreed if agreed.who == partner and agreed.t < talk.t
         ),
     )
 

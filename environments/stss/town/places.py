@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import NamedTuple
 
-from environments.stss.town.world import World
+from environments.stss.town.world import TownMap
 
 NICKNAMES: Mapping[str, str] = {
     "Hobbs Coffee": "Hobbs Cafe",
@@ -33,7 +33,7 @@ class Mention(NamedTuple):
 class Places:
     """The names of a map's places."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: TownMap) -> None:
         self._world = world
 
     @cached_property

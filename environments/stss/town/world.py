@@ -18,7 +18,7 @@ SIGHT = 8
 """Tiles within which people in one arena perceive each other."""
 
 
-class World:
+class TownMap:
     """A read-only map. A tile is its index, `y * width + x`; an address is `Sector[:arena[:object]]`."""
 
     def __init__(
@@ -118,7 +118,7 @@ class World:
         return graph.subgraph(most).copy()
 
 
-def load(folder: Path) -> World:
+def load(folder: Path) -> TownMap:
     """The map of a folder with `maze` and `special_blocks`. Raises ValueError naming file and fix."""
     meta = folder / "maze_meta_info.json"
     text = read_text(meta)
@@ -135,7 +135,7 @@ def load(folder: Path) -> World:
     names = [_address(tile, codes, blocks, folder) for tile in range(width * height)]
     if all(code == WALL for code in collision):
         raise ValueError(f"{folder}: maze: collision_maze.csv: all is wall; 0 is what can be walked on")
-    built = World(world, width, height, [code == WALL for code in collision], names)
+    built = TownMap(world, width, height, [code == WALL for code in collision], names)
     for sector in built.sectors:
         if not any(tile in built.reachable for tile in built.tiles(sector)):
             raise ValueError(f"{folder}: nobody can get to {sector!r}; leave a gap in its walls")

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from pydantic import TypeAdapter, ValidationError
 
 from environments.webshop.catalogue.make import DATABASE
-from environments.webshop.catalogue.store import Store
+from environments.webshop.catalogue.store import CatalogueStore
 from proctor.types import Value
 
 
@@ -20,25 +20,25 @@ class _Goal(Value):
 _LIST = TypeAdapter(list[_Goal])
 
 
-class Published(NamedTuple):
+class PublishedGoals(NamedTuple):
     """Where published goals stand."""
 
     path: Path
     goals: list[_Goal]
 
 
-def read(path: Path) -> Published:
+def read(path: Path) -> PublishedGoals:
     """A published list of `goal_index` and `instruction`. Raises ValueError naming file, entry and field, OSError."""
     try:
-        return Published(path, _LIST.validate_json(path.read_bytes()))
+        return PublishedGoals(path, _LIST.validate_json(path.read_bytes()))
     except ValidationError as error:
         where = ".".join(map(str, error.errors()[0]["loc"])) or "the list"
         raise ValueError(f"{path}: {where}: {error.errors()[0]['msg']}; give [{{goal_index, instruction}}]") from error
 
 
-def compare(catalogue: Path, published: Published) -> None:
+def compare(catalogue: Path, published: PublishedGoals) -> None:
     """Raises ValueError naming the first goal of a catalogue that isn't where it was published."""
-    with closing(Store(catalogue / DATABASE)) as store:
+    with closing(CatalogueStore(catalogue / DATABASE)) as store:
         for number, goal in enumerate(published.goals):
             if not 0 <= goal.goal_index < store.meta.goals:
                 raise ValueError(

@@ -21,7 +21,7 @@ _STRIDE = 1_000_000_007
 _DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
-class Kind(NamedTuple):
+class ProductKind(NamedTuple):
     """A kind of product: the leaf of a category path."""
 
     category: str
@@ -67,7 +67,7 @@ def write(folder: Path, products: int, goals: int, seed: int = 0, *, compress: b
                 human.write(f"{asin}: {json.dumps([made.wish])}")
 
 
-def product(position: int, kinds: Sequence[Kind], products: int, seed: int) -> Made:
+def product(position: int, kinds: Sequence[ProductKind], products: int, seed: int) -> Made:
     """The product at a position. Its title's model number is nowhere else, so that the title finds it."""
     dice = random.Random(f"{seed} {position}")
     kind = kinds[dice.randrange(len(kinds))]
@@ -96,10 +96,10 @@ def product(position: int, kinds: Sequence[Kind], products: int, seed: int) -> M
     return Made(record=record, attributes=listed, wish=_wish(kind, phrases, options, dice))
 
 
-def _kinds(*, large: bool) -> list[Kind]:
+def _kinds(*, large: bool) -> list[ProductKind]:
     """60 kinds, or 300 of them with their modified forms."""
     plain = [
-        Kind(category, group, head, head)
+        ProductKind(category, group, head, head)
         for category, aisle in AISLES.items()
         for group, heads in aisle.groups.items()
         for head in heads
@@ -107,14 +107,14 @@ def _kinds(*, large: bool) -> list[Kind]:
     if not large:
         return plain
     modified = [
-        Kind(kind.category, kind.group, f"{modifier} {kind.head}", kind.head)
+        ProductKind(kind.category, kind.group, f"{modifier} {kind.head}", kind.head)
         for kind in plain
         for modifier in AISLES[kind.category].modifiers
     ]
     return plain + modified
 
 
-def _path(kind: Kind, aisle: Aisle) -> Iterator[str]:
+def _path(kind: ProductKind, aisle: Aisle) -> Iterator[str]:
     """Three to five steps."""
     yield aisle.root
     yield kind.group
@@ -177,7 +177,9 @@ def _praise(kind: str, phrases: Sequence[str], dice: random.Random) -> list[str]
     return [dice.choice(PRAISE).format(kind=kind, phrase=phrase) for phrase in phrases]
 
 
-def _wish(kind: Kind, phrases: Sequence[str], options: dict[str, list[str]], dice: random.Random) -> dict[str, object]:
+def _wish(
+    kind: ProductKind, phrases: Sequence[str], options: dict[str, list[str]], dice: random.Random
+) -> dict[str, object]:
     wanted = dice.sample(phrases, dice.randint(2, min(4, len(phrases))))
     named = dice.sample(list(options), dice.randint((len(options) + 1) // 2, len(options)))
     chosen = [dice.choice(options[name]).replace("/", " | ").lower() for name in named]

@@ -81,7 +81,7 @@ def find(connection: sqlite3.Connection, column: str, value: object) -> tuple[in
     return row[0], Product.model_validate(fields)
 
 
-class Store:
+class CatalogueStore:
     """A database, open for reading; each thread has a connection to itself while it asks."""
 
     def __init__(self, path: Path) -> None:

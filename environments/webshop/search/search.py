@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from environments.webshop.catalogue.analysis import tokens
 from environments.webshop.catalogue.index import Candidate, Index
-from environments.webshop.catalogue.store import Store
+from environments.webshop.catalogue.store import CatalogueStore
 from environments.webshop.search import bm25
 
 HITS = 50
@@ -37,7 +37,9 @@ class Found(NamedTuple):
 class Search:
     """Finds products by keywords; any thread may ask it."""
 
-    def __init__(self, store: Store, index: Index, candidates: int | None = None, *, exact: bool = False) -> None:
+    def __init__(
+        self, store: CatalogueStore, index: Index, candidates: int | None = None, *, exact: bool = False
+    ) -> None:
         """`candidates` are scored of what the index finds (None for 500, or 1,000 above 100,000 products).
 
         `exact` scores every document that contains a word of the query.

@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from environments.webshop.reply import Move
+from environments.webshop.reply import ShopMove
 from environments.webshop.scoring import Profile, reward
 from environments.webshop.shop.pages import Button, Choice, Link, Page
 from environments.webshop.shop.shop import Shop
@@ -58,11 +58,11 @@ def app(shop: Shop, profile: Profile) -> Starlette:
     return Starlette(routes=[Route("/", first), Route("/{goal:int}", show)], middleware=[hosts])
 
 
-def _move(request: Request) -> Move | None:
+def _move(request: Request) -> ShopMove | None:
     """The agent's action that a request asks for."""
     for name, field in (("search", "keywords"), ("click", "click")):
         if (written := request.query_params.get(field)) is not None:
-            return Move(name, written.lower())
+            return ShopMove(name, written.lower())
     return None
 
 

@@ -7,21 +7,21 @@ from typing import NamedTuple
 
 from environments.webshop.catalogue.index import Index
 from environments.webshop.catalogue.make import DATABASE, INDEX
-from environments.webshop.catalogue.store import REMAKE, Store
+from environments.webshop.catalogue.store import REMAKE, CatalogueStore
 from environments.webshop.search.search import Search
 
 
 class Shop(NamedTuple):
     """The goods, and how they are found."""
 
-    store: Store
+    store: CatalogueStore
     search: Search
 
 
 @contextmanager
 def opened(folder: Path, candidates: int | None = None) -> Iterator[Shop]:
     """The shop of a catalogue. Raises ValueError, naming the command that makes one, where it is missing or broken."""
-    store = Store(folder / DATABASE)
+    store = CatalogueStore(folder / DATABASE)
     try:
         index = Index(folder / INDEX)
         if index.documents != store.meta.products:

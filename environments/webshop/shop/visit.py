@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from pydantic import Field
 
-from environments.webshop.reply import Move
+from environments.webshop.reply import ShopMove
 from environments.webshop.scoring import Profile
 from environments.webshop.shop import pages
 from environments.webshop.shop.pages import (
@@ -71,14 +71,14 @@ class Visit:
         """What can be clicked on a page, by its name."""
         return page.clickables(tell_shared=self._strict)
 
-    def after(self, place: Place, move: Move) -> Place | None:
+    def after(self, place: Place, move: ShopMove) -> Place | None:
         """Where an action leads; None where it does nothing."""
         page = self.page(place)
         if move.name == "search" and (page.search_bar or not self._strict):
             return self._found(move.argument)
         clickables = self.clickables(page)
         if self._strict and move.longer in clickables:
-            move = Move("click", move.longer)
+            move = ShopMove("click", move.longer)
         if move.name != "click" or move.argument == SEARCH.lower() or move.argument not in clickables:
             return None
         return self._clicked(place, clickables[move.argument])

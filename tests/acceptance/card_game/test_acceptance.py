@@ -13,7 +13,7 @@ from environments.card_game import policies
 from environments.card_game.environment import CardGame
 from environments.card_game.rules.engine import Game
 from environments.card_game.rules.fish import EEL, SPECIES, STANDARD_TEAM, SUNFISH
-from environments.card_game.rules.moves import Assert, Attack, Event, Move, Pass, Skill
+from environments.card_game.rules.moves import Assert, Attack, GameEvent, Move, Pass, Skill
 from environments.card_game.rules.opponents import Chance, Greedy, Opponent
 from environments.card_game.rules.variants import CODE, PAPER
 from environments.card_game.rules.view import seen_by
@@ -77,7 +77,7 @@ def state(game: Game) -> list[list[Json]]:
     ]
 
 
-def as_recorded(time: int, event: Event) -> Json:
+def as_recorded(time: int, event: GameEvent) -> Json:
     place = "target" if event.kind == "hit" else "source"
     told = {"kind": event.kind, "time": time, "player": event.player, place: event.position}
     value = pytest.approx(event.value, abs=1e-6)

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 import pytest
 from pydantic import BaseModel
 
-from environments.card_game.reply import Refused
+from environments.card_game.reply import IllegalReply
 from environments.card_game.rules.fish import IDS
 from environments.card_game.rules.moves import Assert, Attack, Move, Skill
-from environments.card_game.sample_game import Match, Setup
+from environments.card_game.sample_game import SampleGame, Setup
 from tests.support import SHARED_DATA
 
 NAMES = ("spray", "flame", "eel", "sunfish")
@@ -61,9 +61,9 @@ def lines(name: str) -> list[str]:
     return (SHARED_DATA / "card_game" / name).read_text(encoding="utf-8").splitlines()
 
 
-def match_with(own_living: Sequence[int], enemy_living: Sequence[int], asserting: bool) -> Match:
+def match_with(own_living: Sequence[int], enemy_living: Sequence[int], asserting: bool) -> SampleGame:
     """A game of an agent that moves first, in which only these fish live."""
-    match = Match(Setup("random", 0, 0, legacy_agent_bugs=True), 0)
+    match = SampleGame(Setup("random", 0, 0, legacy_agent_bugs=True), 0)
     for team, living in zip(match.game.teams, (own_living, enemy_living), strict=True):
         for fish in team:
             if fish.position not in living:
@@ -72,8 +72,8 @@ def match_with(own_living: Sequence[int], enemy_living: Sequence[int], asserting
     return match
 
 
-def status(read: Move | Refused) -> int:
-    return LEGAL if not isinstance(read, Refused) else ILLEGAL if read.parsed else NO_JSON
+def status(read: Move | IllegalReply) -> int:
+    return LEGAL if not isinstance(read, IllegalReply) else ILLEGAL if read.parsed else NO_JSON
 
 
 @pytest.mark.shared
@@ -91,5 +91,5 @@ def test_every_reply_of_the_guessing_phase_is_read_as_published() -> None:
     guesses = [PublishedGuess.model_validate_json(line) for line in lines("published_guesses.jsonl")]
     for each in guesses:
         read = match_with(range(4), each.enemy_living, asserting=True).read(each.reply)
-        assert (None if isinstance(read, Refused) else read) == each.move(), each
+        assert (None if isinstance(read, IllegalReply) else read) == each.move(), each
     assert min(Counter(each.published[0] for each in guesses).values()) > 100

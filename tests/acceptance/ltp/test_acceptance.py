@@ -19,7 +19,7 @@ from environments.lateral_thinking.dataset import Language, Puzzle, load
 from environments.lateral_thinking.environment import LateralThinking
 from environments.lateral_thinking.game import play
 from environments.lateral_thinking.host import Profile
-from environments.lateral_thinking.hosts.judge import Judge
+from environments.lateral_thinking.hosts.judge import PuzzleJudge
 from environments.lateral_thinking.hosts.model import ModelGame
 from environments.lateral_thinking.keys import key_points
 from environments.lateral_thinking.policies import asking
@@ -342,22 +342,22 @@ class Judging:
 
 
 @pytest.fixture
-async def judge_of(tmp_path: Path) -> AsyncIterator[Callable[[Judging], Judge]]:
+async def judge_of(tmp_path: Path) -> AsyncIterator[Callable[[Judging], PuzzleJudge]]:
     """Makes judges over a stub, each with a cache of its own."""
     clients: list[httpx.AsyncClient] = []
 
-    def make(stub: Judging) -> Judge:
+    def make(stub: Judging) -> PuzzleJudge:
         clients.append(httpx.AsyncClient(transport=httpx.MockTransport(stub)))
         cache = Replies(tmp_path / str(len(clients)))
         cache.open()
-        return Judge(ChatConfig(base_url="http://host/v1", model="judge"), clients[-1], cache)
+        return PuzzleJudge(ChatConfig(base_url="http://host/v1", model="judge"), clients[-1], cache)
 
     yield make
     for client in clients:
         await client.aclose()
 
 
-async def test_07_calls_of_the_host_model_by_round(hand_made: Path, judge_of: Callable[[Judging], Judge]) -> None:
+async def test_07_calls_of_the_host_model_by_round(hand_made: Path, judge_of: Callable[[Judging], PuzzleJudge]) -> None:
     (puzzle,) = load(hand_made)
     stub = Judging(["Yes", "Irrelevant", "No", "Yes"], lambda prompt: "roof" in prompt and "Statement 3" in prompt)
     game = ModelGame(puzzle, "strict", judge_of(stub))
@@ -374,7 +374,7 @@ async def test_07_calls_of_the_host_model_by_round(hand_made: Path, judge_of: Ca
 
 
 async def test_07_calls_in_compat_stop_at_the_first_hit_and_skip_long_keys(
-    hand_made: Path, judge_of: Callable[[Judging], Judge]
+    hand_made: Path, judge_of: Callable[[Judging], PuzzleJudge]
 ) -> None:
     (puzzle,) = load(hand_made)
     cases: list[tuple[Profile, str, int, tuple[int, ...]]] = [
@@ -400,7 +400,7 @@ async def test_an_empty_first_line_is_a_question_in_compat_only(hand_made: Path)
 
 
 async def test_a_host_that_explains_shouts_or_quotes_is_read_and_an_unreadable_one_is_counted(
-    hand_made: Path, judge_of: Callable[[Judging], Judge]
+    hand_made: Path, judge_of: Callable[[Judging], PuzzleJudge]
 ) -> None:
     (puzzle,) = load(hand_made)
     replies = ["YES, he is.", '"Yes"', "**No**, never", "Not relevant.", "Nobody knows", "irrelevant"]

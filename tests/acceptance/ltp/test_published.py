@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from environments.lateral_thinking.dataset import Puzzle, load
 from environments.lateral_thinking.game import play
 from environments.lateral_thinking.hosts import prompt as host_prompt
-from environments.lateral_thinking.hosts.judge import Judge
+from environments.lateral_thinking.hosts.judge import PuzzleJudge
 from environments.lateral_thinking.hosts.model import ModelGame
 from environments.lateral_thinking.prompt import WORDINGS
 from proctor.environment import Agent
@@ -51,7 +51,7 @@ class PublishedGame(BaseModel):
     published: Mapping[str, float]
 
 
-class RecordedJudge(Judge):
+class RecordedJudge(PuzzleJudge):
     """Gives a published game's replies, and counts the calls. A prompt that the published game never made is an error.
 
     A merge's reply is its pieces, joined by blanks: so its prompt is found by its reply.

@@ -19,7 +19,7 @@ from environments.operating_system.observation import EMPTY, HEAD, TRUNCATED
 from environments.operating_system.scoring import judge, run
 from proctor.environment import Agent, AgentUnavailable, ContextLimitExceeded, EnvironmentFault, PolicyAgent
 from proctor.environment import play_to_finish as play
-from proctor.sandbox import Limits
+from proctor.sandbox import SandboxLimits
 from proctor.sandbox.docker_containers import OWNER_LABEL
 from proctor.sandbox.owner import Owner
 from proctor.types import Action, Finish, FinishReason, Observation
@@ -80,7 +80,7 @@ class Parked(Agent):
 
 
 def dev(**fields: Any) -> OperatingSystem:
-    return OperatingSystem(**{"data": DEV, "image": IMAGE, "limits": Limits(file_mb=16), **fields})
+    return OperatingSystem(**{"data": DEV, "image": IMAGE, "limits": SandboxLimits(file_mb=16), **fields})
 
 
 def remaining() -> list[str]:

@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 
 from environments.operating_system.commands import operating_system
 from environments.operating_system.preflight import has_way_out
-from proctor.sandbox import Limits
+from proctor.sandbox import SandboxLimits
 from proctor.sandbox.docker_containers import Network
 from proctor.sandbox.docker_engine import DockerEngine
 from tests.acceptance.os.test_acceptance import DEV, IMAGE, dev, sample
@@ -65,7 +65,7 @@ def network() -> Iterator[str]:
 
 @pytest.fixture
 async def bridge(network: str) -> AsyncIterator[DockerEngine]:
-    engine = DockerEngine(IMAGE, Limits(), pool=0, network=cast(Network, network))
+    engine = DockerEngine(IMAGE, SandboxLimits(), pool=0, network=cast(Network, network))
     async with engine.lifespan():
         yield engine
 
@@ -113,7 +113,7 @@ async def test_a_network_is_needed_where_one_helps_and_not_where_none_does(
 
 
 async def test_an_engine_without_a_bridge_has_no_way_out() -> None:
-    gone = DockerEngine(IMAGE, Limits(), pool=0, network=cast(Network, "no-such-network"))
+    gone = DockerEngine(IMAGE, SandboxLimits(), pool=0, network=cast(Network, "no-such-network"))
     async with gone.lifespan():
         assert not await has_way_out(gone)
 

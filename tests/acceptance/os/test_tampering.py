@@ -11,13 +11,13 @@ import docker
 import pytest
 
 from environments.operating_system.dataset import Language
-from environments.operating_system.dataset import Script as CheckScript
+from environments.operating_system.dataset import ShellScript as CheckScript
 from environments.operating_system.environment import OperatingSystem
 from environments.operating_system.observation import EMPTY
 from environments.operating_system.scoring import run
 from proctor.environment import PolicyAgent
 from proctor.environment import play_to_finish as play
-from proctor.sandbox import Limits, Shell, docker_layers
+from proctor.sandbox import SandboxLimits, Shell, docker_layers
 from proctor.sandbox.docker_engine import DockerEngine, DockerSandbox
 from proctor.types import Finish
 from tests.acceptance.os.test_acceptance import IMAGE, Script, bash, dev, failed, gold, sample
@@ -241,7 +241,7 @@ async def test_a_check_sees_the_processes_that_the_published_way_would(language:
     code = COUNTS[language]
     published = ["bash", "-c", code, "--"] if language == "bash" else ["python3", "-c", code]
     with contextlib.closing(docker.from_env()) as client:
-        engine = DockerEngine(IMAGE, Limits(), pool=0)
+        engine = DockerEngine(IMAGE, SandboxLimits(), pool=0)
         async with engine.lifespan(), engine.sandbox() as box:
             assert isinstance(box, DockerSandbox)
             await Shell(box).execute("sleep 100 &")

@@ -11,14 +11,14 @@ import pytest
 
 from eval_client.doctor.docker_host import engine_facts
 from proctor.environment import EnvironmentFault
-from proctor.sandbox import Limits
+from proctor.sandbox import SandboxLimits
 from proctor.sandbox.docker_disk import WRITABLE
 from proctor.sandbox.docker_engine import DockerEngine
 from tests.e2e.docker_engine import own_engine
 from tests.pace import slowly
 
 IMAGE = "proctor-os:latest"
-LIMITS = Limits(disk_mb=16, memory_mb=256)
+LIMITS = SandboxLimits(disk_mb=16, memory_mb=256)
 FILL = "for n in 1 2 3 4; do head -c 8000000 /dev/urandom > {place}/fill$n || exit 7; done"
 
 pytestmark = pytest.mark.docker
@@ -61,10 +61,12 @@ async def test_in_memory_no_place_holds_more_than_its_limit_and_nothing_is_missi
     async with engine.lifespan(), engine.sandbox() as box, plain.lifespan(), plain.sandbox() as usual:
         files = (await box.run(["/bin/bash", "-c", list_all])).output
         assert b"\netc/passwd 644 0:0 " in files
-        assert comparable(files) == comparable((await usual.run(["/bin/bash", "-c", list_all])).output)
+        assert not_comparable_because(files) == not_comparable_because(
+            (await usual.run(["/bin/bash", "-c", list_all])).output
+        )
 
 
-def comparable(listing: bytes) -> list[bytes]:
+def not_comparable_because(listing: bytes) -> list[bytes]:
     """Without sizes, which folders have of their file system; without `resolv.conf`, which is the engine's own; without
     the setgid bit of folders, which needs a capability that no sandbox has."""
     rows = [row.split(b" ") for row in listing.splitlines() if not row.startswith(b"etc/resolv.conf")]
@@ -86,7 +88,7 @@ async def test_a_quota_that_can_be_had_is_kept(btrfs: Path, monkeypatch: pytest.
         assert bounded_here()
         assert own.containers() == 0
         # btrfs counts the image's own files too.
-        engine = DockerEngine(IMAGE, Limits(disk_mb=600, file_mb=2000), pool=0, disk="quota")
+        engine = DockerEngine(IMAGE, SandboxLimits(disk_mb=600, file_mb=2000), pool=0, disk="quota")
         async with engine.lifespan(), engine.sandbox() as box:
             filled = await box.run(
                 ["/bin/bash", "-c", "head -c 900000000 /dev/zero > /usr/local/fill"], limit_s=slowly(30)

@@ -19,7 +19,7 @@ import docker.errors
 import pytest
 
 from proctor.environment import EnvironmentFault
-from proctor.sandbox import Engine, Limits, NamespaceEngine, Sandbox, Shell, namespace_init
+from proctor.sandbox import Engine, NamespaceEngine, Sandbox, SandboxLimits, Shell, namespace_init
 from proctor.sandbox.docker_containers import OWNER_LABEL
 from proctor.sandbox.docker_engine import DockerEngine, DockerSandbox
 from proctor.sandbox.owner import Owner
@@ -29,10 +29,10 @@ from tests.support import ROOT
 IMAGE = os.environ.get("PROCTOR_OS_IMAGE", "proctor-os:latest")
 INTERRUPT_S = slowly(0.5)
 """For a shell to be heard after an interrupt: on a busy machine it takes longer than the worker waits by itself."""
-LIMITS = Limits(memory_mb=256, processes=64, file_mb=8, max_age_s=7200)
+LIMITS = SandboxLimits(memory_mb=256, processes=64, file_mb=8, max_age_s=7200)
 
 
-def make(name: str, limits: Limits = LIMITS) -> Engine:
+def make(name: str, limits: SandboxLimits = LIMITS) -> Engine:
     return DockerEngine(IMAGE, limits, pool=0) if name == "docker" else NamespaceEngine(limits)
 
 
@@ -441,7 +441,7 @@ async def test_a_container_is_hardened(client: docker.DockerClient) -> None:
 
 @pytest.mark.docker
 async def test_a_container_without_an_owner_ends_by_itself(client: docker.DockerClient) -> None:
-    short = Limits.model_construct(**{**LIMITS.model_dump(), "max_age_s": 1})
+    short = SandboxLimits.model_construct(**{**LIMITS.model_dump(), "max_age_s": 1})
     async with entered(make("docker", short)) as engine:
         box = await engine.create()
         assert isinstance(box, DockerSandbox)

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from agent_server.agents.base import Answer
+from agent_server.agents.base import AgentReply
 from agent_server.chat_completions import chunks, completion, parse_request
-from agent_server.errors import Refused
+from agent_server.errors import RequestRefused
 from proctor.llm import Usage
 from proctor.llm.wire import ChatReply, request_body
 from proctor.types import Action, Message, Tool, ToolCall
@@ -30,7 +30,9 @@ def test_what_the_chat_model_sends_is_what_the_agent_gets() -> None:
 
 
 def test_what_the_agent_answers_is_what_the_chat_model_reads() -> None:
-    reply = ChatReply.model_validate_json(completion("a", Answer(ACTION, Usage(prompt_tokens=3, completion_tokens=4))))
+    reply = ChatReply.model_validate_json(
+        completion("a", AgentReply(ACTION, Usage(prompt_tokens=3, completion_tokens=4)))
+    )
     assert reply.action() == ACTION
     assert reply.used() == Usage(prompt_tokens=3, completion_tokens=4)
     assert reply.choices[0].finish_reason == "tool_calls"
@@ -62,14 +64,14 @@ def test_content_parts_are_joined_and_developers_are_the_system() -> None:
     ],
 )
 def test_a_bad_request_is_refused_naming_the_field(body: str, param: str | None, says: str) -> None:
-    with pytest.raises(Refused, match=says) as caught:
+    with pytest.raises(RequestRefused, match=says) as caught:
         parse_request(body.encode())
     assert (caught.value.status, caught.value.param) == (400, param)
 
 
 @pytest.mark.parametrize("usage", [True, False])
 def test_a_stream_is_the_same_answer_in_pieces(usage: bool) -> None:
-    events = [event.removeprefix(b"data: ") for event in chunks("a", Answer(ACTION), usage)]
+    events = [event.removeprefix(b"data: ") for event in chunks("a", AgentReply(ACTION), usage)]
     assert events.pop() == b"[DONE]\n\n"
     sent = [json.loads(event) for event in events]
     assert {chunk["id"] for chunk in sent} == {sent[0]["id"]}
@@ -84,7 +86,7 @@ def test_a_stream_is_the_same_answer_in_pieces(usage: bool) -> None:
 
 
 def test_an_error_is_an_openai_error_object() -> None:
-    refused = Refused(404, "none", code="model_not_found", param="model")
+    refused = RequestRefused(404, "none", code="model_not_found", param="model")
     assert json.loads(refused.body()) == {
         "error": {"message": "none", "type": "invalid_request_error", "param": "model", "code": "model_not_found"}
     }

@@ -305,12 +305,14 @@ def test_scores_compare_only_with_the_published_words_and_counts(
     ]
     for world, source, text, fields, module in worlds:
         file = write(tmp_path / module / "task.py", text)
-        assert "Proctor's own words" in str(world.model_validate(fields).comparable())
+        assert "Proctor's own words" in str(world.model_validate(fields).not_comparable_because())
         mine = world.model_validate({**fields, "prompts": file})
-        assert "other words than the published ones" in str(mine.comparable())
+        assert "other words than the published ones" in str(mine.not_comparable_because())
         known(monkeypatch, module, source, file)
-        assert mine.comparable() is None
+        assert mine.not_comparable_because() is None
         assert mine.published_sampling() == AGENTBENCH_SAMPLING
     few = many(tmp_path / "few.json", work, 25)
     short = OperatingSystem(data=few, prompts=tmp_path / "operating_system/task.py")
-    assert "there are 25 samples; the published splits have 26 (dev) or 144 (standard)" in str(short.comparable())
+    assert "there are 25 samples; the published splits have 26 (dev) or 144 (standard)" in str(
+        short.not_comparable_because()
+    )

@@ -7,24 +7,24 @@ from typing import NamedTuple
 from environments.mind2web.generate.sites import layout, words
 from environments.mind2web.generate.sites.element import Element, el
 from environments.mind2web.generate.sites.widgets import (
-    Button,
     Cards,
     Combobox,
     Date,
+    FormButton,
     Menu,
-    Move,
     Select,
     State,
-    Text,
+    TextField,
     Tick,
     Widget,
+    WidgetMove,
 )
 
 MOST_MOVES = 10
 FEWEST_MOVES = 3
 
 
-class Kind(NamedTuple):
+class SiteKind(NamedTuple):
     """A kind of sites; `fields` draws what stands on one, the last being the button that sends all off."""
 
     name: str
@@ -37,10 +37,10 @@ class Kind(NamedTuple):
 class Story(NamedTuple):
     """A task on a site, and how it is done."""
 
-    kind: Kind
+    kind: SiteKind
     site: str
     task: str
-    moves: tuple[Move, ...]
+    moves: tuple[WidgetMove, ...]
     fields: tuple[Widget, ...]
     density: int
     """How much stands around the form."""
@@ -51,7 +51,7 @@ class Story(NamedTuple):
         return layout.page(self.site, self.density, f"{self.site} {self.task}", form)
 
 
-def story(kind: Kind, dice: random.Random) -> Story:
+def story(kind: SiteKind, dice: random.Random) -> Story:
     """A task on a site of a kind: some fields to fill in, from top to bottom, then the button."""
     site, fields = dice.choice(words.SITES[kind.name]), kind.fields(dice)
     *optional, button = fields
@@ -74,10 +74,10 @@ def _travel(dice: random.Random) -> tuple[Widget, ...]:
         _date(dice, "depart", "Departure"),
         _select(dice, "class", "Cabin", ("Economy", "Comfort", "Business", "First")),
         _select(dice, "adults", "Travellers", ("1 adult", "2 adults", "3 adults", "4 adults", "Family")),
-        Text("name", "Passenger name", dice.choice(words.PEOPLE)),
-        Text("code", "Promotion code", f"SPRING{dice.randint(10, 99)}"),
+        TextField("name", "Passenger name", dice.choice(words.PEOPLE)),
+        TextField("code", "Promotion code", f"SPRING{dice.randint(10, 99)}"),
         _tick(dice, "extras", "Extras", ("Direct only", "Extra legroom", "Checked bag", "Seat by the window")),
-        Button("search", "Search flights"),
+        FormButton("search", "Search flights"),
     )
 
 
@@ -90,11 +90,11 @@ def _shop(dice: random.Random) -> tuple[Widget, ...]:
         Menu("category", "All departments", words.TOPICS[:8], dice.randrange(8)),
         _select(dice, "sort", "Sort by", ("Relevance", "Price, lowest first", "Newest", "Best rated")),
         _select(dice, "count", "Quantity", ("1", "2", "3", "4", "5", "6")),
-        Text("least", "Lowest price", str(dice.randint(5, 60))),
-        Text("gift", "Gift note", f"For {dice.choice(words.PEOPLE)}"),
+        TextField("least", "Lowest price", str(dice.randint(5, 60))),
+        TextField("gift", "Gift note", f"For {dice.choice(words.PEOPLE)}"),
         _tick(dice, "colour", "Colour", ("Moss green", "Slate grey", "Rust red", "Sand")),
         Cards("offers", "Add to basket", offers, dice.randrange(len(offers))),
-        Button("checkout", "Go to checkout"),
+        FormButton("checkout", "Go to checkout"),
     )
 
 
@@ -105,10 +105,10 @@ def _table(dice: random.Random) -> tuple[Widget, ...]:
         _date(dice, "day", "Day"),
         _select(dice, "time", "Time", ("18:00", "18:30", "19:00", "19:30", "20:00", "20:30", "21:00")),
         _select(dice, "party", "Party", ("1 guest", "2 guests", "3 guests", "4 guests", "6 guests", "8 guests")),
-        Text("name", "Name of the booking", dice.choice(words.PEOPLE)),
-        Text("phone", "Phone", f"555 0{dice.randint(100, 999)}", "tel"),
+        TextField("name", "Name of the booking", dice.choice(words.PEOPLE)),
+        TextField("phone", "Phone", f"555 0{dice.randint(100, 999)}", "tel"),
         _tick(dice, "cuisine", "Cuisine", words.CUISINES),
-        Button("reserve", "Reserve a table"),
+        FormButton("reserve", "Reserve a table"),
     )
 
 
@@ -119,10 +119,10 @@ def _jobs(dice: random.Random) -> tuple[Widget, ...]:
         Menu("sector", "Browse employers", words.EMPLOYERS, dice.randrange(len(words.EMPLOYERS))),
         _select(dice, "posted", "Posted", ("Any time", "Last day", "Last week", "Last month")),
         _select(dice, "level", "Experience", ("Any level", "Trainee", "Skilled", "Senior", "Lead")),
-        Text("pay", "Yearly pay from", str(1000 * dice.randint(18, 60))),
-        Text("alert", "Name of the alert", f"{dice.choice(words.TRADES)} alert"),
+        TextField("pay", "Yearly pay from", str(1000 * dice.randint(18, 60))),
+        TextField("alert", "Name of the alert", f"{dice.choice(words.TRADES)} alert"),
         _tick(dice, "hours", "Hours", ("Full time", "Part time", "Night shift", "From home", "Seasonal")),
-        Button("find", "Find jobs"),
+        FormButton("find", "Find jobs"),
     )
 
 
@@ -133,10 +133,10 @@ def _office(dice: random.Random) -> tuple[Widget, ...]:
         _date(dice, "start", "Valid from"),
         _select(dice, "years", "Term", ("One year", "Two years", "Five years", "For life")),
         _select(dice, "title", "Form of address", ("None given", "Ms", "Mr", "Mx", "Dr")),
-        Text("holder", "Name of the holder", dice.choice(words.PEOPLE)),
-        Text("street", "Street and number", f"{dice.randint(1, 99)} {dice.choice(words.TOWNS)} Road"),
+        TextField("holder", "Name of the holder", dice.choice(words.PEOPLE)),
+        TextField("street", "Street and number", f"{dice.randint(1, 99)} {dice.choice(words.TOWNS)} Road"),
         _tick(dice, "notice", "Send notices by", ("Letter", "E-mail", "Text message")),
-        Button("apply", "Submit application"),
+        FormButton("apply", "Submit application"),
     )
 
 
@@ -158,9 +158,9 @@ def _tick(dice: random.Random, key: str, label: str, options: tuple[str, ...]) -
 
 
 KINDS = (
-    Kind("travel", "Travel", "Airlines", "Book a flight", _travel),
-    Kind("shop", "Shopping", "Household", "Buy something", _shop),
-    Kind("table", "Travel", "Restaurant", "Book a table", _table),
-    Kind("jobs", "Service", "Jobs", "Look for work", _jobs),
-    Kind("office", "Service", "Government", "Apply for a permit", _office),
+    SiteKind("travel", "Travel", "Airlines", "Book a flight", _travel),
+    SiteKind("shop", "Shopping", "Household", "Buy something", _shop),
+    SiteKind("table", "Travel", "Restaurant", "Book a table", _table),
+    SiteKind("jobs", "Service", "Jobs", "Look for work", _jobs),
+    SiteKind("office", "Service", "Government", "Apply for a permit", _office),
 )

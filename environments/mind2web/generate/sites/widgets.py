@@ -13,7 +13,7 @@ OPEN = "open"
 State = Mapping[str, str]
 
 
-class Move(NamedTuple):
+class WidgetMove(NamedTuple):
     """One step of a task."""
 
     target: str
@@ -44,14 +44,14 @@ class Widget(ABC):
 
     @property
     @abstractmethod
-    def moves(self) -> Sequence[Move]: ...
+    def moves(self) -> Sequence[WidgetMove]: ...
 
     @abstractmethod
     def draw(self, state: State) -> Element: ...
 
 
 @dataclass(frozen=True)
-class Text(Widget):
+class TextField(Widget):
     """A field to type into."""
 
     value: str
@@ -62,8 +62,8 @@ class Text(Widget):
         return f"{self.label.lower()} {self.value}"
 
     @property
-    def moves(self) -> Sequence[Move]:
-        return [Move(self.key, "TYPE", self.value, f"[textbox]  {self.label}", {self.key: self.value, OPEN: ""})]
+    def moves(self) -> Sequence[WidgetMove]:
+        return [WidgetMove(self.key, "TYPE", self.value, f"[textbox]  {self.label}", {self.key: self.value, OPEN: ""})]
 
     def draw(self, state: State) -> Element:
         typed = state.get(self.key)
@@ -83,12 +83,12 @@ class Combobox(Widget):
         return f"{self.label.lower()} {self.options[self.wanted]}"
 
     @property
-    def moves(self) -> Sequence[Move]:
+    def moves(self) -> Sequence[WidgetMove]:
         option = self.options[self.wanted]
         typed = option.split()[0]
         return [
-            Move(self.key, "TYPE", typed, f"[combobox]  {self.label}", {self.key: typed, OPEN: self.key}),
-            Move(f"{self.key}.{self.wanted}", "CLICK", "", f"[option]  {option}", {self.key: option, OPEN: ""}),
+            WidgetMove(self.key, "TYPE", typed, f"[combobox]  {self.label}", {self.key: typed, OPEN: self.key}),
+            WidgetMove(f"{self.key}.{self.wanted}", "CLICK", "", f"[option]  {option}", {self.key: option, OPEN: ""}),
         ]
 
     def draw(self, state: State) -> Element:
@@ -121,11 +121,11 @@ class Date(Widget):
         return f"{self.label.lower()} {self.month} {self.day}"
 
     @property
-    def moves(self) -> Sequence[Move]:
+    def moves(self) -> Sequence[WidgetMove]:
         day = f"{self.month} {self.day}"
         return [
-            Move(self.key, "CLICK", "", f"[textbox]  {self.label}", {OPEN: self.key}),
-            Move(f"{self.key}.{self.day}", "CLICK", "", f"[gridcell]  {day}", {self.key: day, OPEN: ""}),
+            WidgetMove(self.key, "CLICK", "", f"[textbox]  {self.label}", {OPEN: self.key}),
+            WidgetMove(f"{self.key}.{self.day}", "CLICK", "", f"[gridcell]  {day}", {self.key: day, OPEN: ""}),
         ]
 
     def draw(self, state: State) -> Element:
@@ -156,9 +156,9 @@ class Select(Widget):
         return f"{self.label.lower()} {self.options[self.wanted]}"
 
     @property
-    def moves(self) -> Sequence[Move]:
+    def moves(self) -> Sequence[WidgetMove]:
         value = self.options[self.wanted]
-        return [Move(self.key, "SELECT", value, f"[combobox]  {self.label}", {self.key: value, OPEN: ""})]
+        return [WidgetMove(self.key, "SELECT", value, f"[combobox]  {self.label}", {self.key: value, OPEN: ""})]
 
     def draw(self, state: State) -> Element:
         chosen = state.get(self.key, self.options[0])
@@ -181,10 +181,10 @@ class Tick(Widget):
         return f"{self.options[self.wanted]} ticked under {self.label.lower()}"
 
     @property
-    def moves(self) -> Sequence[Move]:
+    def moves(self) -> Sequence[WidgetMove]:
         option = self.options[self.wanted]
         target = f"{self.key}.{self.wanted}"
-        return [Move(target, "CLICK", "", f"[checkbox]  {option}", {target: "true", OPEN: ""})]
+        return [WidgetMove(target, "CLICK", "", f"[checkbox]  {option}", {target: "true", OPEN: ""})]
 
     def draw(self, state: State) -> Element:
         boxes = [
@@ -216,11 +216,11 @@ class Menu(Widget):
         return f"{self.options[self.wanted]} from the menu {self.label.lower()}"
 
     @property
-    def moves(self) -> Sequence[Move]:
+    def moves(self) -> Sequence[WidgetMove]:
         option = self.options[self.wanted]
         return [
-            Move(self.key, "CLICK", "", f"[button]  {self.label}", {OPEN: self.key}),
-            Move(f"{self.key}.{self.wanted}", "CLICK", "", f"[menuitem]  {option}", {self.key: option, OPEN: ""}),
+            WidgetMove(self.key, "CLICK", "", f"[button]  {self.label}", {OPEN: self.key}),
+            WidgetMove(f"{self.key}.{self.wanted}", "CLICK", "", f"[menuitem]  {option}", {self.key: option, OPEN: ""}),
         ]
 
     def draw(self, state: State) -> Element:
@@ -249,9 +249,9 @@ class Cards(Widget):
         return f"{self.label.lower()} {self.offers[self.wanted][0]}"
 
     @property
-    def moves(self) -> Sequence[Move]:
+    def moves(self) -> Sequence[WidgetMove]:
         said = f"[button]  {self.label} {self.offers[self.wanted][0]}"
-        return [Move(f"{self.key}.{self.wanted}", "CLICK", "", said, {self.key: str(self.wanted), OPEN: ""})]
+        return [WidgetMove(f"{self.key}.{self.wanted}", "CLICK", "", said, {self.key: str(self.wanted), OPEN: ""})]
 
     def draw(self, state: State) -> Element:
         cards = [
@@ -275,7 +275,7 @@ class Cards(Widget):
 
 
 @dataclass(frozen=True)
-class Button(Widget):
+class FormButton(Widget):
     """What sends a form off."""
 
     @property
@@ -283,8 +283,8 @@ class Button(Widget):
         return f"then {self.label.lower()}"
 
     @property
-    def moves(self) -> Sequence[Move]:
-        return [Move(self.key, "CLICK", "", f"[button]  {self.label}", {OPEN: ""})]
+    def moves(self) -> Sequence[WidgetMove]:
+        return [WidgetMove(self.key, "CLICK", "", f"[button]  {self.label}", {OPEN: ""})]
 
     def draw(self, state: State) -> Element:
         return el("button", el("svg", class_="icon-arrow large"), el("span", self.label), key=self.key, type="submit")

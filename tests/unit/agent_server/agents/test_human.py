@@ -6,14 +6,14 @@ import threading
 
 import pytest
 
-from agent_server.agents.base import Ask
+from agent_server.agents.base import AgentRequest
 from agent_server.agents.human import HumanAgent, prompt
 from proctor.environment import AgentUnavailable
 from proctor.types import Message, Tool
 
 
-def ask(*contents: str) -> Ask:
-    return Ask(tuple(Message(role="user", content=content) for content in contents))
+def ask(*contents: str) -> AgentRequest:
+    return AgentRequest(tuple(Message(role="user", content=content) for content in contents))
 
 
 class Keyboard(io.StringIO):
@@ -57,7 +57,7 @@ def test_only_what_is_new_is_shown() -> None:
         Message(role="assistant", content="mine"),
         Message(role="user", content="new"),
     )
-    shown = prompt(Ask(transcript, tools=(Tool(name="say"),), metadata={"task": "t", "sample": "s"}))
+    shown = prompt(AgentRequest(transcript, tools=(Tool(name="say"),), metadata={"task": "t", "sample": "s"}))
     assert "sample=s task=t" in shown
     assert "[user]\nnew" in shown
     assert "[tools: say]" in shown

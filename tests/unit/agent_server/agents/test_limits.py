@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from agent_server.agents.base import Answer, Ask, ServedAgent
+from agent_server.agents.base import AgentReply, AgentRequest, ServedAgent
 from agent_server.agents.limits import Concurrent, ContextLimited, Delayed
-from agent_server.errors import Refused
+from agent_server.errors import RequestRefused
 from proctor.environment import ContextLimitExceeded
 from proctor.types import Action, Message
 
@@ -17,15 +17,15 @@ class Gated(ServedAgent):
     def __init__(self) -> None:
         self.gate = asyncio.Event()
 
-    async def answer(self, ask: Ask) -> Answer:
+    async def answer(self, ask: AgentRequest) -> AgentReply:
         await self.gate.wait()
         if ask.messages[0].content == "fail":
             raise RuntimeError
-        return Answer(Action(content="done"))
+        return AgentReply(Action(content="done"))
 
 
-def ask(*contents: str) -> Ask:
-    return Ask(tuple(Message(role="user", content=content) for content in contents))
+def ask(*contents: str) -> AgentRequest:
+    return AgentRequest(tuple(Message(role="user", content=content) for content in contents))
 
 
 async def test_one_request_too_many_is_told_to_come_back() -> None:
@@ -33,7 +33,7 @@ async def test_one_request_too_many_is_told_to_come_back() -> None:
     agent = Concurrent(gated, 1)
     first = asyncio.create_task(agent.answer(ask("?")))
     await asyncio.sleep(0)
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(RequestRefused) as caught:
         await agent.answer(ask("?"))
     assert (caught.value.status, caught.value.code, caught.value.retry_after_s) == (429, "rate_limit_exceeded", 1)
     gated.gate.set()

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_server.agents.base import Ask
+from agent_server.agents.base import AgentRequest
 from agent_server.agents.proxied import ProxiedAgent, TokenBucket
-from agent_server.errors import Refused
+from agent_server.errors import RequestRefused
 from proctor.llm import ChatConfig, ChatModel, Usage
 from proctor.types import Message
 
@@ -61,7 +61,7 @@ class Endpoint:
         return ChatModel(ChatConfig(model="m", base_url="http://host/v1", sampling={"top_p": 1}), client)
 
 
-ASK = Ask((Message(role="user", content="?"),), sampling={"temperature": 0})
+ASK = AgentRequest((Message(role="user", content="?"),), sampling={"temperature": 0})
 
 
 async def test_a_request_is_forwarded_with_its_sampling_and_its_cost_comes_back() -> None:
@@ -96,7 +96,7 @@ async def test_requests_wait_for_the_rate_and_are_refused_where_the_wait_is_long
     for _ in range(3):
         await agent.answer(ASK)
     assert slept == [15, 30]
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(RequestRefused) as caught:
         await agent.answer(ASK)
     assert (caught.value.status, caught.value.retry_after_s) == (429, 15)
     assert len(endpoint.bodies) == 3

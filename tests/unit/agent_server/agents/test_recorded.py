@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from agent_server.agents.base import Ask
+from agent_server.agents.base import AgentRequest
 from agent_server.agents.recorded import RecordedAgent
-from agent_server.errors import Refused
+from agent_server.errors import RequestRefused
 from proctor.config.yaml import FileError
 from proctor.environment import ContextLimitExceeded
 from proctor.types import Message, ToolCall
@@ -25,8 +25,8 @@ def write(folder: Path, *lines: str) -> Path:
     return path
 
 
-def ask(**metadata: str) -> Ask:
-    return Ask((Message(role="user", content="?"),), metadata={"task": "t", "sample": "s", **metadata})
+def ask(**metadata: str) -> AgentRequest:
+    return AgentRequest((Message(role="user", content="?"),), metadata={"task": "t", "sample": "s", **metadata})
 
 
 async def test_each_turn_gets_its_own_action(tmp_path: Path) -> None:
@@ -43,10 +43,10 @@ async def test_the_last_line_of_a_turn_counts(tmp_path: Path) -> None:
 
 async def test_what_is_not_recorded_is_refused(tmp_path: Path) -> None:
     agent = RecordedAgent(write(tmp_path, line("a")))
-    with pytest.raises(Refused, match="nothing is recorded for task 't', sample 's', epoch 0, turn 2") as caught:
+    with pytest.raises(RequestRefused, match="nothing is recorded for task 't', sample 's', epoch 0, turn 2") as caught:
         await agent.answer(ask(turn="2"))
     assert (caught.value.status, caught.value.code) == (422, "recording_not_found")
-    with pytest.raises(Refused, match="turn is missing"):
+    with pytest.raises(RequestRefused, match="turn is missing"):
         await agent.answer(ask())
 
 
@@ -55,7 +55,7 @@ async def test_a_recorded_context_limit_is_repeated_and_a_turn_limit_is_the_clie
     agent = RecordedAgent(path)
     with pytest.raises(ContextLimitExceeded):
         await agent.answer(ask(turn="1"))
-    with pytest.raises(Refused, match="turn 2"):
+    with pytest.raises(RequestRefused, match="turn 2"):
         await agent.answer(ask(turn="2"))
 
 

@@ -73,8 +73,8 @@ def test_of_each_type_the_first_games_can_be_asked_for() -> None:
 )
 def test_what_is_no_published_run_says_why(split: Path, fields: dict[str, object], reason: str) -> None:
     environment = ALFWorld.model_validate({"data": split.parent, "split": split, **fields})
-    assert reason in str(environment.comparable())
-    assert "Proctor's own" in str(ALFWorld().comparable())
+    assert reason in str(environment.not_comparable_because())
+    assert "Proctor's own" in str(ALFWorld().not_comparable_because())
 
 
 async def test_a_broken_game_is_a_fault_of_its_own_and_the_others_are_played(split: Path) -> None:

@@ -6,9 +6,9 @@ from collections import Counter
 import pytest
 
 from environments.alfworld.dataset import own_games
-from environments.alfworld.engine.game import Game
+from environments.alfworld.engine.game import ReadyGame
 from environments.alfworld.engine.grammar import Format
-from environments.alfworld.engine.world import REFUSED, World
+from environments.alfworld.engine.world import REFUSED, GameWorld
 from environments.alfworld.texts import own_domain, own_grammar
 
 OBJECTS = """
@@ -54,9 +54,9 @@ GOAL = """
 # Identifiers are numbered from behind: countertop_bar_1 is countertop 2, apple_bar_1 is apple 2.
 
 
-def world(*commands: str, goal: str = GOAL, facts: str = "", format: Format = "put") -> World:
+def world(*commands: str, goal: str = GOAL, facts: str = "", format: Format = "put") -> GameWorld:
     problem = f"(define (problem p) (:objects {OBJECTS}) (:init {FACTS} {facts}) (:goal {goal}))"
-    begun = World(Game(own_domain(format), own_grammar(format).replace("@TASK@", "test."), problem))
+    begun = GameWorld(ReadyGame(own_domain(format), own_grammar(format).replace("@TASK@", "test."), problem))
     for command in commands:
         assert begun.step(command) != REFUSED, command
     return begun
@@ -178,7 +178,7 @@ def test_help_is_of_the_new_format_alone_and_begins_without_its_blank_line() -> 
 def test_commands_are_sorted_by_code_points_and_blanks_around_them_do_not_matter() -> None:
     game = next(game for game in own_games() if game.problem.count(" DrawerType)\n") > 3)
     texts = game.texts()
-    admissible = World(Game(texts.pddl_domain, texts.grammar, texts.pddl_problem)).admissible()
+    admissible = GameWorld(ReadyGame(texts.pddl_domain, texts.grammar, texts.pddl_problem)).admissible()
     assert admissible == sorted(set(admissible))
     assert said("  look ") == said("look")
 
@@ -284,7 +284,7 @@ def test_what_was_opened_and_closed_is_a_negative_fact_that_a_condition_can_ask_
     grammar = own_grammar("put").replace('feedback :: "#contents#"', 'feedback :: "#closed_again#"')
     rule = '"closed_again": [{"condition": "not_opened(r:receptacle)", "rhs": "again"}, {"rhs": "never"}],\n"task"'
     problem = f"(define (problem p) (:objects {OBJECTS}) (:init {FACTS}) (:goal {GOAL}))"
-    asked = World(Game(own_domain("put"), grammar.replace('"task"', rule, 1), problem))
+    asked = GameWorld(ReadyGame(own_domain("put"), grammar.replace('"task"', rule, 1), problem))
     asked.step("go to cabinet 1")
     assert asked.step("examine cabinet 1") == "never"
     asked.step("open cabinet 1")
@@ -332,8 +332,8 @@ def test_the_lamp_must_be_on_where_the_agent_is_and_the_object_held() -> None:
 
 def test_worlds_of_one_game_do_not_disturb_each_other() -> None:
     problem = f"(define (problem p) (:objects {OBJECTS}) (:init {FACTS}) (:goal {GOAL}))"
-    game = Game(own_domain("put"), own_grammar("put"), problem)
-    one, other = World(game), World(game)
+    game = ReadyGame(own_domain("put"), own_grammar("put"), problem)
+    one, other = GameWorld(game), GameWorld(game)
     for command in APPLE:
         one.step(command)
     assert other.step("go to countertop 2").endswith("you see a apple 2, a mug 1, and a tomato 1.")
@@ -346,7 +346,7 @@ def test_on_shipped_games_every_kind_of_command_is_met_and_none_on_offer_is_refu
     chance, met = random.Random(1), Counter[str]()
     for game in own_games():
         texts = game.texts()
-        shipped = World(Game(texts.pddl_domain, texts.grammar, texts.pddl_problem))
+        shipped = GameWorld(ReadyGame(texts.pddl_domain, texts.grammar, texts.pddl_problem))
         for _ in range(60):
             kinds = {each.split()[0]: each for each in chance.sample(shipped.admissible(), len(shipped.admissible()))}
             command = kinds[min(kinds, key=lambda kind: (met[kind], kind))]

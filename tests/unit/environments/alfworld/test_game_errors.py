@@ -5,9 +5,9 @@ from collections.abc import Callable
 import pytest
 
 from environments.alfworld.engine.errors import GameError
-from environments.alfworld.engine.game import Game
+from environments.alfworld.engine.game import ReadyGame
 from environments.alfworld.engine.s_expressions import read
-from environments.alfworld.engine.world import World
+from environments.alfworld.engine.world import GameWorld
 from environments.alfworld.texts import own_domain, own_grammar
 
 PROBLEM = """
@@ -32,13 +32,13 @@ def swap(old: str, new: str) -> Change:
     return change
 
 
-def game(domain: Change = same, grammar: Change = same, problem: Change = same) -> Game:
-    return Game(domain(own_domain("put")), grammar(own_grammar("put")), problem(PROBLEM))
+def game(domain: Change = same, grammar: Change = same, problem: Change = same) -> ReadyGame:
+    return ReadyGame(domain(own_domain("put")), grammar(own_grammar("put")), problem(PROBLEM))
 
 
 def test_letters_of_any_case_comments_and_line_breaks_do_not_matter() -> None:
     spaced = game(problem=lambda text: text.replace(" - ", "\n - \t\n"))
-    assert World(spaced).admissible() == ["go to desk 1", "inventory", "look"]
+    assert GameWorld(spaced).admissible() == ["go to desk 1", "inventory", "look"]
 
 
 def test_parentheses_are_read_as_lists_in_lower_case() -> None:
@@ -115,14 +115,14 @@ def test_a_grammar_that_uses_anything_else_is_an_error_that_names_it(change: Cha
 def test_symbols_that_stand_for_each_other_end_as_an_error() -> None:
     endless = game(grammar=swap('"task": [{"rhs": "Your task is to: @TASK@"}]', '"task": [{"rhs": "#task#"}]'))
     with pytest.raises(GameError, match="stands for itself"):
-        World(endless)
+        GameWorld(endless)
 
 
 def test_a_rule_without_a_condition_that_can_be_met_says_nothing() -> None:
     quiet = game(grammar=swap('"task": [{"rhs"', '"task": [{"condition": "holdsany(a:agent)", "rhs"'))
-    assert World(quiet).intro.endswith("\n\n")
+    assert GameWorld(quiet).intro.endswith("\n\n")
 
 
 def test_of_alternatives_in_an_expression_the_first_is_taken() -> None:
     grammar = swap("{r.indefinite} {r.name}", "{r.indefinite + ' big ' + r.name or r.id} ({r.id})")
-    assert "you see a big desk 1 (desk_bar_1)." in World(game(grammar=grammar)).intro
+    assert "you see a big desk 1 (desk_bar_1)." in GameWorld(game(grammar=grammar)).intro

@@ -10,8 +10,8 @@ from click.testing import CliRunner
 
 from environments.alfworld import dataset
 from environments.alfworld.commands import alfworld
-from environments.alfworld.engine.game import Game
-from environments.alfworld.engine.world import World
+from environments.alfworld.engine.game import ReadyGame
+from environments.alfworld.engine.world import GameWorld
 from environments.alfworld.environment import ALFWorld
 from environments.alfworld.generate.generator import LONGEST_PLAN, generate
 from environments.alfworld.task_types import TASK_TYPES, task_type
@@ -34,7 +34,7 @@ def test_types_take_turns_and_formats_every_six() -> None:
 @pytest.mark.parametrize("game", GAMES, ids=lambda game: game.path.split("/")[0])
 def test_every_command_of_the_plan_is_on_offer_and_the_last_alone_wins(game: OwnGame) -> None:
     texts = game.texts()
-    world = World(Game(texts.pddl_domain, texts.grammar, texts.pddl_problem))
+    world = GameWorld(ReadyGame(texts.pddl_domain, texts.grammar, texts.pddl_problem))
     assert len(game.plan) <= LONGEST_PLAN
     for command in game.plan:
         assert not world.won

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from environments.alfworld.similarity import Candidate, nearest
+from environments.alfworld.similarity import CommandCandidate, nearest
 
 WORDS = ["go", "to", "open", "take", "cabinet", "mug", "1", "2", "from", "in/on"]
 texts = st.lists(st.sampled_from(WORDS), min_size=1, max_size=9).map(" ".join)
@@ -33,12 +33,12 @@ def formula(candidate: str, reference: str) -> float:
 
 @given(texts, texts)
 def test_it_is_the_formula(candidate: str, reference: str) -> None:
-    assert Candidate(candidate).similarity(reference) == pytest.approx(formula(candidate, reference), abs=1e-12)
+    assert CommandCandidate(candidate).similarity(reference) == pytest.approx(formula(candidate, reference), abs=1e-12)
 
 
 def test_a_command_resembles_itself_fully_and_strangers_not_at_all() -> None:
-    assert Candidate("put mug 1 in/on desk 1").similarity("put mug 1 in/on desk 1") == pytest.approx(1.0)
-    assert Candidate("take soapbar").similarity("go to desk 1") == 0.0
+    assert CommandCandidate("put mug 1 in/on desk 1").similarity("put mug 1 in/on desk 1") == pytest.approx(1.0)
+    assert CommandCandidate("take soapbar").similarity("go to desk 1") == 0.0
 
 
 def test_of_equally_near_commands_the_first_is_taken_and_none_where_none_is_near() -> None:
@@ -49,5 +49,5 @@ def test_of_equally_near_commands_the_first_is_taken_and_none_where_none_is_near
 
 def test_of_a_long_text_each_part_counts() -> None:
     long = "go to " * 2_000
-    assert Candidate(long).similarity("go to desk 1") == pytest.approx(formula(long, "go to desk 1"), abs=1e-12)
+    assert CommandCandidate(long).similarity("go to desk 1") == pytest.approx(formula(long, "go to desk 1"), abs=1e-12)
     assert nearest(long, ["look", "go to desk 1"]) is None

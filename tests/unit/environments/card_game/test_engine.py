@@ -20,8 +20,8 @@ from environments.card_game.rules.fish import (
     SUNFISH,
     WHITESHARK,
 )
-from environments.card_game.rules.moves import Assert, Attack, Event, Move, Pass, Skill
-from environments.card_game.rules.variants import CODE, PAPER, Rules
+from environments.card_game.rules.moves import Assert, Attack, GameEvent, Move, Pass, Skill
+from environments.card_game.rules.variants import CODE, PAPER, RuleVariants
 
 
 class Dice(random.Random):
@@ -35,7 +35,7 @@ class Dice(random.Random):
         return self.number
 
 
-def duel(own: Sequence[int], enemies: Sequence[int], dice: float = 0.3, rules: Rules = CODE) -> Game:
+def duel(own: Sequence[int], enemies: Sequence[int], dice: float = 0.3, rules: RuleVariants = CODE) -> Game:
     """A game in the action phase of player 0."""
     game = Game((own, enemies), Dice(dice), rules)
     game.apply(Pass())
@@ -64,7 +64,7 @@ def test_a_shield_takes_seven_tenths_of_one_sourced_hit() -> None:
     game.apply(Attack(0, 0))
     assert hp(game, 1)[0] == 370
     assert not game.teams[1][0].shield
-    assert game.events == (Event("reduce", 1, 0, 0.3), Event("hit", 1, 0, 30, True))
+    assert game.events == (GameEvent("reduce", 1, 0, 0.3), GameEvent("hit", 1, 0, 30, True))
 
 
 def test_a_shield_stays_when_nobody_dealt_the_damage() -> None:
@@ -72,7 +72,7 @@ def test_a_shield_stays_when_nobody_dealt_the_damage() -> None:
     game.teams[0][0].shield = True
     game.apply(Skill(1, mates=(0,)))
     assert (hp(game, 0)[0], game.teams[0][0].shield) == (325, True)
-    assert game.events == (Event("hit", 0, 0, 75, False),)
+    assert game.events == (GameEvent("hit", 0, 0, 75, False),)
 
 
 @pytest.mark.parametrize("target", [SPRAY, FLAME])
@@ -84,13 +84,13 @@ def test_a_countering_fish_takes_the_whole_damage(target: int) -> None:
 
 @pytest.mark.parametrize(("rules", "own", "each"), [(CODE, 70, 10), (PAPER, 30, 23)], ids=["code", "paper"])
 @pytest.mark.parametrize("target", [EEL, SUNFISH])
-def test_a_deflecting_fish_shares_with_three_mates(target: int, rules: Rules, own: int, each: int) -> None:
+def test_a_deflecting_fish_shares_with_three_mates(target: int, rules: RuleVariants, own: int, each: int) -> None:
     game = duel(STANDARD_TEAM, (target, SPRAY, FLAME, SUNFISH if target == EEL else EEL), rules=rules)
     game.apply(Attack(0, 0))
     assert hp(game, 1) == [400 - own, 400 - each, 400 - each, 400 - each]
     assert [event.kind for event in game.events] == ["deflect", "hit", "hit", "hit", "hit"]
-    assert game.events[0] == Event("deflect", 1, 0, own)
-    assert game.events[-1] == Event("hit", 1, 0, own, True)
+    assert game.events[0] == GameEvent("deflect", 1, 0, own)
+    assert game.events[-1] == GameEvent("hit", 1, 0, own, True)
 
 
 def test_a_deflecting_fish_shares_more_with_fewer_mates_and_nothing_alone() -> None:
@@ -126,7 +126,7 @@ def test_a_reducing_fish_dodges_and_keeps_its_shield(target: int) -> None:
     game.teams[1][0].shield = True
     game.apply(Attack(0, 0))
     assert (hp(game, 1)[0], game.teams[1][0].shield) == (400, True)
-    assert game.events == (Event("reduce", 1, 0, 0), Event("hit", 1, 0, 0, True))
+    assert game.events == (GameEvent("reduce", 1, 0, 0), GameEvent("hit", 1, 0, 0, True))
     hit = duel(STANDARD_TEAM, (target, SPRAY, FLAME, EEL), dice=0.3)
     hit.apply(Attack(0, 0))
     assert hp(hit, 1)[0] == 300
@@ -142,10 +142,10 @@ def test_a_reducing_fish_dodges_shared_damage_too() -> None:
 def test_a_healing_fish_regains_up_to_twenty(target: int) -> None:
     game = duel(STANDARD_TEAM, (target, EEL, SPRAY, FLAME))
     game.apply(Attack(0, 0))
-    assert (hp(game, 1)[0], game.events[-1]) == (320, Event("heal", 1, 0, 20))
+    assert (hp(game, 1)[0], game.events[-1]) == (320, GameEvent("heal", 1, 0, 20))
     shared = duel(STANDARD_TEAM, (EEL, target, SPRAY, FLAME))
     shared.apply(Attack(0, 0))
-    assert (hp(shared, 1)[1], Event("heal", 1, 1, 10) in shared.events) == (400, True)
+    assert (hp(shared, 1)[1], GameEvent("heal", 1, 1, 10) in shared.events) == (400, True)
     killed = duel(STANDARD_TEAM, (target, *PLAIN[2:], EEL))
     killed.teams[1][0].hp = 100
     killed.apply(Attack(0, 0))
@@ -153,12 +153,12 @@ def test_a_healing_fish_regains_up_to_twenty(target: int) -> None:
 
 
 @pytest.mark.parametrize(("rules", "start", "lost"), [(CODE, 50, 40), (CODE, 400, 0), (PAPER, 50, 0), (PAPER, 400, 40)])
-def test_a_hammerhead_explodes(rules: Rules, start: int, lost: int) -> None:
+def test_a_hammerhead_explodes(rules: RuleVariants, start: int, lost: int) -> None:
     game = duel(STANDARD_TEAM, (HAMMERHEAD, *PLAIN[:3]), rules=rules)
     game.teams[1][0].hp = start
     game.apply(Attack(0, 0))
     assert 400 - hp(game, 0)[0] == lost
-    assert (Event("explode", 1, 0, 40) in game.events) == bool(lost)
+    assert (GameEvent("explode", 1, 0, 40) in game.events) == bool(lost)
 
 
 def test_a_hammerhead_does_not_explode_at_shared_damage() -> None:
@@ -175,7 +175,7 @@ def test_spray_and_flame_counter_when_a_mate_is_below_120(before: int, lost: int
     game.apply(Attack(0, 3))
     assert 400 - hp(game, 0)[0] == lost
     assert [event.kind for event in game.events].count("counter") == lost // 30
-    assert lost == 0 or game.events[1:3] == (Event("counter", 1, 3, 30), Event("hit", 0, 0, 30, False))
+    assert lost == 0 or game.events[1:3] == (GameEvent("counter", 1, 3, 30), GameEvent("hit", 0, 0, 30, False))
 
 
 def test_no_fish_counters_for_itself_or_when_dead() -> None:

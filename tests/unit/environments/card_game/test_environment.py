@@ -91,7 +91,7 @@ def test_fields_that_do_not_fit_are_refused(fields: Fields, message: str) -> Non
     ],
 )
 def test_no_games_compare_and_the_graver_reason_is_told_first(fields: Fields, reason: str) -> None:
-    assert reason in CardGame.model_validate(fields).comparable()
+    assert reason in CardGame.model_validate(fields).not_comparable_because()
 
 
 def test_the_digest_follows_every_field() -> None:

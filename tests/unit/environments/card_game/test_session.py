@@ -8,8 +8,8 @@ import pytest
 from environments.card_game import policies
 from environments.card_game.environment import CardGame
 from environments.card_game.prompt import CONFIRMATION, DIFFERENCES
-from environments.card_game.sample_game import Match, Setup
-from environments.card_game.session import Session, score, won
+from environments.card_game.sample_game import SampleGame, Setup
+from environments.card_game.session import CardGameSession, score, won
 from proctor.environment import Agent, AgentStopped, AgentUnavailable, ContextLimitExceeded, PolicyAgent
 from proctor.types import Action, Finish, FinishReason, Message, Observation
 
@@ -163,11 +163,11 @@ async def test_an_exposed_position_is_refused(guess: str) -> None:
 async def test_an_infight_on_itself_or_alone_is_refused() -> None:
     agent = Scripted([GUESS], ['{"pick_fish": "flame", "action": "active", "target_position": 1}'])
     assert (await play(agent)).reason is FinishReason.INVALID_ACTION
-    match = Match(Setup("random", 0, 0), 0)
+    match = SampleGame(Setup("random", 0, 0), 0)
     for position in (0, 2, 3):
         match.game.teams[0][position].hp, match.game.teams[0][position].dead = 0, True
     agent = Scripted(["-"], ['{"pick_fish": "flame", "action": "active", "target_position": 0}'])
-    assert (await Session(match, agent).play()).reason is FinishReason.INVALID_ACTION
+    assert (await CardGameSession(match, agent).play()).reason is FinishReason.INVALID_ACTION
 
 
 async def test_a_game_lost_by_replies_keeps_its_damage() -> None:
@@ -227,11 +227,11 @@ async def test_with_the_published_bugs_a_guessed_position_is_hidden_and_still_ta
 
 @pytest.mark.parametrize("bugs", [True, False])
 async def test_with_the_published_bugs_a_guess_is_asked_for_even_where_none_is_left(bugs: bool) -> None:
-    match = Match(Setup("random", 0, 0, legacy_agent_bugs=bugs), 0)
+    match = SampleGame(Setup("random", 0, 0, legacy_agent_bugs=bugs), 0)
     for fish in match.game.teams[1]:
         fish.exposed = True
     agent = Scripted([GUESS], [SWEEP, "-"])
-    finish = await Session(match, agent).play()
+    finish = await CardGameSession(match, agent).play()
     asked = [name for name, _ in agent.calls]
     assert asked == (["guess", "act", "guess", *["act"] * 5] if bugs else [*["guess"] * 5, *["act"] * 6])
     assert json.loads(agent.told("guess")[-1][-1].content)["Positions to guess"] == []
@@ -239,10 +239,10 @@ async def test_with_the_published_bugs_a_guess_is_asked_for_even_where_none_is_l
 
 
 async def test_with_the_published_bugs_a_guess_at_a_dead_fish_is_refused() -> None:
-    match = Match(Setup("random", 0, 0, legacy_agent_bugs=True), 0)
+    match = SampleGame(Setup("random", 0, 0, legacy_agent_bugs=True), 0)
     match.game.teams[1][2].hp, match.game.teams[1][2].dead = 0, True
     agent = Scripted([GUESS], ["-"])
-    finish = await Session(match, agent).play()
+    finish = await CardGameSession(match, agent).play()
     assert (len(agent.told("guess")), finish.metrics["guesses"]) == (5, 0)
 
 

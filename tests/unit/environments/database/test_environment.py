@@ -176,7 +176,7 @@ def test_the_digest_follows_the_content_of_the_data(tmp_path: Path) -> None:
 def test_scores_compare_only_on_published_data_with_the_published_judgement() -> None:
     data = Path("dev.jsonl")
     for database in (Database(), EMBEDDED, Database(data=data, engine="sqlite"), Database(data=data, profile="strict")):
-        assert database.comparable()
+        assert database.not_comparable_because()
 
 
 @pytest.mark.parametrize(

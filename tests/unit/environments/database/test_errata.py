@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from environments.database import errata
-from environments.database.dataset import Entry, Table
+from environments.database.dataset import Table, TableEntry
 from environments.database.errata import Correction
 
 TABLE = Table(name="t", columns=("a", "b"), rows=(("1", "2"), ("3", "4"), ("5", "6")))
-ENTRY = Entry(
+ENTRY = TableEntry(
     id="my-00000",
     kind="other",
     description="",

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from environments.database.reply import Answer, Malformed, Operation, read
+from environments.database.reply import Malformed, SqlAnswer, SqlOperation, read
 
 _PIECES = st.sampled_from(
     [
@@ -26,14 +26,14 @@ _PIECES = st.sampled_from(
 )
 
 
-def published(reply: str, may_operate: bool) -> Operation | Answer | Malformed:
+def published(reply: str, may_operate: bool) -> SqlOperation | SqlAnswer | Malformed:
     """The same by the regular expressions of the specification."""
     action = re.search(r"Action: (.*?)\n", reply)
     if action and action[1] == "Operation" and may_operate:
         block = re.search(r"```sql\n([\s\S]*?)\n```", reply)
-        return Operation(block[1].strip().replace("\n", " ")) if block else Malformed()
+        return SqlOperation(block[1].strip().replace("\n", " ")) if block else Malformed()
     answer = re.search(r"\nFinal Answer:(.*)", reply)
-    return Answer(answer[1]) if answer else Malformed()
+    return SqlAnswer(answer[1]) if answer else Malformed()
 
 
 @given(st.lists(_PIECES, max_size=14).map("".join), st.booleans())
@@ -47,19 +47,19 @@ BLOCK = "```sql\nSELECT 1;\n```"
 @pytest.mark.parametrize(
     ("reply", "wanted"),
     [
-        (f"**Action:** Operation\n{BLOCK}", Operation("SELECT 1;")),
-        (f"**Action**: Operation\n{BLOCK}", Operation("SELECT 1;")),
-        (f"Action: **Operation**\n{BLOCK}", Operation("SELECT 1;")),
-        (f"**ACTION: Operation**  \n{BLOCK}", Operation("SELECT 1;")),
-        (f"action: `operation`.\n{BLOCK}", Operation("SELECT 1;")),
-        ('**Action:** Answer\n**Final Answer:** ["a"]', Answer('["a"]')),
-        ('Action: Answer\n**Final Answer: ["a*"]**', Answer('["a*"]')),
-        ('**Action:** Answer\n  final answer: ["a"]', Answer('["a"]')),
+        (f"**Action:** Operation\n{BLOCK}", SqlOperation("SELECT 1;")),
+        (f"**Action**: Operation\n{BLOCK}", SqlOperation("SELECT 1;")),
+        (f"Action: **Operation**\n{BLOCK}", SqlOperation("SELECT 1;")),
+        (f"**ACTION: Operation**  \n{BLOCK}", SqlOperation("SELECT 1;")),
+        (f"action: `operation`.\n{BLOCK}", SqlOperation("SELECT 1;")),
+        ('**Action:** Answer\n**Final Answer:** ["a"]', SqlAnswer('["a"]')),
+        ('Action: Answer\n**Final Answer: ["a*"]**', SqlAnswer('["a*"]')),
+        ('**Action:** Answer\n  final answer: ["a"]', SqlAnswer('["a"]')),
         ("**Action:** Operation", Malformed()),
         (f"Transaction: Operation\n{BLOCK}", Malformed()),
         (f"Action: Operations\n{BLOCK}", Malformed()),
         (f"**Action:** Answer\n{BLOCK}", Malformed()),
-        ('**Final Answer:** ["a"]', Answer('["a"]')),
+        ('**Final Answer:** ["a"]', SqlAnswer('["a"]')),
         ("I will give my final answer: soon", Malformed()),
     ],
 )
@@ -72,7 +72,7 @@ def test_strict_takes_what_is_set_around_a_mark(reply: str, wanted: object) -> N
 def test_strict_reads_as_published_whatever_can_be_read_so(reply: str, may_operate: bool) -> None:
     told = published(reply, may_operate)
     mine = read(reply, may_operate, kinder=True)
-    one_line = Operation(mine.sql.replace("\n", " ")) if isinstance(mine, Operation) else mine
+    one_line = SqlOperation(mine.sql.replace("\n", " ")) if isinstance(mine, SqlOperation) else mine
     assert one_line == told or isinstance(told, Malformed)
 
 
@@ -83,14 +83,14 @@ def test_without_statements_left_strict_takes_an_answer_only() -> None:
 @pytest.mark.parametrize(
     ("reply", "wanted"),
     [
-        ("Action: Operation\n```sql\nSELECT 1;\n```", Operation("SELECT 1;")),
-        ("Action: Operation\n```sql\nSELECT\n 1\n```\n```sql\nSELECT 2\n```", Operation("SELECT  1")),
+        ("Action: Operation\n```sql\nSELECT 1;\n```", SqlOperation("SELECT 1;")),
+        ("Action: Operation\n```sql\nSELECT\n 1\n```\n```sql\nSELECT 2\n```", SqlOperation("SELECT  1")),
         ("Action: Operation\n```SQL\nSELECT 1\n```", Malformed()),
         ("Action: Operation", Malformed()),
         ("Action: operation\n```sql\nSELECT 1\n```", Malformed()),
         ("Action: Operation \n```sql\nSELECT 1\n```", Malformed()),
-        ('Action: Answer\nFinal Answer: ["a"]', Answer(' ["a"]')),
-        ('\nFinal Answer: ["a"]\n["b"]', Answer(' ["a"]')),
+        ('Action: Answer\nFinal Answer: ["a"]', SqlAnswer(' ["a"]')),
+        ('\nFinal Answer: ["a"]\n["b"]', SqlAnswer(' ["a"]')),
         ('Final Answer: ["a"]', Malformed()),
         ("", Malformed()),
     ],
@@ -101,11 +101,11 @@ def test_replies_of_the_specification(reply: str, wanted: object) -> None:
 
 def test_lines_are_kept_where_they_are_wanted() -> None:
     reply = "Action: Operation\n```sql\n\n-- all of it\nSELECT *\nFROM t \n```"
-    assert read(reply, may_operate=True) == Operation("-- all of it SELECT * FROM t")
-    assert read(reply, may_operate=True, kinder=True) == Operation("-- all of it\nSELECT *\nFROM t")
+    assert read(reply, may_operate=True) == SqlOperation("-- all of it SELECT * FROM t")
+    assert read(reply, may_operate=True, kinder=True) == SqlOperation("-- all of it\nSELECT *\nFROM t")
 
 
 def test_after_the_last_statement_only_an_answer_counts() -> None:
     reply = "Action: Operation\n```sql\nSELECT 1\n```\nFinal Answer: 3"
-    assert read(reply, may_operate=False) == Answer(" 3")
-    assert read(reply, may_operate=True) == Operation("SELECT 1")
+    assert read(reply, may_operate=False) == SqlAnswer(" 3")
+    assert read(reply, may_operate=True) == SqlOperation("SELECT 1")

@@ -2,12 +2,14 @@
 
 import pytest
 
-from environments.database.engines.server import Address, RunningServer, parse_url
+from environments.database.engines.server import RunningServer, ServerAddress, parse_url
 
 
 def test_a_url_gives_user_host_port_and_socket() -> None:
-    assert parse_url("mysql://me@db.example:3307/", "p@ss") == Address("me", "p@ss", None, "db.example", 3307)
-    assert parse_url("mariadb://root@localhost/?unix_socket=/run/my.sock", None) == Address("root", "", "/run/my.sock")
+    assert parse_url("mysql://me@db.example:3307/", "p@ss") == ServerAddress("me", "p@ss", None, "db.example", 3307)
+    assert parse_url("mariadb://root@localhost/?unix_socket=/run/my.sock", None) == ServerAddress(
+        "root", "", "/run/my.sock"
+    )
 
 
 @pytest.mark.parametrize(
@@ -20,11 +22,11 @@ def test_a_wrong_url_is_explained_without_repeating_it(url: str) -> None:
 
 
 def test_an_address_never_prints_its_password() -> None:
-    assert "hunter2" not in repr(Address("me", "hunter2"))
+    assert "hunter2" not in repr(ServerAddress("me", "hunter2"))
 
 
 async def test_a_running_server_stays_where_it_is() -> None:
-    server = RunningServer(Address("me"))
+    server = RunningServer(ServerAddress("me"))
     await server.start()
     await server.stop()
-    assert await server.address() == Address("me")
+    assert await server.address() == ServerAddress("me")

@@ -16,7 +16,7 @@ RECORD = {
 }
 
 
-def load(folder: Path, *records: object) -> list[dataset.Entry]:
+def load(folder: Path, *records: object) -> list[dataset.QuestionEntry]:
     path = folder / "data.json"
     path.write_text(json.dumps(records))
     return list(dataset.load(path).values())

@@ -117,7 +117,7 @@ def test_fields_that_do_not_fit_together_are_refused(fields: dict[str, Any], mes
     ],
 )
 def test_scores_that_compare_with_nothing_published_say_why(fields: dict[str, Any], reason: str) -> None:
-    assert reason in str(KnowledgeGraph(**fields).comparable())
+    assert reason in str(KnowledgeGraph(**fields).not_comparable_because())
 
 
 def test_the_digest_changes_with_data_and_configuration_and_not_with_places(tmp_path: Path) -> None:

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 from environments.knowledge_graph import policies, prompt
-from environments.knowledge_graph.dataset import Entry
+from environments.knowledge_graph.dataset import QuestionEntry
 from proctor.types import Message
 
-ENTRY = Entry(
+ENTRY = QuestionEntry(
     id="q",
     source="own",
     question="which ships of the yard carry salt?",

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from environments.knowledge_graph.programs import (
     NAMESPACE,
-    And,
     Count,
     Entity,
     Extreme,
+    Intersection,
     Join,
     Program,
     answers_query,
@@ -62,7 +62,7 @@ def members(program: Program, triples: Triples) -> set[str]:
         case Join(relation, of):
             inner = members(of, triples)
             return {value for subject, link, value in triples if subject in inner and link == relation}
-        case And(parts):
+        case Intersection(parts):
             return set.intersection(*(members(part, triples) for part in parts))
         case Count(of):
             return {str(len(members(of, triples)))}
@@ -79,7 +79,7 @@ def ids(program: Program) -> set[str]:
     match program:
         case Entity(name):
             return {name}
-        case And(parts):
+        case Intersection(parts):
             return set().union(*map(ids, parts))
         case Join(_, of) | Count(of) | Extreme(_, _, of):
             return ids(of)
@@ -158,7 +158,7 @@ def test_intersections_over_and_over_stay_small() -> None:
     program = intersection(one, two)
     for _ in range(40):
         program = intersection(program, intersection(two, program))
-    assert program == And((one, two))
+    assert program == Intersection((one, two))
     assert intersection(one, one) == one
 
 

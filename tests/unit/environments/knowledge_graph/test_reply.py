@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from environments.knowledge_graph.reply import (
     MAX_ARGUMENTS,
     MAX_CALLS,
-    Answer,
-    Calls,
+    FinalAnswer,
     LooseAnswer,
     NoAction,
+    ToolRequests,
     read,
     shorten,
 )
@@ -20,13 +20,15 @@ NAMES = ("Bell", "Bell & Sons", "Bell, Sons (and daughters)", "")
 
 @given(st.text(), st.booleans())
 def test_any_reply_is_read(reply: str, strict: bool) -> None:
-    assert isinstance(read(shorten(reply), NAMES if strict else ()), Answer | LooseAnswer | Calls | NoAction)
+    assert isinstance(
+        read(shorten(reply), NAMES if strict else ()), FinalAnswer | LooseAnswer | ToolRequests | NoAction
+    )
 
 
 @given(st.text(alphabet="(),# 'ab"), st.booleans())
 def test_any_line_of_an_action_is_read(text: str, strict: bool) -> None:
     found = read("Action: " + text, NAMES if strict else ())
-    assert isinstance(found, Calls)
+    assert isinstance(found, ToolRequests)
     assert all(call.written.startswith(f"{call.function}(") for call in found.calls)
 
 
@@ -45,20 +47,20 @@ def test_any_line_of_an_action_is_read(text: str, strict: bool) -> None:
 def test_a_long_line_is_read_only_in_part(text: str) -> None:
     for names in ((), NAMES):
         found = read(f"Action: {text}", names)
-        assert isinstance(found, Calls)
+        assert isinstance(found, ToolRequests)
         assert len(found.calls) <= MAX_CALLS
         assert all(len(call.arguments or ()) <= MAX_ARGUMENTS for call in found.calls)
 
 
 def test_the_longest_name_that_fits_wins() -> None:
     found = read("Action: f(Bell, Sons (and daughters), Bell & Sons)", NAMES)
-    assert isinstance(found, Calls)
+    assert isinstance(found, ToolRequests)
     assert found.calls[0].arguments == ("Bell, Sons (and daughters)", "Bell & Sons")
 
 
 def test_a_name_that_goes_on_is_no_name() -> None:
     found = read("Action: f(Bell & Sons Ltd)", NAMES)
-    assert isinstance(found, Calls)
+    assert isinstance(found, ToolRequests)
     assert found.calls[0].arguments == ("Bell & Sons Ltd",)
 
 

@@ -1,4 +1,4 @@
-from environments.knowledge_graph.dataset import Entry
+from environments.knowledge_graph.dataset import QuestionEntry
 from environments.knowledge_graph.environment import SAMPLES
 from environments.knowledge_graph.ontology import load
 from environments.knowledge_graph.synthetic import Edge, distractors, graph
@@ -11,8 +11,8 @@ EDGES = [
 ]
 
 
-def entry(*actions: str, answer: str = "m.9", name: str | None = None) -> Entry:
-    return Entry(
+def entry(*actions: str, answer: str = "m.9", name: str | None = None) -> QuestionEntry:
+    return QuestionEntry(
         id="q",
         source="own",
         question="?",

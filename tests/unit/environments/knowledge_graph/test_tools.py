@@ -9,8 +9,8 @@ from environments.knowledge_graph.environment import SAMPLES
 from environments.knowledge_graph.graphs import Graph
 from environments.knowledge_graph.ontology import Ontology, Vocabulary, load
 from environments.knowledge_graph.programs import NAMESPACE
-from environments.knowledge_graph.reply import Call
-from environments.knowledge_graph.tools import Listing, Profile, Refusal, Rules, Tools, Variable
+from environments.knowledge_graph.reply import ToolRequest
+from environments.knowledge_graph.tools import Listing, Profile, ToolRefusal, ToolRules, Tools, Variable
 from proctor.environment import EnvironmentFault
 
 ONTOLOGY = Ontology(
@@ -47,11 +47,11 @@ class Told(Graph):
 
 
 def tools(graph: Graph, profile: Profile = "strict", ontology: Ontology = ONTOLOGY) -> Tools:
-    return Tools({"Wren": "m.1"}, graph, None, Rules(profile, ontology, 100, None))
+    return Tools({"Wren": "m.1"}, graph, None, ToolRules(profile, ontology, 100, None))
 
 
-async def run(on: Tools, function: str, *arguments: str) -> Variable | Listing | Refusal:
-    return await on.run(Call(function, function, arguments))
+async def run(on: Tools, function: str, *arguments: str) -> Variable | Listing | ToolRefusal:
+    return await on.run(ToolRequest(function, function, arguments))
 
 
 async def two_variables(profile: Profile) -> Tools:
@@ -73,7 +73,7 @@ async def test_relations_are_sorted_and_those_of_the_roles_are_listed_in_strict_
     made = tools(graph, profile)
     assert await run(made, "get_relations", "Wren") == Listing(listed)
     followed = await run(made, "get_neighbors", "Wren", "a.ship.alias")
-    assert isinstance(followed, Variable if profile == "strict" else Refusal)
+    assert isinstance(followed, Variable if profile == "strict" else ToolRefusal)
     assert f"<{NAMESPACE}m.1>" in graph.queries[0]
 
 
@@ -95,7 +95,7 @@ async def test_what_an_agent_writes_is_part_of_no_query(text: str, profile: Prof
         ("argmax", ("#0", text)),
         (text, ("#0",)),
     ]:
-        assert isinstance(await run(made, function, *arguments), Refusal)
+        assert isinstance(await run(made, function, *arguments), ToolRefusal)
     assert len(graph.queries) == asked
 
 
@@ -111,7 +111,7 @@ async def test_nothing_is_executed_when_a_variable_is_made() -> None:
 
 async def test_compat_compares_types_strictly() -> None:
     outcome = await run(await two_variables("compat"), "intersection", "#0", "#1")
-    assert outcome == Refusal("the variables are of different types, a.town and a.ferry_port")
+    assert outcome == ToolRefusal("the variables are of different types, a.town and a.ferry_port")
 
 
 @pytest.mark.parametrize(("profile", "listed"), [("compat", ("a.ship.length",)), ("strict", ("a.ship.length", "x.y"))])
@@ -125,7 +125,7 @@ async def test_strict_takes_attributes_from_the_data(profile: Profile, listed: t
 async def test_an_extreme_needs_its_attribute_listed_for_this_very_variable() -> None:
     made = await two_variables("compat")
     await run(made, "get_attributes", "#0")
-    assert isinstance(await run(made, "argmin", "#1", "a.ship.length"), Refusal)
+    assert isinstance(await run(made, "argmin", "#1", "a.ship.length"), ToolRefusal)
     outcome = await run(made, "argmin", "#0", "a.ship.length")
     assert isinstance(outcome, Variable)
     assert outcome.type == "a.town"
@@ -140,7 +140,7 @@ async def test_names_unfit_for_a_query_are_never_listed() -> None:
 
 async def test_a_variable_that_refuses_is_not_kept() -> None:
     made = tools(Told())
-    assert isinstance(await run(made, "get_neighbors", "m.1", "a.ship.port"), Refusal)
+    assert isinstance(await run(made, "get_neighbors", "m.1", "a.ship.port"), ToolRefusal)
     assert made.variables == []
 
 
@@ -148,7 +148,7 @@ async def test_a_variable_that_refuses_is_not_kept() -> None:
 async def test_what_is_no_variable_and_no_id_is_refused(argument: str) -> None:
     for profile in ("compat", "strict"):
         graph = Told()
-        assert isinstance(await run(tools(graph, profile), "get_relations", argument), Refusal)
+        assert isinstance(await run(tools(graph, profile), "get_relations", argument), ToolRefusal)
         assert graph.queries == []
 
 
@@ -163,4 +163,4 @@ async def test_sessions_share_no_listing() -> None:
     first, second = (tools(graph, ontology=ontology) for _ in range(2))
     await run(first, "get_relations", "m.1")
     assert isinstance(await run(first, "get_neighbors", "m.1", "isles.ship.captain"), Variable)
-    assert isinstance(await run(second, "get_neighbors", "m.1", "isles.ship.captain"), Refusal)
+    assert isinstance(await run(second, "get_neighbors", "m.1", "isles.ship.captain"), ToolRefusal)

@@ -10,7 +10,7 @@ from openpyxl import Workbook
 
 from environments.lateral_thinking.dataset import language_of, load
 from environments.lateral_thinking.environment import SHIPPED_SAMPLES
-from environments.lateral_thinking.reply import Verdict, screen
+from environments.lateral_thinking.reply import Screening, screen
 
 ROW = ("A man fell. Why?", "He was blind.", "1. A man fell.", "1. He was blind.\n2. It was dark.")
 
@@ -107,4 +107,4 @@ def test_the_shipped_puzzles_are_six_in_both_languages_and_none_of_their_keys_is
     loaded = load(SHIPPED_SAMPLES)
     assert [puzzle.language for puzzle in loaded] == ["zh"] * 6 + ["en"] * 6
     assert {len(puzzle.keys) for puzzle in loaded} == {4}
-    assert {screen(key, puzzle, "strict") for puzzle in loaded for key in puzzle.keys} == {Verdict.ASK}
+    assert {screen(key, puzzle, "strict") for puzzle in loaded for key in puzzle.keys} == {Screening.ASK}

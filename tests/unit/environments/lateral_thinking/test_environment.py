@@ -106,7 +106,7 @@ def test_no_scores_compare_and_the_graver_reason_is_told_first(tmp_path: Path) -
     for sampling in ({"temperature": 0.0, "max_tokens": 512}, {"max_tokens": 512}):
         published = JUDGE.model_copy(update={"sampling": sampling})
         environment = LateralThinking(data=data, host=published, profile="compat")
-        assert "in Proctor's own words" in environment.comparable()
+        assert "in Proctor's own words" in environment.not_comparable_because()
     newer = JUDGE.model_copy(update={"model": "gpt-3.5-turbo"})
     warmer = JUDGE.model_copy(update={"sampling": {"temperature": 1}})
     other = JUDGE.model_copy(update={"sampling": {"top_p": 0.5}})
@@ -120,7 +120,7 @@ def test_no_scores_compare_and_the_graver_reason_is_told_first(tmp_path: Path) -
         (LateralThinking(data=data, host=other, profile="compat"), "'top_p': 0.5"),
         (LateralThinking(data=chinese, host=published, profile="compat"), "some puzzles are Chinese"),
     ):
-        assert reason in environment.comparable()
+        assert reason in environment.not_comparable_because()
 
 
 def test_a_task_file_names_the_host_by_its_model_and_paths_are_relative_to_it(tmp_path: Path) -> None:

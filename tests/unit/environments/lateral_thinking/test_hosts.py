@@ -8,7 +8,7 @@ import pytest
 
 from environments.lateral_thinking.dataset import Language, Puzzle
 from environments.lateral_thinking.host import Answer, Profile, eligible
-from environments.lateral_thinking.hosts.judge import Judge
+from environments.lateral_thinking.hosts.judge import PuzzleJudge
 from environments.lateral_thinking.hosts.lexical import LexicalHost
 from environments.lateral_thinking.hosts.model import read_answer
 from environments.lateral_thinking.hosts.prompt import answer_prompt, contains_prompt, merge_prompt
@@ -127,7 +127,7 @@ async def test_sessions_that_ask_the_same_at_once_buy_it_once(tmp_path: Path) ->
     cache = Replies(tmp_path)
     cache.open()
     async with httpx.AsyncClient(transport=httpx.MockTransport(handle)) as client:
-        judge = Judge(ChatConfig(base_url="http://host/v1", model="judge"), client, cache)
+        judge = PuzzleJudge(ChatConfig(base_url="http://host/v1", model="judge"), client, cache)
         one, other = merge_prompt("en", ["a", "b"]), merge_prompt("en", ["a", "c"])
         replies = await asyncio.gather(judge.ask(one), judge.ask(one), judge.ask(other))
     assert (replies[0] == replies[1] != replies[2], len(bought)) == (True, 2)

@@ -228,18 +228,18 @@ def test_what_keeps_scores_from_being_comparable_is_said(tmp_path: Path) -> None
     scores.write_text(json.dumps({"key": "t_a", "scores": {}, "ranks": {"2": 0}}) + "\n")
     fields: Record = {"data": path, "cache": tmp_path, "scores": scores}
     reasons = [
-        str(Mind2Web.model_validate(each).comparable())
+        str(Mind2Web.model_validate(each).not_comparable_because())
         for each in (fields | {"ranker": "bm25"}, fields | {"profile": "strict"}, fields, {})
     ]
     told = ("ranked by words", "1 of 2 steps", "1 of 2 steps", "Proctor's own, not Mind2Web's")
     assert all(part in reason for part, reason in zip(told, reasons, strict=True)), reasons
     own = write(tmp_path / "own.json", task("t", action("a"), source="proctor"))
     environment = Mind2Web(data=own, scores=scores, cache=tmp_path)
-    assert "Proctor's own" in str(environment.comparable())
+    assert "Proctor's own" in str(environment.not_comparable_because())
     assert any("compare with no Mind2Web score" in note for note in environment.summarize([]).notes)
     whole = Mind2Web(data=write(tmp_path / "t.json", task("t", action("a"))), scores=scores, cache=tmp_path)
-    assert "as `examples`" in str(whole.comparable())
-    assert "'strict' asks more" in str(whole.model_copy(update={"profile": "strict"}).comparable())
+    assert "as `examples`" in str(whole.not_comparable_because())
+    assert "'strict' asks more" in str(whole.model_copy(update={"profile": "strict"}).not_comparable_because())
 
 
 def test_packed_files_are_read_like_plain_ones(tmp_path: Path) -> None:

@@ -130,21 +130,21 @@ def test_the_digest_follows_what_a_file_says_and_not_where_it_lies(tmp_path: Pat
 
 
 def test_a_file_of_other_examples_than_the_published_is_told_apart(tmp_path: Path) -> None:
-    scored = comparable(tmp_path, examples=None)
+    scored = not_comparable_because(tmp_path, examples=None)
     assert "in Proctor's own words; give AgentBench v0.2's llm_prompt_cot.json" in str(scored)
-    assert "other words" in str(comparable(tmp_path, examples=write(tmp_path / "mine.json", TWO)))
+    assert "other words" in str(not_comparable_because(tmp_path, examples=write(tmp_path / "mine.json", TWO)))
 
 
 @pytest.mark.shared
 @pytest.mark.parametrize("name", ["llm_prompt_cot.json", "llm_prompt.json"])
 def test_the_published_examples_are_comparable(tmp_path: Path, name: str) -> None:
     published = SHARED_DATA / "mind2web" / name
-    assert comparable(tmp_path, examples=published) is None
-    assert comparable(tmp_path, examples=published, steps=100) is None
-    assert "the first 40 steps" in str(comparable(tmp_path, examples=published, steps=40))
+    assert not_comparable_because(tmp_path, examples=published) is None
+    assert not_comparable_because(tmp_path, examples=published, steps=100) is None
+    assert "the first 40 steps" in str(not_comparable_because(tmp_path, examples=published, steps=40))
 
 
-def comparable(folder: Path, examples: Path | None, steps: int | None = None) -> str | None:
+def not_comparable_because(folder: Path, examples: Path | None, steps: int | None = None) -> str | None:
     """What is said of a task whose data and scores might be published ones."""
     html = '<html backend_node_id="1"><a backend_node_id="2"/></html>'
     action = {"action_uid": "u", "cleaned_html": html, "operation": {"op": "CLICK"}}
@@ -152,4 +152,4 @@ def comparable(folder: Path, examples: Path | None, steps: int | None = None) ->
     write(folder / "data.json", [task])
     write(folder / "scores.jsonl", json.dumps({"key": "t_u", "scores": {"2": 1.0}, "ranks": {"2": 0}}) + "\n")
     data, scores = folder / "data.json", folder / "scores.jsonl"
-    return Mind2Web(data=data, scores=scores, cache=folder, examples=examples, steps=steps).comparable()
+    return Mind2Web(data=data, scores=scores, cache=folder, examples=examples, steps=steps).not_comparable_because()

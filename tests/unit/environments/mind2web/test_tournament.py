@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from environments.mind2web import policies, prompt
 from environments.mind2web.data.converter import convert
-from environments.mind2web.pages.markup import Choice, Rendered
+from environments.mind2web.pages.markup import ElementChoice, Rendered
 from environments.mind2web.ranking.tournament import GROUP, Prediction, Profile, Tournament
 from environments.mind2web.reply import read, write
 from proctor.types import Message
@@ -44,7 +44,7 @@ def test_what_is_written_is_read_again(letter: str, operation: str, value: str) 
 
 def asked(task: str, *labels: str, previous: tuple[str, ...] = ()) -> tuple[Message, ...]:
     page = Rendered(
-        "<html> A. None of the above\n</html>", tuple(Choice(str(at), label) for at, label in enumerate(labels))
+        "<html> A. None of the above\n</html>", tuple(ElementChoice(str(at), label) for at, label in enumerate(labels))
     )
     return (prompt.asked(page, task, previous),)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from pydantic import JsonValue
 
-from environments.operating_system.dataset import DataError, Match, Record, Script, load
+from environments.operating_system.dataset import AnswerMatch, DataError, SampleRecord, ShellScript, load
 
 GOOD: dict[str, JsonValue] = {"description": "Why?", "evaluation": {"match": "because"}}
 
@@ -17,12 +17,12 @@ def write(folder: Path, *records: JsonValue, name: str = "dev.json") -> Path:
     return folder / name
 
 
-def only(folder: Path, **fields: JsonValue) -> Record:
+def only(folder: Path, **fields: JsonValue) -> SampleRecord:
     return load(write(folder, {**GOOD, **fields})).records["dev-dev-00000"]
 
 
 def test_the_least_record_has_defaults(tmp_path: Path) -> None:
-    assert only(tmp_path) == Record(id="dev-dev-00000", description="Why?", match=Match(answer="because"))
+    assert only(tmp_path) == SampleRecord(id="dev-dev-00000", description="Why?", match=AnswerMatch(answer="because"))
 
 
 def test_a_create_that_is_no_object_is_ignored_with_one_warning(tmp_path: Path) -> None:
@@ -33,7 +33,7 @@ def test_a_create_that_is_no_object_is_ignored_with_one_warning(tmp_path: Path) 
 
 @pytest.mark.parametrize("init", ["echo", {"code": "echo"}, ["echo"], [{"language": "bash", "code": "echo"}]])
 def test_init_is_a_list_of_scripts_in_every_form(tmp_path: Path, init: JsonValue) -> None:
-    assert only(tmp_path, create={"init": init}).init == (Script(code="echo"),)
+    assert only(tmp_path, create={"init": init}).init == (ShellScript(code="echo"),)
 
 
 def test_create_local_is_ignored_and_image_is_read(tmp_path: Path) -> None:
@@ -42,8 +42,8 @@ def test_create_local_is_ignored_and_image_is_read(tmp_path: Path) -> None:
 
 
 def test_an_example_counts_inside_and_outside_the_evaluation(tmp_path: Path) -> None:
-    assert only(tmp_path, example="ls").example == Script(code="ls")
-    assert only(tmp_path, evaluation={"match": "x", "example": {"code": "ls"}}).example == Script(code="ls")
+    assert only(tmp_path, example="ls").example == ShellScript(code="ls")
+    assert only(tmp_path, evaluation={"match": "x", "example": {"code": "ls"}}).example == ShellScript(code="ls")
 
 
 def test_match_wins_over_check(tmp_path: Path) -> None:
@@ -52,9 +52,9 @@ def test_match_wins_over_check(tmp_path: Path) -> None:
 
 
 def test_a_check_is_one_script_or_a_list_with_null_for_the_example(tmp_path: Path) -> None:
-    assert only(tmp_path, evaluation={"check": "exit 0"}).checks == (Script(code="exit 0"),)
+    assert only(tmp_path, evaluation={"check": "exit 0"}).checks == (ShellScript(code="exit 0"),)
     both = only(tmp_path, evaluation={"check": [None, "exit 0"], "example": "ls"})
-    assert (both.checks, both.kind) == ((None, Script(code="exit 0")), "check")
+    assert (both.checks, both.kind) == ((None, ShellScript(code="exit 0")), "check")
 
 
 def test_a_script_file_is_read_unchanged_from_the_folder_of_its_split(tmp_path: Path) -> None:
@@ -62,7 +62,7 @@ def test_a_script_file_is_read_unchanged_from_the_folder_of_its_split(tmp_path: 
     (tmp_path / "scripts/dev/check").mkdir(parents=True)
     (tmp_path / "scripts/dev/check/0.sh").write_text(text)
     record = only(tmp_path / "data", evaluation={"check": {"file": "check/0.sh"}})
-    assert record.checks == (Script(code=text, name="0"),)
+    assert record.checks == (ShellScript(code=text, name="0"),)
 
 
 def test_ids_stay_the_same_however_a_file_is_reached(tmp_path: Path) -> None:

@@ -46,13 +46,15 @@ def test_the_digest_follows_what_shapes_a_trial_and_not_where_it_lies(tmp_path: 
 
 def test_only_the_published_data_on_docker_are_comparable(tmp_path: Path) -> None:
     published = own(tmp_path)
-    assert "Proctor's own words" in str(published.comparable())
-    assert "shipped" in str(OperatingSystem().comparable())
-    assert "errata" in str(published.model_copy(update={"profile": "errata"}).comparable())
-    assert "set on_init_error: fail" in str(published.model_copy(update={"on_init_error": "continue"}).comparable())
-    assert "'strict'" in str(published.model_copy(update={"profile": "strict"}).comparable())
+    assert "Proctor's own words" in str(published.not_comparable_because())
+    assert "shipped" in str(OperatingSystem().not_comparable_because())
+    assert "errata" in str(published.model_copy(update={"profile": "errata"}).not_comparable_because())
+    assert "set on_init_error: fail" in str(
+        published.model_copy(update={"on_init_error": "continue"}).not_comparable_because()
+    )
+    assert "'strict'" in str(published.model_copy(update={"profile": "strict"}).not_comparable_because())
     namespace = published.model_copy(update={"engine": "namespace"})
-    assert "namespace" in str(namespace.comparable())
+    assert "namespace" in str(namespace.not_comparable_because())
     assert (published.trusted_agents_only(), namespace.trusted_agents_only()) == (False, True)
 
 

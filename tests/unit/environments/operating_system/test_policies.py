@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from environments.operating_system import policies
-from environments.operating_system.dataset import Match, Record, Script
+from environments.operating_system.dataset import AnswerMatch, SampleRecord, ShellScript
 from environments.operating_system.observation import body
 from environments.operating_system.prompt import EXAMPLE, opening
 from environments.operating_system.reply import Bash, Commit, Invalid, parse
@@ -21,8 +21,10 @@ def after(output: str, description: str = "Count /srv/a.b/c, please.") -> tuple[
     return (*opening(description), ran, Message(role="user", content=body(output)))
 
 
-ASKED = Record(id="x", description="?", checks=(None,), example=Script(code="ls\nwc"))
-DONE = Record(id="x", description="?", checks=(Script(code="exit 0"),), example=Script(language="python", code="'a'"))
+ASKED = SampleRecord(id="x", description="?", checks=(None,), example=ShellScript(code="ls\nwc"))
+DONE = SampleRecord(
+    id="x", description="?", checks=(ShellScript(code="exit 0"),), example=ShellScript(language="python", code="'a'")
+)
 
 
 def test_the_worked_example_follows_the_grammar() -> None:
@@ -31,12 +33,14 @@ def test_the_worked_example_follows_the_grammar() -> None:
 
 
 def test_gold_gives_the_expected_text_at_once() -> None:
-    record = Record(id="x", description="?", match=Match(answer="log"))
+    record = SampleRecord(id="x", description="?", match=AnswerMatch(answer="log"))
     assert parse(policies.gold(record)("main", opening("?")).content) == Commit("log")
 
 
 def test_gold_runs_the_example_and_answers_with_its_output() -> None:
-    assert parse(policies.gold(ASKED)("main", opening("?")).content) == Bash(policies.as_checked(Script(code="ls\nwc")))
+    assert parse(policies.gold(ASKED)("main", opening("?")).content) == Bash(
+        policies.as_checked(ShellScript(code="ls\nwc"))
+    )
     assert parse(policies.gold(ASKED)("main", after(" 5 ")).content) == Commit("5")
 
 
@@ -49,7 +53,7 @@ def test_gold_finishes_where_no_answer_is_asked() -> None:
 
 def test_gold_gives_the_example_the_environment_of_a_check() -> None:
     printed = subprocess.run(
-        ["/bin/bash", "-c", policies.as_checked(Script(code="env"))], capture_output=True, text=True, check=True
+        ["/bin/bash", "-c", policies.as_checked(ShellScript(code="env"))], capture_output=True, text=True, check=True
     ).stdout
     given = dict(line.split("=", 1) for line in printed.splitlines())
     wanted = {**ENVIRONMENT, **variables(given["PYTHONPYCACHEPREFIX"])}
@@ -61,18 +65,20 @@ def test_gold_gives_the_example_the_environment_of_a_check() -> None:
     ("check", "reads"),
     [
         (None, True),
-        (Script(code='test "$1" = 5'), True),
-        (Script(code="[ ${1} -eq 5 ]"), True),
-        (Script(code="test $# = 1"), True),
-        (Script(code="test $HOME = /root"), False),
-        (Script(language="python", code="from sys import argv\nexit(argv[1] != '5')"), True),
-        (Script(language="python", code="exit(0)"), False),
-        (Script(language="c", code="int main(int argc, char **argv) { return argv[1][0] != '5'; }"), True),
+        (ShellScript(code='test "$1" = 5'), True),
+        (ShellScript(code="[ ${1} -eq 5 ]"), True),
+        (ShellScript(code="test $# = 1"), True),
+        (ShellScript(code="test $HOME = /root"), False),
+        (ShellScript(language="python", code="from sys import argv\nexit(argv[1] != '5')"), True),
+        (ShellScript(language="python", code="exit(0)"), False),
+        (ShellScript(language="c", code="int main(int argc, char **argv) { return argv[1][0] != '5'; }"), True),
     ],
 )
-def test_gold_answers_whenever_a_check_reads_an_argument(check: Script | None, reads: bool) -> None:
+def test_gold_answers_whenever_a_check_reads_an_argument(check: ShellScript | None, reads: bool) -> None:
     assert policies.reads_arguments(check) is reads
-    record = Record(id="x", description="?", checks=(Script(code="exit 0"), check), example=Script(code="echo 5"))
+    record = SampleRecord(
+        id="x", description="?", checks=(ShellScript(code="exit 0"), check), example=ShellScript(code="echo 5")
+    )
     assert parse(policies.gold(record)("main", after("5")).content) == Commit("5" if reads else None)
 
 

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from environments.operating_system.dataset import Match
+from environments.operating_system.dataset import AnswerMatch
 from environments.operating_system.scoring import CHECKERS, _holds, matches
 from tests.support import SHARED_DATA
 
@@ -13,17 +13,17 @@ from tests.support import SHARED_DATA
 @pytest.mark.parametrize(
     ("match", "answer", "right"),
     [
-        (Match(answer="log"), " log\n", True),
-        (Match(answer="log"), "Log", False),
-        (Match(answer="log", strip=False), " log", False),
-        (Match(regex="^a+$"), "aaa", True),
-        (Match(regex="a"), "cat", True),
-        (Match(regex="a"), "dog", False),
-        (Match(answer="None"), None, False),
-        (Match(regex=""), None, False),
+        (AnswerMatch(answer="log"), " log\n", True),
+        (AnswerMatch(answer="log"), "Log", False),
+        (AnswerMatch(answer="log", strip=False), " log", False),
+        (AnswerMatch(regex="^a+$"), "aaa", True),
+        (AnswerMatch(regex="a"), "cat", True),
+        (AnswerMatch(regex="a"), "dog", False),
+        (AnswerMatch(answer="None"), None, False),
+        (AnswerMatch(regex=""), None, False),
     ],
 )
-def test_an_answer_matches(match: Match, answer: str | None, right: bool) -> None:
+def test_an_answer_matches(match: AnswerMatch, answer: str | None, right: bool) -> None:
     assert matches(match, answer) is right
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from environments.operating_system.dataset import Record, Script, load
+from environments.operating_system.dataset import SampleRecord, ShellScript, load
 from environments.operating_system.environment import SAMPLES, OperatingSystem
 from environments.operating_system.tampering import named_by_checks, suspects
 from proctor.sandbox import Change
@@ -52,7 +52,7 @@ def test_folders_are_left_out_where_something_in_them_changed() -> None:
     assert suspects({**changes, "/usr/lib/x.so": ADDED}) == ["/usr/bin/new", "/usr/lib/x.so"]
 
 
-CHECK = Script(code="set -e; /opt/app/verify --all | grep -q '^ok$'; test -f ~/done; cat $HOME/x/y */z")
+CHECK = ShellScript(code="set -e; /opt/app/verify --all | grep -q '^ok$'; test -f ~/done; cat $HOME/x/y */z")
 
 
 @pytest.mark.parametrize(
@@ -60,20 +60,20 @@ CHECK = Script(code="set -e; /opt/app/verify --all | grep -q '^ok$'; test -f ~/d
     [
         ({}, {"/opt/app/verify"}),
         ({"example": None}, set()),
-        ({"example": Script(code="echo ok > /opt/app/verify")}, set()),
-        ({"example": Script(code="cd /opt/app && ./repair")}, set()),
-        ({"example": Script(code="chmod -x /opt/app/*")}, set()),
-        ({"example": Script(code="find / -name verify -delete")}, set()),
-        ({"example": Script(code="touch /opt/application")}, {"/opt/app/verify"}),
+        ({"example": ShellScript(code="echo ok > /opt/app/verify")}, set()),
+        ({"example": ShellScript(code="cd /opt/app && ./repair")}, set()),
+        ({"example": ShellScript(code="chmod -x /opt/app/*")}, set()),
+        ({"example": ShellScript(code="find / -name verify -delete")}, set()),
+        ({"example": ShellScript(code="touch /opt/application")}, {"/opt/app/verify"}),
         ({"description": "Repair /opt/app/verify."}, set()),
-        ({"init": (Script(code="install -m 755 /dev/stdin '/opt/app/verify'"),)}, set()),
-        ({"start": Script(code="PATH=/opt/app:$PATH")}, set()),
+        ({"init": (ShellScript(code="install -m 755 /dev/stdin '/opt/app/verify'"),)}, set()),
+        ({"start": ShellScript(code="PATH=/opt/app:$PATH")}, set()),
         ({"checks": (None,)}, set()),
     ],
 )
 def test_only_what_the_checks_alone_name_is_watched(fields: dict[str, Any], named: set[str]) -> None:
-    usual = {"id": "x", "description": "Do it.", "checks": (CHECK,), "example": Script(code="touch ~/done")}
-    assert named_by_checks(Record.model_validate({**usual, **fields})) == named
+    usual = {"id": "x", "description": "Do it.", "checks": (CHECK,), "example": ShellScript(code="touch ~/done")}
+    assert named_by_checks(SampleRecord.model_validate({**usual, **fields})) == named
 
 
 def test_no_shipped_sample_has_its_work_watched() -> None:

@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from environments.simulbench import reply
-from environments.simulbench.reply import Unreadable
+from environments.simulbench.reply import UnreadableAnswer
 
 PROFILES: tuple[reply.Profile, ...] = ("strict", "compat")
 USER = {"user": {"strategy": "harder", "request": " Now with 12 digits. "}}
@@ -80,7 +80,7 @@ def test_a_strategy_is_known_by_any_word_of_its_name(name: object, strategy: str
     ],
 )
 def test_a_user_who_asks_nothing_is_unreadable(text: str, problem: str) -> None:
-    with pytest.raises(Unreadable, match=problem):
+    with pytest.raises(UnreadableAnswer, match=problem):
         reply.asked(text)
 
 
@@ -90,12 +90,12 @@ def test_only_the_first_fences_are_looked_into(fences: int) -> None:
     if fences < reply.MAX_FENCES:
         assert reply.asked(text).strategy == "harder"
     else:
-        with pytest.raises(Unreadable):
+        with pytest.raises(UnreadableAnswer):
             reply.asked(text)
 
 
 def test_a_fence_that_is_never_closed_is_read_at_once() -> None:
-    with pytest.raises(Unreadable, match="no JSON"):
+    with pytest.raises(UnreadableAnswer, match="no JSON"):
         reply.asked("```" + "\n" * 1_000_000)
 
 
@@ -106,7 +106,7 @@ def test_a_turn_is_the_last_number_in_brackets(text: str, turn: int) -> None:
 
 @pytest.mark.parametrize("text", ["", "2", "[2]", "[[5]]", "[[-1]]", "[[1.5]]", "[[two]]", "[[2]] [[none]]"])
 def test_a_turn_that_is_not_there_is_unreadable(text: str) -> None:
-    with pytest.raises(Unreadable):
+    with pytest.raises(UnreadableAnswer):
         reply.turn(text, 4)
 
 
@@ -131,7 +131,7 @@ def test_quotes_around_a_text_are_removed_as_published(said: str, text: str) -> 
 @pytest.mark.parametrize("piece", ["rating ", "rating: (", "[[", "rating is [[", "\\\\[", "9", "[[9"])
 def test_a_long_answer_is_read_in_time_that_grows_with_its_length(piece: str) -> None:
     for profile in PROFILES:
-        with pytest.raises(Unreadable):
+        with pytest.raises(UnreadableAnswer):
             reply.rating("[[" + piece * (100_000 // len(piece)), profile)
 
 
@@ -155,7 +155,7 @@ def readable(holds: Callable[[], bool]) -> bool:
     """Whether it holds of what was read, if anything could be."""
     try:
         return holds()
-    except Unreadable:
+    except UnreadableAnswer:
         return True
 
 

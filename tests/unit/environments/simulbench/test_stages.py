@@ -30,7 +30,7 @@ class Scripted(Agent):
         return Action(content=self._replies.pop(0) if len(self._replies) > 1 else self._replies[0])
 
 
-def bench(mode: str, **fields: object) -> SimulBench:
+def judges(mode: str, **fields: object) -> SimulBench:
     return SimulBench.model_validate({"mode": mode, **fields})
 
 
@@ -42,32 +42,32 @@ async def played(environment: SimulBench, agent: Agent, at: int = 0, seed: int =
 @pytest.mark.parametrize("mode", STAGES)
 async def test_every_mode_keeps_every_promise(mode: str) -> None:
     """But that what a judge or author says without meaning is a fault, since it is no score of those it judges."""
-    broken = [result.name async for result in check(bench(mode)) if not result.ok]
+    broken = [result.name async for result in check(judges(mode)) if not result.ok]
     assert broken == ([] if mode in ("script", "live") else ["garbage ends with a score"])
 
 
 def test_no_two_configurations_that_shape_a_trial_have_one_digest() -> None:
     configurations = [
-        *(bench(mode) for mode in STAGES),
-        bench("script", profile="compat"),
-        bench("script", system=None),
-        bench("script", ensure_ascii=True),
-        bench("script", max_response_chars=10),
-        bench("script", judge={"model": "a"}),
-        bench("script", judge={"model": "b"}),
-        bench("script", judge={"model": "b", "sampling": {"top_p": 1}}),
-        bench("live", user={"model": "a"}),
-        bench("compare", direction="random"),
-        bench("generate", count=3),
+        *(judges(mode) for mode in STAGES),
+        judges("script", profile="compat"),
+        judges("script", system=None),
+        judges("script", ensure_ascii=True),
+        judges("script", max_response_chars=10),
+        judges("script", judge={"model": "a"}),
+        judges("script", judge={"model": "b"}),
+        judges("script", judge={"model": "b", "sampling": {"top_p": 1}}),
+        judges("live", user={"model": "a"}),
+        judges("compare", direction="random"),
+        judges("generate", count=3),
     ]
     assert len({configuration.digest() for configuration in configurations}) == len(configurations)
     operational = {"model": "a", "base_url": "http://127.0.0.1:1", "concurrency": 1, "tokens": 5}
-    assert bench("script", judge=operational).digest() == bench("script", judge={"model": "a"}).digest()
+    assert judges("script", judge=operational).digest() == judges("script", judge={"model": "a"}).digest()
 
 
 @pytest.mark.parametrize("mode", STAGES)
 async def test_an_unknown_sample_is_named(mode: str) -> None:
-    environment = bench(mode)
+    environment = judges(mode)
     async with environment.lifespan():
         finish = await play_to_finish(environment, "nowhere", Scripted("x"))
     assert "no sample 'nowhere'; ids look like" in str(finish.detail["cause"])
@@ -80,7 +80,7 @@ async def test_an_unknown_sample_is_named(mode: str) -> None:
 
 async def test_a_script_is_one_call_with_the_system_line_and_the_history() -> None:
     agent = Scripted('"credit 170: waiting"')
-    finish = await played(bench("script"), agent)
+    finish = await played(judges("script"), agent)
     (observation,) = agent.seen
     assert [message.role for message in observation.messages] == ["system", "user", "assistant", "user"]
     assert observation.messages[0].content == prompt.SYSTEM
@@ -95,12 +95,12 @@ async def test_a_script_is_one_call_with_the_system_line_and_the_history() -> No
 
 async def test_without_a_system_line_there_is_none() -> None:
     agent = Scripted("x")
-    await played(bench("script", system=None), agent)
+    await played(judges("script", system=None), agent)
     assert [message.role for message in agent.seen[0].messages] == ["user", "assistant", "user"]
 
 
 async def test_an_answer_too_long_to_be_one_is_unreadable_and_kept_in_part() -> None:
-    finish = await played(bench("extract"), Scripted("[[1]]" + "x" * 200_000))
+    finish = await played(judges("extract"), Scripted("[[1]]" + "x" * 200_000))
     assert (finish.reason, finish.detail["cause"]) == (FinishReason.TASK_ERROR, "judge_unparsed")
     assert "100000 characters" in str(finish.detail["problem"])
     assert len(str(finish.detail["text"])) == 100_000
@@ -112,7 +112,7 @@ async def test_every_finish_says_its_mode_type_and_licence(mode: str) -> None:
         async def act(self, observation: Observation) -> Action:
             raise ContextLimitExceeded
 
-    environment = bench(mode)
+    environment = judges(mode)
     reference = PolicyAgent(environment.reference(environment.samples()[0]))
     for finish in [await played(environment, agent) for agent in (reference, Scripted("no"), Out())]:
         assert finish.detail["simulbench"] == mode, finish
@@ -125,7 +125,7 @@ async def test_every_finish_says_its_mode_type_and_licence(mode: str) -> None:
 
 async def test_a_live_session_is_four_turns_with_requests_of_the_users_strategies() -> None:
     agent = Scripted("one", "two", "", "four")
-    finish = await played(bench("live"), agent)
+    finish = await played(judges("live"), agent)
     assert [len(observation.messages) for observation in agent.seen] == [2, 1, 1, 1]
     messages = finish.detail["messages"]
     assert isinstance(messages, list)
@@ -137,7 +137,7 @@ async def test_a_live_session_is_four_turns_with_requests_of_the_users_strategie
     ]
     assert finish.detail["strategies"] == ["next_step", "next_step", "harder"]
     assert finish.reason is FinishReason.COMPLETED
-    assert bench("live").summarize([finish]).metrics["strategy_next_step"] == 2.0
+    assert judges("live").summarize([finish]).metrics["strategy_next_step"] == 2.0
 
 
 # extract
@@ -149,7 +149,7 @@ async def test_a_live_session_is_four_turns_with_requests_of_the_users_strategie
 )
 async def test_a_turn_gives_scripts(replies: Sequence[str], turn: int, scripts: int, tries: int) -> None:
     agent = Scripted(*replies)
-    finish = await played(bench("extract"), agent)
+    finish = await played(judges("extract"), agent)
     assert (finish.detail["turn"], finish.metrics["scripts"], finish.detail["tries"]) == (turn, scripts, tries)
     assert len(agent.seen) == tries
     shown = agent.seen[0].messages[0].content.split("[The dialogue, as JSON]\n")[1].split("\n")[0]
@@ -175,7 +175,7 @@ async def test_a_turn_gives_scripts(replies: Sequence[str], turn: int, scripts: 
 )
 async def test_a_win_or_loss_needs_both_orders(forward: str, backward: str, outcome: str) -> None:
     agent = Scripted(forward, backward)
-    finish = await played(bench("compare"), agent)
+    finish = await played(judges("compare"), agent)
     assert [name for name in ("win", "tie", "lose") if finish.metrics[name]] == [outcome]
     assert [observation.conversation for observation in agent.seen] == ["reference first", "candidate first"]
     texts = [observation.messages[0].content for observation in agent.seen]
@@ -185,7 +185,7 @@ async def test_a_win_or_loss_needs_both_orders(forward: str, backward: str, outc
 
 
 async def test_the_random_direction_is_one_order_by_the_seed() -> None:
-    environment, orders = bench("compare", direction="random"), set()
+    environment, orders = judges("compare", direction="random"), set()
     for seed in range(12):
         agents = [Scripted("[[A]]"), Scripted("[[A]]")]
         finishes = [await played(environment, agent, seed=seed) for agent in agents]
@@ -197,7 +197,7 @@ async def test_the_random_direction_is_one_order_by_the_seed() -> None:
 
 
 async def test_verdicts_that_cant_be_read_are_counted_and_never_a_number() -> None:
-    environment = bench("compare")
+    environment = judges("compare")
     unread = await played(environment, Scripted("both are fine"))
     assert (unread.reason, unread.score, unread.detail["cause"]) == (FinishReason.TASK_ERROR, None, "judge_unparsed")
     win, lose = [await played(environment, Scripted(*two)) for two in (("[[B]]", "[[A]]"), ("[[A]]", "[[B]]"))]
@@ -221,7 +221,7 @@ async def test_verdicts_that_cant_be_read_are_counted_and_never_a_number() -> No
 async def test_how_often_an_agent_that_judges_or_writes_was_not_understood_is_counted(
     mode: str, replies: tuple[str, ...], bad: float
 ) -> None:
-    environment = bench(mode)
+    environment = judges(mode)
     said = tuple(reply or written() for reply in replies)
     finish = await played(environment, Scripted(*said))
     assert finish.reason is FinishReason.COMPLETED
@@ -249,7 +249,7 @@ def written(**changed: str) -> str:
 )
 async def test_an_author_is_told_what_is_wrong_with_a_task(refused: str, why: str) -> None:
     agent = Scripted(refused, written())
-    finish = await played(bench("generate"), agent)
+    finish = await played(judges("generate"), agent)
     assert (finish.detail["act"], finish.detail["tries"], finish.score) == ("Tide Table", 2, 1.0)
     said = agent.seen[1].messages[0].content
     assert why in said
@@ -260,14 +260,14 @@ async def test_a_task_is_under_the_licences_of_all_the_tasks_that_may_be_its_exa
     published = [task.model_dump_json(exclude={"licence"}) for task in others]
     file = tmp_path / "tasks.jsonl"
     file.write_text("\n".join([own.model_dump_json(), *published]))
-    environment = bench("generate", data=file)
+    environment = judges("generate", data=file)
     finish = await played(environment, Scripted(written()))
     assert finish.detail["licence"] == f"{shipped.OWN_LICENCE}; {PUBLISHED_LICENCE}"
     assert any("CC BY-NC" in note for note in environment.summarize([finish]).notes)
 
 
 async def test_examples_go_by_the_seed_and_doubles_are_counted() -> None:
-    environment = bench("generate")
+    environment = judges("generate")
     agents = [Scripted(written()) for _ in range(3)]
     finishes = [await played(environment, agent, seed=seed) for agent, seed in zip(agents, (1, 1, 2), strict=True)]
     texts = [agent.seen[0].messages[0].content for agent in agents]
@@ -276,7 +276,7 @@ async def test_examples_go_by_the_seed_and_doubles_are_counted() -> None:
 
 
 async def test_authors_of_the_reference_write_200_tasks_and_none_twice() -> None:
-    environment = bench("generate", count=200)
+    environment = judges("generate", count=200)
     async with environment.lifespan():
         finishes = await asyncio.gather(
             *(
@@ -303,11 +303,11 @@ async def test_authors_of_the_reference_write_200_tasks_and_none_twice() -> None
 def test_a_metric_over_nothing_is_absent(mode: str, names: set[str]) -> None:
     fault = Finish.fault(FinishReason.TASK_ERROR, "gone")
     out = Finish(reason=FinishReason.CONTEXT_LIMIT, score=0.0)
-    metrics = bench(mode).summarize([fault]).metrics
+    metrics = judges(mode).summarize([fault]).metrics
     assert not names & metrics.keys()
     assert (metrics["requested"], metrics["coverage"], metrics["n"]) == (1.0, 0.0, 0.0)
-    assert "coverage" not in bench(mode).summarize([]).metrics
-    left = summarize(bench(mode), [out, out]).metrics
+    assert "coverage" not in judges(mode).summarize([]).metrics
+    left = summarize(judges(mode), [out, out]).metrics
     assert names & left.keys() == names & {"strict_mean"}, "what counts as 1 without a rating"
 
 
@@ -353,7 +353,7 @@ def why(folder: Path, monkeypatch: pytest.MonkeyPatch | None = None, **fields: o
     if monkeypatch is not None:
         known = frozenset((fingerprint(published.read(folder / "prompts.py").texts()),))
         monkeypatch.setattr("environments.simulbench.environment.PROMPT", Source(published.PROMPT.file, known))
-    return environment.comparable()
+    return environment.not_comparable_because()
 
 
 def test_only_the_published_judge_over_published_scripts_is_comparable(
@@ -386,8 +386,8 @@ def test_only_the_published_judge_over_published_scripts_is_comparable(
 
 
 def test_agents_of_published_scores_had_a_temperature_and_a_length() -> None:
-    assert bench("script").published_sampling() == {"temperature": 0, "max_tokens": 1024}
-    assert bench("compare").published_sampling() == {}
+    assert judges("script").published_sampling() == {"temperature": 0, "max_tokens": 1024}
+    assert judges("compare").published_sampling() == {}
 
 
 async def test_a_judge_may_be_asked_with_the_published_prompt(tmp_path: Path) -> None:
@@ -396,7 +396,7 @@ async def test_a_judge_may_be_asked_with_the_published_prompt(tmp_path: Path) ->
     choice = {"message": {"content": "Rating: [[7]]"}, "finish_reason": "stop"}
     async with scripted_server(reply(json.dumps({"choices": [choice]}).encode()), requests=asked) as url:
         judge = {"base_url": url, "model": "judge"}
-        environment = bench("script", prompts=tmp_path / "prompts.py", judge=judge, cache=tmp_path / "cache")
+        environment = judges("script", prompts=tmp_path / "prompts.py", judge=judge, cache=tmp_path / "cache")
         agent = Scripted('é "{DIALOGUE}"')
         finish = await played(environment, agent)
     assert agent.seen[0].messages[0].content == "Be a judge.", "agents are told what the published ones are"
@@ -411,7 +411,7 @@ async def test_a_judge_may_be_asked_with_the_published_prompt(tmp_path: Path) ->
     assert response == '{\n  "AI": "é \\"{DIALOGUE}\\""\n}'
     assert finish.metrics["rating"] == 7.0
     assert any("the one that `prompts` names" in note for note in environment.summarize([finish]).notes)
-    assert environment.digest() != bench("script", judge=judge).digest()
+    assert environment.digest() != judges("script", judge=judge).digest()
 
 
 @pytest.mark.parametrize(
@@ -429,13 +429,13 @@ def test_a_file_of_prompts_that_cant_be_used_is_refused(text: str, problem: str,
     file = tmp_path / "prompts.py"
     file.write_text(text)
     with pytest.raises(ValueError, match=r"prompts\.py.*") as refused:
-        bench("script", prompts=file).samples()
+        judges("script", prompts=file).samples()
     assert any(part in str(refused.value) for part in problem.split("|"))
 
 
 def test_other_modes_have_no_judge_to_be_told_anything(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="prompts: the mode 'compare' has no judge beside the agent"):
-        bench("compare", prompts=tmp_path / "prompts.py")
+        judges("compare", prompts=tmp_path / "prompts.py")
 
 
 @pytest.mark.parametrize(

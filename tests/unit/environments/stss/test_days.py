@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from environments.stss import policies
-from environments.stss.characters.driver import Line
+from environments.stss.characters.driver import SpokenLine
 from environments.stss.days.draw import page
-from environments.stss.days.event_log import Chronicle, Record, Talk
-from environments.stss.days.transcript import Evidence, pack, unpack
+from environments.stss.days.event_log import ActivityRecord, EventLog, Talk
+from environments.stss.days.transcript import DayTranscript, pack, unpack
 from environments.stss.environment import SHIPPED, Stss
 from environments.stss.language.scenarios import chosen, load, meetings
 from proctor.environment import PolicyAgent
@@ -44,24 +44,24 @@ class Elements(HTMLParser):
 async def test_a_page_shows_everybody_all_talks_and_when_the_goal_was_met() -> None:
     finish = await finish_of(Stss())
     drawn = page("a trial", finish)
-    evidence = unpack(str(finish.detail["evidence"]))
+    day_transcript = unpack(str(finish.detail["evidence"]))
     elements = Elements(drawn)
-    assert elements.tags.count("details") == len(evidence.chronicle.talks)
+    assert elements.tags.count("details") == len(day_transcript.event_log.talks)
     assert elements.tags.count("script") == 2
     shown = " ".join(elements.texts)
     for name in Stss().task(SAMPLE).all_chars:
         assert name in shown
-    assert len(evidence.hits) >= 6
-    assert f"{evidence.hits[0][0]}: Tuesday 2023-02-14, 19:" in shown
+    assert len(day_transcript.hits) >= 6
+    assert f"{day_transcript.hits[0][0]}: Tuesday 2023-02-14, 19:" in shown
     assert "birthday party, Anchor Inn, 2023-02-14 19:00" in shown
 
 
 async def test_what_people_say_cannot_break_out_of_the_page() -> None:
     finish = await finish_of(Stss())
-    evidence = unpack(str(finish.detail["evidence"]))
-    record = Record(400, SCRIPT, 0, SCRIPT, SCRIPT, SCRIPT, SCRIPT, "act")
-    talk = Talk(400, 1, (SCRIPT, SCRIPT), (Line(SCRIPT, SCRIPT),))
-    evil = pack(evidence._replace(chronicle=Chronicle((record,), (talk,), ())))
+    day_transcript = unpack(str(finish.detail["evidence"]))
+    record = ActivityRecord(400, SCRIPT, 0, SCRIPT, SCRIPT, SCRIPT, SCRIPT, "act")
+    talk = Talk(400, 1, (SCRIPT, SCRIPT), (SpokenLine(SCRIPT, SCRIPT),))
+    evil = pack(day_transcript._replace(event_log=EventLog((record,), (talk,), ())))
     drawn = page(SCRIPT, finish.model_copy(update={"detail": finish.detail | {"evidence": evil, "goal": SCRIPT}}))
     assert Elements(drawn).tags.count("script") == 2
 
@@ -74,19 +74,19 @@ def test_a_finish_without_days_is_not_drawn() -> None:
 async def test_evidence_is_small_and_comes_back_whole() -> None:
     finish = await finish_of(Stss())
     packed = str(finish.detail["evidence"])
-    evidence = unpack(packed)
+    day_transcript = unpack(packed)
     assert len(packed) < 40_000
-    assert pack(evidence) == packed
-    assert evidence.chronicle.digest() == finish.detail["trajectory"]
+    assert pack(day_transcript) == packed
+    assert day_transcript.event_log.digest() == finish.detail["trajectory"]
     with pytest.raises(ValueError, match="not packed evidence"):
         unpack("aaaa")
 
 
 async def test_both_files_hold_a_json_object_a_line() -> None:
-    evidence: Evidence = unpack(str((await finish_of(Stss())).detail["evidence"]))
-    talks = [json.loads(line) for line in evidence.chronicle.conversations()]
+    day_transcript: DayTranscript = unpack(str((await finish_of(Stss())).detail["evidence"]))
+    talks = [json.loads(line) for line in day_transcript.event_log.conversations()]
     assert {"t", "minutes", "people", "lines"} == set(talks[0])
-    moves = [json.loads(line) for line in evidence.chronicle.trajectory()]
+    moves = [json.loads(line) for line in day_transcript.event_log.trajectory()]
     assert {move["kind"] for move in moves} == {"act", "walk", "talk", "sleep"}
     assert [move["t"] for move in moves] == sorted(move["t"] for move in moves)
 
@@ -98,7 +98,7 @@ async def test_another_seed_is_another_day() -> None:
 
 async def test_invitations_are_passed_on_where_that_is_wished() -> None:
     async def invited(environment: Stss) -> set[str]:
-        agreed = unpack(str((await finish_of(environment)).detail["evidence"])).chronicle.agreed
+        agreed = unpack(str((await finish_of(environment)).detail["evidence"])).event_log.agreed
         return {each.who for each in agreed}
 
     spoken = await invited(Stss(sociability=1.0, talks_day_1=3, talks_day_2=0))
@@ -139,9 +139,9 @@ async def test_a_template_is_played_as_any_task() -> None:
 
 async def test_meetings_are_of_day_1_and_for_appointments_with_the_target_only() -> None:
     finish = await environment_finish("fernmouth_lighthouse_letters")
-    evidence = unpack(str(finish.detail["evidence"]))
-    with_target = list(meetings("t", "Clara Novak", ["Finn Larsen"], evidence.chronicle))
-    everybody = list(meetings("t", "Clara Novak", [], evidence.chronicle))
+    day_transcript = unpack(str(finish.detail["evidence"]))
+    with_target = list(meetings("t", "Clara Novak", ["Finn Larsen"], day_transcript.event_log))
+    everybody = list(meetings("t", "Clara Novak", [], day_transcript.event_log))
     assert {scenario.partner for scenario in with_target} == {"Finn Larsen"}
     assert len(everybody) >= len(with_target)
     assert chosen([*everybody, *everybody]) == chosen(everybody)

@@ -88,7 +88,7 @@ async def test_an_utterance_is_passed_on_as_speech_within_its_limits(utterance: 
     said = json.dumps({"talk": True, "utterance": utterance})
     agent = Scripted(environment.naive(sample), "EU", said)
     finish = await environment.play(sample, agent)
-    talks = unpack(str(finish.detail["evidence"])).chronicle.talks
+    talks = unpack(str(finish.detail["evidence"])).event_log.talks
     mine = [talk.lines[0].text for talk in talks if talk.lines[0].speaker == finish.detail["performer"]]
     assert mine
     assert set(mine) == {kept}
@@ -166,7 +166,7 @@ async def test_a_commitment_that_cannot_be_is_refused(promise: dict[str, str]) -
     note = {"note": "", "commitment": {"activity": "tea", "place": "Anchor Inn"} | promise, "reschedule": None}
     agent = Scripted(environment.reference(sample), "N", json.dumps(note))
     finish = await environment.play(sample, agent)
-    agreed = unpack(str(finish.detail["evidence"])).chronicle.agreed
+    agreed = unpack(str(finish.detail["evidence"])).event_log.agreed
     assert [each for each in agreed if each.who == finish.detail["performer"]] == []
     assert finish.reason is FinishReason.INVALID_ACTION
 
@@ -178,7 +178,7 @@ async def test_of_two_commitments_at_the_same_time_the_first_stays() -> None:
     notes = [json.dumps({"note": "", "commitment": {"activity": what} | times}) for what in ("tea", "cake")]
     agent = Scripted(environment.reference(sample), "N", *notes)
     finish = await environment.play(sample, agent)
-    agreed = unpack(str(finish.detail["evidence"])).chronicle.agreed
+    agreed = unpack(str(finish.detail["evidence"])).event_log.agreed
     mine = [each.commitment.activity for each in agreed if each.who == finish.detail["performer"]]
     assert mine == ["tea"]
     assert any("you are committed then: tea" in text for text in agent.told)
@@ -230,7 +230,7 @@ class LateTalker(Agent):
 
 async def test_a_talk_in_progress_when_the_days_end_is_closed_and_saved() -> None:
     finish = await Stss().play("fernmouth_birthday", LateTalker())
-    talks = unpack(str(finish.detail["evidence"])).chronicle.talks
+    talks = unpack(str(finish.detail["evidence"])).event_log.talks
     last = next(talk for talk in reversed(talks) if "Ada Birch" in talk.people)
     assert END - 10 < last.t < END == last.t + last.minutes
     assert len(last.lines) > 2

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from environments.stss import policies
-from environments.stss.characters.driver import Line
+from environments.stss.characters.driver import SpokenLine
 from environments.stss.dataset import Data
 from environments.stss.days.transcript import unpack
 from environments.stss.environment import SHIPPED, Stss
@@ -100,8 +100,8 @@ async def test_a_model_drives_the_town_and_no_reply_is_bought_twice(model: Model
     first = await lived(town(model, tmp_path))
     assert first.detail["driver"] == "model town"
     assert len(model.asked) == len(set(model.asked))
-    evidence = unpack(str(first.detail["evidence"]))
-    assert {each.commitment.activity for each in evidence.chronicle.agreed} == {"the birthday party"}
+    day_transcript = unpack(str(first.detail["evidence"]))
+    assert {each.commitment.activity for each in day_transcript.event_log.agreed} == {"the birthday party"}
     bought = len(model.asked)
     assert 40 < bought < 200
     again = await lived(town(model, tmp_path))
@@ -314,7 +314,7 @@ def test_who_drives_and_who_judges_are_told_apart_by_the_digest() -> None:
 async def test_the_slot_judge_reads_what_is_said_plainly(sample: str, said: list[str], met: tuple[bool, ...]) -> None:
     task = Stss().task(sample)
     speakers = (task.performer, "Finn Larsen")
-    lines = [Line(speakers[index % 2], text) for index, text in enumerate(said)]
+    lines = [SpokenLine(speakers[index % 2], text) for index, text in enumerate(said)]
     verdicts = await SlotJudge(TOWN.places).verdicts(task, lines)
     assert verdicts == met
     assert len(met) == len(conditions(task))

@@ -4,7 +4,7 @@ import pytest
 
 from environments.stss.data import keywords
 from environments.stss.data.repairs import Repair, repair
-from environments.stss.dataset import Data, Task
+from environments.stss.dataset import Data, SocialTask
 from environments.stss.environment import SHIPPED, Stss
 
 DATA = Data(SHIPPED)
@@ -12,7 +12,7 @@ QUIZ, BANDAGES, CHESS = "fernmouth_online_quiz", "fernmouth_bandages", "fernmout
 BAKING = "Invite some friends for baking bread together online at 2023-02-14 20:00"
 
 
-def with_keywords(sample: str, *words: str, **texts: str) -> Task:
+def with_keywords(sample: str, *words: str, **texts: str) -> SocialTask:
     task = Stss().task(sample)
     goals = tuple(goal.model_copy(update={"keyword": words[0], "alter_kwd": words[1:]}) for goal in task.task.goal)
     return task.model_copy(update={"task": task.task.model_copy(update={"goal": goals}), **texts})

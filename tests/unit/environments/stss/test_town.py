@@ -13,18 +13,18 @@ from environments.stss.environment import SHIPPED
 from environments.stss.town.clock import DAY, START, read_stamp, read_time, stamp
 from environments.stss.town.places import Places
 from environments.stss.town.schedule import Commitment, DayPlan, Row, agenda
-from environments.stss.town.world import World
+from environments.stss.town.world import TownMap
 
 TOWN = Data(SHIPPED).town
 ADA = TOWN.personas["Ada Birch"]
 
 
-def small(*rows: str) -> World:
+def small(*rows: str) -> TownMap:
     """A map of one room; `#` is a wall, `o` a chair, letters are rooms of their own."""
     cells = "".join(rows)
     names = {"#": (), ".": (), "o": ("House", "room", "chair")}
     addresses = [names.get(cell, ("House", f"room {cell}")) for cell in cells]
-    return World("town", len(rows[0]), len(rows), [cell == "#" for cell in cells], addresses)
+    return TownMap("town", len(rows[0]), len(rows), [cell == "#" for cell in cells], addresses)
 
 
 def test_a_way_is_as_short_as_networkx_finds_it() -> None:

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from environments.stss.characters.driver import Context, Line
+from environments.stss.characters.driver import Context, SpokenLine
 from environments.stss.characters.routine import chance, habits
 from environments.stss.characters.rule_driver import RuleDriver
-from environments.stss.characters.slots import Slots
+from environments.stss.characters.slots import InvitationSlots
 from environments.stss.characters.slots import read as understand
 from environments.stss.dataset import Data
 from environments.stss.environment import SHIPPED
@@ -24,18 +24,21 @@ INVITED = "I would like to invite you to a kite contest at Harbour Green tomorro
 @pytest.mark.parametrize(
     ("text", "slots"),
     [
-        (INVITED, Slots("kite contest", "Harbour Green", day=1, start=960)),
-        ("Would you join us for soup at the Anchor Inn, Tuesday 7pm?", Slots("soup", "Anchor Inn", day=1, start=1140)),
+        (INVITED, InvitationSlots("kite contest", "Harbour Green", day=1, start=960)),
+        (
+            "Would you join us for soup at the Anchor Inn, Tuesday 7pm?",
+            InvitationSlots("soup", "Anchor Inn", day=1, start=1140),
+        ),
         (
             "Please come to my reading from 5 pm to 6:30 pm on February 14th in the reading room",
-            Slots("reading", "Fernmouth School:reading room", day=1, start=1020, end=1110),
+            InvitationSlots("reading", "Fernmouth School:reading room", day=1, start=1020, end=1110),
         ),
-        ("There will be an online quiz today at noon", Slots("online quiz", online=True, day=0, start=720)),
-        ("Could you help me with the tower clock at 3 o'clock?", Slots("tower clock", start=900)),
-        ("Let's play cards on 2023-02-20", Slots("play cards", day=9)),
+        ("There will be an online quiz today at noon", InvitationSlots("online quiz", online=True, day=0, start=720)),
+        ("Could you help me with the tower clock at 3 o'clock?", InvitationSlots("tower clock", start=900)),
+        ("Let's play cards on 2023-02-20", InvitationSlots("play cards", day=9)),
         (
             "Could you pick up rope at Tidewater Store at 10:00 and then bring it to Ben's house?",
-            Slots(
+            InvitationSlots(
                 "pick up rope",
                 "Tidewater Store",
                 start=600,
@@ -43,12 +46,12 @@ INVITED = "I would like to invite you to a kite contest at Harbour Green tomorro
                 then_place="Ben's house",
             ),
         ),
-        ("Would you come?", Slots()),
-        ("Nice weather, isn't it?", Slots()),
+        ("Would you come?", InvitationSlots()),
+        ("Nice weather, isn't it?", InvitationSlots()),
         ("Could you get up early for a swim at Harbour Green at 5:30?", None),
     ],
 )
-def test_the_slots_of_an_utterance(text: str, slots: Slots | None) -> None:
+def test_the_slots_of_an_utterance(text: str, slots: InvitationSlots | None) -> None:
     found = understand(text, TOWN.places, 0)
     assert found.early if slots is None else found == slots
 
@@ -106,7 +109,7 @@ def test_other_replies_are_no_object(reply: str) -> None:
 def context(*lines: str, name: str = FINN, commitments: tuple[Commitment, ...] = ()) -> Context:
     """A talk that Clara begins and in which both speak by turns."""
     speakers = ("Clara Novak", name)
-    said = tuple(Line(speakers[index % 2], text) for index, text in enumerate(lines))
+    said = tuple(SpokenLine(speakers[index % 2], text) for index, text in enumerate(lines))
     return Context(TOWN.personas[name], now=600, partner="Clara Novak", lines=said, commitments=commitments)
 
 

@@ -20,7 +20,7 @@ from environments.webshop.catalogue.nouns import NounExtractor, extractor, lexic
 from environments.webshop.catalogue.product import price_limit
 from environments.webshop.catalogue.published import files_in, members, records
 from environments.webshop.catalogue.records import Importer
-from environments.webshop.catalogue.store import Store
+from environments.webshop.catalogue.store import CatalogueStore
 from environments.webshop.shop.shop import opened
 
 LEXICAL = extractor("lexical")
@@ -209,7 +209,7 @@ def test_goals_stand_in_the_published_order(tmp_path: Path) -> None:
     order = ["zero", "zero again", "one", "three"]
     random.seed(233)
     random.shuffle(order)
-    with closing(Store(tmp_path / "made" / DATABASE)) as store:
+    with closing(CatalogueStore(tmp_path / "made" / DATABASE)) as store:
         goals = [store.goal(index) for index in range(meta.goals)]
         with pytest.raises(ValueError, match="no goal 4; the catalogue has 4"):
             store.goal(4)
@@ -313,7 +313,7 @@ def test_an_invented_catalogue_has_what_a_real_one_has(tmp_path: Path) -> None:
     meta = make(files_in(tmp_path / "files"), tmp_path / "made", LEXICAL)
     assert (meta.products, meta.goals, meta.invented) == (2_000, 400, True)
     assert all(meta.problems[name] for name in ("dropped: asin missing", "price unreadable", "option without values"))
-    with closing(Store(tmp_path / "made" / DATABASE)) as store:
+    with closing(CatalogueStore(tmp_path / "made" / DATABASE)) as store:
         products = [store.product(position) for position in range(2_000)]
         goals = [store.goal(index) for index in range(400)]
     assert len({product.query for product in products}) == 60

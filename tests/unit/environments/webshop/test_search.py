@@ -15,7 +15,7 @@ from environments.webshop.catalogue.make import DATABASE, INDEX, make
 from environments.webshop.catalogue.nouns import extractor
 from environments.webshop.catalogue.porter import stem
 from environments.webshop.catalogue.published import files_in
-from environments.webshop.catalogue.store import Store
+from environments.webshop.catalogue.store import CatalogueStore
 from environments.webshop.search import bm25
 from environments.webshop.search.search import Search
 
@@ -128,14 +128,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def store(folder: Path) -> Iterator[Store]:
-    store = Store(folder / DATABASE)
+def store(folder: Path) -> Iterator[CatalogueStore]:
+    store = CatalogueStore(folder / DATABASE)
     yield store
     store.close()
 
 
 @pytest.mark.parametrize("query", ["red", "red shoe", "wool wool shirt", "cotton blue red wool shirt shoe"])
-def test_the_bound_changes_no_result(folder: Path, store: Store, query: str) -> None:
+def test_the_bound_changes_no_result(folder: Path, store: CatalogueStore, query: str) -> None:
     index = Index(folder / INDEX)
     exact = Search(store, index, exact=True).find(query)
     assert len(exact.hits) == 50
@@ -143,8 +143,8 @@ def test_the_bound_changes_no_result(folder: Path, store: Store, query: str) -> 
     assert list(exact.hits) == sorted(exact.hits, key=lambda hit: (-hit.score, hit.position))
 
 
-def test_a_product_that_the_database_lacks_is_skipped_and_counted(folder: Path, store: Store) -> None:
-    class Lacking(Store):
+def test_a_product_that_the_database_lacks_is_skipped_and_counted(folder: Path, store: CatalogueStore) -> None:
+    class Lacking(CatalogueStore):
         def documents(self, positions: object) -> dict[int, str]:
             return {at: text for at, text in super().documents(positions).items() if at != gone}  # type: ignore[arg-type]
 

@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 from eval_client.cli import demo
 from eval_client.cli.main import proctor
-from eval_client.execute import Order
+from eval_client.execute import RunRequest
 from proctor import registry
 from tests.toy_environment import installed
 
@@ -31,7 +31,7 @@ def test_check_says_what_is_left_out_and_ends_well() -> None:
 
 
 def test_the_demo_plays_each_environment_with_the_policies_that_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
-    played: list[Order] = []
+    played: list[RunRequest] = []
     monkeypatch.setattr(demo, "play", lambda order, quiet: played.append(order))
     monkeypatch.setattr(registry, "names", lambda: ["toy-bare", "toy-letters", "toy-solved"])
     done = CliRunner().invoke(proctor, ["demo"])

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from eval_client.cli import play as playing
-from eval_client.core.progress import Ended
-from eval_client.execute import Order
+from eval_client.core.progress import RunResult
+from eval_client.execute import RunRequest
 from eval_client.plan import Plan
 from eval_client.store.connection import connect
 from eval_client.store.store import Store
@@ -17,9 +17,9 @@ from proctor import event_loop
 def test_ctrl_c_while_the_report_waits_for_the_store_is_an_interruption(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def run(main: Coroutine[None, None, Ended]) -> Ended:
+    def run(main: Coroutine[None, None, RunResult]) -> RunResult:
         main.close()
-        return Ended(None, {})
+        return RunResult(None, {})
 
     def tell(*_: object) -> int:
         raise KeyboardInterrupt
@@ -27,7 +27,7 @@ def test_ctrl_c_while_the_report_waits_for_the_store_is_an_interruption(
     monkeypatch.setattr(event_loop, "run", run)
     monkeypatch.setattr(playing, "tell", tell)
     plan = Plan.model_validate({"agents": [{"name": "reference"}], "tasks": [{"name": "t", "environment": "db"}]})
-    order = Order(plan, "plan.yaml", Store(connect("sqlite://"), "r"), tmp_path / "r", resume=False)
+    order = RunRequest(plan, "plan.yaml", Store(connect("sqlite://"), "r"), tmp_path / "r", resume=False)
     with pytest.raises(SystemExit) as left:
         playing.play(order, quiet=True)
     assert left.value.code == 130

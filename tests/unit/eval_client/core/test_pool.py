@@ -9,20 +9,22 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from eval_client.core.failure_detector import LEASE_S
 from eval_client.core.pool import TURN_S, Pool, PoolClient, Said, Share, exchange
-from eval_client.core.rates import Ask, Rates
-from eval_client.core.shares import Heard, Slice
+from eval_client.core.rates import RateRequest, Rates
+from eval_client.core.shares import EndpointFeedback, Quota
 
-NONE = Slice(held=0, wanted=0)
+NONE = Quota(held=0, wanted=0)
 
 
 def client(run: str, wanted: int = 0, held: int = 0, ceiling: int = 16, number: int = 0, **rates: int) -> PoolClient:
-    slice = Slice(held=held, wanted=wanted)
+    slice = Quota(held=held, wanted=wanted)
     return PoolClient(run=run, endpoint="e", name=run, number=number, ceiling=ceiling, slice=slice, **rates)
 
 
-def said(one: PoolClient, heard: Heard | None = None, ask: Ask | None = None, *, takes_over: bool = False) -> Said:
+def said(
+    one: PoolClient, heard: EndpointFeedback | None = None, ask: RateRequest | None = None, *, takes_over: bool = False
+) -> Said:
     key = f"{one.run}/{one.number}/{one.endpoint}"
-    return Said(key, one, heard or Heard(), ask or Ask(), takes_over)
+    return Said(key, one, heard or EndpointFeedback(), ask or RateRequest(), takes_over)
 
 
 def settled(clients: list[PoolClient], now: float = 0.0) -> tuple[Pool, dict[str, Share]]:
@@ -32,7 +34,7 @@ def settled(clients: list[PoolClient], now: float = 0.0) -> tuple[Pool, dict[str
     for _ in range(6):
         for one in clients:
             held = shares[said(one).key].grant if said(one).key in shares else 0
-            told = one.model_copy(update={"slice": Slice(held=held, wanted=one.slice.wanted)})
+            told = one.model_copy(update={"slice": Quota(held=held, wanted=one.slice.wanted)})
             pool, shares[said(one).key] = exchange(pool, now, said(told))
     return pool, shares
 
@@ -103,13 +105,13 @@ def test_who_resumes_a_run_has_at_once_what_its_killed_client_held() -> None:
 
 def test_a_429_to_one_run_halves_the_limit_of_all_and_cools_all() -> None:
     pool, _ = settled([client("a", 50), client("b", 50)])
-    pool, _ = exchange(pool, 1.0, said(client("a", 50, held=8), Heard(throttled=True, retry_after_s=20.0)))
+    pool, _ = exchange(pool, 1.0, said(client("a", 50, held=8), EndpointFeedback(throttled=True, retry_after_s=20.0)))
     _, share = exchange(pool, 2.0, said(client("b", 50, held=8)))
     assert (share.level.limit, share.level.cool_until, share.grant) == (8.0, 21.0, 0)
 
 
 def test_a_level_is_forgotten_with_the_last_run_but_not_the_pause() -> None:
-    pool, _ = exchange(Pool(), 0.0, said(client("a"), Heard(throttled=True, retry_after_s=50.0)))
+    pool, _ = exchange(Pool(), 0.0, said(client("a"), EndpointFeedback(throttled=True, retry_after_s=50.0)))
     _, share = exchange(pool, LEASE_S + 1, said(client("b", ceiling=40)))
     assert (share.level.limit, share.level.cool_until) == (40.0, 50.0)
 
@@ -117,28 +119,30 @@ def test_a_level_is_forgotten_with_the_last_run_but_not_the_pause() -> None:
 def test_a_larger_ceiling_counts_at_once_unless_429s_said_otherwise() -> None:
     pool, _ = exchange(Pool(), 0.0, said(client("a", ceiling=4)))
     assert exchange(pool, 1.0, said(client("b", ceiling=16)))[1].level.limit == 16.0
-    pool, _ = exchange(pool, 1.0, said(client("a", ceiling=4), Heard(throttled=True)))
+    pool, _ = exchange(pool, 1.0, said(client("a", ceiling=4), EndpointFeedback(throttled=True)))
     assert exchange(pool, 2.0, said(client("b", ceiling=16)))[1].level.limit == 2.0
 
 
 def test_the_smallest_rate_holds_for_all_runs_while_one_that_names_it_lives() -> None:
     pool, share = exchange(Pool(), 0.0, said(client("a", rpm=60, tpm=9000)))
     assert share.rates == Rates(60, 9000)
-    pool, share = exchange(pool, 1.0, said(client("b", rpm=120), ask=Ask(waiting=(1.0,))))
+    pool, share = exchange(pool, 1.0, said(client("b", rpm=120), ask=RateRequest(waiting=(1.0,))))
     assert share.rates == Rates(60, 9000)
     assert len(share.slots) == 1
     assert exchange(pool, LEASE_S + 1, said(client("b", rpm=120)))[1].rates == Rates(120, None)
 
 
 def test_no_moment_is_given_within_a_pause() -> None:
-    pool, _ = exchange(Pool(), 0.0, said(client("a", rpm=600), Heard(throttled=True, retry_after_s=30.0)))
-    _, share = exchange(pool, 1.0, said(client("b"), ask=Ask(waiting=(0.0, 0.0))))
+    pool, _ = exchange(Pool(), 0.0, said(client("a", rpm=600), EndpointFeedback(throttled=True, retry_after_s=30.0)))
+    _, share = exchange(pool, 1.0, said(client("b"), ask=RateRequest(waiting=(0.0, 0.0))))
     assert share.slots[0].due >= 30.0
 
 
 @pytest.mark.parametrize("now", [-1e9, 0.0, 1e9])
 def test_clocks_that_jump_keep_nobody_waiting(now: float) -> None:
-    pool, _ = exchange(Pool(), 1e5, said(client("a", 50, held=16, rpm=60), Heard(throttled=True, retry_after_s=60.0)))
+    pool, _ = exchange(
+        Pool(), 1e5, said(client("a", 50, held=16, rpm=60), EndpointFeedback(throttled=True, retry_after_s=60.0))
+    )
     _, share = exchange(pool, now, said(client("b", 50)))
     assert share.grant == 16
     assert share.level.cool_until <= max(now, 0.0) + 60
@@ -200,7 +204,7 @@ TestSharing = Sharing.TestCase
 
 
 def test_a_pool_is_idle_once_nothing_would_be_lost_with_it() -> None:
-    pool, _ = exchange(Pool(), 0.0, said(client("a", rpm=60), ask=Ask(waiting=(0.0,) * 3)))
+    pool, _ = exchange(Pool(), 0.0, said(client("a", rpm=60), ask=RateRequest(waiting=(0.0,) * 3)))
     assert not pool.idle(1.0)
     left = pool.without("a/0/e")
     assert not left.idle(0.0)

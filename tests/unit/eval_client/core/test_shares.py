@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from eval_client.core.shares import Heard, Slice, Standing, divide, given_up, granted, raised
+from eval_client.core.shares import EndpointFeedback, Quota, ShardState, divide, given_up, granted, raised
 
 DEMANDS = st.dictionaries(st.integers(1, 20), st.integers(0, 60), min_size=1, max_size=6)
 
@@ -32,7 +32,7 @@ class Sharing(RuleBasedStateMachine):
     @initialize(limit=st.integers(1, 20))
     def begin(self, limit: int) -> None:
         self.limit = limit
-        self.told: dict[int, Slice] = {}
+        self.told: dict[int, Quota] = {}
         self.capacity: dict[int, int] = {}
         self.used: dict[int, int] = {}
         self.demand: dict[int, int] = {}
@@ -60,9 +60,9 @@ class Sharing(RuleBasedStateMachine):
 
     def _exchange(self, shard: int) -> None:
         held = max(self.used[shard], self.capacity[shard])
-        own = Slice(held=held, wanted=self.used[shard] + self.demand[shard])
+        own = Quota(held=held, wanted=self.used[shard] + self.demand[shard])
         self.capacity[shard] = granted(self.limit, shard, {**self.told, shard: own})
-        self.told[shard] = Slice(held=max(held, self.capacity[shard]), wanted=own.wanted)
+        self.told[shard] = Quota(held=max(held, self.capacity[shard]), wanted=own.wanted)
 
     @rule(shard=st.integers(1, 4))
     def vanish(self, shard: int) -> None:
@@ -87,41 +87,41 @@ TestSharing = Sharing.TestCase
 
 
 def test_a_limit_that_shrinks_below_what_is_used_is_given_to_nobody_until_that_ends() -> None:
-    using = {1: Slice(held=8, wanted=8), 2: Slice(held=8, wanted=8)}
+    using = {1: Quota(held=8, wanted=8), 2: Quota(held=8, wanted=8)}
     assert granted(8, 1, using) == 0
-    assert granted(8, 1, {**using, 2: Slice(held=3, wanted=8)}) == 4
+    assert granted(8, 1, {**using, 2: Quota(held=3, wanted=8)}) == 4
 
 
 def test_a_429_halves_the_level_of_all_and_a_wave_of_them_only_once() -> None:
-    level = raised(None, 16, Heard(throttled=True, retry_after_s=5.0), now=100.0)
+    level = raised(None, 16, EndpointFeedback(throttled=True, retry_after_s=5.0), now=100.0)
     assert (level.limit, level.cool_until) == (8.0, 105.0)
-    again = raised(level, 16, Heard(throttled=True), now=101.0)
+    again = raised(level, 16, EndpointFeedback(throttled=True), now=101.0)
     assert (again.limit, again.cool_until) == (8.0, 105.0)
-    assert raised(again, 16, Heard(throttled=True), now=106.0).limit == 4.0
+    assert raised(again, 16, EndpointFeedback(throttled=True), now=106.0).limit == 4.0
 
 
 def test_a_task_is_given_up_once_no_live_client_can_reach_it() -> None:
-    cut_off, elsewhere, fresh = Standing(unreachable={"a", "b"}), Standing(unreachable={"b", "c"}), Standing()
+    cut_off, elsewhere, fresh = ShardState(unreachable={"a", "b"}), ShardState(unreachable={"b", "c"}), ShardState()
     assert given_up([cut_off]) == {"a", "b"}
     assert given_up([cut_off, elsewhere]) == {"b"}
     assert given_up([cut_off, elsewhere, fresh]) == set()
 
 
 def test_a_clock_that_is_set_back_keeps_nobody_waiting() -> None:
-    level = raised(None, 16, Heard(throttled=True), now=5000.0)
-    assert raised(level, 16, Heard(), now=1400.0).cool_until == 1400.0
+    level = raised(None, 16, EndpointFeedback(throttled=True), now=5000.0)
+    assert raised(level, 16, EndpointFeedback(), now=1400.0).cool_until == 1400.0
 
 
 def test_answers_heard_by_any_shard_raise_the_level_again_to_its_ceiling() -> None:
-    level = raised(None, 16, Heard(throttled=True), now=0.0)
+    level = raised(None, 16, EndpointFeedback(throttled=True), now=0.0)
     for _ in range(20):
-        level = raised(level, 16, Heard(answered=16), now=10.0)
+        level = raised(level, 16, EndpointFeedback(answered=16), now=10.0)
     assert level.limit == 16.0
 
 
 def test_what_could_not_be_told_is_told_with_what_came_later() -> None:
-    heard = Heard(answered=3, throttled=True, retry_after_s=2.0)
-    later = Heard(answered=1)
+    heard = EndpointFeedback(answered=3, throttled=True, retry_after_s=2.0)
+    later = EndpointFeedback(answered=1)
     later.and_also(heard)
     assert (later.answered, later.throttled, later.retry_after_s) == (4, True, 2.0)
     later.was_throttled(7.0)

@@ -1,17 +1,17 @@
-from eval_client.core.stall import MAX_REASONS, Standstill, Waits
+from eval_client.core.stall import MAX_REASONS, StallDetector, StallReasons
 from task_server.client.client import Call
 
 
 def test_a_standstill_lasts_since_the_last_turn_or_final_row() -> None:
-    standstill = Standstill((0, 0), 100.0)
-    assert standstill.lasts_s((0, 0), 104.0) == 4.0
-    assert standstill.lasts_s((1, 0), 105.0) == 0.0
-    assert standstill.lasts_s((1, 0), 112.0) == 7.0
-    assert standstill.lasts_s((1, 1), 112.5) == 0.0
+    stall = StallDetector((0, 0), 100.0)
+    assert stall.lasts_s((0, 0), 104.0) == 4.0
+    assert stall.lasts_s((1, 0), 105.0) == 0.0
+    assert stall.lasts_s((1, 0), 112.0) == 7.0
+    assert stall.lasts_s((1, 1), 112.5) == 0.0
 
 
 def test_every_cause_is_named_with_whom_it_concerns_and_for_how_long() -> None:
-    waits = Waits(
+    waits = StallReasons(
         now=100.0,
         tasks={"db": "no live worker holds it"},
         cooling={"mine": 12.4, "other": 0.0},
@@ -31,16 +31,16 @@ def test_every_cause_is_named_with_whom_it_concerns_and_for_how_long() -> None:
 
 
 def test_a_write_that_is_just_under_way_is_no_cause() -> None:
-    assert Waits(now=100.0, store_since=99.9).reasons() == ("trials pause before they are tried again",)
+    assert StallReasons(now=100.0, store_since=99.9).reasons() == ("trials pause before they are tried again",)
 
 
 def test_where_nothing_is_asked_for_slots_and_other_clients_are_named() -> None:
-    waits = Waits(now=0.0, slots={"endpoint": 3, "agent": 1})
+    waits = StallReasons(now=0.0, slots={"endpoint": 3, "agent": 1})
     assert waits.reasons() == ("1 trials wait for a slot of their agent", "3 trials wait for a slot of their endpoint")
-    assert Waits(now=0.0, elsewhere=True).reasons() == ("all that is left is played by other clients",)
+    assert StallReasons(now=0.0, elsewhere=True).reasons() == ("all that is left is played by other clients",)
 
 
 def test_many_causes_are_cut_short() -> None:
-    reasons = Waits(now=0.0, tasks={f"t{n}": "starting" for n in range(MAX_REASONS + 3)}).reasons()
+    reasons = StallReasons(now=0.0, tasks={f"t{n}": "starting" for n in range(MAX_REASONS + 3)}).reasons()
     assert len(reasons) == MAX_REASONS + 1
     assert reasons[-1] == "and 3 more"

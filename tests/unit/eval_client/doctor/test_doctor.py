@@ -26,7 +26,7 @@ from proctor.config.task import TaskDefinition
 from proctor.environment import EnvironmentFault, PolicyKind
 from proctor.http.client import ConnectionFailed, DeadlineExceeded, HttpFailure, Unreachable, Untrusted
 from task_server.wire.errors import BadReply, ServerUnreachable, TaskServerError, Unauthorized
-from task_server.wire.messages import VERSION, Alive, TaskList, TaskStanding, WorkerStanding
+from task_server.wire.messages import VERSION, Health, TaskCapacity, TaskList, WorkerStatus
 from tests.support import ROOT
 from tests.toy_environment import Letters, installed
 
@@ -185,7 +185,7 @@ def test_stores(facts: StoreFacts, kind: str) -> None:
     assert store_finding(facts).id == kind
 
 
-ASKED = models.Asked("a", "gpt", "http://e/v1", "KEY", True)
+ASKED = models.ProbeReply("a", "gpt", "http://e/v1", "KEY", True)
 NO_MODEL = b'{"error": {"message": "The model `gpt` does not exist.", "code": 404}}'
 QUOTA = b'{"error": {"message": "You exceeded your current quota.", "code": "insufficient_quota"}}'
 
@@ -237,21 +237,21 @@ def test_what_may_happen_instead_of_a_reply(failure: HttpFailure, kind: str) -> 
     assert models.judge_failure(ASKED, failure).id == kind
 
 
-def standing(name: str, total: int, free: int, waiting: str | None = None) -> TaskStanding:
-    return TaskStanding(name=name, environment="db", total=total, free=free, waiting=waiting, digest="d")
+def standing(name: str, total: int, free: int, waiting: str | None = None) -> TaskCapacity:
+    return TaskCapacity(name=name, environment="db", total=total, free=free, waiting=waiting, digest="d")
 
 
 def server(
-    *offered: TaskStanding,
+    *offered: TaskCapacity,
     tasks: TaskServerError | None = None,
     version: str = VERSION,
     ahead_s: float | None = 0.0,
     not_ready: str | None = None,
     workers: tuple[servers.WorkerFacts, ...] = (),
 ) -> servers.ServerFacts:
-    alive = Alive(role="controller", url="http://c", version=version, time=None)
+    alive = Health(role="controller", url="http://c", version=version, time=None)
     listed = tasks or TaskList(version="v", tasks=offered)
-    return servers.ServerFacts("http://c", servers.Health(alive, ahead_s), not_ready, listed, workers)
+    return servers.ServerFacts("http://c", servers.HealthAnswer(alive, ahead_s), not_ready, listed, workers)
 
 
 def judged(facts: servers.ServerFacts, *tasks: str, relayed: bool = False) -> Said:
@@ -299,16 +299,16 @@ def test_controllers_that_cannot_be_used() -> None:
 
 
 def test_versions_and_clocks_of_a_controller_and_its_workers() -> None:
-    def worker(name: str, version: str, health: servers.Health | None) -> servers.WorkerFacts:
+    def worker(name: str, version: str, health: servers.HealthAnswer | None) -> servers.WorkerFacts:
         return servers.WorkerFacts(
-            WorkerStanding(worker=name, url=f"http://{name}", version=version, draining=False), health
+            WorkerStatus(worker=name, url=f"http://{name}", version=version, draining=False), health
         )
 
-    alive = Alive(role="worker", url="http://w")
+    alive = Health(role="worker", url="http://w")
     workers = (
-        worker("w1", VERSION, servers.Health(alive, -9.0)),
+        worker("w1", VERSION, servers.HealthAnswer(alive, -9.0)),
         worker("w2", "0.0.1", None),
-        worker("w3", "unknown", servers.Health(alive, None)),
+        worker("w3", "unknown", servers.HealthAnswer(alive, None)),
     )
     assert judged(server(version="9.9", ahead_s=5.1, workers=workers)) == [
         ("controller", "ok"),

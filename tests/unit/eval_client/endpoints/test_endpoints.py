@@ -29,7 +29,7 @@ def key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "token-of-the-tests")
 
 
-async def asked(assured: Callable[[Endpoints], Awaitable[None]], cool_s: float = 0.0) -> int:
+async def asked(ensure_lease: Callable[[Endpoints], Awaitable[None]], cool_s: float = 0.0) -> int:
     """How many requests a busy endpoint that cools for so long gets until the client is fenced."""
     requests = 0
 
@@ -40,7 +40,7 @@ async def asked(assured: Callable[[Endpoints], Awaitable[None]], cool_s: float =
 
     async with httpx.AsyncClient(transport=httpx.MockTransport(answer)) as http:
         endpoints = Endpoints(
-            PLAN, http, Spend(RunLimits(), {}), None, lambda: None, assured=lambda: assured(endpoints)
+            PLAN, http, Spend(RunLimits(), {}), None, lambda: None, ensure_lease=lambda: ensure_lease(endpoints)
         )
         if cool_s:
             endpoints.limits["e"].throttled(time.monotonic(), cool_s)
@@ -72,7 +72,7 @@ def answering(*replies: httpx.Response) -> httpx.AsyncClient:
     return httpx.AsyncClient(transport=httpx.MockTransport(lambda _: left.pop(0)))
 
 
-async def assured() -> None:
+async def ensure_lease() -> None:
     """Nobody else plays the trial."""
 
 
@@ -87,7 +87,7 @@ GOOD = httpx.Response(
 
 async def test_without_a_rate_no_request_asks_for_a_moment_and_with_one_each_does_retries_too() -> None:
     async with answering(GOOD, BUSY, GOOD) as http:
-        endpoints = Endpoints(PLAN, http, Spend(RunLimits(), {}), None, lambda: None, assured=assured)
+        endpoints = Endpoints(PLAN, http, Spend(RunLimits(), {}), None, lambda: None, ensure_lease=ensure_lease)
         gate, asked = endpoints.gates["e"], []
 
         def give() -> None:
@@ -104,7 +104,7 @@ async def test_without_a_rate_no_request_asks_for_a_moment_and_with_one_each_doe
 
 async def test_what_an_answer_took_beyond_its_estimate_is_owed_and_later_estimates_know_it() -> None:
     async with answering(GOOD, GOOD) as http:
-        endpoints = Endpoints(PLAN, http, Spend(RunLimits(), {}), None, lambda: None, assured=assured)
+        endpoints = Endpoints(PLAN, http, Spend(RunLimits(), {}), None, lambda: None, ensure_lease=ensure_lease)
         gate, expected = endpoints.gates["e"], []
 
         def give() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from eval_client.core.pool import Share
 from eval_client.core.rates import Rates
-from eval_client.core.shares import Level
+from eval_client.core.shares import EndpointLevel
 from eval_client.core.spend import RunLimits, Spend
 from eval_client.endpoints.endpoints import Endpoints
 from eval_client.monitor.shared import WRITE_EVERY_S, SharedFile, shared_lines, shared_lines_of
@@ -35,15 +35,17 @@ def endpoints(monkeypatch: pytest.MonkeyPatch) -> Endpoints:
     monkeypatch.setenv("OPENAI_API_KEY", "token-of-the-tests")
     monkeypatch.setenv("PROCTOR_LOCAL_TOKEN", "token-of-the-run")
 
-    async def assured() -> None:
+    async def ensure_lease() -> None:
         return
 
     http = httpx.AsyncClient()
-    return Endpoints(PLAN, http, Spend(RunLimits(), {}), "http://127.0.0.1:1/v1", lambda: None, assured=assured)
+    return Endpoints(
+        PLAN, http, Spend(RunLimits(), {}), "http://127.0.0.1:1/v1", lambda: None, ensure_lease=ensure_lease
+    )
 
 
 def share(*others: str, rates: Rates | None = None) -> Share:
-    return Share(0.0, Level(limit=16.5, cool_until=0.0), 5, others, rates or Rates(), ())
+    return Share(0.0, EndpointLevel(limit=16.5, cool_until=0.0), 5, others, rates or Rates(), ())
 
 
 def test_only_endpoints_that_are_to_be_shared_are_and_never_those_of_the_run_itself(endpoints: Endpoints) -> None:

@@ -62,12 +62,16 @@ def test_a_run_over_some_samples_stands_beside_no_published_score() -> None:
         }
     )
 
-    def comparable(limit: int | None, why: str | None = None) -> str | None:
+    def not_comparable_because(limit: int | None, why: str | None = None) -> str | None:
         listed = SampleList(task="t", environment="simulbench", samples=("1", "2", "3"), digest="d", comparable=why)
         return new_run(plan, "p", (), limit, {"t": listed})[0].tasks["t"].comparable
 
-    assert comparable(2) == "only 2 of 3 samples are played; leave --limit out"
-    assert (comparable(3), comparable(None), comparable(1, "own samples")) == (None, None, "own samples")
+    assert not_comparable_because(2) == "only 2 of 3 samples are played; leave --limit out"
+    assert (not_comparable_because(3), not_comparable_because(None), not_comparable_because(1, "own samples")) == (
+        None,
+        None,
+        "own samples",
+    )
 
 
 def test_a_task_record_of_an_earlier_version_says_nothing_of_agents() -> None:

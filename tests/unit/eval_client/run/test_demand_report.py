@@ -5,7 +5,7 @@ from pydantic import ValidationError
 
 from eval_client.plan import Plan
 from eval_client.run.demand_report import as_text, wanted
-from task_server.demand_tracker import MAX_CLIENTS, SILENT_S, Demand
+from task_server.demand_tracker import MAX_CLIENTS, SILENT_S, DemandTracker
 from task_server.metrics import kind_of, waiting_class
 from task_server.wire.messages import TasksQuery
 
@@ -46,7 +46,7 @@ def test_the_largest_demands_are_told_as_far_as_a_query_may_be_long() -> None:
 
 
 def test_demand_adds_up_over_clients_and_a_client_replaces_what_it_said() -> None:
-    demand = Demand()
+    demand = DemandTracker()
     demand.said(asks(ONE, "t:3,u:1"), 0.0)
     demand.said(asks(TWO, "t:2"), 0.0)
     assert demand.standing(1.0) == {"t": 5, "u": 1}
@@ -57,14 +57,14 @@ def test_demand_adds_up_over_clients_and_a_client_replaces_what_it_said() -> Non
 
 
 def test_a_silent_client_is_forgotten_but_not_while_it_waits_for_an_answer() -> None:
-    demand = Demand()
+    demand = DemandTracker()
     demand.said(asks(ONE, "t:3", wait_s=30.0), 0.0)
     assert demand.standing(30.0 + SILENT_S - 0.1) == {"t": 3}
     assert demand.standing(30.0 + SILENT_S) == {}
 
 
 def test_no_more_than_so_many_clients_are_remembered() -> None:
-    demand = Demand()
+    demand = DemandTracker()
     for number in range(MAX_CLIENTS + 10):
         demand.said(asks(f"{number:032x}", "t:1"), 0.0)
     assert demand.standing(0.0) == {"t": MAX_CLIENTS}

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from eval_client.servers import shard_processes
-from eval_client.servers.shard_processes import Crew
+from eval_client.servers.shard_processes import ShardProcesses
 from tests.pace import slowly
 
 
@@ -19,7 +19,7 @@ async def test_a_crew_of_nobody_asks_nothing_of_the_store() -> None:
     async def over() -> None:
         pytest.fail("asked")
 
-    assert await Crew().ended(over()) == []
+    assert await ShardProcesses().ended(over()) == []
     await asyncio.sleep(0)
 
 
@@ -34,7 +34,7 @@ async def test_clients_that_play_on_are_waited_for_where_nobody_knows_whether_th
         asked.set()
         raise RuntimeError("the run was deleted")
 
-    others = Crew()
+    others = ShardProcesses()
     process = await client("input()")
     others._clients.append((process, Path("log")))
     ending = asyncio.create_task(others.ended(over()))
@@ -53,7 +53,7 @@ async def test_a_client_that_stands_still_after_the_end_is_named(monkeypatch: py
     async def over() -> None:
         pass
 
-    others = Crew()
+    others = ShardProcesses()
     others._clients.append((await client("input()"), Path("log")))
     (said,) = await others.ended(over())
     assert "stood still" in said

@@ -6,7 +6,7 @@ import pytest
 import sqlalchemy as sa
 
 from eval_client.store import connection
-from eval_client.store.connection import patiently
+from eval_client.store.connection import retry_until_available
 
 
 async def test_what_is_waited_for_is_said_once_when_it_takes_long(
@@ -23,6 +23,6 @@ async def test_what_is_waited_for_is_said_once_when_it_takes_long(
         return "here"
 
     with caplog.at_level(logging.WARNING):
-        assert await patiently(ask, aside=False) == "here"
+        assert await retry_until_available(ask, aside=False) == "here"
     (record,) = caplog.records
     assert "no route to host" in record.getMessage()

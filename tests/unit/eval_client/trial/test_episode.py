@@ -8,7 +8,7 @@ from eval_client.endpoints.endpoints import BudgetExhausted
 from eval_client.plan import TrialLimits
 from eval_client.store.records import Trial, Turn
 from eval_client.trial.attempt import Outcome, attempt
-from eval_client.trial.episode import Episode, Past
+from eval_client.trial.episode import Episode, TrialHistory
 from proctor.environment import Agent, AgentRefused, AgentUnavailable, ContextLimitExceeded, Environment
 from proctor.llm import Completion, Usage
 from proctor.llm.kept_replies import KeptReply
@@ -88,9 +88,9 @@ class NoReplies(ReplyLog):
 class Desk:
     """Everything an episode needs, and the journal it writes."""
 
-    def __init__(self, environment: Environment | None = None, past: Past | None = None) -> None:
+    def __init__(self, environment: Environment | None = None, trial_history: TrialHistory | None = None) -> None:
         self.server = Server(environment or Counting())
-        self.past = past or Past()
+        self.trial_history = trial_history or TrialHistory()
         self.journal: list[Turn] = []
 
     def episode(self, model: Model, session: str = "0" * 32, limits: TrialLimits | None = None) -> Episode:
@@ -102,7 +102,7 @@ class Desk:
             seed=7,
             digest="0",
             session=session,
-            past=self.past,
+            trial_history=self.trial_history,
             model=model,
             server=self.server,
             limits=limits or TrialLimits(),
@@ -123,7 +123,7 @@ async def test_every_turn_is_journalled_and_paid_once(desk: Desk) -> None:
     finish = await desk.episode(model).play()
     assert (finish.score, model.calls, len(desk.journal)) == (1.0, 3, 3)
     assert model.histories[-1] == ["1, seed 7", "1", "2, seed 7", "2", "3, seed 7"]
-    assert (desk.past.cost().turns, desk.past.tokens()) == (3, (30, 3))
+    assert (desk.trial_history.cost().turns, desk.trial_history.tokens()) == (3, (30, 3))
 
 
 @pytest.mark.parametrize("lost_after", [1, 2, 3])
@@ -160,7 +160,7 @@ async def test_an_answer_journalled_but_never_sent_is_sent_not_asked_again(desk:
         observation=observation.model_dump_json(),
         reply=Act(action=Action(content="1")),
     )
-    desk.past.turns.append(answered)
+    desk.trial_history.turns.append(answered)
     assert (await desk.episode(model).play()).score == 1.0
     assert model.calls == 2
 
@@ -169,14 +169,14 @@ async def test_a_replay_that_observes_something_else_diverges_and_starts_anew(de
     first = Model(fails_at=3, failure=KeyboardInterrupt())  # type: ignore[arg-type]
     with pytest.raises(KeyboardInterrupt):
         await desk.episode(first).play()
-    other = Desk(Counting(noise="well, "), desk.past)
+    other = Desk(Counting(noise="well, "), desk.trial_history)
     end = await attempt(other.episode(Model()))
     assert end.outcome is Outcome.DIVERGED
-    other.past.start_anew()
+    other.trial_history.start_anew()
     again = await attempt(other.episode(Model(), session="2" * 32))
     assert again.finish is not None
     assert again.finish.score == 1.0
-    assert other.past.tokens() == (50, 5)
+    assert other.trial_history.tokens() == (50, 5)
     await other.server.sessions.end_all()
 
 

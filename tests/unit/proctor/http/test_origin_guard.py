@@ -2,7 +2,7 @@
 
 import pytest
 
-from proctor.http.origin_guard import suspicion
+from proctor.http.origin_guard import rejection_reason
 
 
 @pytest.mark.parametrize(
@@ -20,7 +20,7 @@ from proctor.http.origin_guard import suspicion
     ],
 )
 def test_programs_and_the_servers_own_address_are_fine(headers: dict[str, str]) -> None:
-    assert suspicion(encoded(headers), announced="eval.example") is None
+    assert rejection_reason(encoded(headers), announced="eval.example") is None
 
 
 @pytest.mark.parametrize(
@@ -44,18 +44,18 @@ def test_programs_and_the_servers_own_address_are_fine(headers: dict[str, str]) 
     ],
 )
 def test_a_web_page_elsewhere_is_told_by_its_headers(headers: dict[str, str], named: str) -> None:
-    cause = suspicion(encoded(headers), announced="eval.example")
+    cause = rejection_reason(encoded(headers), announced="eval.example")
     assert cause is not None
     assert cause.startswith(named)
 
 
 def test_without_an_announced_host_the_loopback_ones_are_all() -> None:
-    assert suspicion({b"host": b"localhost"}) is None
-    assert suspicion({b"host": b"eval.example"}) is not None
+    assert rejection_reason({b"host": b"localhost"}) is None
+    assert rejection_reason({b"host": b"eval.example"}) is not None
 
 
 def test_a_refusal_repeats_no_more_than_the_beginning_of_a_header() -> None:
-    assert len(suspicion({b"host": b"x" * 10_000}) or "") < 200
+    assert len(rejection_reason({b"host": b"x" * 10_000}) or "") < 200
 
 
 def encoded(headers: dict[str, str]) -> dict[bytes, bytes]:

@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 
 from proctor.environment import EnvironmentFault
-from proctor.llm import Replies, Reply, default_folder, key_of
+from proctor.llm import ModelReply, Replies, default_folder, key_of
 
 
 def test_what_was_kept_first_holds(tmp_path: Path) -> None:
     one, other = (Replies(tmp_path) for _ in range(2))
     one.open()
-    first, second = (Reply(text=text, model="m", prompt_tokens=1, completion_tokens=2) for text in "ab")
+    first, second = (ModelReply(text=text, model="m", prompt_tokens=1, completion_tokens=2) for text in "ab")
     key = key_of("question")
     assert one.get(key) is None
     assert [one.keep(key, first, first), other.keep(key, second, second), other.get(key)] == [first] * 3
@@ -26,7 +26,7 @@ def test_a_folder_that_cant_be_written_is_a_fault(tmp_path: Path) -> None:
 
 def test_a_reply_that_was_damaged_is_named(tmp_path: Path) -> None:
     replies, key = Replies(tmp_path), key_of("question")
-    reply = Reply(text="a", model="m", prompt_tokens=1, completion_tokens=2)
+    reply = ModelReply(text="a", model="m", prompt_tokens=1, completion_tokens=2)
     replies.keep(key, reply, reply)
     (file,) = (path for path in tmp_path.rglob("*") if path.is_file())
     file.write_bytes(b"{}")

@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from proctor.environment import EnvironmentFault
-from proctor.llm import Answer, CachedModel, ChatConfig, NoReadableReply, Question, Replies, Reply
+from proctor.llm import Answer, CachedModel, ChatConfig, ModelReply, NoReadableReply, Question, Replies
 from proctor.llm.kept_replies import KeptReply, SessionReplies, session_replies
 from proctor.types import Message
 
@@ -72,7 +72,7 @@ def number(tries: int = 3, salt: str = "") -> Question[int]:
 async def test_an_answer_is_bought_once_and_told_with_all_that_it_cost(tmp_path: Path) -> None:
     endpoint = Endpoint("some", "7")
     (first,) = await endpoint.answers(tmp_path, number())
-    assert first == Answer(7, Reply(text="7", model="exact", prompt_tokens=200, completion_tokens=14, tries=2))
+    assert first == Answer(7, ModelReply(text="7", model="exact", prompt_tokens=200, completion_tokens=14, tries=2))
     assert await endpoint.answers(tmp_path, number(), number()) == [first, first]
     assert len(endpoint.asked) == 2
     assert len([path for path in tmp_path.rglob("*") if path.is_file()]) == 1, "only what could be read is kept"
@@ -82,7 +82,7 @@ async def test_who_can_never_be_read_is_a_failure_and_asked_anew_the_next_time(t
     endpoint = Endpoint("some")
     with pytest.raises(NoReadableReply, match="no answer of the judge could be read in 3 tries: invalid literal") as no:
         await endpoint.answers(tmp_path, number())
-    assert no.value.reply == Reply(text="some", model="exact", prompt_tokens=300, completion_tokens=21, tries=3)
+    assert no.value.reply == ModelReply(text="some", model="exact", prompt_tokens=300, completion_tokens=21, tries=3)
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
     (answer,) = await Endpoint("8").answers(tmp_path, number())
     assert (answer.meaning, answer.reply.tries) == (8, 1)
@@ -213,7 +213,7 @@ async def test_a_try_is_told_as_soon_as_it_is_paid_for(tmp_path: Path) -> None:
 
 async def test_a_session_that_bought_what_another_kept_first_has_paid_for_its_own(tmp_path: Path) -> None:
     session, replies = SessionReplies((), lambda: None), Replies(tmp_path)
-    first, second = (Reply(text=text, model="m", prompt_tokens=tokens) for text, tokens in (("a", 1), ("b", 20)))
+    first, second = (ModelReply(text=text, model="m", prompt_tokens=tokens) for text, tokens in (("a", 1), ("b", 20)))
     replies.keep(KEY, first, first)
     session_replies.set(session)
     assert replies.keep(KEY, second, second) == first == session.find(KEY)

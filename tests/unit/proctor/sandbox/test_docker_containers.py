@@ -3,21 +3,21 @@
 import docker
 import pytest
 
-from proctor.sandbox import Limits
+from proctor.sandbox import SandboxLimits
 from proctor.sandbox.docker_containers import Containers, Network
 
 
 @pytest.mark.parametrize("network", ["none", "bridge"])
 def test_the_network_is_the_one_that_is_asked_for(network: Network) -> None:
     client = docker.DockerClient(base_url="unix:///nowhere", version="1.41")
-    assert Containers(client, "image", Limits())._options()["network_mode"] == "none"
-    assert Containers(client, "image", Limits(), network=network)._options()["network_mode"] == network
+    assert Containers(client, "image", SandboxLimits())._options()["network_mode"] == "none"
+    assert Containers(client, "image", SandboxLimits(), network=network)._options()["network_mode"] == network
     client.close()
 
 
 def test_in_memory_the_root_can_only_be_read() -> None:
     client = docker.DockerClient(base_url="unix:///nowhere", version="1.41")
-    options = Containers(client, "image", Limits(disk_mb=99), disk="tmpfs")._options()
+    options = Containers(client, "image", SandboxLimits(disk_mb=99), disk="tmpfs")._options()
     assert (options["read_only"], "size=99m" in options["tmpfs"]["/etc"]) == (True, True)
     assert "storage_opt" not in options
     client.close()

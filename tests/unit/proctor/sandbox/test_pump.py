@@ -6,7 +6,7 @@ import pytest
 
 from proctor.environment import EnvironmentFault
 from proctor.sandbox.capture import Capture
-from proctor.sandbox.pump import Ended, pump
+from proctor.sandbox.pump import StreamEnd, pump
 
 MARK = b"cafe"
 END = b"\ncafe:0;\n"
@@ -41,26 +41,26 @@ class Gone(Scripted):
 
 async def test_the_mark_ends_it() -> None:
     capture = Capture(MARK, 100)
-    assert await pump(Scripted(b"a", END, open_=True), capture, 5) is Ended.MARK
+    assert await pump(Scripted(b"a", END, open_=True), capture, 5) is StreamEnd.MARK
     assert capture.output() == b"a"
 
 
 async def test_the_end_of_the_stream_ends_it() -> None:
-    assert await pump(Scripted(b"a"), Capture(MARK, 100), 5) is Ended.PROCESS
+    assert await pump(Scripted(b"a"), Capture(MARK, 100), 5) is StreamEnd.PROCESS
 
 
 async def test_the_end_of_the_process_ends_it_though_a_job_holds_the_stream() -> None:
     capture = Capture(MARK, 100)
-    assert await pump(Scripted(b"a", b"b", open_=True, status=0), capture, 5) is Ended.PROCESS
+    assert await pump(Scripted(b"a", b"b", open_=True, status=0), capture, 5) is StreamEnd.PROCESS
     assert capture.output() == b"ab"
 
 
 async def test_a_mark_that_the_ended_process_had_written_counts() -> None:
-    assert await pump(Scripted(END, open_=True, status=0), Capture(MARK, 100), 5) is Ended.MARK
+    assert await pump(Scripted(END, open_=True, status=0), Capture(MARK, 100), 5) is StreamEnd.MARK
 
 
 async def test_the_limit_ends_it() -> None:
-    assert await pump(Scripted(b"a", open_=True), Capture(MARK, 100), 0.01) is Ended.TIME_LIMIT
+    assert await pump(Scripted(b"a", open_=True), Capture(MARK, 100), 0.01) is StreamEnd.TIME_LIMIT
 
 
 async def test_a_lost_sandbox_is_a_fault() -> None:

@@ -10,10 +10,10 @@ from task_server.client.client import LONGEST_PAUSE_S, pause_s
 from task_server.client.reach import again_s
 from task_server.heartbeat import Contact
 from task_server.wire.errors import (
+    ApiError,
     InWork,
     NoCapacity,
     NotReady,
-    Refusal,
     SessionLost,
     UnknownSession,
     WorkerLost,
@@ -42,7 +42,7 @@ def test_probes_of_a_worker_come_ever_more_seldom() -> None:
 @pytest.mark.parametrize("kind", TYPES)
 def test_every_problem_type_maps_to_one_exception_and_back(kind: ProblemType) -> None:
     refusal = refusal_of(Problem(type=kind, title="t", detail="d", retry_after_s=2.0))
-    assert isinstance(refusal, Refusal)
+    assert isinstance(refusal, ApiError)
     problem = refusal.problem()
     assert (problem.type, problem.detail, problem.retry_after_s) == (kind, "d", 2.0)
 

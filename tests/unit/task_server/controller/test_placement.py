@@ -14,7 +14,7 @@ from task_server.wire.errors import (
     UnknownTask,
     WorkerLost,
 )
-from task_server.wire.messages import Heartbeat, TaskList, TaskStanding
+from task_server.wire.messages import Heartbeat, TaskCapacity, TaskList
 
 A, B, C = ("a" * 32, "b" * 32, "c" * 32)
 
@@ -32,7 +32,7 @@ def beat(
     digest: str | None = "d",
     url: str = "",
 ) -> Heartbeat:
-    standing = TaskStanding(name="os", environment="os", total=total, free=free, waiting=waiting, digest=digest)
+    standing = TaskCapacity(name="os", environment="os", total=total, free=free, waiting=waiting, digest=digest)
     return Heartbeat(
         worker=worker,
         boot=boot,
@@ -196,9 +196,9 @@ def test_a_new_worker_at_an_old_address_replaces_the_old_one_at_once() -> None:
 
 def test_forgetting_spares_a_worker_that_came_back_meanwhile() -> None:
     view = placement(beat("w1"))
-    seat = view.place(A, "os", now=0.0)
+    ref = view.place(A, "os", now=0.0)
     view.heartbeat(beat("w1", boot="boot2"), now=1.0)
-    view.forget(seat, now=2.0)
+    view.forget(ref, now=2.0)
     assert len(view.workers()) == 1
 
 
