@@ -64,13 +64,15 @@ async def serving(tls: ServerTls = NO_TLS) -> AsyncIterator[Connect]:
             writer.write(data)
             return reader, writer
 
-        yield sent
-        for writer in opened:
-            writer.close()
-            with contextlib.suppress(ConnectionError):
-                await writer.wait_closed()
-        server.should_exit = True
-        await running
+        try:
+            yield sent
+        finally:
+            for writer in opened:
+                writer.close()
+                with contextlib.suppress(ConnectionError):
+                    await writer.wait_closed()
+            server.should_exit = True
+            await running
 
 
 async def answer(streams: Streams, within_s: float = 20.0) -> bytes:
@@ -168,7 +170,7 @@ async def test_connections_without_a_token_keep_nobody_out(monkeypatch: pytest.M
         assert await reply(newcomer) == b"0 bytes"
         known[1].write(b"GET / HTTP/1.1\r\n" + TOKEN + b"\r\n")
         assert await reply(known) == b"0 bytes"
-        assert all([await answer(streams) == b"" for streams in silent[:22]])
+        assert all([await answer(streams, 5) == b"" for streams in silent[:22]])
 
 
 @pytest.mark.parametrize("run", [asyncio.run, event_loop.run])
@@ -189,7 +191,7 @@ async def _keep_nobody_out(tls: ServerTls, trusting: ssl.SSLContext) -> None:
         assert await reply(newcomer) == b"0 bytes"
         known[1].write(b"POST / HTTP/1.1\r\nContent-Length: 300000\r\n\r\n" + bytes(300_000))
         assert await reply(known) == b"300000 bytes"
-        assert all([await answer(streams) == b"" for streams in silent[:22]])
+        assert all([await answer(streams, 5) == b"" for streams in silent[:22]])
 
 
 @pytest.mark.parametrize("run", [asyncio.run, event_loop.run])
