@@ -1,6 +1,6 @@
-"""Proctor from Python: environments and agents of one's own, evaluations, and their results.
+"""Proctor's public Python API: write environments and agents, run evaluations, read results.
 
-Names load when they are first used, so that `import proctor` costs nothing.
+A name is imported when it is first used, so that `import proctor` is cheap.
 """
 
 from importlib import import_module
@@ -49,8 +49,8 @@ _MODULES = {
     "eval_client.api": ("PlanError", "aevaluate", "assert_scores", "evaluate", "open_run", "play"),
     "eval_client.run_results": ("Run", "RunInterrupted", "TrialResult", "TurnResult"),
 }
-"""module -> the names it gives"""
-_HOME = {name: module for module, names in _MODULES.items() for name in names}
+"""The public names of each module."""
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
 __all__ = [
     "Action",
@@ -85,9 +85,9 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    if name not in _HOME:
+    if name not in _MODULE_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(_HOME[name]), name)
+    value = getattr(import_module(_MODULE_OF[name]), name)
     globals()[name] = value
     return value
 

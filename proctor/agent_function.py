@@ -10,9 +10,9 @@ from proctor.environment import Agent, AgentStopped, AgentUnavailable, Transcrip
 from proctor.types import Action, Message, Observation, Tool
 
 AgentFunction = Callable[[Sequence[Message], Sequence[Tool]], str | Action | Awaitable[str | Action]]
-"""Gets the conversation so far and the tools that may be called, and answers."""
+"""Gets the conversation so far and the tools that may be called; returns the answer."""
 THREADS = 64
-"""Plain functions that run at once; further calls wait."""
+"""Calls of a plain function that run at once; further calls wait."""
 
 
 class FunctionRaised(AgentUnavailable):
@@ -20,7 +20,7 @@ class FunctionRaised(AgentUnavailable):
 
 
 class FunctionCaller:
-    """Calls one function, a plain one in threads of its own. Close it when nothing is called any more."""
+    """Calls one function, a plain one in a thread pool. Close it after the last call."""
 
     def __init__(self, function: AgentFunction) -> None:
         self._function = function
@@ -29,7 +29,7 @@ class FunctionCaller:
             self._threads = ThreadPoolExecutor(THREADS, "agent-function")
 
     async def __call__(self, messages: Sequence[Message], tools: Sequence[Tool]) -> Action:
-        """The function's answer. Raises AgentStopped as the function does, else FunctionRaised."""
+        """The function's answer. An AgentStopped of the function passes; any other exception becomes FunctionRaised."""
         try:
             return _action(await self._answer(messages, tools))
         except AgentStopped:
@@ -47,7 +47,7 @@ class FunctionCaller:
         return await answer if inspect.isawaitable(answer) else answer
 
     def close(self) -> None:
-        """Start no more calls; one that runs in a thread goes on until it returns."""
+        """Cancel the calls that wait; one that runs in a thread continues until it returns."""
         if self._threads is not None:
             self._threads.shutdown(wait=False, cancel_futures=True)
 
@@ -61,7 +61,7 @@ def _action(answer: object) -> Action:
 
 
 class FunctionAgent(Agent):
-    """A function with a transcript: what plays in one process."""
+    """Plays a function in this process and keeps its transcript."""
 
     def __init__(self, caller: FunctionCaller) -> None:
         self._caller = caller

@@ -1,4 +1,4 @@
-"""A digest over values: models by their fields, files and folders by what they hold, never by where they lie."""
+"""Hashes values: models by their fields, files and folders by their contents, never by their paths."""
 
 import dataclasses
 import hashlib
@@ -11,19 +11,19 @@ from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 
 def digest_of(value: object) -> str:
-    """32 hex digits over a value's canonical JSON.
+    """32 hex digits, a hash of a value's canonical JSON.
 
-    Of a model, the fields count that its class does not list in `operational`. A file counts by its contents; a folder
-    by the names and contents of the files in it, at any depth, without hidden ones and `__pycache__`.
+    A model is hashed by the fields that its class does not list in `operational`, a file by its contents, a folder by
+    the names and contents of the files in it, at any depth, without hidden ones and `__pycache__`.
 
-    Raises ValueError, which names field and fix, where a path leads nowhere or a value has no JSON form.
+    Raises ValueError, which names field and fix, where nothing exists at a path or a value has no JSON form.
     """
     text = json.dumps(_plain(value), sort_keys=True, separators=(",", ":"))
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
 def _plain(value: object) -> object:
-    """What stands for a value in the JSON text."""
+    """A value in the form in which it is written as JSON."""
     if isinstance(value, BaseModel):
         operational: frozenset[str] = getattr(type(value), "operational", frozenset())
         fields = {name: getattr(value, name) for name in type(value).model_fields if name not in operational}
@@ -70,7 +70,7 @@ def _contents(path: Path) -> dict[str, object]:
     except OSError as error:
         raise ValueError(f"{path}: can't be read: {error}; correct the path or its rights") from error
     raise ValueError(
-        f"{path}: no file or folder there; correct the path, or list the field in `operational` if it shapes no trial"
+        f"{path}: no file or folder there; correct the path, or list the field in `operational` if it affects no trial"
     )
 
 

@@ -1,4 +1,4 @@
-"""The two interfaces: an environment is a coroutine that talks to an agent."""
+"""The interfaces `Environment` and `Agent`: an environment's `play` sends observations to an agent and scores it."""
 
 import math
 from abc import ABC, abstractmethod
@@ -13,18 +13,18 @@ from proctor.thoughts import without_thought
 from proctor.types import Action, Finish, FinishReason, Message, Observation, Summary
 
 Policy = Callable[[str, Sequence[Message]], Action]
-"""An agent without memory: (conversation, its whole transcript so far) -> action."""
+"""A stateless agent: (conversation, its whole transcript so far) -> action."""
 
 PolicyKind = Literal["reference", "naive", "random"]
 POLICY_KINDS: tuple[PolicyKind, ...] = get_args(PolicyKind)
-"""The policies that an environment may bring along, each by the name of its method."""
+"""The policies that an environment may provide; each kind is the name of the method that returns it."""
 
 MEAN_SCORE = "mean_score"
-"""The metric of an environment that has no summary of its own."""
+"""The metric of the default `Environment.summarize`."""
 
 
 class AgentStopped(Exception):
-    """The agent can't go on, by its own doing; the environment scores what was reached."""
+    """The agent can't continue and caused this itself; the environment scores the state reached."""
 
     def __init__(self, reason: FinishReason) -> None:
         super().__init__(reason.value)
@@ -43,15 +43,15 @@ class AgentUnavailable(Exception):
 
 
 class AgentRefused(AgentUnavailable):
-    """The endpoint refuses every request of this configuration (wrong key, unknown model): trying on is no use."""
+    """The endpoint rejects every request of this configuration (wrong key, unknown model): a retry can't succeed."""
 
 
 class EnvironmentFault(Exception):
-    """A part the environment stands on failed (container, database, judge): a fault, not a score."""
+    """A part that the environment depends on failed (container, database, judge): a fault, not a score."""
 
 
 class Agent(ABC):
-    """Whatever answers observations: a scripted policy, a model behind HTTP, a person."""
+    """Answers observations: a scripted policy, a model behind HTTP, a person."""
 
     @abstractmethod
     async def act(self, observation: Observation) -> Action:
@@ -62,10 +62,10 @@ class Agent(ABC):
 
 
 class Environment(BaseModel, ABC):
-    """A class of world; an instance is a configured one, its fields are its configuration.
+    """A world that agents play in; the fields of an instance are its configuration.
 
-    A class of one's own needs `samples` and `play`; everything else has a default. Everything but `play` works without
-    entering `lifespan`, and cheaply.
+    A subclass must define `samples` and `play`; everything else has a default. Only `play` runs inside `lifespan`; all
+    other methods work without it and must be cheap.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
@@ -74,14 +74,14 @@ class Environment(BaseModel, ABC):
     """Sessions a worker holds at once unless its task definition says otherwise."""
 
     revision: ClassVar[int] = 1
-    """Raise it by one where the code changes what a trial sees or how it is scored: no other part of `digest` does."""
+    """Raise it by one when the code changes what a trial sees or how it is scored: `digest` reflects no other code."""
 
     operational: ClassVar[frozenset[str]] = frozenset()
-    """Fields that shape no trial, such as a cache's folder: the default `digest` and a resumed run leave them out."""
+    """Fields that do not affect a trial, such as a cache's folder: the default `digest` omits them."""
 
     bad_replies: ClassVar[str | None] = None
-    """The metric of a finish that counts the replies whose form was not understood; without one, a session that ended
-    as `invalid_format` counts as one such reply."""
+    """Name of the finish metric that counts the replies that could not be parsed; None: a session that ended as
+    `invalid_format` counts as one such reply."""
 
     @abstractmethod
     def samples(self) -> Sequence[str]:
@@ -89,85 +89,86 @@ class Environment(BaseModel, ABC):
 
     @abstractmethod
     async def play(self, sample: str, agent: Agent, seed: int = 0) -> Finish:
-        """One session, from the first observation to its score. Equal seeds and actions give equal sessions.
+        """Plays one session, from the first observation to its score. Equal seeds and actions give equal sessions.
 
-        May let AgentStopped, AgentUnavailable and EnvironmentFault pass: `play_to_finish` classifies them.
-        Cancellation must free whatever the session holds.
+        May raise AgentStopped, AgentUnavailable and EnvironmentFault: `play_to_finish` classifies them.
+        Cancellation must release everything that the session holds.
         """
 
     def digest(self) -> str:
-        """Hex digits that change whenever data, prompts or anything else that shapes a trial changes.
+        """Hex digits that change whenever data, prompts or anything else that affects a trial changes.
 
-        By default over the class's name, its `revision` and all fields but those in `operational`; a path among them
-        counts by what lies there. Raises ValueError, naming the field, where a path leads nowhere.
+        By default a hash of the class's name, its `revision` and all fields outside `operational`; a path is hashed by
+        the contents of its file or folder. Raises ValueError, naming the field, where nothing exists at a path.
         """
         return digest_of((type(self).__name__, self.revision, self))
 
     def reference(self, sample: str, seed: int = 0) -> Policy | None:
-        """A policy known to solve the sample; None where there is none, and then for all samples."""
+        """A policy known to solve the sample; None if the environment has no such policy, whatever the sample."""
         return None
 
     def naive(self, sample: str, seed: int = 0) -> Policy | None:
-        """A weak heuristic without the gold data, which a real model must beat; None as above."""
+        """A weak heuristic that does not use the gold data, as a baseline for models; None as for `reference`."""
         return None
 
     def random(self, sample: str, seed: int = 0) -> Policy | None:
-        """Well-formed actions chosen by chance, the floor beside every score; None as above."""
+        """A policy of random well-formed actions, as the lowest baseline; None as for `reference`."""
         return None
 
     def summarize(self, finishes: Sequence[Finish]) -> Summary:
         """Named metrics over the finishes of this task; by default their mean score.
 
-        Faults among them are never counted as zero. `proctor.summary` adds the standard error.
+        Faults among them must never count as 0. `proctor.summary` adds the standard error.
         """
         scores = [finish.score for finish in finishes if finish.score is not None]
         return Summary(primary=MEAN_SCORE, metrics={MEAN_SCORE: math.fsum(scores) / len(scores)} if scores else {})
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:
-        """What all sessions of a worker share (a server, a pool), from before the first to after the last."""
+        """Holds what all sessions of a worker share (a server, a pool), from before the first to after the last."""
         yield
 
     @classmethod
     def detect_parameters(cls) -> dict[str, JsonValue]:
-        """The fields that make the best of this machine's parts, for the demo.
+        """Fields for the demo, chosen by what this machine has installed.
 
-        Raises EnvironmentFault, saying why, where it can't be played here at all.
+        Raises EnvironmentFault with the reason where the environment can't be played on this machine.
         """
         return {}
 
     @property
     def max_turns(self) -> int | None:
-        """The most turns a session can have; None where that is not known. A class variable does where it is fixed."""
+        """The maximum number of turns of a session; None if unknown. A subclass may set a class variable instead."""
         return None
 
     @property
     def drops_thoughts(self) -> bool:
-        """True where a closed `<think>...</think>` at the beginning of a reply is no part of it, as `play` sees it.
+        """True if a closed `<think>...</think>` at the beginning of a reply is removed before `play` gets the reply.
 
-        So it is in the profile `strict`; the published codes took such a block for a part of the reply.
+        By default so in the profile `strict`; the published implementations treat such a block as part of the reply.
         """
         return getattr(self, "profile", None) == "strict"
 
     def not_comparable_because(self) -> str | None:
-        """None where scores may be compared with published ones, else the reason why they may not.
+        """None if scores may be compared with published ones, else the reason why not.
 
-        They may only where the published data, prompts, judge, temperatures, lengths and counts are in effect, and no
-        profile mends them. A prompt in our own words is not the published one: see `proctor.published`.
+        They are comparable only with the published data, prompts, judge, temperatures, lengths and counts, and in a
+        profile that corrects none of these. A prompt in our own words is not the published one: see
+        `proctor.published`.
         """
         return None
 
     def published_sampling(self) -> Mapping[str, JsonValue]:
-        """Request fields that agents had for the published scores, such as temperature; {} where that is not known."""
+        """Request fields, such as temperature, with which the published scores were measured; {} if unknown."""
         return {}
 
     def trusted_agents_only(self) -> bool:
-        """True where the isolation is too thin for a model: only built-in agents may play."""
+        """True if the isolation is too weak for a model's actions: then only built-in agents may play."""
         return False
 
 
 def policy_of(environment: Environment, kind: PolicyKind, sample: str, seed: int = 0) -> Policy | None:
-    """The environment's policy of a kind."""
+    """The environment's policy of a kind; None if it has none."""
     match kind:
         case "reference":
             return environment.reference(sample, seed)
@@ -178,9 +179,9 @@ def policy_of(environment: Environment, kind: PolicyKind, sample: str, seed: int
 
 
 def missing_policies(environment: Environment, wanted: Iterable[PolicyKind | None]) -> tuple[PolicyKind, ...]:
-    """The wanted policies that the environment does not have, as its first sample tells; () without samples.
+    """The wanted policies that the environment lacks, judged by its first sample; () without samples.
 
-    None, which stands for no policy, is passed over.
+    None in `wanted` means no policy and is skipped.
     """
     kinds = set(wanted)
     asked = [kind for kind in POLICY_KINDS if kind in kinds]
@@ -191,17 +192,17 @@ def _missing(environment: Environment, kind: PolicyKind, sample: str) -> bool:
     try:
         return policy_of(environment, kind, sample) is None
     except Exception:
-        return False  # there is one, and it fails for this sample: whoever plays by it says why
+        return False  # the policy exists but fails for this sample: the session that plays it reports the cause
 
 
 class Transcript:
-    """Holds the histories of a session's conversations, on the agent's side."""
+    """The histories of a session's conversations, on the agent's side."""
 
     def __init__(self) -> None:
         self._histories: dict[str, list[Message]] = {}
 
     def observe(self, observation: Observation) -> Sequence[Message]:
-        """The conversation's whole history, with what is new in it."""
+        """Add the observation's messages to its conversation, and return the whole history."""
         if observation.fresh:
             self._histories.pop(observation.conversation, None)
         history = self._histories.setdefault(observation.conversation, [])
@@ -214,7 +215,7 @@ class Transcript:
 
 
 class PolicyAgent(Agent):
-    """A policy with a transcript: what plays in one process, for tests and checks."""
+    """Plays a policy in this process and keeps its transcript, for tests and checks."""
 
     def __init__(self, policy: Policy) -> None:
         self._policy = policy
@@ -227,7 +228,7 @@ class PolicyAgent(Agent):
 
 
 class _Thinking(Agent):
-    """Counts the replies that begin with a thought, and takes it away where it is to be dropped."""
+    """Counts the replies that begin with a `<think>` block; with `drops`, removes the block."""
 
     def __init__(self, agent: Agent, *, drops: bool) -> None:
         self._agent, self._drops = agent, drops
@@ -235,23 +236,23 @@ class _Thinking(Agent):
 
     async def act(self, observation: Observation) -> Action:
         action = await self._agent.act(observation)
-        said = without_thought(action.content)
-        if said == action.content:
+        reply = without_thought(action.content)
+        if reply == action.content:
             return action
         self.thoughts += 1
-        return action.model_copy(update={"content": said}) if self._drops else action
+        return action.model_copy(update={"content": reply}) if self._drops else action
 
-    def noted(self, finish: Finish) -> Finish:
-        """The finish, with how many replies began with a thought."""
+    def with_count(self, finish: Finish) -> Finish:
+        """The finish with the count under "thoughts" of its detail, unless it is 0."""
         if not self.thoughts:
             return finish
         return finish.model_copy(update={"detail": {**finish.detail, "thoughts": self.thoughts}})
 
 
 async def play_to_finish(environment: Environment, sample: str, agent: Agent, seed: int = 0) -> Finish:
-    """One session whose every failure is a finish: the one place where failures of `play` are classified.
+    """Plays one session and turns every exception but a cancellation into a finish: only here are they classified.
 
-    `detail["thoughts"]` says how many replies began with a `<think>` block, where any did.
+    `detail["thoughts"]` is the number of replies that began with a `<think>` block, absent if 0.
     """
     thinking = _Thinking(agent, drops=environment.drops_thoughts)
     try:
@@ -262,4 +263,4 @@ async def play_to_finish(environment: Environment, sample: str, agent: Agent, se
         finish = Finish.fault(FinishReason.AGENT_ERROR, str(unavailable))
     except Exception as error:
         finish = Finish.fault(FinishReason.TASK_ERROR, f"{type(error).__name__}: {error}")
-    return thinking.noted(finish)
+    return thinking.with_count(finish)

@@ -1,18 +1,18 @@
-"""The JSON objects among the words of a model's reply."""
+"""Finds the JSON objects in the text of a model's reply."""
 
 import re
 from collections.abc import Iterator
 
 MAX_CHARS = 50_000
-"""Of a reply, from its first brace, that are searched."""
+"""Characters of a reply that are searched, from its first brace on."""
 MAX_TRIED = 10
-"""Braces that may begin an object."""
+"""Opening braces that are tried as the beginning of an object."""
 
 
 def objects(reply: str) -> Iterator[str | None]:
-    """What begins at each of the first braces, up to where that is closed; None where it is not, within MAX_CHARS.
+    """The text from each of the first opening braces to its closing one; None where MAX_CHARS hold no closing one.
 
-    An object within another comes after it.
+    An object nested in another comes after it. The texts need not be valid JSON.
     """
     limit = reply.find("{") + MAX_CHARS
     for brace, _ in zip(re.finditer("{", reply[:limit]), range(MAX_TRIED), strict=False):
@@ -20,7 +20,7 @@ def objects(reply: str) -> Iterator[str | None]:
 
 
 def _balanced(text: str) -> str | None:
-    """The text up to where the brace that it begins with is closed, strings left aside."""
+    """The text up to the brace that closes its first character; braces in strings don't count."""
     depth, quoted, escaped = 0, False, False
     for position, character in enumerate(text):
         if quoted:

@@ -1,6 +1,6 @@
-"""Commands that an environment brings along: `proctor NAME ...`, a click group under an entry point of this group.
+"""Commands that an environment's package adds: `proctor NAME ...`, a click group under an entry point of GROUP.
 
-They make data, draw or convert what runs recorded. They are given an `OpenRun` as click's context object.
+They generate data, or plot and convert recorded runs. Their click context object is an `OpenRun`.
 """
 
 from collections.abc import Callable, Iterator
@@ -14,7 +14,7 @@ GROUP = "proctor.commands"
 
 
 class FinishedTrial(Value):
-    """A trial of a run that has come to its end, faults included."""
+    """A trial that has ended, with a score or as a fault."""
 
     run: str
     agent: str
@@ -25,16 +25,16 @@ class FinishedTrial(Value):
 
 
 OpenRun = Callable[[str], Iterator[FinishedTrial]]
-"""From a run's folder, name, or `latest` to its finished trials, in the run's order."""
+"""The finished trials of a run, in the run's order, by the run's folder, its name or `latest`."""
 
 
 def names() -> list[str]:
-    """The names of all groups of commands that are installed, sorted; imports none of them."""
+    """The names of all installed command groups, sorted; imports none of them."""
     return sorted({entry.name for entry in entry_points(group=GROUP)})
 
 
 def load(name: str) -> click.Command | None:
-    """The group of this name, or None. Raises ClickException where what it needs is not installed."""
+    """The command group of this name, or None. Raises ClickException where a package that it needs is missing."""
     for entry in entry_points(group=GROUP, name=name):
         try:
             group: click.Command = entry.load()

@@ -1,4 +1,4 @@
-"""Reads texts out of a Python file, which is never run: published prompts stand in files of published code."""
+"""Reads literals from a Python file without running it: published prompts are part of source files."""
 
 import ast
 import contextlib
@@ -19,7 +19,7 @@ def tree_of(path: Path) -> ast.Module:
 
 
 def texts_of(tree: ast.Module) -> dict[str, str]:
-    """The texts that the file gives names to, at its top level; of a name the last one."""
+    """The texts that the file assigns to names at its top level; the last one of each name."""
     found: dict[str, str] = {}
     for statement in tree.body:
         match statement:
@@ -31,7 +31,7 @@ def texts_of(tree: ast.Module) -> dict[str, str]:
 
 
 def value_of(tree: ast.Module, name: str) -> object:
-    """The literal that the file gives a name to, at its top level; None where there is none."""
+    """The first literal that the file assigns to a name at its top level; None where there is none."""
     for statement in tree.body:
         match statement:
             case ast.Assign(targets=[ast.Name(id=found)], value=value) if found == name:

@@ -1,4 +1,4 @@
-"""From an environment's name to its class, by entry points; only the one asked for is imported."""
+"""Finds environment classes by name among entry points; imports only the requested one."""
 
 from importlib.metadata import EntryPoint, entry_points
 
@@ -19,7 +19,8 @@ def names() -> list[str]:
 def load(name: str) -> type[Environment]:
     """The environment class of this name.
 
-    Raises UnknownEnvironment, or ImportError, with the fix, where its extra is missing or its package is broken.
+    Raises UnknownEnvironment; ImportError, with the fix, where its extra is missing, its package is broken or a second
+    package has an environment of this name.
     """
     found = {entry.value: entry for entry in entry_points(group=GROUP, name=name)}
     if not found:
@@ -36,7 +37,7 @@ def _import(entry: EntryPoint) -> type[Environment]:
     except ModuleNotFoundError as error:
         raise ImportError(f"{error}; install what it needs: pip install '{_package_with_extra(entry)}'") from error
     except AttributeError as error:
-        raise ImportError(f"entry point {entry.value!r} of {_package(entry)} leads nowhere: {error}") from error
+        raise ImportError(f"entry point {entry.value!r} of {_package(entry)} can't be found: {error}") from error
     if not (isinstance(loaded, type) and issubclass(loaded, Environment)):
         raise ImportError(f"entry point {entry.value!r} of {_package(entry)} is not an Environment class")
     return loaded

@@ -1,4 +1,4 @@
-"""Whether and when a failed request is made again: pure, without clock or chance of its own."""
+"""Decides whether and when a failed request is retried. Pure: time and random numbers are arguments."""
 
 import math
 from collections.abc import Mapping
@@ -21,8 +21,8 @@ class RetryPolicy(Value):
     def wait_s(self, *, tries: int, elapsed_s: float, retry_after_s: float | None, chance: float) -> float | None:
         """How long to wait before the next request, or None to give up.
 
-        `tries` requests were made in the last `elapsed_s` seconds; `chance` is drawn from [0, 1). The endpoint's own
-        `retry_after_s` is never undercut: where it doesn't fit into the time left, waiting less would be in vain.
+        `tries` requests were made in the last `elapsed_s` seconds; `chance` is a random number in [0, 1). The wait is
+        never shorter than the endpoint's `retry_after_s`: where that exceeds the time left, the result is None.
         """
         if tries >= self.max_tries:
             return None
@@ -32,14 +32,14 @@ class RetryPolicy(Value):
 
 
 def retryable(status: int, code: str = "") -> bool:
-    """True where the same request may succeed later. A used-up quota (429) won't refill while we wait."""
+    """True where the same request may succeed later. An exhausted quota (429) is final: no wait of ours refills it."""
     return (status in RETRYABLE and code != "insufficient_quota") or status >= 500
 
 
 def retry_after_s(headers: Mapping[str, str], now: float) -> float | None:
-    """Seconds that a reply asks to wait, by `retry-after-ms` or `retry-after` (RFC 9110: seconds or a date).
+    """Seconds that a reply asks us to wait, from `retry-after-ms` or `retry-after` (RFC 9110: seconds or a date).
 
-    `now` is the Unix time. None where neither header is there or makes sense.
+    `now` is the Unix time. None where both headers are missing or invalid.
     """
     milliseconds = _number(headers.get("retry-after-ms"))
     if milliseconds is not None:

@@ -8,21 +8,21 @@ from proctor.types import Finish, FinishReason, Summary
 
 MAX_GROUPS = 100
 NOT_UNDERSTOOD = "not_understood"
-"""The metric of every summary: replies whose form was not understood, over all scored finishes where there are any."""
+"""The metric added to each summary of scored finishes: the number of replies that could not be parsed."""
 
 
 def summarize(environment: Environment, finishes: Sequence[Finish], clusters: Sequence[int] = ()) -> Summary:
     """The environment's metrics over finishes, with a standard error.
 
-    `clusters` says, finish by finish, which of them belong together (epochs of one sample); without it each stands for
-    itself. The error is the delete-a-group jackknife (Efron and Stein 1981) over at most 100 groups of whole clusters:
-    for a plain mean it is the usual standard error of the mean. None where fewer than two clusters are scored, or where
-    the metric says nothing without one of the groups.
+    `clusters` has the cluster of each finish (the epochs of one sample are one cluster); by default each finish is a
+    cluster of its own. The error is the delete-a-group jackknife (Efron and Stein 1981) over at most 100 groups of
+    whole clusters: for a plain mean it is the usual standard error of the mean. It is None where fewer than two
+    clusters are scored, or where the metric is undefined without one of the groups.
 
-    Raises ValueError where a metric is no finite number or the primary one is missing over completed finishes, and what
-    the environment raises of finishes it can't read.
+    Raises ValueError where a metric is not finite or the primary one is missing although a finish is completed, and
+    what the environment raises for finishes that it can't read.
     """
-    summary = _whole(environment, finishes)
+    summary = _summary_with_primary(environment, finishes)
     scored = [
         (cluster, finish)
         for cluster, finish in zip(clusters or range(len(finishes)), finishes, strict=True)
@@ -32,14 +32,14 @@ def summarize(environment: Environment, finishes: Sequence[Finish], clusters: Se
         counted = {**summary.metrics, NOT_UNDERSTOOD: _not_understood(environment, [finish for _, finish in scored])}
         summary = summary.model_copy(update={"metrics": counted})
     if not all(map(math.isfinite, summary.metrics.values())):
-        raise ValueError("a metric over these finishes is no finite number")
+        raise ValueError("a metric over these finishes is not a finite number")
     names = sorted({cluster for cluster, _ in scored})
     groups = min(MAX_GROUPS, len(names))
     if groups < 2:
         return summary
     group_of = {name: index % groups for index, name in enumerate(names)}
     left_out = [
-        _whole(environment, [finish for cluster, finish in scored if group_of[cluster] != group])
+        _summary_with_primary(environment, [finish for cluster, finish in scored if group_of[cluster] != group])
         for group in range(groups)
     ]
     values = [each.metrics[each.primary] for each in left_out if each.primary in each.metrics]
@@ -56,8 +56,8 @@ def _not_understood(environment: Environment, scored: Sequence[Finish]) -> float
     return math.fsum(finish.metrics.get(environment.bad_replies, 0.0) for finish in scored)
 
 
-def _whole(environment: Environment, finishes: Sequence[Finish]) -> Summary:
-    """The environment's summary. Raises ValueError where finishes are completed and it lacks its primary metric."""
+def _summary_with_primary(environment: Environment, finishes: Sequence[Finish]) -> Summary:
+    """The environment's summary. Raises ValueError where a finish is completed and the primary metric is missing."""
     summary = environment.summarize(finishes)
     if summary.primary not in summary.metrics and any(finish.reason is FinishReason.COMPLETED for finish in finishes):
         raise ValueError(f"primary metric {summary.primary!r} is not among the metrics")

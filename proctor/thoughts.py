@@ -1,4 +1,4 @@
-"""What a model thinks aloud before it answers: a closed `<think>...</think>` at the beginning of a reply."""
+"""Removes a model's reasoning from a reply: a closed `<think>...</think>` block at its beginning."""
 
 import re
 
@@ -6,6 +6,6 @@ _THOUGHT = re.compile(r"\s*<think>.*?</think>\s*", re.DOTALL)
 
 
 def without_thought(text: str) -> str:
-    """The reply without such a block, or as it is where it begins with none."""
+    """The reply without its leading `<think>` block; unchanged if it has none."""
     found = _THOUGHT.match(text)
     return text[found.end() :] if found else text

@@ -1,6 +1,6 @@
-"""The values that travel between the parts and are stored.
+"""Values that the components exchange and the store keeps.
 
-All are frozen and refuse unknown fields, so a value that exists is a valid one.
+All are frozen, reject unknown fields and are validated when they are made.
 """
 
 import hashlib
@@ -19,7 +19,7 @@ class Value(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     operational: ClassVar[frozenset[str]] = frozenset()
-    """Fields that shape no trial: a resumed run may change them."""
+    """Fields that do not affect a trial: a resumed run may change them."""
 
 
 class ToolCall(Value):
@@ -49,28 +49,28 @@ class Message(Value):
 
 
 class Observation(Value):
-    """What the agent is told next: only the messages that are new since its last action."""
+    """The agent's next input: only the messages added since its last action."""
 
     messages: tuple[Message, ...]
     tools: tuple[Tool, ...] = ()
     conversation: str = "main"
-    """Which of the session's histories the messages belong to."""
+    """Name of the conversation that the messages belong to; a session may have several."""
     fresh: bool = False
-    """True: forget the conversation's history first."""
+    """True: the agent discards the conversation's history before it adds the messages."""
 
     def digest(self) -> str:
-        """16 hex digits that agree exactly when two observations are equal."""
+        """16 hex digits, a hash of all fields."""
         return hashlib.blake2b(pydantic_core.to_json(self), digest_size=8).hexdigest()
 
 
 class Action(Value):
-    """What the agent answers to an observation."""
+    """The agent's reply to an observation."""
 
     content: str
     tool_calls: tuple[ToolCall, ...] = ()
 
     def message(self) -> Message:
-        """The action as the assistant message that a transcript keeps."""
+        """The action as an assistant message of a transcript."""
         return Message(role="assistant", content=self.content, tool_calls=self.tool_calls)
 
 
@@ -100,7 +100,7 @@ class Finish(Value):
     metrics: dict[str, float] = Field(default_factory=dict)
     """Further measures of this sample, by name."""
     detail: dict[str, JsonValue] = Field(default_factory=dict)
-    """Evidence for a reader and for `Environment.summarize`; a fault's cause stands under "cause"."""
+    """Further data for readers and for `Environment.summarize`; a fault has its cause under "cause"."""
 
     @model_validator(mode="after")
     def _score_unless_fault(self) -> "Finish":
@@ -110,18 +110,18 @@ class Finish(Value):
 
     @classmethod
     def fault(cls, reason: FinishReason, cause: str) -> "Finish":
-        """A finish that says the service failed, and why, without any secret."""
+        """A finish without score, for a failure of the service; secrets in `cause` are redacted."""
         return cls(reason=reason, detail={"cause": redacted(cause)})
 
 
 class Summary(Value):
-    """What an environment says about many finishes of one task."""
+    """An environment's metrics over many finishes of one task."""
 
     primary: str
-    """Which of `metrics` is the one to compare agents by; it may be missing only where no finish is completed."""
+    """Name of the metric to compare agents by; `metrics` may lack it only where no finish is completed."""
     metrics: dict[str, float]
     """A metric over an empty group is absent, never 0."""
     standard_error: float | None = None
-    """Of the primary metric; None where too few trials are scored. Environments leave it to `proctor.summary`."""
+    """Standard error of the primary metric, set by `proctor.summary`; None where too few trials are scored."""
     notes: tuple[str, ...] = ()
-    """What a reader must know beside the numbers, one sentence each."""
+    """Remarks needed to interpret the metrics, one sentence each."""

@@ -1,1 +1,1 @@
-"""Files that people write: YAML, task definitions, and settings by name."""
+"""Reads what users write: YAML files, task definitions, settings and secrets."""

@@ -1,4 +1,4 @@
-"""Settings by name: from the environment, else from `.env` of the working directory; secrets also from files."""
+"""Settings from environment variables, else from `.env` in the working directory; secrets also from files."""
 
 import os
 import re
@@ -9,7 +9,7 @@ from pydantic import SecretStr
 from proctor.observability.redaction import remember
 
 FILE = "_FILE"
-"""Ends the name of a variable that holds the path of a file with the secret, as orchestrators mount them."""
+"""Suffix of a variable that holds the path of a secret's file, as orchestrators mount secrets."""
 MAX_SECRET_BYTES = 1 << 16
 
 _LINE = re.compile(
@@ -20,7 +20,7 @@ _LINE = re.compile(
 
 
 def setting(name: str, folder: Path | None = None) -> str | None:
-    """The value of a variable, without surrounding blanks, or None; the real environment wins over `.env`."""
+    """The value of a variable, without surrounding blanks, or None. The environment takes precedence over `.env`."""
     value = os.environ.get(name)
     if value is None:
         value = _dotenv(folder or Path()).get(name)
@@ -38,10 +38,10 @@ def secret(name: str) -> SecretStr | None:
 
 
 def secret_text(name: str) -> str | None:
-    """What a variable holds, or the file that NAME_FILE names, without surrounding blanks; None where neither is set.
+    """The text of a variable, or of the file that NAME_FILE names, without blanks around it; None where neither is set.
 
-    No message or log that went through `proctor.observability.redaction` shows it. Raises ValueError where both are
-    set, or the file can't be read.
+    Registers the text with `proctor.observability.redaction`, which hides it in messages and logs. Raises ValueError
+    where both are set, or the file can't be read.
     """
     for where in (os.environ, _dotenv(Path())):
         value, path = where.get(name), where.get(name + FILE)
@@ -60,7 +60,7 @@ def _of_file(variable: str, path: Path) -> str:
         with path.open(encoding="utf-8") as file:
             return file.read(MAX_SECRET_BYTES)
     except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "it is no text"
+        reason = getattr(error, "strerror", None) or "it is not text"
         raise ValueError(
             f"{variable}: {path} can't be read: {reason}; give the path of a file that holds the secret"
         ) from None
@@ -69,7 +69,7 @@ def _of_file(variable: str, path: Path) -> str:
 def parse_dotenv(text: str) -> dict[str, str]:
     """The variables of a `.env` text: NAME=value lines, `export` allowed, quotes removed, # comments skipped.
 
-    In double quotes a backslash takes the next character as it is, and \\n is a line break. Nothing is expanded.
+    In double quotes \\n is a line break, and any other character after a backslash is itself. Nothing is expanded.
     """
     return {match["name"]: _value(match) for match in _LINE.finditer(text)}
 

@@ -1,4 +1,4 @@
-"""Task definitions: an environment configured and named, as plans and task files write them."""
+"""Task definitions, as in plans and task files: configured environments with names."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -23,14 +23,14 @@ class TaskDefinition(Value):
     data: Path | None = None
     """The environment's data in its published format; without it the samples shipped with Proctor are used."""
     parameters: dict[str, JsonValue] = Field(default_factory=dict)
-    """The environment's further fields."""
+    """The environment's other fields."""
     capacity: int | None = Field(default=None, ge=1)
     """Sessions a worker holds at once; the environment's own default if absent."""
 
     def relative_to(self, folder: Path) -> "TaskDefinition":
-        """The same definition with `data` and all parameters that are paths taken relative to a folder.
+        """A copy with `data` and all path parameters resolved against a folder, normally that of the file.
 
-        Normally the file's own folder. Raises FileError where the environment is unknown.
+        Raises FileError where the environment is unknown.
         """
         paths = self._path_parameters()
         parameters = {
@@ -41,7 +41,7 @@ class TaskDefinition(Value):
         return self.model_copy(update={"data": data, "parameters": parameters})
 
     def shape(self) -> dict[str, JsonValue]:
-        """What of the definition shapes a trial, as plain data: all but paths, capacity, and what is operational."""
+        """The fields that affect a trial, as plain data: all but paths, capacity and operational fields."""
         environment = self._class()
         fields, left_out = environment.model_fields, self._path_parameters() | environment.operational
         parameters = {
@@ -55,7 +55,7 @@ class TaskDefinition(Value):
         return {name for name, field in self._class().model_fields.items() if _is_path(field.annotation)}
 
     def with_parameters(self, texts: Sequence[str]) -> "TaskDefinition":
-        """The same definition with parameters set by `field=value` texts, values in YAML. Raises FileError."""
+        """A copy with parameters set by `field=value` texts, values in YAML. Raises FileError."""
         parameters: dict[str, object] = dict(self.parameters)
         for text in texts:
             name, equals, value = text.partition("=")
@@ -82,7 +82,7 @@ class TaskDefinition(Value):
             ) from error
 
     def opened(self) -> Environment:
-        """The environment, whose samples can be listed. Raises FileError where its data are broken."""
+        """The environment, after its samples were listed once. Raises FileError where its data are broken."""
         environment = self.build()
         try:
             environment.samples()
@@ -104,7 +104,7 @@ class TaskDefinition(Value):
 
 
 def _shape(value: JsonValue, annotation: object) -> JsonValue:
-    """A parameter without the operational fields of the value that it configures."""
+    """A parameter; where it configures a `Value`, without the operational fields of that."""
     kinds = [kind for kind in (annotation, *get_args(annotation)) if isinstance(kind, type) and issubclass(kind, Value)]
     if not kinds or not isinstance(value, dict):
         return value
@@ -116,7 +116,7 @@ def _is_path(annotation: object) -> bool:
 
 
 class TaskFile(Value):
-    """A YAML file with the tasks that a worker or an agent server holds; a plan is one too."""
+    """A YAML file with the tasks of a worker or an agent server; other fields are ignored, so a plan is one too."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -124,11 +124,11 @@ class TaskFile(Value):
 
 
 def load_tasks(path: Path) -> tuple[TaskDefinition, ...]:
-    """The tasks of a task file, data paths taken relative to it. Raises FileError."""
+    """The tasks of a task file, with paths resolved against its folder. Raises FileError."""
     tasks = load(path, TaskFile).tasks
     duplicates = {task.name for task in tasks if sum(other.name == task.name for other in tasks) > 1}
     if duplicates:
-        raise FileError(f"{path}: tasks: the name {sorted(duplicates)[0]!r} stands twice; give each task its own name")
+        raise FileError(f"{path}: tasks: the name {sorted(duplicates)[0]!r} is used twice; give each task its own name")
     try:
         return tuple(task.relative_to(path.parent) for task in tasks)
     except FileError as error:

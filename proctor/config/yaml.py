@@ -16,18 +16,18 @@ Model = TypeVar("Model", bound=BaseModel)
 Location = tuple[int | str, ...]
 MAX_BYTES = 1 << 20
 SECRET_FIELDS = ("api_key_env", "token_env", "api_key", "key", "token")
-"""A key pasted here by mistake must not be shown."""
+"""Fields whose values are hidden in messages: a key may be pasted there by mistake."""
 MAX_DEPTH = 50
 MAX_VALUES = 200_000
-"""Values a file may hold once its aliases are replaced by what they stand for."""
+"""Values that a file may hold once its aliases are expanded."""
 
 
 class FileError(ValueError):
-    """A file the user wrote can't be used; the message names file, line, field and fix."""
+    """A user's file can't be used; the message names file, line, field and fix."""
 
 
 def parse(text: str, name: str, model: type[Model], overrides: Sequence[str] = ()) -> Model:
-    """The model a YAML text describes, after `a.b.c=value` overrides. Raises FileError, which says `name`."""
+    """The model a YAML text describes, after `a.b.c=value` overrides. Raises FileError, which names the file `name`."""
     root, data = _read(text, name)
     if not isinstance(data, dict):
         raise FileError(f"{name}:1: holds no mapping of fields; start it with `key: value` lines")
@@ -40,7 +40,7 @@ def parse(text: str, name: str, model: type[Model], overrides: Sequence[str] = (
 
 
 def parse_value(text: str, name: str) -> object:
-    """The plain value a YAML text describes. Raises FileError, which says `name`."""
+    """The plain value a YAML text describes. Raises FileError, which names the text `name`."""
     return _read(text, name)[1]
 
 
@@ -60,7 +60,7 @@ def read_text(path: Path) -> str:
 
 
 def _read(text: str, name: str) -> tuple[Node | None, object]:
-    """A YAML text as nodes, which know their lines, and as plain values."""
+    """A YAML text as nodes, which have line numbers, and as plain values."""
     try:
         loader = yaml.SafeLoader(text)
         root = loader.get_single_node()
@@ -69,7 +69,7 @@ def _read(text: str, name: str) -> tuple[Node | None, object]:
     except yaml.YAMLError as error:
         raise FileError(f"{name}: not YAML: {error}; save the file as UTF-8 text") from error
     except RecursionError as error:
-        raise FileError(f"{name}: nested more than {MAX_DEPTH} deep; write it flatter") from error
+        raise FileError(f"{name}: nested more than {MAX_DEPTH} deep; nest less deeply") from error
     if root is None:
         return None, None
     _measure(root, name, {})
@@ -89,13 +89,13 @@ def _syntax(error: yaml.MarkedYAMLError, name: str) -> FileError:
 
 
 def _measure(node: Node, name: str, measured: dict[Node, tuple[int, int]]) -> tuple[int, int]:
-    """How many values a node stands for, and how deep they nest, aliases replaced.
+    """The number of values in a node and their depth, with aliases expanded.
 
-    Raises FileError where either is too much, and for a key that stands twice.
+    Raises FileError where either exceeds its limit, or a mapping has a key twice.
     """
     if node in measured:
         return measured[node]
-    measured[node] = MAX_VALUES, MAX_DEPTH  # met again within itself, it has no end
+    measured[node] = MAX_VALUES, MAX_DEPTH  # an alias of a node inside itself never ends
     if isinstance(node, MappingNode):
         _refuse_duplicates(node, name)
         parts = [part for pair in node.value for part in pair]
@@ -107,7 +107,7 @@ def _measure(node: Node, name: str, measured: dict[Node, tuple[int, int]]) -> tu
         values, depth = values + part_values, max(depth, 1 + part_depth)
     if values > MAX_VALUES or depth > MAX_DEPTH:
         limits = f"{MAX_VALUES} values, {MAX_DEPTH} deep"
-        raise FileError(f"{name}:{_at(node)}: stands for more than {limits}; write it flatter, with fewer aliases (*x)")
+        raise FileError(f"{name}:{_at(node)}: holds more than {limits}; nest less deeply, with fewer aliases (*x)")
     measured[node] = values, depth
     return values, depth
 
@@ -119,7 +119,7 @@ def _refuse_duplicates(node: MappingNode, name: str) -> None:
             continue
         what = key.tag, key.value
         if what in seen:
-            raise FileError(f"{name}:{_at(key)}: {key.value}: stands in line {seen[what]} already; remove one of them")
+            raise FileError(f"{name}:{_at(key)}: {key.value}: is already in line {seen[what]}; remove one of them")
         seen[what] = _at(key)
 
 
@@ -129,7 +129,7 @@ def _at(node: Node) -> int:
 
 
 def _override(data: dict[str, object], override: str) -> Location:
-    """Set one dotted field, and say where it is. List items are named by their position or by the `name` they hold."""
+    """Set one dotted field and return its location. List items are named by their position or their field `name`."""
     path, equals, value = override.partition("=")
     if not equals or not path:
         raise FileError(f"--set {override}: write it as field.field=value")
@@ -146,7 +146,7 @@ def _override(data: dict[str, object], override: str) -> Location:
 
 
 def _step_into(target: object, part: str, override: str) -> tuple[int | str, object]:
-    """The key or position that a part of a path names, and what is there."""
+    """The key or position that a part of a path names, and the value there."""
     if isinstance(target, dict):
         if target.get(part) is None:
             target[part] = {}
@@ -165,8 +165,8 @@ def _explain(name: str, root: Node | None, overridden: dict[Location, str], prob
     if problem["type"] == "missing":
         fix = "add this field"
     secret = bool(location) and location[-1] in SECRET_FIELDS
-    unsaid = secret or problem["type"] in ("missing", "extra_forbidden")
-    given = "" if unsaid else f" (got {_short(problem.get('input'))})"
+    hide_value = secret or problem["type"] in ("missing", "extra_forbidden")
+    given = "" if hide_value else f" (got {_short(problem.get('input'))})"
     place = next(
         (f"--set {_safe(override)}" for path, override in overridden.items() if location[: len(path)] == path),
         f"{name}:{_line(root, location)}",

@@ -1,1 +1,1 @@
-"""What every environment promises, and the check that holds it to that."""
+"""The contract that every environment must meet, and the check of it."""

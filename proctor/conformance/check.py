@@ -1,11 +1,11 @@
-"""Whether an environment keeps the promises of `proctor.environment`: what `proctor check NAME` prints."""
+"""Checks that an environment meets the contract of `proctor.environment`; `proctor check NAME` prints the results."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Coroutine
 from typing import Literal
 
 from proctor.conformance.contract import (
-    PROMISES,
+    REQUIREMENTS,
     SETTLE_S,
     ContractViolation,
     LeftOut,
@@ -20,54 +20,54 @@ from proctor.types import Value
 
 
 class CheckResult(Value):
-    """What became of one promise."""
+    """The result for one requirement of the contract."""
 
     name: str
     state: Literal["ok", "broken", "left out"]
-    """`left out`: the environment lacks what the promise is about, for example a reference policy."""
+    """`left out`: the environment lacks what the requirement is about, for example a reference policy."""
     detail: str = ""
-    """What broke it, and in which sample; or what is lacking. Empty where it is kept."""
+    """How it was violated, and in which sample; or what is lacking. Empty where it is met."""
 
     @property
     def ok(self) -> bool:
-        """True unless the promise is broken; one that is left out is not."""
+        """True unless the requirement is broken; `left out` is ok."""
         return self.state != "broken"
 
 
 async def check(
     environment: Environment, samples: int = 3, seed: int = 0, deadline_s: float = 180.0
 ) -> AsyncGenerator[CheckResult, None]:
-    """The promises of an environment, each as soon as it is known to be kept, broken or left out.
+    """Checks each requirement in turn, and yields its result as soon as it is known.
 
-    Plays up to `samples` samples, spread over all; each promise gets `deadline_s` in total. Never raises for what the
+    Plays up to `samples` samples, spread over all; each requirement has `deadline_s` seconds. Never raises for what the
     environment does. Iterate to the end, or close the iterator, so that the environment's lifespan ends.
     """
     before = await asyncio.create_task(held_resources())
-    listed = await _judge("samples are there, unique and stable", samples_are_stable(environment), deadline_s)
+    listed = await _result_of("samples are there, unique and stable", samples_are_stable(environment), deadline_s)
     yield listed
     if not listed.ok:
         return
-    yield await _judge("the digest is stable", digest_is_stable(environment), deadline_s)
+    yield await _result_of("the digest is stable", digest_is_stable(environment), deadline_s)
     opened, closing = asyncio.Event(), asyncio.Event()
     holder = asyncio.create_task(_hold(environment, opened, closing))
     try:
-        lifespan = await _judge("the lifespan starts", _opened(holder, opened), deadline_s)
+        lifespan = await _result_of("the lifespan starts", _opened(holder, opened), deadline_s)
         yield lifespan
         subject = Subject(environment, _spread(tuple(environment.samples()), samples), seed)
-        for name, promise in PROMISES if lifespan.ok else ():
-            yield await _judge(name, promise(subject), deadline_s)
+        for name, requirement in REQUIREMENTS if lifespan.ok else ():
+            yield await _result_of(name, requirement(subject), deadline_s)
     finally:
         closing.set()
         if not opened.is_set():
             holder.cancel()
-        ended = await _judge("the lifespan leaves nothing behind", _ended(holder, before), deadline_s)
+        ended = await _result_of("the lifespan leaves nothing behind", _ended(holder, before), deadline_s)
     if lifespan.ok:
         yield ended
 
 
-async def _judge(name: str, promise: Coroutine[object, object, None], deadline_s: float) -> CheckResult:
-    """The result of one promise; what breaks it, exceptions and endless loops included, becomes its detail."""
-    task = asyncio.create_task(promise)
+async def _result_of(name: str, requirement: Coroutine[object, object, None], deadline_s: float) -> CheckResult:
+    """The result of one requirement; each violation, exceptions and endless loops included, becomes its detail."""
+    task = asyncio.create_task(requirement)
     await asyncio.wait({task}, timeout=deadline_s)
     if not task.done():
         task.cancel()

@@ -1,4 +1,4 @@
-"""The promises of an environment, one function each: it returns, or raises ContractViolation or LeftOut."""
+"""The requirements of the contract, one function each: it returns if met, else raises ContractViolation or LeftOut."""
 
 import asyncio
 import itertools
@@ -23,11 +23,11 @@ from proctor.summary import summarize
 from proctor.types import Action, Finish, FinishReason, Message, Observation, ToolCall
 
 CANCELLED_ACTS = 3
-"""Sessions are cancelled while they wait at each of this many first acts."""
+"""Sessions are cancelled at each of the first acts, up to this one, while they wait for the agent."""
 MIN_CANCELLED = 6
-"""Sessions cancelled at least before leaks are counted, so that a pool that fills up is no leak."""
+"""Minimum number of sessions cancelled before leaks are counted, so that a pool that fills up is no leak."""
 SETTLE_S = 10.0
-"""How long what a session held may take to go away."""
+"""Seconds that the release of a session's resources may take."""
 
 GARBAGE = (
     Action(content=""),
@@ -37,15 +37,15 @@ GARBAGE = (
     Action(content="x" * 100_000),
     Action(content="", tool_calls=(ToolCall(id="1", name="no_such_tool", arguments='{"half": '),)),
 )
-"""Replies that no environment can take for a well-formed action of its own."""
+"""Replies that are a well-formed action in no environment."""
 
 
 class ContractViolation(Exception):
-    """A promise is not kept; the message says how."""
+    """A requirement is not met; the message says how."""
 
 
 class LeftOut(Exception):
-    """The environment lacks what the promise is about; the message says what."""
+    """The environment lacks what the requirement is about; the message names it."""
 
 
 class Subject(NamedTuple):
@@ -67,7 +67,7 @@ class Subject(NamedTuple):
         return made
 
     def guide(self, sample: str) -> Policy:
-        """What leads into a session: the reference, else the naive policy, else the random one, else garbage."""
+        """The best policy there is: the reference, else the naive policy, else the random one, else garbage."""
         made = (policy_of(self.environment, kind, sample, self.seed) for kind in POLICY_KINDS)
         return next((policy for policy in made if policy is not None), _garbage_policy)
 
@@ -80,7 +80,7 @@ def _garbage_policy(_conversation: str, transcript: Sequence[Message]) -> Action
     return GARBAGE[sum(message.role == "assistant" for message in transcript) % len(GARBAGE)]
 
 
-# The promises that need no session.
+# The requirements that need no session.
 
 
 async def samples_are_stable(environment: Environment) -> None:
@@ -88,7 +88,7 @@ async def samples_are_stable(environment: Environment) -> None:
     if not listed:
         raise ContractViolation("there are no samples")
     if len(set(listed)) < len(listed):
-        raise ContractViolation(f"{next(sample for sample in listed if listed.count(sample) > 1)!r} stands twice")
+        raise ContractViolation(f"{next(sample for sample in listed if listed.count(sample) > 1)!r} is listed twice")
     if tuple(environment.samples()) != listed:
         raise ContractViolation("a second call lists other samples")
     if tuple(_fresh(environment).samples()) != listed:
@@ -106,11 +106,11 @@ def _fresh(environment: Environment) -> Environment:
     return type(environment)(**dict(environment))
 
 
-# The promises of play.
+# The requirements of play.
 
 
 class Player(Agent):
-    """Follows a policy for some acts, then does something else; keeps the digests of what it saw."""
+    """Follows a policy for `acts` acts, then calls `then`; records the digests of its observations."""
 
     def __init__(self, policy: Policy, acts: float, then: Callable[[], Awaitable[Action]]) -> None:
         self._agent = PolicyAgent(policy)
@@ -119,7 +119,7 @@ class Player(Agent):
         self.seen: list[str] = []
 
     async def act(self, observation: Observation) -> Action:
-        await asyncio.sleep(0)  # an environment that never ends must not keep the deadline from passing
+        await asyncio.sleep(0)  # so that the deadline ends a session that never ends by itself
         self.seen.append(observation.digest())
         if len(self.seen) > self._acts:
             return await self._then()
@@ -183,7 +183,7 @@ async def _random(subject: Subject) -> None:
 
 
 async def _garbage(subject: Subject) -> None:
-    """Each kind alone from the start, and all of them in turn after one good act, where a policy knows one."""
+    """Each kind of garbage alone from the start, then all in turn after one act of the best policy."""
     sample = subject.samples[0]
     policy = subject.guide(sample)
     for garbage in GARBAGE:
@@ -210,7 +210,7 @@ async def _agent_fault(subject: Subject) -> None:
 
 
 async def _repeatable(subject: Subject) -> None:
-    """One session alone, then two at once: a difference is chance, or something that sessions share."""
+    """One session alone, then two at once: a difference shows unseeded randomness, or state that sessions share."""
     for sample in subject.samples:
         for make in (subject.guide, subject.chance):
             players = [_whole(make(sample)) for _ in range(3)]
@@ -241,11 +241,11 @@ async def _summary(subject: Subject) -> None:
         raise LeftOut("no policy scores above 0 here, so faults that count as 0 would not show")
 
 
-# Cancellation, and what it must leave behind: nothing.
+# Cancellation, which must leave nothing behind.
 
 
 async def settles(enough: Callable[[HeldResources], bool], before: HeldResources) -> None:
-    """Waits until a census is good enough. Raises ContractViolation with what grew where none is within SETTLE_S."""
+    """Waits until the resources held are `enough`. Raises ContractViolation, with what grew, after SETTLE_S."""
     deadline = asyncio.get_running_loop().time() + SETTLE_S
     while not enough(now := await held_resources()):
         if asyncio.get_running_loop().time() > deadline:
@@ -264,7 +264,7 @@ async def _cancelled(subject: Subject) -> None:
 
 
 async def _cancel_round(subject: Subject, sample: str) -> int:
-    """How many sessions were cancelled: one at each of the first acts there are."""
+    """Cancel one session at each of the first acts that it has, and return how many were cancelled."""
     for acts in range(CANCELLED_ACTS):
         if not await _cancel_at(subject, sample, acts):
             if acts == 0:
@@ -274,7 +274,7 @@ async def _cancel_round(subject: Subject, sample: str) -> int:
 
 
 async def _cancel_at(subject: Subject, sample: str, acts: int) -> bool:
-    """True when a session was cancelled while it waited; False where it ended before."""
+    """Cancel a session while it waits at an act (from 0). False where the session ended before that act."""
     parked = asyncio.Event()
 
     async def park() -> Action:
@@ -298,7 +298,7 @@ async def _cancel_at(subject: Subject, sample: str, acts: int) -> bool:
     return parked.is_set()
 
 
-PROMISES: tuple[tuple[str, Callable[[Subject], Coroutine[object, object, None]]], ...] = (
+REQUIREMENTS: tuple[tuple[str, Callable[[Subject], Coroutine[object, object, None]]], ...] = (
     ("the reference scores 1", _reference),
     ("the naive policy ends with a score", _naive),
     ("the random policy ends with a score", _random),

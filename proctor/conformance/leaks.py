@@ -1,4 +1,4 @@
-"""What this process holds now, so that a leak shows as growth."""
+"""Counts the resources that this process holds, so that a leak shows as growth."""
 
 import asyncio
 import os
@@ -17,13 +17,13 @@ class HeldResources(NamedTuple):
     files: int
 
     def growth(self, before: "HeldResources") -> str:
-        """What is more than before, in words."""
+        """The counts that grew, in words."""
         counts = zip(self._fields, self, before, strict=True)
         return ", ".join(f"{now} {name} ({then} before)" for name, now, then in counts if now > then)
 
 
 async def held_resources() -> HeldResources:
-    """The counts of this process; the calling task counts for none."""
+    """The counts of this process, without the calling task."""
     files = len(os.listdir("/proc/self/fd")) if sys.platform == "linux" else 0
     return HeldResources(len(asyncio.all_tasks()) - 1, threading.active_count(), _descendants(), files)
 

@@ -1,4 +1,4 @@
-"""`check` can fail: each promise has an environment here that breaks it, and is caught by name."""
+"""`check` can fail: for each requirement an environment here violates it, and the check names it."""
 
 import asyncio
 import itertools
@@ -22,7 +22,7 @@ kept: list[object] = []
 
 
 class Sound(Environment):
-    """Asks for the sample's name three times; keeps every promise."""
+    """Asks for the sample's name three times; meets every requirement."""
 
     def samples(self) -> Sequence[str]:
         return ["first", "second", "third"]
@@ -219,7 +219,7 @@ class LeavesProcess(Sound):
 
 CASES: list[tuple[type[Environment], str, str]] = [
     (NoSamples, "samples are there, unique and stable", "there are no samples"),
-    (Duplicates, "samples are there, unique and stable", "'first' stands twice"),
+    (Duplicates, "samples are there, unique and stable", "'first' is listed twice"),
     (ChangingSamples, "samples are there, unique and stable", "lists other samples"),
     (BrokenData, "samples are there, unique and stable", "ValueError: data.jsonl: record 7"),
     (ChangingDigest, "the digest is stable", "another digest"),
@@ -275,12 +275,12 @@ async def test_a_sound_environment_breaks_nothing() -> None:
 
 
 @pytest.mark.parametrize(("environment", "name", "detail"), CASES, ids=[case[0].__name__ for case in CASES])
-async def test_a_broken_promise_is_caught(environment: type[Environment], name: str, detail: str) -> None:
+async def test_a_violated_requirement_is_caught(environment: type[Environment], name: str, detail: str) -> None:
     results = {result.name: result.detail for result in await broken(environment())}
     assert detail in results[name]
 
 
-async def test_every_promise_has_an_environment_that_breaks_it() -> None:
+async def test_every_requirement_has_an_environment_that_violates_it() -> None:
     results = [result async for result in check(Sound())]
     assert {result.name for result in results} == {name for _, name, _ in CASES}
     assert {result.state for result in results} == {"ok"}

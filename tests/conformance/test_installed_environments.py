@@ -1,4 +1,4 @@
-"""Every installed environment keeps every promise, on every engine it offers."""
+"""Every installed environment meets every requirement, on every engine it offers."""
 
 import pytest
 
@@ -25,7 +25,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("name", "parameters"), CASES)
-async def test_keeps_every_promise(name: str, parameters: dict[str, object]) -> None:
+async def test_meets_every_requirement(name: str, parameters: dict[str, object]) -> None:
     results = [result async for result in check(registry.load(name)(**parameters))]
     assert [f"{result.name}: {result.detail}" for result in results if result.state != "ok"] == [], "or left out"
     assert len(results) > 10

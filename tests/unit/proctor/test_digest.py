@@ -1,4 +1,4 @@
-"""Digests: what changes the default one and what does not, and those of our own environments."""
+"""What changes the default digest, and the digests of our own environments."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ OURS = {
     "stss": "d8f06d958b6f35a80be5e637e5c36545",
     "webshop": "dcfc21e28132cb2757a9ce6e7aa398be",
 }
-"""Of each environment with its default parameters. Change one only where its trials changed, with its `revision`."""
+"""The digest of each environment with default parameters. Change one only with its `revision`, where trials changed."""
 
 
 @pytest.mark.parametrize("name", OURS)
@@ -44,7 +44,7 @@ class Door:
 
 
 class House(Environment):
-    """Only its digest is of use."""
+    """An environment for its digest only."""
 
     operational: ClassVar[frozenset[str]] = frozenset({"cache", "pool"})
     rooms: int = 3

@@ -1,4 +1,4 @@
-"""What an environment is that has only samples and play."""
+"""The defaults of an environment that defines only `samples` and `play`."""
 
 from collections.abc import Sequence
 

@@ -9,21 +9,21 @@ from proctor import event_loop
 
 
 class Cycle:
-    """Something only the collector can free."""
+    """An object that only the garbage collector can free."""
 
     def __init__(self) -> None:
         self.self = self
 
 
 async def garbage(count: int) -> int:
-    """How many of so many cycles are still there at the end."""
+    """The number of cycles, of those made, that are alive at the end."""
     left = [weakref.ref(Cycle()) for _ in range(count)]
     return sum(ref() is not None for ref in left)
 
 
 def test_cycles_are_collected_seldom_but_collected() -> None:
-    assert gc.get_threshold()[0] < event_loop.COLLECT_AFTER[0]
-    count = 20 * event_loop.COLLECT_AFTER[0]
+    assert gc.get_threshold()[0] < event_loop.GC_THRESHOLDS[0]
+    count = 20 * event_loop.GC_THRESHOLDS[0]
     assert 0 < event_loop.run(garbage(count)) < count / 2
 
 
@@ -34,7 +34,7 @@ def test_what_is_loaded_is_left_out_while_the_loop_runs_and_no_longer() -> None:
         return gc.get_threshold(), gc.get_freeze_count()
 
     thresholds, frozen = event_loop.run(inside())
-    assert thresholds == event_loop.COLLECT_AFTER
+    assert thresholds == event_loop.GC_THRESHOLDS
     assert frozen > 10_000
     assert (gc.get_threshold(), gc.get_freeze_count()) == before
 

@@ -1,4 +1,4 @@
-"""Where the objects in a reply begin and end."""
+"""Where JSON objects in a reply begin and end."""
 
 import json
 

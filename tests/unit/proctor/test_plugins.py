@@ -1,4 +1,4 @@
-"""Commands that environments bring along: found by entry point, given the records of runs."""
+"""Commands of environments: found by entry point, with access to the trials of runs."""
 
 from collections.abc import Sequence
 from importlib.metadata import EntryPoint

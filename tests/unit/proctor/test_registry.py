@@ -1,4 +1,4 @@
-"""Environments are found by their entry points, and a broken one is told with its fix."""
+"""Environments are found by entry points; the error for a broken one names the fix."""
 
 import importlib
 import sys
@@ -58,7 +58,7 @@ def test_an_environment_class_is_returned(install: Install) -> None:
     ("entry", "source", "message"),
     [
         ("bad = registry_bad:Bad", "Bad = 3\n", r"'registry_bad:Bad' of tester is not an Environment class"),
-        ("bad = registry_bad:Bad", "", r"'registry_bad:Bad' of tester leads nowhere: .*no attribute 'Bad'"),
+        ("bad = registry_bad:Bad", "", r"'registry_bad:Bad' of tester can't be found: .*no attribute 'Bad'"),
         ("bad = registry_absent:Bad", "", r"No module named 'registry_absent'; .* pip install 'tester'$"),
         ("bad = registry_bad:Bad", "import no_such_module\n", r"No module named 'no_such_module'; .* 'tester'$"),
     ],

@@ -1,4 +1,4 @@
-"""When a failed request is made again."""
+"""When a failed request is retried."""
 
 import pytest
 from hypothesis import given

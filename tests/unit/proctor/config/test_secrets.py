@@ -1,4 +1,4 @@
-"""Settings come from the environment, else from `.env`; secrets from files too."""
+"""Settings come from the environment, else from `.env`; secrets also from files."""
 
 from pathlib import Path
 
@@ -78,7 +78,7 @@ def test_the_real_environment_wins_whether_it_names_a_file_or_not(
         ({"PROCTOR_TEST_A": "x", "PROCTOR_TEST_A_FILE": "y"}, "PROCTOR_TEST_A_FILE is set too; unset one of them"),
         ({"PROCTOR_TEST_A_FILE": "gone"}, "PROCTOR_TEST_A_FILE: gone can't be read: No such file"),
         ({"PROCTOR_TEST_A_FILE": "."}, "PROCTOR_TEST_A_FILE: . can't be read: Is a directory"),
-        ({"PROCTOR_TEST_A_FILE": "binary"}, "PROCTOR_TEST_A_FILE: binary can't be read: it is no text"),
+        ({"PROCTOR_TEST_A_FILE": "binary"}, "PROCTOR_TEST_A_FILE: binary can't be read: it is not text"),
         ({"PROCTOR_TEST_A_FILE": "two"}, "PROCTOR_TEST_A: the key holds characters that no key has"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Tasks as plans write them: built into environments, or refused with file, task, field and fix."""
+"""Task definitions of plans: built into environments, or rejected with file, task, field and fix."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -138,7 +138,7 @@ def test_a_task_file_is_loaded_and_a_plan_is_one_too(tmp_path: Path) -> None:
         ("task: []\n", ":1: tasks: Field required; add this field"),
         ("tasks:\n  - name: t\n", ":2: tasks.0.environment: Field required"),
         ("tasks:\n  - name: t\n    environment: shelf\n    capacity: 0\n", ":4: tasks.0.capacity: Input should be"),
-        ("tasks:\n- {name: t, environment: shelf}\n- {name: t, environment: os}\n", "tasks: the name 't' stands twice"),
+        ("tasks:\n- {name: t, environment: shelf}\n- {name: t, environment: os}\n", "the name 't' is used twice"),
         ("tasks:\n- {name: t, environment: chess}\n", "task 't': environment: unknown environment 'chess'"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Files that users write: read into models, or refused with file, line, field and fix."""
+"""Users' files: parsed into models, or rejected with file, line, field and fix."""
 
 import contextlib
 import tracemalloc
@@ -79,9 +79,9 @@ def test_all_errors_are_told_at_once() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("title: t\ntitle: u\n", "plan.yaml:2: title: stands in line 1 already; remove one of them"),
-        ("title: t\nitems:\n  - name: a\n    size: 1\n    name: b\n", "plan.yaml:5: name: stands in line 3 already"),
-        ("title: t\noptions: {a: 1, a: 1}\n", "plan.yaml:2: a: stands in line 2 already"),
+        ("title: t\ntitle: u\n", "plan.yaml:2: title: is already in line 1; remove one of them"),
+        ("title: t\nitems:\n  - name: a\n    size: 1\n    name: b\n", "plan.yaml:5: name: is already in line 3"),
+        ("title: t\noptions: {a: 1, a: 1}\n", "plan.yaml:2: a: is already in line 2"),
     ],
 )
 def test_a_key_that_stands_twice_is_refused(text: str, message: str) -> None:
@@ -98,7 +98,7 @@ def test_a_billion_laughs_are_refused_in_little_memory() -> None:
     message = refusal(f"title: t\noptions:\n  l0: &l0 [ha, ha]\n{laughs}")
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert "plan.yaml:8: stands for more than 200000 values" in message
+    assert "plan.yaml:8: holds more than 200000 values" in message
     assert peak < 5e6
 
 
