@@ -89,7 +89,7 @@ class Environment(BaseModel, ABC):
 
     @abstractmethod
     async def play(self, sample: str, agent: Agent, seed: int = 0) -> Finish:
-        """Plays one session, from the first observation to its score. Equal seeds and actions give equal sessions.
+        """Play one session, from the first observation to its score. Equal seeds and actions give equal sessions.
 
         May raise AgentStopped, AgentUnavailable and EnvironmentFault: `play_to_finish` classifies them.
         Cancellation must release everything that the session holds.
@@ -250,7 +250,7 @@ class _Thinking(Agent):
 
 
 async def play_to_finish(environment: Environment, sample: str, agent: Agent, seed: int = 0) -> Finish:
-    """Plays one session and turns every exception but a cancellation into a finish: only here are they classified.
+    """Play one session and turn every exception but a cancellation into a finish: only here are they classified.
 
     `detail["thoughts"]` is the number of replies that began with a `<think>` block, absent if 0.
     """

@@ -37,7 +37,7 @@ class CheckResult(Value):
 async def check(
     environment: Environment, samples: int = 3, seed: int = 0, deadline_s: float = 180.0
 ) -> AsyncGenerator[CheckResult, None]:
-    """Checks each requirement in turn, and yields its result as soon as it is known.
+    """Check each requirement in turn, and yield its result as soon as it is known.
 
     Plays up to `samples` samples, spread over all; each requirement has `deadline_s` seconds. Never raises for what the
     environment does. Iterate to the end, or close the iterator, so that the environment's lifespan ends.

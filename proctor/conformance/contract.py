@@ -245,7 +245,7 @@ async def _summary(subject: Subject) -> None:
 
 
 async def settles(enough: Callable[[HeldResources], bool], before: HeldResources) -> None:
-    """Waits until the resources held are `enough`. Raises ContractViolation, with what grew, after SETTLE_S."""
+    """Wait until the resources held are `enough`. Raises ContractViolation, with what grew, after SETTLE_S."""
     deadline = asyncio.get_running_loop().time() + SETTLE_S
     while not enough(now := await held_resources()):
         if asyncio.get_running_loop().time() > deadline:

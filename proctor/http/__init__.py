@@ -1,1 +1,1 @@
-"""HTTP for all parts: one client, and what our servers have in common."""
+"""The HTTP client, and what all our HTTP servers share."""

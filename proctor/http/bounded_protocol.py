@@ -1,7 +1,8 @@
-"""uvicorn's HTTP protocol with bounds on what is read before a request is known to be allowed.
+"""uvicorn's HTTP protocol, with limits on what a client may send before its request is authorized.
 
-uvicorn's options bound neither the head of a request nor the time it takes to come, with the parser that we use.
-An event loop's own TLS server tells nobody of a connection before its handshake is over, so ours are taken without TLS.
+With httptools, the parser that we use, no option of uvicorn limits the size of a request's head or the time until it is
+complete. An event loop's own TLS server reports a connection only after its handshake, so our servers accept
+connections without TLS and do the handshake here.
 """
 
 import asyncio
@@ -17,33 +18,34 @@ from typing import Any, cast
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 MAX_HEAD_BYTES = 64 << 10
-"""Up to the end of a request's headers; as much again between the parts of a body."""
+"""Bytes up to the end of a request's headers; also the limit of bytes between the parts of a chunked body."""
 HEAD_S = 10.0
-"""From the connection, or from a later request's first byte, to the end of its headers. A TLS handshake has as long."""
-MAX_STRANGERS = 256
-"""Connections that have shown no token; of more, or of more than a quarter of the file descriptors, the oldest goes."""
+"""Seconds from the connection, or a later request's first byte, to the end of the headers; also for a TLS handshake."""
+MAX_UNAUTHORIZED = 256
+"""Connections without a valid token, at most a quarter of all file descriptors; one more closes the oldest idle one."""
 _TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 
 Knows = Callable[[str, str, bytes], bool]
-"""(method, path, Authorization header) -> whether it shows a token for its route; always where the server has none."""
+"""(method, path, Authorization header) -> whether the token is valid for the route; always true without a token."""
 
 
 def bounded_protocol(knows: Knows, tls: ssl.SSLContext | None = None) -> type[asyncio.Protocol]:
-    """The protocol class of one server; also has the process use all file descriptors that it may have."""
+    """The protocol class of one server; also raises the process's limit of file descriptors to its hard limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard != resource.RLIM_INFINITY and soft < hard:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    strangers = _Strangers(MAX_STRANGERS if hard == resource.RLIM_INFINITY else min(MAX_STRANGERS, hard // 4))
-    settings = {"knows": staticmethod(knows), "strangers": strangers}
+    limit = MAX_UNAUTHORIZED if hard == resource.RLIM_INFINITY else min(MAX_UNAUTHORIZED, hard // 4)
+    unauthorized = _Unauthorized(limit)
+    settings = {"knows": staticmethod(knows), "unauthorized": unauthorized}
     bounded = type("BoundedProtocol", (_BoundedProtocol,), settings)
     if tls is None:
         return bounded
-    return type("Handshake", (_Handshake,), {"strangers": strangers, "tls": tls, "http": bounded})
+    return type("Handshake", (_Handshake,), {"unauthorized": unauthorized, "tls": tls, "http": bounded})
 
 
-class _Stranger(asyncio.Protocol):
+class _Connection(asyncio.Protocol):
     def is_idle(self) -> bool:
-        """Whether no answer is under way."""
+        """Whether no response is in progress."""
         raise NotImplementedError
 
     def end(self) -> None:
@@ -51,31 +53,31 @@ class _Stranger(asyncio.Protocol):
         raise NotImplementedError
 
 
-class _Strangers:
-    """A server's connections that have shown no token, the oldest first."""
+class _Unauthorized:
+    """A server's connections without a valid token, the oldest first."""
 
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._all: dict[_Stranger, None] = {}
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._all: dict[_Connection, None] = {}
 
-    def __contains__(self, one: _Stranger) -> bool:
+    def __contains__(self, one: _Connection) -> bool:
         return one in self._all
 
-    def add(self, one: _Stranger) -> None:
-        """A new connection; of too many the one that has been idle longest is ended."""
+    def add(self, one: _Connection) -> None:
+        """Add a new connection; beyond the limit, end the oldest idle one, else the new one."""
         self._all[one] = None
-        if len(self._all) > self._most:
+        if len(self._all) > self._limit:
             next((each for each in self._all if each.is_idle()), one).end()
 
-    def discard(self, one: _Stranger) -> None:
-        """It is known now, or gone."""
+    def discard(self, one: _Connection) -> None:
+        """Remove a connection that is authorized or closed."""
         self._all.pop(one, None)
 
 
-class _Handshake(_Stranger):
-    """A new connection of a TLS server, until its handshake is over."""
+class _Handshake(_Connection):
+    """A new connection of a TLS server, until its handshake ends."""
 
-    strangers: _Strangers
+    unauthorized: _Unauthorized
     tls: ssl.SSLContext
     http: "type[_BoundedProtocol]"
 
@@ -83,36 +85,36 @@ class _Handshake(_Stranger):
         self._begin_http = partial(self.http, **settings)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        taken = cast(asyncio.Transport, transport)
-        with contextlib.suppress(OSError):  # there are no more file descriptors
-            self._connection = socket.socket(fileno=os.dup(taken.get_extra_info("socket").fileno()))
+        accepted = cast(asyncio.Transport, transport)
+        with contextlib.suppress(OSError):  # no file descriptor is left
+            self._connection = socket.socket(fileno=os.dup(accepted.get_extra_info("socket").fileno()))
             self._connection.setblocking(False)
-            self._shaking = asyncio.get_running_loop().create_task(self._shake_hands())
-            self.strangers.add(self)
-        taken.abort()  # its descriptor is closed, ours keeps the connection
+            self._handshaking = asyncio.get_running_loop().create_task(self._shake_hands())
+            self.unauthorized.add(self)
+        accepted.abort()  # closes this descriptor; our duplicate keeps the connection
 
     async def _shake_hands(self) -> None:
         loop = asyncio.get_running_loop()
         try:
-            with contextlib.suppress(OSError):  # it failed, or took too long
+            with contextlib.suppress(OSError):  # the handshake failed or took too long
                 await loop.connect_accepted_socket(
                     self._begin_http, self._connection, ssl=self.tls, ssl_handshake_timeout=HEAD_S
                 )
         finally:
-            self.strangers.discard(self)
+            self.unauthorized.discard(self)
 
     def is_idle(self) -> bool:
         return True
 
     def end(self) -> None:
-        self.strangers.discard(self)
-        with contextlib.suppress(OSError):  # it is closed already
+        self.unauthorized.discard(self)
+        with contextlib.suppress(OSError):  # already closed
             self._connection.shutdown(socket.SHUT_RDWR)
 
 
-class _BoundedProtocol(HttpToolsProtocol, _Stranger):
+class _BoundedProtocol(HttpToolsProtocol, _Connection):
     knows: Knows
-    strangers: _Strangers
+    unauthorized: _Unauthorized
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
@@ -123,11 +125,11 @@ class _BoundedProtocol(HttpToolsProtocol, _Stranger):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(cast(asyncio.Transport, transport))
         self._expect_head()
-        self.strangers.add(self)
+        self.unauthorized.add(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_timer()
-        self.strangers.discard(self)
+        self.unauthorized.discard(self)
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -151,10 +153,10 @@ class _BoundedProtocol(HttpToolsProtocol, _Stranger):
         self._unproductive = 0
         self._stop_timer()
         super().on_headers_complete()
-        if self in self.strangers:
+        if self in self.unauthorized:
             shown = next((value for name, value in self.headers if name == b"authorization"), b"")
             if self.knows(self.scope["method"], self.scope["path"], shown):
-                self.strangers.discard(self)
+                self.unauthorized.discard(self)
 
     def on_body(self, body: bytes) -> None:
         self._unproductive = 0
@@ -164,7 +166,7 @@ class _BoundedProtocol(HttpToolsProtocol, _Stranger):
         return self.cycle is None or self.cycle.response_complete
 
     def end(self) -> None:
-        self.strangers.discard(self)
+        self.unauthorized.discard(self)
         self.transport.close()
 
     def _expect_head(self) -> None:

@@ -1,6 +1,6 @@
-"""HTTP calls with a total deadline and a byte cap.
+"""HTTP requests with a total deadline and a limit on the reply's bytes.
 
-aiohttp makes them, and is imported with the first call: a process that makes none, or none yet, does without.
+aiohttp sends them, and is imported with the first request: a process that sends none never loads it.
 """
 
 import asyncio
@@ -24,20 +24,20 @@ CONNECT_S = 10.0
 KEEP_ALIVE_S = 30.0
 CHUNK_BYTES = 1 << 20
 AnyClient: TypeAlias = "HttpClient | httpx.AsyncClient"
-"""What makes calls: `http_client`'s, or any client of httpx, such as one over an app in the same process."""
+"""A client that `http_client` made, or any httpx client, such as one for an app in the same process."""
 
 
 class HttpReply(NamedTuple):
-    """A whole reply: its body is decompressed and within the cap that was asked for."""
+    """A complete reply; its body is decompressed and within the limit of its request."""
 
     status: int
     headers: Mapping[str, str]
-    """By name, in whatever case."""
+    """By name; look-ups ignore case."""
     body: bytes
 
 
 class HttpFailure(Exception):
-    """No whole reply came; whether the server acted on the request is unknown unless a subclass says so."""
+    """No complete reply came. Except for Unreachable, the server may have acted on the request."""
 
 
 class ConnectionFailed(HttpFailure):
@@ -45,23 +45,23 @@ class ConnectionFailed(HttpFailure):
 
 
 class Unreachable(ConnectionFailed):
-    """No connection could be made: the server never saw the request."""
+    """No connection could be made: the server never received the request."""
 
 
 class Untrusted(Unreachable):
-    """The server's certificate is not to be believed; trying again doesn't help."""
+    """The server's certificate failed verification: a retry can't succeed."""
 
 
 class DeadlineExceeded(HttpFailure):
-    """The whole reply was not there in time."""
+    """The complete reply did not arrive within the deadline."""
 
 
 class ReplyTooLarge(HttpFailure):
-    """The reply, before or after decompression, is larger than the cap."""
+    """The reply, before or after decompression, is larger than its limit."""
 
 
 class HttpClient:
-    """What `http_client` makes; close it with `async with` or `aclose()`."""
+    """The client that `http_client` makes; close it with `async with` or `aclose()`."""
 
     def __init__(
         self, open_session: Callable[[], "aiohttp.ClientSession"], tls_for: Callable[[str], ssl.SSLContext | bool]
@@ -76,26 +76,26 @@ class HttpClient:
         await self.aclose()
 
     async def aclose(self) -> None:
-        """Close its connections."""
+        """Close the client's connections."""
         if self._session is not None:
             await self._session.close()
 
-    async def exchange(self, sent: "_Sent", max_bytes: int) -> HttpReply:
-        """The whole reply, however long it takes. Raises what `bounded_request` does."""
+    async def exchange(self, request: "_Request", max_bytes: int) -> HttpReply:
+        """The complete reply, without a deadline: `bounded_request` sets one, and raises HttpFailure alone."""
         import aiohttp
 
         session = self._session = self._session or self._open_session()
-        tls = self._tls_for(sent.url)
-        asked = session.request(
-            sent.method, sent.url, data=sent.body, headers=sent.headers, ssl=tls, allow_redirects=False
+        tls = self._tls_for(request.url)
+        exchange = session.request(
+            request.method, request.url, data=request.body, headers=request.headers, ssl=tls, allow_redirects=False
         )
         try:
-            async with asked as response:
+            async with exchange as response:
                 body = await _read(response.content.iter_any(), max_bytes)
                 return _plain(response.status, response.headers, body, max_bytes)
         except aiohttp.ClientError as error:
             never = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)
-            raise _failure(sent, error, isinstance(error, never)) from error
+            raise _failure(request, error, isinstance(error, never)) from error
 
 
 def http_client(
@@ -106,13 +106,14 @@ def http_client(
     proxy: str | None = None,
     resolver: "AbstractResolver | None" = None,
 ) -> HttpClient:
-    """The client that a process shares for all its calls.
+    """A client with a connection pool of its own; share it among all calls with these settings.
 
     Certificates are verified, redirects are not followed, cookies are not kept. `max_connections=None` is no limit;
-    `resolver` looks up names instead of the system. Raises FileError for TLS files that can't be used; everybody's
-    authorities are read with the first call over TLS.
-    `trust_env` honours HTTP_PROXY, NO_PROXY and SSL_CERT_FILE.
-    It stands on aiohttp, since httpx's own transport rescans its pool on each request (2-4 ms of CPU at 32 in flight).
+    `resolver` resolves names instead of the system; `trust_env` honours HTTP_PROXY, NO_PROXY and SSL_CERT_FILE. Raises
+    FileError for TLS files that can't be used. Without TLS files and proxy, the public authorities are loaded with the
+    first call over TLS.
+
+    It uses aiohttp, since httpx's own transport rescans its pool on each request (2-4 ms of CPU at 32 in flight).
     """
     context = functools.cache(functools.partial(tls.context, trust_env=trust_env))
     proxied = trust_env or proxy is not None
@@ -149,45 +150,46 @@ async def bounded_request(
     deadline_s: float,
     max_bytes: int,
 ) -> HttpReply:
-    """The whole reply, whatever its status, within `deadline_s` seconds in total and `max_bytes` of body.
+    """Send a request and return the complete reply, whatever its status. Raises HttpFailure.
 
-    `json` is anything pydantic can serialise, models included; give it or `content`, not both. Raises HttpFailure.
+    `deadline_s` limits the whole exchange, `max_bytes` the reply's body, also once decompressed. `json` is anything
+    that pydantic can serialise, models included; give it or `content`, not both.
     """
     all_headers = {"Accept-Encoding": "identity", **(headers or {})}
     if json is not None:
         content = to_json(json)
         all_headers["Content-Type"] = "application/json"
-    sent = _Sent(method, url, all_headers, content)
+    request = _Request(method, url, all_headers, content)
     if content is not None and len(content) > CHUNK_BYTES:
         all_headers["Content-Length"] = str(len(content))
-        sent = sent._replace(body=_chunks(content))
+        request = request._replace(body=_chunks(content))
     try:
         async with asyncio.timeout(deadline_s):
             if isinstance(client, HttpClient):
-                return await client.exchange(sent, max_bytes)
-            return await _by_httpx(client, sent, max_bytes)
+                return await client.exchange(request, max_bytes)
+            return await _by_httpx(client, request, max_bytes)
     except _TooLarge as error:
-        raise ReplyTooLarge(f"{sent.where()}: the reply is larger than {max_bytes} bytes") from error
+        raise ReplyTooLarge(f"{request.where()}: the reply is larger than {max_bytes} bytes") from error
     except zlib.error as error:
-        raise ConnectionFailed(f"{sent.where()}: {error}") from error
+        raise ConnectionFailed(f"{request.where()}: {error}") from error
     except TimeoutError as error:
-        raise DeadlineExceeded(f"{sent.where()}: no whole reply within {deadline_s:g} s") from error
+        raise DeadlineExceeded(f"{request.where()}: no whole reply within {deadline_s:g} s") from error
 
 
-class _Sent(NamedTuple):
+class _Request(NamedTuple):
     method: str
     url: str
     headers: Mapping[str, str]
     body: bytes | AsyncIterator[bytes] | None
 
     def where(self) -> str:
-        """The call for messages, without what may be secret in its URL."""
+        """Method and URL for messages, without user info and query, which may be secret."""
         url = urlsplit(self.url)
         return f"{self.method} {url.scheme}://{url.netloc.rpartition('@')[2]}{url.path}"
 
 
 async def _chunks(content: bytes) -> AsyncIterator[bytes]:
-    """A large body in pieces, since sending one at once would hold up the event loop."""
+    """A large body in pieces: sending it at once would block the event loop."""
     for start in range(0, len(content), CHUNK_BYTES):
         yield content[start : start + CHUNK_BYTES]
 
@@ -196,19 +198,24 @@ class _TooLarge(Exception):
     pass
 
 
-async def _by_httpx(client: "httpx.AsyncClient", sent: _Sent, max_bytes: int) -> HttpReply:
+async def _by_httpx(client: "httpx.AsyncClient", request: _Request, max_bytes: int) -> HttpReply:
     import httpx
 
     timeout = httpx.Timeout(None, connect=CONNECT_S)
-    asked = client.stream(
-        sent.method, sent.url, content=sent.body, headers=sent.headers, timeout=timeout, follow_redirects=False
+    exchange = client.stream(
+        request.method,
+        request.url,
+        content=request.body,
+        headers=request.headers,
+        timeout=timeout,
+        follow_redirects=False,
     )
     try:
-        async with asked as response:
+        async with exchange as response:
             stream = cast(AsyncIterable[bytes], response.stream)
             return _plain(response.status_code, response.headers, await _read(stream, max_bytes), max_bytes)
     except httpx.HTTPError as error:
-        raise _failure(sent, error, isinstance(error, httpx.ConnectError)) from error
+        raise _failure(request, error, isinstance(error, httpx.ConnectError)) from error
 
 
 def _plain(status: int, headers: Mapping[str, str], body: bytes, max_bytes: int) -> HttpReply:
@@ -226,7 +233,7 @@ async def _read(stream: AsyncIterable[bytes], max_bytes: int) -> bytes:
 
 
 def _decompress(body: bytes, max_bytes: int) -> bytes:
-    """What a gzip or zlib body holds, for servers that compress although told not to."""
+    """The contents of a gzip or zlib body, from a server that compresses although the request rules it out."""
     decompressor = zlib.decompressobj(wbits=zlib.MAX_WBITS | 32)
     plain = decompressor.decompress(body, max_bytes + 1)
     if len(plain) > max_bytes:
@@ -236,15 +243,15 @@ def _decompress(body: bytes, max_bytes: int) -> bytes:
     return plain
 
 
-def _failure(sent: _Sent, error: Exception, never_connected: bool) -> ConnectionFailed:
-    says = f"{sent.where()}: {str(error) or type(error).__name__}"
+def _failure(request: _Request, error: Exception, never_connected: bool) -> ConnectionFailed:
+    message = f"{request.where()}: {str(error) or type(error).__name__}"
     if any(isinstance(each, ssl.SSLCertVerificationError) for each in _chain(error)):
-        return Untrusted(says)
-    return Unreachable(says) if never_connected else ConnectionFailed(says)
+        return Untrusted(message)
+    return Unreachable(message) if never_connected else ConnectionFailed(message)
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
-    """An error and what it came from."""
+    """An error, its cause, the cause of that, and so on."""
     while error is not None:
         yield error
         error = error.__cause__ or error.__context__

@@ -1,4 +1,4 @@
-"""uvicorn within a process that has other work: it leaves signals alone."""
+"""uvicorn in a process that has other work: it installs no signal handlers."""
 
 import contextlib
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ import uvicorn
 
 
 class EmbeddedServer(uvicorn.Server):
-    """A server on a loop that is not its own; whoever runs that decides what signals do."""
+    """A server on an event loop that it does not own; the owner of the loop handles signals."""
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:

@@ -1,7 +1,7 @@
-"""Keeps web pages away from servers without a token: a browser on this machine sends what any page has it send.
+"""Protects servers without a token from web pages: a browser on this machine sends any request that a page makes.
 
-A page from elsewhere reaches a server at loopback by its address, or by a name of its own that it lets stand for that
-address (DNS rebinding). Browsers tell of it in `Host`, `Origin` and `Sec-Fetch-Site`, which no page can change.
+A page of another site reaches a server on loopback by its address, or by a host name that the site resolves to that
+address (DNS rebinding). Such a request has a foreign `Host`, `Origin` or `Sec-Fetch-Site`, which no page can change.
 """
 
 import functools
@@ -13,11 +13,11 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from proctor.http.server import is_loopback
 
 SHOWN = 100
-"""Characters of a header that a refusal repeats."""
+"""Characters of a header that the rejection quotes."""
 
 
 class OriginGuard:
-    """Lets requests through that no web page from elsewhere sent. `refuse` makes the reply to others of their cause."""
+    """Passes requests that no web page of another site sent. `refuse` makes the reply to any other from the reason."""
 
     def __init__(self, app: ASGIApp, refuse: Callable[[str], ASGIApp], announced: str | None = None) -> None:
         self._app = app
@@ -30,19 +30,20 @@ class OriginGuard:
 
 
 def rejection_reason(headers: Mapping[bytes, bytes], announced: str | None = None) -> str | None:
-    """Why a request may come from a web page elsewhere, by its header's lower-case names; None where it can't.
+    """Why a request may come from a web page of another site; None where it can't. Header names are lower-case.
 
-    The server's hosts are the loopback ones and the announced one. A request without these headers is no browser's.
+    The server's host names are the loopback ones and the announced one. A request with none of these headers does not
+    come from a browser.
     """
     host = headers.get(b"host")
     if host is not None and not _is_own(host, announced):
-        return f"Host: {_shown(host)} is no name of this server"
+        return f"Host: {_shown(host)} is not a name of this server"
     origin = headers.get(b"origin")
     if origin is not None and origin.partition(b"://")[2] != host:
-        return f"Origin: {_shown(origin)} is a web page elsewhere"
+        return f"Origin: {_shown(origin)} is another web site"
     site = headers.get(b"sec-fetch-site", b"none")
     if site not in (b"none", b"same-origin"):
-        return f"Sec-Fetch-Site: {_shown(site)} is a web page elsewhere"
+        return f"Sec-Fetch-Site: {_shown(site)} marks a request of another web site"
     return None
 
 

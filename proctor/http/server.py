@@ -1,4 +1,4 @@
-"""What our HTTP servers have in common: the socket they listen at, how uvicorn runs them, when their parent ends."""
+"""What our HTTP servers share: the listening socket, uvicorn's configuration, the end of the parent process."""
 
 import ipaddress
 import os
@@ -19,7 +19,7 @@ BACKLOG = 2048
 
 
 class ConfigError(ValueError):
-    """The process can't be started as it was configured; the message names the option and the fix."""
+    """The process can't start with its configuration; the message names the option and the fix."""
 
 
 def is_loopback(host: str | None) -> bool:
@@ -33,7 +33,7 @@ def is_loopback(host: str | None) -> bool:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A listening socket; port 0 takes a free one. Raises ConfigError."""
+    """A listening socket; port 0 selects a free port. Raises ConfigError."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         return socket.create_server((host, port), family=family, backlog=BACKLOG)
@@ -42,7 +42,7 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def url_of(host: str, listener: socket.socket, scheme: str = "http") -> str:
-    """The base URL of a listening socket, under the name of its host."""
+    """The base URL of a listening socket, with this host name."""
     return f"{scheme}://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}"
 
 
@@ -54,9 +54,10 @@ def uvicorn_config(
     tls: ServerTls = NO_TLS,
     knows: "Knows" = lambda method, path, authorization: True,
 ) -> "uvicorn.Config":
-    """How our servers run: httptools, no logs of requests, no headers that cost and say nothing. Raises FileError.
+    """The configuration of our servers: httptools, no access log, no `server` and `date` headers.
 
-    `knows` tells a request that shows a token of this server; connections without such a request are few.
+    `knows` is true for a request with a valid token; connections without such a request are limited in number. Raises
+    FileError for TLS files that can't be used.
     """
     import uvicorn
 
@@ -79,7 +80,7 @@ def uvicorn_config(
 
 
 def when_stdin_ends(end: Callable[[], object]) -> None:
-    """Call `end`, in a thread of its own, when standard input closes: whoever started this process is gone."""
+    """Call `end` in a new thread when standard input closes, which means that the parent process has ended."""
 
     def wait() -> None:
         while os.read(0, 65536):

@@ -1,4 +1,4 @@
-"""Certificates: what a process shows, and whom it believes. No setting turns verification off."""
+"""TLS settings: the certificate of a process and the authorities it trusts. No setting turns verification off."""
 
 import os
 import ssl
@@ -12,12 +12,12 @@ from proctor.types import Value
 
 
 class Tls(Value):
-    """PEM files for calling others; each may be absent."""
+    """PEM files for outgoing calls; each is optional."""
 
     ca: Path | None = None
-    """Authorities whose certificates are believed, besides those that everybody believes."""
+    """Authorities that are trusted in addition to the public ones."""
     cert: Path | None = None
-    """Our own certificate, with its chain: shown where one is asked for (mutual TLS)."""
+    """Our own certificate, with its chain: sent where the other side requests one (mutual TLS)."""
     key: Path | None = None
     """The certificate's private key, without a passphrase."""
 
@@ -28,28 +28,28 @@ class Tls(Value):
         return self
 
     def relative_to(self, folder: Path) -> Self:
-        """The same with paths taken relative to a folder, normally their file's own."""
+        """A copy with paths resolved against a folder, normally that of their file."""
         fields = ((name, getattr(self, name)) for name in type(self).model_fields)
         return self.model_copy(update={name: folder / path for name, path in fields if path is not None})
 
     def context(self, *, trust_env: bool = False) -> ssl.SSLContext:
-        """For calling others: certificates and host names are verified. Raises FileError."""
+        """The context of outgoing calls: certificates and host names are verified. Raises FileError."""
         import certifi
 
-        everybodys = os.environ.get("SSL_CERT_FILE") if trust_env else None
-        context = ssl.create_default_context(cafile=everybodys or certifi.where())
+        public_authorities = os.environ.get("SSL_CERT_FILE") if trust_env else None
+        context = ssl.create_default_context(cafile=public_authorities or certifi.where())
         if self.ca is not None:
-            _believe(context, self.ca, "ca")
+            _trust(context, self.ca, "ca")
         if self.cert is not None and self.key is not None:
-            _show(context, self.cert, self.key)
+            _load_certificate(context, self.cert, self.key)
         return context
 
 
 class ServerTls(Tls):
-    """PEM files of a server: with a certificate it speaks TLS, and shows the same one where it calls others."""
+    """PEM files of a server: with a certificate it serves TLS, and sends the same one in outgoing calls."""
 
     client_ca: Path | None = None
-    """Only clients whose certificate one of these authorities signed are talked to (mutual TLS)."""
+    """Authorities of clients: only a client with a certificate that one of them signed can connect (mutual TLS)."""
 
     @model_validator(mode="after")
     def _serves(self) -> Self:
@@ -59,25 +59,25 @@ class ServerTls(Tls):
 
     @property
     def scheme(self) -> str:
-        """Of the server's URL."""
+        """The scheme of the server's URL."""
         return "http" if self.cert is None else "https"
 
     def server_context(self) -> ssl.SSLContext | None:
-        """For being called; None where the server speaks no TLS. Raises FileError."""
+        """The context of incoming calls; None without a certificate. Raises FileError."""
         if self.cert is None or self.key is None:
             return None
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        _show(context, self.cert, self.key)
+        _load_certificate(context, self.cert, self.key)
         if self.client_ca is not None:
-            _believe(context, self.client_ca, "client_ca")
+            _trust(context, self.client_ca, "client_ca")
             context.verify_mode = ssl.CERT_REQUIRED
         return context
 
 
-NO_TLS = ServerTls.model_construct()  # which builds no validator: there is nothing to validate
+NO_TLS = ServerTls.model_construct()  # nothing to validate, so no validator is built
 
 
-def _believe(context: ssl.SSLContext, path: Path, field: str) -> None:
+def _trust(context: ssl.SSLContext, path: Path, field: str) -> None:
     try:
         context.load_verify_locations(cafile=path)
     except OSError as error:  # ssl.SSLError is one
@@ -86,7 +86,7 @@ def _believe(context: ssl.SSLContext, path: Path, field: str) -> None:
         ) from error
 
 
-def _show(context: ssl.SSLContext, cert: Path, key: Path) -> None:
+def _load_certificate(context: ssl.SSLContext, cert: Path, key: Path) -> None:
     try:
         context.load_cert_chain(cert, key, password=_no_passphrase)
     except (OSError, ValueError) as error:
@@ -95,5 +95,5 @@ def _show(context: ssl.SSLContext, cert: Path, key: Path) -> None:
 
 
 def _no_passphrase() -> str:
-    """Instead of OpenSSL's question at the terminal."""
+    """Raises ValueError, where OpenSSL would prompt at the terminal."""
     raise ValueError("the key has a passphrase")

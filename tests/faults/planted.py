@@ -430,15 +430,15 @@ BUGS = (
     Bug(
         "connections without a token are not counted",
         "proctor/http/bounded_protocol.py",
-        "        if len(self._all) > self._most:",
+        "        if len(self._all) > self._limit:",
         "        if len(self._all) > 1 << 20:",
         "integration/test_http_limits.py::keep_nobody_out",
     ),
     Bug(
         "a connection counts from the end of its handshake",
         "proctor/http/bounded_protocol.py",
-        "            self.strangers.add(self)\n        taken.abort()",
-        "        taken.abort()",
+        "            self.unauthorized.add(self)\n        accepted.abort()",
+        "        accepted.abort()",
         "integration/test_http_limits.py::never_shake_hands",
     ),
     Bug(

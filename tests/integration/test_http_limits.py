@@ -160,7 +160,7 @@ async def test_large_bodies_and_many_requests_on_one_connection_pass() -> None:
 
 
 async def test_connections_without_a_token_keep_nobody_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bounded_protocol, "MAX_STRANGERS", 8)
+    monkeypatch.setattr(bounded_protocol, "MAX_UNAUTHORIZED", 8)
     monkeypatch.setattr(bounded_protocol, "HEAD_S", slowly(600))  # not what closes them
     async with serving() as sent:
         known = await sent(b"GET / HTTP/1.1\r\n" + TOKEN + b"\r\n")
@@ -177,7 +177,7 @@ async def test_connections_without_a_token_keep_nobody_out(monkeypatch: pytest.M
 def test_connections_that_never_shake_hands_keep_nobody_out(
     tls: ServerTls, monkeypatch: pytest.MonkeyPatch, run: Callable[[Coroutine[Any, Any, None]], None]
 ) -> None:
-    monkeypatch.setattr(bounded_protocol, "MAX_STRANGERS", 8)
+    monkeypatch.setattr(bounded_protocol, "MAX_UNAUTHORIZED", 8)
     monkeypatch.setattr(bounded_protocol, "HEAD_S", slowly(600))  # not what closes them
     run(_keep_nobody_out(tls, Tls(ca=tls.cert).context()))
 

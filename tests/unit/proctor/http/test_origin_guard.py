@@ -1,4 +1,4 @@
-"""Which requests a web page elsewhere may have sent."""
+"""Which requests may come from a web page of another site."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Certificates that can't be used are named before anything is served or called."""
+"""Certificates that can't be used are an error before a server or a client starts."""
 
 import asyncio
 import shutil
