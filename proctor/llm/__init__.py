@@ -1,4 +1,4 @@
-"""The one client for any OpenAI-compatible endpoint: agents under test, judges, simulated users."""
+"""A client for OpenAI-compatible chat endpoints, and cached models for judges, hosts and simulated users."""
 
 from proctor.config.secrets import secret, setting
 from proctor.llm.cache import Replies, default_folder, key_of

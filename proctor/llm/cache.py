@@ -1,7 +1,7 @@
-"""What models on the environment's side (judges, hosts, users) once said, by the hash of all they were asked.
+"""A cache of replies of an environment's models (judges, hosts, simulated users), by a hash of the question.
 
-A folder with a file for each reply, so that no session on this machine buys what another has bought. What a session has
-used goes into the run's journal as well: `proctor.llm.kept_replies`.
+A folder with a file for each reply, so that no session on this machine buys a reply that another has bought. The
+replies that a session has used are also stored in the run's journal: `proctor.llm.kept_replies`.
 """
 
 import asyncio
@@ -19,31 +19,31 @@ from proctor.llm.kept_replies import ModelReply, session_replies
 
 
 def key_of(*asked: object) -> str:
-    """40 hex digits that agree exactly when all that was asked is equal."""
+    """40 hex digits, a hash of all parts of a question."""
     return hashlib.blake2b(pydantic_core.to_json(asked), digest_size=20).hexdigest()
 
 
 class Replies:
-    """A folder that any number of processes may share; a reply, once kept, never changes."""
+    """A folder that any number of processes may share; a stored reply is never overwritten."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._asking: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     def open(self) -> None:
-        """Makes the folder. Raises EnvironmentFault where nothing can be kept in it."""
+        """Create the folder. Raises EnvironmentFault where no file can be written in it."""
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             tempfile.TemporaryFile(dir=self.folder).close()
         except OSError as error:
-            raise _not_kept(error) from error
+            raise _not_stored(error) from error
 
     def locked(self, key: str) -> asyncio.Lock:
-        """Held while a reply is got or bought, so that sessions that ask the same at once buy it once."""
+        """The lock to hold while a reply is looked up or bought, so that concurrent sessions buy equal replies once."""
         return self._asking.setdefault(key, asyncio.Lock())
 
     def get(self, key: str) -> ModelReply | None:
-        """The reply that the session has used before, else the one kept under a key, or None.
+        """The reply that the session has used before, else the stored one, or None.
 
         Raises EnvironmentFault where its file is damaged.
         """
@@ -61,24 +61,24 @@ class Replies:
         return reply
 
     def keep(self, key: str, reply: ModelReply, last: ModelReply) -> ModelReply:
-        """The reply that holds for the key from now on: another's, where one was kept first.
+        """Store a reply, and return the key's reply from now on: another session's, where that was stored first.
 
-        `reply` has the cost of all tries, `last` that of the last alone: those before it are `wasted` already.
-        Raises EnvironmentFault where the folder can't keep it; the session has it nevertheless, for it was paid for.
+        `reply` has the cost of all tries, `last` that of the last one alone: the tries before it are `wasted` already.
+        Raises EnvironmentFault where the folder can't store it; the session records it even then, since it was bought.
         """
         try:
-            kept = self._kept(self._path(key), reply)
+            kept = self._store(self._path(key), reply)
         except OSError as error:
             self._bought(key, reply, last)
-            raise _not_kept(error) from error
+            raise _not_stored(error) from error
         self._bought(key, kept, last)
         return kept
 
     def forget(self, key: str) -> None:
-        """Another reply is to be kept: this one can't be read."""
+        """Delete a reply that can't be read, so that another can be stored."""
         self._path(key).unlink(missing_ok=True)
 
-    def _kept(self, path: Path, reply: ModelReply) -> ModelReply:
+    def _store(self, path: Path, reply: ModelReply) -> ModelReply:
         path.parent.mkdir(exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".part") as file:
             file.write(reply.model_dump_json().encode())
@@ -91,22 +91,22 @@ class Replies:
         return reply
 
     def wasted(self, key: str, reply: ModelReply) -> None:
-        """The session has paid for a reply that can't be read."""
+        """Record that the session has paid for a reply that can't be read."""
         if (session := session_replies.get()) is not None:
             session.add_useless(key, reply)
 
-    def _bought(self, key: str, held: ModelReply, last: ModelReply) -> None:
-        """The session uses the reply that holds, and has paid for the last try; each is counted once."""
-        if held != last:
+    def _bought(self, key: str, in_use: ModelReply, last: ModelReply) -> None:
+        """Record the reply that the session uses, and the cost of the last try where that is another reply."""
+        if in_use != last:
             self.wasted(key, last)
-        _used(key, held, bought=held == last)
+        _used(key, in_use, bought=in_use == last)
 
     def _path(self, key: str) -> Path:
         return self.folder / key[:2] / key
 
 
-def _not_kept(error: OSError) -> EnvironmentFault:
-    return EnvironmentFault(f"can't keep what models reply: {error}; set `cache` to another folder")
+def _not_stored(error: OSError) -> EnvironmentFault:
+    return EnvironmentFault(f"can't store a model's reply: {error}; set `cache` to another folder")
 
 
 def _used(key: str, reply: ModelReply, *, bought: bool) -> None:
@@ -115,6 +115,6 @@ def _used(key: str, reply: ModelReply, *, bought: bool) -> None:
 
 
 def default_folder(environment: str) -> Path:
-    """Where an environment's replies are kept unless a task says otherwise: in the user's folder for caches."""
+    """The folder of an environment's replies unless a task sets another: in the user's cache folder."""
     caches = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(caches) / "proctor" / environment

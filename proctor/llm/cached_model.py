@@ -1,7 +1,7 @@
-"""A model on the environment's side (judge, host, user, driver): asked until its reply can be read, never twice.
+"""A model that an environment uses (judge, host, user, driver): asked until its reply can be read, then cached.
 
-The reply that could be read is kept under its question, however many tries it took, and holds from then on. One that
-can't be read is not kept: whoever resumes the session asks anew.
+The reply that could be read is stored under its question, whatever number of tries it took, and answers that question
+from then on. A reply that can't be read is not stored: a resumed session asks again.
 """
 
 import asyncio
@@ -19,10 +19,10 @@ from proctor.llm.model import ChatModel, Completion
 from proctor.types import Message
 
 Meaning = TypeVar("Meaning")
-RETOLD_CHARS = 4_000
-"""Of a reply that can't be read, in the reminder."""
+REPEATED_CHARS = 4_000
+"""Characters of an unreadable reply that the next request repeats."""
 WARMER_FROM = 3
-"""The first try with a higher temperature: 0.3, then a tenth more each."""
+"""The first try with a higher temperature: at least 0.3, then 0.1 more for each try, up to 1."""
 UNASKED = ModelReply(text="", model="", tries=0)
 
 
@@ -32,22 +32,22 @@ class NoReadableReply(Exception):
     def __init__(self, role: str, problem: str, reply: ModelReply) -> None:
         super().__init__(f"no answer of the {role} could be read in {reply.tries} tries: {problem}")
         self.problem = problem
-        """What was wrong with the last one."""
+        """What was wrong with the last reply."""
         self.reply = reply
-        """The last one, with the cost of all."""
+        """The last reply, with the cost of all tries."""
 
 
 class Question(NamedTuple, Generic[Meaning]):
-    """What is asked, and how the reply is read."""
+    """The messages of a request, and how the reply is read."""
 
     messages: tuple[Message, ...]
     read: Callable[[str], Meaning]
-    """Raises ValueError, which says what is wrong with a reply."""
+    """The meaning of a reply. Raises ValueError, whose message is what is wrong with the reply."""
     remind: Callable[[str], str]
-    """What is asked after a reply that can't be read, given what is wrong with it."""
+    """The last message of the next request, from what is wrong with an unreadable reply."""
     tries: int
     salt: str = ""
-    """Tells apart equal questions that want replies of their own, or are read in other ways."""
+    """Distinguishes equal questions that need replies of their own, or are read in other ways."""
 
 
 class Answer(NamedTuple, Generic[Meaning]):
@@ -58,7 +58,7 @@ class Answer(NamedTuple, Generic[Meaning]):
 
 
 class CachedModel:
-    """A model behind its endpoint; its own sampling stands above the defaults of its role."""
+    """A model with a cache of its replies; the configured sampling takes precedence over `defaults`."""
 
     def __init__(
         self,
@@ -74,7 +74,7 @@ class CachedModel:
         self._sampling: dict[str, JsonValue] = {**defaults, **config.sampling}
 
     async def ask(self, question: Question[Meaning]) -> Answer[Meaning]:
-        """The answer that holds for a question. Raises NoReadableReply, EnvironmentFault."""
+        """The stored answer to a question, else a new one. Raises NoReadableReply, EnvironmentFault."""
         key = key_of("readable", self.named, self._sampling, question.salt, question.messages)
         async with self._replies.locked(key):
             kept = self._replies.get(key)
@@ -83,18 +83,18 @@ class CachedModel:
                     return answer
                 self._replies.forget(key)
             bought, last = await self._buy(key, question)
-            held = await asyncio.to_thread(self._replies.keep, key, bought.reply, last)
-            return _answer(question, held) or bought
+            in_use = await asyncio.to_thread(self._replies.keep, key, bought.reply, last)
+            return _answer(question, in_use) or bought
 
     async def complete(self, messages: Sequence[Message], sampling: Mapping[str, JsonValue]) -> Completion:
-        """One completion. Raises EnvironmentFault: whatever fails here is no doing of the agent under test."""
+        """One completion, not cached. Raises EnvironmentFault on any failure: none is the tested agent's fault."""
         try:
             return await self._model.complete(messages, sampling=sampling)
         except (AgentUnavailable, AgentStopped) as error:
             raise EnvironmentFault(f"the {self.role} {self.named} failed: {error}") from error
 
     async def _buy(self, key: str, question: Question[Meaning]) -> tuple[Answer[Meaning], ModelReply]:
-        """The answer with the cost of all tries, and the reply of the last try alone; others are told at once."""
+        """The answer with the cost of all tries, and the last try's reply alone; the other tries are recorded at once."""
         messages, reply, problem = question.messages, UNASKED, ""
         while reply.tries < question.tries:
             completion = await self.complete(messages, self._sampling_of(reply.tries + 1))
@@ -106,8 +106,8 @@ class CachedModel:
             except ValueError as error:
                 problem = str(error)
             self._replies.wasted(key, last)
-            retold = Message(role="assistant", content=reply.text[:RETOLD_CHARS] or "(nothing)")
-            messages = (*question.messages, retold, Message(role="user", content=question.remind(problem)))
+            repeated = Message(role="assistant", content=reply.text[:REPEATED_CHARS] or "(nothing)")
+            messages = (*question.messages, repeated, Message(role="user", content=question.remind(problem)))
         raise NoReadableReply(self.role, problem, reply)
 
     def _sampling_of(self, number: int) -> Mapping[str, JsonValue]:
@@ -118,7 +118,7 @@ class CachedModel:
 
 
 def _answer(question: Question[Meaning], kept: ModelReply) -> Answer[Meaning] | None:
-    """What a kept reply means; None where an earlier version kept what can't be read now."""
+    """The answer that a stored reply holds; None where it can't be read, as when an earlier version stored it."""
     try:
         return Answer(question.read(kept.text), kept)
     except ValueError:

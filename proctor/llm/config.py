@@ -1,4 +1,4 @@
-"""How to reach a chat model: what a plan or a task file writes about an endpoint."""
+"""The settings of a chat model and its endpoint, in plans and task files."""
 
 from typing import Annotated, ClassVar
 from urllib.parse import urlsplit
@@ -9,14 +9,14 @@ from proctor.config.secrets import setting
 from proctor.observability.redaction import looks_secret
 from proctor.types import Value
 
-KEY = "looks like a key; keys stand in variables or .env, and only their names in files"
+KEY = "looks like a key; put keys in variables or .env, and only their names in files"
 OPENAI_BASE_URL = "https://api.openai.com/v1"
 RESERVED = frozenset({"messages", "metadata", "model", "n", "stream", "stream_options", "tools"})
 """Request fields that Proctor sets itself, or that change the shape of the reply."""
 
 
 def plain_url(text: str) -> str:
-    """The URL in its plain form, without a slash at its end. Raises ValueError."""
+    """The URL without a slash at its end. Raises ValueError where it is no http(s) URL or may hold a secret."""
     try:
         url = urlsplit(text)
         host = url.port != 0 and url.hostname
@@ -53,31 +53,31 @@ VariableName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$"), AfterV
 
 
 class ChatConfig(Value):
-    """One model at one OpenAI-compatible endpoint, and how long to try it."""
+    """One model at one OpenAI-compatible endpoint, with its time limits and retries."""
 
     operational: ClassVar[frozenset[str]] = frozenset(
         {"api_key_env", "deadline_s", "max_tries", "max_retry_s", "max_reply_bytes"}
     )
 
     base_url: Annotated[str, AfterValidator(plain_url)] | None = None
-    """Up to and with `/v1`; None is OPENAI_BASE_URL, and where that is unset OpenAI itself."""
+    """Up to and including `/v1`; None: the variable OPENAI_BASE_URL, or OpenAI itself where that is unset."""
     model: ModelName
     api_key_env: VariableName = "OPENAI_API_KEY"
     """Name of the variable that holds the key, never the key; where it is unset, no key is sent."""
     sampling: Sampling = Field(default_factory=dict)
     """Further request fields, passed through: temperature, top_p, max_tokens, seed, stop, ..."""
     metadata: bool = False
-    """True: requests say which task, sample and turn they belong to; the built-in agents need it."""
+    """True: requests have their task, sample and turn as metadata, which the built-in agents need."""
     deadline_s: float = Field(default=600.0, gt=0)
-    """For one HTTP request, from connecting to its last byte."""
+    """Seconds for one HTTP request, from connecting to the reply's last byte."""
     max_tries: int = Field(default=6, ge=1)
-    """HTTP requests for one completion."""
+    """Maximum number of HTTP requests for one completion."""
     max_retry_s: float = Field(default=600.0, ge=0)
-    """No further request starts this long after the first one."""
+    """Seconds after the first request, from which on no further one starts."""
     max_reply_bytes: int = Field(default=4 << 20, ge=1024)
 
     def endpoint(self) -> str:
-        """The base URL in force. Raises ValueError where OPENAI_BASE_URL holds none."""
+        """The base URL in effect. Raises ValueError where OPENAI_BASE_URL is not a valid URL."""
         if self.base_url is not None:
             return self.base_url
         try:

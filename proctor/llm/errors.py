@@ -1,4 +1,4 @@
-"""Reads the error replies of OpenAI-compatible servers: what is said, and whether the context was too small."""
+"""Parses the error replies of OpenAI-compatible servers, and recognises those about an exceeded context."""
 
 import re
 from typing import Literal, NamedTuple
@@ -8,7 +8,7 @@ from pydantic_core import from_json
 
 
 class ErrorReply(NamedTuple):
-    """What an error reply says, in OpenAI's terms; absent parts are empty."""
+    """The fields of an error reply, in OpenAI's terms; missing ones are empty."""
 
     code: str
     type: str
@@ -16,7 +16,7 @@ class ErrorReply(NamedTuple):
 
 
 class Sign(NamedTuple):
-    """One way to say that the transcript doesn't fit: `pattern` is found in `field`."""
+    """How a server reports that the transcript doesn't fit the context: `pattern` is found in `field`."""
 
     server: str
     field: Literal["code", "type", "message"]
@@ -48,18 +48,18 @@ CONTEXT_LIMIT_SIGNS = (
     _sign("TGI, Together", "message", r"`inputs` tokens \+ `max_new_tokens` must be <= \d+"),
     _sign("xAI", "message", r"\bmaximum prompt length is \d+ but the request contains \d+ tokens"),
 )
-"""Looked for in every error reply except those about keys and rates (401, 403, 429)."""
+"""Searched for in every error reply except those about keys and rates (401, 403, 429)."""
 
 _RESERVES = (
     re.compile(r"\((?P<reserve>\d+) > (?P<limit>\d+) - \d+\)"),
     re.compile(r"length is (?P<limit>\d+) tokens.*\b(?P<reserve>\d+) in the completion"),
     re.compile(r"context limit: \d+ \+ (?P<reserve>\d+) > (?P<limit>\d+)"),
 )
-"""How servers say how many tokens were reserved for the answer, and how many the model has."""
+"""How servers report the tokens reserved for the answer, and the model's context length."""
 
 
 def read_error(body: bytes) -> ErrorReply:
-    """What the body of an error reply says; a body that is not JSON is all message."""
+    """The fields in the body of an error reply; a body that is not JSON becomes the message."""
     try:
         data: JsonValue = from_json(body)
     except ValueError:
@@ -78,7 +78,7 @@ def read_error(body: bytes) -> ErrorReply:
 def is_context_limit(status: int, error: ErrorReply) -> bool:
     """True where the transcript doesn't fit the model's context.
 
-    False where `max_tokens` alone is more than the model has: that is a wrong setting, and no transcript would fit.
+    False where `max_tokens` alone exceeds the context: that is a wrong setting, with which no transcript would fit.
     """
     if status in (401, 403, 429) or not any(
         sign.pattern.search(getattr(error, sign.field)) for sign in CONTEXT_LIMIT_SIGNS

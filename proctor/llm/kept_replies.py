@@ -1,7 +1,7 @@
-"""What models on the environment's side (judges, hosts, users) said in a session, so that the next one hears the same.
+"""The replies of an environment's models (judges, hosts, simulated users) in a session, for the trial's next session.
 
-A worker's cache is its machine's. These replies travel with the session's steps into the run's journal, and back to
-whichever worker plays the trial's next session: nothing is bought twice, and the replay does not differ.
+A worker's cache is local to its machine. These replies are sent with the session's steps to the run's journal, and from
+there to the worker that plays the trial's next session: nothing is bought twice, and the replay does not differ.
 """
 
 from collections.abc import Callable, Iterable
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
 
 
 class ModelReply(Value):
-    """A reply and what it cost when it was bought, with the tries before it."""
+    """A reply and its cost: the tokens of the `tries` requests that it took."""
 
     text: str
     model: str
-    """As the endpoint names it."""
+    """The model's name, as the endpoint reports it."""
     prompt_tokens: int = Field(default=0, ge=0, le=MOST_TOKENS)
     completion_tokens: int = Field(default=0, ge=0, le=MOST_TOKENS)
     tries: int = Field(default=1, ge=0, le=MOST_TRIES)
 
     def after(self, completion: "Completion") -> "ModelReply":
-        """The reply of a further try: its text, and the cost of all."""
+        """The reply of a further try, with the cost of all."""
         return ModelReply(
             text=completion.action.content,
             model=completion.model,
@@ -43,19 +43,19 @@ class KeptReply(Value):
     """A reply that a session has used."""
 
     key: str = Field(pattern=r"^[0-9a-f]{40}$")
-    """The hash of all that was asked: `key_of`."""
+    """The hash of the question: `key_of`."""
     reply: ModelReply
     bought: bool
-    """Whether its cost counts. Not where it came from the worker's cache, and another session had bought it; nor where
-    each of its tries stands before it, with what that cost."""
+    """Whether its cost counts. False where another session had bought it and it came from the worker's cache, or where
+    each of its tries is recorded before it, with its cost."""
     usable: bool = True
-    """False for one try alone: it was paid for, and is not heard again."""
+    """False for a single unreadable try: it was paid for, and is never used again."""
 
 
 class SessionReplies:
-    """Those of one session, in the order of their first use; those of the trial's earlier sessions come first.
+    """The replies of one session, in the order of their first use, after those of the trial's earlier sessions.
 
-    `added` is called at each new one, from any thread.
+    `added` is called for each new one, from any thread.
     """
 
     def __init__(self, known: Iterable[KeptReply], added: Callable[[], None]) -> None:
@@ -67,17 +67,17 @@ class SessionReplies:
         return len(self._kept)
 
     def find(self, key: str) -> ModelReply | None:
-        """The reply to what was asked, where there is one."""
+        """The reply to a question, or None."""
         return self._by_key.get(key)
 
     def add(self, key: str, reply: ModelReply, *, bought: bool) -> None:
-        """The session uses a reply, in the place of any other; from the second time on nothing is to be kept."""
+        """Record that the session uses a reply, in place of any other; a repeated use is not recorded."""
         if self._by_key.get(key) != reply:
             self._by_key[key] = reply
             self._keep(KeptReply(key=key, reply=reply, bought=bought))
 
     def add_useless(self, key: str, reply: ModelReply) -> None:
-        """The session has paid for a reply that is not heard again."""
+        """Record that the session has paid for a reply that is never used again."""
         self._keep(KeptReply(key=key, reply=reply, bought=True, usable=False))
 
     def _keep(self, kept: KeptReply) -> None:
@@ -85,9 +85,9 @@ class SessionReplies:
         self._added()
 
     def since(self, count: int) -> tuple[KeptReply, ...]:
-        """All but the first `count`."""
+        """All replies but the first `count`."""
         return tuple(self._kept[count:])
 
 
 session_replies: ContextVar[SessionReplies | None] = ContextVar("session_replies", default=None)
-"""Of the session that is played; None outside of a worker."""
+"""The replies of the session that is being played; None outside a worker."""

@@ -1,4 +1,4 @@
-"""A chat model behind an OpenAI-compatible endpoint: asks, retries, and classifies every failure."""
+"""A chat model at an OpenAI-compatible endpoint: sends requests, retries them, and classifies every failure."""
 
 import asyncio
 import random as chance
@@ -23,18 +23,18 @@ from proctor.types import Action, Message, Tool, Value
 EXCERPT_CHARS = 300
 _ESCAPE = re.compile(rb"\\(?:u00|/)")
 REFUSALS = frozenset({401, 403, 404})
-"""A wrong key, a forbidden model, an unknown model or a wrong base URL: no request of the kind will succeed."""
+"""A wrong key, a forbidden or unknown model, or a wrong base URL: no request of this configuration can succeed."""
 
 
 class Completion(Value):
-    """A model's answer and what it took to get it."""
+    """A model's answer, with its cost in tokens, time and requests."""
 
     action: Action
     usage: Usage
     metered: bool = True
-    """False where the endpoint did not say what the answer cost: `usage` is zero then, and means nothing."""
+    """False where the endpoint did not report the usage: `usage` is zero then, and means nothing."""
     model: str
-    """The model as the endpoint names it, often more exactly than the request did."""
+    """The model's name as the endpoint reports it, often more specific than the requested one."""
     stop: str | None
     """The endpoint's finish_reason; `length` is an answer cut by `max_tokens`, not a context limit."""
     seconds: float
@@ -44,12 +44,12 @@ class Completion(Value):
 
 
 class EndpointEvent(Value):
-    """What one request taught about its endpoint: for limits that several agents share."""
+    """The outcome of one request, for limits on an endpoint that several agents share."""
 
     kind: Literal["ok", "throttled", "retry"]
-    """throttled: 429, whether or not it is tried again; retry: another failure that is tried again."""
+    """throttled: status 429, whether or not it is retried; retry: another failure that is retried."""
     retry_after_s: float | None
-    """How long the endpoint asked to be left alone."""
+    """Seconds that the endpoint asked us to wait."""
     cause: str
 
 
@@ -59,7 +59,7 @@ class _Failed(NamedTuple):
     throttled: bool = False
     retry_after_s: float | None = None
     refused: bool = False
-    """The endpoint will refuse every request of this configuration."""
+    """The endpoint rejects every request of this configuration."""
 
 
 class ChatModel:
@@ -94,7 +94,7 @@ class ChatModel:
         metadata: Mapping[str, str] | None = None,
         sampling: Mapping[str, JsonValue] | None = None,
     ) -> Completion:
-        """The model's answer to a whole transcript. `sampling` stands above the configured one.
+        """The model's answer to a whole transcript. `sampling` takes precedence over the configured one.
 
         Metadata is sent only where the configuration asks for it. Raises ContextLimitExceeded; AgentRefused where no
         request can succeed; AgentUnavailable after all retries, naming the last cause and an excerpt of the last reply,
@@ -177,7 +177,7 @@ class ChatModel:
         return self._failed(reply)
 
     def _read(self, reply: HttpReply) -> ChatReply | _Failed:
-        """A reply that claims success. Some gateways report their own failures so: they are read as what they are."""
+        """The completion in a reply with status 200; some gateways report failures so, which become failures here."""
         try:
             return ChatReply.read(reply.body)
         except ValidationError as error:
@@ -212,7 +212,7 @@ class ChatModel:
 
 
 def _without_key(reply: HttpReply, key: str) -> HttpReply:
-    """The reply, as if its endpoint had not repeated our key."""
+    """The reply with our key hidden, where the endpoint repeats it."""
     if key.encode() not in reply.body and not _ESCAPE.search(reply.body):
         return reply
     text = reply.body.decode("utf-8", "surrogateescape")

@@ -1,4 +1,4 @@
-"""Requests and replies of OpenAI Chat Completions, as we send and understand them."""
+"""Builds requests and parses replies of OpenAI Chat Completions."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -19,11 +19,11 @@ from pydantic_core import to_json
 from proctor.types import Action, Message, Tool, ToolCall, Value
 
 MOST_TOKENS = 2**53
-"""More than this is no count: readers of JSON that keep numbers as doubles would not agree on it."""
+"""A larger count is invalid: JSON parsers that use doubles would round it."""
 
 
 class Usage(Value):
-    """Tokens that a completion cost; 0 where the server doesn't say."""
+    """Tokens that a completion cost; 0 where the server doesn't report them."""
 
     prompt_tokens: int = 0
     completion_tokens: int = 0
@@ -46,7 +46,7 @@ def request_body(
 
 
 def message_json(message: Message) -> dict[str, object]:
-    """A message in the protocol's shape. An assistant that only calls tools has the content null, as some require."""
+    """A message in wire format. `content` is null where an assistant only calls tools, as some servers require."""
     shaped: dict[str, object] = {"role": message.role, "content": message.content}
     if message.tool_calls:
         shaped["content"] = message.content or None
@@ -57,12 +57,12 @@ def message_json(message: Message) -> dict[str, object]:
 
 
 def tool_call_json(call: ToolCall) -> dict[str, object]:
-    """A tool call in the protocol's shape."""
+    """A tool call in wire format."""
     return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
 
 
 def tool_json(tool: Tool) -> dict[str, object]:
-    """A tool in the protocol's shape."""
+    """A tool in wire format."""
     function = {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
     return {"type": "function", "function": function}
 
@@ -72,7 +72,7 @@ def _arguments(value: object) -> object:
 
 
 def _plain(content: object) -> object:
-    """The text of a content that may also be null or a list of parts, whose texts are joined."""
+    """The text of `content`, which may also be null or a list of parts, whose texts are joined."""
     if isinstance(content, list):
         return "".join(str(part.get("text") or "") for part in content if isinstance(part, dict))
     return "" if content is None else content
@@ -93,20 +93,20 @@ class Wire(BaseModel):
 
 
 class WireFunction(Wire):
-    """The function of a tool call; arguments given as an object instead of its text are taken as that text."""
+    """The function of a tool call; arguments given as an object instead of a text become its JSON text."""
 
     name: str
     arguments: Annotated[str, BeforeValidator(_arguments)] = ""
 
 
 class WireToolCall(Wire):
-    """A tool call; servers that leave its id out get one."""
+    """A tool call; where the server omits its id, its position makes one."""
 
     id: str | None = None
     function: WireFunction
 
     def value(self, position: int) -> ToolCall:
-        """The tool call in our vocabulary, at its position in the message."""
+        """The tool call as a `ToolCall`, given its position in the message."""
         return ToolCall(id=self.id or f"call_{position}", name=self.function.name, arguments=self.function.arguments)
 
 
@@ -116,7 +116,7 @@ class WireToolCalls(Wire):
     tool_calls: Annotated[list[WireToolCall], BeforeValidator(_list)] = Field(default_factory=list)
 
     def calls(self) -> tuple[ToolCall, ...]:
-        """The tool calls in our vocabulary."""
+        """The tool calls as `ToolCall` values."""
         return tuple(call.value(position) for position, call in enumerate(self.tool_calls))
 
 
@@ -143,16 +143,16 @@ def _known(usage: object, read: ValidatorFunctionWrapHandler) -> object:
 
 
 class ChatReply(Wire):
-    """A reply, as tolerantly read as can be done without guessing. Unknown fields are ignored."""
+    """A reply, parsed as tolerantly as possible without guessing. Unknown fields are ignored."""
 
     choices: list[_Choice] = Field(min_length=1)
     usage: Annotated[_Usage | None, WrapValidator(_known)] = None
-    """None where the server doesn't say, or says what is no count: the answer is paid for and good nevertheless."""
+    """None where the server reports none, or no valid count: the answer is paid for and valid nevertheless."""
     model: str | None = None
 
     @classmethod
     def read(cls, body: bytes) -> "ChatReply":
-        """A body as a reply; half characters (lone surrogates), which a model may well say, become `?`.
+        """Parse a body; lone surrogates, which models do produce, become `?`.
 
         Raises ValidationError.
         """
@@ -166,11 +166,11 @@ class ChatReply(Wire):
                 raise broken from None
 
     def action(self) -> Action:
-        """What the first choice says; a refusal is what it says."""
+        """The first choice as an action; the text of a refusal is its content."""
         answer = self.choices[0].message
         return Action(content=answer.content or answer.refusal, tool_calls=answer.calls())
 
     def used(self) -> Usage:
-        """The tokens it cost."""
+        """The tokens that the reply cost; 0 where the server reports none."""
         usage = self.usage or _Usage()
         return Usage(prompt_tokens=usage.prompt_tokens, completion_tokens=usage.completion_tokens)

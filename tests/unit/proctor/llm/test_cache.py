@@ -1,4 +1,4 @@
-"""What models on the environment's side said is kept, once and for all processes."""
+"""Replies of an environment's models are stored once, for all processes."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Models on the environment's side: asked until they can be read; only what could be read is kept."""
+"""Models of an environment: asked until a reply can be read; only such a reply is stored."""
 
 import asyncio
 import contextlib
@@ -21,7 +21,7 @@ ASKED = (Message(role="system", content="Judge."), Message(role="user", content=
 
 
 class Endpoint:
-    """Gives its replies one after the other, the last one for ever; keeps what it was asked."""
+    """Returns its replies in order, the last one repeatedly; records the requests."""
 
     def __init__(self, *replies: str, stop: str = "stop") -> None:
         self._replies = list(replies)
@@ -38,7 +38,7 @@ class Endpoint:
     async def answers(
         self, folder: Path, *questions: Question[int], sampling: dict[str, object] | None = None
     ) -> Sequence[Answer[int]]:
-        """What a model of a process of its own says to all questions at once."""
+        """The answers of a model in another process to concurrent questions."""
         replies = Replies(folder)
         replies.open()
         config = ChatConfig.model_validate({"base_url": "http://host/v1", "model": "m", "sampling": sampling or {}})
@@ -49,7 +49,7 @@ class Endpoint:
 
 @contextlib.contextmanager
 def full_disk() -> Iterator[None]:
-    """No file of this process can grow while inside."""
+    """No file of this process can grow inside this context."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
     try:

@@ -1,4 +1,4 @@
-"""What may be written about an endpoint."""
+"""Valid and invalid settings of an endpoint."""
 
 import pytest
 from pydantic import ValidationError

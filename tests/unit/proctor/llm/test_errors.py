@@ -1,5 +1,5 @@
 # ruff: noqa: E501 (error bodies are whole lines)
-"""Which error replies say that the transcript doesn't fit the model, and which only look so."""
+"""Which error replies report an exceeded context, and which only look like it."""
 
 import json
 

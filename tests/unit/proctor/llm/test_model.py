@@ -1,4 +1,4 @@
-"""A chat model asks, retries and classifies: over scripted replies, with a clock that only sleeping moves."""
+"""A chat model's requests, retries and failures, with scripted replies and a clock that only sleeping moves."""
 
 import logging
 import traceback

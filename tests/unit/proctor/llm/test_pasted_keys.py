@@ -1,4 +1,4 @@
-"""A key in the wrong place is refused without being shown, whole or in part."""
+"""A key in the wrong place is rejected, and no message shows any part of it."""
 
 import json
 from collections.abc import Callable
