@@ -94,7 +94,7 @@ class CachedModel:
             raise EnvironmentFault(f"the {self.role} {self.named} failed: {error}") from error
 
     async def _buy(self, key: str, question: Question[Meaning]) -> tuple[Answer[Meaning], ModelReply]:
-        """The answer with the cost of all tries, and the last try's reply alone; the other tries are recorded at once."""
+        """The answer with the cost of all tries, and the last try's reply alone; the others are recorded at once."""
         messages, reply, problem = question.messages, UNASKED, ""
         while reply.tries < question.tries:
             completion = await self.complete(messages, self._sampling_of(reply.tries + 1))

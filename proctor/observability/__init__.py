@@ -1,1 +1,1 @@
-"""What a process says of itself to whoever runs it: metrics, traces, logs."""
+"""Metrics, traces and logs of a process."""

@@ -1,4 +1,4 @@
-"""The one place where logging is set up: one handler for all that a process logs, on standard error.
+"""Sets up logging: one handler for all records of a process, on standard error.
 
 PROCTOR_LOG_FORMAT is `text` or `json` (one object a line), PROCTOR_LOG_LEVEL one of LEVELS.
 """
@@ -24,7 +24,7 @@ _about: ContextVar[Mapping[str, str]] = ContextVar("about", default={})  # noqa:
 
 
 def set_up(role: str) -> None:
-    """Log as the environment asks; `role` says which part this process is. Raises ValueError naming the variable."""
+    """Set up logging by the variables above; `role` names this process in JSON. Raises ValueError."""
     form, level = _chosen("PROCTOR_LOG_FORMAT", FORMATS, "text"), _chosen("PROCTOR_LOG_LEVEL", LEVELS, "warning")
     handler = Handler(sys.stderr)
     handler.setFormatter(JsonLines(role) if form == "json" else _text())
@@ -37,12 +37,12 @@ def set_up(role: str) -> None:
 
 
 def about(**ids: str) -> None:
-    """What the running task logs from now on is about these: run, trial, session."""
+    """Add ids (run, trial, session) to all later records of the running task."""
     _about.set({**_about.get(), **ids})
 
 
 class Handler(logging.StreamHandler[TextIO]):
-    """Writes no secret, whoever logs it and in whatever form."""
+    """Redacts the secrets in every record."""
 
     def format(self, record: logging.LogRecord) -> str:
         return redacted(super().format(record))

@@ -1,7 +1,7 @@
 """Counters, histograms and gauges in the Prometheus text format.
 
-Labels are names that an operator wrote (tasks, agents, endpoints) or words of ours: never a sample's or a session's id,
-so that the number of series does not grow with a run.
+Label values are names that an operator chose (tasks, agents, endpoints) or fixed words: never a sample's or a session's
+id, so that the number of series does not grow with a run.
 """
 
 from bisect import bisect_left
@@ -11,24 +11,24 @@ from itertools import accumulate
 from typing import TypeVar
 
 Values = tuple[str, ...]
-"""One value for each label of a metric, in its order."""
+"""One value for each label of a metric, in the order of its labels."""
 Labelled = TypeVar("Labelled", bound=Values)
 
 SECONDS = (0.001, 0.005, 0.02, 0.1, 0.5, 2.0, 10.0, 60.0)
-"""Upper bounds for what a machine does."""
+"""Upper bounds of buckets for local operations."""
 MODEL_SECONDS = (0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 300.0)
-"""Upper bounds for what a model does."""
+"""Upper bounds of buckets for calls of a model."""
 
 
 class Counter:
-    """A number that only grows, for each combination of label values that was met."""
+    """A number that only grows, for each combination of label values so far."""
 
     def __init__(self, name: str, meaning: str, *labels: str) -> None:
         self._name, self._meaning, self._labels = name, meaning, labels
         self._counts: dict[Values, float] = {} if labels else {(): 0}
 
     def add(self, *values: str, amount: float = 1) -> None:
-        """Count something."""
+        """Add `amount` to the series of these label values."""
         self._counts[values] = self._counts.get(values, 0) + amount
 
     def expose(self) -> str:
@@ -39,13 +39,13 @@ class Counter:
 @dataclass(slots=True)
 class _Observed:
     counts: list[int]
-    """By bucket, the last one without a bound."""
+    """Observations in each bucket; the last one has no upper bound."""
     total: float = 0.0
 
 
 @dataclass
 class Histogram:
-    """How observed values spread over buckets with these upper bounds."""
+    """Counts of observed values in buckets with these upper bounds."""
 
     name: str
     meaning: str
@@ -58,7 +58,7 @@ class Histogram:
             self._series[()] = self._empty()
 
     def observe(self, value: float, *values: str) -> None:
-        """Take a value in; `values` are those of the labels."""
+        """Count an observed value; `values` are those of the labels."""
         series = self._series.get(values)
         if series is None:
             series = self._series[values] = self._empty()
@@ -81,7 +81,7 @@ class Histogram:
 
 
 def gauge(name: str, meaning: str, labels: Sequence[str], values: Mapping[Labelled, float]) -> str:
-    """What stands at some numbers now."""
+    """A gauge with its current values."""
     return family(name, "gauge", meaning, labels, values)
 
 
@@ -97,7 +97,7 @@ def _head(name: str, kind: str, meaning: str) -> list[str]:
 
 
 def _number(value: float) -> str:
-    """All its digits, without a fraction that says nothing."""
+    """A number with all its digits; a whole one without a fraction."""
     return str(int(value)) if float(value).is_integer() else repr(float(value))
 
 

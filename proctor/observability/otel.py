@@ -1,4 +1,4 @@
-"""Records spans with OpenTelemetry and sends them by OTLP over HTTP; all settings are its own, in OTEL_* variables."""
+"""Records spans with OpenTelemetry and sends them by OTLP over HTTP, as its OTEL_* variables configure it."""
 
 import os
 import threading
@@ -20,7 +20,7 @@ from proctor.observability.spans import Attribute, Kind, Span
 _KINDS = {"internal": trace.SpanKind.INTERNAL, "client": trace.SpanKind.CLIENT, "server": trace.SpanKind.SERVER}
 _W3C = TraceContextTextMapPropagator()
 CLOSE_S = 2.0
-"""What a collector has not taken by then is lost."""
+"""Seconds for sending the last spans; what is not sent by then is lost."""
 
 
 class OtelSpan(Span):
@@ -48,14 +48,14 @@ class OtelSpan(Span):
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         if kind is not None:
-            self._span.set_attribute("error.type", kind.__name__)  # the message may hold what no trace should
+            self._span.set_attribute("error.type", kind.__name__)  # not the message, which may hold a secret
             self._span.set_status(trace.StatusCode.ERROR)
         otel_context.detach(self._tokens.pop())
         self.end()
 
 
 class OtelRecorder:
-    """Sends spans in batches from a thread of its own; a collector that is gone holds nobody up."""
+    """Sends spans in batches from a thread of its own, so that an unreachable collector blocks no caller."""
 
     def __init__(self, role: str) -> None:
         attributes: dict[str, str] = {"proctor.role": role}

@@ -1,4 +1,4 @@
-"""What every process of ours says of itself: its version, memory, CPU, files, and how late its event loop is."""
+"""Metrics of every Proctor process: its version, memory, CPU, open files, and the lag of its event loop."""
 
 import asyncio
 import os
@@ -14,27 +14,27 @@ LAG_SECONDS = (0.005, 0.02, 0.1, 0.5, 2.0)
 
 
 class ProcessMetrics:
-    """The figures of this process; `role` is its part, `now` a monotonic clock."""
+    """The metrics of this process; `role` is the label of its kind, `now` a monotonic clock."""
 
     def __init__(self, role: str, now: Callable[[], float] = time.monotonic) -> None:
         self._role, self._now = role, now
         self._lag = Histogram(
-            "proctor_event_loop_lag_seconds", "How much later than asked a waiting coroutine went on.", LAG_SECONDS
+            "proctor_event_loop_lag_seconds", "Delay of a coroutine's wake-up after a sleep.", LAG_SECONDS
         )
 
     async def sleep(self, seconds: float) -> None:
-        """Sleep, and note by how much it took longer: so long the event loop was busy with something else."""
+        """Sleep, and record the delay of the wake-up, during which the event loop was busy."""
         asleep = self._now()
         await asyncio.sleep(seconds)
         self._lag.observe(max(0.0, self._now() - asleep - seconds))
 
     async def watch(self, every_s: float = 0.5) -> None:
-        """Sleep again and again, for processes that have no such loop of their own."""
+        """Call `sleep` in an endless loop, for processes that call it nowhere else."""
         while True:
             await self.sleep(every_s)
 
     def expose(self) -> str:
-        """All of them, in the Prometheus text format."""
+        """All metrics in the Prometheus text format."""
         build = {(self._role, version("proctor")): 1.0}
         return (
             gauge("proctor_build_info", "The version of this process, and its role.", ("role", "version"), build)
@@ -48,7 +48,7 @@ class ProcessMetrics:
 
 
 def _resident_bytes() -> int:
-    """Now; where the system has no /proc, the most there ever was."""
+    """Current memory; where the system has no /proc, the peak so far."""
     try:
         return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except OSError:

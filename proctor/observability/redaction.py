@@ -1,7 +1,7 @@
-"""The one filter for everything that is printed, logged or stored about a failure: no secret passes.
+"""Removes secrets from everything that is printed, logged or stored about a failure.
 
-Every secret that a process reads is remembered here (`proctor.config.secrets.secret` does it), so that it is found
-in whatever form an error may repeat it.
+Every secret that a process reads is registered here (`proctor.config.secrets` does it), so that it is found in every
+form in which an error may repeat it.
 """
 
 import base64
@@ -10,32 +10,32 @@ import re
 from urllib.parse import quote, quote_plus
 
 SHORTEST = 8
-"""Secrets of fewer characters are not looked for: they can't be told from words."""
+"""Secrets of fewer characters are not searched for: they can't be distinguished from words."""
 HIDDEN = "***"
 MAX_ESCAPES = 8
-"""Backslashes before a character: JSON within JSON within JSON. A bound, so that no text takes long to look through."""
+"""Backslashes before a character, as in JSON nested in JSON; limited, so that no search takes long."""
 
 _USERINFO = re.compile(r"(?<=://)(?:[^\s/@:'\"]*:[^\s/'\"]*|[^\s/@:'\"]+)@(?=[^\s/])")
 _KEY_LIKE = re.compile(
     r"\b(?:(?:sk-|(?:Bearer|Basic) )[A-Za-z0-9._~+/=*-]{6,}"
     r"|(?:gsk_|xai-|nvapi-|hf_|gh[opsu]_|github_pat_|glpat-|AIza|AKIA|r8_|pplx-|fw_|csk-|tgp_v1_)(?=[A-Za-z_-]*\d)[A-Za-z0-9_-]{12,})"
 )
-"""What providers' keys begin with."""
+"""Text that begins like a provider's key."""
 _QUERY_KEY = re.compile(r"(?i)(?<=[?&])([\w.-]*(?:key|token|secret|password|signature|sig|auth)=)[^&\s'\"#]+")
 _RANDOM = re.compile(r"\b(?:[0-9a-fA-F]{32,}|(?=[A-Z0-9]*[a-z])(?=[a-z0-9]*[A-Z])(?=[A-Za-z]*\d)[A-Za-z0-9]{20,})\b")
-"""A word that nobody made up: long, of hex digits, or of capitals, small letters and digits."""
+"""A word that looks random: 32 or more hex digits, or 20 or more capitals, small letters and digits."""
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
-"""What commands a terminal, or makes a text read otherwise than it is; not line breaks and tabs."""
+"""Characters that control a terminal or the direction of text; not line breaks and tabs."""
 
 _forms: dict[str, None] = {}
-"""Every known secret in every form, the longest first."""
+"""Every registered secret in every form, the longest first."""
 _escaped: dict[str, re.Pattern[str]] = {}
-"""Every known secret with any of its characters as a JSON escape, itself escaped again and again."""
+"""For every registered secret, a pattern that also matches its characters as JSON escapes, however often escaped."""
 
 
 def remember(secret: str) -> None:
-    """From now on no text holds this secret, nor its URL-quoted, base64, Python or JSON form, once it was redacted."""
+    """Register a secret: `redacted` hides it from now on, also in its URL-quoted, base64, Python and JSON forms."""
     if len(secret) < SHORTEST or secret in _forms:
         return
     written = {secret, repr(secret)[1:-1]}
@@ -49,20 +49,20 @@ def remember(secret: str) -> None:
 
 
 def without(secret: str, text: str) -> str:
-    """A text, such as a body in JSON, without a secret, however its characters are escaped there."""
+    """A text, such as a JSON body, with a secret hidden, however its characters are escaped."""
     text = text.replace(secret, HIDDEN)
     return _pattern(secret).sub(HIDDEN, text) if _is_escaped(text) else text
 
 
 def looks_secret(text: str) -> bool:
-    """Whether a value that a user wrote may be a key, by its first characters or by how random it is."""
+    """Whether a user's value may be a key, judged by its first characters and its randomness."""
     return any(shape.search(text) for shape in (_KEY_LIKE, _QUERY_KEY, _RANDOM))
 
 
 def redacted(text: str) -> str:
-    """The text without any secret that is known, any user info in a URL, and anything that looks like a key.
+    """The text with every registered secret, user info in URLs and anything that looks like a key hidden.
 
-    Control characters, with which a text could take hold of the terminal it is printed on, are shown as `\\x1b`.
+    Control characters, which could control the terminal, are replaced by escapes such as `\\x1b`.
     """
     for form in _forms:
         if form in text:
@@ -75,7 +75,7 @@ def redacted(text: str) -> str:
 
 
 def _is_escaped(text: str) -> bool:
-    """Whether characters of a key may stand there as JSON escapes."""
+    """Whether a text may hold a key's characters as JSON escapes."""
     return "\\u00" in text or "\\/" in text
 
 
@@ -89,7 +89,7 @@ def _any_spelling(character: str) -> str:
 
 
 def _base64(secret: str, lead: int) -> tuple[str, str]:
-    """What is the same in every base64 text that holds the secret after so many other bytes, in both alphabets."""
+    """The part of a base64 text that depends on the secret alone, `lead` bytes into a group; in both alphabets."""
     data = b"\0" * lead + secret.encode()
     sure = slice((0, 2, 3)[lead], len(data) * 8 // 6)
     return base64.b64encode(data).decode()[sure], base64.urlsafe_b64encode(data).decode()[sure]

@@ -1,4 +1,4 @@
-"""What a span and a recorder of spans are, whatever records them."""
+"""The interfaces of a span and of a recorder of spans, independent of OpenTelemetry."""
 
 from collections.abc import Mapping
 from types import TracebackType
@@ -9,16 +9,16 @@ Kind = Literal["internal", "client", "server"]
 
 
 class Span:
-    """A stretch of work that is not recorded. As a context manager it covers what is done inside."""
+    """A span that is not recorded. As a context manager it covers the code inside."""
 
     def note(self, **attributes: Attribute) -> None:
-        """Say more of it; to be called before its end."""
+        """Add attributes; only before the span's end."""
 
     def adopt(self) -> None:
-        """Spans that the running task begins from now on lie within this one."""
+        """Make this span the parent of the spans that the running task begins from now on."""
 
     def end(self) -> None:
-        """It is over. Repeatable."""
+        """End the span. May be called again."""
 
     def __enter__(self) -> "Span":
         return self
@@ -30,24 +30,24 @@ class Span:
 
 
 class Recorder(Protocol):
-    """What makes recorded spans, and knows the one that the running task is in."""
+    """Makes recorded spans, and has the running task's current one."""
 
     def begin(
         self, name: str, kind: Kind, attributes: Mapping[str, Attribute], headers: Mapping[str, str] | None
     ) -> Span:
-        """A span within the running task's or, with headers, within the one that they name: none begins a trace."""
+        """A child of the running task's span, or with `headers` of the one that they name; {} begins a new trace."""
         ...
 
     def headers(self) -> dict[str, str]:
-        """The W3C headers that name the running task's span; none outside of any."""
+        """The W3C headers that name the running task's span; empty outside any span."""
         ...
 
     def trace_id(self) -> str | None:
-        """32 hex digits, or None outside of any span."""
+        """32 hex digits; None outside any span."""
         ...
 
     def close(self) -> None:
-        """Send what is not sent yet, as far as the collector takes it within two seconds."""
+        """Send the spans that are not sent yet, for at most two seconds."""
         ...
 
 

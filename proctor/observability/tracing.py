@@ -1,4 +1,4 @@
-"""Traces of a trial through all processes. Without OTEL_* settings or the extra `otel` nothing is recorded, at no cost.
+"""Traces a trial through all processes. Without OTEL_* settings or the extra `otel`, nothing is recorded.
 
 Spans carry names, counts and kinds: never a prompt, an answer, a secret or the text of an error.
 """
@@ -19,7 +19,7 @@ _recorder: Recorder | None = None
 
 
 def set_up(role: str) -> None:
-    """Record the traces of this process from now on, where OTEL_* settings say where to send them."""
+    """Record the traces of this process from now on, if OTEL_* settings name a collector."""
     global _recorder  # noqa: PLW0603  # one process, one recorder
     if not _wanted():
         return
@@ -32,7 +32,7 @@ def set_up(role: str) -> None:
 
 
 def close() -> None:
-    """Send what is not sent yet; nothing is recorded any more."""
+    """Send the spans that are not sent yet, and stop recording."""
     global _recorder
     recorder, _recorder = _recorder, None
     if recorder is not None:
@@ -40,7 +40,7 @@ def close() -> None:
 
 
 def begin(name: str, kind: Kind = "internal", **attributes: Attribute) -> Span:
-    """A span within the one that the running task is in."""
+    """A child of the running task's span."""
     return NOT_RECORDED if _recorder is None else _recorder.begin(name, kind, attributes, None)
 
 
@@ -50,7 +50,7 @@ def root(name: str, **attributes: Attribute) -> Span:
 
 
 def received(name: str, headers: Iterable[tuple[bytes, bytes]], **attributes: Attribute) -> Span:
-    """The span of a request that came in, within its sender's; not recorded where that records none."""
+    """The span of an incoming request, a child of its sender's; not recorded where the sender records none."""
     if _recorder is None:
         return NOT_RECORDED
     named = {key.decode("latin-1"): value.decode("latin-1") for key, value in headers}
@@ -60,12 +60,12 @@ def received(name: str, headers: Iterable[tuple[bytes, bytes]], **attributes: At
 
 
 def headers() -> dict[str, str]:
-    """What to send along with a request, so that its spans lie within the running task's."""
+    """The headers to send with a request, so that its spans become children of the running task's."""
     return {} if _recorder is None else _recorder.headers()
 
 
 def trace_id() -> str | None:
-    """Of the trace that the running task is in, 32 hex digits; None outside of any."""
+    """The id of the running task's trace, 32 hex digits; None outside any span."""
     return None if _recorder is None else _recorder.trace_id()
 
 

@@ -1,4 +1,4 @@
-"""The Prometheus text format, against an oracle: what its specification prescribes."""
+"""The Prometheus text format, as its specification prescribes it."""
 
 from proctor.observability.metrics import Counter, Histogram, gauge
 

@@ -1,4 +1,4 @@
-"""No text that went through the filter shows a secret."""
+"""No redacted text shows a secret."""
 
 import base64
 import json
