@@ -1,7 +1,7 @@
-"""Throw-away Linux machines for environments: fresh processes, one persistent shell, limits, and nothing left behind.
+"""Disposable Linux sandboxes for environments, with single processes, a persistent shell and resource limits.
 
-Two engines give the same interface: Docker (`proctor.sandbox.docker_engine`, which needs the extra `os`), and
-Linux namespaces where Docker is missing.
+Two engines have the same interface: Docker (`proctor.sandbox.docker_engine`, which needs the extra `os`), and Linux
+namespaces where Docker is missing.
 """
 
 from proctor.sandbox.base import Change, Engine, Process, Result, Sandbox, SandboxLimits

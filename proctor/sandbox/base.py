@@ -1,4 +1,4 @@
-"""What an engine offers, whatever it is built on."""
+"""The interfaces of engines, sandboxes and their processes."""
 
 import asyncio
 from abc import ABC, abstractmethod
@@ -15,14 +15,14 @@ from proctor.types import Value
 
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 ENVIRONMENT = {"HOME": "/root", "LANG": "C.UTF-8", "PATH": PATH}
-"""What every process starts with; nothing of the worker's own environment goes in."""
+"""The environment of every process; it has none of the worker's own variables."""
 
 OUTPUT_CAP_BYTES = 1 << 20
 _START_S = 30.0
 
 
 class SandboxLimits(Value):
-    """How much of the machine one sandbox may take."""
+    """The resources that one sandbox may use."""
 
     memory_mb: int = Field(default=512, ge=16)
     cpus: float = Field(default=1.0, gt=0)
@@ -30,16 +30,16 @@ class SandboxLimits(Value):
     file_mb: int = Field(default=1024, ge=1)
     """The largest file a process may write."""
     disk_mb: int = Field(default=2048, ge=16)
-    """All that a sandbox may write; Docker enforces it only where its storage driver can (see the docs)."""
+    """All that a sandbox may write; Docker enforces it only with some storage drivers (docs/security.md)."""
     max_age_s: int = Field(default=7200, ge=60)
-    """After this a sandbox ends by itself, so that one without an owner can't stay."""
+    """A sandbox ends by itself at this age, so that none outlives its owner for long."""
 
 
 class Result(Value):
-    """How a fresh process ended."""
+    """The outcome of a process that `Sandbox.run` started."""
 
     status: int
-    """Exit status; 124 where the time limit came first."""
+    """Exit status; 124 where the time limit was reached first."""
     output: bytes
     """stdout and stderr in order of arrival, up to the cap."""
     truncated: bool = False
@@ -59,56 +59,56 @@ class Process(ABC):
 
     @abstractmethod
     async def read(self) -> bytes:
-        """The next output, empty once there is no more. May be cancelled without loss."""
+        """The next output, empty at its end. Cancellation loses no output."""
 
     @abstractmethod
     async def write(self, data: bytes) -> None:
-        """Send to its standard input. Quietly drops what a process that has ended would have read."""
+        """Write to its standard input. Data for a process that has ended is dropped without an error."""
 
     @abstractmethod
     async def wait(self) -> int:
-        """Its exit status. Raises EnvironmentFault when the sandbox is gone. May be cancelled."""
+        """Its exit status. Raises EnvironmentFault when the sandbox has ended. May be cancelled."""
 
     @abstractmethod
     def close(self) -> None:
-        """Let go of its streams; the process itself may go on."""
+        """Close its streams; the process itself may continue."""
 
 
 class Sandbox(ABC):
-    """One machine, for one session."""
+    """One isolated machine, for one session."""
 
     @abstractmethod
     async def spawn(
         self, argv: Sequence[str], *, interactive: bool = False, variables: Mapping[str, str] | None = None
     ) -> Process:
-        """Start a process in `/` as root, its input /dev/null unless interactive. Raises EnvironmentFault.
+        """Start a process in `/` as root, with input from /dev/null unless interactive. Raises EnvironmentFault.
 
-        Its environment is ENVIRONMENT and these variables. A program that can't be started is a process with exit
+        Its environment is ENVIRONMENT and `variables`. A program that can't be started is a process with exit
         status 126 or 127, not a fault.
         """
 
     @abstractmethod
     async def close(self) -> None:
-        """End everything in it and remove it. Idempotent, bounded, completes even when cancelled."""
+        """End all processes and remove the sandbox. Idempotent, limited in time, completes even when cancelled."""
 
     async def changes(self) -> Mapping[str, Change] | None:
-        """The paths that differ from the image, as seen from outside; None where that can't be seen.
+        """The paths that differ from the image, as seen from outside; None where the engine can't see them.
 
-        Raises EnvironmentFault when the sandbox is gone.
+        Raises EnvironmentFault when the sandbox has ended.
         """
         return None
 
     async def fingerprint(self, path: str) -> str | None:
         """Kind, mode and content of a file, as seen from outside; None for a folder, and where there is nothing.
 
-        Raises EnvironmentFault when the sandbox is gone.
+        Raises EnvironmentFault when the sandbox has ended.
         """
         return None
 
     async def is_program(self, path: str) -> bool:
         """Whether a path is a file that may be run, as seen from outside; False where it is a link, or can't be seen.
 
-        Raises EnvironmentFault when the sandbox is gone.
+        Raises EnvironmentFault when the sandbox has ended.
         """
         return False
 
@@ -120,10 +120,10 @@ class Sandbox(ABC):
         cap: int = OUTPUT_CAP_BYTES,
         variables: Mapping[str, str] | None = None,
     ) -> Result:
-        """How a fresh process ends, with no other program of the sandbox around it.
+        """Run a process, without a shell around it, and return its outcome.
 
-        After the time limit it is no longer waited for, and goes on until the sandbox is closed. A background job that
-        holds its output does not delay the end.
+        After the time limit the process is no longer waited for, but runs until the sandbox is closed. A background job
+        that holds its output open does not delay the result.
         """
         async with within(_START_S, "starting a process"):
             process = await self.spawn(argv, variables=variables)
@@ -137,7 +137,7 @@ class Sandbox(ABC):
         return Result(status=status, output=capture.output(), truncated=capture.truncated, timed_out=timed_out)
 
     async def put(self, path: str, content: bytes) -> None:
-        """Write a file, by a shell in the sandbox. Raises EnvironmentFault."""
+        """Write a file, with a shell in the sandbox. Raises EnvironmentFault."""
         async with within(_START_S, f"writing {path}"):
             command = 'exec /usr/bin/head -c "$1" > "$2"'
             process = await self.spawn(["/bin/sh", "-c", command, "put", str(len(content)), path], interactive=True)
@@ -151,19 +151,19 @@ class Sandbox(ABC):
 
 
 class Engine(ABC):
-    """Makes sandboxes. To be entered once per worker, before the first."""
+    """Makes sandboxes. A worker enters `lifespan` once, before the first one."""
 
     @abstractmethod
     async def create(self, image: str | None = None) -> Sandbox:
-        """A fresh sandbox. Raises EnvironmentFault with a one-line reason where that is impossible."""
+        """A new sandbox. Raises EnvironmentFault with a one-line reason where that is impossible."""
 
     @abstractmethod
     def lifespan(self) -> AbstractAsyncContextManager[None]:
-        """What all sandboxes share. Raises EnvironmentFault with a one-line reason where the engine can't work."""
+        """Holds what all sandboxes share. Raises EnvironmentFault, with a one-line reason, where this is impossible."""
 
     @asynccontextmanager
     async def sandbox(self, image: str | None = None) -> AsyncIterator[Sandbox]:
-        """A sandbox that is removed in every outcome."""
+        """A sandbox that is always removed at the end."""
         box = await self.create(image)
         try:
             yield box
@@ -173,7 +173,7 @@ class Engine(ABC):
 
 @asynccontextmanager
 async def within(seconds: float, what: str) -> AsyncIterator[None]:
-    """A deadline whose expiry is a fault that says what took too long."""
+    """A deadline; when it passes, EnvironmentFault names what took too long."""
     try:
         async with asyncio.timeout(seconds):
             yield

@@ -1,10 +1,10 @@
-"""Keeps the beginning of a stream and finds the mark that ends a command's part of it. Pure."""
+"""Captures the beginning of a command's output, up to the mark that ends it in the stream. Pure."""
 
 import re
 
 
 class Capture:
-    """The first `cap` bytes up to a mark `<mark>:<status>;`, in memory that does not grow with the stream."""
+    """The first `cap` bytes before a mark `<mark>:<status>;`, in memory that does not grow with the stream."""
 
     def __init__(self, mark: bytes | None, cap: int) -> None:
         self._pattern = None if mark is None else re.compile(rb"\n?" + re.escape(mark) + rb":(\d{1,10});\n")
@@ -14,12 +14,12 @@ class Capture:
         self._tail = b""
         self.truncated = False
         self.status: int | None = None
-        """The number in the mark, once it was seen."""
+        """The status in the mark; None before the mark."""
         self.rest = b""
-        """What came behind the mark."""
+        """The bytes after the mark."""
 
     def feed(self, chunk: bytes) -> bool:
-        """Take the next bytes; True once the mark was seen."""
+        """Add the next bytes; True once the mark was found."""
         data = self._tail + chunk
         found = self._pattern.search(data) if self._pattern else None
         if found:
@@ -32,7 +32,7 @@ class Capture:
         return False
 
     def output(self) -> bytes:
-        """What was captured, also when the mark has not come."""
+        """The captured bytes, also before the mark."""
         return bytes(self._kept + self._tail)[: self._cap]
 
     def _keep(self, data: bytes) -> None:

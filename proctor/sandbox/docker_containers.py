@@ -1,4 +1,4 @@
-"""The containers that a process owns on its Docker engine. Every call blocks, and raises what the SDK raises."""
+"""The containers that this process owns on its Docker engine. Every call blocks, and raises what the SDK raises."""
 
 import os
 import socket
@@ -17,20 +17,20 @@ from proctor.sandbox.owner import Owner
 Network = Literal["none", "bridge"]
 OWNER_LABEL = "proctor.sandbox.owner"
 HOME_LABEL = "proctor.sandbox.home"
-"""Id and start of the container that the owner runs in, if any: its engine knows whether that still runs."""
+"""Id and start time of the container that the owner runs in, if any: the engine tells whether that still runs."""
 _CAPABILITIES = ["CHOWN", "DAC_OVERRIDE", "FOWNER", "SETUID", "SETGID", "KILL"]
-"""What root needs inside to manage users and files; everything else is dropped."""
+"""The capabilities that root needs inside to manage users and files; all others are dropped."""
 CLOSE_S = 30.0
-"""Removing a container may take so long."""
+"""Seconds that the removal of a container may take."""
 _OTHER_DISKS = "move Docker's data root to xfs with pquota, btrfs or zfs, raise limits.disk_mb, or set `disk: tmpfs`"
 _MEGABYTE = 1 << 20
-# PID 1 reaps orphans, as bash does, and ends at a container's greatest age. It outlives `kill -9 -1`, which ends all
-# else: so an agent can't make its own sample unscored.
+# PID 1 reaps orphans, as bash does, and ends at the container's maximum age. It survives `kill -9 -1`, which ends all
+# other processes: so an agent can't turn its own sample into a fault.
 _INIT = "while ((SECONDS < $0)); do sleep $(($0 - SECONDS)) & wait; done"
 
 
 class Containers:
-    """Makes hardened containers, and removes them: its own, and those of owners that are gone."""
+    """Makes and removes hardened containers; also removes those of owners that have ended."""
 
     def __init__(
         self,
@@ -51,9 +51,9 @@ class Containers:
         self._files: dict[str, bytes] = {}
 
     def prepare(self) -> None:
-        """Look at the engine, and remove what dead processes left there.
+        """Examine the engine, and remove the containers of processes that have ended.
 
-        Raises EnvironmentFault without the image, or without a quota that is asked for.
+        Raises EnvironmentFault where the image is missing, or a required disk quota is not possible.
         """
         self._require_image()
         self._home = self._find_home()
@@ -65,12 +65,12 @@ class Containers:
             self._quota = trouble is None
 
     def start(self, image: str) -> str:
-        """The id of a new container that runs."""
+        """Start a new container and return its id."""
         container = self.client.containers.create(image, **self._options())
         try:
             container.start()
         except Exception:
-            # An engine may remove it by itself, as it shall whenever one ends; the cause is why it didn't start.
+            # The engine may have removed the container already (auto_remove); raise why it did not start.
             with suppress(docker.errors.DockerException):
                 container.remove(force=True)
             raise
@@ -83,7 +83,7 @@ class Containers:
             "command": ["/bin/bash", "-c", _INIT, str(self._limits.max_age_s)],
             "entrypoint": [],
             "user": "root",
-            "hostname": "sandbox",  # one for all, so that a replayed session sees the same
+            "hostname": "sandbox",  # the same for all, so that a replayed session sees no difference
             "network_mode": self._network,
             "cap_drop": ["ALL"],
             "cap_add": _CAPABILITIES,
@@ -113,24 +113,24 @@ class Containers:
         return {OWNER_LABEL: self._owner, **({HOME_LABEL: self._home} if self._home else {})}
 
     def hidden_files(self, image: str) -> bytes | None:
-        """What a new container of this image lacks, as a tar archive; None where nothing is hidden by tmpfs."""
+        """The image's files that the tmpfs mounts hide, as a tar archive; None without such mounts."""
         if self._disk == "tmpfs" and image not in self._files:
             self._files[image] = image_files(self.client, image, self._labels())
         return self._files.get(image)
 
     def remove(self, container: str) -> None:
-        """Remove a container, if it is still there."""
+        """Remove a container, if it still exists."""
         with suppress(docker.errors.NotFound):
             try:
                 self.client.api.remove_container(container, force=True)
             except docker.errors.APIError as error:
                 if error.status_code != 409:
                     raise
-                # The engine is removing it already, since it ended.
+                # The container has ended, and the engine is already removing it.
                 self.client.api.wait(container, timeout=int(CLOSE_S), condition="removed")
 
     def is_running(self, container: str) -> bool:
-        """Whether a container is there and has not ended."""
+        """Whether a container exists and runs."""
         try:
             return bool(self.client.api.inspect_container(container)["State"]["Running"])
         except docker.errors.NotFound:
@@ -145,7 +145,7 @@ class Containers:
             ) from error
 
     def _reap(self) -> None:
-        """Remove the containers that a dead process left behind."""
+        """Remove the containers of processes that have ended."""
         for found in self.client.api.containers(all=True, filters={"label": OWNER_LABEL}):
             owner = Owner.from_label(found["Labels"][OWNER_LABEL])
             home = found["Labels"].get(HOME_LABEL)
@@ -153,13 +153,13 @@ class Containers:
                 self.remove(found["Id"])
 
     def _find_home(self) -> str:
-        """The container of this engine that this process runs in, as its label says it; empty where it runs in none."""
-        name = socket.gethostname()  # a container's own is the beginning of its id, unless it was given another
+        """The label of the container, on this engine, that this process runs in; empty where it runs in none."""
+        name = socket.gethostname()  # in a container the beginning of its id, unless set otherwise
         home = self._start_of(name)
         return home if home.startswith(name) else ""
 
     def _start_of(self, container: str) -> str:
-        """Id and start of a running container, by its id and whatever follows a blank; empty where it doesn't run."""
+        """Id and start time of a running container, by its id or such a label; empty where it doesn't run."""
         try:
             found = self.client.api.inspect_container(container.partition(" ")[0])
         except docker.errors.NotFound:
@@ -168,7 +168,7 @@ class Containers:
 
 
 def connect(timeout_s: float) -> docker.DockerClient:
-    """A client of the engine that DOCKER_HOST names, which has answered; its calls end after this long."""
+    """A client of the engine that DOCKER_HOST names, after a first answer; `timeout_s` limits each call."""
     client = docker.from_env(timeout=max(1, int(timeout_s)))
     try:
         client.ping()

@@ -1,4 +1,4 @@
-"""What bounds the disk that a container takes: the storage driver's quota, memory in its place, or nothing."""
+"""Limits the disk space of a container: by the storage driver's quota, by memory in place of disk, or not at all."""
 
 import io
 import tarfile
@@ -8,17 +8,17 @@ import docker
 import docker.errors
 
 Disk = Literal["auto", "quota", "tmpfs"]
-"""`quota`: the storage driver bounds it. `tmpfs`: the root is read-only and WRITABLE lies in memory. `auto`: as `quota`
-where the driver can, else unbounded."""
+"""`quota`: the storage driver limits it. `tmpfs`: the root is read-only, and WRITABLE is in memory. `auto`: as `quota`
+where the driver can, else unlimited."""
 WRITABLE = ("/etc", "/home", "/media", "/mnt", "/opt", "/root", "/run", "/srv", "/tmp", "/usr/local", "/var")
-_ENGINE_S_OWN = frozenset({"etc/hosts", "etc/hostname", "etc/resolv.conf"})
+_MADE_BY_ENGINE = frozenset({"etc/hosts", "etc/hostname", "etc/resolv.conf"})
 _SNAPSHOTTER = "io.containerd.snapshotter.v1"
 
 
 def why_no_quota(client: docker.DockerClient, image: str, disk_mb: int, labels: dict[str, str]) -> str | None:
-    """Why the storage driver can't bound what a container writes; None where it can, which only a trial shows.
+    """Why the storage driver can't limit a container's disk space; None where it can.
 
-    An image store of containerd takes the option and ignores it.
+    Only the creation of a container shows it. An image store of containerd accepts the option and ignores it.
     """
     info = client.info()
     if ["driver-type", _SNAPSHOTTER] in (info.get("DriverStatus") or []):
@@ -42,7 +42,7 @@ def tmpfs_mounts(disk_mb: int) -> dict[str, str]:
 
 
 def image_files(client: docker.DockerClient, image: str, labels: dict[str, str]) -> bytes:
-    """What an image holds in WRITABLE, as a tar archive: the mounts of tmpfs hide it."""
+    """An image's files in WRITABLE, which the tmpfs mounts hide, as a tar archive."""
     container = client.api.create_container(image, ["true"], labels=labels)["Id"]
     packed = io.BytesIO()
     try:
@@ -59,11 +59,13 @@ def _copy(client: docker.DockerClient, container: str, place: str, target: tarfi
         chunks, _ = client.api.get_archive(container, place)
     except docker.errors.NotFound:
         return
-    above = place.removeprefix("/").removesuffix(place.rpartition("/")[2])  # names begin with the place's own
+    above = place.removeprefix("/").removesuffix(
+        place.rpartition("/")[2]
+    )  # names in the archive begin with the last part of the path
     with tarfile.open(fileobj=io.BytesIO(b"".join(chunks))) as source:
         for member in source:
             member.name = above + member.name
             if member.islnk():
                 member.linkname = above + member.linkname
-            if member.name not in _ENGINE_S_OWN:
+            if member.name not in _MADE_BY_ENGINE:
                 target.addfile(member, source.extractfile(member) if member.isreg() else None)

@@ -1,4 +1,4 @@
-"""Sandboxes as Docker containers: hardened, made ahead, removed in every outcome and by whoever comes next."""
+"""Sandboxes as Docker containers: hardened, made in advance, and always removed, by their owner or the next one."""
 
 import asyncio
 import os
@@ -23,11 +23,14 @@ T = TypeVar("T")
 _CREATE_S = 60.0
 _NOTICE_S = 1
 _UNPACK = ("/bin/tar", "--extract", "--preserve-permissions", "--numeric-owner", "--file=-")
-_LIKE_A_DEAD_CONTAINER = (126, 137)  # a process that could not be started, or was killed
+_DEAD_CONTAINER_STATUSES = (
+    126,
+    137,
+)  # a process that could not start, or was killed: also the statuses of a dead container
 
 
 class DockerEngine(Engine):
-    """Containers on the engine that DOCKER_HOST names, with a pool made ahead for the default image."""
+    """Containers on the engine that DOCKER_HOST names, with a pool made in advance for the default image."""
 
     def __init__(
         self,
@@ -84,7 +87,7 @@ class DockerEngine(Engine):
             return DockerSandbox(self, container)
 
     async def call(self, function: Callable[..., T], *arguments: object) -> T:
-        """A blocking call of the SDK in a thread. Raises EnvironmentFault naming Docker's reason."""
+        """Make a blocking call of the SDK in a thread. Raises EnvironmentFault with Docker's reason."""
         try:
             return await asyncio.get_running_loop().run_in_executor(self._threads, function, *arguments)
         except (docker.errors.DockerException, requests.RequestException, OSError) as error:
@@ -93,7 +96,7 @@ class DockerEngine(Engine):
     async def spawn(
         self, container: str, argv: Sequence[str], interactive: bool, variables: Mapping[str, str] | None = None
     ) -> Process:
-        """A process in a container, attached."""
+        """Start a process in a container, attached to its streams."""
         environment = {**ENVIRONMENT, **(variables or {})}
         api = self._containers.client.api
         created = await self.call(
@@ -106,7 +109,7 @@ class DockerEngine(Engine):
         return DockerProcess(stream, lambda: self.call(_exit_status, api, exec_id))
 
     async def changes(self, container: str) -> Mapping[str, Change] | None:
-        """What differs from the image; None where what is written lies in memory, which the engine can't see."""
+        """The paths that differ from the image; None with `tmpfs`, which the engine can't see."""
         if self._disk == "tmpfs":
             return None
         return await self.call(docker_files.changes, self._containers.client, container)
@@ -120,7 +123,7 @@ class DockerEngine(Engine):
         return await self.call(docker_files.is_program, self._containers.client, container, path)
 
     async def remove(self, container: str) -> None:
-        """Remove a container; goes on in the background when the caller is cancelled."""
+        """Remove a container; continues in the background when the caller is cancelled."""
         await self._owned(self._remove(container))
 
     async def _start(self, image: str) -> str:
@@ -136,24 +139,24 @@ class DockerEngine(Engine):
             return container
 
     async def _unpack(self, container: str, files: bytes) -> None:
-        """Fill the places that lie in memory. Raises EnvironmentFault."""
+        """Fill the tmpfs mounts with the image's files. Raises EnvironmentFault."""
         process = await self.spawn(container, _UNPACK, interactive=True)
         try:
             await process.write(files)
-            said = await process.read()
+            output = await process.read()
             status = await process.wait()
         finally:
             process.close()
         if status != 0:
-            reason = said.decode(errors="replace")[:300]
-            raise EnvironmentFault(f"Docker: filling the places in memory ended with status {status}: {reason}")
+            reason = output.decode(errors="replace")[:300]
+            raise EnvironmentFault(f"Docker: filling the tmpfs mounts ended with status {status}: {reason}")
 
     async def _remove(self, container: str) -> None:
         async with within(CLOSE_S, "removing a container"):
             await self.call(self._containers.remove, container)
 
     async def _from_pool(self) -> str | None:
-        """A container made ahead, young and running; starts making the next."""
+        """A running container of the pool, not past half its maximum age, or None; refills the pool."""
         now = asyncio.get_running_loop().time()
         try:
             while self._ready:
@@ -171,7 +174,7 @@ class DockerEngine(Engine):
             self._spawn_task(self._fill())
 
     async def _fill(self) -> None:
-        """Make containers until the pool is full. A failure leaves it short: the next session meets the cause."""
+        """Make containers until the pool is full. A failure leaves it short: the next session reports the cause."""
         try:
             while len(self._ready) < self._pool_size:
                 container = await self._start(self._image)
@@ -180,7 +183,7 @@ class DockerEngine(Engine):
             self._filling = False
 
     async def _owned(self, work: Coroutine[Any, Any, T]) -> T:
-        """Do work that must not be torn: when the caller is cancelled it goes on, and what it made is removed."""
+        """Finish work even when the caller is cancelled; the container that it made is then removed."""
         task = self._spawn_task(work)
         try:
             return await asyncio.shield(task)
@@ -200,7 +203,7 @@ class DockerEngine(Engine):
         return task
 
     async def _shut_down(self) -> None:
-        """Wait for what is under way, then remove the pool."""
+        """Wait for all work in progress, then remove the pool."""
         self._pool_size = 0
         while self._tasks:
             await asyncio.wait(self._tasks)
@@ -243,18 +246,18 @@ class DockerSandbox(Sandbox):
 
 
 def _exit_status(api: docker.APIClient, exec_id: str) -> int | None:
-    """The exit status, None while it runs. Raises where it ended because its container did."""
+    """The exit status, None while it runs. Raises DockerException where it ended because its container did."""
     state = api.exec_inspect(exec_id)
     if state["Running"]:
         return None
     status = int(state["ExitCode"])
-    if status in _LIKE_A_DEAD_CONTAINER:
+    if status in _DEAD_CONTAINER_STATUSES:
         _require_running(api, state["ContainerID"])
     return status
 
 
 def _require_running(api: docker.APIClient, container: str) -> None:
-    """Raise where a container has ended, waiting as long as the engine may need to notice."""
+    """Raise DockerException where a container has ended, after the time in which the engine notices it."""
     try:
         api.wait(container, timeout=_NOTICE_S, condition="not-running")
     except (requests.ReadTimeout, requests.ConnectionError):

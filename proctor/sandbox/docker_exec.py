@@ -1,7 +1,7 @@
 """The stream of one Docker exec, read and written without blocking.
 
-Docker's attach protocol: after the HTTP upgrade the connection carries raw input one way, and the other way frames of
-an 8-byte header (stream number, three zeros, length as big-endian 32 bits) and a payload.
+Docker's attach protocol: after the HTTP upgrade the connection has raw input in one direction and frames in the other,
+each of an 8-byte header (stream number, three zeros, length as big-endian 32 bits) and a payload.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ _WRITE_S = 30.0
 
 
 class Stream:
-    """An attached exec's two directions."""
+    """Input and output of an attached exec."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader, self._writer = reader, writer
@@ -33,7 +33,7 @@ class Stream:
         self.ended = asyncio.Event()
 
     async def read(self) -> bytes:
-        """The next payload bytes, empty at the end. May be cancelled without loss."""
+        """The next payload bytes, empty at the end. Cancellation loses no output."""
         try:
             while self._left == 0:
                 self._left = int.from_bytes((await self._reader.readexactly(_HEADER))[4:], "big")
@@ -46,7 +46,7 @@ class Stream:
         return chunk
 
     async def write(self, data: bytes) -> None:
-        """Send input; what an ended process would have read is dropped."""
+        """Send input. Data for a process that has ended is dropped."""
         with suppress(ConnectionError):
             self._writer.write(data)
             async with within(_WRITE_S, "writing to a process"):
@@ -69,8 +69,8 @@ class DockerProcess(Process):
         await self._stream.write(data)
 
     async def wait(self) -> int:
-        # Asked only now and then while the stream is open: its end is the usual sign, and only a background job
-        # that holds the stream makes the question necessary.
+        # Usually the end of the stream shows the end of the process. The status is polled in case a background job
+        # holds the stream open.
         while True:
             with suppress(TimeoutError):
                 async with asyncio.timeout(_POLL_S):
@@ -86,7 +86,7 @@ class DockerProcess(Process):
 
 
 async def reach() -> None:
-    """Find out whether anything listens at the engine's address. Raises EnvironmentFault naming it."""
+    """Check that the engine's address accepts connections. Raises EnvironmentFault naming the address."""
     _, writer = await _connect()
     writer.transport.abort()
 
@@ -114,7 +114,7 @@ async def attach(api: docker.APIClient, exec_id: str) -> Stream:
 
 
 async def _connect() -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """A connection to the engine, by the same variables that the SDK reads."""
+    """A connection to the engine, configured by the variables that the SDK uses."""
     address = os.environ.get("DOCKER_HOST") or "unix:///var/run/docker.sock"
     host = urlsplit(address)
     try:

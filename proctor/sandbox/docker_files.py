@@ -1,4 +1,4 @@
-"""A container's files as its engine sees them, without a program of the container. Every call blocks."""
+"""Reads a container's files through its engine, without running a program in it. Every call blocks."""
 
 import base64
 import hashlib
@@ -15,14 +15,14 @@ from proctor.sandbox import docker_layers
 from proctor.sandbox.base import Change
 
 _READ_BYTES = 64 << 20
-"""The content of a larger file is not looked at."""
+"""The content of a larger file is not compared."""
 _FOLDER = 1 << 31
-"""The bit of a folder in the modes of Go."""
+"""The bit for a folder in Go's file modes."""
 _PERMISSIONS, _RUN = 0o777, 0o111
 
 
 def changes(client: docker.DockerClient, container: str) -> Mapping[str, Change]:
-    """The paths that differ from the image; mounts are not looked at."""
+    """The paths that differ from the image, mounts left out."""
     layers = docker_layers.layers(client.api.inspect_container(container))
     if layers is not None:
         return docker_layers.changes(*layers)
@@ -45,7 +45,7 @@ def is_program(client: docker.DockerClient, container: str, path: str) -> bool:
 
 
 def _stat(client: docker.DockerClient, container: str, path: str) -> Any:
-    """What the engine says of a path: mode (as Go has it), size and linkTarget; None where there is nothing."""
+    """The engine's data about a path: mode (as in Go), size and linkTarget; None where nothing exists."""
     api = client.api
     url = f"{api.base_url}/v{api.api_version}/containers/{container}/archive"
     answer = api.head(url, params={"path": path})
@@ -59,7 +59,7 @@ def _content(client: docker.DockerClient, container: str, path: str) -> str:
     packed = io.BytesIO()
     for chunk in client.api.get_archive(container, path)[0]:
         packed.write(chunk)
-        if packed.tell() > _READ_BYTES + 2 * tarfile.RECORDSIZE:  # it has been replaced since its size was asked for
+        if packed.tell() > _READ_BYTES + 2 * tarfile.RECORDSIZE:  # replaced after its size was read
             return f"over {_READ_BYTES} bytes"
     packed.seek(0)
     with tarfile.open(fileobj=packed) as archive:

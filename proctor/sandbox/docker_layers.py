@@ -1,6 +1,6 @@
 """The changed files of a container, read from its layers where this process may read them.
 
-They show what Docker's own comparison can't: another content of the same size and modification time. Every call blocks.
+They show what Docker's own comparison misses: other content of the same size and modification time. Every call blocks.
 """
 
 import hashlib
@@ -14,9 +14,9 @@ from proctor.sandbox.base import Change
 
 
 def layers(container: Mapping[str, Any]) -> tuple[Path, Sequence[Path]] | None:
-    """The container's own layer and those of its image, topmost first, from what the engine says of the container.
+    """The container's own layer and those of its image, topmost first, from the engine's description of the container.
 
-    None where the driver has no such folders, or they are on another machine or closed to this process.
+    None where the driver has no such folders, or this process can't read them, as on another machine.
     """
     driver = container.get("GraphDriver") or {}
     data = driver.get("Data") or {}
@@ -36,7 +36,7 @@ def changes(own: Path, image: Sequence[Path]) -> Mapping[str, Change]:
 
 
 def _files(own: Path) -> Iterator[str]:
-    """Everything in a layer but folders, by its path in it. An agent may still be changing it."""
+    """The paths in a layer of everything but folders. An agent may change the layer meanwhile."""
     folders = [""]
     while folders:
         folder = folders.pop()
@@ -78,7 +78,7 @@ def _status(path: Path) -> os.stat_result | None:
 
 
 def _is_whiteout(status: os.stat_result) -> bool:
-    """Overlayfs marks what was deleted by a device with number 0."""
+    """Overlayfs marks a deleted path by a device with number 0."""
     return stat.S_ISCHR(status.st_mode) and status.st_rdev == 0
 
 

@@ -1,7 +1,7 @@
 """Sandboxes from Linux namespaces: no daemon, no image, no privilege where the kernel allows it.
 
-Files, processes, network and users are separate and nothing of the host can be written, but it shows the host's
-programs and shares the host's memory and processors: enough for built-in agents, too thin for a model's.
+Files, processes, network and users are separate, and no file of the host can be written. But a sandbox shows the host's
+programs and shares its memory and processors: isolation enough for built-in agents, too weak for models.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ class NamespaceEngine(Engine):
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:
-        async with self.sandbox():  # says at once whether this kernel allows it
+        async with self.sandbox():  # fails at once where this kernel does not allow it
             pass
         yield
 
@@ -54,7 +54,7 @@ class NamespaceEngine(Engine):
                 raise EnvironmentFault(f"namespace sandbox: {error}") from error
         box = NamespaceSandbox(ours, init)
         try:
-            await box.come_up()
+            await box.wait_until_ready()
         except BaseException:
             await box.close()
             raise
@@ -74,8 +74,8 @@ class NamespaceSandbox(Sandbox):
         self._processes: list[Process] = []
         self._listening = asyncio.create_task(self._listen())
 
-    async def come_up(self) -> None:
-        """Wait for the sandbox to stand. Raises EnvironmentFault with the kernel's reason where it does not."""
+    async def wait_until_ready(self) -> None:
+        """Wait until the sandbox is ready. Raises EnvironmentFault with the kernel's reason where it can't be made."""
         async with within(_START_S, "making namespaces"):
             await self._ready
 
@@ -122,23 +122,23 @@ class NamespaceSandbox(Sandbox):
                 socket.send_fds(self._control, [len(body).to_bytes(4, "big")], streams)
                 await loop.sock_sendall(self._control, body)
             except OSError as error:
-                raise EnvironmentFault(f"namespace sandbox: it is gone: {error}") from error
+                raise EnvironmentFault(f"namespace sandbox: it has ended: {error}") from error
 
     async def _listen(self) -> None:
-        """Hand the answers to those who wait; at the end nobody is left waiting."""
+        """Complete the futures that the answers are for; at the end fail all that are pending."""
         loop = asyncio.get_running_loop()
         text = b""
         with suppress(OSError):
             while chunk := await loop.sock_recv(self._control, _CHUNK):
                 *lines, text = (text + chunk).split(b"\n")
                 for line in lines:
-                    self._take(json.loads(line))
-        reason = EnvironmentFault("namespace sandbox: it ended")
+                    self._handle(json.loads(line))
+        reason = EnvironmentFault("namespace sandbox: it has ended")
         waiting: list[asyncio.Future[Any]] = [self._ready, *self._started.values(), *self._exits.values()]
         for future in waiting:
             _fail(future, reason)
 
-    def _take(self, answer: dict[str, int | str | bool]) -> None:
+    def _handle(self, answer: dict[str, int | str | bool]) -> None:
         number = answer.get("id")
         if not isinstance(number, int):
             if "failed" in answer:
@@ -192,7 +192,7 @@ class NamespaceProcess(Process):
 
 
 def _fail(future: asyncio.Future[Any], reason: EnvironmentFault) -> None:
-    """Fail a future that nobody may be waiting for."""
+    """Fail a future, without a warning where nothing awaits it."""
     if not future.done():
         future.set_exception(reason)
         future.exception()

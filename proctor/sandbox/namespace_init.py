@@ -1,9 +1,10 @@
-"""The first process of a namespace sandbox: builds its world, then starts processes on request.
+"""The first process of a namespace sandbox: builds its root file system, then starts processes on request.
 
-Run as a script of its own (`python -I namespace_init.py FD OPTIONS`), so it imports only the standard library. FD is a
-stream socket to the worker; when the worker closes it, or dies, this process ends and the kernel ends all others with
-it. A request is a 4-byte big-endian length with two descriptors (input, output) and a JSON object {id, argv, env}; an
-answer is a line of JSON: {"ready": true}, {"id", "pid"}, {"id", "exit"}, or {"failed": reason}.
+It runs as a script (`python -I namespace_init.py FD OPTIONS`), so it imports only the standard library. FD is a stream
+socket to the worker; when the worker closes it, or dies, this process ends, and the kernel ends all others with it. A
+request is a 4-byte big-endian length, sent with two descriptors (input, output), and a JSON object {id, argv, env}. An
+answer is a line of JSON: {"ready": true} or {"failed": reason} for the sandbox; for a process {"id", "started": true},
+{"id", "failed": reason} or {"id", "exit": status}.
 """
 
 import ctypes
@@ -44,19 +45,19 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def main(control: socket.socket, options: dict[str, int]) -> None:
-    """Build the world in fresh namespaces and serve; a failure is told to the worker in one line."""
+    """Build the root file system in new namespaces and serve; a failure is one line to the worker."""
     try:
         _enter_namespaces()
         if os.fork():
             control.close()
             os.wait()
             return
-        _build_world(options["disk_mb"])
+        _build_root(options["disk_mb"])
         _set_limits(options)
     except OSError as error:
-        _tell(control, {"failed": f"{error.strerror}: {error.filename or 'namespaces'}"})
+        _send(control, {"failed": f"{error.strerror}: {error.filename or 'namespaces'}"})
         return
-    _tell(control, {"ready": True})
+    _send(control, {"ready": True})
     _serve(control)
 
 
@@ -75,7 +76,7 @@ def _enter_namespaces() -> None:
 
 
 def _map_ids(process: int, uid: int, gid: int) -> bool:
-    """As root keep all ids, so that users can be made inside; else only our own, as root."""
+    """Run by root, map all ids, so that users can be made inside; else map only our own, to root."""
     if uid == 0 and _write(f"/proc/{process}/uid_map", "0 0 65536") and _write(f"/proc/{process}/gid_map", "0 0 65536"):
         return True
     return (
@@ -93,13 +94,13 @@ def _write(path: str, text: str) -> bool:
     return True
 
 
-def _build_world(disk_mb: int) -> None:
-    """A root of our own: the host's /usr under an overlay, a few harmless files of its /etc, all else empty."""
+def _build_root(disk_mb: int) -> None:
+    """A root file system: the host's /usr under an overlay, a few harmless files of its /etc, all else empty."""
     _mount(None, "/", None, _REC | _PRIVATE)
     links = [(name, os.readlink(f"/{name}")) for name in _LINKED if os.path.islink(f"/{name}")]
     if not any(name == "bin" for name, _ in links):
         raise OSError(0, "this host keeps /bin beside /usr; a merged /usr is needed", "/bin")
-    # Copied before the host's root is out of sight, into memory of our own.
+    # Copied into a tmpfs of our own before the host's root is unmounted.
     _mount("tmpfs", _BASE, "tmpfs", _NOSUID | _NODEV, f"size={disk_mb}m,mode=755")
     root = Path(_BASE, "root")
     for name in ("upper", "work", "root"):
@@ -128,7 +129,7 @@ def _fill_etc(root: Path) -> None:
             else:
                 shutil.copy2(source, target, follow_symlinks=name == "os-release")
         except (OSError, shutil.Error):
-            continue  # a file that this host lacks, or that we may not read
+            continue  # this host lacks the file, or we may not read it
     users = [line.split(":")[0] for line in (root / "etc/passwd").read_text().splitlines()]
     groups = [line.split(":")[0] for line in (root / "etc/group").read_text().splitlines()]
     (root / "etc/shadow").write_text("".join(f"{user}:*:19000:0:99999:7:::\n" for user in users))
@@ -148,10 +149,10 @@ def _fill_dev(dev: Path) -> None:
 
 
 def _fill_proc(proc: Path) -> None:
-    """Processes as they are; everything else read-only, for the host's root owns it and may be our root."""
+    """Mount /proc with everything but processes read-only: the host's root owns it, who may be root here too."""
     flags = _NOSUID | _NODEV | _NOEXEC
     _mount("proc", str(proc), "proc", flags)
-    # This bounds the processes of this pid namespace alone, but only since Linux 6.14; before, it is the host's.
+    # Since Linux 6.14 this limits the processes of this pid namespace alone; before, it is a setting of the host.
     if tuple(int(part) for part in os.uname().release.split("-")[0].split(".")[:2]) >= (6, 14):
         _write(f"{proc}/sys/kernel/pid_max", "1024")
     for entry in proc.iterdir():
@@ -172,7 +173,7 @@ def _change_root(root: str) -> None:
 
 
 def _set_limits(options: dict[str, int]) -> None:
-    """What every process inside inherits."""
+    """Set the limits that every process inside inherits."""
     _limit(resource.RLIMIT_NPROC, options["processes"])
     _limit(resource.RLIMIT_FSIZE, options["file_mb"] << 20)
     _limit(resource.RLIMIT_AS, options["memory_mb"] << 20)
@@ -194,7 +195,7 @@ def _limit(kind: int, value: int) -> None:
 
 
 def _serve(control: socket.socket) -> None:
-    """Start what is asked for and report what ends, until the worker is gone."""
+    """Start the requested processes and report their ends, until the worker ends."""
     wake_read, wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
     signal.set_wakeup_fd(wake_write)
     signal.signal(signal.SIGCHLD, lambda *_: None)
@@ -212,9 +213,9 @@ def _serve(control: socket.socket) -> None:
             try:
                 running[start()] = number
             except OSError as error:
-                _tell(control, {"id": number, "failed": str(error)})
+                _send(control, {"id": number, "failed": str(error)})
                 continue
-            _tell(control, {"id": number, "started": True})
+            _send(control, {"id": number, "started": True})
 
 
 def _receive(control: socket.socket) -> tuple[int, Callable[[], int]] | None:
@@ -238,22 +239,22 @@ def _start(argv: list[str], env: dict[str, str], streams: list[int]) -> int:
     try:
         pid = os.fork()
         if pid == 0:
-            _become(argv, env, streams)
+            _execute(argv, env, streams)
     finally:
         for stream in streams:
             os.close(stream)
     return pid
 
 
-def _become(argv: list[str], env: dict[str, str], streams: list[int]) -> None:
-    """In the child: turn into the program, or say why not and exit like a shell does."""
+def _execute(argv: list[str], env: dict[str, str], streams: list[int]) -> None:
+    """In the child: execute the program; on failure print the reason, and exit with status 127 as a shell does."""
     status = 127
     try:
         os.setsid()
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         for number in (signal.SIGPIPE, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, signal.SIG_DFL)  # the worker may have been started deaf to them
+            signal.signal(number, signal.SIG_DFL)  # the worker may have been started with these signals ignored
         for target, source in enumerate((streams[0], streams[1], streams[1])):
             os.dup2(source, target)
         os.closerange(3, 1024)
@@ -274,10 +275,10 @@ def _reap(control: socket.socket, running: dict[int, int]) -> None:
             return
         if pid in running:
             code = os.waitstatus_to_exitcode(status)
-            _tell(control, {"id": running.pop(pid), "exit": code if code >= 0 else 128 - code})
+            _send(control, {"id": running.pop(pid), "exit": code if code >= 0 else 128 - code})
 
 
-def _tell(control: socket.socket, answer: dict[str, object]) -> None:
+def _send(control: socket.socket, answer: dict[str, object]) -> None:
     try:
         control.sendall(json.dumps(answer).encode() + b"\n")
     except OSError:

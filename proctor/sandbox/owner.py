@@ -1,4 +1,4 @@
-"""Says which process owns a sandbox, and whether it still lives."""
+"""Identifies the process that owns a sandbox, and tells whether it has ended."""
 
 import os
 from pathlib import Path
@@ -7,10 +7,10 @@ from proctor.types import Value
 
 
 class Owner(Value):
-    """A process, told apart from every other that ever had its pid."""
+    """A process, distinguished from all others that had its pid before or since."""
 
     machine: str
-    """Boot id of the kernel and number of the pid namespace: pids of another one say nothing here."""
+    """Boot id of the kernel and number of the pid namespace: pids of another one mean nothing here."""
     pid: int
     started: str
     """Start time of the process in clock ticks since boot, from /proc."""
@@ -21,19 +21,19 @@ class Owner(Value):
         return cls(machine=_machine(), pid=os.getpid(), started=_started(os.getpid()) or "")
 
     def label(self) -> str:
-        """The owner as the text of a label."""
+        """The owner as the text of a container's label."""
         return f"{self.machine} {self.pid} {self.started}"
 
     @classmethod
     def from_label(cls, label: str) -> "Owner | None":
-        """The owner a label names, None where it names none."""
+        """The owner that a label names; None where it names none."""
         parts = label.split()
         if len(parts) != 3 or not parts[1].isdigit():
             return None
         return cls(machine=parts[0], pid=int(parts[1]), started=parts[2])
 
     def is_dead(self) -> bool:
-        """True where the owner surely lives no more; False for one of another machine, of which nothing is known."""
+        """True where the owner has certainly ended; False on another machine, whose processes are unknown."""
         return self.machine == _machine() and _started(self.pid) != self.started
 
 
@@ -43,7 +43,7 @@ def _machine() -> str:
 
 
 def _started(pid: int) -> str | None:
-    """Field 22 of /proc/PID/stat; a zombie has no start time, since it owns nothing."""
+    """Field 22 of /proc/PID/stat; None where the process has ended or is a zombie, which owns nothing."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
     except OSError:

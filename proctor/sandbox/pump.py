@@ -1,4 +1,4 @@
-"""Moves a process's output into a capture until something ends it."""
+"""Copies a process's output into a capture, up to the end of a command."""
 
 import asyncio
 from enum import Enum
@@ -18,16 +18,16 @@ class StreamEnd(Enum):
 
 
 class OutputSource(Protocol):
-    """What pump needs of a process."""
+    """The part of a process that `pump` uses."""
 
     async def read(self) -> bytes: ...
     async def wait(self) -> int: ...
 
 
 async def pump(source: OutputSource, capture: Capture, limit_s: float) -> StreamEnd:
-    """Why it stopped: the mark came, the process ended (or its stream did), or the time was over.
+    """Feed the capture, and return what ended it: the mark, the end of the process or its stream, or the time limit.
 
-    Watches the process beside its stream, since a background job may hold the stream open for ever.
+    It also waits for the process itself, since a background job may hold the stream open for ever.
     """
     exit_ = asyncio.ensure_future(source.wait())
     exit_.add_done_callback(_retrieve)
@@ -45,7 +45,7 @@ async def pump(source: OutputSource, capture: Capture, limit_s: float) -> Stream
 async def _read(
     source: OutputSource, capture: Capture, limit_s: float, stop: "asyncio.Future[int] | None"
 ) -> StreamEnd:
-    """Feed the capture until the mark, the end of the stream, the limit, or `stop`, which counts as the limit."""
+    """Feed the capture until the mark, the end of the stream, the limit, or `stop`, reported as TIME_LIMIT."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + limit_s
     while (left := deadline - loop.time()) > 0 and not (stop and stop.done()):
@@ -58,7 +58,7 @@ async def _read(
 
 
 async def _next(source: OutputSource, limit_s: float, stop: "asyncio.Future[int] | None") -> bytes | None:
-    """The next chunk, or None when the limit or `stop` came first; no chunk is lost and no read left behind."""
+    """The next chunk, or None when the limit or `stop` came first. No chunk is lost, and no read left pending."""
     reading = asyncio.ensure_future(source.read())
     try:
         waited: list[asyncio.Future[Any]] = [reading] if stop is None else [reading, stop]
@@ -70,6 +70,6 @@ async def _next(source: OutputSource, limit_s: float, stop: "asyncio.Future[int]
 
 
 def _retrieve(exit_: "asyncio.Future[int]") -> None:
-    """Mark a failure as seen: where the mark came first, the next use of the sandbox meets it again."""
+    """Suppress asyncio's warning about an unread failure: the next use of the sandbox raises it again."""
     if not exit_.cancelled():
         exit_.exception()

@@ -12,26 +12,26 @@ _START_S = 30.0
 _INTERRUPTS = 4
 _INTERRUPT_S = 0.5
 _KILLS = 10
-# An interrupt must end loops of the shell itself too, and never the shell. What the shell prints of the line around a
-# command (set -x, set -v) goes nowhere; the command's own output goes to descriptor 254.
+# The trap lets an interrupt end loops of the shell itself too, but never the shell. What the shell prints about our own
+# code around a command (set -x, set -v) is discarded; the command's own output goes to descriptor 254.
 _PROLOGUE = b"exec 254>&1 >/dev/null 2>&1; trap '{ break 1024; } 2>/dev/null' INT\n"
 
 
 class CommandResult(Value):
-    """What a command in the shell did."""
+    """The outcome of a command in the shell."""
 
     output: bytes
     """stdout and stderr in order of arrival, up to the cap."""
     truncated: bool = False
     status: int | None = None
-    """Exit status; None where the shell did not live to tell."""
+    """Exit status; None where the shell ended before it could report one."""
     timed_out: bool = False
     restarted: bool = False
-    """True where the shell ended (exit, exec, kill) or had to be killed, and a new one stands in `/`."""
+    """True where the shell ended (exit, exec, kill) or had to be killed, and a new one was started in `/`."""
 
 
 class Shell:
-    """`bash --login` without a terminal, started in `/`; directory, variables and jobs last from command to command."""
+    """`bash --login` without a terminal, started in `/`; directory, variables and jobs persist between commands."""
 
     def __init__(self, sandbox: Sandbox) -> None:
         self._sandbox = sandbox
@@ -40,9 +40,9 @@ class Shell:
         self._behind = b""
 
     async def execute(self, command: str, *, limit_s: float = 30.0, cap: int = OUTPUT_CAP_BYTES) -> CommandResult:
-        """Run a command to its end or to the time limit. Raises EnvironmentFault when the sandbox is gone.
+        """Run a command to its end or to the time limit. Raises EnvironmentFault when the sandbox has ended.
 
-        Its input is /dev/null. What background jobs printed since the last command comes first.
+        Its input is /dev/null. The output of background jobs since the last command comes first.
         """
         process = self._process or await self._start()
         capture = await self._send(process, command, cap)
@@ -70,7 +70,7 @@ class Shell:
             await pump(process, capture, _START_S)
         words = capture.output().split()
         if capture.status is None or not words:
-            raise EnvironmentFault(f"sandbox: no shell comes up: {capture.output()[:200]!r}")
+            raise EnvironmentFault(f"sandbox: no shell starts: {capture.output()[:200]!r}")
         self._pid = int(words[-1])
         return process
 
@@ -99,12 +99,12 @@ class Shell:
         try:
             await self._start()
         except EnvironmentFault:
-            # What the command left behind may hold every process there can be: the agent's doing, and no fault.
+            # Processes of the command may use up the process limit: the agent caused that, so it is no fault.
             await self._end_all()
             await self._start()
 
     async def _end_all(self) -> None:
-        """Kill all that runs in the sandbox; it may take several tries where there is no room for another process."""
+        """Kill all processes in the sandbox; at the process limit it may take several tries to start `kill`."""
         for _ in range(_KILLS):
             async with within(_START_S, "ending all that runs"):
                 process = await self._sandbox.spawn(["/bin/bash", "-c", "kill -KILL -1"])
@@ -123,8 +123,8 @@ class Shell:
 def _line(command: str, token: str) -> bytes:
     """The text that makes bash run a command and then print `<token>:<status>;`.
 
-    The command is quoted, so nothing in it reaches beyond its end; the token stands in halves, so tracing (set -x)
-    can't print it; the output is kept as descriptor 254, so an `exec >file` hides neither the mark nor what follows.
+    The command is quoted, so nothing in it can end the quotation; the token is written in halves, so tracing (set -x)
+    can't print it; output goes to descriptor 254, so an `exec >file` hides neither the mark nor later output.
     """
     quoted = command.replace("\0", "").replace("'", "'\\''")
     half = len(token) // 2

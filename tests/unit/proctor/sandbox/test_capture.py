@@ -1,4 +1,4 @@
-"""The beginning of a stream, and the mark that ends it."""
+"""Capturing the beginning of a stream, up to the mark that ends it."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""What a container is made with."""
+"""The options that a container is made with."""
 
 import docker
 import pytest

@@ -1,4 +1,4 @@
-"""What is read of a container's files is bounded, whatever the container makes of them meanwhile."""
+"""The bytes read of a container's file are limited, even if the container replaces it meanwhile."""
 
 import itertools
 from collections.abc import Iterator

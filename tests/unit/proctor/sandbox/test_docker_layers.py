@@ -1,4 +1,4 @@
-"""What differs between a container's own layer and those of its image."""
+"""Differences between a container's own layer and those of its image."""
 
 import os
 from pathlib import Path
@@ -22,7 +22,7 @@ def stack(tmp_path: Path) -> tuple[Path, list[Path]]:
 
 
 def copy_up(stack: tuple[Path, list[Path]], path: str, content: str) -> Path:
-    """Write a file with the time that the image's has."""
+    """Write a file with the modification time of the image's file."""
     target, source = stack[0] / path, next(layer / path for layer in stack[1] if (layer / path).exists())
     target.write_text(content)
     os.utime(target, ns=(0, source.stat().st_mtime_ns))

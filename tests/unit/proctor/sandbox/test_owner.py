@@ -1,4 +1,4 @@
-"""Whose a sandbox is, and whether that process still lives."""
+"""Which process owns a sandbox, and whether it has ended."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""What ends the reading of a process."""
+"""What ends the capture of a process's output."""
 
 import asyncio
 
@@ -33,7 +33,7 @@ class Scripted:
 
 
 class Gone(Scripted):
-    """A process whose sandbox is gone."""
+    """A process whose sandbox has ended."""
 
     async def wait(self) -> int:
         raise EnvironmentFault("gone")
