@@ -1,1 +1,1 @@
-"""Serves agents as OpenAI-compatible endpoints."""
+"""Serves agents as an OpenAI-compatible endpoint."""

@@ -1,4 +1,4 @@
-"""The HTTP side: agents as an OpenAI-compatible endpoint."""
+"""The HTTP application: agents as an OpenAI-compatible endpoint."""
 
 import asyncio
 import hmac
@@ -28,20 +28,20 @@ OPEN_PATHS = frozenset({"/healthz", "/readyz"})
 BODY_DEADLINE_S = 60.0
 _SCHEMA_AT = "#/paths/~1v1~1chat~1completions/post/requestBody/content/application~1json/schema"
 _REFUSALS: dict[int | str, dict[str, object]] = {
-    400: {"description": "Not a request this agent can answer, or one beyond its context"},
+    400: {"description": "The request is invalid for this agent, or exceeds its context"},
     401: {"description": "The bearer token is missing or wrong"},
-    403: {"description": "A web page elsewhere may have sent it, and the server has no token"},
+    403: {"description": "A web page of another site may have sent it, and the server has no token"},
     404: {"description": "No agent of this name"},
     408: {"description": "The body came too slowly"},
     413: {"description": "The body is too large"},
-    429: {"description": "The agent has as many requests as it takes at once"},
+    429: {"description": "The agent's limit of concurrent or queued requests is reached"},
     500: {"description": "The agent failed; the server's log says why"},
-    502: {"description": "What the agent stands on can't be reached"},
+    502: {"description": "The endpoint or terminal behind the agent is not available"},
 }
 
 
 class _App(FastAPI):
-    """Describes the body of a chat request itself: it is parsed by hand, which saves a third of a request's CPU."""
+    """Adds the schema of the chat request's body, which we parse without FastAPI: that saves a third of the CPU."""
 
     def openapi(self) -> dict[str, Any]:
         schema = ChatRequest.model_json_schema(ref_template=_SCHEMA_AT + "/$defs/{model}")
@@ -58,9 +58,9 @@ def build_app(
     process: ProcessMetrics,
     metrics_token: SecretStr | None = None,
 ) -> ASGIApp:
-    """The app that serves these agents; with a token, every route but the health ones asks for it.
+    """The app that serves these agents; with a token, every route but the health ones requires it.
 
-    `metrics_token` opens /metrics too, and nothing else.
+    `metrics_token` is valid for /metrics alone.
     """
     app = _App(
         title="Proctor agent server",
@@ -111,20 +111,20 @@ def _add_models(app: FastAPI, agents: Mapping[str, ServedAgent]) -> None:
 
 
 def _add_state(app: FastAPI, counters: AgentMetrics, process: ProcessMetrics) -> None:
-    """Add the routes that say how the server is."""
+    """Add the routes for health and metrics."""
 
     @app.get("/healthz", summary="The process runs")
     @app.get("/readyz", summary="The agents are loaded")
     async def health() -> dict[str, str]:
         return {"status": "ok"}
 
-    @app.get("/metrics", summary="Figures in the Prometheus text format", response_class=PlainTextResponse)
+    @app.get("/metrics", summary="Metrics in the Prometheus text format", response_class=PlainTextResponse)
     async def metrics() -> PlainTextResponse:
         return PlainTextResponse(counters.expose() + process.expose(), media_type="text/plain; version=0.0.4")
 
 
 class BearerToken:
-    """Lets requests pass that show a token for their route, and those for the health routes."""
+    """Passes requests with a valid token for their route, and those to the health routes; rejects others with 401."""
 
     def __init__(self, app: ASGIApp, token: SecretStr, metrics_token: SecretStr | None) -> None:
         self._app = app
@@ -141,21 +141,21 @@ class BearerToken:
         await self._app(scope, receive, send)
 
     def knows(self, _method: str, path: str, authorization: bytes) -> bool:
-        """Whether a request shows a token for its route, compared in constant time."""
+        """Whether a request has a valid token for its route, compared in constant time."""
         expected = self._metrics if path == "/metrics" else self._expected
         return any(hmac.compare_digest(authorization, each) for each in expected)
 
 
 async def _answer(agents: Mapping[str, ServedAgent], request: Request, max_bytes: int) -> tuple[str, Response]:
-    """Which agent was asked, and the response: here the agents' failures are classified."""
+    """The requested agent's name, and the response. Failures of agents are classified here alone."""
     name = UNKNOWN_AGENT
     try:
-        asked = parse_request(await _body(request, max_bytes))
-        agent = _find(agents, asked.model)
-        name = asked.model
-        answer = await agent.answer(asked.ask())
-        if asked.stream:
-            include_usage = asked.stream_options is not None and asked.stream_options.include_usage
+        chat = parse_request(await _body(request, max_bytes))
+        agent = _find(agents, chat.model)
+        name = chat.model
+        answer = await agent.answer(chat.agent_request())
+        if chat.stream:
+            include_usage = chat.stream_options is not None and chat.stream_options.include_usage
             return name, Response(b"".join(chunks(name, answer, include_usage)), media_type="text/event-stream")
         return name, Response(completion(name, answer), media_type="application/json")
     except RequestRefused as refused:
@@ -199,7 +199,7 @@ def _error(refused: RequestRefused) -> Response:
 
 def _page_refused(cause: str) -> Response:
     fix = "set the variable that `token_env` names, PROCTOR_TOKEN where none is"
-    return _error(RequestRefused(403, f"{cause}, and this server asks for no token; {fix}"))
+    return _error(RequestRefused(403, f"{cause}, and this server has no token; {fix}"))
 
 
 async def _no_such_route(request: Request, error: Exception) -> Response:

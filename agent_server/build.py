@@ -1,4 +1,4 @@
-"""From the configuration of agents to the agents."""
+"""Builds agents from their configuration."""
 
 import os
 import sys
@@ -44,7 +44,7 @@ def _bare(config: AgentConfig, tasks: TaskPolicies, client: AnyClient) -> Served
 
 
 def _terminal_input() -> TextIO:
-    """Our own reader of standard input: Python can't end while a thread waits in `sys.stdin`."""
+    """A separate reader of standard input: Python can't exit while a thread waits in `sys.stdin`."""
     return open(os.dup(sys.stdin.fileno()), encoding=sys.stdin.encoding, errors="replace")
 
 

@@ -1,4 +1,4 @@
-"""OpenAI Chat Completions from the server's side: requests read, replies and errors written."""
+"""OpenAI Chat Completions on the server's side: parses requests and writes replies."""
 
 import secrets
 import time
@@ -16,12 +16,12 @@ from proctor.types import Message, Tool
 
 
 def _text(content: object) -> object:
-    """The text of a content given as null or as text parts; anything but text is refused."""
+    """The text of `content`, which may be null or text parts. Raises ValueError for other parts."""
     if not isinstance(content, list):
         return "" if content is None else content
     texts = [part.get("text") for part in content if isinstance(part, dict) and part.get("type") == "text"]
     if len(texts) != len(content) or not all(isinstance(text, str) for text in texts):
-        raise ValueError("only text parts are understood")
+        raise ValueError("only text parts are supported")
     return "".join(str(text) for text in texts)
 
 
@@ -58,7 +58,7 @@ class _StreamOptions(Wire):
 
 
 class ChatRequest(Wire):
-    """`POST /v1/chat/completions`. Fields not named here are sampling, which only proxied agents look at."""
+    """`POST /v1/chat/completions`. All other fields are sampling, which only proxied agents use."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -72,8 +72,8 @@ class ChatRequest(Wire):
     stream: bool | None = None
     stream_options: _StreamOptions | None = None
 
-    def ask(self) -> AgentRequest:
-        """The request in our vocabulary."""
+    def agent_request(self) -> AgentRequest:
+        """The request as agents get it."""
         return AgentRequest(
             messages=tuple(message.value() for message in self.messages),
             tools=tuple(tool.value() for tool in self.tools or ()),
@@ -83,7 +83,7 @@ class ChatRequest(Wire):
 
 
 def parse_request(body: bytes) -> ChatRequest:
-    """The request a body holds. Raises RequestRefused (400) naming the field."""
+    """Parse the body of a request. Raises RequestRefused (400) naming the field."""
     try:
         return ChatRequest.model_validate_json(body)
     except ValidationError as error:

@@ -1,4 +1,4 @@
-"""What an agent server serves, where, and to whom."""
+"""The configuration of an agent server: its agents, address and token."""
 
 from pathlib import Path
 from typing import Annotated, Literal
@@ -16,29 +16,29 @@ from proctor.types import Value
 
 class _Agent(Value):
     name: str = Field(pattern=NAME)
-    """What requests give as `model`."""
+    """The `model` of requests for this agent."""
     concurrency: int | None = Field(default=None, ge=1)
-    """Requests answered at once; one more gets 429."""
+    """Requests answered at once; one more is rejected with 429."""
     context_chars: int | None = Field(default=None, ge=1)
-    """Characters of transcript; one more gets `context_length_exceeded`."""
+    """Characters of transcript; one more is rejected with `context_length_exceeded`."""
     latency_s: float = Field(default=0.0, ge=0)
-    """Wait before each answer, for load tests."""
+    """Seconds to wait before each answer, for load tests."""
 
 
 class PolicyConfig(_Agent):
-    """A policy of the tasks' own environments: their solution, a weak heuristic, or chance."""
+    """A policy of the tasks' environments: reference, naive or random."""
 
     kind: PolicyKind
 
 
 class RecordedConfig(_Agent):
-    """The actions of an earlier run."""
+    """Repeats the actions of an earlier run."""
 
     kind: Literal["recorded"]
     path: Path
     """JSONL lines with task, sample, epoch, turn and action."""
     agent: str | None = None
-    """Whose turns, where the file holds several agents'."""
+    """The agent whose turns to repeat, where the file holds those of several."""
 
 
 class HumanConfig(_Agent):
@@ -48,31 +48,31 @@ class HumanConfig(_Agent):
 
 
 class ProxiedConfig(_Agent):
-    """A model of another endpoint, within limits of its own."""
+    """A model at another endpoint, with limits for that."""
 
     kind: Literal["proxied"]
     chat: ChatConfig
     max_in_flight: int | None = Field(default=None, ge=1)
-    """Requests at the endpoint at once; further ones queue."""
+    """Concurrent requests to the endpoint; further ones wait."""
     requests_per_minute: float | None = Field(default=None, gt=0)
-    """Further ones queue, for 30 s at most; then they get 429."""
+    """Requests to the endpoint per minute; further ones wait, or get 429 where they would wait over 30 s."""
 
 
 AgentConfig = Annotated[PolicyConfig | RecordedConfig | HumanConfig | ProxiedConfig, Field(discriminator="kind")]
 
 
 class AgentServerConfig(Value):
-    """An agent server."""
+    """The settings of an agent server."""
 
     host: str = "127.0.0.1"
     """Any address but a loopback one needs a token."""
     port: int = Field(default=0, ge=0, le=65535)
-    """0 takes a free one."""
+    """0 selects a free port."""
     tasks: tuple[TaskDefinition, ...] = ()
-    """What the agents reference, naive and random know to play."""
+    """The tasks that policy agents (reference, naive, random) can play."""
     agents: tuple[AgentConfig, ...] = Field(min_length=1)
     token_env: str = Field(default="PROCTOR_TOKEN", pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")
-    """Name of the variable with the bearer token that every request must show; unset on loopback, none is asked for."""
+    """Name of the variable with the bearer token of all requests; on loopback it may be unset, then none is needed."""
     max_request_bytes: int = Field(default=16 << 20, ge=1024)
     tls: ServerTls = NO_TLS
 
@@ -81,7 +81,7 @@ class AgentServerConfig(Value):
         names = [agent.name for agent in self.agents]
         for name in names:
             if names.count(name) > 1:
-                raise ValueError(f"agents: the name {name!r} stands twice; give each agent its own name")
+                raise ValueError(f"agents: the name {name!r} is used twice; give each agent its own name")
         if sum(agent.kind == "human" for agent in self.agents) > 1:
             raise ValueError("agents: there is one terminal; keep one agent of kind human")
         for agent in self.agents:
@@ -90,7 +90,7 @@ class AgentServerConfig(Value):
         return self
 
     def relative_to(self, folder: Path) -> "AgentServerConfig":
-        """The same configuration with all paths taken relative to a folder, normally its file's own."""
+        """A copy with all paths resolved against a folder, normally that of the file."""
         tasks = tuple(task.relative_to(folder) for task in self.tasks)
         agents = tuple(
             agent.model_copy(update={"path": folder / agent.path}) if isinstance(agent, RecordedConfig) else agent
@@ -99,7 +99,7 @@ class AgentServerConfig(Value):
         return self.model_copy(update={"tasks": tasks, "agents": agents, "tls": self.tls.relative_to(folder)})
 
     def token(self) -> SecretStr | None:
-        """The token that requests must show. Raises FileError where one is needed and missing, ValueError for none."""
+        """The token of all requests. Raises FileError where a needed one is missing, ValueError where it is invalid."""
         token = secret(self.token_env)
         if token is None and not is_loopback(self.host):
             raise FileError(

@@ -1,4 +1,4 @@
-"""The one exception that becomes an OpenAI error object."""
+"""The exception that becomes an OpenAI error object."""
 
 from pydantic_core import to_json
 

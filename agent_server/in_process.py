@@ -1,4 +1,4 @@
-"""An agent server on the event loop of its user: for Python functions, which only their own process can call."""
+"""An agent server on the caller's event loop: for Python functions, which only their own process can call."""
 
 import asyncio
 import contextlib
@@ -29,7 +29,7 @@ async def serving(
     tasks: Sequence[TaskDefinition],
     token: str,
 ) -> AsyncIterator[str]:
-    """Serve functions, and policies of tasks, by name; the base URL, up to and with /v1.
+    """Serve functions, and policies of tasks, by name; yields the base URL, up to and including /v1.
 
     Raises FileError where a task that a policy is to play can't be built.
     """

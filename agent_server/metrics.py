@@ -1,4 +1,4 @@
-"""What an agent server counts of its requests."""
+"""The metrics of an agent server's requests."""
 
 import contextlib
 import time
@@ -12,15 +12,15 @@ UNKNOWN_AGENT = "(unknown)"
 
 @dataclass
 class Counted:
-    """A request: whom it asks, and how it was answered."""
+    """A request's agent, and the status of its answer."""
 
     agent: str = UNKNOWN_AGENT
     status: int = 499
-    """499 where the client has gone before."""
+    """499 where the client disconnected before the answer."""
 
 
 class AgentMetrics:
-    """Requests by agent and status, under way, and how long they take."""
+    """Requests by agent and status, requests in progress, and the time they take."""
 
     def __init__(self) -> None:
         self._in_flight = 0
@@ -31,7 +31,7 @@ class AgentMetrics:
 
     @contextlib.contextmanager
     def request(self) -> Iterator[Counted]:
-        """Around a request; what is known of it is to be filled in."""
+        """A context for one request; the caller sets its agent and status inside."""
         counted, begun = Counted(), time.monotonic()
         self._in_flight += 1
         try:
@@ -42,6 +42,6 @@ class AgentMetrics:
             self._seconds.observe(time.monotonic() - begun, counted.agent)
 
     def expose(self) -> str:
-        """All of them, in the Prometheus text format."""
+        """All metrics in the Prometheus text format."""
         under_way = gauge("proctor_agent_requests_in_flight", "Requests under way.", (), {(): self._in_flight})
         return self._requests.expose() + under_way + self._seconds.expose()

@@ -1,4 +1,4 @@
-"""Runs an agent server until it is told to stop."""
+"""Runs an agent server until a signal stops it."""
 
 import asyncio
 import socket
@@ -18,13 +18,13 @@ from proctor.observability.process import ProcessMetrics
 
 GRACE_S = 30
 KEEP_ALIVE_S = 65
-"""Longer than our clients keep an idle connection, so that it is they who close it."""
+"""Longer than our clients keep an idle connection, so that the client closes it first."""
 
 
 def serve(config: AgentServerConfig, on_ready: Callable[[str], None] = lambda base_url: None) -> None:
-    """Serve until SIGTERM or SIGINT; requests under way are then given 30 s, and the signal does the rest.
+    """Serve until SIGTERM or SIGINT; requests in progress then have 30 s, after which the signal ends the process.
 
-    `on_ready` gets the base URL (up to and with /v1) once requests are accepted. Raises ValueError where the
+    `on_ready` gets the base URL (up to and including /v1) once requests are accepted. Raises ValueError where the
     configuration can't be served.
     """
     token, client, metrics = config.token(), http_client(tls=config.tls), ProcessMetrics("agent-server")
@@ -57,4 +57,4 @@ class _Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         await super().shutdown(sockets)
-        await asyncio.to_thread(tracing.close)  # now: a signal that ended the server ends the process after this
+        await asyncio.to_thread(tracing.close)  # here, since the signal ends the process right after this

@@ -1,1 +1,1 @@
-"""The agents that the agent server has built in."""
+"""The agents that an agent server offers."""

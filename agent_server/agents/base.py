@@ -1,4 +1,4 @@
-"""What the server asks of an agent it serves."""
+"""The interface of an agent that the server serves, with its requests and replies."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ class AgentRequest:
 
 @dataclass(frozen=True, slots=True)
 class AgentReply:
-    """An action and what it cost: nothing, unless a model was asked."""
+    """An action and its usage, which is 0 unless a model was called."""
 
     action: Action
     usage: Usage = field(default_factory=Usage)
@@ -33,14 +33,14 @@ class AgentReply:
         return self.stop or ("tool_calls" if self.action.tool_calls else "stop")
 
     def usage_json(self) -> dict[str, int]:
-        """The cost in OpenAI's terms."""
+        """The usage in OpenAI's terms."""
         prompt, completion = self.usage.prompt_tokens, self.usage.completion_tokens
         return {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
 
 
 class ServedAgent(ABC):
-    """An agent without memory: everything it needs is in the request."""
+    """A stateless agent: everything it needs is in the request."""
 
     @abstractmethod
-    async def answer(self, ask: AgentRequest) -> AgentReply:
-        """The answer. Raises Refused, ContextLimitExceeded or AgentUnavailable."""
+    async def answer(self, request: AgentRequest) -> AgentReply:
+        """The answer. Raises RequestRefused, ContextLimitExceeded or AgentUnavailable."""

@@ -6,13 +6,13 @@ from proctor.agent_function import FunctionCaller, FunctionRaised
 
 
 class ServedFunction(ServedAgent):
-    """Answers with what the function returns; what it raises is an error that no retry mends."""
+    """Answers with the function's result; its exceptions become status 422, which no client retries."""
 
     def __init__(self, caller: FunctionCaller) -> None:
         self._caller = caller
 
-    async def answer(self, ask: AgentRequest) -> AgentReply:
+    async def answer(self, request: AgentRequest) -> AgentReply:
         try:
-            return AgentReply(await self._caller(ask.messages, ask.tools))
+            return AgentReply(await self._caller(request.messages, request.tools))
         except FunctionRaised as raised:
             raise RequestRefused(422, str(raised), code="function_raised") from raised

@@ -14,23 +14,23 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]"
 
 
 class HumanAgent(ServedAgent):
-    """Shows what is new in the transcript and reads lines up to a lone "."; one request at a time, others wait.
+    """Shows the new messages of a transcript and reads lines up to a lone "."; one request at a time, others wait.
 
-    It answers with text only, so tools are shown but can't be called.
+    It answers with text alone: tools are shown but can't be called.
     """
 
     def __init__(self, stdin: TextIO, stdout: TextIO) -> None:
         self._stdin, self._stdout = stdin, stdout
         self._turn = asyncio.Lock()
 
-    async def answer(self, ask: AgentRequest) -> AgentReply:
+    async def answer(self, request: AgentRequest) -> AgentReply:
         async with self._turn:
-            self._stdout.write(prompt(ask))
+            self._stdout.write(prompt(request))
             self._stdout.flush()
             return AgentReply(Action(content=await self._typed()))
 
     async def _typed(self) -> str:
-        """What the person types. A daemon thread reads, since a thread that waits for a key can't be ended."""
+        """The text that the person types. A daemon thread reads it: a thread that waits for input can't be ended."""
         loop = asyncio.get_running_loop()
         typed: asyncio.Future[str | None] = loop.create_future()
 
@@ -54,12 +54,12 @@ class HumanAgent(ServedAgent):
         return None
 
 
-def prompt(ask: AgentRequest) -> str:
-    """What the person sees: the messages since their last answer, cleaned of control characters, and how to answer."""
-    where = " ".join(f"{name}={value}" for name, value in sorted(ask.metadata.items()))
-    shown = [f"\n===== {where or 'request'} =====", *(_shown(message) for message in _new(ask.messages))]
-    if ask.tools:
-        shown.append("[tools: " + ", ".join(tool.name for tool in ask.tools) + "]")
+def prompt(request: AgentRequest) -> str:
+    """The text to show: the messages since the last answer, without control characters, and how to answer."""
+    where = " ".join(f"{name}={value}" for name, value in sorted(request.metadata.items()))
+    shown = [f"\n===== {where or 'request'} =====", *(_shown(message) for message in _new(request.messages))]
+    if request.tools:
+        shown.append("[tools: " + ", ".join(tool.name for tool in request.tools) + "]")
     text = "\n".join([*shown, f'----- your answer, then a line with only "{END}":'])
     return _CONTROL.sub("�", text) + "\n"
 

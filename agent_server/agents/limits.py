@@ -1,4 +1,4 @@
-"""Wrappers that give an agent the limits of a real endpoint: places, context, latency."""
+"""Wrappers that give an agent the limits of a real endpoint: concurrency, context, latency."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -11,13 +11,13 @@ RETRY_AFTER_S = 1.0
 
 
 class Concurrent(ServedAgent):
-    """At most so many requests at once; one more is refused with 429."""
+    """Limits concurrent requests; one more is rejected with 429."""
 
     def __init__(self, agent: ServedAgent, limit: int) -> None:
-        self._agent, self._limit, self._under_way = agent, limit, 0
+        self._agent, self._limit, self._in_flight = agent, limit, 0
 
-    async def answer(self, ask: AgentRequest) -> AgentReply:
-        if self._under_way >= self._limit:
+    async def answer(self, request: AgentRequest) -> AgentReply:
+        if self._in_flight >= self._limit:
             raise RequestRefused(
                 429,
                 f"this agent answers {self._limit} requests at once",
@@ -25,27 +25,27 @@ class Concurrent(ServedAgent):
                 code="rate_limit_exceeded",
                 retry_after_s=RETRY_AFTER_S,
             )
-        self._under_way += 1
+        self._in_flight += 1
         try:
-            return await self._agent.answer(ask)
+            return await self._agent.answer(request)
         finally:
-            self._under_way -= 1
+            self._in_flight -= 1
 
 
 class ContextLimited(ServedAgent):
-    """At most so many characters of transcript."""
+    """Limits the characters of a transcript; raises ContextLimitExceeded beyond."""
 
     def __init__(self, agent: ServedAgent, chars: int) -> None:
         self._agent, self._chars = agent, chars
 
-    async def answer(self, ask: AgentRequest) -> AgentReply:
-        if sum(len(message.content) for message in ask.messages) > self._chars:
+    async def answer(self, request: AgentRequest) -> AgentReply:
+        if sum(len(message.content) for message in request.messages) > self._chars:
             raise ContextLimitExceeded
-        return await self._agent.answer(ask)
+        return await self._agent.answer(request)
 
 
 class Delayed(ServedAgent):
-    """Answers no sooner than after some seconds, as a model would: for load tests."""
+    """Waits `latency_s` before each answer, as a model would, for load tests."""
 
     def __init__(
         self,
@@ -55,6 +55,6 @@ class Delayed(ServedAgent):
     ) -> None:
         self._agent, self._latency_s, self._sleep = agent, latency_s, sleep
 
-    async def answer(self, ask: AgentRequest) -> AgentReply:
+    async def answer(self, request: AgentRequest) -> AgentReply:
         await self._sleep(self._latency_s)
-        return await self._agent.answer(ask)
+        return await self._agent.answer(request)

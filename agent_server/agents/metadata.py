@@ -1,4 +1,4 @@
-"""Reads the metadata of requests; its values are strings, as OpenAI wants them."""
+"""Reads the metadata of requests, whose values are strings in OpenAI's API."""
 
 from collections.abc import Mapping
 
@@ -6,7 +6,7 @@ from agent_server.errors import RequestRefused
 
 
 def required(metadata: Mapping[str, str], *names: str) -> tuple[str, ...]:
-    """The values under these names. Raises RequestRefused (400) naming what is missing and how to have it sent."""
+    """The values under these names. Raises RequestRefused (400) naming the missing ones and the fix."""
     missing = [name for name in names if name not in metadata]
     if missing:
         raise RequestRefused(
@@ -19,7 +19,7 @@ def required(metadata: Mapping[str, str], *names: str) -> tuple[str, ...]:
 
 
 def number(metadata: Mapping[str, str], name: str, default: int | None = None) -> int:
-    """The whole number under a name. Raises RequestRefused (400)."""
+    """The integer under a name. Raises RequestRefused (400)."""
     text = metadata.get(name, str(default)) if default is not None else required(metadata, name)[0]
     try:
         return int(text)

@@ -1,4 +1,4 @@
-"""Agents that an environment brings along: its reference solution, a weak heuristic, chance."""
+"""Serves an environment's policies (reference, naive, random) as agents."""
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -13,7 +13,7 @@ POLICIES_KEPT = 4096
 
 
 class TaskPolicies:
-    """The environments of some tasks, each built once, and which samples they have."""
+    """The environments of tasks, each built once, and their samples."""
 
     def __init__(self, tasks: Sequence[TaskDefinition]) -> None:
         """Raises FileError, or ValueError on broken data."""
@@ -35,7 +35,7 @@ class TaskPolicies:
 
 
 class ServedPolicy(ServedAgent):
-    """Answers by a policy of the environment, from the request's messages alone.
+    """Answers with a policy of the environment, which sees the request's messages alone.
 
     Needs the metadata `task` and `sample`; `conversation` and `seed` are "main" and 0 unless given.
     """
@@ -55,7 +55,7 @@ class ServedPolicy(ServedAgent):
 
         self._policy = policy
 
-    async def answer(self, ask: AgentRequest) -> AgentReply:
-        task, sample = required(ask.metadata, "task", "sample")
-        policy = self._policy(task, sample, number(ask.metadata, "seed", 0))
-        return AgentReply(policy(ask.metadata.get("conversation", "main"), ask.messages))
+    async def answer(self, request: AgentRequest) -> AgentReply:
+        task, sample = required(request.metadata, "task", "sample")
+        policy = self._policy(task, sample, number(request.metadata, "seed", 0))
+        return AgentReply(policy(request.metadata.get("conversation", "main"), request.messages))

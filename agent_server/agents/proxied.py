@@ -1,4 +1,4 @@
-"""Another endpoint's model, served under our name and within limits of its own."""
+"""A model at another endpoint, served under our name, with limits on the requests to that endpoint."""
 
 import asyncio
 import time
@@ -12,9 +12,9 @@ MAX_QUEUE_S = 30.0
 
 
 class TokenBucket:
-    """When the next of at most `per_minute` requests a minute may start: pure, the time is given in seconds.
+    """Spreads requests to at most `per_minute` a minute. Pure: the time, in seconds, is an argument.
 
-    Up to a second's worth of requests, at least one, may start at once.
+    The requests of one second, at least one, may start at once.
     """
 
     def __init__(self, per_minute: float) -> None:
@@ -23,20 +23,20 @@ class TokenBucket:
         self._next_s = float("-inf")
 
     def wait_s(self, now: float) -> float:
-        """How long a request would have to wait if it came now."""
+        """Seconds that a request would have to wait now."""
         return max(0.0, self._next_s - self._burst_s - now)
 
     def take(self, now: float) -> float:
-        """How long this request must wait; its place is taken."""
+        """Reserve the next start and return the seconds until then."""
         wait_s = self.wait_s(now)
         self._next_s = max(self._next_s, now) + self._interval_s
         return wait_s
 
 
 class ProxiedAgent(ServedAgent):
-    """Forwards requests, keeping to so many at once and so many a minute at the endpoint behind.
+    """Forwards requests to an endpoint, with limits on concurrent requests and on requests per minute.
 
-    Requests queue for their place; one that the rate would hold back for more than 30 s is refused with 429.
+    Requests wait for a free slot; one that the rate would delay for more than 30 s is rejected with 429.
     """
 
     def __init__(
@@ -49,18 +49,18 @@ class ProxiedAgent(ServedAgent):
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._model = model
-        self._places = asyncio.Semaphore(max_in_flight or 1_000_000)
+        self._slots = asyncio.Semaphore(max_in_flight or 1_000_000)
         self._bucket = TokenBucket(requests_per_minute) if requests_per_minute else None
         self._clock, self._sleep = clock, sleep
 
-    async def answer(self, ask: AgentRequest) -> AgentReply:
+    async def answer(self, request: AgentRequest) -> AgentReply:
         if self._bucket is not None:
-            await self._keep_the_rate(self._bucket)
-        async with self._places:
-            done = await self._model.complete(ask.messages, ask.tools, ask.metadata, ask.sampling)
+            await self._wait_for_rate(self._bucket)
+        async with self._slots:
+            done = await self._model.complete(request.messages, request.tools, request.metadata, request.sampling)
         return AgentReply(done.action, done.usage, done.stop)
 
-    async def _keep_the_rate(self, bucket: TokenBucket) -> None:
+    async def _wait_for_rate(self, bucket: TokenBucket) -> None:
         queue_s = bucket.wait_s(self._clock())
         if queue_s > MAX_QUEUE_S:
             raise RequestRefused(

@@ -1,4 +1,4 @@
-"""An agent that repeats what was recorded: for free re-runs, and for asking whether a change moved a score."""
+"""An agent that repeats recorded actions: for re-runs without cost, and to see whether a change moves a score."""
 
 import os
 from pathlib import Path
@@ -24,7 +24,7 @@ class RecordedTurn(BaseModel):
     turn: int
     action: Action | None = None
     stop: str | None = None
-    """Why there is no action; `context_limit` is repeated too."""
+    """Why there is no action; `context_limit` is repeated as well."""
 
 
 class _Turn(NamedTuple):
@@ -35,20 +35,20 @@ class _Turn(NamedTuple):
 
 
 class RecordedAgent(ServedAgent):
-    """Answers by the line of a JSONL file with the request's task, sample, epoch and turn; the last such line counts.
+    """Answers from the last line of a JSONL file with the request's task, sample, epoch and turn.
 
-    Only where the lines lie is held in memory: 100,000 turns are 26 MB, however long they are.
+    Only the offsets of lines are in memory: 26 MB for 100,000 turns, whatever their length.
     """
 
     def __init__(self, path: Path, agent: str | None = None) -> None:
-        """`agent` selects among the agents of a recording. Raises FileError naming the line."""
+        """`agent` selects one of the recording's agents. Raises FileError naming the line."""
         self._path = path
         self._lines = _index(path, agent)
         self._file = os.open(path, os.O_RDONLY)
 
-    async def answer(self, ask: AgentRequest) -> AgentReply:
-        task, sample = required(ask.metadata, "task", "sample", "turn")[:2]
-        turn = _Turn(task, sample, number(ask.metadata, "epoch", 0), number(ask.metadata, "turn"))
+    async def answer(self, request: AgentRequest) -> AgentReply:
+        task, sample = required(request.metadata, "task", "sample", "turn")[:2]
+        turn = _Turn(task, sample, number(request.metadata, "epoch", 0), number(request.metadata, "turn"))
         if turn not in self._lines:
             raise RequestRefused(
                 422,
@@ -80,7 +80,7 @@ def _index(path: Path, agent: str | None) -> dict[_Turn, tuple[int, int]]:
     except OSError as error:
         raise FileError(f"{path}: can't be read: {error}; check the path") from error
     if agent is None and len(agents) > 1:
-        raise FileError(f"{path}: holds turns of {', '.join(sorted(agents))}; say whose with the field `agent`")
+        raise FileError(f"{path}: holds turns of {', '.join(sorted(agents))}; select one with the field `agent`")
     if not lines:
         raise FileError(f"{path}: holds no turn{f' of {agent!r}' if agent else ''}; check the file")
     return lines

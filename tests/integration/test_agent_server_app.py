@@ -56,7 +56,7 @@ class Raising(ServedAgent):
     def __init__(self, error: Exception) -> None:
         self._error = error
 
-    async def answer(self, ask: AgentRequest) -> AgentReply:
+    async def answer(self, request: AgentRequest) -> AgentReply:
         raise self._error
 
 

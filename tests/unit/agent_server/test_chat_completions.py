@@ -1,4 +1,4 @@
-"""Requests read, replies and errors written, in OpenAI's terms."""
+"""Requests parsed, replies and errors written, in OpenAI's terms."""
 
 import json
 
@@ -24,7 +24,7 @@ def test_what_the_chat_model_sends_is_what_the_agent_gets() -> None:
     )
     tools = (Tool(name="run", description="runs", parameters={"type": "object"}),)
     asked = parse_request(request_body("a", messages, tools, {"temperature": 0}, {"task": "t"}))
-    ask = asked.ask()
+    ask = asked.agent_request()
     assert (asked.model, ask.messages, ask.tools) == ("a", messages, tools)
     assert (ask.metadata, ask.sampling) == ({"task": "t"}, {"temperature": 0})
 
@@ -42,7 +42,7 @@ def test_content_parts_are_joined_and_developers_are_the_system() -> None:
     parts = [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]
     ask = parse_request(
         json.dumps({"model": "a", "messages": [{"role": "developer", "content": parts}]}).encode()
-    ).ask()
+    ).agent_request()
     assert ask.messages == (Message(role="system", content="ab"),)
 
 

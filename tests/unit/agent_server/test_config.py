@@ -1,4 +1,4 @@
-"""What an agent server may be told to serve, and to whom."""
+"""Valid and invalid configurations of an agent server."""
 
 import pytest
 from pydantic import ValidationError
@@ -23,7 +23,7 @@ def config(**fields: object) -> AgentServerConfig:
             "'reference', 'naive', 'random', 'recorded', 'human', 'proxied'",
         ),
         ({"agents": [{"kind": "reference", "name": "a"}]}, "tasks: agent 'a' of kind reference needs some"),
-        ({"agents": [HUMAN, {"kind": "recorded", "name": "me", "path": "x"}]}, "the name 'me' stands twice"),
+        ({"agents": [HUMAN, {"kind": "recorded", "name": "me", "path": "x"}]}, "the name 'me' is used twice"),
         ({"agents": [HUMAN, {"kind": "human", "name": "you"}]}, "there is one terminal"),
         ({"agents": [{"kind": "human", "name": "../x"}]}, "should match pattern"),
         ({"port": 70000}, "less than or equal to 65535"),

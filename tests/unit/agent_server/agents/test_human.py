@@ -17,7 +17,7 @@ def ask(*contents: str) -> AgentRequest:
 
 
 class Keyboard(io.StringIO):
-    """Gives nothing until it is touched."""
+    """Has no input until it is touched."""
 
     def __init__(self, typed: str) -> None:
         super().__init__(typed)

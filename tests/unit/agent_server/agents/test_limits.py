@@ -17,9 +17,9 @@ class Gated(ServedAgent):
     def __init__(self) -> None:
         self.gate = asyncio.Event()
 
-    async def answer(self, ask: AgentRequest) -> AgentReply:
+    async def answer(self, request: AgentRequest) -> AgentReply:
         await self.gate.wait()
-        if ask.messages[0].content == "fail":
+        if request.messages[0].content == "fail":
             raise RuntimeError
         return AgentReply(Action(content="done"))
 

@@ -1,4 +1,4 @@
-"""A proxied agent keeps to the limits of the endpoint behind it."""
+"""A proxied agent keeps the limits for the endpoint behind it."""
 
 import asyncio
 import json
@@ -38,7 +38,7 @@ def test_no_window_of_a_minute_holds_more_than_the_rate_and_its_burst(per_minute
 
 
 class Endpoint:
-    """Answers with the number of requests under way, once let go."""
+    """Answers with the number of requests in progress, once released."""
 
     def __init__(self) -> None:
         self.under_way = self.most = 0

@@ -61,7 +61,7 @@ async def test_a_recorded_context_limit_is_repeated_and_a_turn_limit_is_the_clie
 
 async def test_a_file_of_several_agents_needs_a_choice(tmp_path: Path) -> None:
     path = write(tmp_path, line("a", agent="one"), line("b", agent="two"))
-    with pytest.raises(FileError, match="holds turns of one, two; say whose"):
+    with pytest.raises(FileError, match="holds turns of one, two; select one"):
         RecordedAgent(path)
     assert (await RecordedAgent(path, "one").answer(ask(turn="1"))).action.content == "a"
 
