@@ -43,5 +43,5 @@ class AgentMetrics:
 
     def expose(self) -> str:
         """All metrics in the Prometheus text format."""
-        under_way = gauge("proctor_agent_requests_in_flight", "Requests under way.", (), {(): self._in_flight})
-        return self._requests.expose() + under_way + self._seconds.expose()
+        in_flight = gauge("proctor_agent_requests_in_flight", "Requests under way.", (), {(): self._in_flight})
+        return self._requests.expose() + in_flight + self._seconds.expose()

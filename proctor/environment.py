@@ -71,7 +71,7 @@ class Environment(BaseModel, ABC):
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     capacity: ClassVar[int] = 8
-    """Sessions a worker holds at once unless its task definition says otherwise."""
+    """Sessions a worker holds at once unless its task definition sets another number."""
 
     revision: ClassVar[int] = 1
     """Raise it by one when the code changes what a trial sees or how it is scored: `digest` reflects no other code."""

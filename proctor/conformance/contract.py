@@ -66,12 +66,12 @@ class Subject(NamedTuple):
             raise ContractViolation(f"sample {without!r}: no {kind} policy, though other samples have one")
         return made
 
-    def guide(self, sample: str) -> Policy:
+    def best_policy(self, sample: str) -> Policy:
         """The best policy there is: the reference, else the naive policy, else the random one, else garbage."""
         made = (policy_of(self.environment, kind, sample, self.seed) for kind in POLICY_KINDS)
         return next((policy for policy in made if policy is not None), _garbage_policy)
 
-    def chance(self, sample: str) -> Policy:
+    def random_policy(self, sample: str) -> Policy:
         """The random policy, else garbage."""
         return self.environment.random(sample, self.seed) or _garbage_policy
 
@@ -92,14 +92,14 @@ async def samples_are_stable(environment: Environment) -> None:
     if tuple(environment.samples()) != listed:
         raise ContractViolation("a second call lists other samples")
     if tuple(_fresh(environment).samples()) != listed:
-        raise ContractViolation("a fresh instance of the same configuration lists other samples")
+        raise ContractViolation("a new instance of the same configuration lists other samples")
 
 
 async def digest_is_stable(environment: Environment) -> None:
     digest = environment.digest()
     int(digest, 16)
     if environment.digest() != digest or _fresh(environment).digest() != digest:
-        raise ContractViolation("a second call, or a fresh instance of the same configuration, gives another digest")
+        raise ContractViolation("a second call, or a new instance of the same configuration, gives another digest")
 
 
 def _fresh(environment: Environment) -> Environment:
@@ -185,7 +185,7 @@ async def _random(subject: Subject) -> None:
 async def _garbage(subject: Subject) -> None:
     """Each kind of garbage alone from the start, then all in turn after one act of the best policy."""
     sample = subject.samples[0]
-    policy = subject.guide(sample)
+    policy = subject.best_policy(sample)
     for garbage in GARBAGE:
         await _scored(subject, sample, Player(policy, 0, _replying([garbage])))
     await _scored(subject, sample, Player(policy, 1, _replying(GARBAGE)))
@@ -193,7 +193,7 @@ async def _garbage(subject: Subject) -> None:
 
 async def _stopped(subject: Subject) -> None:
     sample = subject.samples[0]
-    policy = subject.guide(sample)
+    policy = subject.best_policy(sample)
     for acts in range(2):
         for error in (ContextLimitExceeded(), AgentStopped(FinishReason.TURN_LIMIT)):
             await _scored(subject, sample, Player(policy, acts, _raising(error)))
@@ -201,7 +201,7 @@ async def _stopped(subject: Subject) -> None:
 
 async def _agent_fault(subject: Subject) -> None:
     sample = subject.samples[0]
-    policy = subject.guide(sample)
+    policy = subject.best_policy(sample)
     for acts in range(2):
         player = Player(policy, acts, _raising(AgentUnavailable("the endpoint is down")))
         finish = await _play(subject, sample, player)
@@ -212,7 +212,7 @@ async def _agent_fault(subject: Subject) -> None:
 async def _repeatable(subject: Subject) -> None:
     """One session alone, then two at once: a difference shows unseeded randomness, or state that sessions share."""
     for sample in subject.samples:
-        for make in (subject.guide, subject.chance):
+        for make in (subject.best_policy, subject.random_policy):
             players = [_whole(make(sample)) for _ in range(3)]
             first = await _play(subject, sample, players[0])
             rest = await asyncio.gather(*(_play(subject, sample, player) for player in players[1:]))
@@ -232,7 +232,7 @@ def _agree(sample: str, one: Sequence[str], other: Sequence[str]) -> None:
 
 async def _summary(subject: Subject) -> None:
     sample = subject.samples[0]
-    finish = await _scored(subject, sample, _whole(subject.guide(sample)))
+    finish = await _scored(subject, sample, _whole(subject.best_policy(sample)))
     faults = [Finish.fault(reason, "check") for reason in FinishReason if reason.is_fault]
     alone, among = (summarize(subject.environment, finishes) for finishes in ([finish], [finish, *faults]))
     if alone.metrics.get(alone.primary) != among.metrics.get(among.primary):
@@ -260,7 +260,7 @@ async def _cancelled(subject: Subject) -> None:
     while cancelled < MIN_CANCELLED:
         cancelled += await _cancel_round(subject, sample)
     await settles(lambda now: all(a - b < cancelled for a, b in zip(now, before, strict=True)), before)
-    await _scored(subject, sample, _whole(subject.guide(sample)))
+    await _scored(subject, sample, _whole(subject.best_policy(sample)))
 
 
 async def _cancel_round(subject: Subject, sample: str) -> int:
@@ -280,9 +280,9 @@ async def _cancel_at(subject: Subject, sample: str, acts: int) -> bool:
     async def park() -> Action:
         parked.set()
         await asyncio.Event().wait()
-        raise AssertionError("nobody sets this event")
+        raise AssertionError("nothing sets this event")
 
-    player = Player(subject.guide(sample), acts, park)
+    player = Player(subject.best_policy(sample), acts, park)
     session = asyncio.create_task(_play(subject, sample, player))
     waiting = asyncio.create_task(parked.wait())
     try:

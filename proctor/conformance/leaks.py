@@ -38,7 +38,7 @@ def _descendants() -> int:
 
 
 def _parent(stat: Path) -> tuple[int, int] | None:
-    """A process and its parent; None where the process is gone."""
+    """A process and its parent; None where the process has ended."""
     try:
         fields = stat.read_text(errors="replace").rpartition(")")[2].split()
     except OSError:

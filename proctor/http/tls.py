@@ -54,7 +54,7 @@ class ServerTls(Tls):
     @model_validator(mode="after")
     def _serves(self) -> Self:
         if self.client_ca is not None and self.cert is None:
-            raise ValueError("client certificates can only be asked for over TLS; give `cert` and `key` too")
+            raise ValueError("client certificates can only be required over TLS; give `cert` and `key` too")
         return self
 
     @property

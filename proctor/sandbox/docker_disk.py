@@ -59,9 +59,8 @@ def _copy(client: docker.DockerClient, container: str, place: str, target: tarfi
         chunks, _ = client.api.get_archive(container, place)
     except docker.errors.NotFound:
         return
-    above = place.removeprefix("/").removesuffix(
-        place.rpartition("/")[2]
-    )  # names in the archive begin with the last part of the path
+    # Names in the archive begin with the last part of the path.
+    above = place.removeprefix("/").removesuffix(place.rpartition("/")[2])
     with tarfile.open(fileobj=io.BytesIO(b"".join(chunks))) as source:
         for member in source:
             member.name = above + member.name

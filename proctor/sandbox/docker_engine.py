@@ -23,10 +23,8 @@ T = TypeVar("T")
 _CREATE_S = 60.0
 _NOTICE_S = 1
 _UNPACK = ("/bin/tar", "--extract", "--preserve-permissions", "--numeric-owner", "--file=-")
-_DEAD_CONTAINER_STATUSES = (
-    126,
-    137,
-)  # a process that could not start, or was killed: also the statuses of a dead container
+# Statuses of a process that could not start, or was killed; also those of a process whose container has ended.
+_DEAD_CONTAINER_STATUSES = (126, 137)
 
 
 class DockerEngine(Engine):

@@ -62,7 +62,7 @@ class NamespaceEngine(Engine):
 
 
 class NamespaceSandbox(Sandbox):
-    """The init process of one sandbox, and the requests under way to it."""
+    """The init process of one sandbox, and the requests in progress to it."""
 
     def __init__(self, control: socket.socket, init: asyncio.subprocess.Process) -> None:
         control.setblocking(False)

@@ -60,7 +60,7 @@ def test_an_authority_that_is_none_is_refused(pems: Path) -> None:
     [
         ({"cert": "a"}, "go together"),
         ({"key": "a"}, "go together"),
-        ({"client_ca": "a"}, "only be asked for over TLS"),
+        ({"client_ca": "a"}, "only be required over TLS"),
         ({"verify": False}, "Extra inputs"),
     ],
 )
