@@ -106,7 +106,7 @@ class Source:
                 raise ValueError(f"{path}: {place}.role: user and agent must alternate, the user first; {self._fix}")
         lead = messages.pop().content if len(messages) % 2 else ""
         if not messages or (lead and not self.has_lead):
-            raise ValueError(f"{path}: the last message must be the agent's or empty; {self._fix}")
+            raise ValueError(f"{path}: the last message is not the agent's, nor an empty one; {self._fix}")
         return Opening(tuple(each.message() for each in messages), lead)
 
     def differs(self, path: Path | None, content: object) -> str | None:

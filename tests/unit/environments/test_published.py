@@ -264,7 +264,7 @@ def test_words_are_the_published_ones_or_not_or_unknown() -> None:
     assert known.differs(Path("x"), told) is None
     assert "x: other words than the published ones; give FILE" in str(known.differs(Path("x"), told._replace(lead="c")))
     assert "Proctor's own words; give FILE as `prompts`" in str(known.differs(None, told))
-    assert "can't tell whether" in str(Source("FILE", frozenset()).differs(Path("x"), told))
+    assert "can't be verified" in str(Source("FILE", frozenset()).differs(Path("x"), told))
 
 
 def test_so_many_samples_are_a_published_split_or_not() -> None:

@@ -70,7 +70,7 @@ def test_a_file_like_the_published_one_is_read_and_never_run(tmp_path: Path) -> 
     [
         ("p.json", "{", "the file: Invalid JSON"),
         ("p.json", [{"role": "system", "content": ""}], "0.role: Input should be 'user' or 'agent'"),
-        ("p.json", TOLD[:1], "the last message must be the agent's or empty"),
+        ("p.json", TOLD[:1], "the last message is not the agent's, nor an empty one"),
         ("p.json", TOLD[1:], "0.role: user and agent must alternate, the user first"),
         ("p.json", [], "the last message is not the agent's"),
         ("p.py", "x = 1", "the last message is not the agent's"),
