@@ -48,7 +48,7 @@ class HumanConfig(_Agent):
 
 
 class ProxiedConfig(_Agent):
-    """A model at another endpoint, with limits for that."""
+    """A model at another endpoint, with limits on the requests to it."""
 
     kind: Literal["proxied"]
     chat: ChatConfig

@@ -6,7 +6,7 @@ from proctor.agent_function import FunctionCaller, FunctionRaised
 
 
 class ServedFunction(ServedAgent):
-    """Answers with the function's result; its exceptions become status 422, which no client retries."""
+    """Answers with the function's result; its exceptions become status 422, which our client does not retry."""
 
     def __init__(self, caller: FunctionCaller) -> None:
         self._caller = caller
