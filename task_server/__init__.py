@@ -1,1 +1,1 @@
-"""Controller and workers: hold the sessions of environments, over HTTP."""
+"""Controllers and workers: they run environment sessions and serve them over HTTP."""

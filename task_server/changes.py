@@ -1,10 +1,10 @@
-"""A counter that can be waited on: what long polls and heartbeats listen to."""
+"""A counter that tasks can wait on: long polls and heartbeats use it."""
 
 import asyncio
 
 
 class Changes:
-    """Counts changes of something; whoever knows a count can wait for the next."""
+    """Counts changes. A caller that knows one count can wait for the next."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -12,18 +12,18 @@ class Changes:
         self.closed = False
 
     def notify(self) -> None:
-        """Something changed: everyone who waits goes on."""
+        """Count one change and wake every waiter."""
         self.count += 1
         self._next.set()
         self._next = asyncio.Event()
 
     def close(self) -> None:
-        """Nobody waits from now on."""
+        """Wake every waiter; `wait` returns at once from now on."""
         self.closed = True
         self.notify()
 
     async def wait(self, seen: int, timeout_s: float) -> None:
-        """Come back when the count is no longer `seen`, or after `timeout_s`."""
+        """Return when the count is no longer `seen`, or after `timeout_s`."""
         if self.closed or self.count != seen or timeout_s <= 0:
             return
         try:

@@ -1,4 +1,4 @@
-"""A worker's side of the heartbeat."""
+"""The worker's side of heartbeats."""
 
 import asyncio
 import logging
@@ -13,27 +13,31 @@ from task_server.wire.messages import HEARTBEAT_S, Heartbeat, HeartbeatAck
 log = logging.getLogger(__name__)
 
 BATCH_S = 0.1
-"""Changes within this time make one heartbeat, or one answer to a long poll."""
+"""Changes within this time are sent in one heartbeat, or in one answer to a long poll."""
 RETRY_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class Contact:
-    """Pure: whether a worker may still believe that its controller counts on it."""
+    """Pure: whether a worker can assume that its controller still counts it as live."""
 
     until: float | None = None
+    """Until when; None before the first acknowledged heartbeat."""
 
     def acknowledged(self, sent_at: float, lease_s: float) -> "Contact":
-        """The controller took a heartbeat that was sent then; it counts from when it came, which is later."""
+        """The state after a heartbeat sent at `sent_at` was acknowledged.
+
+        The controller counts its lease from when the heartbeat arrived, which is later.
+        """
         return Contact(sent_at + 0.7 * lease_s)
 
     def lost(self, now: float) -> bool:
-        """True once a controller that was there has been silent for 0.7 of its lease."""
+        """True if a controller that answered before has not answered for 0.7 of its lease."""
         return self.until is not None and now >= self.until
 
 
 class Reporter:
-    """Tells the controller how a worker stands, again and again."""
+    """Sends a worker's heartbeats to its controller."""
 
     def __init__(
         self,
@@ -42,12 +46,12 @@ class Reporter:
         changes: Changes,
         *,
         compose: Callable[[], Heartbeat],
-        on_taken: Callable[[HeartbeatAck], Awaitable[None]],
+        on_acknowledged: Callable[[HeartbeatAck], Awaitable[None]],
         on_replaced: Callable[[], Awaitable[None]],
         now: Callable[[], float],
     ) -> None:
         self.contact = Contact()
-        self._on_taken, self._on_replaced = on_taken, on_replaced
+        self._on_acknowledged, self._on_replaced = on_acknowledged, on_replaced
         self._url = f"{controller.rstrip('/')}/workers"
         self._caller = caller
         self._compose = compose
@@ -55,7 +59,10 @@ class Reporter:
         self._now = now
 
     async def run(self) -> None:
-        """Heartbeats for ever: on each change, batched, and every HEARTBEAT_S; at most a twentieth of the time."""
+        """Send heartbeats until cancelled: on each change, batched, and every HEARTBEAT_S.
+
+        The pause after a heartbeat is at least 20 times as long as the heartbeat took, up to HEARTBEAT_S.
+        """
         silent = False
         while True:
             seen, sent_at = self._changes.count, self._now()
@@ -63,7 +70,7 @@ class Reporter:
                 await self.report()
             except TaskServerError as error:
                 if not silent:
-                    log.warning("the controller takes no heartbeat: %s: %s", type(error).__name__, error)
+                    log.warning("the controller did not accept a heartbeat: %s: %s", type(error).__name__, error)
                 silent = True
                 if isinstance(error, TurnConflict):
                     await self._on_replaced()
@@ -75,8 +82,8 @@ class Reporter:
                 await self._changes.wait(seen, HEARTBEAT_S - pause_s)
 
     async def report(self) -> None:
-        """One heartbeat. Raises TaskServerError."""
+        """Send one heartbeat. Raises TaskServerError."""
         sent_at = self._now()
-        taken = await self._caller.call("POST", self._url, HeartbeatAck, self._compose(), deadline_s=HEARTBEAT_S)
-        self.contact = self.contact.acknowledged(sent_at, taken.lease_s)
-        await self._on_taken(taken)
+        answer = await self._caller.call("POST", self._url, HeartbeatAck, self._compose(), deadline_s=HEARTBEAT_S)
+        self.contact = self.contact.acknowledged(sent_at, answer.lease_s)
+        await self._on_acknowledged(answer)

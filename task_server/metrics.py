@@ -1,4 +1,4 @@
-"""The metrics of workers and controllers, by name."""
+"""The metrics of workers and controllers."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -20,20 +20,23 @@ _WAITS = {
 
 
 def kind_of(cause: str) -> str:
-    """The class of the exception that a cause begins with; `other` where there is none."""
+    """The exception class that a cause begins with; `other` if it begins with none."""
     found = _EXCEPTION.match(cause)
     return found[1] if found else "other"
 
 
 def waiting_class(waiting: str) -> str:
-    """Why a task takes no sessions, in one of few words: the text itself may name hosts, paths, figures."""
+    """A metric label for the reason why a task starts no sessions, from a small set.
+
+    The text itself may hold host names, paths and numbers.
+    """
     known = (word for start, word in _WAITS.items() if waiting.startswith(start))
     return next(known, None) or kind_of(waiting)
 
 
-def task_gauges(standings: Iterable[TaskCapacity]) -> str:
-    """Which tasks take sessions and, where one doesn't, why."""
-    listed = list(standings)
+def task_gauges(capacities: Iterable[TaskCapacity]) -> str:
+    """Gauges of which tasks can start sessions, and why the others can't."""
+    listed = list(capacities)
     up = {(task.name,): float(task.waiting is None) for task in listed}
     waits = {(task.name, waiting_class(task.waiting)): 1.0 for task in listed if task.waiting is not None}
     return gauge("proctor_task_up", "1 where sessions of the task can start.", ("task",), up) + gauge(
@@ -42,11 +45,11 @@ def task_gauges(standings: Iterable[TaskCapacity]) -> str:
 
 
 def worker_gauges(workers: Sequence[Heartbeat]) -> str:
-    """What each live worker can hold, and holds."""
-    standings = [(worker.worker, standing) for worker in workers for standing in worker.tasks]
+    """Gauges of the slots and sessions of each live worker."""
+    capacities = [(worker.worker, capacity) for worker in workers for capacity in worker.tasks]
     at = ("worker", "task")
-    slots = {(name, task.name): task.total for name, task in standings}
-    free = {(name, task.name): task.free for name, task in standings}
+    slots = {(name, task.name): task.total for name, task in capacities}
+    free = {(name, task.name): task.free for name, task in capacities}
     held = {(worker.worker,): len(worker.sessions) for worker in workers}
     return (
         gauge("proctor_workers", "Live workers.", (), {(): len(workers)})
@@ -57,7 +60,7 @@ def worker_gauges(workers: Sequence[Heartbeat]) -> str:
 
 
 class PlacementMetrics:
-    """What a controller places, relays and loses."""
+    """A controller's counters of placed sessions, relayed requests and lost workers."""
 
     def __init__(self) -> None:
         self.placed = Counter("proctor_sessions_placed_total", "Sessions that a worker took.", "task")
@@ -72,7 +75,7 @@ class PlacementMetrics:
 
 
 class SessionMetrics:
-    """What the sessions of a worker do."""
+    """The session metrics of a worker."""
 
     def __init__(self) -> None:
         self.started = Counter("proctor_sessions_started_total", "Sessions begun.", "task")
@@ -88,11 +91,11 @@ class SessionMetrics:
         )
 
     def stepped(self, task: str, turn: int, seconds: float) -> None:
-        """The environment went on after turn `turn`, 0 being the start."""
+        """Record how long the environment took to reach the next step after turn `turn`; turn 0 is the start."""
         (self._turn_s if turn else self._start_s).observe(seconds, task)
 
     def finished(self, task: str, finish: Finish) -> None:
-        """A session is over, not ended by anybody."""
+        """Record a session that reached a finish; sessions that were ended from outside don't count."""
         self._finishes.add(task, finish.reason.value)
         if finish.reason.is_fault:
             agents = finish.reason is FinishReason.AGENT_ERROR

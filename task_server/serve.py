@@ -1,4 +1,4 @@
-"""Runs a worker or a controller as a process: its socket, its signals, its end."""
+"""Runs a worker or a controller as a process: socket, signals, shutdown."""
 
 import asyncio
 import re
@@ -27,6 +27,7 @@ from task_server.worker.advertise import reached_by
 KEEP_ALIVE_S = 120
 """Longer than a model call, so that a session's turns share a connection."""
 LAST_REPLIES_S = 5
+"""On shutdown, requests under way get this long to be answered."""
 
 OnReady = Callable[[str], None]
 
@@ -41,35 +42,35 @@ Token = Annotated[SecretStr, AfterValidator(_fits_a_header)]
 
 
 class ServeConfig(Value):
-    """What workers and controllers have in common."""
+    """The settings that workers and controllers share."""
 
     host: str = "127.0.0.1"
     port: int = Field(default=0, ge=0, le=65535)
-    """0 chooses a free one."""
+    """0 chooses a free port."""
     token: Token | None = None
-    """What clients show; the controller and the clients show a worker what `token_for` makes of it."""
+    """The clients' token. A worker behind a controller is sent the token that `token_for` derives from it."""
     worker_token: Token | None = None
-    """What workers show the controller, for heartbeats alone; the clients' token if absent."""
+    """The token that workers send to the controller, for heartbeats only; the clients' token if absent."""
     metrics_token: Token | None = None
-    """Opens GET /metrics alone."""
+    """A token for GET /metrics only."""
     tls: ServerTls = NO_TLS
     advertise: str = ""
-    """Base URL under which others reach this process. If empty, the address it listens at; where that is all of them,
-    a worker takes the one on the way to its controller, and others the machine's name."""
+    """Base URL under which others reach this process. If empty, the address it listens at; if it listens at all
+    addresses, a worker announces the one that routes to its controller, and others announce the machine's name."""
     stop_with_stdin: bool = False
-    """End at once when standard input closes: whoever started this process is gone."""
+    """End at once when standard input closes: the process that started this one is gone."""
 
 
 class WorkerConfig(ServeConfig):
-    """A worker process."""
+    """The settings of a worker process."""
 
     tasks: tuple[TaskDefinition, ...] = Field(min_length=1)
     controller: str = ""
     """Base URL of the controller to report to; empty for a lone worker."""
     name: str = Field(default="", pattern=NAME + "|^$")
-    """Unique among the controller's workers; host name and port if empty."""
+    """The worker's name, unique among the controller's workers; host name and port if empty."""
     grace_s: float = Field(default=30.0, ge=0)
-    """After SIGTERM live sessions may go on for this long."""
+    """Live sessions may go on for this long after SIGTERM."""
 
     @model_validator(mode="after")
     def _can_be_told_its_token(self) -> Self:
@@ -78,21 +79,21 @@ class WorkerConfig(ServeConfig):
         return self
 
     def access(self, url: str) -> Access:
-        """Who may do what at this worker; without the clients' token the controller says what opens it."""
+        """The tokens that this worker accepts. Without the clients' token, it waits for its own from the controller."""
         access = worker_access(url, _text(self.token), _text(self.metrics_token))
         access.pending = self.token is None and self.worker_token is not None
         return access
 
 
 class ControllerConfig(ServeConfig):
-    """A controller process."""
+    """The settings of a controller process."""
 
     lease_s: float = Field(default=WORKER_LEASE_S, gt=0)
-    """A worker silent for this long is taken for lost."""
+    """A worker that is silent for this long counts as lost."""
     settle_s: float = Field(default=SETTLE_S, ge=0)
-    """After the start, sessions are refused for this long, so that every worker has reported."""
+    """No session is placed for this long after the start, so that every worker can report first."""
     allow_workers: tuple[IPv4Network | IPv6Network, ...] = ()
-    """Where workers may be besides the address that they speak from."""
+    """Address ranges that workers may announce, besides the address that their connection comes from."""
 
     @model_validator(mode="after")
     def _clients_have_a_token(self) -> Self:
@@ -101,7 +102,7 @@ class ControllerConfig(ServeConfig):
         return self
 
     def access(self) -> Access:
-        """Who may do what at this controller."""
+        """The tokens that this controller accepts."""
         clients = [self.token.get_secret_value()] if self.token is not None else []
         return Access(clients, workers=_text(self.worker_token), metrics=_text(self.metrics_token))
 
@@ -168,7 +169,7 @@ def serve_controller(config: ControllerConfig, on_ready: OnReady = lambda url: N
 
 
 class _Server(uvicorn.Server):
-    """uvicorn, but a signal first lets the service drain, and the process then exits with 0."""
+    """uvicorn's server, except that a signal first drains the service and the process then exits with code 0."""
 
     def __init__(self, config: uvicorn.Config, leave: Callable[[bool], None], on_ready: Callable[[], None]) -> None:
         super().__init__(config)

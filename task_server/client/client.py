@@ -1,4 +1,4 @@
-"""Talks to a worker or a controller: every call is repeated until it succeeds, is refused, or patience ends."""
+"""The client of workers and controllers. It repeats a call until it succeeds, is refused, or `patience_s` is over."""
 
 import asyncio
 import logging
@@ -40,10 +40,10 @@ from task_server.wire.turns import Reply
 log = logging.getLogger(__name__)
 
 CALL_S = STEP_WAIT_S + 10.0
-"""A server that has not answered by then hangs: even a step in work is answered after STEP_WAIT_S."""
+"""Deadline of one request. A step in work is answered after STEP_WAIT_S, so a server that takes longer hangs."""
 DOUBTFUL_S = HEARTBEAT_S
-"""A start that was sent so long ago may have reached another controller than the one that answers now: a new one places
-nothing before it has waited for twice as long."""
+"""A start sent longer ago than this may have reached an earlier controller than the one that answers now. A new
+controller places no session for twice as long (SETTLE_S)."""
 PROBE_S = 2.0
 SUMMARY_S = 300.0
 LONGEST_PAUSE_S = 5.0
@@ -55,36 +55,39 @@ Stepped = TypeVar("Stepped", Started, TurnResponse)
 
 @dataclass
 class Call:
-    """A call under way, all its tries together."""
+    """A call under way, over all its tries."""
 
     what: str
+    """What the call asks for."""
     since: float
-    """By the monotonic clock."""
+    """When its first try began, on the monotonic clock."""
     trouble: str | None = None
-    """How the last try failed."""
+    """How the last try failed, or what it waits for."""
 
 
 def pause_s(failures: int, retry_after_s: float | None, draw: float) -> float:
-    """Seconds before the next try: full jitter (`draw` in [0, 1)) over a doubling range, after what the server asks."""
+    """Seconds before the next try: the server's Retry-After, then full jitter over a doubling range.
+
+    `draw` is uniform in [0, 1).
+    """
     return (retry_after_s or 0.0) + draw * min(LONGEST_PAUSE_S, 0.1 * 2.0 ** min(failures, 10))
 
 
 class ReplyLog(Protocol):
-    """Where a client keeps what models on the environment's side said in a trial, for its next session."""
+    """A trial's replies of environment models (judges, hosts, users), kept for the trial's next session."""
 
     replies: list[KeptReply]
-    """All so far, in order."""
+    """All replies so far, in order."""
 
     async def add(self, replies: Sequence[KeptReply]) -> None:
-        """Keep more; they are durable when this returns."""
+        """Append replies; they are durable when this returns."""
 
 
 class TaskClient:
     """Calls to one task server, a worker or a controller, and to the workers that its sessions are pinned to.
 
-    All raise TaskServerError: what can't be helped by trying again at once, the rest after `patience_s` of trying.
-    A step may take up to `step_s`, while its server keeps saying that it is in work. With `relayed`, nothing goes
-    straight to a worker.
+    All calls raise TaskServerError: at once if a retry can't help, otherwise after `patience_s` of retries. A step may
+    take up to `step_s` while its server answers `in_work`. With `relayed`, all requests go through the controller.
     """
 
     def __init__(
@@ -105,18 +108,19 @@ class TaskClient:
         self._relayed = relayed
         self._reach = Reach(self._probe)
         self.calls: dict[int, Call] = {}
-        """Those under way, the oldest first; for whoever wants to know what is waited for."""
+        """The calls under way, oldest first, to show what the run waits for."""
 
     def held_up(self) -> list[Call]:
-        """The calls under way that somebody waits for, the oldest first: not those that wait for news."""
+        """The calls under way that hold something up, oldest first: all but long polls of `tasks` that go well."""
         return [call for call in self.calls.values() if call.trouble or call.what != NEWS]
 
     async def tasks(
         self, after: str | None = None, wait_s: float = 0.0, *, client: str | None = None, wants: str = ""
     ) -> TaskList:
-        """The tasks and what they can take. With the version known already: when that changed, or after `wait_s`.
+        """The tasks and their capacity.
 
-        `client` and `wants` tell how many sessions could be held: `TasksQuery`.
+        With `after`, the version known already, the answer comes when the list changes, or after `wait_s`. `client` and
+        `wants` report this client's demand for sessions: see `TasksQuery`.
         """
         given = TasksQuery(after=after, wait_s=wait_s, client=client, wants=wants)
         query = urlencode(given.model_dump(exclude_defaults=True))
@@ -126,7 +130,7 @@ class TaskClient:
         )
 
     async def samples(self, task: str, digest: str | None = None) -> SampleList:
-        """The samples of a task and the digest of what they come from; the expected one where a worker has it."""
+        """The samples of a task and its digest; from a worker with the expected `digest` where there is one."""
         query = urlencode(SamplesQuery(digest=digest).model_dump(exclude_defaults=True))
         return await self._retry_until_available(
             f"the samples of {task}",
@@ -148,12 +152,12 @@ class TaskClient:
         log: ReplyLog | None = None,
         begun: bool = False,
     ) -> Started:
-        """The session's first step and where it lives; only a worker with the expected digest may hold it.
+        """Start a session on a worker with the expected digest; its first step, and the worker that holds it.
 
-        Models on the environment's side say again what the log has. Raises NoCapacity when no slot came free within the
-        patience, DigestDiffers when there is no such worker. One that may have begun a while ago, by an earlier client
-        (`begun`) or since an answer was lost, may live at a worker that a new controller has not heard: it begins
-        nowhere else, and raises UnknownSession.
+        Environment models repeat the replies in `log`. Raises NoCapacity if no slot becomes free within `patience_s`,
+        DigestDiffers if no worker has the digest. A session that may have started before, for an earlier client
+        (`begun`) or because an answer was lost, may live at a worker that a new controller does not know yet. It is not
+        started a second time: if no known worker holds it, this raises UnknownSession.
         """
         asked = StartSession(session=session, task=task, sample=sample, seed=seed, lease_s=lease_s, digest=digest)
         doubtful_since = -math.inf if begun else math.inf
@@ -174,18 +178,18 @@ class TaskClient:
                 raise
 
         started = await self._retry_until_available(f"a session of {task}", ask, patience_s)
-        await self._reachable(started.url.rstrip("/"))  # while the controller is there
+        await self._reachable(started.url.rstrip("/"))  # the probe asks the controller, which has just answered
         return started
 
     async def _check_known(self, session: str) -> None:
-        """Raises UnknownSession where no worker that the server knows has the session."""
+        """Raises UnknownSession if no worker that the server knows holds the session."""
         request = RenewLeases(sessions=(session,))
         url = f"{self._url}/leases"
         if (await self._caller.call("POST", url, LeasesRenewed, request, deadline_s=CALL_S)).lost:
-            raise UnknownSession(f"session {session} lives no more, or at a worker that {self._url} does not know")
+            raise UnknownSession(f"session {session} has ended, or its worker is not known to {self._url}")
 
     async def turn(self, url: str, session: str, n: int, reply: Reply, log: ReplyLog | None = None) -> Step:
-        """What came after turn `n` of a session pinned to the worker at `url`."""
+        """Answer turn `n` of a session pinned to the worker at `url`; the next step."""
 
         async def ask(base: str) -> TurnResponse:
             request = TurnRequest(turn=n, reply=reply, replies=None if log is None else len(log.replies))
@@ -195,7 +199,7 @@ class TaskClient:
         return (await self._retry_until_available(f"a turn at {url}", lambda: self._routed(url, ask))).step
 
     async def end(self, session: str, url: str | None = None) -> None:
-        """End a session: what it held is freed, and the record of its last step too. Repeatable."""
+        """End a session: its resources and the record of its last step are freed. Repeatable."""
         await self._retry_until_available(
             "a session's end",
             lambda: self._routed(
@@ -205,7 +209,7 @@ class TaskClient:
         )
 
     async def renew(self, url: str, sessions: Sequence[str]) -> tuple[str, ...]:
-        """Keep the sessions pinned to the worker at `url` alive; those of them that are lost."""
+        """Renew the leases of sessions pinned to the worker at `url`; those that are lost."""
         request = RenewLeases(sessions=tuple(sessions))
         renewed = await self._retry_until_available(
             f"leases at {url}",
@@ -219,7 +223,7 @@ class TaskClient:
     async def summarize(
         self, task: str, finishes: Sequence[Finish], clusters: Sequence[int] = (), *, digest: str | None = None
     ) -> Summary:
-        """The environment's own metrics over finishes; `clusters` says which of them belong together."""
+        """The environment's own metrics over finishes; `clusters` has the cluster number of each finish."""
         asked = SummarizeRequest(finishes=tuple(finishes), clusters=tuple(clusters), digest=digest)
         request = await asyncio.to_thread(json_of, asked)
         return await self._retry_until_available(
@@ -236,7 +240,7 @@ class TaskClient:
     async def _retry_until_available(
         self, what: str, attempt: Callable[[], Awaitable[Answer]], patience_s: float | None = None
     ) -> Answer:
-        """The one retry loop: every request may be repeated. `what` names what is asked for."""
+        """Run `attempt` in the one retry loop: every request may be repeated. `what` names what it asks for."""
         call = Call(what, time.monotonic())
         self.calls[id(call)] = call
         try:
@@ -263,9 +267,10 @@ class TaskClient:
                 await asyncio.sleep(wait_s)
 
     async def _routed(self, url: str, call: Callable[[str], Awaitable[Answer]]) -> Answer:
-        """A call to the pinned worker, or through the controller where it knows no such worker or it can't be reached.
+        """A call to the pinned worker, or through the controller if that lists no such worker or it can't be reached.
 
-        A session's server says where that is: asked to go anywhere else, the client would do as it is told.
+        The URL comes from a session's start reply. The check against the controller's list keeps a forged URL from
+        redirecting this client.
         """
         url = url.rstrip("/")
         if await self._reachable(url):
@@ -279,14 +284,14 @@ class TaskClient:
         return url != self._url and not self._relayed and await self._reach.reaches(url)
 
     async def _probe(self, url: str) -> bool:
-        """Whether the controller names a worker at this URL, and that answers from here."""
+        """Whether the controller lists a worker at this URL, and the worker answers this client."""
         try:
             listed = await self._retry_until_available(
                 "its workers",
                 lambda: self._caller.call("GET", f"{self._url}/workers", WorkerList, deadline_s=CALL_S),
             )
             if url not in {worker.url.rstrip("/") for worker in listed.workers}:
-                log.warning("%s names no worker at %s: its sessions are played through the former", self._url, url)
+                log.warning("%s lists no worker at %s: its sessions go through the controller", self._url, url)
                 return False
             alive = await self._prober.call("GET", f"{url}/healthz", Health, deadline_s=PROBE_S)
         except TaskServerError:
@@ -295,7 +300,7 @@ class TaskClient:
 
 
 async def _logged(log: ReplyLog | None, call: Awaitable[Stepped]) -> Stepped:
-    """An answer whose replies are kept, and so are those that come before it."""
+    """Await a call's answer; replies of environment models that come with it, or before it, go to `log` first."""
     try:
         answer = await call
     except InWork as work:

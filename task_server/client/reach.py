@@ -1,4 +1,4 @@
-"""Which workers a client reaches without its controller: probed at first use, and where that failed again and again."""
+"""Which workers a client can reach directly. Each is probed at first use, and again later while it can't be reached."""
 
 import asyncio
 import time
@@ -6,36 +6,36 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 AGAIN_S = (10.0, 300.0)
-"""A worker that can't be reached is probed again after the first, doubling up to the second."""
+"""(first, longest) seconds between probes of a worker that can't be reached; the pause doubles in between."""
 
 
 def again_s(failures: int) -> float:
-    """Seconds until the next probe after so many that failed."""
+    """Seconds until the next probe after `failures` failed ones, at least one."""
     first_s, longest_s = AGAIN_S
     return min(first_s * 2.0 ** min(failures - 1, 30), longest_s)
 
 
 @dataclass
 class _Probed:
-    """What is known of one address."""
+    """The probe results of one address."""
 
     reached: bool = False
     failures: int = 0
     again_at: float = 0.0
-    """By the monotonic clock."""
+    """When the next probe is due, on the monotonic clock."""
     probe: "asyncio.Task[None] | None" = None
-    """The newest."""
+    """The newest probe."""
 
 
 class Reach:
-    """Remembers what `probe` found out of each address. A first probe is waited for, later ones go on beside calls."""
+    """Caches the result of `probe` for each address. Callers wait for the first probe; later ones run in background."""
 
     def __init__(self, probe: Callable[[str], Awaitable[bool]]) -> None:
         self._probe = probe
         self._probed: dict[str, _Probed] = {}
 
     async def reaches(self, url: str) -> bool:
-        """Whether the worker at this address can be reached, as far as is known."""
+        """Whether the newest finished probe reached the worker at this address."""
         known = self._probed.setdefault(url, _Probed())
         if known.probe is None or (known.probe.done() and not known.reached and time.monotonic() >= known.again_at):
             known.probe = asyncio.create_task(self._look(url, known))

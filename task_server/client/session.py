@@ -1,4 +1,4 @@
-"""A session on a task server as one object, and as something an agent plays to its finish."""
+"""A session on a task server as one object, which an agent can play to its finish."""
 
 import secrets
 
@@ -10,19 +10,19 @@ from task_server.wire.turns import Reply
 
 
 class RemoteSession:
-    """A started session. Use it as `async with await RemoteSession.start(...)`, which ends it on the way out."""
+    """A started session. `async with await RemoteSession.start(...)` ends it on exit."""
 
     def __init__(self, client: TaskClient, session: str, started: Started) -> None:
         self.id = session
         self.worker = started.worker
         self.url = started.url
         self.step: Step = started.step
-        """Where the session stands: the observation to answer, or the finish."""
+        """The current step: the observation to answer, or the finish."""
         self._client = client
 
     @classmethod
     async def start(cls, client: TaskClient, task: str, sample: str, seed: int = 0) -> "RemoteSession":
-        """A new session with its first step. Raises TaskServerError."""
+        """Start a session under a new random id. Raises TaskServerError."""
         session = secrets.token_hex(16)
         return cls(client, session, await client.start(session, task, sample, seed))
 
@@ -33,14 +33,14 @@ class RemoteSession:
         await self._client.end(self.id, self.url)
 
     async def reply(self, reply: Reply) -> Step:
-        """What comes after the current turn. Raises ValueError when the session is finished, TaskServerError."""
+        """Answer the current turn; the next step. Raises TaskServerError, and ValueError if the session is finished."""
         if not isinstance(self.step, Observed):
             raise ValueError("the session is finished")
         self.step = await self._client.turn(self.url, self.id, self.step.turn, reply)
         return self.step
 
     async def play(self, agent: Agent) -> Finish:
-        """Let an agent answer every turn; how the session ended. Raises TaskServerError and what the agent raises."""
+        """Let an agent answer every turn; the session's finish. Raises TaskServerError and what the agent raises."""
         while not isinstance(self.step, Finished):
             await self.reply(await _answer(agent, self.step))
         return self.step.finish

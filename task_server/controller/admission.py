@@ -1,4 +1,4 @@
-"""Where workers may be: sessions and tokens are sent to an announced address, so it must be the worker's own."""
+"""Admission of workers by address: sessions and tokens go to the announced address, so it must be the worker's own."""
 
 import asyncio
 import ipaddress
@@ -17,24 +17,24 @@ LOOKUP_S = 2.0
 MAX_HOSTS = 10_000
 
 Admit = Callable[[str, str | None], Awaitable[bool]]
-"""Takes a worker's URL and the address it speaks from. False where it may be there, but isn't known to be.
+"""(a worker's announced URL, the address its connection comes from) -> whether the worker is verified to be at the URL.
 
-Raises Forbidden or BadRequest where it may not.
+False if the URL is allowed but not verified. Raises Forbidden or BadRequest if it is not allowed.
 """
 
 
 async def loopback_only(url: str, peer: str | None) -> bool:
-    """For a controller without a token: anybody could report, so workers are at loopback addresses."""
+    """Admission for a controller without a token: any process could report, so only loopback addresses are allowed."""
     if not is_loopback(_host(url)):
-        raise Forbidden("url: a controller without a token takes workers at loopback addresses only")
+        raise Forbidden("url: a controller without a token accepts workers at loopback addresses only")
     return True
 
 
 class WorkerAddresses(AbstractResolver):
-    """Admits workers at the address they speak from, or within the allowed ranges.
+    """Admits workers at the address that their connection comes from, or within the allowed ranges.
 
-    As the resolver of the controller's HTTP client it gives a host those addresses alone that were admitted, whatever
-    its name may stand for by then.
+    As the resolver of the controller's HTTP client it returns only the addresses that were admitted for a host, even if
+    the host's DNS records have changed since.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class WorkerAddresses(AbstractResolver):
         self._admitted: dict[str, tuple[Address, ...]] = {}
 
     async def admit(self, url: str, peer: str | None) -> bool:
-        """True where the worker is known to be at the URL, False where it merely is in an allowed range.
+        """True if the worker's connection comes from the URL's address, False if that is only in an allowed range.
 
         Raises Forbidden, BadRequest.
         """
@@ -56,7 +56,7 @@ class WorkerAddresses(AbstractResolver):
         if not admitted:
             shown = ", ".join(map(str, found[:4])) or "no address"
             raise Forbidden(
-                f"url: {host} is {shown}, but the worker speaks from {peer}; announce an address it speaks from "
+                f"url: {host} is {shown}, but the worker's connection comes from {peer}; announce that address "
                 "(--advertise), or allow the range at the controller (--allow-workers CIDR)"
             )
         if len(self._admitted) < MAX_HOSTS:
@@ -66,7 +66,7 @@ class WorkerAddresses(AbstractResolver):
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
     ) -> list[ResolveResult]:
-        """The addresses of a host that were admitted. Raises OSError where none were."""
+        """The admitted addresses of a host. Raises OSError if there are none."""
         if host not in self._admitted:
             raise OSError(None, f"no worker was admitted at {host}")
         return [
@@ -82,7 +82,7 @@ class WorkerAddresses(AbstractResolver):
         ]
 
     async def close(self) -> None:
-        """Nothing is held."""
+        """Does nothing: there is nothing to release."""
 
     async def _addresses(self, host: str) -> Sequence[str]:
         if _address(host) is not None:
@@ -90,19 +90,22 @@ class WorkerAddresses(AbstractResolver):
         try:
             async with asyncio.timeout(LOOKUP_S):
                 return await self._lookup(host)
-        except (OSError, UnicodeError, TimeoutError):  # a name server that is gone takes no worker away
+        except (OSError, UnicodeError, TimeoutError):  # without a name server, admitted workers stay admitted
             return list(map(str, self._admitted.get(host, ())))
 
 
 def _is_at(speaker: Address, announced: Address) -> bool:
-    """Whether who speaks from one address may announce the other: its own, or on this machine any of this machine's."""
+    """Whether a worker that connects from `speaker` may announce this address.
+
+    It may announce the same address; a worker on this machine may announce any address of this machine.
+    """
     if announced.is_link_local or announced.is_unspecified or announced.is_multicast:
         return False
     return announced == speaker or (speaker.is_loopback and _is_ours(announced))
 
 
 def _is_ours(address: Address) -> bool:
-    """Whether an address is this machine's: then a socket can be bound to it."""
+    """Whether an address belongs to this machine: if so, a socket can be bound to it."""
     with socket.socket(socket.AF_INET6 if address.version == 6 else socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
             probe.bind((str(address), 0))
@@ -122,7 +125,7 @@ def _host(url: str) -> str:
     except ValueError as error:
         raise BadRequest(f"url: {error}") from error
     if not host:
-        raise BadRequest("url: holds no host")
+        raise BadRequest("url: has no host")
     return host
 
 

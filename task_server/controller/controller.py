@@ -1,4 +1,7 @@
-"""The controller: one address for many workers. It places sessions and relays; what it knows comes from heartbeats."""
+"""The controller: one address for many workers. It places sessions on them and relays requests.
+
+Its knowledge of workers comes from their heartbeats alone.
+"""
 
 import asyncio
 import logging
@@ -65,7 +68,7 @@ log = logging.getLogger(__name__)
 
 TICK_S = 0.5
 RELAY_S = STEP_WAIT_S + 5.0
-"""A worker that has not answered by then hangs."""
+"""Deadline of a relayed request; a worker that takes longer hangs."""
 
 SUMMARY_S = 290.0
 
@@ -73,7 +76,7 @@ Answer = TypeVar("Answer")
 
 
 class Controller(PlacementService):
-    """The service of a controller. `admit` says where workers may be; `token` is what its clients show."""
+    """The service of a controller. `admit` decides which worker addresses are allowed; `token` is that of clients."""
 
     def __init__(
         self,
@@ -98,7 +101,7 @@ class Controller(PlacementService):
         self._placement = Placement(lease_s)
         self._changes = Changes()
         self._boot = secrets.token_hex(8)
-        self._standings = self._placement.standings()
+        self._capacities = self._placement.capacities()
         self._draining = False
         self._demand = DemandTracker()
         self._process = ProcessMetrics("controller", now)
@@ -109,22 +112,22 @@ class Controller(PlacementService):
         described = partial(document, "Proctor controller", CONTROLLER_OPERATIONS, self._access.closed)
         return build_app(self, CONTROLLER_OPERATIONS, self._access, described)
 
-    async def heartbeat(self, beat: Heartbeat, peer: str | None) -> HeartbeatAck:
-        sure = await self._admit(beat.url, peer)
-        elsewhere = self._placement.heartbeat(beat, self._now())
+    async def heartbeat(self, heartbeat: Heartbeat, peer: str | None) -> HeartbeatAck:
+        verified = await self._admit(heartbeat.url, peer)
+        elsewhere = self._placement.heartbeat(heartbeat, self._now())
         self._publish()
-        access = token_for(self._token, beat.url) if self._token is not None and sure else None
+        access = token_for(self._token, heartbeat.url) if self._token is not None and verified else None
         return HeartbeatAck(lease_s=self._lease_s, elsewhere=elsewhere, access=access)
 
     async def workers(self) -> WorkerList:
         return WorkerList.of(self._placement.workers())
 
     async def tasks(self, query: TasksQuery) -> TaskList:
-        self._demand.said(query, self._now())
+        self._demand.record(query, self._now())
         if query.after == self._version():
             await self._changes.wait(self._changes.count, query.wait_s)
             await asyncio.sleep(min(BATCH_S, query.wait_s))
-        return TaskList(version=self._version(), tasks=self._standings)
+        return TaskList(version=self._version(), tasks=self._capacities)
 
     async def samples(self, task: str, query: SamplesQuery) -> SampleList:
         ref = self._any_holding(task, query.digest)
@@ -141,21 +144,21 @@ class Controller(PlacementService):
             self._publish()
             try:
                 started = await self._caller.call("POST", f"{ref.url}/sessions", Started, body, deadline_s=RELAY_S)
-            except (InWork, TurnConflict):  # it lives there
+            except (InWork, TurnConflict):  # the session lives at this worker
                 raise
             except ApiError as refusal:
                 self._placement.refused(request.session, ref.worker)
                 if not isinstance(refusal, (NoCapacity, NotReady, DigestDiffers)):
                     raise
             except (ServerUnreachable, BadReply) as error:
-                if not (isinstance(error, ServerUnreachable) and error.never_sent):  # it may have been started there
+                if not (isinstance(error, ServerUnreachable) and error.never_sent):  # the worker may have started it
                     raise _no_answer(ref, error) from error
                 self._placement.refused(request.session, ref.worker)
                 if _refuses_connections(error):
                     self._forget(ref)
             else:
                 self._metrics.placed.add(request.task)
-                return started.model_copy(update={"worker": ref.worker, "url": ref.url})  # whatever it says of itself
+                return started.model_copy(update={"worker": ref.worker, "url": ref.url})  # never the worker's own words
             refused.add(ref.worker)
 
     async def turn(self, session: str, request: TurnRequest) -> TurnResponse:
@@ -174,13 +177,13 @@ class Controller(PlacementService):
 
     async def renew(self, request: RenewLeases) -> LeasesRenewed:
         lost: list[str] = []
-        by_seat: dict[WorkerRef, list[str]] = {}
+        by_worker: dict[WorkerRef, list[str]] = {}
         for session in request.sessions:
             try:
-                by_seat.setdefault(self._holder(session), []).append(session)
+                by_worker.setdefault(self._holder(session), []).append(session)
             except (UnknownSession, WorkerLost):
                 lost.append(session)
-        for answer in await asyncio.gather(*(self._renew_at(ref, held) for ref, held in by_seat.items())):
+        for answer in await asyncio.gather(*(self._renew_at(ref, held) for ref, held in by_worker.items())):
             lost += answer
         return LeasesRenewed(lost=tuple(lost))
 
@@ -204,7 +207,7 @@ class Controller(PlacementService):
         return (
             worker_gauges(self._placement.workers())
             + gauge("proctor_controller_settled", "1 once every worker had time to report.", (), {(): settled})
-            + task_gauges(self._standings)
+            + task_gauges(self._capacities)
             + self._demand.expose(self._now())
             + self._metrics.expose()
             + self._process.expose()
@@ -227,13 +230,13 @@ class Controller(PlacementService):
         while True:
             await self._process.sleep(TICK_S)
             for last in self._placement.tick(self._now()):
-                if not (last.draining and not last.sessions):  # else it has left as it should
+                if not (last.draining and not last.sessions):  # else it left in order
                     log.warning("worker %s is lost: no heartbeat for %g s", last.worker, self._lease_s)
                     self._metrics.lost.add()
             self._publish()
 
     async def _ask(self, ref: WorkerRef, call: Awaitable[Answer]) -> Answer:
-        """What a worker answers; one that refuses connections is gone. Raises what it refuses, WorkerLost, NotReady."""
+        """A worker's answer. Raises ApiError as the worker did, WorkerLost if it refuses connections, else NotReady."""
         self._metrics.relayed.add()
         try:
             return await call
@@ -244,18 +247,21 @@ class Controller(PlacementService):
             raise _no_answer(ref, error) from error
 
     async def _ask_any(self, ref: WorkerRef, call: Awaitable[Answer]) -> Answer:
-        """What a worker answers that any other of its task could have been asked. Raises what it refuses, NotReady."""
+        """A worker's answer to a request that any worker of the task could answer.
+
+        Raises ApiError as the worker did, and NotReady; so for a lost worker, as the client's next try goes to another.
+        """
         try:
             return await self._ask(ref, call)
         except WorkerLost as lost:
-            raise NotReady(f"{lost}; another is asked next", retry_after_s=0.5) from lost
+            raise NotReady(f"{lost}; the next try goes to another one", retry_after_s=0.5) from lost
 
     def _any_holding(self, task: str, digest: str | None) -> WorkerRef:
         self._check_settled()
         return self._placement.any_holding(task, digest)
 
     async def _renew_at(self, ref: WorkerRef, sessions: Sequence[str]) -> tuple[str, ...]:
-        """Those of a worker's sessions that are lost; none while it merely doesn't answer."""
+        """The worker's sessions that are lost; none if the worker just does not answer."""
         request = RenewLeases(sessions=tuple(sessions))
         try:
             renewed = await self._ask(
@@ -275,21 +281,21 @@ class Controller(PlacementService):
             raise
 
     def _check_settled(self) -> None:
-        """Until every worker had time to report, what is not known may yet exist."""
+        """Raises NotReady until every worker had time to report: until then, an unknown session may still exist."""
         left_s = self._settled_at - self._now()
         if left_s > 0:
             raise NotReady("just started, waiting for the workers to report", retry_after_s=left_s)
 
     def _forget(self, ref: WorkerRef) -> None:
-        log.warning("worker %s is lost: nobody listens at %s", ref.worker, ref.url)
+        log.warning("worker %s is lost: %s refuses connections", ref.worker, ref.url)
         self._metrics.lost.add()
         self._placement.forget(ref, self._now())
         self._publish()
 
     def _publish(self) -> None:
-        standings = self._placement.standings()
-        if standings != self._standings:
-            self._standings = standings
+        capacities = self._placement.capacities()
+        if capacities != self._capacities:
+            self._capacities = capacities
             self._changes.notify()
 
     def _version(self) -> str:
@@ -297,11 +303,11 @@ class Controller(PlacementService):
 
 
 def _no_answer(ref: WorkerRef, error: TaskServerError) -> NotReady:
-    return NotReady(f"worker {ref.worker} gives no answer of use: {error}", retry_after_s=0.5)
+    return NotReady(f"worker {ref.worker} gave no usable answer: {error}", retry_after_s=0.5)
 
 
 def _refuses_connections(error: BaseException | None) -> bool:
-    """True where the machine answered that no process listens there."""
+    """True if the machine refused the connection: no process listens at the address."""
     while error is not None:
         if isinstance(error, ConnectionRefusedError):
             return True

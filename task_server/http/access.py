@@ -1,4 +1,4 @@
-"""Who may do what at a task server: bearer tokens, and which routes each opens."""
+"""Access to a task server: bearer tokens, and the routes that each opens."""
 
 import hashlib
 import hmac
@@ -10,9 +10,9 @@ OPEN_PATHS = frozenset({"/healthz", "/readyz"})
 
 
 def token_for(token: str, url: str) -> str:
-    """The token that opens the worker at a URL: made from the clients' token, which no worker is ever shown.
+    """The token of the worker at a URL, derived from the clients' token, which is never sent to a worker.
 
-    64 hex digits, the same for all URLs of one origin; from them neither the token nor another worker's can be found.
+    64 hex digits of HMAC-SHA256 over the URL's origin. Neither the clients' token nor another worker's follows from it.
     """
     parts = urlsplit(url)
     origin = f"{parts.scheme}://{parts.netloc}".lower()
@@ -20,33 +20,33 @@ def token_for(token: str, url: str) -> str:
 
 
 class Access:
-    """The tokens of a server. Without any for its clients it is open to whoever reaches it."""
+    """The tokens that a server accepts. Without a token for clients it is open to every process that reaches it."""
 
     def __init__(self, clients: Iterable[str] = (), *, workers: str | None = None, metrics: str | None = None) -> None:
         self.pending = False
-        """True while it isn't known yet which token opens this server: nothing can be asked of it so far."""
+        """True while the server waits for its token from the controller; it refuses all requests until then."""
         self._clients = [_shown(token) for token in clients]
         self._workers = [_shown(workers)] if workers is not None else self._clients
         self._metrics = [*self._clients, *([_shown(metrics)] if metrics is not None else [])]
 
     @property
     def closed(self) -> bool:
-        """True where a token is asked for."""
+        """True if requests need a token."""
         return self.pending or bool(self._clients)
 
     def grant(self, token: str) -> None:
-        """From now on clients may show this token too."""
+        """Accept one more token from clients."""
         self.pending = False
         if _shown(token) not in self._clients:
             self._clients.append(_shown(token))
             self._metrics.append(_shown(token))
 
     def admits(self, method: str, path: str, authorization: bytes) -> bool:
-        """Whether a request with this Authorization header may pass."""
+        """Whether a request with this Authorization header is allowed."""
         return path in OPEN_PATHS or self.knows(method, path, authorization)
 
     def knows(self, method: str, path: str, authorization: bytes) -> bool:
-        """Whether a request shows a token for its route, compared in constant time; True where none is asked for."""
+        """Whether a request has a token for its route, compared in constant time; True if no token is needed."""
         if not self.closed:
             return True
         known = self._clients
@@ -58,7 +58,7 @@ class Access:
 
 
 def worker_access(url: str, token: str | None, metrics: str | None = None) -> Access:
-    """Of a worker at a URL that knows the clients' token: a client of a lone worker shows it, others what it makes."""
+    """The tokens of the worker at a URL: the clients' own token, for a lone worker, and the one derived from it."""
     return Access([token, token_for(token, url)] if token is not None else [], metrics=metrics)
 
 

@@ -1,4 +1,4 @@
-"""The HTTP app of a task service: routes, token, size caps, and a problem for every error."""
+"""The HTTP app of a task service: routes, tokens, size limits, and a problem document for every error."""
 
 import asyncio
 import functools
@@ -37,22 +37,22 @@ from task_server.wire.messages import MAX_REQUEST_BYTES
 log = logging.getLogger(__name__)
 
 BODY_S = 30.0
-"""A client has this long to send its request's body."""
+"""Longest time that receiving a request's body may take."""
 
 LARGE_BODY_BYTES = 1 << 20
-"""Larger ones are parsed in a thread: what is under way would wait for as long as that takes."""
+"""Larger bodies are parsed in a thread, so that they don't block the event loop."""
 
 Request_ = TypeVar("Request_", bound=Value)
 Service_contra = TypeVar("Service_contra", bound=TaskService, contravariant=True)
 
 
 class RequestContext(NamedTuple):
-    """What a request says besides its fields."""
+    """The parts of a request besides its body or query."""
 
     path: Mapping[str, str]
     """The parameters in its path."""
     peer: str | None
-    """The address it came from."""
+    """The address that the connection comes from."""
 
 
 class EmptyRequest(Value):
@@ -61,13 +61,13 @@ class EmptyRequest(Value):
 
 @dataclass(frozen=True)
 class Operation(Generic[Service_contra, Request_]):
-    """One route: how it is asked, what it answers, and which refusals it knows besides the general ones."""
+    """One route: its request, its answer, its handler, and its errors besides those that all routes have."""
 
     method: str
     path: str
     meaning: str
     request: type[Request_]
-    """Of the JSON body for a POST, else of the query."""
+    """The type of the JSON body for a POST, else of the query."""
     reply: type[Value] | type[str] | None
     handle: Callable[[Service_contra, RequestContext, Request_], Awaitable[Value | str | None]]
     refusals: tuple[type[ApiError], ...] = ()
@@ -75,7 +75,7 @@ class Operation(Generic[Service_contra, Request_]):
 
     @property
     def open(self) -> bool:
-        """True where no token is needed."""
+        """True if no token is needed."""
         return self.path in OPEN_PATHS
 
 
@@ -85,7 +85,7 @@ def build_app(
     access: Access,
     document: Callable[[], Mapping[str, object]],
 ) -> ASGIApp:
-    """The app that serves the operations, and their OpenAPI document at /openapi.json, made when first asked for."""
+    """The app that serves the operations, and their OpenAPI document at /openapi.json, built at its first request."""
 
     @functools.cache
     def described() -> Response:
@@ -106,7 +106,7 @@ def build_app(
 
 
 class _Endpoint(Generic[Service_contra, Request_]):
-    """The shell around a handler: reads, validates, answers; the one place where failures become problems."""
+    """Wraps a handler: reads and validates the request, sends the answer. Only here do exceptions become problems."""
 
     def __init__(self, operation: Operation[Service_contra, Request_], service: Service_contra) -> None:
         self._operation = operation
@@ -120,8 +120,8 @@ class _Endpoint(Generic[Service_contra, Request_]):
     async def _respond(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
             request = await self._request(scope, receive)
-            asked = RequestContext(scope["path_params"], scope["client"][0] if scope["client"] else None)
-            reply = await self._operation.handle(self._service, asked, request)
+            context = RequestContext(scope["path_params"], scope["client"][0] if scope["client"] else None)
+            reply = await self._operation.handle(self._service, context, request)
         except ApiError as refusal:
             await _refuse(send, refusal)
         except ServerUnreachable as error:
@@ -146,7 +146,7 @@ class _Endpoint(Generic[Service_contra, Request_]):
 
 
 class _Guard:
-    """Lets requests through that carry a token for what they ask."""
+    """Passes on the requests that have a token for their route; answers the others with 401, or 503 while pending."""
 
     def __init__(self, app: ASGIApp, access: Access) -> None:
         self._app = app
@@ -156,7 +156,7 @@ class _Guard:
         if scope["type"] != "http" or self._admits(scope):
             await self._app(scope, receive, send)
         elif self._access.pending:
-            await _refuse(send, NotReady("the controller has not taken this worker yet", retry_after_s=0.5))
+            await _refuse(send, NotReady("the controller has not accepted this worker yet", retry_after_s=0.5))
         else:
             await _refuse(send, Unauthorized("send `Authorization: Bearer <token>` with a token for this route"))
 
@@ -166,7 +166,7 @@ class _Guard:
 
 
 async def _body(receive: Receive, max_bytes: int) -> bytes:
-    """The whole body, counted as it comes. Raises TooLarge, BadRequest."""
+    """The whole body; its size is checked while it arrives. Raises TooLarge, BadRequest."""
     body = bytearray()
     try:
         async with asyncio.timeout(BODY_S):
@@ -211,8 +211,8 @@ async def _send(send: Send, status: int, body: bytes, headers: list[tuple[bytes,
 
 
 def _page_refused(cause: str) -> Response:
-    fix = "set PROCTOR_TOKEN; a Host may be announced instead (--advertise URL)"
-    problem = Forbidden(f"{cause}, and this server asks for no token; {fix}").problem().model_dump_json()
+    fix = "set PROCTOR_TOKEN, or announce the Host that clients use (--advertise URL)"
+    problem = Forbidden(f"{cause}, and this server has no token; {fix}").problem().model_dump_json()
     closing = {"connection": "close"}  # the body is not read
     return Response(problem, Forbidden.status, closing, media_type="application/problem+json")
 

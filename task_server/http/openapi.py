@@ -1,4 +1,4 @@
-"""The OpenAPI 3.1 document of a table of operations."""
+"""The OpenAPI 3.1 document of a server's operations."""
 
 import re
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ _PARAMETERS: dict[str, JsonValue] = {
 
 
 def document(title: str, operations: Sequence[Operation[Any, Any]], token: bool) -> dict[str, JsonValue]:
-    """What the operations take and answer; `token` says whether they ask for one."""
+    """The OpenAPI document of these operations; `token` is whether the server needs one."""
     models: list[type[BaseModel]] = [Problem]
     for operation in operations:
         models += [model for model in (operation.request, operation.reply) if model and issubclass(model, BaseModel)]
@@ -60,7 +60,7 @@ def _operation(operation: Operation[Any, Any], schemas: dict[str, JsonValue], to
 
 
 def _require_tags(schema: JsonValue) -> None:
-    """A union's tag has a default in Python; on the wire it must be there."""
+    """Mark the tags of unions as required: they have a default in Python, but must be present on the wire."""
     assert isinstance(schema, dict)
     properties, required = schema.get("properties"), schema.get("required", [])
     if isinstance(properties, dict) and isinstance(required, list):

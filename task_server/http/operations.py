@@ -1,4 +1,4 @@
-"""The routes of task servers, as a table; what each does is the service's business."""
+"""The routes of task servers, as a table. Each handler calls one method of the service."""
 
 import re
 from typing import Any
@@ -41,69 +41,69 @@ from task_server.wire.messages import (
 _SESSION = re.compile(r"[0-9a-f]{32}")
 
 
-def _session(asked: RequestContext) -> str:
-    if not _SESSION.fullmatch(asked.path["session"]):
-        raise BadRequest("a session's id is 32 lower-case hex digits")
-    return asked.path["session"]
+def _session(context: RequestContext) -> str:
+    if not _SESSION.fullmatch(context.path["session"]):
+        raise BadRequest("a session id is 32 lower-case hex digits")
+    return context.path["session"]
 
 
-async def _tasks(service: TaskService, asked: RequestContext, query: TasksQuery) -> TaskList:
+async def _tasks(service: TaskService, context: RequestContext, query: TasksQuery) -> TaskList:
     return await service.tasks(query)
 
 
-async def _samples(service: TaskService, asked: RequestContext, query: SamplesQuery) -> SampleList:
-    return await service.samples(asked.path["task"], query)
+async def _samples(service: TaskService, context: RequestContext, query: SamplesQuery) -> SampleList:
+    return await service.samples(context.path["task"], query)
 
 
-async def _start(service: TaskService, asked: RequestContext, request: StartSession) -> Started:
+async def _start(service: TaskService, context: RequestContext, request: StartSession) -> Started:
     return await service.start(request)
 
 
-async def _turn(service: TaskService, asked: RequestContext, request: TurnRequest) -> TurnResponse:
-    return await service.turn(_session(asked), request)
+async def _turn(service: TaskService, context: RequestContext, request: TurnRequest) -> TurnResponse:
+    return await service.turn(_session(context), request)
 
 
-async def _end(service: TaskService, asked: RequestContext, query: EmptyRequest) -> None:
-    await service.end(_session(asked))
+async def _end(service: TaskService, context: RequestContext, query: EmptyRequest) -> None:
+    await service.end(_session(context))
 
 
-async def _renew(service: TaskService, asked: RequestContext, request: RenewLeases) -> LeasesRenewed:
+async def _renew(service: TaskService, context: RequestContext, request: RenewLeases) -> LeasesRenewed:
     return await service.renew(request)
 
 
-async def _summarize(service: TaskService, asked: RequestContext, request: SummarizeRequest) -> Summary:
-    return await service.summarize(asked.path["task"], request)
+async def _summarize(service: TaskService, context: RequestContext, request: SummarizeRequest) -> Summary:
+    return await service.summarize(context.path["task"], request)
 
 
-async def _healthz(service: TaskService, asked: RequestContext, query: EmptyRequest) -> Health:
+async def _healthz(service: TaskService, context: RequestContext, query: EmptyRequest) -> Health:
     return service.alive()
 
 
-async def _readyz(service: TaskService, asked: RequestContext, query: EmptyRequest) -> Health:
+async def _readyz(service: TaskService, context: RequestContext, query: EmptyRequest) -> Health:
     service.check_ready()
     return service.alive()
 
 
-async def _metrics(service: TaskService, asked: RequestContext, query: EmptyRequest) -> str:
+async def _metrics(service: TaskService, context: RequestContext, query: EmptyRequest) -> str:
     return service.metrics()
 
 
-async def _heartbeat(service: PlacementService, asked: RequestContext, request: Heartbeat) -> HeartbeatAck:
-    return await service.heartbeat(request, asked.peer)
+async def _heartbeat(service: PlacementService, context: RequestContext, request: Heartbeat) -> HeartbeatAck:
+    return await service.heartbeat(request, context.peer)
 
 
-async def _workers(service: PlacementService, asked: RequestContext, query: EmptyRequest) -> WorkerList:
+async def _workers(service: PlacementService, context: RequestContext, query: EmptyRequest) -> WorkerList:
     return await service.workers()
 
 
 _LOST = (UnknownSession, WorkerLost)
 
 OPERATIONS: tuple[Operation[TaskService, Any], ...] = (
-    Operation("GET", "/tasks", "Tasks and what they can take now; can wait for a change", TasksQuery, TaskList, _tasks),
+    Operation("GET", "/tasks", "Tasks and their free slots; can wait for a change", TasksQuery, TaskList, _tasks),
     Operation(
         "GET",
         "/tasks/{task}/samples",
-        "The samples of a task, and a digest of what they come from",
+        "The samples of a task, and the digest of its data, prompts and settings",
         SamplesQuery,
         SampleList,
         _samples,
@@ -138,7 +138,7 @@ OPERATIONS: tuple[Operation[TaskService, Any], ...] = (
         (NotReady,),
     ),
     Operation(
-        "POST", "/leases", "Keep sessions alive; says which are lost", RenewLeases, LeasesRenewed, _renew, (NotReady,)
+        "POST", "/leases", "Renew leases; returns the lost sessions", RenewLeases, LeasesRenewed, _renew, (NotReady,)
     ),
     Operation(
         "POST",
@@ -150,11 +150,11 @@ OPERATIONS: tuple[Operation[TaskService, Any], ...] = (
         (UnknownTask, DigestDiffers, NotReady),
         max_bytes=MAX_LARGE_BYTES,
     ),
-    Operation("GET", "/healthz", "Who listens here; needs no token", EmptyRequest, Health, _healthz),
+    Operation("GET", "/healthz", "Role, URL and version; needs no token", EmptyRequest, Health, _healthz),
     Operation(
         "GET", "/readyz", "Whether sessions can be started; needs no token", EmptyRequest, Health, _readyz, (NotReady,)
     ),
-    Operation("GET", "/metrics", "Figures in the Prometheus text format", EmptyRequest, str, _metrics),
+    Operation("GET", "/metrics", "Metrics in the Prometheus text format", EmptyRequest, str, _metrics),
 )
 
 CONTROLLER_OPERATIONS: tuple[Operation[PlacementService, Any], ...] = (
@@ -162,13 +162,11 @@ CONTROLLER_OPERATIONS: tuple[Operation[PlacementService, Any], ...] = (
     Operation(
         "POST",
         "/workers",
-        "A worker's heartbeat: all that the controller knows of it",
+        "A worker's heartbeat: the controller's only source about it",
         Heartbeat,
         HeartbeatAck,
         _heartbeat,
         (TurnConflict, Forbidden),
     ),
-    Operation(
-        "GET", "/workers", "The live workers, where they are and their versions", EmptyRequest, WorkerList, _workers
-    ),
+    Operation("GET", "/workers", "The live workers, their URLs and versions", EmptyRequest, WorkerList, _workers),
 )

@@ -1,4 +1,4 @@
-"""What a worker and a controller both answer, so that a client may talk to either."""
+"""The operations that workers and controllers share, so that a client can use either."""
 
 from abc import ABC, abstractmethod
 from contextlib import AbstractAsyncContextManager
@@ -24,11 +24,11 @@ from task_server.wire.messages import (
 
 
 class TaskService(ABC):
-    """The operations behind the routes. Each raises `errors.ApiError` where it can't."""
+    """The operations behind the routes. Each raises ApiError when it fails."""
 
     @abstractmethod
     async def tasks(self, query: TasksQuery) -> TaskList:
-        """The tasks and what they can take, at once or when that changes."""
+        """The tasks and their capacity, at once or at the next change."""
 
     @abstractmethod
     async def samples(self, task: str, query: SamplesQuery) -> SampleList:
@@ -36,19 +36,19 @@ class TaskService(ABC):
 
     @abstractmethod
     async def start(self, request: StartSession) -> Started:
-        """A session's first step."""
+        """Start a session, or find the one that an equal request started; its current step."""
 
     @abstractmethod
     async def turn(self, session: str, request: TurnRequest) -> TurnResponse:
-        """What came after a turn."""
+        """Answer a turn; the next step."""
 
     @abstractmethod
     async def end(self, session: str) -> None:
-        """End a session and free what it holds."""
+        """End a session and free its resources."""
 
     @abstractmethod
     async def renew(self, request: RenewLeases) -> LeasesRenewed:
-        """Keep sessions alive."""
+        """Renew the leases of sessions."""
 
     @abstractmethod
     async def summarize(self, task: str, request: SummarizeRequest) -> Summary:
@@ -56,31 +56,34 @@ class TaskService(ABC):
 
     @abstractmethod
     def alive(self) -> Health:
-        """Who listens here."""
+        """This server's role, URL and version."""
 
     @abstractmethod
     def check_ready(self) -> None:
-        """Raises NotReady where sessions can't be started."""
+        """Raises NotReady while sessions can't be started."""
 
     @abstractmethod
     def metrics(self) -> str:
-        """Figures in the Prometheus text format."""
+        """Metrics in the Prometheus text format."""
 
     @abstractmethod
     def running(self) -> AbstractAsyncContextManager[None]:
-        """The work behind the routes, from before the first request to after the last."""
+        """Runs the service's background work; entered before the first request and left after the last."""
 
     @abstractmethod
     async def drain(self, grace_s: float) -> None:
-        """Take no new sessions, let live ones go on for up to `grace_s`, then end them. May be called again, sooner."""
+        """Start no new sessions, let live ones go on for up to `grace_s`, then end them.
+
+        May be called again before that, with a shorter grace.
+        """
 
 
 class PlacementService(TaskService):
     """A service that workers report to."""
 
     @abstractmethod
-    async def heartbeat(self, beat: Heartbeat, peer: str | None) -> HeartbeatAck:
-        """Take what a worker says of itself; `peer` is the address it speaks from."""
+    async def heartbeat(self, heartbeat: Heartbeat, peer: str | None) -> HeartbeatAck:
+        """Record a worker's heartbeat; `peer` is the address that it comes from."""
 
     @abstractmethod
     async def workers(self) -> WorkerList:

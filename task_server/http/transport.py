@@ -1,4 +1,4 @@
-"""One call to a task server, without retries: typed values in and out, typed errors."""
+"""One call to a task server, without retries: typed requests, answers and errors."""
 
 from typing import TypeVar
 
@@ -24,9 +24,9 @@ Answer = TypeVar("Answer", bound=BaseModel)
 
 
 class Caller:
-    """Calls task servers over one shared client: the server at `home` with the token itself, each other with its own.
+    """Calls task servers over one shared HTTP client.
 
-    No other server is shown the token, only what `token_for` makes of it for its URL.
+    The token itself is sent only to the server at `home`; every other server gets the one `token_for` derives for it.
     """
 
     def __init__(self, http: AnyClient, token: str | None, home: str = "") -> None:
@@ -44,7 +44,7 @@ class Caller:
         *,
         deadline_s: float,
     ) -> Answer:
-        """What the server answers to a request, which may be JSON already. Raises TaskServerError."""
+        """The server's answer to a request; bytes are sent as they are, as JSON. Raises TaskServerError."""
         reply = await self._reply(method, url, request, deadline_s)
         try:
             return answer.model_validate_json(reply.body)
@@ -52,7 +52,7 @@ class Caller:
             raise BadReply(f"{method} {url}: not a {answer.__name__}: {error.errors()[0]['msg']}") from error
 
     async def done(self, method: str, url: str, *, deadline_s: float) -> None:
-        """Ask for something that has no answer but that it is done. Raises TaskServerError."""
+        """A request whose answer has no content. Raises TaskServerError."""
         await self._reply(method, url, None, deadline_s)
 
     async def _reply(self, method: str, url: str, request: BaseModel | bytes | None, deadline_s: float) -> HttpReply:
@@ -70,7 +70,7 @@ class Caller:
         except ReplyTooLarge as error:
             raise BadReply(str(error)) from error
         except Untrusted as error:
-            raise BadReply(f"{error}; name its authority (tls.ca in a plan, --tls-ca of a server)") from error
+            raise BadReply(f"{error}; name its authority (`tls.ca` in a plan, --tls-ca of a server)") from error
         except HttpFailure as error:
             raise ServerUnreachable(str(error), never_sent=isinstance(error, Unreachable)) from error
         if reply.status >= 300:
@@ -94,7 +94,7 @@ class Caller:
 
 
 def json_of(request: BaseModel) -> bytes:
-    """A request as it travels."""
+    """A request as the JSON bytes that are sent."""
     return request.model_dump_json().encode()
 
 

@@ -1,1 +1,1 @@
-"""What travels between clients, controllers and workers."""
+"""The messages and errors between clients, controllers and workers."""

@@ -1,4 +1,4 @@
-"""What a task server refuses and why: one exception class per problem type, the same on both sides of the wire."""
+"""The errors of task servers: one exception class per problem type, the same on both sides of the wire."""
 
 from typing import ClassVar
 
@@ -8,10 +8,10 @@ from task_server.wire.messages import Problem, ProblemType
 
 
 class TaskServerError(Exception):
-    """A request to a task server came to nothing; what it says of that holds no secret, whichever side it is of."""
+    """A request to a task server failed. Secrets are redacted from `detail`, on the server's side and the client's."""
 
     retryable: ClassVar[bool] = False
-    """True where the same request may succeed later."""
+    """True if the same request may succeed later."""
 
     def __init__(self, detail: str = "", retry_after_s: float | None = None) -> None:
         self.detail = redacted(detail)
@@ -20,29 +20,29 @@ class TaskServerError(Exception):
 
 
 class ServerUnreachable(TaskServerError):
-    """No whole answer came: nobody listens, the connection broke, or the deadline passed."""
+    """No complete answer came: the connection failed or broke, or the deadline passed."""
 
     retryable = True
 
     def __init__(self, detail: str, never_sent: bool = False) -> None:
         super().__init__(detail)
         self.never_sent = never_sent
-        """True where it is certain that the server never saw the request."""
+        """True if the server certainly never received the request."""
 
 
 class BadReply(TaskServerError):
-    """What answered doesn't speak this protocol."""
+    """The answer does not follow this protocol, or its server is not trusted."""
 
 
 class ApiError(TaskServerError):
-    """A problem that a server answered with."""
+    """An error that a server answered with, as a problem document."""
 
     type: ClassVar[ProblemType]
     status: ClassVar[int]
     title: ClassVar[str]
 
     def problem(self) -> Problem:
-        """The refusal as it travels."""
+        """The error as the document that is sent."""
         return Problem(
             type=self.type,
             title=self.title,
@@ -53,7 +53,7 @@ class ApiError(TaskServerError):
 
 
 class BadRequest(ApiError):
-    """The request is malformed, or no route takes it."""
+    """The request is malformed, or there is no such route."""
 
     type, status, title = "bad_request", 400, "The request is not one this server takes"
 
@@ -65,13 +65,13 @@ class Unauthorized(ApiError):
 
 
 class Forbidden(ApiError):
-    """Whatever token was shown, what is asked for is not allowed from there."""
+    """The request is not allowed from its address or origin, whatever its token."""
 
     type, status, title = "forbidden", 403, "This is not allowed from there"
 
 
 class TooLarge(ApiError):
-    """The request's body is over its cap."""
+    """The request's body is larger than its route allows."""
 
     type, status, title = "too_large", 413, "The request is too large"
 
@@ -89,7 +89,7 @@ class UnknownSample(ApiError):
 
 
 class SessionLost(ApiError):
-    """The session lives no more; only a new attempt helps."""
+    """The session is gone; only a new session can go on."""
 
 
 class UnknownSession(SessionLost):
@@ -105,19 +105,19 @@ class WorkerLost(SessionLost):
 
 
 class TurnConflict(ApiError):
-    """The turn is not the current one, or was answered otherwise."""
+    """The turn is not the current one, or got another answer before; or a worker's name belongs to another process."""
 
     type, status, title = "turn_conflict", 409, "The turn can't be applied"
 
 
 class DigestDiffers(ApiError):
-    """The task is served with other data, prompts or settings than the run began with."""
+    """The task's data, prompts or settings are not those that the run began with."""
 
     type, status, title = "digest_differs", 409, "The task is not the one that the run began with"
 
 
 class InWork(ApiError):
-    """The environment still works on the step; asking again waits on. `replies` is what the client is to keep."""
+    """The environment is still working on the step; a retry waits on. `replies` are for the client's journal."""
 
     type, status, title, retryable = "in_work", 503, "The step is still in work", True
 
@@ -138,7 +138,7 @@ class NoCapacity(ApiError):
 
 
 class NotReady(ApiError):
-    """The server or the task can't take this yet, or not now."""
+    """The server or the task can't serve the request now; later it may."""
 
     type, status, title, retryable = "not_ready", 503, "Not ready", True
 
@@ -169,12 +169,12 @@ _BY_TYPE = {refusal.type: refusal for refusal in _REFUSALS}
 
 
 UNKNOWN_FIELD = "Extra inputs are not permitted"
-"""What servers say of a field that they don't know; we send none that servers of our own version don't."""
-OLDER = "unknown to the task server, which is older than who asks it; upgrade controller and workers before clients"
+"""A server's message about a field it does not know. Servers of this version know every field that we send."""
+OLDER = "unknown to the task server, which is older than its client; upgrade controller and workers before clients"
 
 
 def refusal_of(problem: Problem) -> ApiError:
-    """The exception that a server's problem stands for."""
+    """The exception for a server's problem document."""
     if problem.type == InWork.type:
         return InWork(problem.detail, problem.retry_after_s, problem.replies)
     if problem.type == BadRequest.type:

@@ -1,4 +1,4 @@
-"""What travels between client, controller and workers: requests, replies, errors."""
+"""The messages between client, controller and workers: requests, replies, problems."""
 
 from collections.abc import Iterable
 from importlib.metadata import version
@@ -14,37 +14,37 @@ SessionId = Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
 """128 random bits in hex, chosen by the client, so that a start can be repeated."""
 
 VERSION = version("proctor")
-"""What every part says it is."""
+"""The version that every part reports."""
 UNKNOWN_VERSION = "unknown"
-"""Of a part older than the field."""
+"""Stands for a part that is older than the version field."""
 BASE_URL = r"^https?://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?(/[A-Za-z0-9._~/-]*)?$"
 MAX_REQUEST_BYTES = 8 << 20
 MAX_LARGE_BYTES = 64 << 20
-"""Of finishes of a whole run, and of a start with all that models on the environment's side said in its trial."""
+"""For a summary request, with the finishes of a whole run, and for a start, with the trial's `KeptReply`s."""
 SESSION_LEASE_S = 60.0
-"""A session that no client has asked for or renewed for this long is ended."""
+"""A session is ended after this long without a client's request for it."""
 STEP_WAIT_S = 20.0
-"""A step that takes longer is answered `in_work`; the client asks again and so shows that it still waits."""
+"""A step that takes longer is answered `in_work`; the client repeats the request, which renews the lease."""
 LONG_POLL_S = 60.0
 HEARTBEAT_S = 2.0
 SETTLE_S = 2 * HEARTBEAT_S
-"""A controller that has just started waits this long for its workers' heartbeats; one may be late by a whole one."""
+"""A controller that has just started waits this long for heartbeats: two intervals, as a worker may miss one."""
 WORKER_LEASE_S = 10.0
 
 
 ExpectedDigest = Annotated[str | None, Field(exclude_if=lambda digest: digest is None)]
-"""The `Environment.digest` that a run began with; None expects none, and is left out: older servers don't know it."""
+"""The `Environment.digest` that a run began with; None expects none, and is omitted: older servers don't know it."""
 
 
 KeptReplies = Annotated[tuple[KeptReply, ...], Field(exclude_if=lambda replies: not replies)]
-"""What models on the environment's side said since the client last heard of it: for the trial's journal.
+"""New replies of environment models (judges, hosts, users) that the client does not have, for the trial's journal.
 
-Only where the client says how many it has; left out where there are none: older clients don't know it.
+Sent only if the request has the number of replies that the client has. Omitted if empty: older clients don't know it.
 """
 
 
 class StartSession(Value):
-    """`POST /sessions`: place and start a session. Repeatable: the same id gives the step the session stands at."""
+    """`POST /sessions`: place and start a session. Repeatable: the same id gives the session's current step."""
 
     session: SessionId
     task: str
@@ -53,7 +53,7 @@ class StartSession(Value):
     lease_s: float = Field(default=SESSION_LEASE_S, gt=0, le=3600)
     digest: ExpectedDigest = None
     replies: Annotated[tuple[KeptReply, ...] | None, Field(exclude_if=lambda replies: replies is None)] = None
-    """All that models on the environment's side said in the trial's earlier sessions; None from who keeps none."""
+    """The replies of environment models in the trial's earlier sessions; None from a client that keeps none."""
 
 
 class Act(Value):
@@ -64,19 +64,19 @@ class Act(Value):
 
 
 class Stop(Value):
-    """The agent can't go on, by its own doing; the environment scores what was reached."""
+    """The agent stops at a limit of its own; the environment scores what it reached."""
 
     kind: Literal["stop"] = "stop"
     reason: Literal[FinishReason.CONTEXT_LIMIT, FinishReason.TURN_LIMIT]
 
 
 class TurnRequest(Value):
-    """`POST /sessions/{id}/turns`: answer turn `turn`. Repeatable; a gap or another answer is a 409."""
+    """`POST /sessions/{id}/turns`: answer turn `turn`. Repeatable; a skipped turn or a different answer is a 409."""
 
     turn: int = Field(ge=1)
     reply: Annotated[Act | Stop, Field(discriminator="kind")]
     replies: Annotated[int | None, Field(ge=0, exclude_if=lambda count: count is None)] = None
-    """How many `KeptReply` of the trial the client has; None from who keeps none."""
+    """How many `KeptReply` of the trial the client has; None from a client that keeps none."""
 
 
 class Observed(Value):
@@ -102,7 +102,7 @@ class Started(Value):
 
     worker: str
     url: str
-    """Base URL of the worker that holds the session; turns go straight there where it can be reached."""
+    """Base URL of the worker that holds the session; the client sends turns to it directly if it can reach it."""
     step: Step
     replies: KeptReplies = ()
 
@@ -115,38 +115,38 @@ class TurnResponse(Value):
 
 
 class RenewLeases(Value):
-    """`POST /leases`: keep sessions alive during long model calls, many at once."""
+    """`POST /leases`: renew the leases of many sessions, so that they outlast long model calls."""
 
     sessions: tuple[SessionId, ...] = Field(max_length=10_000)
 
 
 class LeasesRenewed(Value):
-    """Answer to `POST /leases`: those of the sessions that no longer live here."""
+    """Answer to `POST /leases`: the sessions that no longer exist."""
 
     lost: tuple[SessionId, ...]
 
 
 class TaskCapacity(Value):
-    """What a task can take now, over all workers that hold it."""
+    """A task's slots now, over all workers that hold it."""
 
     name: str = Field(pattern=NAME)
     environment: str
     total: int = Field(ge=0)
     free: int = Field(ge=0)
     waiting: str | None = None
-    """Why nothing can start, where nothing can: starting, draining, or what is broken."""
+    """Why no session can start: starting, draining, or what is broken; None if sessions can start."""
     digest: str | None = None
-    """`Environment.digest`, once the data are read; no run is served by workers that differ in it."""
+    """`Environment.digest`, once the data have been read. Workers that differ in it never serve the same run."""
 
 
 class TasksQuery(Value):
     """Query of `GET /tasks`."""
 
     after: str | None = None
-    """The version the client knows already."""
+    """The version that the client has already."""
     wait_s: float = Field(default=0.0, ge=0.0, le=LONG_POLL_S)
     client: str | None = Field(default=None, pattern=r"^[0-9a-f]{32}$")
-    """Who asks: 128 random bits in hex."""
+    """Identifies the run that asks, the same for all its clients: 128 bits in hex."""
     wants: str = Field(
         default="",
         max_length=8192,
@@ -162,24 +162,24 @@ class TasksQuery(Value):
 
 
 class TaskList(Value):
-    """Answer to `GET /tasks`. With `?after=VERSION&wait_s=S` it comes when the list changed, or after S seconds."""
+    """Answer to `GET /tasks`. With `?after=VERSION&wait_s=S` it comes when the list changes, or after S seconds."""
 
     version: str
     tasks: tuple[TaskCapacity, ...]
-    """Sorted by name. Where a task's workers differ in digest there is one for each digest before the task's own."""
+    """Sorted by name. If a task's workers differ in digest, one entry for each digest comes before the task's own."""
 
     def find(self, task: str, digest: str | None) -> TaskCapacity | None:
-        """What a task can take of a run that expects this digest; the task's own standing where no worker has it."""
-        standings = [standing for standing in self.tasks if standing.name == task]
-        agreeing = [standing for standing in standings if standing.digest == digest]
-        return next(iter(agreeing + standings[-1:]), None)
+        """The capacity of a task for a run with this digest; the task's own entry if no worker has the digest."""
+        capacities = [capacity for capacity in self.tasks if capacity.name == task]
+        agreeing = [capacity for capacity in capacities if capacity.digest == digest]
+        return next(iter(agreeing + capacities[-1:]), None)
 
 
 class SamplesQuery(Value):
     """Query of `GET /tasks/{task}/samples`."""
 
     digest: str | None = None
-    """Ask a worker with this digest, where there is one."""
+    """Prefer a worker with this digest."""
 
 
 class SampleList(Value):
@@ -191,9 +191,9 @@ class SampleList(Value):
     digest: str
     """Changes when data, prompts or configuration change: `Environment.digest`."""
     comparable: str | None = None
-    """Why scores may not be compared with published ones: `Environment.not_comparable_because`."""
+    """Why scores can't be compared with published ones, else None: `Environment.not_comparable_because`."""
     published_sampling: dict[str, JsonValue] = Field(default_factory=dict, exclude_if=lambda sampling: not sampling)
-    """What agents' requests had for those: `Environment.published_sampling`; left out where there is nothing."""
+    """The sampling parameters of the published scores: `Environment.published_sampling`; omitted if empty."""
     trusted_agents_only: bool = False
 
 
@@ -202,18 +202,18 @@ class SummarizeRequest(Value):
 
     finishes: tuple[Finish, ...]
     clusters: tuple[int, ...] = ()
-    """Finish by finish, which belong together (epochs of one sample); empty: each stands for itself."""
+    """The cluster number of each finish; epochs of one sample share one. Empty: each finish is a cluster of its own."""
     digest: ExpectedDigest = None
 
     @model_validator(mode="after")
     def _a_cluster_each(self) -> "SummarizeRequest":
         if self.clusters and len(self.clusters) != len(self.finishes):
-            raise ValueError("clusters: as many as finishes, or none")
+            raise ValueError("clusters: must be as many as finishes, or none")
         return self
 
 
 class Heartbeat(Value):
-    """`POST /workers`: everything a controller knows of a worker. `sequence` grows within one `boot`."""
+    """`POST /workers`: the state of a worker. `boot` identifies its process; `sequence` grows within one boot."""
 
     worker: str = Field(pattern=NAME)
     boot: str = Field(min_length=1, max_length=64)
@@ -222,12 +222,12 @@ class Heartbeat(Value):
     draining: bool = False
     tasks: tuple[TaskCapacity, ...] = Field(max_length=1_000)
     sessions: tuple[SessionId, ...] = Field(max_length=100_000)
-    """The sessions that the worker can still answer for: live ones, and finished ones not yet deleted."""
+    """The sessions that the worker can still answer for: live ones, and finished ones that were not deleted."""
     version: str = Field(default=UNKNOWN_VERSION, max_length=64)
 
 
 class WorkerStatus(Value):
-    """A live worker, as last heard."""
+    """A live worker, by its latest heartbeat."""
 
     worker: str
     url: str
@@ -241,35 +241,37 @@ class WorkerList(Value):
     workers: tuple[WorkerStatus, ...]
 
     @classmethod
-    def of(cls, beats: Iterable[Heartbeat]) -> "WorkerList":
-        """The workers that these are the latest heartbeats of."""
-        standings = (
-            WorkerStatus(worker=beat.worker, url=beat.url, version=beat.version, draining=beat.draining)
-            for beat in sorted(beats, key=lambda beat: beat.worker)
+    def of(cls, heartbeats: Iterable[Heartbeat]) -> "WorkerList":
+        """The workers of these heartbeats, the latest of each."""
+        statuses = (
+            WorkerStatus(
+                worker=heartbeat.worker, url=heartbeat.url, version=heartbeat.version, draining=heartbeat.draining
+            )
+            for heartbeat in sorted(heartbeats, key=lambda heartbeat: heartbeat.worker)
         )
-        return cls(workers=tuple(standings))
+        return cls(workers=tuple(statuses))
 
 
 class HeartbeatAck(Value):
     """Answer to a heartbeat."""
 
     lease_s: float
-    """A worker silent for this long is taken for lost; it starts no session after 0.7 of it without an answer."""
+    """A worker that is silent for this long counts as lost. Without an answer for 0.7 of it, it starts no session."""
     elsewhere: tuple[SessionId, ...] = Field(default=(), exclude_if=lambda sessions: not sessions)
-    """Those of its sessions that were placed at another worker while this one was taken for lost: it is to end them.
-    Left out where there are none: older workers don't know it."""
+    """The worker's sessions that were placed on another worker while this one counted as lost; it must end them.
+    Omitted if empty: older workers don't know it."""
     access: str | None = None
-    """The token that clients will show at the worker's URL, told where it is sure that the worker is there."""
+    """The token that clients will send to the worker's URL; only if the worker is verified to be at that URL."""
 
 
 class Health(Value):
-    """Answer to `GET /healthz`: who listens here, so that a client knows that it reached the worker it meant."""
+    """Answer to `GET /healthz`: which server this is, so that a client can check that it reached the right one."""
 
     role: Literal["worker", "controller"]
     url: str
     version: str = UNKNOWN_VERSION
     time: float | None = None
-    """Its wall clock, in Unix seconds; no part decides by it, `proctor doctor` compares it."""
+    """The server's wall clock, in Unix seconds; only `proctor doctor` uses it, to compare clocks."""
 
 
 ProblemType = Literal[
@@ -291,7 +293,10 @@ ProblemType = Literal[
 
 
 class Problem(Value):
-    """Every error reply (RFC 9457): `type` maps to one exception class, `retryable` says whether a retry can help."""
+    """The body of every error reply (RFC 9457).
+
+    `type` maps to one exception class; `retryable` is whether a retry can help.
+    """
 
     type: ProblemType
     title: str
@@ -299,4 +304,4 @@ class Problem(Value):
     retryable: bool = False
     retry_after_s: float | None = None
     replies: KeptReplies = ()
-    """With `in_work`, which is answered at once where there are any."""
+    """Only with `in_work`, which is answered at once if there are any."""

@@ -1,4 +1,4 @@
-"""Pure: where a session stands in its turns, and until when it is leased."""
+"""Pure: the turn state of a session, and its lease."""
 
 from dataclasses import dataclass, replace
 
@@ -19,11 +19,11 @@ class Turns:
     step: Step | None = None
 
     def observed(self, observation: Observation) -> "Turns":
-        """The environment asks the agent."""
+        """The state after the environment's next observation."""
         return replace(self, step=Observed(turn=self.answered + 1, observation=observation))
 
     def finished(self, finish: Finish) -> "Turns":
-        """The environment is through."""
+        """The state after the environment's finish."""
         return replace(self, step=Finished(finish=finish))
 
     def replied(self, turn: int, reply: Reply) -> tuple["Turns", bool]:
@@ -44,7 +44,7 @@ class Turns:
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """A right to exist for `length_s` from each renewal, on a monotonic clock."""
+    """A lease of `length_s` seconds from each renewal, on a monotonic clock."""
 
     length_s: float
     until: float
@@ -59,5 +59,5 @@ class Lease:
         return Lease.granted(self.length_s, now)
 
     def expired(self, now: float) -> bool:
-        """True from the moment the lease has run out."""
+        """True once the lease has expired."""
         return now >= self.until

@@ -1,1 +1,1 @@
-"""A worker: holds tasks and their sessions."""
+"""The worker: holds tasks and runs their sessions."""

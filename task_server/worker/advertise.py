@@ -1,4 +1,4 @@
-"""The address by which others reach this process, where nobody told it."""
+"""Finds the address that others reach this process by, when `--advertise` is not given."""
 
 import logging
 import socket
@@ -13,10 +13,10 @@ ANYWHERE = {"0.0.0.0": socket.AF_INET, "::": socket.AF_INET6}
 
 
 def address_towards(url: str, family: socket.AddressFamily) -> str:
-    """The address from which this machine speaks to a URL's host; nothing is sent. Raises OSError."""
+    """The local address of this machine's route to a URL's host; nothing is sent. Raises OSError."""
     parts = urlsplit(url)
     port = parts.port or {"http": 80, "https": 443}[parts.scheme]
-    kind = socket.SOCK_DGRAM  # connecting one only chooses a route
+    kind = socket.SOCK_DGRAM  # connecting a datagram socket only chooses a route
     *_, target = socket.getaddrinfo(parts.hostname, port, family, kind)[0]
     with socket.socket(family, kind) as probe:
         probe.connect(target)
@@ -24,21 +24,21 @@ def address_towards(url: str, family: socket.AddressFamily) -> str:
 
 
 def reached_by(host: str, controller: str) -> str:
-    """The host that a process announces which listens at `host` and reports to a controller.
+    """The host to announce for a process that listens at `host`.
 
-    Where it listens at all addresses, that is the one on the way to the controller, waited for until the controller's
-    name is known: an orchestrator starts both at once. Without a controller it is the machine's name.
+    If it listens at all addresses: the local address of the route to the controller, or the machine's name without a
+    controller. This blocks until the controller's name resolves, as an orchestrator starts both at once.
     """
     if host not in ANYWHERE:
         return host
     if not controller:
         return socket.gethostname()
-    said = False
+    warned = False
     while True:
         try:
             return address_towards(controller, ANYWHERE[host])
         except OSError as error:
-            if not said:
-                log.warning("no way to the controller %s yet: %s", controller, error)
-            said = True
+            if not warned:
+                log.warning("no route to the controller %s yet: %s", controller, error)
+            warned = True
             time.sleep(RETRY_S)

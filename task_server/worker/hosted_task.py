@@ -1,4 +1,4 @@
-"""One task in a worker: its environment, what its sessions share, and whether they can start."""
+"""One task of a worker: its environment, the resources its sessions share, and whether sessions can start."""
 
 import asyncio
 import logging
@@ -12,13 +12,13 @@ from task_server.wire.messages import SampleList
 log = logging.getLogger(__name__)
 
 RETRY_S = (1.0, 60.0)
-"""A task that can't be started is tried again after the first, doubling up to the second."""
+"""(first, longest) seconds before a task that failed to start is tried again; the pause doubles in between."""
 STOP_S = 30.0
-"""What sessions share is given this long to be put away."""
+"""Closing what sessions share may take this long."""
 
 
 class HostedTask:
-    """A task that a worker holds. `waiting` says why no session can start, None where one can."""
+    """A task that a worker holds. `waiting` is why no session can start; None if sessions can start."""
 
     def __init__(self, definition: TaskDefinition, changed: Callable[[], None]) -> None:
         self.name = definition.name
@@ -33,7 +33,7 @@ class HostedTask:
         self._up = False
 
     async def run(self) -> None:
-        """Read the data and hold the environment's lifespan until `stop`; a failure is tried again."""
+        """Read the data and keep the environment's lifespan open until `stop`. After a failure, try again."""
         for pause_s in _pauses():
             try:
                 await self._serve()
@@ -45,7 +45,7 @@ class HostedTask:
             await self._pause(pause_s)
 
     async def stop(self, running: "asyncio.Task[None]") -> None:
-        """Put away what the sessions shared; a start still under way is broken off. `running` is the task of `run`."""
+        """Close the environment's lifespan, or cancel its start. `running` is the asyncio task of `run`."""
         self._stopping.set()
         if not self._up:
             running.cancel()
@@ -53,20 +53,20 @@ class HostedTask:
         running.cancel()
 
     def samples(self) -> SampleList:
-        """The task's samples. Raises NotReady until they are read."""
+        """The task's samples. Raises NotReady until they have been read."""
         if self.catalogue is None:
             raise NotReady(f"task {self.name!r}: {self.waiting}", retry_after_s=1.0)
         return self.catalogue
 
     def check_digest(self, expected: str | None) -> None:
-        """Raises DigestDiffers where the task's data, prompts or settings are not those that a run expects."""
+        """Raises DigestDiffers if the task's data, prompts or settings are not those that a run expects."""
         if expected is not None and self.catalogue is not None and self.catalogue.digest != expected:
             raise DigestDiffers(
                 f"task {self.name!r} has digest {self.catalogue.digest[:12]} here, the run began with {expected[:12]}"
             )
 
     def admit(self, sample: str) -> None:
-        """Let a session of a sample start. Raises NotReady, UnknownSample."""
+        """Check that a session of a sample can start. Raises NotReady, UnknownSample."""
         if self.waiting is not None:
             raise NotReady(f"task {self.name!r}: {self.waiting}", retry_after_s=1.0)
         if sample not in self._samples:

@@ -1,4 +1,4 @@
-"""The sessions of a worker: `play` runs as a task and parks at each `act` until the next request."""
+"""The sessions of a worker. `play` runs as an asyncio task and waits in each `act` for the next turn's request."""
 
 import asyncio
 from collections.abc import Callable, Iterable
@@ -14,13 +14,13 @@ from task_server.wire.messages import STEP_WAIT_S, Act, StartSession, Step, Turn
 from task_server.wire.turns import Lease, Reply, Turns
 
 FINISHED_S = 15.0
-"""The last step of a finished session is kept this long for repeats, unless it is asked for or renewed."""
+"""The last step of a finished session is kept this long for repeated requests, each of which extends the time."""
 END_S = 10.0
-"""Ending a session waits this long for its clean-up; the clean-up goes on, and holds the slot, if it takes longer."""
+"""Ending a session waits this long for its clean-up. A clean-up that takes longer goes on, and keeps the slot."""
 
 
 class Session(Agent):
-    """One play under way, with this object as its agent."""
+    """One session. It is the agent of its `play`: `act` passes the observation to the client and awaits the answer."""
 
     def __init__(self, request: StartSession, now: Callable[[], float], metrics: SessionMetrics) -> None:
         self.request = request
@@ -47,7 +47,7 @@ class Session(Agent):
         raise ContextLimitExceeded if reply.reason is FinishReason.CONTEXT_LIMIT else AgentStopped(reply.reason)
 
     async def run(self, environment: Environment) -> Finish:
-        """Play to the finish, which is kept for repeats of the last turn."""
+        """Play to the finish, which is kept for repeated requests of the last turn."""
         logging.about(session=self.request.session)
         session_replies.set(self._replies)
         self._span.adopt()
@@ -61,30 +61,33 @@ class Session(Agent):
         return finish
 
     async def current_step(self, replies: int | None = None) -> TurnResponse:
-        """Where the session stands: at its first step, or where a client left it. Raises InWork, UnknownSession.
+        """The session's current step: its first one, or the one that a client left it at.
 
-        `replies` is how many `KeptReply` the client has.
+        `replies` is how many `KeptReply` the client has. Raises InWork, UnknownSession.
         """
         return await self._step(replies)
 
     async def turn(self, request: TurnRequest) -> TurnResponse:
-        """What came after a turn, applied now or before. Raises TurnConflict, InWork, UnknownSession."""
+        """Apply the answer to a turn, unless it is a repeat; the next step.
+
+        Raises TurnConflict, InWork, UnknownSession.
+        """
         self._turns, new = self._turns.replied(request.turn, request.reply)
         if new:
             self._metrics.turns.add(self.request.task)
             self._asked_at, self._span = self._now(), tracing.begin("environment step", turn=request.turn)
             self._next_step = asyncio.get_running_loop().create_future()
-            if not self._reply.done():  # done where the environment gave up waiting
+            if not self._reply.done():  # it is done if the environment cancelled the wait
                 self._reply.set_result(request.reply)
         return await self._step(request.replies)
 
     def lost(self) -> None:
-        """Tell whoever waits for a step that the session has ended."""
+        """Fail the requests that wait for a step with UnknownSession: the session has ended."""
         self._ended = True
         self._span.end()
         if not self._next_step.done():
             self._next_step.set_exception(UnknownSession("the session was ended"))
-            self._next_step.exception()  # nobody may be waiting
+            self._next_step.exception()  # marks it retrieved: there may be no waiting request
 
     def _arrived(self, turns: Turns) -> None:
         self._turns = turns
@@ -105,7 +108,7 @@ class Session(Agent):
         return TurnResponse(step=step.result(), replies=news)
 
     def _reply_added(self) -> None:
-        """In any thread: whoever waits for a step gets the reply before it, so that what was paid for is durable."""
+        """Send a new model reply to the client ahead of the step, so that a paid reply is durable. From any thread."""
         self._loop.call_soon_threadsafe(self._tell_of_reply)
 
     def _tell_of_reply(self) -> None:
@@ -114,7 +117,7 @@ class Session(Agent):
 
 
 class Sessions:
-    """All sessions of a worker. A slot is taken while a play runs, its clean-up included."""
+    """All sessions of a worker. A slot is in use while `play` runs, its clean-up included."""
 
     def __init__(self, now: Callable[[], float], changed: Callable[[], None]) -> None:
         self.metrics = SessionMetrics()
@@ -126,7 +129,7 @@ class Sessions:
         self._live: dict[str, int] = {}
 
     def start(self, request: StartSession, environment: Environment, capacity: int) -> Session:
-        """The new session; from here on `find` knows it. Raises NoCapacity."""
+        """Start a session; `find` returns it from now on. Raises NoCapacity."""
         if self.live(request.task) >= capacity:
             raise NoCapacity(f"all {capacity} slots of task {request.task!r} are taken", retry_after_s=1.0)
         session = Session(request, self._now, self.metrics)
@@ -140,7 +143,10 @@ class Sessions:
         return session
 
     def find_started(self, request: StartSession) -> Session | None:
-        """The session that an equal request started. Raises BadRequest for another request under its id."""
+        """The session that an equal request started, its lease renewed; None if there was none.
+
+        Raises BadRequest for a different request with the same id, UnknownSession for a session that was ended.
+        """
         session = self._sessions.get(request.session)
         if session is None:
             if request.session in self._ended or request.session in self._plays:
@@ -153,7 +159,7 @@ class Sessions:
         return session
 
     def find(self, session_id: str) -> Session:
-        """A session, its lease renewed. Raises UnknownSession."""
+        """A session by its id, its lease renewed. Raises UnknownSession."""
         session = self._sessions.get(session_id)
         if session is None:
             raise UnknownSession(f"session {session_id} was never started here, was ended, or its lease ran out")
@@ -161,7 +167,7 @@ class Sessions:
         return session
 
     def renew(self, session_ids: Iterable[str]) -> tuple[str, ...]:
-        """Renew leases; the ids among them that no longer live here."""
+        """Renew leases; the ids whose sessions are no longer here."""
         now, lost = self._now(), []
         for session_id in session_ids:
             session = self._sessions.get(session_id)
@@ -172,20 +178,20 @@ class Sessions:
         return tuple(lost)
 
     async def end(self, session_id: str) -> None:
-        """End a session and wait, up to END_S, until everything it held is freed. Repeatable."""
+        """End a session and wait, up to END_S, until its resources are freed. Repeatable."""
         self._drop(session_id)
         if play := self._plays.get(session_id):
             await asyncio.wait([play], timeout=END_S)
 
     async def end_all(self) -> None:
-        """End every session and wait, up to END_S, until everything they held is freed."""
+        """End every session and wait, up to END_S, until their resources are freed."""
         for session_id in self.held():
             self._drop(session_id)
         if self._plays:
             await asyncio.wait(list(self._plays.values()), timeout=END_S)
 
     def expire(self) -> int:
-        """End the sessions whose lease ran out, without waiting; how many were still playing."""
+        """End the sessions whose lease has expired, without waiting; how many of them were still playing."""
         now = self._now()
         expired = [session_id for session_id, session in self._sessions.items() if session.lease.expired(now)]
         playing = sum(session_id in self._plays for session_id in expired)
@@ -195,15 +201,15 @@ class Sessions:
         return playing
 
     def live(self, task: str) -> int:
-        """How many slots of a task are taken."""
+        """How many slots of a task are in use."""
         return self._live.get(task, 0)
 
     def held(self) -> tuple[str, ...]:
-        """The ids of the sessions whose steps can still be asked for, finished ones among them."""
+        """The ids of the sessions whose steps can still be requested, finished ones included."""
         return tuple(self._sessions)
 
     def idle(self) -> bool:
-        """True when no play runs."""
+        """True if no `play` is running."""
         return not self._plays
 
     def _drop(self, session_id: str) -> None:

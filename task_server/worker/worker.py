@@ -1,4 +1,4 @@
-"""A worker: holds tasks and their sessions, and reports to a controller where it has one."""
+"""A worker: holds tasks, runs their sessions, and reports to its controller if it has one."""
 
 import asyncio
 import logging
@@ -79,7 +79,7 @@ class Worker(TaskService):
                 caller,
                 self._changes,
                 compose=self._heartbeat,
-                on_taken=self._taken,
+                on_acknowledged=self._acknowledged,
                 on_replaced=self._replaced,
                 now=now,
             )
@@ -99,11 +99,11 @@ class Worker(TaskService):
         return build_app(self, OPERATIONS, self._access, described)
 
     async def tasks(self, query: TasksQuery) -> TaskList:
-        self._demand.said(query, self._now())
+        self._demand.record(query, self._now())
         if query.after == self._version():
             await self._changes.wait(self._changes.count, query.wait_s)
             await asyncio.sleep(min(BATCH_S, query.wait_s))
-        return TaskList(version=self._version(), tasks=self._standings())
+        return TaskList(version=self._version(), tasks=self._capacities())
 
     async def samples(self, task: str, query: SamplesQuery) -> SampleList:
         return self._task(task).samples()
@@ -117,8 +117,8 @@ class Worker(TaskService):
             task.admit(request.sample)
             session = self._sessions.start(request, task.environment, task.capacity)
         replies = len(request.replies) if request.replies is not None else None
-        stands = await session.current_step(replies)
-        return Started(worker=self.name, url=self.url, step=stands.step, replies=stands.replies)
+        current = await session.current_step(replies)
+        return Started(worker=self.name, url=self.url, step=current.step, replies=current.replies)
 
     async def turn(self, session: str, request: TurnRequest) -> TurnResponse:
         return await self._sessions.find(session).turn(request)
@@ -144,18 +144,19 @@ class Worker(TaskService):
     def check_ready(self) -> None:
         self._check_open()
         if any(task.waiting is not None for task in self._tasks.values()):
-            raise NotReady("a task can't be started yet; GET /tasks says why", retry_after_s=1.0)  # to anybody
+            # /readyz needs no token, so the reason is not in its answer
+            raise NotReady("a task can't start sessions yet; see GET /tasks", retry_after_s=1.0)
 
     def metrics(self) -> str:
-        standings = self._standings()
-        total = {(task.name,): task.total for task in standings}
-        free = {(task.name,): task.free for task in standings}
-        live = {(task.name,): self._sessions.live(task.name) for task in standings}
+        capacities = self._capacities()
+        total = {(task.name,): task.total for task in capacities}
+        free = {(task.name,): task.free for task in capacities}
+        live = {(task.name,): self._sessions.live(task.name) for task in capacities}
         return (
             gauge("proctor_slots", "Sessions that a task can hold.", ("task",), total)
             + gauge("proctor_slots_free", "Sessions that a task can start now.", ("task",), free)
             + gauge("proctor_sessions_live", "Sessions under way.", ("task",), live)
-            + task_gauges(standings)
+            + task_gauges(capacities)
             + self._demand.expose(self._now())
             + self._sessions.metrics.expose()
             + self._process.expose()
@@ -186,12 +187,12 @@ class Worker(TaskService):
         self._changes.close()
 
     async def _watch(self) -> None:
-        """End the sessions that no client asks for; whether the controller answers says nothing about them."""
+        """End the sessions whose client is gone. A controller that does not answer is no reason to end any."""
         while True:
             await self._process.sleep(TICK_S)
             expired = self._sessions.expire()
             if expired:
-                log.warning("%d sessions ended: no client asked for them within their lease", expired)
+                log.warning("%d sessions ended: no client request within their lease", expired)
                 self._sessions.metrics.expired.add(amount=expired)
 
     def _heartbeat(self) -> Heartbeat:
@@ -202,15 +203,15 @@ class Worker(TaskService):
             url=self.url,
             sequence=self._sequence,
             draining=self._draining,
-            tasks=self._standings(),
+            tasks=self._capacities(),
             sessions=self._sessions.held(),
             version=VERSION,
         )
 
-    def _standings(self) -> tuple[TaskCapacity, ...]:
-        return tuple(self._standing(task) for task in self._tasks.values())
+    def _capacities(self) -> tuple[TaskCapacity, ...]:
+        return tuple(self._capacity(task) for task in self._tasks.values())
 
-    def _standing(self, task: HostedTask) -> TaskCapacity:
+    def _capacity(self, task: HostedTask) -> TaskCapacity:
         waiting = "draining" if self._draining else task.waiting
         free = 0 if waiting is not None else max(0, task.capacity - self._sessions.live(task.name))
         return TaskCapacity(
@@ -234,22 +235,25 @@ class Worker(TaskService):
             raise NotReady("this worker has lost its controller", retry_after_s=1.0)
 
     async def _replaced(self) -> None:
-        """The controller has another worker in our place: nobody will ask it for our sessions."""
+        """End all sessions: the controller lists another worker of our name, so no client reaches ours through it."""
         if self._sessions.held():
-            log.error("the controller has another worker of this name: all sessions end")
+            log.error("another worker has this name at the controller: all sessions end; give each worker its own name")
             await self._sessions.end_all()
 
-    async def _taken(self, answer: HeartbeatAck) -> None:
-        """The controller took a heartbeat, and said what clients will show, or doesn't know who is at our address."""
+    async def _acknowledged(self, answer: HeartbeatAck) -> None:
+        """Apply the answer to a heartbeat: end the sessions that live elsewhere, and accept the clients' token for us.
+
+        If the answer has no token, the controller has none or could not verify that this worker is at its address.
+        """
         if answer.elsewhere:
-            log.warning("%d sessions end: they were placed elsewhere while we were away", len(answer.elsewhere))
+            log.warning("%d sessions end: they live at another worker since this one was lost", len(answer.elsewhere))
             await asyncio.gather(*map(self._sessions.end, answer.elsewhere))
         if answer.access is not None:
             self._access.grant(answer.access)
         elif self._access.pending and not self._warned:
             log.warning(
-                "the controller tells no token, so no session can start here: it has none, or admits this worker by "
-                "--allow-workers only; set PROCTOR_TOKEN here too, or --advertise the address that it speaks from"
+                "the controller sent no token, so no session can start here: it has none, or admits this worker by "
+                "--allow-workers only; set PROCTOR_TOKEN here too, or --advertise the address of this worker's requests"
             )
             self._warned = True
 

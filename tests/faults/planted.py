@@ -465,14 +465,14 @@ BUGS = (
     Bug(
         "workers that differ serve nobody",
         "task_server/controller/placement.py",
-        "    return [(worker, standing) for worker, standing in holding if standing.digest == digest]",
+        "    return [(worker, capacity) for worker, capacity in holding if capacity.digest == digest]",
         "    return [held for held in holding if held[1].digest == digest and len(_workers_by_digest(holding)) < 2]",
         "integration/test_task_server.py::bogus_digest",
     ),
     Bug(
         "a worker that differs serves a run under way",
         "task_server/controller/placement.py",
-        "    return [(worker, standing) for worker, standing in holding if standing.digest == digest]",
+        "    return [(worker, capacity) for worker, capacity in holding if capacity.digest == digest]",
         "    return holding",
         "integration/test_task_server.py::bogus_digest",
     ),

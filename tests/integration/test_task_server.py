@@ -503,7 +503,7 @@ async def test_a_reply_of_no_use_from_a_worker_leaves_its_seat_in_doubt(
             client.samples("count"),
             client.summarize("count", []),
         ):
-            with pytest.raises(NotReady, match="worker w1 gives no answer of use"):
+            with pytest.raises(NotReady, match="worker w1 gave no usable answer"):
                 await asked
         assert await client.renew("http://c", [ONE, TWO]) == ()  # neither is known to be lost
         network.hosts["w1"] = app

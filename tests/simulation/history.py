@@ -499,8 +499,8 @@ class History:
 
         def idle() -> bool:
             alive = [worker for process, (worker, _) in self._workers.items() if process.state is not State.DEAD]
-            standings = [standing for worker in alive for standing in worker._standings()]
-            return not self.ledger.live and all(standing.free == standing.total for standing in standings)
+            capacities = [capacity for worker in alive for capacity in worker._capacities()]
+            return not self.ledger.live and all(task.free == task.total for task in capacities)
 
         self.loop.run(idle, self.loop.time() + LEFT_OVER_S)
         return idle()

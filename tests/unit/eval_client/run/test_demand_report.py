@@ -47,27 +47,27 @@ def test_the_largest_demands_are_told_as_far_as_a_query_may_be_long() -> None:
 
 def test_demand_adds_up_over_clients_and_a_client_replaces_what_it_said() -> None:
     demand = DemandTracker()
-    demand.said(asks(ONE, "t:3,u:1"), 0.0)
-    demand.said(asks(TWO, "t:2"), 0.0)
-    assert demand.standing(1.0) == {"t": 5, "u": 1}
-    demand.said(asks(ONE, "t:1"), 2.0)
-    assert demand.standing(2.0) == {"t": 3}
-    demand.said(asks(ONE, ""), 3.0)
-    assert demand.standing(3.0) == {"t": 2}
+    demand.record(asks(ONE, "t:3,u:1"), 0.0)
+    demand.record(asks(TWO, "t:2"), 0.0)
+    assert demand.total(1.0) == {"t": 5, "u": 1}
+    demand.record(asks(ONE, "t:1"), 2.0)
+    assert demand.total(2.0) == {"t": 3}
+    demand.record(asks(ONE, ""), 3.0)
+    assert demand.total(3.0) == {"t": 2}
 
 
 def test_a_silent_client_is_forgotten_but_not_while_it_waits_for_an_answer() -> None:
     demand = DemandTracker()
-    demand.said(asks(ONE, "t:3", wait_s=30.0), 0.0)
-    assert demand.standing(30.0 + SILENT_S - 0.1) == {"t": 3}
-    assert demand.standing(30.0 + SILENT_S) == {}
+    demand.record(asks(ONE, "t:3", wait_s=30.0), 0.0)
+    assert demand.total(30.0 + SILENT_S - 0.1) == {"t": 3}
+    assert demand.total(30.0 + SILENT_S) == {}
 
 
 def test_no_more_than_so_many_clients_are_remembered() -> None:
     demand = DemandTracker()
     for number in range(MAX_CLIENTS + 10):
-        demand.said(asks(f"{number:032x}", "t:1"), 0.0)
-    assert demand.standing(0.0) == {"t": MAX_CLIENTS}
+        demand.record(asks(f"{number:032x}", "t:1"), 0.0)
+    assert demand.total(0.0) == {"t": MAX_CLIENTS}
 
 
 @pytest.mark.parametrize("wants", ["t", "t:", "t:-1", "t:1,", "t:1000000", " t:1", "t:1;u:2"])

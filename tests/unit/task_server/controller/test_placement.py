@@ -234,7 +234,7 @@ def test_of_workers_that_differ_those_serve_a_run_that_are_as_it_began() -> None
         view.place(B, "os", now=0.0, digest="other")
     assert view.any_holding("os", "d").worker in {"w1", "w2", "w3"}
     assert view.any_holding("os", "bogus").worker == "w0"
-    listed = TaskList(version="1", tasks=view.standings())
+    listed = TaskList(version="1", tasks=view.capacities())
     expected = {"bogus": ("bogus", 9, 9, None), "d": ("d", 12, 0, None)}
     for digest, (_, total, free, waiting) in expected.items():
         found = listed.find("os", digest)
@@ -292,7 +292,7 @@ def test_the_standing_is_a_function_of_the_latest_heartbeats(heard: list[tuple[s
 
 
 def free_now(view: Placement) -> int:
-    return sum(standing.free for standing in view.standings())
+    return sum(standing.free for standing in view.capacities())
 
 
 def test_a_worker_that_has_not_read_its_data_can_say_nothing_about_a_task() -> None:
