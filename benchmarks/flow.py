@@ -47,7 +47,7 @@ class Problem:
             for name, capacity in names.items():
                 limit(name, capacity)
         for pair, trials in self.owed.items():
-            self.flow.owe(pair, trials)
+            self.flow.add(pair, trials)
 
     def start(self) -> int:
         """Start what can be; how many that are."""
@@ -171,7 +171,7 @@ class ByFlow:
             for name, capacity in names.items():
                 limit(name, capacity)
         for pair, trials in shop.owed.items():
-            self._flow.owe(pair, trials)
+            self._flow.add(pair, trials)
 
 
 class FirstCome:

@@ -1,1 +1,1 @@
-"""Plan, assign, play, journal, report."""
+"""The evaluation client: plans a run, assigns and plays its trials, journals them and reports."""

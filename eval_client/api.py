@@ -1,4 +1,4 @@
-"""Evaluations from Python: what `from proctor import evaluate, open_run, play, assert_scores` gives."""
+"""Evaluations from Python: `from proctor import evaluate, open_run, play, assert_scores`."""
 
 import asyncio
 import contextlib
@@ -32,13 +32,13 @@ from task_server.wire.errors import TaskServerError
 AgentLike = AgentFunction | AgentEntry | Mapping[str, Any] | str
 """A function, an entry of a plan, or the name of a built-in agent."""
 INTERRUPT_S = 0.5
-"""How often it is looked for Ctrl-C: a signal that another thread was given does not wake the main one."""
+"""How often the main thread checks for Ctrl-C: a signal delivered to another thread does not wake it."""
 Agents = AgentLike | Sequence[AgentLike] | Mapping[str, AgentFunction] | None
 Answer = TypeVar("Answer")
 
 
 class PlanError(ValueError):
-    """What was asked for can't be run; the message names field and fix."""
+    """The plan or the arguments can't be run; the message names the field and the fix."""
 
 
 def evaluate(
@@ -52,18 +52,20 @@ def evaluate(
     folder: str | Path = "runs",
     store: str | None = None,
 ) -> Run:
-    """Play a plan to its end; its results.
+    """Play a plan to its end; the results.
 
-    `plan` is a plan's file, its fields as a dict, or a Plan; or give `agents` and `tasks`. A function (messages, tools)
-    that returns a text or an Action is an agent. `limit` is the number of samples of each task, `overrides` sets fields
-    of the plan, such as {"limits.run.tokens": 100_000}. The run lies in `folder` under its `name`, one made from plan
-    and time unless given; `store` is the URL of a database server for it.
+    `plan` is a plan file, its fields as a dict, or a Plan; or give `agents` and `tasks`. A function (messages, tools)
+    that returns a text or an Action can be an agent. `limit` is the number of samples of each task. `overrides` sets
+    fields of the plan, such as {"limits.run.tokens": 100_000}. The run's folder is `name` in `folder`; the default name
+    is made from the plan's name and the time. `store` is the URL of a database server for the run.
 
-    Works in a notebook too. Ctrl-C lets the trials under way end; twice stops at once. Raises PlanError where the plan
-    can't be run, RunInterrupted where it stopped before its end; `.run.resume()` of that goes on.
+    Works in a notebook too. Ctrl-C lets the trials under way finish; a second one stops at once. Raises PlanError if
+    the plan can't be run, and RunInterrupted if the run stopped before its end; `run.resume()` of that goes on.
     """
-    order = _new_order(plan, agents, tasks, overrides or {}, name=name, folder=Path(folder), store=store, limit=limit)
-    return _in_thread(order)
+    request = _new_request(
+        plan, agents, tasks, overrides or {}, name=name, folder=Path(folder), store=store, limit=limit
+    )
+    return _in_thread(request)
 
 
 async def aevaluate(
@@ -77,13 +79,15 @@ async def aevaluate(
     folder: str | Path = "runs",
     store: str | None = None,
 ) -> Run:
-    """`evaluate` for a program that has an event loop. Cancelling it stops the run at once, to be resumed."""
-    order = _new_order(plan, agents, tasks, overrides or {}, name=name, folder=Path(folder), store=store, limit=limit)
-    return await _executed(Interrupts(order, _unwatched, lambda text: None))
+    """`evaluate` for a program with an event loop. Cancelling it stops the run at once; the run can be resumed."""
+    request = _new_request(
+        plan, agents, tasks, overrides or {}, name=name, folder=Path(folder), store=store, limit=limit
+    )
+    return await _executed(Interrupts(request, _unwatched, lambda text: None))
 
 
 def open_run(run: str = "latest", *, folder: str | Path = "runs", store: str | None = None) -> Run:
-    """The results of an earlier run by its folder, its name, or `latest`. Raises PlanError where there is none."""
+    """The results of an earlier run by its folder, its name, or `latest`. Raises PlanError if there is none."""
     try:
         return Run(*find_run(run, store, Path(folder)), _resumed)
     except StoreError as error:
@@ -98,11 +102,11 @@ def play(
     seed: int = 0,
     **parameters: JsonValue,
 ) -> Finish:
-    """One session in this process, without servers or a store, for tests and notebooks.
+    """Play one session in this process, without servers or a store, for tests and notebooks; its finish.
 
-    `environment` is an installed one's name, with `parameters` for its fields, or an instance. `agent` is a function,
-    an Agent, or one of `reference`, `naive` and `random`. Plays the first sample unless one is named. Failures are
-    finishes without a score. Raises PlanError where there is no such environment, sample or agent.
+    `environment` is the name of an installed one, with `parameters` for its fields, or an instance. `agent` is a
+    function, an Agent, or one of `reference`, `naive` and `random`. `sample` is the first one by default. Faults are
+    finishes without a score. Raises PlanError if there is no such environment, sample or agent.
     """
     world = environment if isinstance(environment, Environment) else _built(environment, parameters)
     names = world.samples()
@@ -113,9 +117,9 @@ def play(
 
 
 def assert_scores(run: Run, task: str, *, at_least: float, agent: str | None = None) -> None:
-    """For tests: every agent (or the one named) has this score or more on a task, and every trial has one.
+    """For tests: assert that every agent (or the one named) scores `at_least` on a task, with a score for every trial.
 
-    Raises AssertionError, which shows the worst trials.
+    Raises AssertionError, which shows the worst trials, and PlanError if the run has no such pair.
     """
     rows = [row for row in run.scores() if row["task"] == task and agent in {None, row["agent"]}]
     if not rows:
@@ -161,7 +165,7 @@ def _built(name: str, parameters: Mapping[str, JsonValue]) -> Environment:
         raise PlanError(str(error)) from error
 
 
-def _new_order(
+def _new_request(
     plan: str | Path | Mapping[str, Any] | Plan | None,
     agents: Agents,
     tasks: Sequence[str | Mapping[str, Any] | TaskDefinition] | None,
@@ -193,7 +197,7 @@ def _made(
     tasks: Sequence[str | Mapping[str, Any] | TaskDefinition] | None,
     overrides: Sequence[str],
 ) -> Plan:
-    """A plan of these fields, with agents and tasks in the place of its own. Raises FileError."""
+    """A plan of these fields; `agents` and `tasks`, if given, replace the plan's own. Raises FileError."""
     if isinstance(plan, str | Path):
         plan = load_plan(Path(plan))
     fields = plan.model_dump(mode="json", exclude_none=True) if isinstance(plan, Plan) else dict(plan or {})
@@ -215,7 +219,7 @@ def _task(task: str | Mapping[str, Any] | TaskDefinition) -> Mapping[str, Any]:
 def _agents(
     agents: Agents,
 ) -> tuple[list[Mapping[str, Any]], dict[str, AgentFunction]]:
-    """Entries of a plan, and the functions among them by name."""
+    """(entries for a plan's `agents`, the Python functions among them by name)"""
     if agents is None:
         return [], {}
     if isinstance(agents, Mapping) and all(callable(value) for value in agents.values()):
@@ -244,7 +248,7 @@ def _function_entry(name: str) -> Mapping[str, Any]:
 
 
 def _resumed(run: Run, agents: Agents, overrides: Mapping[str, JsonValue]) -> Run:
-    """The same run, gone on with."""
+    """Resume a run with the same plan, plus `overrides`."""
     manifest = run.store.manifest()
     texts = (*manifest.overrides, *(f"{field}={json.dumps(value)}" for field, value in overrides.items()))
     functions = _agents(agents)[1]
@@ -254,15 +258,15 @@ def _resumed(run: Run, agents: Agents, overrides: Mapping[str, JsonValue]) -> Ru
         check_plan(manifest, plan)
     except (FileError, PreflightError) as error:
         raise PlanError(str(error)) from error
-    order = RunRequest(
+    request = RunRequest(
         plan, str(path), run.store, run.folder, resume=True, overrides=texts, limit=manifest.limit, functions=functions
     )
-    return _in_thread(order)
+    return _in_thread(request)
 
 
 async def _executed(interrupts: Interrupts) -> Run:
-    order = interrupts.order
-    run = Run(order.store, order.folder, _resumed)
+    request = interrupts.request
+    run = Run(request.store, request.folder, _resumed)
     try:
         ended = await interrupts.execute()
     except (PreflightError, StoreError, FileError) as error:
@@ -281,9 +285,9 @@ def _unwatched(_played: object) -> contextlib.AbstractContextManager[None]:
     return contextlib.nullcontext()
 
 
-def _in_thread(order: RunRequest) -> Run:
-    """Execute in a thread, so that a loop of the caller's doesn't matter; Ctrl-C here stops it there."""
-    interrupts = Interrupts(order, _unwatched, print)
+def _in_thread(request: RunRequest) -> Run:
+    """Execute in a thread, so that the caller may have an event loop; Ctrl-C in the caller's thread stops the run."""
+    interrupts = Interrupts(request, _unwatched, print)
     loop: list[asyncio.AbstractEventLoop] = []
 
     async def main() -> Run:
@@ -291,13 +295,13 @@ def _in_thread(order: RunRequest) -> Run:
         try:
             return await _executed(interrupts)
         except asyncio.CancelledError:
-            raise RunInterrupted("interrupted", Run(order.store, order.folder, _resumed)) from None
+            raise RunInterrupted("interrupted", Run(request.store, request.folder, _resumed)) from None
 
     return _apart(main(), lambda: loop[0].call_soon_threadsafe(interrupts.pressed))
 
 
 def _apart(main: Coroutine[Any, Any, Answer], on_interrupt: Callable[[], object] | None = None) -> Answer:
-    """What a coroutine returns, on a loop in a thread of its own. Raises what it raises."""
+    """Run a coroutine on an event loop in a thread of its own; its result. Raises what it raises."""
     answer: Future[Answer] = Future()
 
     def work() -> None:

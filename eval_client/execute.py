@@ -1,4 +1,4 @@
-"""A whole run: its servers up, its trials played, its summaries kept, everything down again."""
+"""Executes a whole run: starts its servers, plays its trials, stores its summaries, stops everything."""
 
 import asyncio
 import contextlib
@@ -16,7 +16,7 @@ from eval_client.plan import Plan
 from eval_client.preflight import PreflightError, check_plan, check_tasks, check_trust, check_usable, new_run
 from eval_client.run.context import RunContext, run_context
 from eval_client.run.demand_report import DemandReport
-from eval_client.run.shard_coordinator import ShardCoordinator, is_to_close, leaves_early, until_over
+from eval_client.run.shard_coordinator import ShardCoordinator, leaves_early, must_close, until_over
 from eval_client.run.sharing import Sharing
 from eval_client.run.task_watcher import TaskWatcher
 from eval_client.servers.local import LocalServers, local_servers, servers_with_functions
@@ -42,44 +42,44 @@ SUMMARIES_S = 60.0
 """Longest wait for the task server's summary of a pair."""
 
 Watcher = Callable[[RunContext], contextlib.AbstractContextManager[None]]
-"""Shows a run while inside."""
+"""A context manager that shows a run while it plays."""
 
 
 @dataclass(frozen=True)
 class Served:
-    """Where servers listen that another client of this machine has started; None for those it has none of."""
+    """The URLs of servers that another client on this machine has started; None for a server that it has not."""
 
     controller: str | None
     agents: str | None
 
     def servers(self) -> LocalServers:
-        """The same as our own ones; they are the other client's to look after."""
+        """The servers as LocalServers whose `failure` is never set: the other client supervises them."""
         failure: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         return LocalServers(os.environ.get(LOCAL_TOKEN_ENV, ""), self.controller, self.agents, failure)
 
 
 @dataclass(frozen=True)
 class RunRequest:
-    """What to execute: a new run of a plan, or what an old one still owes."""
+    """What to execute: a new run of a plan, or the rest of an earlier one."""
 
     plan: Plan
     plan_path: str
     store: Store
     folder: Path
-    """Of this run: logs of its own servers go to its folder `logs`."""
+    """The run's folder; its subfolder `logs` gets the logs of the run's own servers."""
     resume: bool
     joins: bool = False
-    """Beside the clients that work on it already."""
+    """Whether to work beside the clients that work on the run already."""
     either: bool = False
-    """Where the run exists already, beside the clients that work on it, or alone where there are none."""
+    """Whether an existing run is no error: join its clients, or resume it alone if it has none."""
     served: Served | None = None
-    """What an earlier client on this machine has started for the run."""
+    """The servers that an earlier client on this machine has started for the run."""
     checked: bool = False
-    """The client that started this one has just seen that all is as it was."""
+    """Whether the client that started this one has just checked the tasks."""
     shards: int = 1
-    """Clients on this machine, each a process of its own."""
+    """How many clients work on this machine, each a process of its own."""
     overrides: tuple[str, ...] = ()
-    """`--set` options the plan was loaded with, this time and before."""
+    """The `--set` options that the plan was loaded with, this time and before."""
     limit: int | None = None
     functions: Mapping[str, "AgentFunction"] = field(default_factory=dict)
     """The plan's agents that are Python functions, by name."""
@@ -93,7 +93,7 @@ async def execute(request: RunRequest, watch: Watcher) -> RunResult:
     try:
         return await _execute(request, watch)
     except RunOver:
-        return RunResult(None, {})  # those that it was to join came to the end before
+        return RunResult(None, {})  # the run ended before this client could join
 
 
 async def _execute(request: RunRequest, watch: Watcher) -> RunResult:
@@ -115,26 +115,29 @@ async def _execute(request: RunRequest, watch: Watcher) -> RunResult:
                 changed = {"plan": plan.model_dump(mode="json"), "overrides": request.overrides}
                 request.store.update_manifest(manifest.model_copy(update=changed))
             async with shard_processes(request.store, request.folder, _options(local), request.shards) as others:
-                async with run_context(plan, member, http, client, builtin=local.agents, digests=digests) as played:
-                    played.runner.on_stop = others.stop
-                    ended = await _play(request, played, client, local, watch)
+                async with run_context(plan, member, http, client, builtin=local.agents, digests=digests) as context:
+                    context.runner.on_stop = others.stop
+                    ended = await _play(request, context, client, local, watch)
                     if not member.alone and leaves_early(ended):  # others may go on while its sessions are ended
-                        spent = played.endpoints.spend.by_agent
+                        spent = context.endpoints.spend.by_agent
                         await retry_until_available(
                             tell_last, request.store.engine, request.store.run, member.shard, spent
                         )
-                if member.alone or await is_to_close(member, ended):
+                if member.alone or await must_close(member, ended):
                     if not ended.abandoned:
                         await summarize(request.store, client, digests)
-                    if member.alone or await is_to_close(member, ended):  # unless somebody has joined meanwhile
-                        with contextlib.suppress(TimeoutError):  # an abandoned run stays `running` then
+                    if member.alone or await must_close(member, ended):  # unless another client has joined meanwhile
+                        with contextlib.suppress(TimeoutError):  # on a time-out, an abandoned run stays `running`
                             async with asyncio.timeout(ABANDONED_CLOSE_S if ended.abandoned else None):
                                 await retry_until_available(_close, request.store, ended, member.shard, aside=False)
                 return dataclasses.replace(ended, losses=tuple(await others.ended(until_over(request.store))))
 
 
 def _begin(request: RunRequest, listed: Mapping[str, SampleList], known: Manifest | None) -> Manifest:
-    """What the run is: written where it is new, else seen to be as it was. Raises RunExists, PreflightError."""
+    """The run's manifest: stored if the run is new, else compared with plan and tasks.
+
+    Raises RunExists, PreflightError.
+    """
     if known is None:
         manifest, trials = new_run(request.plan, request.plan_path, request.overrides, request.limit, listed)
         try:
@@ -151,13 +154,13 @@ def _begin(request: RunRequest, listed: Mapping[str, SampleList], known: Manifes
 
 
 def _options(local: LocalServers) -> list[str]:
-    """How other clients on this machine find the servers that this one has started."""
+    """The options by which other clients on this machine find the servers of this one."""
     urls = {"--controller": local.controller, "--agents": local.agents}
     return [f"{option}={url}" for option, url in urls.items() if url is not None]
 
 
 def check_functions(request: RunRequest) -> None:
-    """Raises PreflightError where an agent is a Python function that this process was not given."""
+    """Raises PreflightError if an agent is a Python function that this process was not given."""
     for agent in request.plan.agents:
         if agent.is_function and agent.name not in request.functions:
             raise PreflightError(
@@ -167,13 +170,13 @@ def check_functions(request: RunRequest) -> None:
 
 
 def check_shards(request: RunRequest) -> None:
-    """Raises PreflightError where the run can't have the clients asked for."""
+    """Raises PreflightError if the run can't have the clients requested."""
     if (request.shards > 1 or request.joins) and not several_may_work(request.store.engine):
         raise PreflightError(f"{'proctor join' if request.joins else f'--shards {request.shards}'}: {ONLY_POSTGRESQL}")
     if request.joins and request.plan.controller == "local" and request.served is None:
         raise PreflightError(
-            f"run {request.store.run!r} has servers of its own (controller: local), which only the client that began "
-            "it can reach; begin the run with `controller: URL`, or use --shards there"
+            f"run {request.store.run!r} has servers of its own (controller: local), which only the client that started "
+            "it can reach; start the run with `controller: URL`, or use --shards there"
         )
 
 
@@ -207,15 +210,15 @@ def _servers(request: RunRequest) -> contextlib.AbstractAsyncContextManager[Loca
 
 
 async def _play(
-    request: RunRequest, played: RunContext, client: TaskClient, local: LocalServers, watch: Watcher
+    request: RunRequest, context: RunContext, client: TaskClient, local: LocalServers, watch: Watcher
 ) -> RunResult:
-    """Play beside the loops that keep the runner informed; whichever of them fails ends the run."""
-    runner, limits = played.runner, request.plan.limits
+    """Play beside the loops that keep the runner informed. If a loop or a server fails, the run ends."""
+    runner, limits = context.runner, request.plan.limits
     demand = DemandReport(request.store, request.plan, runner.progress, runner.endpoints)
-    informed = asyncio.create_task(_inform(played, TaskWatcher(runner, client, demand, limits.patience_s)))
-    playing = asyncio.create_task(runner.run(request.store.owed() if played.member.alone else []))
+    informed = asyncio.create_task(_inform(context, TaskWatcher(runner, client, demand, limits.patience_s)))
+    playing = asyncio.create_task(runner.run(request.store.owed() if context.member.alone else []))
     try:
-        with watch(played):
+        with watch(context):
             waited_for: set[asyncio.Future[Any]] = {playing, informed, local.failure}
             await asyncio.wait(waited_for, return_when=asyncio.FIRST_COMPLETED)
             if local.failure.done():
@@ -230,11 +233,11 @@ async def _play(
         await asyncio.gather(playing, informed, return_exceptions=True)
 
 
-async def _inform(played: RunContext, watch: TaskWatcher) -> None:
-    """Tell the runner what others do, until cancelled. Raises Fenced."""
-    parts = played.member, played.runner, played.endpoints
+async def _inform(context: RunContext, watch: TaskWatcher) -> None:
+    """Keep the runner informed of task server, endpoints and other clients, until cancelled. Raises Fenced."""
+    parts = context.member, context.runner, context.endpoints
     loops = [watch.run(), Sharing(*parts).run()]
-    if not played.member.alone:
+    if not context.member.alone:
         loops.append(ShardCoordinator(*parts).run())
     await asyncio.gather(*loops)
 
@@ -242,7 +245,7 @@ async def _inform(played: RunContext, watch: TaskWatcher) -> None:
 async def _listed(
     plan: Plan, client: TaskClient, local: LocalServers, digests: Mapping[str, str]
 ) -> dict[str, SampleList]:
-    """The samples of the run's tasks, once the servers have them. Raises PreflightError."""
+    """The sample lists of the run's tasks, once the servers have read them. Raises PreflightError."""
     async with explained(client):
         if local.controller:
             await _await_tasks(plan, client)
@@ -252,7 +255,7 @@ async def _listed(
 
 
 async def _await_tasks(plan: Plan, client: TaskClient) -> None:
-    """Until our own workers have reported to our own controller."""
+    """Wait until our own workers have reported to our own controller. Raises PreflightError."""
     names = {task.name for task in plan.tasks}
     try:
         async with asyncio.timeout(plan.limits.patience_s):
@@ -275,9 +278,12 @@ async def _list_samples(plan: Plan, client: TaskClient, digests: Mapping[str, st
 
 
 async def summarize(store: Store, client: TaskClient, digests: Mapping[str, str]) -> None:
-    """Keep the environments' own metrics; where the task server is gone, or they lack the primary one, do without."""
-    standing = await retry_until_available(store.standing, aside=False)
-    await asyncio.gather(*(_summarize_pair(store, client, pair, digests[pair.task]) for pair in standing))
+    """Store the environments' own metrics of every pair.
+
+    Those of a pair are left out if the task server is gone, or if they lack the primary metric.
+    """
+    totals = await retry_until_available(store.standing, aside=False)
+    await asyncio.gather(*(_summarize_pair(store, client, pair, digests[pair.task]) for pair in totals))
 
 
 async def _summarize_pair(store: Store, client: TaskClient, pair: PairTotals, digest: str) -> None:
@@ -294,7 +300,7 @@ async def _summarize_pair(store: Store, client: TaskClient, pair: PairTotals, di
 
 
 def _close(store: Store, ended: RunResult, shard: int) -> None:
-    """Write how the run ended."""
+    """Store the run's final state."""
     if ended.stopped is not None:
         state = "interrupted"
     else:

@@ -1,10 +1,10 @@
-"""What a client counts on the way of a turn, for its metrics."""
+"""The metrics that a client updates on the path of a turn."""
 
 from proctor.observability.metrics import MODEL_SECONDS, Counter, Histogram
 
 
 class EndpointMetrics:
-    """Of the calls to models."""
+    """Metrics of the calls to models."""
 
     def __init__(self) -> None:
         self.requests = Counter(
@@ -26,14 +26,14 @@ class EndpointMetrics:
 
 
 class JournalMetrics:
-    """Of the commits to the store."""
+    """Metrics of the commits to the store."""
 
     def __init__(self) -> None:
         self._writes = Histogram("proctor_journal_group_writes", "Writes in a commit.", (1, 4, 16, 64, 256))
         self._commit_s = Histogram("proctor_journal_commit_seconds", "How long a commit takes.")
 
     def committed(self, writes: int, seconds: float) -> None:
-        """A group of writes is durable."""
+        """Record a durable group of writes."""
         self._writes.observe(writes)
         self._commit_s.observe(seconds)
 

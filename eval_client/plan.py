@@ -1,4 +1,4 @@
-"""The plan: which agents play which tasks, within which limits."""
+"""The plan of a run: its agents, tasks and limits."""
 
 import hashlib
 import json
@@ -36,13 +36,13 @@ Url = Annotated[str, AfterValidator(_url)]
 
 
 class Endpoint(Value):
-    """An OpenAI-compatible endpoint, and the limits its agents share."""
+    """An OpenAI-compatible endpoint, and the limits that its agents share."""
 
     name: Name
     base_url: Url | None = None
     """Up to and including `/v1`; `OPENAI_BASE_URL` if absent."""
     api_key_env: VariableName = "OPENAI_API_KEY"
-    """The NAME of the environment variable that holds the key. Keys never stand in a plan."""
+    """The NAME of the environment variable that holds the key. A plan never holds keys."""
     concurrency: int = Field(default=16, ge=1, le=10_000)
     """Trials in flight at once over all agents of this endpoint; shrinks on 429 and recovers."""
     rpm: RequestsAMinute | None = None
@@ -50,12 +50,12 @@ class Endpoint(Value):
     tpm: TokensAMinute | None = None
     """Tokens a minute, prompts and completions together."""
     shared: bool = True
-    """Whether other runs that use this URL with this key are heeded: all limits above hold for them together."""
+    """Whether the limits above hold for all runs together that use this URL with this key."""
     deadline_s: float = Field(default=600, gt=0)
-    """Longest a single request may take, in seconds."""
+    """Longest time for a single request, in seconds."""
     max_tries: int = Field(default=6, ge=1, le=100)
     max_retry_s: float = Field(default=600, gt=0)
-    """Longest a model call may take with all its retries, in seconds."""
+    """Longest time for a model call with all its retries, in seconds."""
 
 
 class AgentEntry(Value):
@@ -68,38 +68,38 @@ class AgentEntry(Value):
     endpoint: Annotated[str, AfterValidator(_name_or_url)] | None = None
     """The name of an entry in `endpoints`, or a base URL."""
     model: ModelName | None = None
-    """The endpoint's name of the model; the agent's own name if absent."""
+    """The model's name at the endpoint; the agent's own name if absent."""
     sampling: Sampling = Field(default_factory=dict)
-    """Passed through: temperature, top_p, max_tokens, seed, ..."""
+    """Request fields, passed through: temperature, top_p, max_tokens, seed, ..."""
     concurrency: int = Field(default=16, ge=1, le=10_000)
     """Trials of this agent in flight at once."""
     metadata: bool = False
-    """Send task, sample, conversation, seed, epoch and turn along; built-in agents need it."""
+    """Send task, sample, conversation, seed, epoch and turn with each request; built-in agents need them."""
     price: Price | None = None
 
     @property
     def is_function(self) -> bool:
-        """Whether it is a Python function of the process that runs the client."""
+        """Whether the agent is a Python function of the process that runs the client."""
         return self.builtin == "function"
 
     @property
     def policy(self) -> PolicyKind | None:
-        """Which policy of the tasks' environments it is; None for a model, and for a function of the user's."""
+        """The environment policy that the agent plays by; None for a model and for a Python function."""
         return None if self.builtin == "function" else self.builtin
 
     @property
     def sends_metadata(self) -> bool:
-        """Whether requests carry the trial's metadata."""
+        """Whether requests have the trial's metadata."""
         return self.metadata or self.builtin is not None
 
 
 class RemoteTask(Value):
-    """A task that the plan's controller serves already."""
+    """A task that is defined at the plan's controller."""
 
     name: Name
 
     def shape(self) -> dict[str, JsonValue]:
-        """What is known here of what shapes a trial; the controller's digest tells the rest."""
+        """The known fields that shape a trial; the digest from the controller covers the others."""
         return {"name": self.name}
 
 
@@ -111,7 +111,7 @@ class Assignment(Value):
 
 
 class TrialLimits(Value):
-    """What one trial may use. Turns and tokens beyond end it as `turn_limit`; seconds beyond leave it unscored."""
+    """Limits on one trial. More turns or tokens end it as `turn_limit`; more seconds leave it unscored."""
 
     turns: int | None = Field(default=None, ge=1)
     tokens: int | None = Field(default=None, ge=1)
@@ -119,18 +119,18 @@ class TrialLimits(Value):
 
 
 class Limits(Value):
-    """Bounds on everything."""
+    """Limits on trials, the run, attempts and waiting."""
 
     trial: TrialLimits = TrialLimits.model_construct()
     run: RunLimits = RunLimits.model_construct()
     attempts: int = Field(default=3, ge=1, le=100)
-    """Tries at a trial, per run or resume, that get no further than the last, until it is left unscored."""
+    """A trial is left unscored after this many attempts that got no further than the one before, per run or resume."""
     patience_s: float = Field(default=60, gt=0)
-    """How long to wait for a part that is gone (controller, the last worker of a task) before giving its trials up."""
+    """How long to wait for a part that is gone (controller, the last worker of a task) before giving up its trials."""
 
 
 class Local(Value):
-    """What `controller: local` starts for this run."""
+    """What to start for a run with `controller: local`."""
 
     workers: int = Field(default=1, ge=1, le=64)
 
@@ -147,19 +147,19 @@ class Plan(Value):
     token_env: str = Field(default="PROCTOR_TOKEN", pattern=VARIABLE)
     """The NAME of the environment variable with the controller's bearer token."""
     tls: Tls = Tls.model_construct()
-    """PEM files: authorities to believe besides the usual ones, and our own certificate where servers ask for one."""
+    """PEM files: authorities to trust besides the usual ones, and our own certificate for servers that require one."""
     route: Literal["auto", "relayed"] = "auto"
-    """`auto`: turns go straight to the worker that holds the session where it can be reached, else through the
-    controller; `relayed`: always through the controller."""
+    """`auto`: turns go directly to the worker that holds the session if it can be reached, else through the controller;
+    `relayed`: always through the controller."""
     local: Local = Local.model_construct()
     endpoints: tuple[Endpoint, ...] = ()
     agents: tuple[AgentEntry, ...] = Field(min_length=1)
     tasks: tuple[TaskDefinition | RemoteTask, ...] = Field(min_length=1)
     assignments: tuple[Assignment, ...] = ()
-    """Without any, every agent plays every task."""
+    """If empty, every agent plays every task."""
     limits: Limits = Limits.model_construct()
     prices: dict[ModelName, Price] = Field(default_factory=dict)
-    """Of models that tasks pay for (judges, hosts, users), by name or its beginning; agents have their own `price`."""
+    """Prices of environment models (judges, hosts, users), by name or its beginning; agents have their own `price`."""
 
     @model_validator(mode="after")
     def _names_are_unique(self) -> Self:
@@ -170,7 +170,7 @@ class Plan(Value):
         ):
             for name in names:
                 if names.count(name) > 1:
-                    raise ValueError(f"{kind}: the name {name!r} stands twice; give each its own name")
+                    raise ValueError(f"{kind}: the name {name!r} is used twice; give each its own name")
         return self
 
     @model_validator(mode="after")
@@ -223,7 +223,7 @@ class Plan(Value):
         return next(agent for agent in self.agents if agent.name == name)
 
     def endpoint_of(self, agent: AgentEntry) -> Endpoint:
-        """The endpoint an agent is reached at. A bare URL or none at all is an endpoint of its own name."""
+        """The endpoint of an agent. If the agent names a URL or none, this makes an endpoint with a name of its own."""
         if agent.endpoint is None:
             if agent.builtin is not None:
                 return Endpoint(name=BUILTIN_ENDPOINT, concurrency=10_000, shared=False)
@@ -235,7 +235,7 @@ class Plan(Value):
         return Endpoint(name=f"url-{digest}", base_url=agent.endpoint)
 
     def all_prices(self) -> dict[str, Price]:
-        """Prices of agents by name, and of models on the environment's side by `helper(model)`."""
+        """Prices of agents by name, and of environment models by `helper(model)`."""
         agents = {agent.name: agent.price for agent in self.agents if agent.price is not None}
         return {**agents, **{helper(model): price for model, price in self.prices.items()}}
 
@@ -244,20 +244,20 @@ class Plan(Value):
         return tuple(task for task in self.tasks if isinstance(task, TaskDefinition))
 
     def played_here(self) -> tuple[TaskDefinition, ...]:
-        """The tasks whose data this machine reads: all where it has the workers, else those of its built-in agents."""
+        """The tasks whose data this machine reads: all if it runs the workers, else those of its built-in agents."""
         own = {agent.name for agent in self.agents if agent.policy is not None and agent.endpoint is None}
         wanted = {task for agent, task in self.pairs() if agent in own}
         return tuple(task for task in self.definitions() if self.controller == "local" or task.name in wanted)
 
     def playing(self, task: str) -> dict[str, PolicyKind | None]:
-        """The agents that play a task, each with its policy; None where it is a model."""
+        """agent -> its policy (None for a model or a function), for the agents that play a task"""
         return {agent: self.agent(agent).policy for agent, name in self.pairs() if name == task}
 
     def identity(self) -> dict[str, JsonValue]:
-        """Everything that shapes a trial, as plain data: what a resumed run must not change.
+        """Everything that shapes a trial, as plain data: a resumed run must not change it.
 
-        Concurrency, prices, the controller's address, patience and the run's own limits may change; so may paths, as
-        the digests of what lies there are compared.
+        Concurrency, prices, the controller's address, patience and the run's own limits may change. So may paths, since
+        the digests of the data there are compared.
         """
         full = self.model_dump(mode="json")
         operational = {"concurrency", "deadline_s", "max_tries", "max_retry_s", "api_key_env", "price", "capacity"}
@@ -289,9 +289,9 @@ def _by_name(entries: Sequence[dict[str, JsonValue]], leave_out: set[str]) -> Js
 
 
 def load_plan(path: Path, overrides: Sequence[str] = ()) -> Plan:
-    """The plan of a YAML file, paths taken relative to it.
+    """The plan in a YAML file; paths are relative to the file.
 
-    Data that this machine plays can be read, and have the policies that its built-in agents play by. Raises FileError.
+    Also checks the data that this machine plays: see `check_data`. Raises FileError.
     """
     plan = read_plan(path, overrides)
     try:
@@ -302,14 +302,14 @@ def load_plan(path: Path, overrides: Sequence[str] = ()) -> Plan:
 
 
 def check_data(plan: Plan) -> None:
-    """Raises FileError where data that this machine plays can't be read, or lack a policy that an agent plays by."""
+    """Raises FileError if data that this machine plays can't be read, or lack the policy of a built-in agent."""
     missing = [each for task in plan.played_here() for each in _missing_policies(plan, task)]
     if missing:
         raise FileError("\n".join(missing))
 
 
 def _missing_policies(plan: Plan, task: TaskDefinition) -> list[str]:
-    """A line for each built-in agent that plays a task by a policy that isn't there. Raises FileError."""
+    """A line for each built-in agent whose policy a task's environment lacks. Raises FileError."""
     playing = plan.playing(task.name)
     missing = missing_policies(task.opened(), playing.values())
     return [
@@ -321,7 +321,7 @@ def _missing_policies(plan: Plan, task: TaskDefinition) -> list[str]:
 
 
 def read_plan(path: Path, overrides: Sequence[str] = ()) -> Plan:
-    """The plan of a YAML file, paths taken relative to it; no data are read. Raises FileError."""
+    """The plan in a YAML file, without its data being checked; paths are relative to the file. Raises FileError."""
     plan = load(path, Plan, overrides)
     try:
         return placed(plan, path.resolve().parent)
@@ -330,7 +330,7 @@ def read_plan(path: Path, overrides: Sequence[str] = ()) -> Plan:
 
 
 def placed(plan: Plan, folder: Path) -> Plan:
-    """The same plan with all paths taken relative to a folder, normally its file's own. Raises FileError."""
+    """The same plan with all paths resolved against a folder, normally that of the plan's file. Raises FileError."""
     tasks = tuple(task.relative_to(folder) if isinstance(task, TaskDefinition) else task for task in plan.tasks)
     return plan.model_copy(update={"tasks": tasks, "tls": plan.tls.relative_to(folder)})
 
@@ -341,7 +341,7 @@ def with_overrides(plan: Plan, overrides: Sequence[str]) -> Plan:
 
 
 def differences(before: JsonValue, after: JsonValue, path: str = "") -> list[str]:
-    """Where two pieces of plain data differ, one `field: before -> after` a line."""
+    """The differences of two pieces of plain data, each as `field: before -> after`."""
     if isinstance(before, dict) and isinstance(after, dict):
         lines: list[str] = []
         for key in sorted(before.keys() | after.keys()):
@@ -351,6 +351,6 @@ def differences(before: JsonValue, after: JsonValue, path: str = "") -> list[str
 
 
 def trial_seed(plan_seed: int, task: str, sample: str, epoch: int) -> int:
-    """The seed of a trial, from 0 to 2**63-1: equal for all agents, so that they can be compared in pairs."""
+    """The seed of a trial, from 0 to 2**63-1; the same for all agents, so that they can be compared in pairs."""
     text = f"{plan_seed}\0{task}\0{sample}\0{epoch}".encode()
     return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "big") >> 1

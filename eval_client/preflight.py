@@ -1,4 +1,4 @@
-"""What a run must be before it plays: its trials when it is new, its sameness when it is resumed."""
+"""Checks before a run plays, and the trials of a new run."""
 
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
@@ -11,11 +11,11 @@ from task_server.wire.messages import SampleList
 
 
 class PreflightError(Exception):
-    """The run can't be begun or resumed as asked; the message says what to change."""
+    """The run can't be started or resumed as requested; the message has the fix."""
 
 
 def check_usable(plan: Plan) -> None:
-    """Raises PreflightError where a key, a token or a base URL that the plan names can't be used."""
+    """Raises PreflightError if a key, a token or a base URL that the plan names can't be used."""
     try:
         check_settings(plan)
     except (ValueError, FileError) as error:
@@ -23,7 +23,7 @@ def check_usable(plan: Plan) -> None:
 
 
 def check_plan(manifest: Manifest, plan: Plan) -> None:
-    """Raises PreflightError where a plan differs from the run's own in anything that shapes a trial."""
+    """Raises PreflightError if a plan differs from the run's own in anything that shapes a trial."""
     lines = differences(manifest.identity, plan.identity())
     if lines:
         changed = "\n  ".join(lines)
@@ -31,17 +31,17 @@ def check_plan(manifest: Manifest, plan: Plan) -> None:
 
 
 def check_trust(plan: Plan, listed: Mapping[str, SampleList]) -> None:
-    """Raises PreflightError where an agent that is not built in would play in an isolation too thin for it."""
+    """Raises PreflightError if an agent that is not built in would play in an isolation too weak for it."""
     for agent, task in plan.pairs():
         if listed[task].trusted_agents_only and plan.agent(agent).policy is None:
             raise PreflightError(
-                f"task {task}: its isolation is too thin for agent {agent}, which is not built in; "
+                f"task {task}: its isolation is too weak for agent {agent}, which is not built in; "
                 "use the environment's full engine (for os: `engine: docker`)"
             )
 
 
 def check_tasks(manifest: Manifest, listed: Mapping[str, SampleList]) -> None:
-    """Raises PreflightError where a task's data, prompts or settings are not what they were."""
+    """Raises PreflightError if a task's data, prompts or settings have changed since the run began."""
     for name, record in manifest.tasks.items():
         if name in listed and listed[name].digest != record.digest:
             raise PreflightError(
@@ -51,7 +51,7 @@ def check_tasks(manifest: Manifest, listed: Mapping[str, SampleList]) -> None:
 
 
 def trials_of(plan: Plan, samples: Mapping[str, Sequence[str]]) -> list[Trial]:
-    """All trials of a run, in the order they are numbered: by pair, then epoch, then sample."""
+    """All trials of a run in the order of their numbers: by pair, then epoch, then sample."""
     keys = (
         (agent, task, sample, epoch)
         for agent, task in plan.pairs()
@@ -67,7 +67,7 @@ def trials_of(plan: Plan, samples: Mapping[str, Sequence[str]]) -> list[Trial]:
 def new_run(
     plan: Plan, plan_path: str, overrides: Sequence[str], limit: int | None, listed: Mapping[str, SampleList]
 ) -> tuple[Manifest, list[Trial]]:
-    """A new run's manifest and trials; `limit` is the number of samples per task."""
+    """A new run's manifest and trials; `limit` is the number of samples per task, None for all."""
     samples = {name: task.samples[:limit] for name, task in listed.items()}
     records = {
         name: TaskRecord(
@@ -92,5 +92,5 @@ def new_run(
 
 
 def _cut(played: int, samples: int) -> str | None:
-    """Why a run over some of the samples stands beside no published scores; None where all are played."""
+    """Why a run over a part of the samples can't be compared with published scores; None if all are played."""
     return f"only {played} of {samples} samples are played; leave --limit out" if played < samples else None

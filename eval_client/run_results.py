@@ -1,4 +1,4 @@
-"""A run as Python sees it: its scores, trials and turns, and how to go on with it."""
+"""A run for Python: its scores, trials and turns, and how to resume it."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from io import StringIO
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     import pandas as pd
 
 WORST = 5
-"""Trials that a failed assertion shows."""
+"""How many trials a failed assertion shows."""
 Functions = Mapping[str, AgentFunction] | Sequence[AgentFunction] | AgentFunction | None
 Resume = Callable[["Run", Functions, Mapping[str, JsonValue]], "Run"]
 
 
 class RunInterrupted(Exception):
-    """A run stopped before its end; the message says why. `run.resume()` goes on with it."""
+    """A run stopped before its end; the message has the reason. `run.resume()` goes on with it."""
 
     def __init__(self, why: str, run: "Run") -> None:
         super().__init__(f"{why}; go on with: proctor.open_run({str(run.folder)!r}).resume()")
@@ -30,14 +30,14 @@ class RunInterrupted(Exception):
 
 
 class TrialResult(Value):
-    """A trial: one agent, one sample, one epoch."""
+    """The result of a trial: one agent, one sample, one epoch."""
 
     agent: str
     task: str
     sample: str
     epoch: int
     finish: Finish | None
-    """None while it is not over."""
+    """None while the trial is not over."""
     attempts: int
     turns: int
     prompt_tokens: int
@@ -46,12 +46,12 @@ class TrialResult(Value):
 
     @property
     def score(self) -> float | None:
-        """From 0 to 1; None for a fault, and while it is not over."""
+        """The score from 0 to 1; None for a fault, and while the trial is not over."""
         return self.finish.score if self.finish is not None else None
 
 
 class TurnResult(Value):
-    """A turn of a trial: what the agent saw, and what it answered."""
+    """A turn of a trial: the observation, and the agent's answer."""
 
     agent: str
     task: str
@@ -60,14 +60,14 @@ class TurnResult(Value):
     turn: int
     observation: Observation
     action: Action | None
-    """None where the agent stopped instead."""
+    """None if the agent stopped instead."""
     prompt_tokens: int
     completion_tokens: int
     model_seconds: float
 
 
 class Run:
-    """The results of a run, finished or not, read anew from its store at each call."""
+    """The results of a run, finished or not; every call reads them from the run's store."""
 
     def __init__(self, store: Store, folder: Path, resume: Resume) -> None:
         self.store, self.folder = store, folder
@@ -75,7 +75,7 @@ class Run:
 
     @property
     def name(self) -> str:
-        """Its name in the store, which is its folder's."""
+        """The run's name in its store, the same as its folder's name."""
         return self.store.run
 
     @property
@@ -84,7 +84,10 @@ class Run:
         return self.store.state()
 
     def summary(self, task: str, agent: str | None = None) -> Summary:
-        """The environment's own metrics of a task. Raises ValueError where agent or task don't say which."""
+        """The environment's own metrics of a pair. `agent` may be left out if one agent played the task.
+
+        Raises ValueError if no pair or more than one matches.
+        """
         found = [pair for pair in self._pairs() if pair.task == task and agent in {None, pair.agent}]
         if len(found) != 1:
             known = ", ".join(f"{pair.agent} x {pair.task}" for pair in self._pairs())
@@ -93,7 +96,7 @@ class Run:
         return Summary(primary=pair.primary, metrics=pair.metrics, standard_error=pair.standard_error, notes=pair.notes)
 
     def scores(self) -> list[dict[str, Any]]:
-        """A row for each agent and task: its primary metric, the metric's error, and how many trials have a score."""
+        """A row for each pair: its primary metric with the standard error, and how many of its trials have a score."""
         return [
             {
                 "agent": pair.agent,
@@ -113,12 +116,12 @@ class Run:
             yield TrialResult.model_validate({name: row[name] or 0 for name in _COUNTS} | {n: row[n] for n in _KEYS})
 
     def turns(self) -> Iterator[TurnResult]:
-        """All turns of every trial's last conversation, in the run's order."""
+        """All turns in the newest journal of every trial, in the run's order."""
         for row in self.store.turn_rows():
             yield TurnResult.model_validate({name: row[name] for name in TurnResult.model_fields})
 
     def frame(self) -> "pd.DataFrame":
-        """The trials as a table of pandas. Raises ImportError where that is not installed."""
+        """The trials as a pandas DataFrame. Raises ImportError if pandas is not installed."""
         try:
             import pandas as pd
         except ImportError as error:
@@ -126,7 +129,7 @@ class Run:
         return pd.DataFrame([_flat(trial) for trial in self.trials()])
 
     def worst(self, agent: str, task: str) -> Sequence[str]:
-        """The trials of the lowest scores, those without one first, each as a line."""
+        """The WORST trials of a pair, each as a line: those without a score first, then the lowest scores."""
         trials = [trial for trial in self.trials() if (trial.agent, trial.task) == (agent, task)]
         trials.sort(key=lambda trial: -1.0 if trial.score is None else trial.score)
         return [_line(trial) for trial in trials[:WORST]]
@@ -142,7 +145,7 @@ class Run:
         return text.getvalue()
 
     def resume(self, agents: Functions = None, *, overrides: Mapping[str, JsonValue] | None = None) -> "Run":
-        """Play what is unscored or unfinished. Agents that are functions are to be given again, under their names.
+        """Play the trials that are unscored or unfinished. Agents that are functions must be given again, by name.
 
         Raises PlanError and RunInterrupted as `evaluate` does.
         """

@@ -87,7 +87,7 @@ class SessionMetrics:
             "proctor_session_start_seconds", "From a session's start to its first observation.", labels=("task",)
         )
         self._turn_s = Histogram(
-            "proctor_turn_seconds", "From an answer to what the environment says next.", labels=("task",)
+            "proctor_turn_seconds", "From an answer to the environment's next step.", labels=("task",)
         )
 
     def stepped(self, task: str, turn: int, seconds: float) -> None:

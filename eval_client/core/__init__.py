@@ -1,1 +1,1 @@
-"""Pure: what a run decides by. No clock, no file, no network."""
+"""Pure: the decisions of a run. No clock, no files, no network."""

@@ -1,9 +1,8 @@
-"""Assignment by maximum flow: which pairs of agent and task start next.
+"""Pure: assignment by maximum flow, which decides what (agent, task) pairs start next.
 
-The graph is source -> endpoint -> agent -> task -> sink. Trials under way are capacity already taken and are never
-moved. Edmonds-Karp is kept incrementally: `start` augments along shortest paths from the flow that stands, over what is
-free. Among the shortest paths it takes the agent furthest behind, and of its tasks the one furthest behind, so none
-starves.
+The graph is source -> endpoint -> agent -> task -> sink. Trials under way use capacity and are never moved.
+Edmonds-Karp runs incrementally: `start` augments the present flow along shortest paths over the free capacity. Among
+shortest paths it chooses the agent furthest behind, and of its tasks the one furthest behind, so none starves.
 """
 
 import heapq
@@ -20,7 +19,7 @@ Vertex = tuple[str, str]
 
 @dataclass
 class _Node:
-    """A capacity, and how much of it is in use. Use may exceed a capacity that has shrunk."""
+    """A capacity, and how much of it is in use. `used` may exceed a capacity that has shrunk."""
 
     capacity: int = 0
     used: int = 0
@@ -32,26 +31,26 @@ class _Node:
 
 @dataclass
 class _Work:
-    """Trials owed and not begun, and trials begun so far."""
+    """How many trials are pending, and how many were started so far."""
 
-    owed: int = 0
-    begun: int = 0
+    pending: int = 0
+    started: int = 0
 
     @property
     def progress(self) -> float:
-        return self.begun / (self.begun + self.owed)
+        return self.started / (self.started + self.pending)
 
 
 @dataclass
 class _Agent(_Node, _Work):
-    """An agent, and what it has to do in all its pairs."""
+    """An agent, with its work over all its pairs."""
 
     tasks: dict[str, _Work] = field(default_factory=dict)
-    """Those with something owed."""
+    """The agent's tasks with pending trials."""
 
     @property
     def ready(self) -> bool:
-        return self.used < self.capacity and self.owed > 0
+        return self.used < self.capacity and self.pending > 0
 
     @property
     def rank(self) -> "_Rank":
@@ -59,15 +58,15 @@ class _Agent(_Node, _Work):
 
 
 _Rank = tuple[float, int]
-"""What is served first: the furthest behind, then the one with the least under way."""
+"""(progress, trials under way); the lowest is served first."""
 
 
 @dataclass
 class _Endpoint(_Node):
-    """An endpoint, and its agents that may have something to start, the first one to be served at the heap's top.
+    """An endpoint, with a heap of its agents that may have a trial to start, the lowest rank first.
 
-    A rank that has risen is mended when it comes to the top; one that has fallen is put in again, and `queued` knows
-    which entry counts.
+    An entry whose agent's rank has risen is corrected when it reaches the top. For a rank that has fallen, a second
+    entry is pushed; `queued` has the rank of the entry that counts.
     """
 
     agents: list[str] = field(default_factory=list)
@@ -75,7 +74,7 @@ class _Endpoint(_Node):
     queued: dict[str, _Rank] = field(default_factory=dict)
 
     def put(self, rank: _Rank, agent: str) -> None:
-        """See to it that the agent is served at this rank or before."""
+        """Queue the agent at this rank, unless it is queued at a lower one."""
         queued = self.queued.get(agent)
         if queued is None or rank < queued:
             self.queued[agent] = rank
@@ -84,7 +83,7 @@ class _Endpoint(_Node):
 
 @dataclass
 class Flow:
-    """The assignment's state machine. Names are those of the plan."""
+    """The state machine of the assignment. All names are those of the plan."""
 
     endpoint_of: dict[str, str]
     """agent -> its endpoint"""
@@ -100,37 +99,37 @@ class Flow:
             self._agents[agent] = _Agent()
 
     def limit_endpoint(self, name: str, capacity: int) -> None:
-        """An endpoint takes this many trials at once."""
+        """Set how many trials an endpoint takes at once."""
         self._endpoints.setdefault(name, _Endpoint()).capacity = capacity
 
     def limit_agent(self, name: str, capacity: int) -> None:
-        """An agent plays this many trials at once."""
+        """Set how many trials an agent plays at once."""
         self._agents[name].capacity = capacity
         self._queue(name)
 
     def limit_task(self, name: str, capacity: int) -> None:
-        """A task holds this many sessions at once."""
+        """Set how many sessions a task holds at once."""
         self._tasks.setdefault(name, _Node()).capacity = capacity
         self._use_task(name, 0)
 
-    def owe(self, pair: Pair, trials: int = 1) -> None:
-        """More trials of a pair wait to be started."""
+    def add(self, pair: Pair, trials: int = 1) -> None:
+        """Add pending trials of a pair."""
         self._change(pair, trials, 0)
         self._queue(pair[0])
 
     def drop(self, pair: Pair) -> int:
-        """Forget what a pair is owed; the number forgotten."""
-        forgotten = self._pairs[pair].owed
-        self._change(pair, -forgotten, 0)
-        return forgotten
+        """Remove the pending trials of a pair; how many there were."""
+        dropped = self._pairs[pair].pending
+        self._change(pair, -dropped, 0)
+        return dropped
 
-    def owe_again(self, pair: Pair) -> None:
-        """A trial that was begun, and is released, is owed once more: to be begun anew."""
+    def add_again(self, pair: Pair) -> None:
+        """Make a trial pending again that was started and released; it no longer counts as started."""
         self._change(pair, 1, -1)
         self._queue(pair[0])
 
     def release(self, pair: Pair) -> None:
-        """A trial of the pair ended: its endpoint, agent and task have one more free."""
+        """Free the capacity of a trial that ended, at its endpoint, agent and task."""
         agent, task = pair
         self._endpoints[self.endpoint_of[agent]].used -= 1
         self._agents[agent].used -= 1
@@ -138,7 +137,10 @@ class Flow:
         self._queue(agent)
 
     def start(self) -> list[Pair]:
-        """A maximum flow over all that is free, one entry a trial. They count as under way from now on."""
+        """A maximum flow over the free capacity: the pairs to start, one entry for each trial.
+
+        The trials count as under way from now on.
+        """
         planned: dict[Pair, int] = {}
         self._fill_directly(planned)
         while planned and self._open_tasks and (path := self._augmenting_path(planned)):
@@ -146,9 +148,9 @@ class Flow:
         return [pair for pair, count in planned.items() for _ in range(count)]
 
     def waits_for(self, pair: Pair) -> str | None:
-        """What the trials owed to a pair wait for: `endpoint`, `agent` or `task`; None where nothing is owed."""
+        """What the pending trials of a pair wait for: `endpoint`, `agent` or `task`; None if there are none."""
         agent, task = pair
-        if not self._pairs[pair].owed:
+        if not self._pairs[pair].pending:
             return None
         if not self._tasks[task].open:
             return "task"
@@ -164,9 +166,9 @@ class Flow:
         return {kind: {name: (n.used, n.capacity) for name, n in nodes.items()} for kind, nodes in kinds.items()}
 
     def _fill_directly(self, planned: dict[Pair, int]) -> None:
-        """Augment along paths without detour, the shortest there are, always by the agent furthest behind.
+        """Augment along direct paths, the shortest ones, always for the agent furthest behind.
 
-        Nothing becomes free meanwhile, so an agent without an open task is left aside until the next start.
+        No capacity becomes free in here, so an agent without an open task is set aside until the next start.
         """
         aside = []
         while self._open_tasks and (first := self._first_agent()):
@@ -180,7 +182,7 @@ class Flow:
             self._queue(agent)
 
     def _first_agent(self) -> tuple[str, str] | None:
-        """The endpoint and the name of the agent to be served first, taken out of its heap; None where all are busy."""
+        """(endpoint, agent) to serve first, removed from its heap; None if no open endpoint has a ready agent."""
         tops = ((top, name) for name, node in self._endpoints.items() if node.open and (top := self._top(node)))
         first = min(tops, default=None)
         if first is None:
@@ -192,7 +194,7 @@ class Flow:
         return endpoint, agent
 
     def _top(self, endpoint: _Endpoint) -> tuple[_Rank, str] | None:
-        """The entry at the top once outdated ones are gone."""
+        """The entry at the top of an endpoint's heap, after the outdated ones are removed."""
         while endpoint.heap:
             rank, name = endpoint.heap[0]
             agent, counts = self._agents[name], endpoint.queued.get(name) == rank
@@ -205,10 +207,10 @@ class Flow:
         return None
 
     def _first_task(self, agent: str) -> str | None:
-        """Of the open tasks that the agent is owed, the one furthest behind, then the one with the least under way."""
-        owed, open_tasks = self._agents[agent].tasks, self._open_tasks
-        names = [name for name in owed if name in open_tasks]
-        return min(names, key=lambda name: (owed[name].progress, open_tasks[name].used), default=None)
+        """The agent's open task with pending trials that is furthest behind, then has the fewest sessions under way."""
+        pending, open_tasks = self._agents[agent].tasks, self._open_tasks
+        names = [name for name in pending if name in open_tasks]
+        return min(names, key=lambda name: (pending[name].progress, open_tasks[name].used), default=None)
 
     def _augmenting_path(self, planned: dict[Pair, int]) -> list[Vertex]:
         """A shortest path from an open endpoint to an open task in the residual graph of the planned trials, or []."""
@@ -226,23 +228,23 @@ class Flow:
         return []
 
     def _residual(self, vertex: Vertex, useful: list[str], planned: dict[Pair, int]) -> Iterable[Vertex]:
-        """Where the residual graph leads: forward over what is free, backward over planned trials.
+        """The next vertices in the residual graph: forward over free capacity, backward over planned trials.
 
-        Of the tasks only the useful ones count: those that are open or could lose a planned trial.
+        Of the tasks only the `useful` ones count: those that are open or could lose a planned trial.
         """
         kind, name = vertex
         if kind == "endpoint":
             yield from (("agent", agent) for agent in self._endpoints[name].agents if self._agents[agent].ready)
         elif kind == "agent":
-            owed = self._agents[name].tasks
-            yield from (("task", task) for task in useful if task in owed)
+            pending = self._agents[name].tasks
+            yield from (("task", task) for task in useful if task in pending)
             if any(count for (agent, _), count in planned.items() if agent == name):
                 yield "endpoint", self.endpoint_of[name]
         else:
             yield from (("agent", agent) for (agent, task), count in planned.items() if count and task == name)
 
     def _augment(self, path: list[Vertex], planned: dict[Pair, int]) -> None:
-        """One more trial planned, along a path that begins at an endpoint and ends at a task."""
+        """Plan one more trial along a path from an endpoint to a task."""
         self._endpoints[path[0][1]].used += 1
         self._use_task(path[-1][1], 1)
         for (kind, name), (next_kind, next_name) in pairwise(path):
@@ -262,26 +264,26 @@ class Flow:
         planned[pair] = planned.get(pair, 0) + trials
         self._change(pair, -trials, trials)
 
-    def _change(self, pair: Pair, owed: int, begun: int) -> None:
-        """More or less owed and begun, for the pair and for its agent."""
+    def _change(self, pair: Pair, pending: int, started: int) -> None:
+        """Add to the pending and the started trials, of the pair and of its agent; negative numbers subtract."""
         agent = self._agents[pair[0]]
         work = self._pairs.setdefault(pair, _Work())
         for each in (agent, work):
-            each.owed += owed
-            each.begun += begun
-        if work.owed:
+            each.pending += pending
+            each.started += started
+        if work.pending:
             agent.tasks[pair[1]] = work
         else:
             agent.tasks.pop(pair[1], None)
 
     def _queue(self, name: str) -> None:
-        """An agent may have become ready, or more urgent."""
+        """Queue an agent that may have become ready, or more urgent."""
         agent = self._agents[name]
         if agent.ready:
             self._endpoints[self.endpoint_of[name]].put(agent.rank, name)
 
     def _use_task(self, name: str, more: int) -> None:
-        """More or less of a task's capacity is in use, or that has changed."""
+        """Add to a task's sessions under way; `more` is 0 after its capacity has changed."""
         task = self._tasks[name]
         task.used += more
         if task.open:

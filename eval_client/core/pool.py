@@ -1,7 +1,8 @@
-"""Pure: how all runs that use one endpoint with one key share what it takes.
+"""Pure: how all runs that use one endpoint with one key share its limits.
 
-A pool is what they know of the endpoint together. Each client tells it what it holds, wants and heard, and gets its
-part: trials at once, divided fairly between runs and then between the clients of each, and moments for its requests.
+A pool is their shared state of the endpoint. Each client reports what it holds, what it wants and how the endpoint
+answered. It gets a share: trials at once, divided fairly between runs and then between each run's clients, and time
+slots for its requests.
 """
 
 from collections.abc import Collection, Mapping
@@ -12,58 +13,60 @@ from pydantic import Field
 
 from eval_client.core.failure_detector import LEASE_S
 from eval_client.core.rates import Pace, RateRequest, Rates, RequestsAMinute, Slot, TokensAMinute, reserve
-from eval_client.core.shares import EndpointFeedback, EndpointLevel, Quota, divide, granted, raised
+from eval_client.core.shares import EndpointFeedback, EndpointLevel, Quota, adjusted, divide, granted
 from proctor.types import Value
 
 TURN_S = 30.0
-"""Where there are fewer trials at once than runs, others have their turn after so long."""
+"""If the limit is smaller than the number of runs, the runs take turns of this length."""
 SKEW_S = 1.0
-"""A client that was seen later than this from now was seen by a clock that has been set back since."""
+"""A client whose last report is further in the future than this does not count: the clock has been set back since."""
 LOOK_S = 2.0
-"""Clients that live tell their pool something more often."""
+"""Live clients report to their pool more often than this."""
 LONGEST_OUTAGE_S = 60.0
-"""After a silence that was longer the clients are gone."""
+"""After a longer silence of all clients, they are gone; a shorter one is an outage of the pool's store."""
 
 
 class PoolClient(Value):
-    """A client of a run, as the others see it."""
+    """A client of a run, as its pool and the other clients know it."""
 
     run: str = Field(max_length=128)
     """The same for all clients of a run, and for no other run."""
     endpoint: str = Field(max_length=128)
-    """How the run's plan names the endpoint."""
+    """The endpoint's name in the run's plan."""
     name: str = Field(max_length=128)
-    """The run's name, for people."""
+    """The run's name, to show to users."""
     number: int = Field(ge=0)
-    """Its shard."""
+    """The client's shard."""
     ceiling: int = Field(ge=1, le=10_000)
     """The endpoint's `concurrency` in this run's plan."""
     rpm: RequestsAMinute | None = None
     tpm: TokensAMinute | None = None
     slice: Quota
+    """What the client holds and wants of the endpoint's trials at once."""
     seen: float = Field(default=0.0, allow_inf_nan=False)
+    """When the client last reported, by the pool's clock."""
 
     @property
     def group(self) -> tuple[str, str]:
-        """The run's entry for the endpoint: what gets a part of its own."""
+        """The run's entry for the endpoint: the unit that gets a share."""
         return self.run, self.endpoint
 
 
 class Pool(Value):
-    """An endpoint over all its clients, in seconds of the clock that they share."""
+    """An endpoint's state over all its clients. All times are in seconds of the clock that the clients share."""
 
     clients: dict[str, PoolClient] = Field(default_factory=dict)
     ceiling: int = 1
-    """When `level` was set."""
+    """The largest `concurrency` when `level` was set."""
     level: EndpointLevel | None = None
     pace: Pace = Field(default_factory=Pace)
 
     def live(self, now: float) -> dict[str, PoolClient]:
-        """The clients that were heard within their leases."""
+        """The clients whose last report is within their lease."""
         return {key: client for key, client in self.clients.items() if -LEASE_S < client.seen - now <= SKEW_S}
 
     def excused(self, now: float) -> "Pool":
-        """The pool where its place was away for a while: nobody could tell it anything, so nobody's lease is over."""
+        """The pool with leases extended after an outage of its store: no client could report, so no lease is over."""
         silent_s = now - max((client.seen for client in self.clients.values()), default=now)
         if not LOOK_S < silent_s <= LONGEST_OUTAGE_S:
             return self
@@ -74,30 +77,30 @@ class Pool(Value):
         return self.model_copy(update={"clients": later})
 
     def without(self, key: str) -> "Pool":
-        """The pool after a client left it."""
+        """The pool without a client that has left."""
         return self.model_copy(update={"clients": {name: one for name, one in self.clients.items() if name != key}})
 
     def idle(self, now: float) -> bool:
-        """Whether nothing would be lost with it."""
+        """Whether the pool can be deleted: no live client, no pause, no reserved slot."""
         cool_until = self.level.cool_until if self.level else 0.0
         return not self.live(now) and max(cool_until, self.pace.requests_at, self.pace.tokens_at) <= now
 
 
 @dataclass(frozen=True)
-class Said:
-    """What a client tells a pool."""
+class ClientReport:
+    """A client's report to a pool."""
 
     key: str
     client: PoolClient
-    heard: EndpointFeedback
-    ask: RateRequest
+    feedback: EndpointFeedback
+    rate_request: RateRequest
     takes_over: bool = False
-    """It is the first client of a run: whatever other clients of the run have left is over."""
+    """The client is the first one of its run, so entries of the run's other clients are left-overs and are dropped."""
 
 
 @dataclass(frozen=True)
 class Share:
-    """What a client gets from a pool."""
+    """A client's share of a pool."""
 
     now: float
     level: EndpointLevel
@@ -109,34 +112,34 @@ class Share:
     slots: tuple[Slot, ...]
 
 
-def exchange(pool: Pool, now: float, said: Said) -> tuple[Pool, Share]:
-    """The pool after a client told what it has to tell, and what the client gets by that.
+def exchange(pool: Pool, now: float, report: ClientReport) -> tuple[Pool, Share]:
+    """The pool after a client's report, and the client's share.
 
-    The largest `concurrency` that a live run names holds for all together, and each keeps within its own. The smallest
-    `rpm` and `tpm` hold for all, for those too that name none.
+    The largest `concurrency` in a live run's plan is the limit for all runs together; each run also keeps within its
+    own. The smallest `rpm` and `tpm` hold for all runs, those without a rate in their plan included.
     """
-    before, mine = pool.live(now), said.client.model_copy(update={"seen": now})
+    before, mine = pool.live(now), report.client.model_copy(update={"seen": now})
     others = {
         key: client
         for key, client in before.items()
-        if key != said.key and not (said.takes_over and client.group == mine.group)
+        if key != report.key and not (report.takes_over and client.group == mine.group)
     }
-    everybody = {**others, said.key: mine}
+    everybody = {**others, report.key: mine}
     ceiling = _ceiling(everybody.values())
-    level = raised(_known_level(pool, ceiling, anybody=bool(before)), ceiling, said.heard, now)
-    grant = _grant(int(level.limit), said.key, everybody, now)
+    level = adjusted(_known_level(pool, ceiling, anybody=bool(before)), ceiling, report.feedback, now)
+    grant = _grant(int(level.limit), report.key, everybody, now)
     rates = reduce(Rates.both, (Rates(client.rpm, client.tpm) for client in everybody.values()))
-    pace, slots = reserve(pool.pace, rates, max(now, level.cool_until), said.ask, len(everybody))
-    told = mine.model_copy(update={"slice": mine.slice.model_copy(update={"held": max(mine.slice.held, grant)})})
+    pace, slots = reserve(pool.pace, rates, max(now, level.cool_until), report.rate_request, len(everybody))
+    mine = mine.model_copy(update={"slice": mine.slice.model_copy(update={"held": max(mine.slice.held, grant)})})
     other_runs = {client.run: client.name for client in others.values() if client.run != mine.run}
     return (
-        Pool(clients={**others, said.key: told}, ceiling=ceiling, level=level, pace=pace),
+        Pool(clients={**others, report.key: mine}, ceiling=ceiling, level=level, pace=pace),
         Share(now, level, grant, tuple(sorted(other_runs.values())), rates, tuple(slots)),
     )
 
 
 def _ceiling(clients: Collection[PoolClient]) -> int:
-    """The largest of any run; a run that names the endpoint twice has both."""
+    """The largest `concurrency` of any run; for a run that names the endpoint twice, the sum."""
     groups = {client.group: client.ceiling for client in clients}
     runs: dict[str, int] = {}
     for (run, _), ceiling in groups.items():
@@ -145,14 +148,14 @@ def _ceiling(clients: Collection[PoolClient]) -> int:
 
 
 def _known_level(pool: Pool, ceiling: int, *, anybody: bool) -> EndpointLevel | None:
-    """What 429s have left of the ceiling; of earlier runs only the pause is remembered."""
+    """The level that 429s have led to, for a new ceiling. If no client is live, only the pause is kept."""
     if pool.level is None or (anybody and pool.level.limit < pool.ceiling):
         return pool.level
     return pool.level.model_copy(update={"limit": float(ceiling)})
 
 
 def _grant(limit: int, key: str, everybody: Mapping[str, PoolClient], now: float) -> int:
-    """A client's part: fair between runs, then between the run's clients, of what nobody else holds."""
+    """A client's trials at once: its fair part between runs, then between the run's clients, of what no other holds."""
     mine = everybody[key]
     if len(everybody) == 1:
         return min(limit, mine.ceiling)

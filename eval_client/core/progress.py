@@ -1,4 +1,4 @@
-"""What a run has done so far, and how it ended."""
+"""The progress of a run, and its result."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,7 +9,10 @@ from proctor.types import Finish
 
 @dataclass
 class Progress:
-    """What a run has done since it was started or resumed; the screen reads it."""
+    """The progress of a run; the screen reads it.
+
+    Planned and scored trials are those of the whole run; the other counts begin anew with a resume.
+    """
 
     planned: dict[Pair, int]
     scored: dict[Pair, int]
@@ -24,7 +27,7 @@ class Progress:
     task_waits: dict[str, str] = field(default_factory=dict)
 
     def settled(self, pair: Pair, finish: Finish) -> None:
-        """A trial has its final row."""
+        """Count a trial that has its final row."""
         if finish.score is None:
             cause = str(finish.detail.get("cause"))
             self.unscored[pair] = self.unscored.get(pair, 0) + 1
@@ -37,18 +40,18 @@ class Progress:
     """(agent, task, kind of fault) -> attempts that ended so."""
 
     def count_fault(self, pair: Pair, kind: str) -> None:
-        """An attempt ended by a fault."""
+        """Count an attempt that ended by a fault."""
         self.faults[*pair, kind] = self.faults.get((*pair, kind), 0) + 1
 
 
 @dataclass(frozen=True)
 class RunResult:
-    """How a run ended. `stopped` says why not everything owed was played, None where it was."""
+    """How a run ended. `stopped` is why some trials were not played; None if all were."""
 
     stopped: str | None
     refused: Mapping[str, str]
     """agent -> why its endpoint refuses it"""
     abandoned: bool = False
-    """It was stopped at once, trials under way and all."""
+    """Whether trials under way were cut off."""
     losses: tuple[str, ...] = ()
-    """Clients of `--shards` that did not come to the end."""
+    """A message for each client of `--shards` that did not reach the end of the run."""

@@ -1,7 +1,8 @@
-"""Pure: requests and tokens a minute, kept by giving each request a moment before which it is not sent.
+"""Pure: rate limits in requests and tokens a minute. Each request gets a time slot and is not sent before it.
 
-Of each rate one number is kept: when the next request would be due if all that were admitted had come evenly. Whoever
-sends a request reserves its moment and moves that number on, so all that share it are served in the order they come.
+The state of a rate is one number: when the next request is due if all admitted requests had come evenly (the generic
+cell rate algorithm). A client that sends a request reserves the next slot and moves that number on, so all clients that
+share the rate are served in order of arrival.
 """
 
 from collections.abc import Iterator
@@ -13,15 +14,15 @@ from pydantic import Field
 from proctor.types import Value
 
 RATE_SHARE = 0.95
-"""Of a rate so much is used: with the burst and the slip below, no 60 s see more requests than `rpm`."""
+"""The part of a rate that is used: with the burst and the slip below, no 60 s have more than `rpm` requests."""
 BURST_S = 2.0
-"""What an idle endpoint takes at once: the requests of so many seconds."""
+"""An idle endpoint takes the requests of this many seconds at once."""
 SLIP_S = 1.0
-"""A moment that was reserved may be used for so long."""
+"""A reserved slot may be used up to this many seconds late."""
 AHEAD_S = 1.0
-"""Moments are reserved for so long ahead over all clients, so that none has to ask before every request."""
+"""All clients together reserve slots this far ahead, so that a client need not ask before every request."""
 LONGEST_COST_S = 64.0
-"""No request is charged more, nor any debt: about a minute's worth."""
+"""Most seconds of the rate that one request, or a debt, is charged: about a minute's worth."""
 
 Rate = Literal["rpm", "tpm"]
 RequestsAMinute = Annotated[int, Field(ge=1, le=10_000_000)]
@@ -29,49 +30,50 @@ TokensAMinute = Annotated[int, Field(ge=1, le=10_000_000_000)]
 
 
 class Rates(NamedTuple):
-    """Requests and tokens a minute; None is no limit."""
+    """Requests and tokens a minute; None means no limit."""
 
     rpm: int | None = None
     tpm: int | None = None
 
     def both(self, other: "Rates") -> "Rates":
-        """The rates that keep within these and others."""
+        """The smaller of each rate."""
         return Rates(_least(self.rpm, other.rpm), _least(self.tpm, other.tpm))
 
 
 class Pace(Value):
-    """When the next request is due by each rate, in seconds of one clock."""
+    """When the next request is due by each rate, in seconds of the pool's clock."""
 
     requests_at: float = Field(default=0.0, allow_inf_nan=False)
     tokens_at: float = Field(default=0.0, allow_inf_nan=False)
 
 
 class Slot(NamedTuple):
-    """A moment that one request may be sent at."""
+    """A time slot: one request may be sent from `due` on."""
 
     due: float
     tokens: float
+    """The tokens reserved for the request."""
     by: Rate
-    """Which rate made it wait."""
+    """The rate that set `due`."""
 
 
 class RateRequest(NamedTuple):
-    """What a client wants of the rates."""
+    """A client's request for slots."""
 
     waiting: tuple[float, ...] = ()
-    """The tokens that each request which waits will take, as far as can be told."""
+    """The estimated tokens of each request that waits."""
     ahead: tuple[float, ...] = ()
-    """The same of requests that are likely to come soon."""
+    """The estimated tokens of each request that is likely to come soon."""
     held: tuple[float, ...] = ()
-    """The tokens of the moments that were reserved and lie ahead."""
+    """The tokens of the slots that the client has reserved and that are not yet due."""
     debt: float = 0.0
-    """Tokens that were used beyond what was reserved; negative where fewer were."""
+    """Tokens used beyond those reserved; negative if fewer were used."""
 
 
 def reserve(pace: Pace, rates: Rates, begin: float, ask: RateRequest, clients: int) -> tuple[Pace, list[Slot]]:
-    """The next moments for a client's requests, none before `begin`, and the pace after them.
+    """Reserve the next slots for a client's requests, none before `begin`; the pace after that, and the slots.
 
-    A client holds no more moments than its part of AHEAD_S, but one always.
+    A client holds no more slots than its part of AHEAD_S, but always one.
     """
     each_s, token_s = _seconds(rates.rpm), _seconds(rates.tpm)
     latest = begin + LONGEST_COST_S * (clients + 1)
@@ -81,7 +83,7 @@ def reserve(pace: Pace, rates: Rates, begin: float, ask: RateRequest, clients: i
     for tokens in _within(ask, AHEAD_S / clients, each_s, token_s):
         by_requests, by_tokens = max(requests_at, begin - BURST_S), max(tokens_at, begin - BURST_S)
         due = max(begin, by_requests if rates.rpm else 0.0, by_tokens if rates.tpm else 0.0)
-        if due > latest:  # later than all that clients can have reserved: whoever waits asks again
+        if due > latest:  # later than clients can have reserved: the client asks again later
             break
         slots.append(Slot(due, tokens, "tpm" if rates.rpm is None or by_tokens > by_requests else "rpm"))
         requests_at = max(by_requests, due - BURST_S) + each_s
@@ -90,7 +92,7 @@ def reserve(pace: Pace, rates: Rates, begin: float, ask: RateRequest, clients: i
 
 
 def _within(ask: RateRequest, part_s: float, each_s: float, token_s: float) -> Iterator[float]:
-    """The requests for which moments may be reserved, by the tokens of each."""
+    """The tokens of each request for which a slot may be reserved now."""
     count, total = len(ask.held), sum(ask.held)
     for tokens in (*ask.waiting, *ask.ahead):
         count, total = count + 1, total + tokens
@@ -109,18 +111,18 @@ def _least(one: int | None, other: int | None) -> int | None:
 
 @dataclass
 class Estimate:
-    """How many tokens a request will take, by what those before it took."""
+    """Estimates the tokens of a request from the requests before it."""
 
     tokens_per_char: float = 0.25
     completion: float = 500.0
     answers: int = 0
 
     def of(self, chars: int) -> float:
-        """For a request with so many characters of messages."""
+        """The estimated tokens of a request with this many characters of messages, its completion included."""
         return chars * self.tokens_per_char + self.completion
 
     def learn(self, chars: int, prompt_tokens: int, completion_tokens: int) -> None:
-        """What a request took; later ones weigh more than early ones, but none more than a twentieth."""
+        """Learn from an answered request: a running mean, in which a new request weighs at least a twentieth."""
         self.answers += 1
         weight = max(1 / self.answers, 0.05)
         self.tokens_per_char += weight * (prompt_tokens / max(1, chars) - self.tokens_per_char)

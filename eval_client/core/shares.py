@@ -1,7 +1,8 @@
-"""Pure: how the clients of one run share a limit, and what an endpoint bears over all of them.
+"""Pure: how the clients (shards) of one run share a limit, and an endpoint's concurrency limit over all of them.
 
-Each shard tells what it holds of every limit and what it could use; it takes back at once what is not its fair share,
-and takes more only of what nobody holds. So what all hold together never grows beyond the limit, whoever asks when.
+Each shard publishes what it holds of every limit and what it wants. It gives up at once what exceeds its fair share,
+and takes more only of what no shard holds. So the sum of what all hold never grows beyond the limit, in whatever order
+they ask.
 """
 
 from collections.abc import Collection, Mapping
@@ -17,56 +18,56 @@ class Quota(Value):
     """A shard's part of one limit, in trials at once."""
 
     held: int = Field(ge=0)
-    """What it uses or may begin to use without asking."""
+    """What the shard uses, or may use without asking."""
     wanted: int = Field(ge=0)
-    """What it uses, and what it could use more."""
+    """What the shard uses now plus what it could use more."""
 
 
 class ShardState(Value):
-    """What a shard tells the others."""
+    """The state that a shard publishes to the others."""
 
     slices: dict[str, Quota] = Field(default_factory=dict)
     """By limit: `endpoint NAME`, `agent NAME` or `task NAME`."""
     spent: dict[str, tuple[int, int]] = Field(default_factory=dict)
-    """agent -> (prompt, completion) tokens paid by this client; the first one counts what was paid before as well."""
+    """agent -> (prompt, completion) tokens paid by this shard; the first shard counts what was paid before as well."""
     unreachable: frozenset[str] = frozenset()
-    """Tasks for which this client has waited longer than `limits.patience_s`."""
+    """Tasks that this shard has waited for longer than `limits.patience_s`."""
 
 
 class EndpointLevel(Value):
-    """What an endpoint takes over all that share it."""
+    """An endpoint's concurrency limit and pause, over all clients that share it."""
 
     limit: float = Field(ge=1, allow_inf_nan=False)
     cool_until: float = Field(allow_inf_nan=False)
-    """In seconds of the clock that all who share the level go by."""
+    """When the pause after a 429 ends, in seconds of the clock that the clients share."""
 
 
 @dataclass
 class EndpointFeedback:
-    """What an endpoint has told one shard since it last told the others."""
+    """An endpoint's answers to one shard since the shard last published them."""
 
     answered: int = 0
     throttled: bool = False
     retry_after_s: float | None = None
 
     def was_throttled(self, retry_after_s: float | None) -> None:
-        """A 429 came, with the pause that it asked for."""
+        """Record a 429, with the pause that it asked for."""
         self.throttled = True
         if retry_after_s is not None:
             self.retry_after_s = max(retry_after_s, self.retry_after_s or 0.0)
 
-    def and_also(self, other: "EndpointFeedback") -> None:
-        """Take over what another has heard."""
+    def merge(self, other: "EndpointFeedback") -> None:
+        """Add other feedback to this."""
         self.answered += other.answered
         if other.throttled:
             self.was_throttled(other.retry_after_s)
 
 
 def divide(limit: int, wanted: Mapping[int, int]) -> dict[int, int]:
-    """A limit divided by demand: nobody gets more than it wants, nor 2 more than one who would like more.
+    """Divide a limit by demand; the keys are shards, the values units.
 
-    Keys are shards. The first unit goes to the lowest numbers, so for every limit to the same ones: whoever lacks one
-    limit is of no use to itself with another.
+    No shard gets more than it wants. A shard that gets less than it wants is at most 1 unit behind any other. The first
+    units go to the lowest shard numbers, the same for every limit: a shard can't use one limit without the others.
     """
     first = set(sorted(shard for shard, count in wanted.items() if count)[: max(0, limit)])
     parts, left, lacking = {}, max(0, limit) - len(first), len(wanted)
@@ -78,28 +79,28 @@ def divide(limit: int, wanted: Mapping[int, int]) -> dict[int, int]:
     return parts
 
 
-def granted(limit: int, shard: int, slices: Mapping[int, Quota]) -> int:
-    """How many of a limit a shard may use from now on, given what every live shard tells."""
-    fair = divide(limit, {number: slice.wanted for number, slice in slices.items()})[shard]
-    unheld = limit - sum(slice.held for number, slice in slices.items() if number != shard)
+def granted(limit: int, shard: int, quotas: Mapping[int, Quota]) -> int:
+    """How many units of a limit a shard may use from now on, given the published quotas of all live shards."""
+    fair = divide(limit, {number: quota.wanted for number, quota in quotas.items()})[shard]
+    unheld = limit - sum(quota.held for number, quota in quotas.items() if number != shard)
     return max(0, min(fair, unheld))
 
 
 def given_up(live: Collection[ShardState]) -> frozenset[str]:
-    """The tasks that no live shard can reach: nobody would ever play their trials."""
-    return frozenset.intersection(*(standing.unreachable for standing in live))
+    """The tasks that no live shard can reach: no shard would ever play their trials."""
+    return frozenset.intersection(*(state.unreachable for state in live))
 
 
-def raised(level: EndpointLevel | None, ceiling: int, heard: EndpointFeedback, now: float) -> EndpointLevel:
-    """An endpoint's level after what one shard heard of it; `now` is by the database's clock.
+def adjusted(level: EndpointLevel | None, ceiling: int, feedback: EndpointFeedback, now: float) -> EndpointLevel:
+    """An endpoint's level after one client's feedback; `now` is by the clock that the clients share.
 
-    A pause that lasts longer than any does was begun before that clock was set back, and is over.
+    A pause that would last longer than LONGEST_COOL_S began before that clock was set back, and counts as over.
     """
     limit = EndpointLimit(ceiling)
     if level is not None:
         limit.adopt(level.limit, level.cool_until if level.cool_until <= now + LONGEST_COOL_S else now)
-    for _ in range(heard.answered):
+    for _ in range(feedback.answered):
         limit.succeeded()
-    if heard.throttled:
-        limit.throttled(now, heard.retry_after_s)
+    if feedback.throttled:
+        limit.throttled(now, feedback.retry_after_s)
     return EndpointLevel(limit=limit.limit, cool_until=max(0.0, limit.cool_until))

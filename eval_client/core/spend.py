@@ -1,4 +1,4 @@
-"""Pure: what a run has paid, and whether it may pay more."""
+"""Pure: the spending of a run, and whether it is within its limits."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ from pydantic import Field
 from proctor.types import Value
 
 HELPER = "environment:"
-"""Stands before the names of models on the environment's side (judges, hosts, users) where agents are named too."""
+"""Prefix for the names of environment models (judges, hosts, users) in tables that list agents too."""
 
 
 class Price(Value):
@@ -18,24 +18,28 @@ class Price(Value):
     output: float = Field(ge=0)
 
     def of(self, prompt_tokens: int, completion_tokens: int) -> float:
-        """What so many tokens cost."""
+        """The cost of these tokens."""
         return (prompt_tokens * self.input + completion_tokens * self.output) / 1e6
 
 
 class RunLimits(Value):
-    """What the whole run may use; reaching a limit stops it, to be resumed with a higher one."""
+    """Limits on the whole run. Reaching one stops the run, which can be resumed with a higher one."""
 
     tokens: int | None = Field(default=None, ge=1)
     money: float | None = Field(default=None, gt=0)
 
 
 def helper(model: str) -> str:
-    """What such a model is called beside agents, whose names have no colon."""
+    """The name of an environment model beside those of agents, which have no colon."""
     return HELPER + model
 
 
 def price_of(name: str, prices: Mapping[str, Price]) -> Price | None:
-    """The price of an agent, or of a helper: endpoints name models more exactly than users, so beginnings will do."""
+    """The price of an agent or of an environment model, None if there is none.
+
+    For an environment model, the longest name in `prices` that its name begins with counts: endpoints report more exact
+    model names than plans have.
+    """
     if name in prices or not name.startswith(HELPER):
         return prices.get(name)
     beginnings = [known for known in prices if known.startswith(HELPER) and name.startswith(known)]
@@ -44,7 +48,7 @@ def price_of(name: str, prices: Mapping[str, Price]) -> Price | None:
 
 @dataclass
 class Spend:
-    """Tokens by agent and helper, and money where a price is known."""
+    """Tokens by agent and environment model, and money as far as prices are known."""
 
     limits: RunLimits
     prices: Mapping[str, Price]
@@ -55,12 +59,12 @@ class Spend:
     """agent -> (prompt, completion) tokens paid by the run's other clients."""
     by_agent: dict[str, tuple[int, int]] = field(default_factory=dict)
     unmetered: set[str] = field(default_factory=set)
-    """Agents and helpers of which an answer came without its cost: no limit can bind what isn't known."""
+    """Agents and environment models with an answer whose tokens are unknown; run limits can't count those."""
     unpriced: set[str] = field(default_factory=set)
-    """Models on the environment's side that were paid, and have no price."""
+    """Environment models that were paid for and have no price."""
 
     def add(self, agent: str, prompt_tokens: int, completion_tokens: int) -> None:
-        """An answer was paid for."""
+        """Add a paid answer of an agent."""
         self.prompt_tokens += prompt_tokens
         self.completion_tokens += completion_tokens
         before = self.by_agent.get(agent, (0, 0))
@@ -68,7 +72,7 @@ class Spend:
         self.money += self._price(agent, prompt_tokens, completion_tokens)
 
     def add_helper(self, model: str, prompt_tokens: int, completion_tokens: int) -> None:
-        """A reply of a model on the environment's side was paid for; without tokens its endpoint reports none."""
+        """Add a paid reply of an environment model. No tokens mean that its endpoint reports no usage."""
         if not prompt_tokens + completion_tokens:
             self.unmetered.add(helper(model))
         if price_of(helper(model), self.prices) is None:
@@ -80,24 +84,24 @@ class Spend:
         return price.of(prompt_tokens, completion_tokens) if price is not None else 0.0
 
     def unknown(self) -> str | None:
-        """Whose costs are not known and which limits that makes void; None where all are."""
+        """A message on agents and models of unknown cost, with the limits that miss it; None if there are none."""
         return "; ".join(filter(None, (self._unmetered(), self._unpriced()))) or None
 
     def _unpriced(self) -> str | None:
         if not self.unpriced or self.limits.money is None:
             return None
         models = ", ".join(sorted(self.unpriced))
-        return f"the plan's `prices` lack {models}, which tasks pay for, so limits.run.money can't hold it"
+        return f"the plan's `prices` lack {models}, which tasks pay for, so limits.run.money can't limit it"
 
     def _unmetered(self) -> str | None:
         if not self.unmetered:
             return None
         limits = [f"limits.run.{name}" for name in ("tokens", "money") if getattr(self.limits, name) is not None]
-        void = f", so {' and '.join(limits)} can't hold it" if limits else ""
+        void = f", so {' and '.join(limits)} can't limit it" if limits else ""
         return f"tokens of {', '.join(sorted(self.unmetered))} are not known: the endpoint reports no usage{void}"
 
     def exhausted(self) -> str | None:
-        """Which limit of the run is reached, and how to go on; None while more may be spent."""
+        """A message on the limit of the run that is reached, and how to go on; None while more may be spent."""
         tokens = self.prompt_tokens + self.completion_tokens + sum(map(sum, self.elsewhere.values()))
         money = self.money + sum(self._price(agent, *tokens) for agent, tokens in self.elsewhere.items())
         if self.limits.tokens is not None and tokens >= self.limits.tokens:

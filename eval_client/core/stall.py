@@ -1,38 +1,38 @@
-"""Pure: for how long a run has come no further, and why."""
+"""Pure: how long a run has made no progress, and why."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
 STILL_S = 5.0
-"""A run that came no further for so long says why."""
+"""A run without progress for this long shows the reasons."""
 MAX_REASONS = 6
 
 
 @dataclass
 class StallDetector:
-    """Notices when what a run has achieved (turns, final rows, attempts) stays the same."""
+    """Measures how long a run's counts (turns, final rows, attempts) stay the same."""
 
     _achieved: tuple[int, ...]
     _since: float
 
     def lasts_s(self, achieved: tuple[int, ...], now: float) -> float:
-        """Seconds since that changed; `now` is monotonic."""
+        """Seconds since the counts changed; `now` is monotonic."""
         if achieved != self._achieved:
             self._achieved, self._since = achieved, now
         return now - self._since
 
 
 class PendingCall(Protocol):
-    """A request that has no answer yet, all its tries together."""
+    """A request without an answer yet, over all its tries."""
 
     @property
     def what(self) -> str:
-        """Whom it asks, or for what."""
+        """The agent whose model it asks, or what it asks a task server for."""
 
     @property
     def since(self) -> float:
-        """When it began, by the monotonic clock."""
+        """When its first try began, on the monotonic clock."""
 
     @property
     def trouble(self) -> str | None:
@@ -41,34 +41,36 @@ class PendingCall(Protocol):
 
 @dataclass(frozen=True)
 class StallReasons:
-    """All that a run may wait for, at one moment of the monotonic clock."""
+    """Everything that a run may be waiting for, at one time."""
 
     now: float
+    """By the monotonic clock."""
     tasks: Mapping[str, str] = field(default_factory=dict)
     """task -> why none of its sessions can start"""
     cooling: Mapping[str, float] = field(default_factory=dict)
-    """endpoint -> seconds for which it is left alone after a 429"""
+    """endpoint -> seconds left of its pause after a 429"""
     paced: Mapping[str, str] = field(default_factory=dict)
     """endpoint -> how many requests wait for which of its rates"""
     models: Iterable[PendingCall] = ()
-    """Named by their agents."""
+    """Requests to models, each named by its agent."""
     failures: Mapping[str, str] = field(default_factory=dict)
     """agent -> how its last request failed"""
     server: Iterable[PendingCall] = ()
+    """Requests to the task server."""
     store_since: float | None = None
-    """When the oldest write that is not confirmed was asked for."""
+    """When the oldest write that is not confirmed was requested."""
     slots: Mapping[str, int] = field(default_factory=dict)
-    """endpoint, agent or task -> how many trials wait for a free one of its slots"""
+    """`endpoint`, `agent` or `task` -> how many trials wait for a slot of theirs"""
     elsewhere: bool = False
-    """Nothing that is left is with this client."""
+    """Whether other clients hold all trials that are left."""
 
     def reasons(self) -> tuple[str, ...]:
-        """Each in a few words, the ones that explain most first; at least one."""
+        """The reasons, at least one, each as a short text; the most telling ones first."""
         found = [
             *(f"task {task} waits: {why}" for task, why in sorted(self.tasks.items())),
             *self._store(),
             *(
-                f"endpoint {name} is left alone for another {left:.0f} s, as it asked to be (429)"
+                f"endpoint {name} pauses for another {left:.0f} s after a 429"
                 for name, left in sorted(self.cooling.items())
                 if left > 0
             ),
@@ -102,7 +104,7 @@ class StallReasons:
 
 
 def _by_name(calls: Iterable[PendingCall]) -> list[list[PendingCall]]:
-    """The calls of each name, the oldest first."""
+    """The calls grouped by name, in the order given."""
     names: dict[str, list[PendingCall]] = {}
     for call in calls:
         names.setdefault(call.what, []).append(call)

@@ -1,1 +1,1 @@
-"""The endpoints of agents, and where requests wait for their limits."""
+"""The endpoints of agents, and the gates at which requests wait for rate limits."""

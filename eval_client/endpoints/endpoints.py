@@ -1,4 +1,4 @@
-"""The agents of a run as callables: each endpoint's shared limit, the run's spending, and then the model."""
+"""The agents of a run as callables. A call waits for its endpoint's limits and the run's spending limit."""
 
 import asyncio
 import os
@@ -20,17 +20,18 @@ from proctor.types import Message, Tool
 from task_server.client.client import Call
 
 LOCAL_TOKEN_ENV = "PROCTOR_LOCAL_TOKEN"
-"""Holds the token of the servers that a run has started for itself."""
+"""Environment variable with the token of the servers that runs of this process start."""
 
 
 class BudgetExhausted(Exception):
-    """The run has spent what its limits allow; it can be resumed with higher ones."""
+    """The run has reached a spending limit; it can be resumed with a higher one."""
 
 
 class Endpoints:
-    """Every agent's model, and the limits that agents of one endpoint share. `changed` is called when a limit moves.
+    """Every agent's model, and the limits that agents of one endpoint share.
 
-    `ensure_lease` is awaited right before every request: it returns once no other client can be playing the same trial.
+    `changed` is called when a concurrency limit changes. `ensure_lease` is awaited right before every request: it
+    returns once no other client can be playing the same trial.
     """
 
     def __init__(
@@ -47,21 +48,21 @@ class Endpoints:
         self._ensure_lease = ensure_lease
         self.limits = {endpoint.name: EndpointLimit(endpoint.concurrency) for endpoint in _endpoints(plan)}
         self.calls: dict[int, Call] = {}
-        """Model calls under way, the oldest first, each named by its agent."""
+        """Model calls under way, oldest first, each named by its agent."""
         self.troubles: dict[str, str] = {}
         """agent -> how its last request failed, until one succeeds"""
-        self.heard = {name: EndpointFeedback() for name in self.limits}
-        """What each has told since this was last emptied."""
+        self.feedback = {name: EndpointFeedback() for name in self.limits}
+        """endpoint -> its answers since they were last reported to other clients"""
         self.on_throttled: list[Callable[[], None]] = []
         self.gates = {name: Gate() for name in self.limits}
         self.pooled = {one.name: one for one in _endpoints(plan) if one.shared or one.rpm or one.tpm}
-        """Those whose limits `sharing` keeps; the others' are this run's own."""
+        """The endpoints whose limits `run.sharing` keeps in pools; the limits of the others are this run's own."""
         self.addresses: dict[str, tuple[str, str]] = {}
-        """Of those: (base URL, key)"""
+        """pooled endpoint -> (base URL, key)"""
         self.shares: dict[str, Share] = {}
-        """What each has last given to this client."""
+        """pooled endpoint -> this client's newest share"""
         self.unshared: dict[str, str] = {}
-        """Those that can't be shared with other runs at the moment, and why."""
+        """pooled endpoint -> why it can't be shared with other runs at the moment"""
         self.metrics = EndpointMetrics()
         self._changed = changed
         self._models = {
@@ -83,7 +84,7 @@ class Endpoints:
                 self.addresses[name] = _address(chat_config(plan, agent, builtin))
 
     def model(self, agent: str) -> "_Limited":
-        """What answers for an agent."""
+        """The model of an agent."""
         return self._models[agent]
 
     def _limit(self, plan: Plan, agent: AgentEntry) -> EndpointLimit:
@@ -99,10 +100,10 @@ class Endpoints:
             if event.kind == "ok":
                 self.troubles.pop(agent.name, None)
                 limit.succeeded()
-                self.heard[name].answered += 1
+                self.feedback[name].answered += 1
             elif event.kind == "throttled":
                 limit.throttled(time.monotonic(), event.retry_after_s)
-                self.heard[name].was_throttled(event.retry_after_s)
+                self.feedback[name].was_throttled(event.retry_after_s)
                 for call in self.on_throttled:
                     call()
             else:
@@ -122,7 +123,7 @@ class Endpoints:
 
 
 def chat_config(plan: Plan, agent: AgentEntry, builtin: str | None) -> ChatConfig:
-    """How to reach an agent; `builtin` is the base URL of the run's own agent server."""
+    """The chat settings of an agent; `builtin` is the base URL of the run's own agent server."""
     endpoint = plan.endpoint_of(agent)
     own = agent.builtin is not None and agent.endpoint is None
     return ChatConfig(
@@ -138,7 +139,7 @@ def chat_config(plan: Plan, agent: AgentEntry, builtin: str | None) -> ChatConfi
 
 
 def check_settings(plan: Plan) -> None:
-    """Raises ValueError naming the variable where a key, a base URL or the controller's token can't be used."""
+    """Raises ValueError, which names the variable, if a key, a base URL or the controller's token can't be used."""
     secret(plan.token_env)
     for agent in plan.agents:
         if agent.builtin is None or agent.endpoint is not None:
@@ -154,7 +155,7 @@ def _address(config: ChatConfig) -> tuple[str, str]:
 
 
 class _Limited:
-    """A model that asks nothing while its endpoint cools or its rates are used up, or once the budget is spent."""
+    """A model that waits while its endpoint pauses or its rates are used up. Raises BudgetExhausted."""
 
     def __init__(
         self,
@@ -199,16 +200,16 @@ class _Limited:
         return completion
 
     def _expected(self, messages: Sequence[Message]) -> float:
-        """The tokens that a request is likely to take; none where they don't matter."""
+        """The estimated tokens of a request; 0 if its endpoint has no token rate."""
         return self._estimate.of(_chars(messages)) if self._gate.rates.tpm else 0.0
 
     def _settle(self, messages: Sequence[Message], expected: float, usage: Usage) -> None:
-        """Owe what a request took beyond what was expected."""
+        """Add the tokens that a request used beyond its estimate to the gate's debt."""
         self._gate.debt += usage.prompt_tokens + usage.completion_tokens - expected
         self._estimate.learn(_chars(messages), usage.prompt_tokens, usage.completion_tokens)
 
     async def _cooled(self) -> None:
-        """Wait until the endpoint may be asked, each caller a little longer, so that they don't come all at once."""
+        """Wait until the endpoint's pause is over, up to a quarter longer at random to spread the requests."""
         now = time.monotonic()
         while (wait_s := self._limit.cool_for_s(now)) > 0:
             await asyncio.sleep(wait_s * random.uniform(1.0, 1.25))
@@ -224,6 +225,6 @@ def _endpoints(plan: Plan) -> list[Endpoint]:
 
 
 def local_token() -> str:
-    """The token of the servers that runs of this process start, left in the environment for them and our requests."""
+    """The token of the servers that runs of this process start; kept in LOCAL_TOKEN_ENV for them and our requests."""
     token = os.environ[LOCAL_TOKEN_ENV] = os.environ.get(LOCAL_TOKEN_ENV) or os.urandom(16).hex()
     return token

@@ -1,4 +1,4 @@
-"""Where a client's requests to one endpoint wait for its requests and tokens a minute."""
+"""The gate at which a client's requests to one endpoint wait for their time slots."""
 
 import asyncio
 import time
@@ -9,7 +9,7 @@ from typing import NamedTuple
 from eval_client.core.rates import SLIP_S, Rate, RateRequest, Rates, Slot
 
 AT_ONCE_S = 0.001
-"""What is due so soon is due now."""
+"""A slot that is due within this time is due now."""
 
 
 class _Waiter(NamedTuple):
@@ -18,33 +18,33 @@ class _Waiter(NamedTuple):
 
 
 class Gate:
-    """Lets requests through at the moments that were reserved for them, the first to come first.
+    """Lets requests through in the time slots reserved for them, in order of arrival.
 
-    Times are monotonic. `on_need` is called when moments are to be reserved.
+    Times are monotonic. `on_need` is called when more slots are needed.
     """
 
     def __init__(self) -> None:
         self.rates = Rates()
         self.limited = False
-        """Whether requests have to pass here."""
+        """Whether requests need a slot."""
         self.on_need: Callable[[], None] = lambda: None
         self.debt = 0.0
-        """Tokens used beyond what was reserved, since that was last told."""
+        """Tokens used beyond those reserved, since the debt was last reported."""
         self._waiting: deque[_Waiter] = deque()
         self._unused: deque[Slot] = deque()
         self._held: deque[Slot] = deque()
-        """Reserved and still to come, whether or not a request has them."""
+        """Reserved slots that are not yet due, used ones included."""
         self._sleeping = 0
         self._used: list[float] = []
-        """The tokens of the requests let through since moments were last asked for."""
+        """The tokens of the requests let through since slots were last requested."""
         self._waits_for: Rate = "rpm"
 
     def waits(self) -> tuple[int, Rate]:
-        """How many requests wait, and for which of the rates."""
+        """(how many requests wait, for which rate)"""
         return len(self._waiting) + self._sleeping, self._waits_for
 
     async def enter(self, tokens: float) -> None:
-        """Come back when a request of about so many tokens may be sent."""
+        """Return when a request of about `tokens` tokens may be sent."""
         slot = self._take_unused(time.monotonic()) or await self._next_slot(tokens)
         if slot is None:
             return
@@ -72,7 +72,7 @@ class Gate:
             raise
 
     def _take_unused(self, now: float) -> Slot | None:
-        """A moment that was reserved ahead; those that have gone by are given up, and their tokens with them."""
+        """A slot that was reserved ahead; None if there is none. The tokens of expired slots are taken off the debt."""
         while self._unused and not self._waiting:
             slot = self._unused.popleft()
             if slot.due > now - SLIP_S:
@@ -81,7 +81,7 @@ class Gate:
         return None
 
     def ask(self, now: float) -> RateRequest:
-        """What to reserve: for the requests that wait, and for as many to come as came lately."""
+        """The slots to request: for the requests that wait, and for as many more as came since the last time."""
         while self._held and self._held[0].due <= now:
             self._held.popleft()
         ahead = self._used[len(self._unused) :]
@@ -94,7 +94,7 @@ class Gate:
         )
 
     def take(self, rates: Rates, slots: tuple[Slot, ...]) -> None:
-        """Moments that were reserved, and the rates in force from now on."""
+        """Use these reserved slots, and these rates from now on."""
         self.rates, self.limited = rates, rates != Rates()
         self._held += slots
         for slot in slots:
@@ -108,7 +108,7 @@ class Gate:
                 _let_through(self._waiting.popleft(), None)
 
     def asks_again_in_s(self, now: float) -> float | None:
-        """Seconds after which more moments can be had for those that wait still; None where nobody does."""
+        """Seconds until more slots should be requested for the requests that still wait; None if none wait."""
         if not self._waiting:
             return None
         return max(0.0, (self._held[-1].due - now) / 2) if self._held else 0.0

@@ -1,1 +1,1 @@
-"""A run: which trials start when, on this client and beside others."""
+"""A run: starts its trials, on this client and together with others."""

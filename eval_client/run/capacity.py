@@ -1,4 +1,4 @@
-"""What bounds the trials under way: the plan, what endpoints and task servers bear, and a shard's slices of that."""
+"""The limits on trials under way: of the plan, the endpoints and the task server, and this shard's quotas of them."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -10,16 +10,16 @@ from eval_client.plan import Plan
 
 
 class Slots(NamedTuple):
-    """Of a task."""
+    """The slots of a task."""
 
     ours: int
-    """That this client may use, as the task server sees it."""
+    """Slots that this client may use, by the task server's list."""
     total: int
-    """That there are, for all clients."""
+    """All slots, for all clients."""
 
 
 class CapacityLimits:
-    """Keeps a flow's capacities; of what a client shares with others it has nothing until a slice is granted to it."""
+    """Keeps a flow's capacities. Of a limit shared with other clients, this client has 0 until it is granted some."""
 
     def __init__(self, plan: Plan, endpoints: Endpoints, *, alone: bool) -> None:
         self.flow = Flow({agent.name: plan.endpoint_of(agent).name for agent in plan.agents})
@@ -27,33 +27,33 @@ class CapacityLimits:
         self._agents = {agent.name: agent.concurrency for agent in plan.agents}
         self._tasks = {task.name: Slots(0, 0) for task in plan.tasks}
         self._alone = alone
-        self._slices = {f"endpoint {name}": 0 for name in endpoints.pooled}
+        self._grants = {f"endpoint {name}": 0 for name in endpoints.pooled}
         self._apply()
         for pair in plan.pairs():
-            self.flow.owe(pair, 0)
+            self.flow.add(pair, 0)
 
     def limit_task(self, task: str, ours: int, total: int) -> None:
-        """The task server can hold this many sessions of a task."""
+        """Set how many sessions of a task the task server can hold: for this client, and for all."""
         self._tasks[task] = Slots(ours, total)
         self.flow.limit_task(task, self._bounded(f"task {task}", ours))
 
     def endpoints_changed(self) -> None:
-        """Take over what the endpoints can bear now."""
+        """Apply the endpoints' current concurrency limits."""
         for name, limit in self._endpoints.limits.items():
             self.flow.limit_endpoint(name, self._bounded(f"endpoint {name}", limit.capacity))
 
-    def grant(self, slices: Mapping[str, int]) -> None:
-        """From now on this client has so much of these limits."""
-        self._slices.update(slices)
+    def grant(self, grants: Mapping[str, int]) -> None:
+        """Set this client's part of shared limits: limit -> trials at once."""
+        self._grants.update(grants)
         self._apply()
 
     def whole(self) -> dict[str, int]:
-        """The limits over all clients, but for those of endpoints."""
+        """The limits of agents and tasks over all clients, by name."""
         agents = {f"agent {name}": limit for name, limit in self._agents.items()}
         return {**agents, **{f"task {name}": slots.total for name, slots in self._tasks.items()}}
 
-    def slices(self, startable: Mapping[Pair, int]) -> dict[str, Quota]:
-        """What this client holds and wants of every limit, given the trials that it could start."""
+    def quotas(self, startable: Mapping[Pair, int]) -> dict[str, Quota]:
+        """limit -> what this client holds and wants of it, given the trials that it could start"""
         wanted: dict[str, int] = {}
         for (agent, task), count in startable.items():
             if self._tasks[task].total:
@@ -66,7 +66,7 @@ class CapacityLimits:
         }
 
     def rooms(self) -> dict[Pair, int]:
-        """How many trials of each pair this client may play at once."""
+        """How many trials of each pair this client may play at once, by its present capacities."""
         use = self.flow.use()
         return {
             (agent, task): min(use["endpoint"][self.flow.endpoint_of[agent]][1], use["agent"][agent][1], slots[1])
@@ -82,4 +82,4 @@ class CapacityLimits:
             self.limit_task(name, *slots)
 
     def _bounded(self, name: str, capacity: int) -> int:
-        return min(capacity, self._slices.get(name, capacity if self._alone else 0))
+        return min(capacity, self._grants.get(name, capacity if self._alone else 0))

@@ -1,4 +1,4 @@
-"""A run under way: its journal, its endpoints, its runner, and the sessions it has yet to end."""
+"""A run under way: its journal, endpoints and runner, and the sessions that it still has to end."""
 
 import asyncio
 import contextlib
@@ -19,13 +19,14 @@ from task_server.client.client import TaskClient
 from task_server.wire.errors import TaskServerError
 
 END_S = 15.0
-"""Longest wait for sessions to be ended; the leases of those left over end them."""
+"""Longest wait for sessions to be ended; those left over end with their leases."""
 ABANDONED_END_S = 2.0
+"""The same for an abandoned run."""
 
 
 @dataclass(frozen=True)
 class RunContext:
-    """A run under way, for whoever watches or interrupts it."""
+    """The parts of a run under way, for code that watches or interrupts it."""
 
     run: str
     runner: Runner
@@ -45,7 +46,7 @@ async def run_context(
     builtin: str | None,
     digests: Mapping[str, str],
 ) -> AsyncIterator[RunContext]:
-    """Everything a run needs while it plays; sessions ended and the journal closed afterwards."""
+    """Build the parts of a run; afterwards, end its sessions and close the journal."""
     store = member.store
     progress = _progress(store)
     spend = Spend(plan.limits.run, plan.all_prices())
@@ -96,16 +97,16 @@ async def run_context(
 
 
 async def _end(member: Member, client: TaskClient, url: str, session: str) -> None:
-    """End a session that is of no more use to anybody; where that fails, its lease ends it."""
+    """End a session that is not needed any more; if that fails, its lease ends it."""
     with contextlib.suppress(TaskServerError, Fenced):
         await member.ensure_lease()
         await client.end(session, url or None)
 
 
 def _progress(store: Store) -> Progress:
-    standing = {(pair.agent, pair.task): pair for pair in store.standing()}
+    totals = {(pair.agent, pair.task): pair for pair in store.standing()}
     return Progress(
-        planned={key: pair.planned for key, pair in standing.items()},
-        scored={key: pair.scored for key, pair in standing.items()},
-        score_sum={key: (pair.mean or 0.0) * pair.scored for key, pair in standing.items()},
+        planned={key: pair.planned for key, pair in totals.items()},
+        scored={key: pair.scored for key, pair in totals.items()},
+        score_sum={key: (pair.mean or 0.0) * pair.scored for key, pair in totals.items()},
     )

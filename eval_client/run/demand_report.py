@@ -1,4 +1,4 @@
-"""How many sessions of each task a run could hold at once if there were slots: what an autoscaler goes by."""
+"""A run's demand: how many sessions of each task it could hold at once if there were slots. For autoscalers."""
 
 import hashlib
 import time
@@ -11,12 +11,12 @@ from eval_client.plan import Plan
 from eval_client.store.store import Store
 
 COUNT_S = 2.0
-"""It is counted anew after this long, as there may be many pairs."""
+"""Demand is counted at most this often, as a run may have many pairs."""
 MAX_CHARS = 8192
 
 
 class DemandReport:
-    """A run's demand, as it is told with `GET /tasks`."""
+    """A run's demand, as it is sent with `GET /tasks`."""
 
     def __init__(
         self,
@@ -28,15 +28,15 @@ class DemandReport:
     ) -> None:
         url = store.engine.url.render_as_string(hide_password=True)
         self.client = hashlib.blake2b(f"{url} {store.run}".encode(), digest_size=16).hexdigest()
-        """Who tells it: the same for all clients of a run, who tell the same."""
+        """Identifies the run: all its clients send the same id and the same demand, which so counts once."""
         self._plan, self._progress, self._endpoints, self._now = plan, progress, endpoints, now
-        self._told, self._counted_at = "", float("-inf")
+        self._text, self._counted_at = "", float("-inf")
 
-    def told(self) -> str:
-        """`task:sessions,...`, as in TasksQuery."""
+    def text(self) -> str:
+        """The demand as `task:sessions,...`: `TasksQuery.wants`."""
         if self._now() - self._counted_at >= COUNT_S:
-            self._counted_at, self._told = self._now(), as_text(self._wanted())
-        return self._told
+            self._counted_at, self._text = self._now(), as_text(self._wanted())
+        return self._text
 
     def _wanted(self) -> dict[str, int]:
         progress = self._progress
@@ -50,11 +50,11 @@ class DemandReport:
 
 
 def wanted(plan: Plan, endpoints: Mapping[str, int], left: Mapping[Pair, int]) -> dict[str, int]:
-    """Pure: task -> sessions, those under way among them.
+    """Pure: task -> sessions wanted, those under way included.
 
-    `endpoints` says how many trials each endpoint takes, `left` how many trials of a pair have no final row
-    (fewer than none where a client has counted some twice, for a moment). Each task
-    is looked at as if it were alone, so that tasks which share an endpoint may together want more than it takes.
+    `endpoints` has the trials that each endpoint takes at once; `left` the trials of each pair without a final row,
+    which may be negative for a moment when a client has counted some twice. Each task is counted as if it were the only
+    one, so tasks that share an endpoint may together want more than it takes.
     """
     agents = {agent.name: agent for agent in plan.agents}
     by_endpoint: dict[tuple[str, str], int] = {}
@@ -68,7 +68,7 @@ def wanted(plan: Plan, endpoints: Mapping[str, int], left: Mapping[Pair, int]) -
 
 
 def as_text(sessions: Mapping[str, int]) -> str:
-    """`task:sessions,...`, the largest first, as far as it may be long."""
+    """`task:sessions,...`, the largest first, cut at MAX_CHARS."""
     text = ""
     for task, count in sorted(sessions.items(), key=lambda item: -item[1]):
         more = f"{',' if text else ''}{task}:{min(count, 999_999)}"

@@ -1,4 +1,4 @@
-"""Plays a run's owed trials: the flow says what starts, every event that frees something asks it again."""
+"""Plays a run's pending trials. The flow decides what starts; every event that frees capacity asks it again."""
 
 import asyncio
 import logging
@@ -28,11 +28,11 @@ from task_server.wire.messages import Started
 log = logging.getLogger(__name__)
 
 PUT_BACK_S = 1.0
-"""A trial that found no free slot waits this long; another client has taken it."""
+"""A trial that was put back, mostly because another client took its slot, waits this long."""
 
 
 class Runner:
-    """One run, from its owed trials to the last final row. Use it once."""
+    """Plays one run on this client, from pending trials to final rows. Use it once."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class Runner:
         self._server, self._end_session = server, end_session
         self._policy = AttemptPolicy(plan.limits.attempts)
         self._isolation = Isolation(plan.limits.patience_s)
-        self._owed: dict[Pair, deque[PendingTrial]] = {}
+        self._waiting: dict[Pair, deque[PendingTrial]] = {}
         self._playing: set[asyncio.Task[None]] = set()
         self._sessions: dict[str, str] = {}
         self._traces = Traces(member.store.run)
@@ -65,26 +65,27 @@ class Runner:
         self.refused: dict[str, str] = {}
         """agent -> why its endpoint refuses it"""
         self.unreachable: set[str] = set()
-        """Tasks that this client has waited for too long, until the task server offers them again."""
+        """Tasks that were unavailable to this client for too long, until they are available again."""
         self.given_up: frozenset[str] = frozenset()
         """Tasks that no other client of the run can reach either."""
         self.returned: list[Trial] = []
-        """What was taken and is not played here, for others to play."""
+        """Trials that this client has taken and does not play, for other clients."""
         self.on_need: Callable[[], None] = lambda: None
-        """Called when a pair has as few trials waiting as `low` says, and when nothing is left to do."""
+        """Called when no more than `low` trials of a pair wait, and when nothing is left to do."""
         self.free: Mapping[Pair, int] = {}
-        """Trials that nobody has taken yet, and that this client would play."""
+        """pair -> trials that no client has taken and that this client would play"""
         self.low: dict[Pair, int] = {}
+        """pair -> the number of waiting trials at which to call `on_need`"""
         self.on_stop: Callable[[bool], None] = lambda at_once: None
-        """Called when nothing more is started (False), and when all is stopped (True)."""
+        """Called with False when the run drains, and with True when it is abandoned."""
         self._more_to_come = not member.alone
         self._error: BaseException | None = None
         self.capacity_limits = CapacityLimits(plan, endpoints, alone=member.alone)
         self.flow = self.capacity_limits.flow
 
-    async def run(self, owed: Sequence[Trial]) -> RunResult:
-        """Play everything owed. Raises Fenced when another client has taken the run over."""
-        self.take(owed)
+    async def run(self, trials: Sequence[Trial]) -> RunResult:
+        """Play these trials, and those that are taken meanwhile. Raises Fenced if another client has taken over."""
+        self.take(trials)
         try:
             await self._idle.wait()
         finally:
@@ -94,29 +95,29 @@ class Runner:
         return RunResult(self.stopped, self.refused, self.abandoned)
 
     def take(self, trials: Sequence[Trial]) -> None:
-        """Play these too. Those that were begun come first: they may hold slots."""
+        """Play these trials too. Those with attempts come first, as their sessions may hold slots."""
         for trial in sorted(trials, key=lambda trial: trial.attempts == 0):
-            self.flow.owe(self._wait_in_line(PendingTrial(trial, TrialHistory(), begun=trial.attempts > 0)))
+            self.flow.add(self._enqueue(PendingTrial(trial, TrialHistory(), begun=trial.attempts > 0)))
         self._pump()
 
     def take_no_more(self) -> None:
-        """Nothing is owed but what was taken."""
+        """End once the trials that were taken are settled."""
         self._more_to_come = False
         self._pump()
 
     def waiting(self) -> dict[Pair, int]:
-        """The trials that were taken and wait to be started."""
-        return {pair: len(waiting) for pair, waiting in self._owed.items() if waiting}
+        """pair -> trials that were taken and wait to be started"""
+        return {pair: len(waiting) for pair, waiting in self._waiting.items() if waiting}
 
     def startable(self) -> dict[Pair, int]:
-        """The trials that could be started if there were slots."""
+        """pair -> trials that could be started if there were slots"""
         waiting = self.waiting()
         return {pair: waiting.get(pair, 0) + self.free.get(pair, 0) for pair in {*waiting, *self.free}}
 
     @property
     def quiet(self) -> bool:
-        """Whether nothing is played, and nothing waits."""
-        return not (self._playing or self._pausing or any(self._owed.values()))
+        """Whether no trial is played, and none waits."""
+        return not (self._playing or self._pausing or any(self._waiting.values()))
 
     def fail(self, error: BaseException) -> None:
         """Stop at once; `run` raises this."""
@@ -124,22 +125,25 @@ class Runner:
         self.abandon(str(error))
 
     def drain(self, why: str) -> None:
-        """Start nothing more; what is under way is played to its end."""
+        """Start no more trials; those under way are played to their end."""
         self.stopped = self.stopped or why
         self.progress.draining = True
-        for pair in self._owed:
+        for pair in self._waiting:
             self._return(pair)
         self.on_stop(self.abandoned)
         self._pump()
 
     def abandon(self, why: str) -> None:
-        """Stop at once. What is journalled is resumed from there."""
+        """Stop at once; a resume goes on from the journal."""
         self.abandoned = True
         self.drain(why)
         self._idle.set()
 
     def limit_task(self, task: str, capacity: int, waiting: str | None, total: int) -> None:
-        """The task server can hold this many sessions of a task for us, and `total` for all clients."""
+        """Set how many sessions of a task the task server can hold: `capacity` for this client, `total` for all.
+
+        `waiting` is why none can start; None if they can.
+        """
         self.capacity_limits.limit_task(task, capacity, total)
         if waiting is None:
             self.unreachable.discard(task)
@@ -150,17 +154,17 @@ class Runner:
         self._pump()
 
     def endpoint_limits_changed(self) -> None:
-        """Take over what the endpoints can bear now."""
+        """Apply the endpoints' current concurrency limits."""
         self.capacity_limits.endpoints_changed()
         self._pump()
 
-    def grant(self, slices: Mapping[str, int]) -> None:
-        """This client's slices of the limits that it shares with others."""
-        self.capacity_limits.grant(slices)
+    def grant(self, grants: Mapping[str, int]) -> None:
+        """Set this client's part of the limits that it shares with other clients."""
+        self.capacity_limits.grant(grants)
         self._pump()
 
     def sessions(self) -> dict[str, list[str]]:
-        """worker URL -> the live sessions it holds for us, to be renewed."""
+        """worker URL -> this client's sessions there, whose leases must be renewed"""
         by_url: dict[str, list[str]] = {}
         for session, url in self._sessions.items():
             by_url.setdefault(url, []).append(session)
@@ -171,9 +175,9 @@ class Runner:
         return sum(count for (_, of), count in self.progress.running.items() if of == task)
 
     async def give_up_task(self, task: str, cause: str) -> None:
-        """Leave all that a task still owes unscored; while other clients may reach the task, hand it to them."""
+        """Settle a task's waiting trials without a score; return them instead if another client may reach the task."""
         self.unreachable.add(task)
-        for pair, waiting in list(self._owed.items()):
+        for pair, waiting in list(self._waiting.items()):
             if pair[1] == task and waiting:
                 if self._member.alone or task in self.given_up:
                     await self._give_up_pair(pair, cause)
@@ -183,34 +187,34 @@ class Runner:
 
     async def _give_up_pair(self, pair: Pair, cause: str) -> None:
         self.flow.drop(pair)
-        given_up = list(self._owed[pair])
-        self._owed[pair].clear()
-        self._pausing += len(given_up)  # they are nobody else's yet
+        given_up = list(self._waiting[pair])
+        self._waiting[pair].clear()
+        self._pausing += len(given_up)  # this client still has them
         try:
-            await asyncio.gather(*(self._give_up(owed, cause) for owed in given_up))
+            await asyncio.gather(*(self._give_up(pending, cause) for pending in given_up))
         finally:
             self._pausing -= len(given_up)
 
-    async def _give_up(self, owed: PendingTrial, cause: str) -> None:
-        await self._recall(owed)
-        await self._attempts.settle(owed, None, Finish.fault(FinishReason.TASK_ERROR, cause))
+    async def _give_up(self, pending: PendingTrial, cause: str) -> None:
+        await self._recall(pending)
+        await self._attempts.settle(pending, None, Finish.fault(FinishReason.TASK_ERROR, cause))
 
-    async def _recall(self, owed: PendingTrial) -> None:
-        """Read what an earlier client left of a trial, whenever the store can be read."""
-        if owed.begun:
-            await retry_until_available(owed.recall, self._store, aside=False)
+    async def _recall(self, pending: PendingTrial) -> None:
+        """Read what an earlier client left of a trial; retried until the store can be read."""
+        if pending.begun:
+            await retry_until_available(pending.recall, self._store, aside=False)
 
-    def _wait_in_line(self, owed: PendingTrial) -> Pair:
-        pair = (owed.trial.agent, owed.trial.task)
-        self._owed.setdefault(pair, deque()).append(owed)
+    def _enqueue(self, pending: PendingTrial) -> Pair:
+        pair = (pending.trial.agent, pending.trial.task)
+        self._waiting.setdefault(pair, deque()).append(pending)
         return pair
 
     def _pump(self) -> None:
-        """Start whatever may start, and notice when nothing is left."""
+        """Start the trials that can start, and end the run when none is left."""
         if self.stopped is None:
             for pair in self.flow.start():
-                self._start(pair, self._owed[pair].popleft())
-                if len(self._owed[pair]) <= self.low.get(pair, -1):
+                self._start(pair, self._waiting[pair].popleft())
+                if len(self._waiting[pair]) <= self.low.get(pair, -1):
                     self.on_need()
         if not self._playing and (self.stopped is not None or self.quiet):
             if self.stopped is None and self._more_to_come:
@@ -218,9 +222,9 @@ class Runner:
             else:
                 self._idle.set()
 
-    def _start(self, pair: Pair, owed: PendingTrial) -> None:
+    def _start(self, pair: Pair, pending: PendingTrial) -> None:
         self.progress.running[pair] = self.progress.running.get(pair, 0) + 1
-        task = asyncio.create_task(self._play(pair, owed), name=f"trial {owed.trial.id}")
+        task = asyncio.create_task(self._play(pair, pending), name=f"trial {pending.trial.id}")
         self._playing.add(task)
         task.add_done_callback(lambda _: self._ended(pair, task))
 
@@ -232,46 +236,46 @@ class Runner:
             self.fail(error)
         self._pump()
 
-    async def _play(self, pair: Pair, owed: PendingTrial) -> None:
-        """One attempt, apart from others where what is known of it asks for that."""
-        await self._recall(owed)
-        last_try = owed.attempts_made == self.plan.limits.attempts - 1
-        async with self._isolation.entered(suspect=owed.lost_worker, last_try=last_try):
-            await self._attempt(pair, owed)
+    async def _play(self, pair: Pair, pending: PendingTrial) -> None:
+        """Play one attempt; one that may kill its worker is isolated from others like it."""
+        await self._recall(pending)
+        last_try = pending.attempts_made == self.plan.limits.attempts - 1
+        async with self._isolation.entered(suspect=pending.lost_worker, last_try=last_try):
+            await self._attempt(pair, pending)
 
-    async def _attempt(self, pair: Pair, owed: PendingTrial) -> None:
-        """One attempt, and what follows from how it ended."""
-        await self._attempts.begin(owed)
-        session, end = str(owed.session), AttemptEnd(outcome=Outcome.PUT_BACK)
-        self._traces.enter(owed.trial, session)
+    async def _attempt(self, pair: Pair, pending: PendingTrial) -> None:
+        """Play one attempt, and act on its outcome."""
+        await self._attempts.begin(pending)
+        session, end = str(pending.session), AttemptEnd(outcome=Outcome.PUT_BACK)
+        self._traces.enter(pending.trial, session)
         try:
-            end = await attempt(self._episode(owed, session))
+            end = await attempt(self._episode(pending, session))
         finally:
             url = self._sessions.pop(session, "")
             if end.finish is None or end.finish.reason.is_fault:
                 self._end_session(url, session)
         if kind := end.fault():
-            log.info("attempt %d: %s: %s", owed.trial.attempts, kind, end.cause)
+            log.info("attempt %d: %s: %s", pending.trial.attempts, kind, end.cause)
             self.progress.count_fault(pair, kind)
-        recalled, owed.recalled = owed.recalled, False
+        recalled, pending.recalled = pending.recalled, False
         match end.outcome:
             case Outcome.REFUSED:
-                self.returned.append(owed.trial)
-                self._refuse(owed.trial.agent, end.cause)
+                self.returned.append(pending.trial)
+                self._refuse(pending.trial.agent, end.cause)
             case Outcome.BUDGET:
-                self.returned.append(owed.trial)
+                self.returned.append(pending.trial)
                 self.drain(end.cause)
             case Outcome.PUT_BACK:
-                self._pause(owed, PUT_BACK_S)
+                self._pause(pending, PUT_BACK_S)
             case Outcome.LOST if recalled:
-                await self._attempts.end(owed, end.outcome, end.cause, url)
-                owed.session = None
-                self._pause(owed, 0.0)
+                await self._attempts.end(pending, end.outcome, end.cause, url)
+                pending.session = None
+                self._pause(pending, 0.0)
             case _:
-                await self._conclude(owed, url, end)
+                await self._conclude(pending, url, end)
 
-    def _episode(self, owed: PendingTrial, session: str) -> Episode:
-        trial = owed.trial
+    def _episode(self, pending: PendingTrial, session: str) -> Episode:
+        trial = pending.trial
 
         def started(reply: Started) -> None:
             self._sessions[session] = reply.url
@@ -281,57 +285,57 @@ class Runner:
             seed=trial_seed(self.plan.seed, trial.task, trial.sample, trial.epoch),
             digest=self.digests[trial.task],
             session=session,
-            trial_history=owed.trial_history,
+            trial_history=pending.trial_history,
             model=self.endpoints.model(trial.agent),
             server=self._server,
             limits=self.plan.limits.trial,
-            write_turn=lambda turn: self._attempts.turn(owed, turn),
-            reply_log=self._attempts.replies(owed),
-            begun=owed.recalled,
+            write_turn=lambda turn: self._attempts.turn(pending, turn),
+            reply_log=self._attempts.replies(pending),
+            begun=pending.recalled,
             on_started=started,
         )
 
-    async def _conclude(self, owed: PendingTrial, url: str, end: AttemptEnd) -> None:
-        """The final row, or another attempt."""
+    async def _conclude(self, pending: PendingTrial, url: str, end: AttemptEnd) -> None:
+        """Settle a trial after an attempt with a finish, or plan another attempt."""
         assert end.finish is not None
-        owed.made_an_attempt(end.outcome)
+        pending.made_an_attempt(end.outcome)
         retry = end.finish.reason is FinishReason.TASK_ERROR and self.stopped is None
-        wait_s = self._policy.wait_s(owed.attempts_made, random.random()) if retry else None
+        wait_s = self._policy.wait_s(pending.attempts_made, random.random()) if retry else None
         leaves = self.stopped is not None and not self._member.alone and end.finish.reason is FinishReason.TASK_ERROR
         if wait_s is None and not leaves:
-            await self._attempts.settle(owed, url, end.finish, end.outcome)
+            await self._attempts.settle(pending, url, end.finish, end.outcome)
             return
         self.progress.attempts_lost += 1
         cause = str(end.finish.detail.get("cause"))
-        await self._attempts.end(owed, end.outcome, cause, url)
+        await self._attempts.end(pending, end.outcome, cause, url)
         if wait_s is None:
-            self.returned.append(owed.trial)  # the others play it
+            self.returned.append(pending.trial)  # for the other clients
         else:
-            self._pause(owed, wait_s)
+            self._pause(pending, wait_s)
 
-    def _pause(self, owed: PendingTrial, wait_s: float) -> None:
-        """Owe the trial again after a wait; its slots are free meanwhile."""
+    def _pause(self, pending: PendingTrial, wait_s: float) -> None:
+        """Enqueue the trial again after a wait; its slots are free meanwhile."""
         self._pausing += 1
 
         def again() -> None:
             self._pausing -= 1
-            self.flow.owe_again(self._wait_in_line(owed))
+            self.flow.add_again(self._enqueue(pending))
             self._pump()
 
         asyncio.get_running_loop().call_later(wait_s, again)
 
     def _refuse(self, agent: str, why: str) -> None:
-        """Start nothing more for an agent whose endpoint refuses it; its trials stay owed."""
+        """Start no more trials of an agent whose endpoint refuses it; they stay without a final row."""
         self.refused.setdefault(agent, why)
-        for pair in self._owed:
+        for pair in self._waiting:
             if pair[0] == agent:
                 self._return(pair)
 
     def _return(self, pair: Pair) -> None:
-        """Play nothing more that a pair is owed."""
+        """Return a pair's waiting trials."""
         self.flow.drop(pair)
-        self.returned += [owed.trial for owed in self._owed[pair]]
-        self._owed[pair].clear()
+        self.returned += [pending.trial for pending in self._waiting[pair]]
+        self._waiting[pair].clear()
 
     async def _abandon(self) -> None:
         playing = list(self._playing)

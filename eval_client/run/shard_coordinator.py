@@ -1,4 +1,4 @@
-"""Works with the other clients of a run: claims trials ahead of need, shares limits and spending, finds who is lost."""
+"""Coordinates a client with its run's other clients: claims trials, shares limits and spending, finds lost shards."""
 
 import asyncio
 import contextlib
@@ -26,13 +26,13 @@ PROGRESS_S = 3.0
 END_S = 0.5
 CLOSING_S = 0.2
 LEAST_PAUSE_S = 0.02
-"""Between two claims."""
+"""Shortest pause between two rounds of work."""
 
 Answer = TypeVar("Answer")
 
 
 class ShardCoordinator:
-    """A loop beside a runner; its calls to the database go to threads."""
+    """A loop beside a runner. Its database calls run in threads."""
 
     def __init__(self, member: Member, runner: Runner, endpoints: Endpoints) -> None:
         self._engine, self._run, self._shard = member.store.engine, member.store.run, member.shard
@@ -46,7 +46,7 @@ class ShardCoordinator:
         endpoints.on_throttled.append(self._throttled)
 
     async def run(self) -> None:
-        """Until cancelled. Raises Fenced."""
+        """Run until cancelled. Raises Fenced."""
         while True:
             self._wake.clear()
             try:
@@ -67,15 +67,15 @@ class ShardCoordinator:
             self._exchange_at = time.monotonic() + EXCHANGE_S
             if fenced := self._member.fenced():
                 raise fenced
-            self._live = max(1, len(await self._call(look_out, self._failure_detector)))
+            self._live = max(1, len(await self._call(end_lost_shards, self._failure_detector)))
             self._free = await self._call(claims.free)
             await self._exchange()
-            await self._tell_progress()
+            await self._update_progress()
         await self._claim()
         self._runner.free = self._to_claim()
         if self._runner.quiet and not self._to_claim() and time.monotonic() >= self._end_at:
             self._end_at = time.monotonic() + END_S
-            await self._notice_the_end()
+            await self._check_end()
 
     def _throttled(self) -> None:
         self._exchange_at = 0.0
@@ -85,23 +85,23 @@ class ShardCoordinator:
         return await asyncio.to_thread(ask, self._engine, self._run, *arguments)
 
     async def _exchange(self) -> None:
-        """Tell the others what this client holds, wants, heard and spent; take what they leave."""
+        """Publish this client's quotas, endpoint feedback and spending; apply the limits computed from all shards."""
         capacity_limits, pooled = self._runner.capacity_limits, {f"endpoint {name}" for name in self._endpoints.pooled}
         self._runner.free = self._to_claim()
-        slices = capacity_limits.slices(self._runner.startable())
+        quotas = capacity_limits.quotas(self._runner.startable())
         mine = ShardState(
-            slices={name: slice for name, slice in slices.items() if name not in pooled},
+            slices={name: quota for name, quota in quotas.items() if name not in pooled},
             spent=self._endpoints.spend.by_agent,
             unreachable=frozenset(self._runner.unreachable),
         )
-        heard = {name: self._endpoints.heard[name] for name in self._ceilings()}
-        self._endpoints.heard.update({name: EndpointFeedback() for name in heard})
-        quota_exchange = QuotaExchange(self._shard, mine, heard, self._ceilings(), capacity_limits.whole())
+        feedback = {name: self._endpoints.feedback[name] for name in self._ceilings()}
+        self._endpoints.feedback.update({name: EndpointFeedback() for name in feedback})
+        quota_exchange = QuotaExchange(self._shard, mine, feedback, self._ceilings(), capacity_limits.whole())
         try:
             await self._call(shards.exchange, self._shard, quota_exchange)
         except BaseException:
-            for name, told in heard.items():
-                self._endpoints.heard[name].and_also(told)
+            for name, unpublished in feedback.items():
+                self._endpoints.feedback[name].merge(unpublished)
             raise
         now = time.monotonic()
         for name, level in quota_exchange.levels.endpoints.items():
@@ -111,8 +111,8 @@ class ShardCoordinator:
         self._runner.given_up = quota_exchange.given_up & self._runner.unreachable
         self._runner.grant(quota_exchange.grants)
 
-    async def _tell_progress(self) -> None:
-        """Show what all clients have done; from here on this one's own finishes are added, until the next time."""
+    async def _update_progress(self) -> None:
+        """Set the progress to that of all clients; until the next time, only this client's finishes are added."""
         if time.monotonic() < self._progress_at:
             return
         self._progress_at, progress = time.monotonic() + PROGRESS_S, self._runner.progress
@@ -120,12 +120,12 @@ class ShardCoordinator:
             progress.scored[pair], progress.score_sum[pair], progress.unscored[pair] = scored, total, unscored
 
     def _ceilings(self) -> dict[str, int]:
-        """Of the endpoints that only this run's clients share."""
+        """endpoint -> its `concurrency`, for endpoints that only this run's clients share"""
         limits = self._endpoints.limits.items()
         return {name: limit.ceiling for name, limit in limits if name not in self._endpoints.pooled}
 
     async def _claim(self) -> None:
-        """Hold a few trials of each pair beyond those under way, so that nobody waits for the database."""
+        """Claim a few trials of each pair ahead of need, so that free capacity does not wait for the database."""
         wanted = self._wanted()
         if not wanted:
             return
@@ -138,7 +138,7 @@ class ShardCoordinator:
         self._runner.take(trials)
 
     def _to_claim(self) -> dict[Pair, int]:
-        """The free trials that this client would play."""
+        """pair -> free trials that this client would play"""
         if self._runner.stopped is not None:
             return {}
         left_alone = self._runner.unreachable - self._runner.given_up
@@ -168,38 +168,40 @@ class ShardCoordinator:
             await self._call(claims.give_back, self._shard, trials)
             del self._runner.returned[: len(trials)]
 
-    async def _notice_the_end(self) -> None:
-        """Where nothing that this client could play is owed by anybody, its part is over.
+    async def _check_end(self) -> None:
+        """End this client's part if no trial is left that it could play.
 
-        What it claimed in a commit that it never heard of comes to light here.
+        This also finds trials of this shard that it claimed in a commit whose confirmation was lost.
         """
-        owed = await self._call(claims.agents_owed)
+        agents = await self._call(claims.agents_owed)
         if not self._runner.quiet or self._runner.returned:
             return
-        if not owed - self._runner.refused.keys():
+        if not agents - self._runner.refused.keys():
             self._runner.take_no_more()
         elif mine := await self._call(claims.held, self._shard):
             self._runner.take(mine)
 
 
-def look_out(engine: sa.Engine, run: str, failure_detector: FailureDetector) -> dict[int, int]:
-    """live shard -> its counter; those that have fallen silent are ended, and what they held is free from then on."""
-    beats = shards.observed_heartbeats(engine, run) if failure_detector.own is None else shards.heartbeats(engine, run)
-    for silent in failure_detector.look(time.monotonic(), beats):
-        shards.lose(engine, run, silent, beats[silent])
-    return beats
+def end_lost_shards(engine: sa.Engine, run: str, failure_detector: FailureDetector) -> dict[int, int]:
+    """End the shards that have fallen silent, and free their trials; live shard -> its heartbeat counter."""
+    counters = (
+        shards.observed_heartbeats(engine, run) if failure_detector.own is None else shards.heartbeats(engine, run)
+    )
+    for silent in failure_detector.look(time.monotonic(), counters):
+        shards.lose(engine, run, silent, counters[silent])
+    return counters
 
 
 def leaves_early(ended: RunResult) -> bool:
-    """Whether a client may leave others at work."""
+    """Whether a client ended before the run is over, so that others may go on."""
     return ended.stopped is not None or bool(ended.refused)
 
 
-async def is_to_close(member: Member, ended: RunResult) -> bool:
-    """Whether this client writes how the run ended; else another has, or will. Raises Fenced.
+async def must_close(member: Member, ended: RunResult) -> bool:
+    """Whether this client must write the run's final state; if not, another client has or will. Raises Fenced.
 
-    Who leaves early does where no other is left. Else everything is settled: the first of those that live writes, and
-    the others wait for that.
+    A client that leaves early writes it if no other client is left. At the end of the run, the live client with the
+    lowest shard writes it, and the others wait for that.
     """
     engine, run, shard = member.store.engine, member.store.run, member.shard
     if leaves_early(ended):
@@ -208,17 +210,17 @@ async def is_to_close(member: Member, ended: RunResult) -> bool:
     while await retry_until_available(member.store.state) == "running":
         if fenced := member.fenced():
             raise fenced
-        if min(await retry_until_available(look_out, engine, run, failure_detector), default=shard) == shard:
+        if min(await retry_until_available(end_lost_shards, engine, run, failure_detector), default=shard) == shard:
             return True
         await asyncio.sleep(CLOSING_S)
     return False
 
 
 async def until_over(store: Store) -> None:
-    """Come back once the run is closed, or no client works on it any more."""
+    """Return once the run's final state is written, or no client is live."""
     failure_detector = FailureDetector()
     while await retry_until_available(store.state) == "running":
-        live = await retry_until_available(look_out, store.engine, store.run, failure_detector)
+        live = await retry_until_available(end_lost_shards, store.engine, store.run, failure_detector)
         if not live:
             return
         await asyncio.sleep(CLOSING_S)

@@ -1,4 +1,4 @@
-"""Keeps a client's part of the endpoints that it shares: with other runs, and with the other clients of its own."""
+"""Keeps a client's share of its pooled endpoints: pooled with other runs, and with the other clients of its own run."""
 
 import asyncio
 import contextlib
@@ -9,7 +9,7 @@ from functools import partial
 
 import sqlalchemy as sa
 
-from eval_client.core.pool import Pool, PoolClient, Said, Share, exchange
+from eval_client.core.pool import ClientReport, Pool, PoolClient, Share, exchange
 from eval_client.core.shares import EndpointFeedback
 from eval_client.endpoints.endpoints import Endpoints
 from eval_client.plan import Endpoint
@@ -24,16 +24,17 @@ log = logging.getLogger(__name__)
 
 EXCHANGE_S = 1.0
 LEAST_PAUSE_S = 0.02
-"""Between two rounds of exchanges."""
+"""Shortest pause between two rounds of exchanges."""
 SHORTEST_AGAIN_S = 0.05
-"""Until more moments are asked for, where requests wait for those of others to go by."""
+"""Shortest time before more slots are requested, while requests wait for the slots of other clients to pass."""
 LEAVE_S = 2.0
+"""Longest time for leaving all pools."""
 
 
 class Sharing:
-    """A loop beside a runner; its calls to files and the database go to threads.
+    """A loop beside a runner. Its file and database calls run in threads.
 
-    Where a pool can't be had, this client has the whole of what its plan says to itself.
+    If a pool can't be used, this client has the full limits of its plan to itself.
     """
 
     def __init__(self, member: Member, runner: Runner, endpoints: Endpoints) -> None:
@@ -42,10 +43,11 @@ class Sharing:
         self._places: dict[str, Pools | None] = {name: self._place(one) for name, one in endpoints.pooled.items()}
         where = "" if self._server else str(member.store.engine.url)
         self._run = hashlib.blake2b(f"{where}\0{member.store.run}".encode(), digest_size=16).hexdigest()
-        """The same for all clients of the run, and for no other run in their place of pools."""
+        """Identifies the run among all that keep their pools in the same place."""
         self._own: dict[str, Pool] = {name: Pool() for name in self._places}
+        """endpoint -> the pool of this client alone, used without a place"""
         self._known: set[str] = set()
-        """Endpoints whose pools this client has told what it takes over."""
+        """Endpoints to whose pools this client has reported."""
         self._due_at = dict.fromkeys(self._places, float("-inf"))
         self._wake = asyncio.Event()
         self._left = False
@@ -54,7 +56,7 @@ class Sharing:
         endpoints.on_throttled.append(self._hurry_all)
 
     async def run(self) -> None:
-        """Until cancelled; then the others get at once what this client has. Nothing where nothing is shared."""
+        """Run until cancelled, then leave the pools, which frees this client's shares; no-op without pools."""
         if not self._places:
             return
         try:
@@ -74,7 +76,7 @@ class Sharing:
                 await self._wake.wait()
 
     def _place(self, endpoint: Endpoint) -> Pools | None:
-        """Where the endpoint's pool lies; None where nobody else has part in it."""
+        """Where the endpoint's pool is stored; None if only this client uses it."""
         if self._server:
             return RowPools(self._member.store.engine)
         return FilePools(state_folder()) if endpoint.shared else None
@@ -88,22 +90,22 @@ class Sharing:
             self._hurry(name)
 
     async def _exchange(self, name: str) -> None:
-        gate, heard = self._endpoints.gates[name], self._endpoints.heard[name]
-        self._endpoints.heard[name] = EndpointFeedback()
-        said = self._said(name, heard)
+        gate, feedback = self._endpoints.gates[name], self._endpoints.feedback[name]
+        self._endpoints.feedback[name] = EndpointFeedback()
+        report = self._report(name, feedback)
         self._due_at[name] = time.monotonic() + EXCHANGE_S
         share = None
         try:
-            share = await self._told(name, said)
+            share = await self._share(name, report)
         finally:
             if share is None:
-                self._endpoints.heard[name].and_also(heard)
-                gate.debt += said.ask.debt
+                self._endpoints.feedback[name].merge(feedback)
+                gate.debt += report.rate_request.debt
         if share is not None:
             self._known.add(name)
-            self._apply(name, said, share)
+            self._apply(name, report, share)
 
-    def _said(self, name: str, heard: EndpointFeedback) -> Said:
+    def _report(self, name: str, feedback: EndpointFeedback) -> ClientReport:
         endpoint, member = self._endpoints.pooled[name], self._member
         client = PoolClient(
             run=self._run,
@@ -113,24 +115,24 @@ class Sharing:
             ceiling=endpoint.concurrency,
             rpm=endpoint.rpm,
             tpm=endpoint.tpm,
-            slice=self._runner.capacity_limits.slices(self._runner.startable())[f"endpoint {name}"],
+            slice=self._runner.capacity_limits.quotas(self._runner.startable())[f"endpoint {name}"],
         )
-        return Said(
+        return ClientReport(
             key=self._key(name),
             client=client,
-            heard=heard,
-            ask=self._endpoints.gates[name].ask(time.monotonic()),
+            feedback=feedback,
+            rate_request=self._endpoints.gates[name].ask(time.monotonic()),
             takes_over=name not in self._known and not member.joined,
         )
 
-    async def _told(self, name: str, said: Said) -> Share | None:
-        """What the pool gives for what was said; None where the database is away, which holds up all else as well."""
+    async def _share(self, name: str, report: ClientReport) -> Share | None:
+        """This client's share after a report to the pool; None if the database is away, which stops the run anyway."""
         shares: list[Share] = []
 
         def settle(pool: Pool, now: float) -> Pool:
             if self._left:
                 return pool
-            changed, share = exchange(pool, now, said)
+            changed, share = exchange(pool, now, report)
             shares.append(share)
             return changed
 
@@ -157,8 +159,8 @@ class Sharing:
         shared = self._endpoints.pooled[name].shared
         place.change(place.shared_name(url, key) if shared else place.own_name(self._run, name), settle)
 
-    def _apply(self, name: str, said: Said, share: Share) -> None:
-        now, gate, slice = time.monotonic(), self._endpoints.gates[name], said.client.slice
+    def _apply(self, name: str, report: ClientReport, share: Share) -> None:
+        now, gate, quota = time.monotonic(), self._endpoints.gates[name], report.client.slice
         ahead = now - share.now
         self._endpoints.limits[name].adopt(share.level.limit, share.level.cool_until + ahead)
         gate.take(share.rates, tuple(slot._replace(due=slot.due + ahead) for slot in share.slots))
@@ -170,13 +172,13 @@ class Sharing:
         again_s = gate.asks_again_in_s(now)
         if again_s is not None:
             self._due_at[name] = min(self._due_at[name], now + max(again_s, SHORTEST_AGAIN_S))
-        if slice.held > max(self._runner.flow.use()["endpoint"][name]):
-            self._hurry(name)  # what was given up is told at once, for others wait for it
+        if quota.held > max(self._runner.flow.use()["endpoint"][name]):
+            self._hurry(name)  # report at once what was given up: others wait for it
 
     async def _leave(self) -> None:
         self._left = True
         if self._server and self._runner.abandoned:
-            return  # the database may be why; what this client had is free when its lease is over
+            return  # the database may be the reason; this client's share is freed when its lease is over
         with contextlib.suppress(PoolError, sa.exc.SQLAlchemyError, TimeoutError):
             async with asyncio.timeout(LEAVE_S):
                 for name, place in self._places.items():

@@ -1,4 +1,4 @@
-"""Keeps a run informed of its task server: capacities as they change, leases before they end, parts that stay away."""
+"""Watches a run's task server: follows its capacities, renews session leases, and gives up tasks that stay away."""
 
 import asyncio
 import time
@@ -13,7 +13,7 @@ CHECK_S = 0.5
 
 
 class TaskWatcher:
-    """Three loops beside a runner."""
+    """Three loops beside a runner. `patience_s` is how long a task may be unavailable before it is given up."""
 
     def __init__(self, runner: Runner, client: TaskClient, demand: DemandReport, patience_s: float) -> None:
         self._runner, self._client, self._demand, self._patience_s = runner, client, demand, patience_s
@@ -22,7 +22,7 @@ class TaskWatcher:
         self._reasons: dict[str, str] = {}
 
     async def run(self) -> None:
-        """Watch until cancelled."""
+        """Run the loops until cancelled."""
         await asyncio.gather(self._follow_capacities(), self._renew_leases(), self._lose_patience())
 
     async def _follow_capacities(self) -> None:
@@ -30,7 +30,7 @@ class TaskWatcher:
         while True:
             try:
                 listed = await self._client.tasks(
-                    version, LONG_POLL_S / 2, client=self._demand.client, wants=self._demand.told()
+                    version, LONG_POLL_S / 2, client=self._demand.client, wants=self._demand.text()
                 )
             except TaskServerError as error:
                 version = None
@@ -38,9 +38,9 @@ class TaskWatcher:
                 await asyncio.sleep(CHECK_S)
             else:
                 version = listed.version
-                self._take_over(listed)
+                self._apply(listed)
 
-    def _take_over(self, listed: TaskList) -> None:
+    def _apply(self, listed: TaskList) -> None:
         for name, expected in self._runner.digests.items():
             task = listed.find(name, expected)
             if task is None:
@@ -53,10 +53,10 @@ class TaskWatcher:
                 self._limit(name, 0, task.waiting, 0)
 
     def _ours(self, task: TaskCapacity) -> int:
-        """How many of a task's slots are ours or free.
+        """How many slots of a task this client may use: those it uses and those that are free.
 
-        Those that seem another's may be held by sessions of this run's last client, until we go on with them or their
-        leases end: so all of them count at first.
+        At first all slots count. Those in use may belong to sessions of this run's previous client, until this client
+        takes the sessions over or their leases expire.
         """
         if time.monotonic() - self._begun < SESSION_LEASE_S:
             return task.total
@@ -84,7 +84,7 @@ class TaskWatcher:
         try:
             await self._client.renew(url, sessions)
         except TaskServerError:
-            return  # each session's next turn finds out, and classifies it
+            return  # the next turn of each session fails, and is classified there
 
     async def _lose_patience(self) -> None:
         while True:

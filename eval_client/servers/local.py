@@ -1,6 +1,7 @@
 """The servers that a run starts for itself: a controller, workers, an agent server, each a process of its own.
 
-They hold on to our standard input and stop when it closes, so nothing outlives the run, even one killed with -9.
+Each has a pipe from this process as its standard input and stops when that closes, so no server outlives the run, even
+one killed with -9.
 """
 
 import asyncio
@@ -23,25 +24,28 @@ if TYPE_CHECKING:
 ALONE = dict.fromkeys(
     ("PROCTOR_TOKEN_FILE", "PROCTOR_TLS_CERT", "PROCTOR_TLS_KEY", "PROCTOR_TLS_CA", "PROCTOR_TLS_CLIENT_CA"), ""
 )
-"""Settings for servers that others reach; ours have a token of their own, and speak plain HTTP at loopback."""
+"""Environment variables unset for our own servers: those have a token of their own, and use plain HTTP on loopback."""
 
 
 @dataclass(frozen=True)
 class LocalServers:
-    """Where the run's own servers listen; None for those it has none of."""
+    """The URLs of the run's own servers; None for a server that the run has not started."""
 
     token: str
     controller: str | None
     agents: str | None
     failure: asyncio.Future[str]
-    """Done when a server died too often; says which."""
+    """Done when a server died too often; its result is the message."""
 
 
 @contextlib.asynccontextmanager
 async def local_servers(
     folder: Path, tasks: Sequence[TaskDefinition], *, workers: int, builtin_agents: Sequence[tuple[str, str]]
 ) -> AsyncIterator[LocalServers]:
-    """Start what a run needs, stop it afterwards. `workers` 0 starts no task servers; agents are (name, kind)."""
+    """Start a run's own servers, and stop them afterwards.
+
+    `workers` 0 starts no task servers; `builtin_agents` are (name, kind). Raises ServerProcessError.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     token = local_token()
     task_file = folder / "tasks.yaml"
@@ -87,7 +91,7 @@ async def servers_with_functions(
     policies: Mapping[str, "PolicyKind"],
     tasks: Sequence[TaskDefinition],
 ) -> AsyncIterator[LocalServers]:
-    """The same servers, and agents of this process by the name they are asked for: functions, and tasks' policies."""
+    """The same servers, and an agent server in this process for Python functions and policies, by agent name."""
     from agent_server.in_process import serving
 
     async with servers as local, serving(functions, policies, tasks, local.token) as url:
@@ -95,7 +99,7 @@ async def servers_with_functions(
 
 
 async def _settle(starting: Sequence[asyncio.Task[str | None]]) -> None:
-    """Where one start failed, or all were cancelled, let none go on behind our back."""
+    """Cancel the starts that are still under way, after one failed or all were cancelled, and wait for them."""
     for task in starting:
         task.cancel()
     await asyncio.gather(*starting, return_exceptions=True)

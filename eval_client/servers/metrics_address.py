@@ -1,4 +1,4 @@
-"""Where a client serves its metrics: the option `--metrics`, each client of `--shards` one port on, and the token."""
+"""Where a client serves its metrics: the option `--metrics`, the ports for clients of `--shards`, and the tokens."""
 
 import os
 import re
@@ -13,7 +13,10 @@ _WHERE = re.compile(r"(?:(?P<host>[^\s:\[\]]+|\[[0-9A-Fa-f:.]+\]):)?(?P<port>[0-
 
 
 def listener(where: str) -> socket.socket:
-    """A socket at `[HOST:]PORT`, loopback without a host. Raises ConfigError, ValueError for a token of no use."""
+    """A socket at `[HOST:]PORT`, on loopback without a host.
+
+    Raises ConfigError, and ValueError for a token that can't be used.
+    """
     host, port = _parsed(where)
     if not (is_loopback(host) or metrics_access().closed):
         raise ConfigError(f"--metrics: {host} is open to other machines; set PROCTOR_TOKEN, or listen at 127.0.0.1")
@@ -21,7 +24,7 @@ def listener(where: str) -> socket.socket:
 
 
 def of_shard(number: int) -> dict[str, str]:
-    """The setting for the nth client of `--shards`, the first being 1: each listens one port further."""
+    """The environment variable for the nth client of `--shards`, from 1: each listens one port further."""
     where = os.environ.get(VARIABLE)
     if not where:
         return {}
@@ -30,7 +33,7 @@ def of_shard(number: int) -> dict[str, str]:
 
 
 def metrics_access() -> Access:
-    """As of the servers: PROCTOR_TOKEN opens it, and PROCTOR_METRICS_TOKEN beside it."""
+    """The tokens for the metrics, the same as for the servers': PROCTOR_TOKEN and PROCTOR_METRICS_TOKEN."""
     token, metrics_token = secret("PROCTOR_TOKEN"), secret("PROCTOR_METRICS_TOKEN")
     shown = [each.get_secret_value() for each in (token, metrics_token) if each is not None]
     return Access(shown)

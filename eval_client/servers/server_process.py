@@ -1,6 +1,7 @@
-"""A server of ours as a child process: started, started again when it dies, stopped.
+"""One of our servers as a child process: started, restarted when it dies, stopped.
 
-It holds on to our standard input and stops when that closes, so it does not outlive us, even killed with -9.
+It has a pipe from this process as its standard input and stops when that closes, so it does not outlive this process,
+even one killed with -9.
 """
 
 import asyncio
@@ -19,11 +20,11 @@ RESTART_WAIT_S = 1.0
 
 
 class ServerProcessError(Exception):
-    """A server did not come up; the message names its log."""
+    """A server did not start; the message has the end of its log."""
 
 
 class ServerProcess:
-    """`proctor` with these arguments. `variables` are added to our environment; the log is NAME.log in the folder."""
+    """`proctor` with these arguments. `variables` are added to our environment; the log is `NAME.log` in `folder`."""
 
     def __init__(self, name: str, arguments: Sequence[str], folder: Path, variables: Mapping[str, str]) -> None:
         self._name, self._arguments = name, list(arguments)
@@ -32,7 +33,10 @@ class ServerProcess:
         self._process: Process | None = None
 
     async def start(self, *first_only: str) -> str:
-        """The base URL, once it listens; `first_only` are arguments for this start alone. Raises ServerProcessError."""
+        """Start the server; its base URL, once it listens.
+
+        `first_only` are arguments that a restart does not get. Raises ServerProcessError.
+        """
         arguments = [*self._arguments, *first_only, "--stop-with-stdin"]
         command = [sys.executable, "-m", "eval_client.cli.main", *arguments]
         with self._log.open("ab") as log:
@@ -51,7 +55,7 @@ class ServerProcess:
         return line.decode().strip()
 
     async def stop(self) -> None:
-        """End it by closing its standard input, and after a while by killing it."""
+        """End the server by closing its standard input; kill it if it is not gone after STOP_S."""
         process = self._process
         if process is None or process.returncode is not None:
             return
@@ -65,7 +69,7 @@ class ServerProcess:
             await process.wait()
 
     async def supervise(self, failure: asyncio.Future[str]) -> None:
-        """Start it again whenever it dies, RESTARTS times; then say so."""
+        """Restart the server when it dies, up to RESTARTS times; after that, `failure` gets a message as its result."""
         for restart in range(RESTARTS + 1):
             assert self._process is not None
             await self._process.wait()
@@ -77,7 +81,7 @@ class ServerProcess:
             failure.set_result(f"{self._name} died {RESTARTS + 1} times; its log ends: {_tail(self._log)}")
 
     def pin(self, url: str) -> None:
-        """From now on it is started at the port of this URL."""
+        """Restart the server at the port of this URL from now on."""
         self._arguments += ["--port", str(urlsplit(url).port)]
 
 

@@ -1,4 +1,4 @@
-"""More clients of a run on the same machine, each a process of its own (`proctor join`), for `--shards`."""
+"""The further clients of `--shards`: processes of `proctor join` on the same machine."""
 
 import asyncio
 import contextlib
@@ -14,21 +14,21 @@ from eval_client.servers.metrics_address import of_shard
 from eval_client.store.store import Store
 
 ORDERLY = (0, 1, 130)
-"""Exit codes of a client that came to the end of the run, whether all is scored or not, or was stopped."""
+"""Exit codes of a client that reached the end of the run, with all trials scored or not, or was stopped."""
 
 ENDING_S = 30.0
-"""Longest wait for a client once the run is over: it has only its report to show, unless it stands still."""
+"""Longest wait for a client once the run is over; it only has to print its report then, unless it is suspended."""
 
 
 class ShardProcesses:
-    """The other clients. They hold on to our standard input and die when it closes, so none outlives us."""
+    """The other clients. They stop when the pipe to their standard input closes, so none outlives this process."""
 
     def __init__(self) -> None:
         self._clients: list[tuple[Process, Path]] = []
-        self._told: set[signal.Signals] = set()
+        self._sent: set[signal.Signals] = set()
 
     async def start(self, store: Store, folder: Path, options: Sequence[str], number: int) -> None:
-        """One more client; the store's URL goes by the environment, since it may hold a password."""
+        """Start one more client. The store's URL goes into its environment variables, as it may hold a password."""
         log = folder / "logs" / f"shard-{number}.log"
         log.parent.mkdir(parents=True, exist_ok=True)
         arguments = [
@@ -54,16 +54,16 @@ class ShardProcesses:
         self._clients.append((process, log))
 
     def stop(self, at_once: bool) -> None:
-        """Have all of them drain, or stop at once: what Ctrl-C does to this client, once and twice."""
+        """Make all clients drain, or stop at once, as one or two Ctrl-C do to this client. Repeatable."""
         for number in (signal.SIGINT, *((signal.SIGTERM,) if at_once else ())):
-            if number not in self._told:
-                self._told.add(number)
+            if number not in self._sent:
+                self._sent.add(number)
                 for process, _ in self._clients:
                     with contextlib.suppress(ProcessLookupError):
                         process.send_signal(number)
 
     async def ended(self, over: Coroutine[None, None, None]) -> list[str]:
-        """What there is to say about those that did not end well, once all have, or soon after the run is `over`."""
+        """Wait until all clients have ended, or ENDING_S after the run is `over`; a message for each that failed."""
         if not self._clients:
             over.close()
             return []
@@ -83,24 +83,24 @@ class ShardProcesses:
         ]
 
     async def put_away(self) -> None:
-        """Kill what is left."""
+        """Kill the clients that are left."""
         for process, _ in self._clients:
             assert process.stdin is not None
             process.stdin.close()
             with contextlib.suppress(ProcessLookupError):
-                process.kill()  # one that was suspended does not notice
+                process.kill()  # a suspended process does not notice that its standard input closed
         await asyncio.gather(*(process.wait() for process, _ in self._clients))
 
 
 def _end(process: Process) -> str:
-    return "stood still, and was killed" if process.returncode is None else f"ended with {process.returncode}"
+    return "hung and was killed" if process.returncode is None else f"ended with exit code {process.returncode}"
 
 
 @contextlib.asynccontextmanager
 async def shard_processes(
     store: Store, folder: Path, options: Sequence[str], shards: int
 ) -> AsyncIterator[ShardProcesses]:
-    """So many clients, this one counted; none of the others is left afterwards."""
+    """Run `shards` clients, this one included; none of the others is left afterwards."""
     others = ShardProcesses()
     try:
         for number in range(2, shards + 1):

@@ -1,4 +1,4 @@
-"""How an attempt ended, as data: the one place where its failures are classified."""
+"""How an attempt ended, as data. Only here are its failures classified."""
 
 from enum import Enum
 
@@ -12,33 +12,33 @@ from task_server.wire.errors import DigestDiffers, NoCapacity, SessionLost, Task
 
 
 class Outcome(Enum):
-    """What becomes of the trial."""
+    """How an attempt ended, which decides what happens to its trial."""
 
     FINISHED = "finished"
-    """There is a finish; a task's fault may be tried again."""
+    """The attempt has a finish; a fault of the task may be tried again."""
     LOST = "lost"
-    """The session lives no more; a new one replays the journal."""
+    """The session is gone; a new one replays the journal."""
     FAILED = "failed"
     """The task server failed."""
     DIVERGED = DIVERGED
-    """The replay was not the same; the journal is of no more use."""
+    """The replay observed something else; the journal can't be used any more."""
     PUT_BACK = "put_back"
-    """It never began, or the run ends first; it stays owed as it is."""
+    """No session could start, or the run was stopped first; the trial stays pending within the same attempt."""
     BUDGET = "budget"
-    """The run may spend no more."""
+    """The run has reached a spending limit."""
     REFUSED = "refused"
-    """The agent's endpoint refuses this configuration."""
+    """The agent's endpoint refuses every request of this configuration."""
 
 
 class AttemptEnd(Value):
-    """An outcome with its finish (a fault's too) or, without one, its cause."""
+    """An outcome with its finish, that of a fault included; an outcome without one has only its cause."""
 
     outcome: Outcome
     finish: Finish | None = None
     cause: str = ""
 
     def fault(self) -> str | None:
-        """The kind of fault it was, for counts: a fault's reason, or the outcome that says more; None for a score."""
+        """The kind of fault, for counts: the outcome, or for `finished` the finish's reason; None for a score."""
         if self.outcome is not Outcome.FINISHED:
             return str(self.outcome.value)
         assert self.finish is not None
@@ -50,7 +50,7 @@ def _fault(outcome: Outcome, reason: FinishReason, error: object) -> AttemptEnd:
 
 
 async def attempt(episode: Episode) -> AttemptEnd:
-    """Play an episode to its end."""
+    """Play an episode and classify how it ended. Raises what is no failure of the attempt, such as Fenced."""
     try:
         return AttemptEnd(outcome=Outcome.FINISHED, finish=await episode.play())
     except OutOfTime as late:

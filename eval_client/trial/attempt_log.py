@@ -1,4 +1,4 @@
-"""Writes down durably how the attempts at a run's trials go, and tells the run's progress and traces of it."""
+"""Writes the events of attempts to the journal, and updates the run's progress, spending and traces."""
 
 import secrets
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ from task_server.client.client import ReplyLog
 
 
 class _TrialReplies(ReplyLog):
-    """Reads and extends a trial's past."""
+    """The `ReplyLog` of one trial: its replies are kept in the journal, and added to the run's spending."""
 
     def __init__(self, journal: Journal, spend: Spend, pending: PendingTrial) -> None:
         self._journal, self._spend, self._trial, self.replies = (
@@ -34,7 +34,10 @@ class _TrialReplies(ReplyLog):
 
 
 class AttemptLog:
-    """What is written of attempts. Every method returns once its rows are durable; Fenced where others write now."""
+    """Journals attempts. Every method returns once its rows are durable.
+
+    All raise Fenced if another client has taken over, and WriteRefused if the store refuses a value.
+    """
 
     def __init__(
         self, journal: Journal, progress: Progress, traces: Traces, digests: Mapping[str, str], spend: Spend
@@ -43,7 +46,7 @@ class AttemptLog:
         self._spend = spend
 
     async def begin(self, pending: PendingTrial) -> None:
-        """Count a new attempt before anything is started; one that was put back goes on as it is."""
+        """Journal a new attempt before its session starts. An attempt that was put back goes on under its number."""
         if pending.session is not None:
             return
         pending.session = secrets.token_hex(16)
@@ -54,22 +57,22 @@ class AttemptLog:
         )
 
     async def turn(self, pending: PendingTrial, turn: Turn) -> None:
-        """A turn was answered."""
+        """Journal an answered turn."""
         await self._journal.turn(pending.trial, pending.trial_history.journal, turn)
         self._progress.turns += 1
 
     def replies(self, pending: PendingTrial) -> ReplyLog:
-        """Where the attempts at a trial keep what models on the environment's side said."""
+        """The log of a trial's replies of environment models."""
         return _TrialReplies(self._journal, self._spend, pending)
 
     async def end(self, pending: PendingTrial, outcome: Outcome, cause: str | None, url: str | None) -> None:
-        """An attempt ended, and the trial has not."""
+        """Journal the end of an attempt whose trial goes on."""
         await self._journal.end(pending.trial, pending.trial.attempts, outcome.value, cause, url)
 
     async def settle(
         self, pending: PendingTrial, url: str | None, finish: Finish, outcome: Outcome = Outcome.FINISHED
     ) -> None:
-        """The trial's final row; what the store refuses to take is a fault of ours."""
+        """Journal the trial's final row. A finish that the store refuses becomes a fault of ours."""
         trial, pair = pending.trial, (pending.trial.agent, pending.trial.task)
         cost = pending.trial_history.cost()
         try:

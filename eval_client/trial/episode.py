@@ -1,4 +1,4 @@
-"""One attempt at a trial: observe, answer, journal, send on, until the finish."""
+"""One attempt at a trial, turn by turn: observe, ask the model, journal the answer, send it, until the finish."""
 
 import asyncio
 import time
@@ -19,7 +19,7 @@ from task_server.wire.messages import Act, Observed, Started, Step, Stop
 
 
 class Diverged(Exception):
-    """A replayed session observed something else than the journal holds."""
+    """A replayed session observed something else than the journal has."""
 
 
 class OutOfTime(Exception):
@@ -27,24 +27,25 @@ class OutOfTime(Exception):
 
 
 class Model(Protocol):
-    """An agent's endpoint, with all its limits."""
+    """An agent's model, behind the limits of its endpoint."""
 
     async def __call__(
         self, messages: Sequence[Message], tools: Sequence[Tool], metadata: Mapping[str, str]
     ) -> Completion:
-        """The answer. Raises ContextLimitExceeded, AgentUnavailable."""
+        """The answer to the messages. Raises ContextLimitExceeded, AgentUnavailable, BudgetExhausted."""
         ...
 
 
 class SessionServer(Protocol):
-    """What an attempt needs of a task server."""
+    """The calls of an attempt to a task server."""
 
     async def start(
         self, session: str, task: str, sample: str, seed: int, *, digest: str, log: ReplyLog, begun: bool
     ) -> Started:
-        """Start the session, or say where it stands if it lives already. The task must have the digest.
+        """Start the session on a task with this digest; its current step if it lives already.
 
-        One that an earlier client may have `begun` is only asked for. Raises UnknownSession where nobody knows it.
+        With `begun`, an earlier client may have started the session. It is not started a second time then: this raises
+        UnknownSession if no worker has it.
         """
         ...
 
@@ -55,24 +56,25 @@ class SessionServer(Protocol):
 
 @dataclass
 class TrialHistory:
-    """What a trial has paid for already, over all its attempts in this journal and before."""
+    """What a trial has paid for, over all its attempts and journals."""
 
     journal: int = 0
+    """The number of the current journal; a replay that diverged began a new one."""
     turns: list[Turn] = field(default_factory=list)
     paid_before: tuple[int, int] = (0, 0)
     """(prompt, completion) tokens of earlier journals."""
     seconds: float = 0.0
     replies: list[KeptReply] = field(default_factory=list)
-    """What models on the environment's side said, for every journal of the trial."""
+    """The replies of environment models, which serve every journal of the trial."""
 
     def tokens(self) -> tuple[int, int]:
-        """(prompt, completion) tokens paid for this trial."""
+        """(prompt, completion) tokens that the agent's answers in this trial cost."""
         prompt = sum(turn.prompt_tokens for turn in self.turns)
         completion = sum(turn.completion_tokens for turn in self.turns)
         return self.paid_before[0] + prompt, self.paid_before[1] + completion
 
     def start_anew(self) -> None:
-        """Begin a new journal: the old one can't be replayed, what it cost stays paid."""
+        """Begin a new journal, as the old one can't be replayed; its tokens stay counted."""
         self.paid_before = self.tokens()
         self.journal += 1
         self.turns = []
@@ -85,12 +87,12 @@ class TrialHistory:
 
 @dataclass(frozen=True)
 class Episode:
-    """One attempt. Journalled turns are replayed, so no answer is paid for twice."""
+    """One attempt. It replays the turns in the journal, so no answer is paid for twice."""
 
     trial: Trial
     seed: int
     digest: str
-    """Of the task, as the run began with it."""
+    """The task's digest that the run began with."""
     session: str
     trial_history: TrialHistory
     model: Model
@@ -99,12 +101,15 @@ class Episode:
     write_turn: Callable[[Turn], Awaitable[None]]
     reply_log: ReplyLog
     begun: bool = False
-    """An earlier client may have begun the session."""
+    """Whether an earlier client may have started the session."""
     on_started: Callable[[Started], None] = lambda _: None
     _transcript: Transcript = field(default_factory=Transcript)
 
     async def play(self) -> Finish:
-        """The finish. Raises Diverged, OutOfTime, AgentUnavailable, WriteRefused, TaskServerError, Fenced."""
+        """Play to the finish.
+
+        Raises Diverged, OutOfTime, AgentUnavailable, BudgetExhausted, WriteRefused, TaskServerError, Fenced.
+        """
         begun = time.monotonic()
         try:
             with tracing.begin("attempt", number=self.trial.attempts, session=self.session):
@@ -116,7 +121,7 @@ class Episode:
         except TimeoutError as error:
             if not limit.expired():
                 raise
-            raise OutOfTime(f"limits.trial.seconds: not through within {self.limits.seconds} s") from error
+            raise OutOfTime(f"limits.trial.seconds: not finished within {self.limits.seconds} s") from error
         finally:
             self.trial_history.seconds += time.monotonic() - begun
 
@@ -143,13 +148,13 @@ class Episode:
         return step.finish
 
     def _catch_up(self, turn: int) -> None:
-        """Rebuild the transcript of a session that lived on while we did not."""
+        """Rebuild the transcript up to `turn` from the journal, for a session that outlived its client."""
         if turn > len(self.trial_history.turns) + 1:
             raise Diverged(f"the session is at turn {turn}, the journal ends at {len(self.trial_history.turns)}")
-        for trial_history in self.trial_history.turns[: turn - 1]:
-            observation = Observation.model_validate_json(trial_history.observation)
+        for past in self.trial_history.turns[: turn - 1]:
+            observation = Observation.model_validate_json(past.observation)
             self._transcript.observe(observation)
-            self._remember(observation, trial_history.reply)
+            self._remember(observation, past.reply)
 
     async def _reply(self, step: Observed) -> Act | Stop:
         history = self._transcript.observe(step.observation)

@@ -1,4 +1,4 @@
-"""Keeps trials apart that lost their worker: what kills workers does not take a bystander's last try with it."""
+"""Isolates trials that lost their worker, so that a trial that kills workers does not cost another its last attempt."""
 
 import asyncio
 import contextlib
@@ -6,10 +6,12 @@ from collections.abc import AsyncIterator
 
 
 class Isolation:
-    """Trials whose last attempt lost its worker are suspects. One on its last try is played beside no other suspect."""
+    """A trial whose previous attempt lost its worker is a suspect. On its last attempt it runs beside no other suspect.
+
+    A trial waits at most `patience_s` seconds for the others; after that it runs beside them.
+    """
 
     def __init__(self, patience_s: float) -> None:
-        """A trial waits at most `patience_s` seconds for the others, then it is played beside them."""
         self._patience_s = patience_s
         self._suspects = 0
         self._last_tries = 0
@@ -18,7 +20,7 @@ class Isolation:
 
     @contextlib.asynccontextmanager
     async def entered(self, *, suspect: bool, last_try: bool) -> AsyncIterator[None]:
-        """Around one attempt. Only suspects wait, and other trials never do."""
+        """Surround one attempt. Only suspects wait."""
         if not suspect:
             yield
             return
@@ -32,7 +34,7 @@ class Isolation:
             self._count(-1, last_try)
 
     async def _apart(self, last_try: bool) -> None:
-        """Return once the attempt may begin. A last try that waits goes before suspects that are not on theirs."""
+        """Return once the attempt may begin. Last attempts that wait go before other suspects."""
         self._waiting += last_try
         try:
             while self._last_tries or (self._suspects if last_try else self._waiting):

@@ -1,4 +1,4 @@
-"""A trial that waits to be played, or is, and what earlier attempts at it have left."""
+"""A trial that is played or waits for it, with the state that earlier attempts have left."""
 
 from dataclasses import dataclass
 
@@ -10,31 +10,31 @@ from eval_client.trial.episode import TrialHistory
 
 @dataclass
 class PendingTrial:
-    """A trial that waits to be played, and what it has paid for so far."""
+    """A trial without a final row that this client has taken."""
 
     trial: Trial
     trial_history: TrialHistory
     session: str | None = None
     """The session of the attempt under way."""
     begun: bool = False
-    """An earlier client has left a journal, not yet read."""
+    """Whether an earlier client has left a journal that has not been read yet."""
     recalled: bool = False
-    """The session is an earlier client's: it may live or not."""
+    """Whether the session is an earlier client's; it may be gone."""
     attempts_made: int = 0
-    """By this client, since the journal last grew: who gets further is not what kills its worker."""
+    """Attempts by this client since the journal last grew: a trial that gets further is not what kills its worker."""
     lost_worker: bool = False
-    """The last of these attempts ended since its worker was lost."""
+    """Whether the last of these attempts lost its worker."""
     turns_kept: int = 0
-    """Of the journal when an attempt last ended."""
+    """Turns in the journal when an attempt last ended."""
 
     def recall(self, store: Store) -> None:
-        """Read what an earlier client left, only now that the trial is played."""
+        """Read the trial's journal and session from the store, as an earlier client left them."""
         self.trial_history = TrialHistory(*store.journal(self.trial.id), replies=store.replies(self.trial.id))
         self.session = store.last_session(self.trial.id)
         self.begun, self.recalled = False, self.session is not None
 
     def made_an_attempt(self, outcome: Outcome) -> None:
-        """An attempt has ended; one that got no further than the last counts, and a diverged one leaves no journal."""
+        """Count an attempt that ended. The count begins anew when the journal grew, the journal when it diverged."""
         self.session = None
         if len(self.trial_history.turns) > self.turns_kept > 0:
             self.attempts_made = 0

@@ -1,4 +1,4 @@
-"""The traces and log ids of a run's trials: one trace a trial, over all its attempts in this run or resume."""
+"""The traces and log ids of trials: one trace for each trial, over all its attempts by this client."""
 
 from eval_client.store.records import Trial
 from proctor.observability import logging, tracing
@@ -6,14 +6,14 @@ from proctor.observability.spans import Span
 
 
 class Traces:
-    """The spans of the trials begun and not settled."""
+    """The spans of the trials that were started and not settled."""
 
     def __init__(self, run: str) -> None:
         self._run = run
         self._open: dict[int, Span] = {}
 
     def enter(self, trial: Trial, session: str) -> None:
-        """What the running task does and logs from now on is part of the trial."""
+        """Attach the current asyncio task's spans and log lines to the trial from now on."""
         logging.about(run=self._run, trial=str(trial.id), session=session)
         span = self._open.get(trial.id)
         if span is None:
@@ -29,12 +29,12 @@ class Traces:
         span.adopt()
 
     def settled(self, trial: Trial, reason: str) -> None:
-        """The trial has its final row."""
+        """End the span of a trial that has its final row."""
         if span := self._open.pop(trial.id, None):
             span.note(reason=reason)
             span.end()
 
     def close(self) -> None:
-        """The run ends; what is not settled goes on in the trace of a resume."""
+        """End all spans, at the end of the run; trials that are not settled get a new trace in a resume."""
         for span in self._open.values():
             span.end()

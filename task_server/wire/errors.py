@@ -144,7 +144,7 @@ class NotReady(ApiError):
 
 
 class Internal(ApiError):
-    """The server failed; its log says how."""
+    """The server failed; its log has the cause."""
 
     type, status, title = "internal", 500, "The server failed"
 

@@ -346,8 +346,8 @@ BUGS = (
     Bug(
         "a 429 is heard by one client alone",
         "eval_client/core/shares.py",
-        "    if heard.throttled:",
-        "    if heard.answered < 0:",
+        "    if feedback.throttled:",
+        "    if feedback.answered < 0:",
         "faults/test_shards.py::a_429",
     ),
     Bug(
@@ -367,21 +367,21 @@ BUGS = (
     Bug(
         "a task that is given up doesn't say why",
         "eval_client/run/runner.py",
-        "(owed, None, Finish.fault(FinishReason.TASK_ERROR, cause))",
-        '(owed, None, Finish.fault(FinishReason.TASK_ERROR, "gone"))',
+        "(pending, None, Finish.fault(FinishReason.TASK_ERROR, cause))",
+        '(pending, None, Finish.fault(FinishReason.TASK_ERROR, "gone"))',
         "faults/test_shards.py::given_up_by_all",
     ),
     Bug(
         "a run is closed over a client that joined while it was summarized",
         "eval_client/execute.py",
-        "if member.alone or await is_to_close(member, ended):  # unless",
+        "if member.alone or await must_close(member, ended):  # unless",
         "if True:  # unless",
         "faults/test_shards.py::just_joined",
     ),
     Bug(
         "a client that drains keeps what it has not begun",
         "eval_client/run/runner.py",
-        "        for pair in self._owed:\n            self._return(pair)\n        self.on_stop",
+        "        for pair in self._waiting:\n            self._return(pair)\n        self.on_stop",
         "        self.on_stop",
         "faults/test_shards.py::holds_that_is_told",
     ),

@@ -78,15 +78,13 @@ def _claim_whatever(run: str, shard: int, pair: Pair, count: int) -> sa.Executab
     return mine.values(holder=shard).returning(*claims._COLUMNS)
 
 
-def _bargain_with_the_gone(self: QuotaExchange, coordinator: shards.ShardSnapshot) -> tuple[shards.Levels, ShardState]:
-    gone = {-number: standing for number, standing in enumerate(coordinator.gone, 1)}
-    return _quota_exchange(self, coordinator._replace(live={**coordinator.live, **gone}))
+def _exchange_with_the_gone(self: QuotaExchange, snapshot: shards.ShardSnapshot) -> tuple[shards.Levels, ShardState]:
+    gone = {-number: state for number, state in enumerate(snapshot.gone, 1)}
+    return _quota_exchange(self, snapshot._replace(live={**snapshot.live, **gone}))
 
 
-def _forget_what_others_spent(
-    self: QuotaExchange, coordinator: shards.ShardSnapshot
-) -> tuple[shards.Levels, ShardState]:
-    told = _quota_exchange(self, coordinator)
+def _forget_what_others_spent(self: QuotaExchange, snapshot: shards.ShardSnapshot) -> tuple[shards.Levels, ShardState]:
+    told = _quota_exchange(self, snapshot)
     self.elsewhere = {}
     return told
 
@@ -95,9 +93,9 @@ def _grant_what_is_fair(limit: int, shard: int, slices: Mapping[int, Quota]) -> 
     return divide(limit, {number: slice.wanted for number, slice in slices.items()})[shard]
 
 
-def _count_every_silence(self: FailureDetector, now: float, beats: Mapping[int, int]) -> list[int]:
+def _count_every_silence(self: FailureDetector, now: float, counters: Mapping[int, int]) -> list[int]:
     own, self.own = self.own, None
-    silent = [shard for shard in _look(self, now, beats) if shard != own]
+    silent = [shard for shard in _look(self, now, counters) if shard != own]
     self.own = own
     return silent
 
@@ -170,7 +168,7 @@ MUTANTS = (
         "a lost client's slices are not given back",
         QuotaExchange,
         "__call__",
-        _bargain_with_the_gone,
+        _exchange_with_the_gone,
         "no progress",
         ["kill client"],
         shared=True,

@@ -101,7 +101,7 @@ def test_an_endpoint_that_does_not_say_what_it_costs_is_told_with_the_limit_that
     )
     assert ended.returncode == 0, ended.stderr
     assert "tokens of model are not known" in ended.stdout + ended.stderr
-    assert "limits.run.tokens can't hold it" in ended.stdout + ended.stderr
+    assert "limits.run.tokens can't limit it" in ended.stdout + ended.stderr
 
 
 def test_an_endpoint_that_reports_an_impossible_number_is_unmetered_and_ends_no_run(

@@ -108,7 +108,7 @@ def test_a_client_of_shards_that_crashes_is_named_and_the_others_play_its_trials
     command = ("run", "plan.yaml", "--name", "crashed", "-q", "--set", "epochs=3", "--shards", "2")
     done = proctor(*command, cwd=tmp_path, **store, PYTHONPATH=f"{tmp_path}:{ROOT}")
     assert done.returncode == 0, done.stderr
-    assert "a client of --shards ended with 70; the others played on without it" in done.stderr
+    assert "a client of --shards ended with exit code 70; the others played on without it" in done.stderr
     assert "a bug of ours" in (tmp_path / "runs" / "crashed" / "logs" / "shard-2.log").read_text()
     trials = exported("crashed", "trials", tmp_path, store)
     assert max(int(str(row["attempts"])) for row in trials) == 2
@@ -128,7 +128,7 @@ def test_a_client_of_shards_that_stands_still_is_not_waited_for_for_ever(
         with contextlib.suppress(ProcessLookupError):
             os.kill(other, signal.SIGKILL)
     assert first.returncode == 0, errors
-    assert "a client of --shards stood still, and was killed" in errors
+    assert "a client of --shards hung and was killed" in errors
 
 
 def child(pid: int, word: str) -> int:

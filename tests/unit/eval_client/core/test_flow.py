@@ -36,7 +36,7 @@ class Scene:
 
     def owe(self, pair: Pair, trials: int) -> None:
         self.owed[pair] += trials
-        self.flow.owe(pair, trials)
+        self.flow.add(pair, trials)
 
     def maximum(self) -> int:
         """The value of a maximum flow over what is free now, by networkx."""
@@ -84,7 +84,7 @@ class Scene:
             self.running[pair] -= 1
             self.owed[pair] += 1
             self.flow.release(pair)
-            self.flow.owe_again(pair)
+            self.flow.add_again(pair)
         else:
             self.owe(self.chance.choice(sorted(self.owed) or [("a0", "t0")]), 1)
 
@@ -140,7 +140,7 @@ def test_fifty_agents_share_the_tasks_evenly() -> None:
         flow.limit_agent(f"a{i:02}", 20)
         for j in range(20):
             flow.limit_task(f"t{j:02}", 10)
-            flow.owe((f"a{i:02}", f"t{j:02}"), 10)
+            flow.add((f"a{i:02}", f"t{j:02}"), 10)
     by_agent = Counter(agent for agent, _ in flow.start())
     assert by_agent.total() == 200
     assert set(by_agent.values()) == {4}
@@ -154,9 +154,9 @@ def test_a_blocked_agent_is_served_by_moving_a_planned_trial() -> None:
         flow.limit_agent(name, 1)
     for name in ("x", "y"):
         flow.limit_task(name, 1)
-    flow.owe(("a", "x"))
-    flow.owe(("a", "y"))
-    flow.owe(("b", "x"))
+    flow.add(("a", "x"))
+    flow.add(("a", "y"))
+    flow.add(("b", "x"))
     assert sorted(flow.start()) == [("a", "y"), ("b", "x")]
 
 
@@ -165,7 +165,7 @@ def test_a_pair_says_what_it_waits_for() -> None:
     flow.limit_endpoint("e", 5)
     flow.limit_agent("a", 1)
     flow.limit_task("t", 0)
-    flow.owe(("a", "t"), 3)
+    flow.add(("a", "t"), 3)
     assert flow.start() == []
     assert flow.waits_for(("a", "t")) == "task"
     flow.limit_task("t", 2)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from eval_client.core.failure_detector import LEASE_S
-from eval_client.core.pool import TURN_S, Pool, PoolClient, Said, Share, exchange
+from eval_client.core.pool import TURN_S, ClientReport, Pool, PoolClient, Share, exchange
 from eval_client.core.rates import RateRequest, Rates
 from eval_client.core.shares import EndpointFeedback, Quota
 
@@ -21,10 +21,14 @@ def client(run: str, wanted: int = 0, held: int = 0, ceiling: int = 16, number: 
 
 
 def said(
-    one: PoolClient, heard: EndpointFeedback | None = None, ask: RateRequest | None = None, *, takes_over: bool = False
-) -> Said:
+    one: PoolClient,
+    feedback: EndpointFeedback | None = None,
+    ask: RateRequest | None = None,
+    *,
+    takes_over: bool = False,
+) -> ClientReport:
     key = f"{one.run}/{one.number}/{one.endpoint}"
-    return Said(key, one, heard or EndpointFeedback(), ask or RateRequest(), takes_over)
+    return ClientReport(key, one, feedback or EndpointFeedback(), ask or RateRequest(), takes_over)
 
 
 def settled(clients: list[PoolClient], now: float = 0.0) -> tuple[Pool, dict[str, Share]]:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from eval_client.core.shares import EndpointFeedback, Quota, ShardState, divide, given_up, granted, raised
+from eval_client.core.shares import EndpointFeedback, Quota, ShardState, adjusted, divide, given_up, granted
 
 DEMANDS = st.dictionaries(st.integers(1, 20), st.integers(0, 60), min_size=1, max_size=6)
 
@@ -93,11 +93,11 @@ def test_a_limit_that_shrinks_below_what_is_used_is_given_to_nobody_until_that_e
 
 
 def test_a_429_halves_the_level_of_all_and_a_wave_of_them_only_once() -> None:
-    level = raised(None, 16, EndpointFeedback(throttled=True, retry_after_s=5.0), now=100.0)
+    level = adjusted(None, 16, EndpointFeedback(throttled=True, retry_after_s=5.0), now=100.0)
     assert (level.limit, level.cool_until) == (8.0, 105.0)
-    again = raised(level, 16, EndpointFeedback(throttled=True), now=101.0)
+    again = adjusted(level, 16, EndpointFeedback(throttled=True), now=101.0)
     assert (again.limit, again.cool_until) == (8.0, 105.0)
-    assert raised(again, 16, EndpointFeedback(throttled=True), now=106.0).limit == 4.0
+    assert adjusted(again, 16, EndpointFeedback(throttled=True), now=106.0).limit == 4.0
 
 
 def test_a_task_is_given_up_once_no_live_client_can_reach_it() -> None:
@@ -108,21 +108,21 @@ def test_a_task_is_given_up_once_no_live_client_can_reach_it() -> None:
 
 
 def test_a_clock_that_is_set_back_keeps_nobody_waiting() -> None:
-    level = raised(None, 16, EndpointFeedback(throttled=True), now=5000.0)
-    assert raised(level, 16, EndpointFeedback(), now=1400.0).cool_until == 1400.0
+    level = adjusted(None, 16, EndpointFeedback(throttled=True), now=5000.0)
+    assert adjusted(level, 16, EndpointFeedback(), now=1400.0).cool_until == 1400.0
 
 
 def test_answers_heard_by_any_shard_raise_the_level_again_to_its_ceiling() -> None:
-    level = raised(None, 16, EndpointFeedback(throttled=True), now=0.0)
+    level = adjusted(None, 16, EndpointFeedback(throttled=True), now=0.0)
     for _ in range(20):
-        level = raised(level, 16, EndpointFeedback(answered=16), now=10.0)
+        level = adjusted(level, 16, EndpointFeedback(answered=16), now=10.0)
     assert level.limit == 16.0
 
 
 def test_what_could_not_be_told_is_told_with_what_came_later() -> None:
-    heard = EndpointFeedback(answered=3, throttled=True, retry_after_s=2.0)
+    feedback = EndpointFeedback(answered=3, throttled=True, retry_after_s=2.0)
     later = EndpointFeedback(answered=1)
-    later.and_also(heard)
+    later.merge(feedback)
     assert (later.answered, later.throttled, later.retry_after_s) == (4, True, 2.0)
     later.was_throttled(7.0)
     later.was_throttled(None)

@@ -16,7 +16,7 @@ def test_costs_that_no_endpoint_reports_are_told_with_the_limits_they_make_void(
     assert spend.unknown() is None
     spend.unmetered |= {"b", "a"}
     assert spend.unknown() == (
-        "tokens of a, b are not known: the endpoint reports no usage, so limits.run.tokens can't hold it"
+        "tokens of a, b are not known: the endpoint reports no usage, so limits.run.tokens can't limit it"
     )
 
 
@@ -26,7 +26,7 @@ def test_a_judge_whose_endpoint_reports_no_usage_is_told_too() -> None:
     assert spend.unknown() is None
     spend.add_helper("silent", 0, 0)
     assert spend.unknown() == (
-        "tokens of environment:silent are not known: the endpoint reports no usage, so limits.run.tokens can't hold it"
+        "tokens of environment:silent are not known: the endpoint reports no usage, so limits.run.tokens can't limit it"
     )
 
 

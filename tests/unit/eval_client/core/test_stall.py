@@ -23,7 +23,7 @@ def test_every_cause_is_named_with_whom_it_concerns_and_for_how_long() -> None:
     assert waits.reasons() == (
         "task db waits: no live worker holds it",
         "the store has not confirmed a write for 9 s",
-        "endpoint mine is left alone for another 12 s, as it asked to be (429)",
+        "endpoint mine pauses for another 12 s after a 429",
         "model of agent gpt: 2 requests without an answer for 10 s",
         "model of agent llama: a request without an answer for 7 s (status 500)",
         "task server, a session of os: a request without an answer for 8 s (every worker of task 'os' is full)",
