@@ -170,7 +170,7 @@ class Plan(Value):
         ):
             for name in names:
                 if names.count(name) > 1:
-                    raise ValueError(f"{kind}: the name {name!r} is used twice; give each its own name")
+                    raise ValueError(f"{kind}: the name {name!r} stands twice; give each its own name")
         return self
 
     @model_validator(mode="after")

@@ -31,11 +31,11 @@ def check_plan(manifest: Manifest, plan: Plan) -> None:
 
 
 def check_trust(plan: Plan, listed: Mapping[str, SampleList]) -> None:
-    """Raises PreflightError if an agent that is not built in would play in an isolation too weak for it."""
+    """Raises PreflightError if an agent that is not built in would play in an isolation too thin for it."""
     for agent, task in plan.pairs():
         if listed[task].trusted_agents_only and plan.agent(agent).policy is None:
             raise PreflightError(
-                f"task {task}: its isolation is too weak for agent {agent}, which is not built in; "
+                f"task {task}: its isolation is too thin for agent {agent}, which is not built in; "
                 "use the environment's full engine (for os: `engine: docker`)"
             )
 

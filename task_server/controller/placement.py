@@ -171,7 +171,7 @@ class Placement:
         expected = digest if digest in _workers_by_digest(holding) else None
         ready = [worker for worker, capacity in _serving(holding, expected) if capacity.digest is not None]
         if not ready:
-            why = _waiting(holding, expected) or "its data have not been read yet"
+            why = _waiting(holding, expected) or "its data are not read yet"
             raise NotReady(f"task {task!r}: {why}", retry_after_s=1.0)
         return ready[0].ref
 
