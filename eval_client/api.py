@@ -113,7 +113,7 @@ def play(
     chosen = names[0] if sample is None else sample
     if chosen not in names:
         raise PlanError(f"sample: there is no {chosen!r}; the first are: {', '.join(names[:5])}")
-    return _apart(_play(world, agent, chosen, seed))
+    return _on_own_loop(_play(world, agent, chosen, seed))
 
 
 def assert_scores(run: Run, task: str, *, at_least: float, agent: str | None = None) -> None:
@@ -297,10 +297,10 @@ def _in_thread(request: RunRequest) -> Run:
         except asyncio.CancelledError:
             raise RunInterrupted("interrupted", Run(request.store, request.folder, _resumed)) from None
 
-    return _apart(main(), lambda: loop[0].call_soon_threadsafe(interrupts.pressed))
+    return _on_own_loop(main(), lambda: loop[0].call_soon_threadsafe(interrupts.pressed))
 
 
-def _apart(main: Coroutine[Any, Any, Answer], on_interrupt: Callable[[], object] | None = None) -> Answer:
+def _on_own_loop(main: Coroutine[Any, Any, Answer], on_interrupt: Callable[[], object] | None = None) -> Answer:
     """Run a coroutine on an event loop in a thread of its own; its result. Raises what it raises."""
     answer: Future[Answer] = Future()
 

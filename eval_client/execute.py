@@ -118,7 +118,7 @@ async def _execute(request: RunRequest, watch: Watcher) -> RunResult:
                 async with run_context(plan, member, http, client, builtin=local.agents, digests=digests) as context:
                     context.runner.on_stop = others.stop
                     ended = await _play(request, context, client, local, watch)
-                    if not member.alone and leaves_early(ended):  # others may go on while its sessions are ended
+                    if not member.alone and leaves_early(ended):  # others may go on while our sessions end
                         spent = context.endpoints.spend.by_agent
                         await retry_until_available(
                             tell_last, request.store.engine, request.store.run, member.shard, spent

@@ -27,7 +27,10 @@ class Interrupts:
         self._giving_up: asyncio.Task[None] | None = None
 
     async def execute(self) -> RunResult:
-        """Execute the run. Raises what `execute` does, and CancelledError if it was ended before its first trial."""
+        """Execute the run.
+
+        Raises what `execute` does, and CancelledError for a Ctrl-C while no trials are played, or a third one.
+        """
         self._main = asyncio.create_task(execute(self.request, self._watched))
         try:
             return await self._main

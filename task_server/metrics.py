@@ -82,7 +82,7 @@ class SessionMetrics:
         self.turns = Counter("proctor_turns_total", "Turns answered.", "task")
         self.expired = Counter("proctor_sessions_expired_total", "Sessions ended because no client asked for them.")
         self._finishes = Counter("proctor_finishes_total", "Sessions that came to a finish.", "task", "reason")
-        self._faults = Counter("proctor_faults_total", "Sessions that failed by no agent's doing.", "task", "kind")
+        self._faults = Counter("proctor_faults_total", "Sessions that ended with a fault.", "task", "kind")
         self._start_s = Histogram(
             "proctor_session_start_seconds", "From a session's start to its first observation.", labels=("task",)
         )

@@ -79,7 +79,7 @@ class WorkerConfig(ServeConfig):
         return self
 
     def access(self, url: str) -> Access:
-        """The tokens that this worker accepts. Without the clients' token, it waits for its own from the controller."""
+        """The tokens that this worker accepts. With a worker token alone, the controller sends the one for clients."""
         access = worker_access(url, _text(self.token), _text(self.metrics_token))
         access.pending = self.token is None and self.worker_token is not None
         return access

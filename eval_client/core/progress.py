@@ -37,7 +37,7 @@ class Progress:
             self.score_sum[pair] = self.score_sum.get(pair, 0.0) + finish.score
 
     faults: dict[tuple[str, str, str], int] = field(default_factory=dict)
-    """(agent, task, kind of fault) -> attempts that ended so."""
+    """(agent, task, kind of fault) -> attempts that ended with it."""
 
     def count_fault(self, pair: Pair, kind: str) -> None:
         """Count an attempt that ended by a fault."""

@@ -50,7 +50,7 @@ class StallReasons:
     cooling: Mapping[str, float] = field(default_factory=dict)
     """endpoint -> seconds left of its pause after a 429"""
     paced: Mapping[str, str] = field(default_factory=dict)
-    """endpoint -> how many requests wait for which of its rates"""
+    """endpoint -> how many requests wait for which of its rates, as text"""
     models: Iterable[PendingCall] = ()
     """Requests to models, each named by its agent."""
     failures: Mapping[str, str] = field(default_factory=dict)

@@ -23,7 +23,7 @@ class TaskWatcher:
 
     async def run(self) -> None:
         """Run the loops until cancelled."""
-        await asyncio.gather(self._follow_capacities(), self._renew_leases(), self._lose_patience())
+        await asyncio.gather(self._follow_capacities(), self._renew_leases(), self._give_up_tasks())
 
     async def _follow_capacities(self) -> None:
         version: str | None = None
@@ -86,7 +86,7 @@ class TaskWatcher:
         except TaskServerError:
             return  # the next turn of each session fails, and is classified there
 
-    async def _lose_patience(self) -> None:
+    async def _give_up_tasks(self) -> None:
         while True:
             await asyncio.sleep(CHECK_S)
             now = time.monotonic()
@@ -99,5 +99,5 @@ class TaskWatcher:
 def _other_digest(expected: str, found: str) -> str:
     return (
         f"its data, prompts or settings changed since the run began (digest {expected[:12]} -> {found[:12]}); "
-        "give its workers what they had, or start a new run"
+        "restore them at its workers, or start a new run"
     )

@@ -82,7 +82,7 @@ class ShardProcesses:
             if process.returncode not in ORDERLY
         ]
 
-    async def put_away(self) -> None:
+    async def kill_all(self) -> None:
         """Kill the clients that are left."""
         for process, _ in self._clients:
             assert process.stdin is not None
@@ -107,4 +107,4 @@ async def shard_processes(
             await others.start(store, folder, options, number)
         yield others
     finally:
-        await others.put_away()
+        await others.kill_all()

@@ -34,9 +34,9 @@ class _TrialReplies(ReplyLog):
 
 
 class AttemptLog:
-    """Journals attempts. Every method returns once its rows are durable.
+    """Journals attempts. What a method writes is durable when it returns.
 
-    All raise Fenced if another client has taken over, and WriteRefused if the store refuses a value.
+    Raises Fenced if another client has taken over, WriteRefused if the store refuses a row.
     """
 
     def __init__(

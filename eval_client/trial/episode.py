@@ -23,7 +23,7 @@ class Diverged(Exception):
 
 
 class OutOfTime(Exception):
-    """The trial took longer than `limits.trial.seconds` from its first step."""
+    """The attempt took longer than `limits.trial.seconds` after its session started."""
 
 
 class Model(Protocol):

@@ -26,14 +26,14 @@ class Isolation:
             return
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self._patience_s):
-                await self._apart(last_try)
+                await self._wait_for_others(last_try)
         self._count(1, last_try)
         try:
             yield
         finally:
             self._count(-1, last_try)
 
-    async def _apart(self, last_try: bool) -> None:
+    async def _wait_for_others(self, last_try: bool) -> None:
         """Return once the attempt may begin. Last attempts that wait go before other suspects."""
         self._waiting += last_try
         try:

@@ -34,7 +34,7 @@ class PendingTrial:
         self.begun, self.recalled = False, self.session is not None
 
     def made_an_attempt(self, outcome: Outcome) -> None:
-        """Count an attempt that ended. The count begins anew when the journal grew, the journal when it diverged."""
+        """Count an attempt that ended. The count restarts if the journal grew, the journal if the replay diverged."""
         self.session = None
         if len(self.trial_history.turns) > self.turns_kept > 0:
             self.attempts_made = 0

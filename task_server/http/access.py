@@ -24,7 +24,7 @@ class Access:
 
     def __init__(self, clients: Iterable[str] = (), *, workers: str | None = None, metrics: str | None = None) -> None:
         self.pending = False
-        """True while the server waits for its token from the controller; it refuses all requests until then."""
+        """True while the server waits for its token from the controller; until then only open paths work."""
         self._clients = [_shown(token) for token in clients]
         self._workers = [_shown(workers)] if workers is not None else self._clients
         self._metrics = [*self._clients, *([_shown(metrics)] if metrics is not None else [])]

@@ -146,7 +146,7 @@ class _Endpoint(Generic[Service_contra, Request_]):
 
 
 class _Guard:
-    """Passes on the requests that have a token for their route; answers the others with 401, or 503 while pending."""
+    """Passes on requests that have a token for their route or need none; others get 401, or 503 while pending."""
 
     def __init__(self, app: ASGIApp, access: Access) -> None:
         self._app = app

@@ -55,7 +55,7 @@ class ApiError(TaskServerError):
 class BadRequest(ApiError):
     """The request is malformed, or there is no such route."""
 
-    type, status, title = "bad_request", 400, "The request is not one this server takes"
+    type, status, title = "bad_request", 400, "The server does not accept this request"
 
 
 class Unauthorized(ApiError):
@@ -93,7 +93,7 @@ class SessionLost(ApiError):
 
 
 class UnknownSession(SessionLost):
-    """The session was never started here, was ended, or its lease ran out."""
+    """The session was never started here, was ended, or its lease expired."""
 
     type, status, title = "unknown_session", 404, "No such session"
 

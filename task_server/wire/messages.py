@@ -28,7 +28,7 @@ STEP_WAIT_S = 20.0
 LONG_POLL_S = 60.0
 HEARTBEAT_S = 2.0
 SETTLE_S = 2 * HEARTBEAT_S
-"""A controller that has just started waits this long for heartbeats: two intervals, as a worker may miss one."""
+"""A controller that has just started waits this long for heartbeats: one may be late by a whole interval."""
 WORKER_LEASE_S = 10.0
 
 

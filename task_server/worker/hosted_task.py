@@ -39,7 +39,7 @@ class HostedTask:
                 await self._serve()
             except Exception as error:
                 log.warning("task %s: %s: %s", self.name, type(error).__name__, error)
-                self._become(f"{type(error).__name__}: {error}")
+                self._set_waiting(f"{type(error).__name__}: {error}")
             if self._stopping.is_set():
                 return
             await self._pause(pause_s)
@@ -78,12 +78,12 @@ class HostedTask:
             self._samples = frozenset(self.catalogue.samples)
         async with self.environment.lifespan():
             self._up = True
-            self._become(None)
+            self._set_waiting(None)
             try:
                 await self._stopping.wait()
             finally:
                 self._up = False
-                self._become("stopping")
+                self._set_waiting("stopping")
 
     def _read(self) -> SampleList:
         environment = self.environment
@@ -97,7 +97,7 @@ class HostedTask:
             trusted_agents_only=environment.trusted_agents_only(),
         )
 
-    def _become(self, waiting: str | None) -> None:
+    def _set_waiting(self, waiting: str | None) -> None:
         self.waiting = redacted(waiting) if waiting is not None else None
         self._changed()
 

@@ -109,9 +109,9 @@ class Session(Agent):
 
     def _reply_added(self) -> None:
         """Send a new model reply to the client ahead of the step, so that a paid reply is durable. From any thread."""
-        self._loop.call_soon_threadsafe(self._tell_of_reply)
+        self._loop.call_soon_threadsafe(self._announce_reply)
 
-    def _tell_of_reply(self) -> None:
+    def _announce_reply(self) -> None:
         self._reply_news.set_result(None)
         self._reply_news = self._loop.create_future()
 

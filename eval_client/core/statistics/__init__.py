@@ -1,1 +1,1 @@
-"""Pure statistics over scores."""
+"""Pure: statistics of scores."""

@@ -1,4 +1,4 @@
-"""Pure statistics over scores."""
+"""Pure: means with cluster-robust standard errors."""
 
 import math
 from collections.abc import Sequence

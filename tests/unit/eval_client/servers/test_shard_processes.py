@@ -57,4 +57,4 @@ async def test_a_client_that_stands_still_after_the_end_is_named(monkeypatch: py
     others._clients.append((await client("input()"), Path("log")))
     (said,) = await others.ended(over())
     assert "hung and was killed" in said
-    await others.put_away()
+    await others.kill_all()
