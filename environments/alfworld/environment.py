@@ -20,8 +20,8 @@ from environments.alfworld.examples import before, example
 from environments.alfworld.published_prompt import PROMPT, Published
 from environments.alfworld.published_prompt import read as read_prompt
 from environments.alfworld.reply import Profile
+from environments.alfworld.scoring import summarize
 from environments.alfworld.session import ROUNDS, HouseholdSession
-from environments.alfworld.summary import summarize
 from environments.alfworld.task_types import TASK_TYPES, task_type
 from proctor.environment import Agent, Environment, Policy
 from proctor.published import AGENTBENCH_SAMPLING, other_count

@@ -1,23 +1,19 @@
 """One session: up to 35 replies, each carried out by the engine."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from pydantic import JsonValue
 
 from environments.alfworld import prompt
 from environments.alfworld.engine.game import ReadyGame
 from environments.alfworld.engine.world import REFUSED, GameWorld
-from environments.alfworld.reply import Chosen, Profile, action_of, choose
+from environments.alfworld.reply import Profile, action_of, choose
+from environments.alfworld.scoring import CommandStep, end_reason, score, step_metrics
 from environments.alfworld.task_types import TaskType
 from proctor.environment import Agent, AgentStopped
 from proctor.types import Finish, FinishReason, Message, Observation
 
 ROUNDS = 35
-REPEATS = 3
-"""This many equal replies in a row end a session."""
-FIRST_REPEAT = 4
-"""The first step after which that rule holds."""
 MAX_RETOLD = 200_000
 """Characters of a reply that the history keeps, the last ones: 35 whole replies could fill any message."""
 UPSTREAM_STATUS = {
@@ -28,15 +24,6 @@ UPSTREAM_STATUS = {
     FinishReason.CONTEXT_LIMIT: "agent context limit",
 }
 """What the published code calls each end (AgentBench v0.2)."""
-
-
-class CommandStep(NamedTuple):
-    """One reply that held an action, and what became of it."""
-
-    reply: str
-    action: str
-    chosen: Chosen
-    refused: bool
 
 
 class HouseholdSession:
@@ -65,7 +52,7 @@ class HouseholdSession:
             if not action:
                 return self._finish(FinishReason.INVALID_FORMAT if action is None else FinishReason.INVALID_ACTION)
             said = prompt.observed(self._carry_out(reply, action))
-            ended = self._ended()
+            ended = end_reason(self._world.won, self._steps, self._profile)
             if ended is not None:
                 return self._finish(ended)
         return self._finish(FinishReason.TURN_LIMIT)
@@ -85,36 +72,15 @@ class HouseholdSession:
         self._steps.append(CommandStep(reply, action, chosen, answer == REFUSED))
         return answer
 
-    def _ended(self) -> FinishReason | None:
-        """In `compat` three equal replies end a session even with the step that wins it, as published."""
-        won = FinishReason.COMPLETED if self._world.won else None
-        repeated = FinishReason.INVALID_ACTION if self._repeated() else None
-        return (repeated or won) if self._profile == "compat" else (won or repeated)
-
-    def _repeated(self) -> bool:
-        """In `strict` only refused replies count."""
-        last = self._steps[-REPEATS:]
-        if len(self._steps) < FIRST_REPEAT or len({step.reply for step in last}) > 1:
-            return False
-        return self._profile == "compat" or all(step.refused for step in last)
-
     def _finish(self, reason: FinishReason) -> Finish:
-        refused = sum(step.refused for step in self._steps)
-        matched = sum(step.chosen.command != step.action for step in self._steps)
-        below = sum(step.chosen.similarity < 1 for step in self._steps)
         steps: list[JsonValue] = [
             {"action": step.action, "executed": step.chosen.command, "similarity": step.chosen.similarity}
             for step in self._steps
         ]
         return Finish(
             reason=reason,
-            score=float(reason is FinishReason.COMPLETED),
-            metrics={
-                "steps": float(len(self._steps)),
-                "matched": float(matched),
-                "refused": float(refused),
-                "below_1": float(below),
-            },
+            score=score(reason),
+            metrics=step_metrics(self._steps),
             detail={
                 "task_type": self._type,
                 "format": self._format,

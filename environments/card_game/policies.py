@@ -13,7 +13,7 @@ from environments.card_game.rules.moves import Assert, Attack, Move, Pass, Skill
 from environments.card_game.rules.opponents import Chance, Greedy
 from environments.card_game.rules.view import Enemy, Own, View
 from environments.card_game.sample_game import SampleGame, Setup
-from environments.card_game.session import ALL_HP
+from environments.card_game.scoring import ALL_HP
 from proctor.environment import Policy
 from proctor.types import Action, Message
 

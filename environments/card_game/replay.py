@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from environments.card_game.rules.fish import MAX_HP, SPECIES, STANDARD_TEAM, TEAM
 from environments.card_game.rules.moves import Assert, Attack, GameEvent, Pass, Skill
 from environments.card_game.sample_game import Phase, SampleGame
+from environments.card_game.scoring import DECIDED
 from proctor.types import FinishReason
 
 _BAR = 8
@@ -100,7 +101,7 @@ def _bar(hp: int) -> str:
 
 
 def _ending(match: SampleGame, names: Sequence[str], reason: FinishReason) -> str:
-    if reason not in (FinishReason.COMPLETED, FinishReason.TURN_LIMIT):
+    if reason not in DECIDED:
         return f"The agent is out of the game: {reason.value}."
     stopped = "" if reason is FinishReason.COMPLETED else ", stopped for its number of calls"
     winner = match.game.winner

@@ -7,13 +7,12 @@ from environments.card_game.conversation import Conversation
 from environments.card_game.replay import tell
 from environments.card_game.reply import IllegalReply
 from environments.card_game.rules.moves import Assert, Move, Pass
-from environments.card_game.rules.variants import Profile
 from environments.card_game.sample_game import SampleGame
+from environments.card_game.scoring import ALL_HP, score, win
 from proctor.environment import Agent, AgentStopped
 from proctor.types import Finish, FinishReason
 
 TRIES = 5
-ALL_HP = 1600
 
 
 @dataclass
@@ -89,12 +88,10 @@ class CardGameSession:
         return move
 
     def _finish(self, reason: FinishReason) -> Finish:
-        setup, game = self.match.setup, self.match.game
-        decided = reason in (FinishReason.COMPLETED, FinishReason.TURN_LIMIT)
-        win = won(game.winner, setup.seat, setup.profile) if decided else 0.0
-        damage = self.match.damage()
+        setup, damage = self.match.setup, self.match.damage()
+        won = win(reason, self.match.game.winner, setup.seat, setup.profile)
         metrics = {
-            "win": win,
+            "win": won,
             "damage": float(damage),
             "calls": float(self.calls),
             "phases": float(len(self.match.phases)),
@@ -104,7 +101,7 @@ class CardGameSession:
         }
         return Finish(
             reason=reason,
-            score=score(win, damage / ALL_HP),
+            score=score(won, damage / ALL_HP),
             metrics=metrics,
             detail={
                 "opponent": setup.opponent,
@@ -115,15 +112,3 @@ class CardGameSession:
                 "replay": tell(self.match, reason),
             },
         )
-
-
-def won(winner: int | None, seat: int, profile: Profile) -> float:
-    """What a decided game is worth: 1, 0, and for a draw a half; in `compat` it counts as a win of player 1."""
-    if winner is None:
-        return float(seat == 1) if profile == "compat" else 0.5
-    return float(winner == seat)
-
-
-def score(win_rate: float, damage_rate: float) -> float:
-    """The main metric of a game, or of many, from 0 to 1."""
-    return 0.7 * win_rate + min(0.3, 0.3 * damage_rate)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from environments.card_game.rules.opponents import NAMES
-from environments.card_game.session import ALL_HP, score
+from environments.card_game.scoring import ALL_HP, score
 from proctor.types import Finish, Summary
 
 COVERAGE = "Rates are over scored games; a fault is owed again and enters none, in every profile."

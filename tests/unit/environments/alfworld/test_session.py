@@ -198,23 +198,6 @@ async def test_policies_have_no_memory() -> None:
         assert one.said == other.said
 
 
-def test_faults_enter_no_rate_and_types_have_rates_of_their_own() -> None:
-    detail = {"task_type": "look_at_obj", "format": "move"}
-    passed = Finish(reason=FinishReason.COMPLETED, score=1.0, metrics={"steps": 4.0}, detail={**detail})
-    failed = Finish(reason=FinishReason.INVALID_FORMAT, score=0.0, metrics={"steps": 9.0}, detail={**detail})
-    fault = Finish.fault(FinishReason.TASK_ERROR, "broken")
-    summary = ALFWorld().summarize([passed, failed, fault])
-    assert summary.metrics[summary.primary] == 0.5
-    assert summary.metrics["success_rate_look_at_obj"] == 0.5
-    assert (summary.metrics["requested"], summary.metrics["scored"], summary.metrics["steps_of_passed"]) == (3, 2, 4)
-    assert summary.metrics["invalid_format"] == 1
-    assert any("move" in note for note in summary.notes)
-    assert "steps_of_passed" not in ALFWorld().summarize([failed]).metrics, "none passed"
-    nothing = ALFWorld().summarize([fault]).metrics
-    assert not [name for name in nothing if name.startswith(("success_rate", "steps_of"))]
-    assert (nothing["requested"], nothing["scored"], nothing["refused"]) == (1.0, 0.0, 0.0)
-
-
 async def test_of_a_long_reply_the_history_keeps_the_end() -> None:
     """All of them in full would in the end make an observation that no answer of a server can carry: a fault."""
     long = "x" * MAX_RETOLD + "\nACTION: look"

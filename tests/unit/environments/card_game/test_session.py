@@ -9,7 +9,7 @@ from environments.card_game import policies
 from environments.card_game.environment import CardGame
 from environments.card_game.prompt import CONFIRMATION, DIFFERENCES
 from environments.card_game.sample_game import SampleGame, Setup
-from environments.card_game.session import CardGameSession, score, won
+from environments.card_game.session import CardGameSession
 from proctor.environment import Agent, AgentStopped, AgentUnavailable, ContextLimitExceeded, PolicyAgent
 from proctor.types import Action, Finish, FinishReason, Message, Observation
 
@@ -252,23 +252,3 @@ async def test_a_session_of_recorded_replies_goes_the_same_way_again() -> None:
     policy = policies.random_agent(environment.setup(SAMPLE), 3)
     first, second = [await environment.play(SAMPLE, PolicyAgent(policy), 3) for _ in range(2)]
     assert first == second
-
-
-@pytest.mark.parametrize(
-    ("winner", "seat", "profile", "worth"),
-    [
-        (0, 0, "compat", 1.0),
-        (1, 0, "strict", 0.0),
-        (None, 0, "compat", 0.0),
-        (None, 1, "compat", 1.0),
-        (None, 0, "strict", 0.5),
-        (None, 1, "paper", 0.5),
-    ],
-)
-def test_what_a_game_is_worth(winner: int | None, seat: int, profile: str, worth: float) -> None:
-    environment = CardGame.model_validate({"profile": profile})
-    assert won(winner, seat, environment.profile) == worth
-
-
-def test_the_score_weighs_wins_and_damage() -> None:
-    assert (score(1, 1), score(0, 0.5), score(0.5, 1)) == pytest.approx((1.0, 0.15, 0.65))
