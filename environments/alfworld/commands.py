@@ -19,12 +19,14 @@ def alfworld() -> None:
 
 @alfworld.command()
 @click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
-@click.option("--games", type=click.IntRange(min=1), default=36, show_default=True, help="The six types take turns.")
+@click.option(
+    "--games", type=click.IntRange(min=1), default=36, show_default=True, help="The task type changes with each."
+)
 @click.option("--seed", type=int, default=0, show_default=True, help="Equal seeds give equal games.")
 def generate(folder: Path, games: int, seed: int) -> None:
     """Write games of all six task types to FOLDER, as self-contained game.tw-pddl files.
 
-    Each is proven solvable: its plan stands in it under `walkthrough`. Play them with `data: FOLDER`.
+    Each game is proven solvable and holds its plan under `walkthrough`. Play the games with `data: FOLDER`.
     """
     write(folder, generator.generate(games, seed))
 
@@ -38,12 +40,14 @@ def export(folder: Path) -> None:
 
 @alfworld.command("cross-check")
 @click.argument("paths", type=click.Path(exists=True, path_type=Path), nargs=-1)
-@click.option("--steps", type=click.IntRange(min=0), default=30, show_default=True, help="By chance, after the plan.")
+@click.option(
+    "--steps", type=click.IntRange(min=0), default=30, show_default=True, help="Random commands to try after the plan."
+)
 @click.option("--seed", type=int, default=0, show_default=True)
 def cross_check(paths: tuple[Path, ...], steps: int, seed: int) -> None:
-    """Play games on this engine and on TextWorld's, and say where they differ.
+    """Play games on this engine and on TextWorld's, and print the differences.
 
-    PATHS are game files or folders of them; without any, five of those that ship. Needs the extra textworld.
+    PATHS are game files or folders of them; the default is five of the shipped games. Needs the extra textworld.
     """
     try:
         games = _games(paths)
@@ -60,7 +64,7 @@ def cross_check(paths: tuple[Path, ...], steps: int, seed: int) -> None:
 
 
 def write(folder: Path, games: Iterable[OwnGame]) -> None:
-    """Game files below a new folder. Raises UsageError where it holds anything, or can't be written to."""
+    """Writes game files below a new folder. Raises UsageError where the folder is not empty or can't be written to."""
     count = 0
     try:
         if folder.exists() and any(folder.iterdir()):

@@ -1,4 +1,4 @@
-"""Plays a game on our engine and on TextWorld's (PyPI textworld[pddl]) side by side: both must say the same."""
+"""Plays a game on our engine and on TextWorld's (PyPI textworld[pddl]) side by side, and compares their states."""
 
 import random
 from collections.abc import Iterator, Sequence
@@ -13,7 +13,7 @@ IMPOSSIBLE = "fly to the moon"
 
 
 class State(NamedTuple):
-    """What an engine says, offers and counts as won after a command."""
+    """An engine's text, its admissible commands, and whether the game is won, after a command."""
 
     text: str
     admissible: list[str]
@@ -26,7 +26,7 @@ class _Info(Protocol):
 
 
 class _PddlEnv(Protocol):
-    """What is used of `textworld.envs.PddlEnv`."""
+    """The part of `textworld.envs.PddlEnv` that is used here."""
 
     _entity_infos: dict[str, _Info]
 
@@ -42,7 +42,7 @@ class _GameState(Protocol):
 
 
 class TextWorld:
-    """One game on TextWorld's engine, its things named as ALFWorld names them, without shuffling."""
+    """One game on TextWorld's engine, with ALFWorld's display names, not shuffled."""
 
     def __init__(self, texts: GameTexts) -> None:
         """Raises ModuleNotFoundError where textworld is not installed."""
@@ -51,9 +51,9 @@ class TextWorld:
 
         self._env = cast(_PddlEnv, PddlEnv(EnvInfos(admissible_commands=True, won=True, feedback=True)))
         self._env.load(texts.model_dump())
-        called = names(self._env._entity_infos)
+        display_names = names(self._env._entity_infos)
         for info in self._env._entity_infos.values():
-            info.name = called[info.id]
+            info.name = display_names[info.id]
 
     def reset(self) -> State:
         """The state before the first command."""
@@ -65,7 +65,7 @@ class TextWorld:
 
 
 def differences(name: str, texts: GameTexts, steps: int, seed: int) -> Iterator[str]:
-    """Where the engines differ: in the plan, if there is one, and then in so many steps by chance from the start."""
+    """The first difference along the plan, if the game has one, and the first over so many random commands."""
     chance = random.Random(f"{name} {seed}")
     game = ReadyGame(texts.pddl_domain, texts.grammar, texts.pddl_problem)
     real = TextWorld(texts)
@@ -76,7 +76,7 @@ def differences(name: str, texts: GameTexts, steps: int, seed: int) -> Iterator[
 
 
 def _difference(game: ReadyGame, real: TextWorld, commands: Sequence[str | None], chance: random.Random) -> str | None:
-    """Where two sessions part; a command that is None is drawn by chance."""
+    """The first difference between two sessions; a command that is None is drawn at random."""
     world = GameWorld(game)
     expected, found, done = real.reset(), State(world.intro, world.admissible(), world.won), ["reset"]
     for given in commands:

@@ -1,4 +1,4 @@
-"""Where games come from: the published folders (ALFWorld, MIT), listed by a split file or by path, or our own pack."""
+"""Loads games: from the published folders (ALFWorld, MIT), listed by a split file or by path, or from our own pack."""
 
 import hashlib
 import lzma
@@ -23,7 +23,7 @@ OWN = "own"
 PACK = SAMPLES / "games.json.xz"
 GAME_FILE = "game.tw-pddl"
 _UNSUPPORTED = ("movable", "Sliced")
-"""In the name of a task folder: tasks that the published code leaves out too."""
+"""Parts of the paths of games that are skipped, as in the published code: they move furniture, or need slices."""
 _SOLVABLE = re.compile(rb'(?<!\\)"solvable"\s*:\s*(true|false)')
 _SPLIT = TypeAdapter(dict[str, list[str]])
 _PLANS = TypeAdapter(dict[str, tuple[str, ...]])
@@ -34,9 +34,9 @@ class GameEntry(Value):
     """One playable game of a split."""
 
     sample: str
-    """`<split>-<5-digit index>`; the index counts the games that are skipped, too."""
+    """`<split>-<5-digit index>`; the index counts skipped games too."""
     path: str
-    """As the split file has it, or relative to the data folder."""
+    """As written in the split file, or relative to the data folder."""
     file: Path | None
     """None for a game of our own pack."""
     digest: str
@@ -44,28 +44,28 @@ class GameEntry(Value):
 
     @property
     def folder(self) -> str:
-        """The name of the task's folder, which tells the type."""
+        """The name of the task's folder, which begins with the task type."""
         return Path(self.path).parts[-3] if len(Path(self.path).parts) >= 3 else self.path
 
 
 class Split(Value):
-    """The games of a split that can be played, in order, and how many others it has."""
+    """The playable games of a split, in order, and the number of skipped ones."""
 
     entries: tuple[GameEntry, ...]
     skipped: int
-    """Games that no plan solves, or of tasks that move furniture or need slices."""
+    """Games that are marked unsolvable, or whose tasks move furniture or need slices."""
 
 
 def load(data: Path | None, split: Path | None, per_type: int | None) -> Split:
     """The games of a split file, of a folder without one, or of our own pack; of each type the first `per_type`.
 
-    Raises ValueError naming file, field and fix. A game that can't be read is listed: it fails when it is played.
+    Raises ValueError naming file, field and fix. An unreadable game is listed, and fails when it is played.
     """
     listed: list[tuple[str, Path | None]]
     if data is None:
         name, listed = OWN, [(game.path, None) for game in own_games()]
     elif not data.is_dir():
-        raise ValueError(f"{data}: is no folder; set `data` to the one that the game paths start from")
+        raise ValueError(f"{data}: is not a folder; set `data` to the folder that the game paths are relative to")
     elif split is None:
         name = data.resolve().name
         listed = [(str(path.relative_to(data)), path) for path in sorted(data.rglob(GAME_FILE))]
@@ -113,12 +113,12 @@ def own_games() -> Sequence[OwnGame]:
 
 
 def own_game(path: str) -> OwnGame:
-    """The game of our own that has this path."""
+    """Our own game with this path."""
     return next(game for game in own_games() if game.path == path)
 
 
 def pack(games: Sequence[OwnGame]) -> bytes:
-    """Games as the file that ships has them."""
+    """The content of a pack file, such as the shipped one, with these games."""
     return lzma.compress(_PACK.dump_json(tuple(games)), preset=9)
 
 
@@ -151,7 +151,7 @@ def _entry(sample: str, path: str, file: Path | None) -> GameEntry | None:
 
 
 def _solvable(content: bytes) -> bool:
-    """False where the file says so, or doesn't say; what is no JSON fails later, when it is played."""
+    """False where `solvable` is false or missing. A file without a JSON object passes here, and fails when played."""
     found = _SOLVABLE.search(content)
     if found:
         return found[1] == b"true"

@@ -17,8 +17,7 @@ from environments.alfworld.engine.errors import GameError
 from environments.alfworld.engine.game import ReadyGame
 from environments.alfworld.engine.grammar import FORMATS
 from environments.alfworld.examples import before, example
-from environments.alfworld.published_prompt import PROMPT, Published
-from environments.alfworld.published_prompt import read as read_prompt
+from environments.alfworld.published_prompt import PROMPT, Published, read_prompts
 from environments.alfworld.reply import Profile
 from environments.alfworld.scoring import summarize
 from environments.alfworld.session import ROUNDS, HouseholdSession
@@ -36,15 +35,15 @@ class ALFWorld(Environment):
     """The agent finds, treats and places objects in a house that is described by text."""
 
     data: Path | None = None
-    """The folder that the game paths start from, or one with games; None for the games shipped with Proctor."""
+    """The folder that game paths are relative to, or any folder of games; None for the games shipped with Proctor."""
     split: Path | None = None
     """A split file of AgentBench: which games of `data`, in which order; None for all of them, by their paths."""
     plans: Path | None = None
-    """JSON from game paths to plans, for the reference; games of ALFWorld since 0.4 and our own bring theirs along."""
+    """A JSON file of plans by game path, for the reference; games of ALFWorld since 0.4, and our own, hold theirs."""
     profile: Profile = "compat"
-    """`compat` plays as published, `strict` without guessing which command was meant."""
+    """`compat` plays as published, `strict` carries out only commands that are on the list."""
     per_type: int | None = Field(default=None, ge=1)
-    """Only so many games of each task type, the first ones; None for all."""
+    """How many games of each task type are played, from the first; None for all."""
 
     prompts: Path | None = None
     """A folder with another instruction and other examples, such as AgentBench's; None for our own. Python in it is
@@ -56,7 +55,7 @@ class ALFWorld(Environment):
     @model_validator(mode="after")
     def _split_needs_data(self) -> "ALFWorld":
         if self.data is None and (self.split or self.plans):
-            raise ValueError("split, plans: name games of a folder; set `data` to that folder as well")
+            raise ValueError("split, plans: both need the folder of the games they list; set `data` as well")
         return self
 
     def samples(self) -> Sequence[str]:
@@ -64,13 +63,13 @@ class ALFWorld(Environment):
         return tuple(self._entries)
 
     def digest(self) -> str:
-        told: list[object] = [prompt.INSTRUCTION, prompt.CONSENT]
+        prompts: list[object] = [prompt.INSTRUCTION, prompt.CONSENT]
         examples: list[object] = [example(type_, format) for type_ in TASK_TYPES for format in FORMATS]
         if self._published is not None:
-            told, examples = self._published.texts(), []
-        told += [prompt.TASK, prompt.with_list("", ("look", "inventory"))]
+            prompts, examples = self._published.texts(), []
+        prompts += [prompt.TASK, prompt.with_list("", ("look", "inventory"))]
         games = [(entry.sample, entry.path, entry.digest) for entry in self._entries.values()]
-        shape = pydantic_core.to_json([_REVISION, self.profile, told, examples, games])
+        shape = pydantic_core.to_json([_REVISION, self.profile, prompts, examples, games])
         return hashlib.blake2b(shape, digest_size=16).hexdigest()
 
     async def play(self, sample: str, agent: Agent, seed: int = 0) -> Finish:
@@ -100,7 +99,7 @@ class ALFWorld(Environment):
         if self.data is None:
             return "the games are Proctor's own, not the published ones"
         if self.profile != "compat":
-            return f"the profile {self.profile!r} plays other than the published code; use compat"
+            return f"the profile {self.profile!r} plays differently from the published code; use compat"
         if self.per_type is not None:
             return f"only the first {self.per_type} games of each task type are played; leave `per_type` out"
         other = PROMPT.differs(self.prompts, self._published and self._published.texts())
@@ -114,11 +113,11 @@ class ALFWorld(Environment):
         with _naming(entry):
             game = ReadyGame(texts.pddl_domain, texts.grammar, texts.pddl_problem)
             type_ = task_type(entry.folder)
-            told = before(type_, game.grammar.format) if self._published is None else self._published.before(type_)
-            return HouseholdSession(game, type_, agent, self.profile, told)
+            opening = before(type_, game.grammar.format) if self._published is None else self._published.before(type_)
+            return HouseholdSession(game, type_, agent, self.profile, opening)
 
     def plan(self, sample: str) -> Sequence[str]:
-        """Commands that win a sample. Raises ValueError where its game brings none along and none are given."""
+        """Commands that win a sample. Raises ValueError where neither its game nor the field `plans` has them."""
         entry = self._entry(sample)
         plan = dataset.texts(entry).walkthrough or self._plans.get(entry.path)
         if not plan:
@@ -127,7 +126,7 @@ class ALFWorld(Environment):
 
     @cached_property
     def _published(self) -> Published | None:
-        return None if self.prompts is None else read_prompt(self.prompts)
+        return None if self.prompts is None else read_prompts(self.prompts)
 
     @cached_property
     def _split(self) -> Split:
@@ -149,7 +148,7 @@ class ALFWorld(Environment):
 
 @contextmanager
 def _naming(entry: GameEntry) -> Iterator[None]:
-    """Says which game it is that can't be played."""
+    """Adds the game's path to a GameError."""
     try:
         yield
     except GameError as error:

@@ -15,12 +15,12 @@ from proctor.types import Message
 
 _LAYING_DOWN = re.compile(r"(?:put|move) (.+) (?:in/on|to) (.+)")
 LEAST_PLAN, LONGEST_PLAN = 5, 8
-"""So that an example has 12 to 18 messages, as the published ones do."""
+"""Commands in the plan of an example, which then has 12 to 18 messages, as the published ones have."""
 
 
 @cache
 def example(type_: TaskType, format: Format) -> tuple[Message, ...]:
-    """The example of a task type in the words of a format, from the user's first message to the agent's last."""
+    """The example of a task type in a command format, from the user's first message to the agent's last."""
     game = next(
         game for game in own_games() if task_type(game.path) == type_ and LEAST_PLAN <= len(game.plan) <= LONGEST_PLAN
     )
@@ -28,9 +28,9 @@ def example(type_: TaskType, format: Format) -> tuple[Message, ...]:
 
 
 def before(type_: TaskType, format: Format) -> tuple[Message, ...]:
-    """What comes before a game, in our own words: instruction, consent and example."""
-    told = (Message(role="user", content=prompt.INSTRUCTION), Message(role="assistant", content=prompt.CONSENT))
-    return (*told, *example(type_, format))
+    """The messages before a game, in our own words: instruction, consent and example."""
+    instruction = (Message(role="user", content=prompt.INSTRUCTION), Message(role="assistant", content=prompt.CONSENT))
+    return (*instruction, *example(type_, format))
 
 
 def _messages(game: OwnGame, format: Format) -> Iterator[Message]:
@@ -40,14 +40,14 @@ def _messages(game: OwnGame, format: Format) -> Iterator[Message]:
     for number, planned in enumerate(game.plan):
         command = in_format(planned, format)
         thought = _thought(game, number)
-        said = f"THOUGHT: {thought}\nACTION: {command}" if thought else f"ACTION: {command}"
-        yield Message(role="assistant", content=said)
+        reply = f"THOUGHT: {thought}\nACTION: {command}" if thought else f"ACTION: {command}"
+        yield Message(role="assistant", content=reply)
         yield Message(role="user", content=prompt.observed(world.step(command)))
     yield Message(role="assistant", content=f"THOUGHT: That was the last step, and the task is done: {game.task}")
 
 
 def in_format(command: str, format: Format) -> str:
-    """A command as a format has it."""
+    """A command in the words of a format."""
     found = _LAYING_DOWN.fullmatch(command)
     if found is None:
         return command
@@ -55,7 +55,7 @@ def in_format(command: str, format: Format) -> str:
 
 
 def _thought(game: OwnGame, number: int) -> str:
-    """What goes through the mind before a step of the plan; nothing where the step is plain."""
+    """The thought that the example gives before a step of the plan; empty where the step needs none."""
     verb, *rest = game.plan[number].split()
     thing = " ".join(rest[:2])
     if number == 0:

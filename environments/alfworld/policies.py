@@ -1,4 +1,4 @@
-"""The built-in agents: one that knows the plan, one that looks for what the task names, one that draws lots."""
+"""The built-in policies: the known plan, a search for what the task names, and random commands."""
 
 import random
 import re
@@ -17,13 +17,13 @@ class RoomView(NamedTuple):
     room: str
     """The first observation."""
     commands: Sequence[str]
-    """What is on offer now."""
+    """Those that are admissible now."""
     done: Sequence[str]
-    """The agent's own actions so far."""
+    """The agent's actions so far."""
 
 
 def reference(plan: Sequence[str]) -> Policy:
-    """Does what the plan says, step by step."""
+    """Follows the plan, command by command."""
 
     def policy(conversation: str, transcript: Sequence[Message]) -> Action:
         return _action(plan[min(len(_view(transcript).done), len(plan) - 1)])
@@ -32,7 +32,7 @@ def reference(plan: Sequence[str]) -> Policy:
 
 
 def chance(sample: str, seed: int) -> Policy:
-    """Any command of the list."""
+    """A random command of the list."""
 
     def policy(conversation: str, transcript: Sequence[Message]) -> Action:
         view = _view(transcript)
@@ -42,7 +42,10 @@ def chance(sample: str, seed: int) -> Policy:
 
 
 def fetch(conversation: str, transcript: Sequence[Message]) -> Action:
-    """Goes from place to place, takes what the task names, and brings it where the task says; never treats it."""
+    """Goes from place to place and carries an object that the task names to a receptacle that it names.
+
+    It never cleans, heats or cools the object.
+    """
     view = _view(transcript)
     words = set(re.findall(r"\w+", view.task))
     held = sum(each.startswith("take ") for each in view.done) > sum(
@@ -71,7 +74,7 @@ def _open(view: RoomView) -> str | None:
 
 
 def _go(view: RoomView, places: Sequence[str]) -> str:
-    """To the place on offer where it has been least."""
+    """The command to go to the place with the fewest visits so far; `look` where no place can be reached."""
     ways = [f"go to {place}" for place in places if f"go to {place}" in view.commands]
     return min(ways, key=view.done.count, default="look")
 

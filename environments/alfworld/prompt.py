@@ -1,4 +1,4 @@
-"""What the agent is told: what the prompts in AgentBench say (arXiv 2308.03688, Appendix G.2), in our own words."""
+"""The agent's prompts: those of AgentBench (arXiv 2308.03688, Appendix G.2), in our own words."""
 
 import re
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ def opening(intro: str) -> str:
 
 
 def observed(text: str) -> str:
-    """The engine's answer to a command, without the number of a location, which tells nothing."""
+    """The engine's answer to a command, without the number of a location, which carries no information."""
     return text.partition(". ")[2] if text.startswith(_ARRIVAL) else text
 
 
@@ -41,7 +41,7 @@ def with_list(text: str, admissible: Sequence[str]) -> str:
 
 
 def without_list(content: str) -> str:
-    """A message as it stays in the history once the next one is there."""
+    """A message as it stays in the history: without the list, which only the last message has."""
     return content.partition(MARK)[0]
 
 

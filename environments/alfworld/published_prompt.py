@@ -1,4 +1,4 @@
-"""The published instruction and examples, from AgentBench's folder of the task, which users bring along."""
+"""The published instruction and examples, read from AgentBench's folder of the task, which the user provides."""
 
 import ast
 from collections.abc import Mapping
@@ -23,12 +23,12 @@ _TEXTS = TypeAdapter(dict[str, list[str]])
 
 
 class Published(Value):
-    """What agents are told before their game."""
+    """The published texts that precede a game."""
 
     instruction: str
     consent: str
     examples: dict[TaskType, tuple[str, ...]]
-    """The texts of a solved game, the user's first."""
+    """The texts of a solved game in turns, the user's first."""
 
     def before(self, type_: TaskType) -> tuple[Message, ...]:
         """The messages before a game of this type."""
@@ -39,11 +39,11 @@ class Published(Value):
         )
 
     def texts(self) -> list[object]:
-        """All it says: what it is known by."""
+        """All texts, in a fixed order: what digests and fingerprints are made of."""
         return [self.instruction, self.consent, [self.examples[type_] for type_ in TASK_TYPES]]
 
 
-def read(folder: Path) -> Published:
+def read_prompts(folder: Path) -> Published:
     """The texts of the folder, whose Python is not run. Raises ValueError naming file, field and fix."""
     tree = tree_of(folder / "task.py")
     instruction = _returned(tree, "get_task_instruction")
@@ -66,7 +66,7 @@ def read(folder: Path) -> Published:
 
 
 def _returned(tree: ast.Module, name: str) -> str | None:
-    """The text that a function of this name returns, the last one."""
+    """The text that the last `return` of a function of this name gives; None where there is none."""
     functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name == name]
     for statement in reversed(functions[0].body if functions else []):
         match statement:

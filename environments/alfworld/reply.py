@@ -1,4 +1,4 @@
-"""What of a reply is its action, and which command is carried out for it."""
+"""Finds the action in a reply, and the command to carry out for it."""
 
 import re
 from collections.abc import Sequence
@@ -13,21 +13,22 @@ MAX_ACTION = 10_000
 _MARK = "ACTION:"
 _STRICT_MARK = re.compile(rb"action[*_]{0,3}:")
 _AROUND = " \t\r*_`\"'“”‘’"
-"""What may stand around an action in `strict`: emphasis, backticks, quotes."""
+"""Characters stripped from around an action in `strict`: blanks, emphasis, backticks, quotes."""
 
 
 class Chosen(Value):
-    """What is carried out for an action."""
+    """The command to carry out for an action."""
 
     command: str
     similarity: float
-    """1 for a command of the list, 0 for a text that stays what it is and will be refused."""
+    """1 where the action is on the list, 0 where it resembles no command: it stays as it is, and is refused."""
 
 
 def action_of(reply: str, profile: Profile) -> str | None:
     """The rest of the line behind the first `ACTION:`, stripped, in lower case; None where there is none.
 
-    In `strict` the mark may be in any case, and what is set around mark or action (`**ACTION:** "look".`) goes.
+    In `strict` the mark may be in any case, and the characters around mark and action (`**ACTION:** "look".`) are
+    stripped.
     """
     start = _behind_mark(reply) if profile == "compat" else _behind_any_mark(reply)
     if start is None:
@@ -52,7 +53,7 @@ def _behind_mark(reply: str) -> int | None:
 
 
 def _behind_any_mark(reply: str) -> int | None:
-    """Where the first mark of any case ends; found among bytes, several times as fast as by a pattern for texts."""
-    told = reply.encode(errors="replace")
-    found = _STRICT_MARK.search(told.lower())
-    return None if found is None else len(told[: found.end()].decode())
+    """The end of the first mark in any case. A search in bytes is several times as fast as one in text."""
+    encoded = reply.encode(errors="replace")
+    found = _STRICT_MARK.search(encoded.lower())
+    return None if found is None else len(encoded[: found.end()].decode())

@@ -8,7 +8,7 @@ from environments.alfworld.task_types import TASK_TYPES
 from proctor.types import Finish, FinishReason, Summary
 
 REPEATS = 3
-"""So many equal replies in a row end a session."""
+"""Equal replies in a row that end a session."""
 FIRST_REPEAT = 4
 """Steps that a session must have before equal replies end it."""
 PRIMARY = "success_rate"
@@ -59,15 +59,15 @@ def step_metrics(steps: Sequence[CommandStep]) -> dict[str, float]:
 
 
 def summarize(finishes: Sequence[Finish], skipped: int, *, own_words: bool) -> Summary:
-    """Rates over scored sessions; one over nothing is absent. Faults enter no rate and are counted as requested."""
+    """Rates over scored sessions; a rate over none is left out. Faults enter no rate; only `requested` counts them."""
     scored = [finish for finish in finishes if finish.score is not None]
     values = {
         PRIMARY: [finish.score or 0.0 for finish in scored],
         "steps_of_passed": [finish.metrics["steps"] for finish in scored if finish.score == 1.0],
     }
     for kind in TASK_TYPES:
-        those = [finish.score or 0.0 for finish in scored if finish.detail.get("task_type") == kind]
-        values[f"{PRIMARY}_{kind}"] = those
+        of_kind = [finish for finish in scored if finish.detail.get("task_type") == kind]
+        values[f"{PRIMARY}_{kind}"] = [finish.score or 0.0 for finish in of_kind]
     metrics = {name: sum(each) / len(each) for name, each in values.items() if each}
     for name in ("matched", "refused", "below_1"):
         metrics[name] = sum(finish.metrics.get(name, 0.0) for finish in scored)

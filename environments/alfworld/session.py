@@ -14,8 +14,8 @@ from proctor.environment import Agent, AgentStopped
 from proctor.types import Finish, FinishReason, Message, Observation
 
 ROUNDS = 35
-MAX_RETOLD = 200_000
-"""Characters of a reply that the history keeps, the last ones: 35 whole replies could fill any message."""
+MAX_KEPT = 200_000
+"""Characters that the history keeps of a reply, from its end: 35 whole replies could exceed any message's limit."""
 UPSTREAM_STATUS = {
     FinishReason.COMPLETED: "completed",
     FinishReason.TURN_LIMIT: "task limit reached",
@@ -23,7 +23,7 @@ UPSTREAM_STATUS = {
     FinishReason.INVALID_ACTION: "agent invalid action",
     FinishReason.CONTEXT_LIMIT: "agent context limit",
 }
-"""What the published code calls each end (AgentBench v0.2)."""
+"""The published code's word for each finish reason (AgentBench v0.2)."""
 
 
 class HouseholdSession:
@@ -41,29 +41,29 @@ class HouseholdSession:
         self._history = list(before)
 
     async def play(self) -> Finish:
-        """How it ended. Raises AgentUnavailable."""
-        said = prompt.TASK + prompt.opening(self._world.intro)
+        """Plays the game to its end. Raises AgentUnavailable, and GameError where a text of the game is broken."""
+        text = prompt.TASK + prompt.opening(self._world.intro)
         for _ in range(ROUNDS):
             try:
-                reply = await self._ask(said)
+                reply = await self._ask(text)
             except AgentStopped as stopped:
                 return self._finish(stopped.reason)
             action = action_of(reply, self._profile)
             if not action:
                 return self._finish(FinishReason.INVALID_FORMAT if action is None else FinishReason.INVALID_ACTION)
-            said = prompt.observed(self._carry_out(reply, action))
-            ended = end_reason(self._world.won, self._steps, self._profile)
-            if ended is not None:
-                return self._finish(ended)
+            text = prompt.observed(self._carry_out(reply, action))
+            reason = end_reason(self._world.won, self._steps, self._profile)
+            if reason is not None:
+                return self._finish(reason)
         return self._finish(FinishReason.TURN_LIMIT)
 
-    async def _ask(self, said: str) -> str:
-        """The reply to an observation with its list; the list before it goes from the history, which is told anew."""
+    async def _ask(self, text: str) -> str:
+        """The reply to a text with the list of actions. The whole history is sent anew, without its earlier list."""
         last = max((at for at, each in enumerate(self._history) if each.role == "user"), default=0)
         self._history[last] = Message(role="user", content=prompt.without_list(self._history[last].content))
-        self._history.append(Message(role="user", content=prompt.with_list(said, self._world.admissible())))
+        self._history.append(Message(role="user", content=prompt.with_list(text, self._world.admissible())))
         action = await self._agent.act(Observation(messages=tuple(self._history), fresh=True))
-        self._history.append(Message(role="assistant", content=action.content[-MAX_RETOLD:]))
+        self._history.append(Message(role="assistant", content=action.content[-MAX_KEPT:]))
         return action.content
 
     def _carry_out(self, reply: str, action: str) -> str:

@@ -1,4 +1,4 @@
-"""How much a reply resembles a command: sentence BLEU, smoothed as NLTK's method 4 (Chen and Cherry 2014)."""
+"""How much an action resembles a command: sentence BLEU, smoothed as NLTK's method 4 (Chen and Cherry 2014)."""
 
 import math
 from collections import Counter
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 ORDERS = 4
 LEAST = 0.01
-"""A command must resemble the reply by more than this to be taken for it (AgentBench v0.2)."""
+"""A command is carried out for an action only if their similarity is larger (AgentBench v0.2)."""
 
 
 class CommandCandidate:
@@ -18,7 +18,7 @@ class CommandCandidate:
         self._counts = [_grams(words, order) for order in range(1, ORDERS + 1)]
 
     def similarity(self, command: str) -> float:
-        """From 0 to 1; 0 where no word is the same."""
+        """From 0 to 1; 0 where the texts have no word in common."""
         reference = command.split()
         matches = [
             sum((_grams(reference, order) & _among(counts, reference, order)).values())
@@ -50,5 +50,5 @@ def _grams(words: Sequence[str], order: int) -> Counter[tuple[str, ...]]:
 
 
 def _among(counts: Counter[tuple[str, ...]], reference: Sequence[str], order: int) -> Counter[tuple[str, ...]]:
-    """Only the counts of what a short reference has, so that a long candidate is gone through once."""
+    """The counts of those n-grams alone that the short reference has, so that a long candidate is read only once."""
     return Counter({gram: counts[gram] for gram in set(_grams(reference, order)) if gram in counts})

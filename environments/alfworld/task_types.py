@@ -1,4 +1,4 @@
-"""The six types of household tasks, told by the names of the folders that games lie in."""
+"""The six types of household tasks; the name of a game's folder begins with its type."""
 
 from typing import Literal, get_args
 

@@ -1,4 +1,4 @@
-"""The texts of a game in the published format (`game.tw-pddl`), and how our own games are put together from parts."""
+"""The texts of a game in the published format (`game.tw-pddl`), and how our own games are assembled from parts."""
 
 from functools import cache
 from pathlib import Path
@@ -25,19 +25,19 @@ class GameTexts(Value):
 
 
 class OwnGame(Value):
-    """What is special to one of our own games; all share one domain and one grammar."""
+    """One of our own games, without the domain and the grammar, which all of them share."""
 
     path: str
-    """As a game's path in the published data: task folder, trial, `game.tw-pddl`."""
+    """In the form of the published paths: task folder, trial, `game.tw-pddl`."""
     format: Format
     task: str
-    """The sentence that says what to do."""
+    """The sentence that describes the task."""
     problem: str
     plan: tuple[str, ...]
     """Commands that win."""
 
     def texts(self) -> GameTexts:
-        """The game as a self-contained file has it."""
+        """The texts of the game as a self-contained file."""
         return GameTexts(
             pddl_domain=own_domain(self.format),
             grammar=own_grammar(self.format).replace("@TASK@", self.task),
@@ -49,7 +49,7 @@ class OwnGame(Value):
 
 @cache
 def own_domain(format: Format) -> str:
-    """The domain of our own games; those of the new format have `help`."""
+    """The domain of our own games; only the format `move` has the command `help`."""
     return _read("domain.pddl").replace("@HELP@", _read("help.pddl") if format == "move" else "")
 
 

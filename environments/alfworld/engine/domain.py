@@ -1,4 +1,4 @@
-"""The domain of a game: what actions need and do (PDDL with flat types; `game.tw-pddl`, key pddl_domain)."""
+"""The domain of a game: conditions and effects of actions (PDDL with flat types; `game.tw-pddl`, key pddl_domain)."""
 
 import functools
 from collections.abc import Iterator, Mapping
@@ -14,7 +14,7 @@ NAME = "pddl_domain"
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """What becomes of the facts where a condition holds beforehand: first some go, then some come."""
+    """Changes to the facts where the condition held before the action: `deletes` come first, then `adds`."""
 
     condition: Formula
     deletes: tuple[Atom, ...]
@@ -23,11 +23,11 @@ class Effect:
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """An action of the domain; its variables have values where it is done."""
+    """An action of the domain; its parameters are variables, which a command gives values to."""
 
     name: str
     parameters: Mapping[str, str]
-    """The type of each variable."""
+    """The type of each parameter."""
     precondition: Formula
     effects: tuple[Effect, ...]
 
@@ -76,7 +76,7 @@ def _operator(section: list[Tree], predicates: Signatures) -> Operator:
 
 
 def _effects(tree: Tree, predicates: Signatures, place: str) -> Iterator[Effect]:
-    """The effect that always happens, then the conditional ones."""
+    """The unconditional effect, then the conditional ones."""
     deletes, adds, conditional = list[Atom](), list[Atom](), list[Effect]()
     for part in _flat(tree, place):
         if part[0] == "when" and len(part) == 3:

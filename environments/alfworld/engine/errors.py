@@ -1,5 +1,5 @@
-"""What is wrong with a game file."""
+"""The error of a game file."""
 
 
 class GameError(ValueError):
-    """A game can't be read or played; the message says what is wrong, and where."""
+    """A game can't be read or played; the message names the part and what is wrong with it."""

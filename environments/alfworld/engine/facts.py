@@ -1,4 +1,4 @@
-"""The facts that hold at a moment, indexed so that patterns are matched without a search."""
+"""The facts that hold now, indexed so that patterns are matched without a scan of all facts."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable
@@ -7,32 +7,32 @@ from environments.alfworld.engine.problem import Fact
 
 Arguments = tuple[str, ...]
 Index = defaultdict[str, dict[Arguments, None]]
-"""By the value at one position. Dicts serve as sets that keep an order: equal sessions find equal things first."""
+"""Arguments by the value at one position. Dicts serve as ordered sets: equal sessions find facts in equal order."""
 
 
 class Facts:
-    """A changing set of facts. What was deleted is kept as a fact of its own, of the predicate `not_...`."""
+    """A changing set of facts. A fact that was deleted is kept as a fact of the predicate `not_...`."""
 
     def __init__(self, facts: Iterable[Fact] = ()) -> None:
         self._all: defaultdict[str, dict[Arguments, None]] = defaultdict(dict)
         self._indexes: defaultdict[str, dict[int, Index]] = defaultdict(dict)
-        """Of each predicate, by the positions that were asked for."""
+        """The indexes of each predicate, by position of the argument; built when they are first needed."""
         for fact in facts:
             self._all[fact[0]][fact[1:]] = None
 
     def copy(self) -> "Facts":
-        """The same facts, to be changed apart from these."""
+        """A copy that changes independently."""
         other = Facts()
         other._all.update((predicate, found.copy()) for predicate, found in self._all.items())
         return other
 
     def add(self, predicate: str, arguments: Arguments) -> None:
-        """From now on the fact holds."""
+        """Makes the fact hold, and its negation no longer."""
         self._drop(f"not_{predicate}", arguments)
         self._put(predicate, arguments)
 
     def delete(self, predicate: str, arguments: Arguments) -> None:
-        """From now on the fact doesn't hold, and that is a fact as well."""
+        """Makes the fact hold no longer, and its negation hold."""
         self._drop(predicate, arguments)
         self._put(f"not_{predicate}", arguments)
 

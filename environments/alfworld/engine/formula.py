@@ -14,7 +14,7 @@ Signatures = Mapping[str, tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Atom:
-    """A fact, where no argument is a variable; variables begin with a question mark."""
+    """A fact; a pattern of facts where arguments are variables, which begin with a question mark."""
 
     predicate: str
     arguments: tuple[str, ...]
@@ -22,28 +22,28 @@ class Atom:
 
 @dataclass(frozen=True, slots=True)
 class Not:
-    """Holds where its part doesn't."""
+    """Holds where `part` does not."""
 
     part: "Formula"
 
 
 @dataclass(frozen=True, slots=True)
 class And:
-    """Holds where all parts do; without any, always."""
+    """Holds where all parts do; without parts, always."""
 
     parts: tuple["Formula", ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Or:
-    """Holds where one part does."""
+    """Holds where at least one part does."""
 
     parts: tuple["Formula", ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Exists:
-    """Holds where there are objects of these types for which its part holds."""
+    """Holds where there are objects of these types for which `part` holds."""
 
     variables: tuple[tuple[str, str], ...]
     part: "Formula"
@@ -61,7 +61,7 @@ Formula: TypeAlias = Atom | Not | And | Or | Exists | Equal
 
 
 def parse(tree: Tree, signatures: Signatures, name: str) -> Formula:
-    """The condition that an expression describes; `()` always holds. Raises GameError, which says `name`."""
+    """The condition that an expression describes; `()` always holds. Raises GameError that begins with `name`."""
     if tree == []:
         return And(())
     head, *rest = as_list(tree, name)

@@ -1,4 +1,4 @@
-"""A game that is ready to be played: its three texts, read and joined."""
+"""A game that is ready to be played: its three texts, parsed and linked."""
 
 import itertools
 from collections import defaultdict
@@ -15,13 +15,13 @@ from environments.alfworld.engine.query import Compiler, Query
 from environments.alfworld.engine.template import ListPattern, Pattern, PropertyPattern, Symbol, Text
 
 Binding = Mapping[str, str]
-"""The value of each variable of the command that is carried out."""
+"""The value of each parameter of a command."""
 MAX_DEPTH = 30
-"""How deep the symbols of a grammar may stand for one another."""
+"""How deep the symbols of a grammar may be nested."""
 
 
 class ReadyGame:
-    """What of a game never changes. Raises GameError for texts that can't be played."""
+    """The parts of a game that never change. Raises GameError for texts that can't be played."""
 
     def __init__(self, pddl_domain: str, grammar_text: str, pddl_problem: str) -> None:
         self.domain = domain.parse(pddl_domain)
@@ -32,7 +32,7 @@ class ReadyGame:
             objects[kind].append(each)
         self._names = names({argument for fact in self.problem.facts for argument in fact[1:]})
         self.start = Facts(self.problem.facts)
-        """The facts that each session begins with a copy of."""
+        """The facts at the start; each session changes a copy of them."""
         self._compiler = Compiler(self.domain.predicates, objects, self.start)
         self._queries: dict[object, Query] = {}
         self.goal = self._compiler.query(self.problem.goal, {})
@@ -41,7 +41,7 @@ class ReadyGame:
             for name, operator in self.domain.operators.items()
             if name in self.grammar.commands
         ]
-        """The operators that have a command, each with the query for the values it can be carried out with."""
+        """The operators that have a command, each with the query for the admissible values of its parameters."""
         self._check_rules()
 
     def applies(self, effect: Effect, operator: Operator, facts: Facts, given: Sequence[str]) -> bool:
@@ -51,33 +51,34 @@ class ReadyGame:
         query = self._query(effect.condition, operator.parameters, tuple(operator.parameters))
         return any(True for _ in query.ask(facts, given))
 
-    def say(self, text: Text, binding: Binding, facts: Facts, depth: int = 0) -> str:
-        """A text with all its places filled in, for the values of a command and the facts of now."""
-        said = []
+    def render(self, text: Text, binding: Binding, facts: Facts, depth: int = 0) -> str:
+        """A text with all its patterns filled in, from the values of a command and the current facts."""
+        parts = []
         for part in text:
             match part:
                 case str():
-                    said.append(part)
+                    parts.append(part)
                 case Symbol(name):
-                    said.append(self._expand(name, binding, facts, depth))
+                    parts.append(self._expand(name, binding, facts, depth))
                 case PropertyPattern(variable, attribute):
-                    said.append(self._property(variable, attribute, binding))
+                    parts.append(self._property(variable, attribute, binding))
                 case ListPattern(item, pattern):
-                    said.append(self._list(item, pattern, binding, facts, depth))
-        return "".join(said)
+                    parts.append(self._list(item, pattern, binding, facts, depth))
+        return "".join(parts)
 
     def _expand(self, symbol: str, binding: Binding, facts: Facts, depth: int) -> str:
-        """What the first rule of a symbol says whose condition can be met; nothing where there is none."""
+        """The text of a symbol's first rule whose condition is met; empty where there is no such rule."""
         if depth > MAX_DEPTH:
-            raise GameError(f"{grammar.NAME}: the symbol #{symbol}# stands for itself")
+            raise GameError(f"{grammar.NAME}: the symbol #{symbol}# refers to itself")
         for rule in self.grammar.rules[symbol]:
             if rule.condition is None or self._matches(rule.condition, binding, facts):
-                return self.say(rule.text, binding, facts, depth + 1)
+                return self.render(rule.text, binding, facts, depth + 1)
         return ""
 
     def _list(self, item: Text, pattern: Pattern, binding: Binding, facts: Facts, depth: int) -> str:
         items = [
-            self.say(item, {**binding, **match}, facts, depth + 1) for match in self._matches(pattern, binding, facts)
+            self.render(item, {**binding, **match}, facts, depth + 1)
+            for match in self._matches(pattern, binding, facts)
         ]
         if not items:
             return self._expand("list_empty", binding, facts, depth)
@@ -88,7 +89,7 @@ class ReadyGame:
         return separator.join(first) + self._expand("list_last_separator", binding, facts, depth) + last
 
     def _matches(self, pattern: Pattern, binding: Binding, facts: Facts) -> list[Binding]:
-        """All ways to match a pattern, sorted; what the command has bound stays so, and all values differ."""
+        """All matches of a pattern, sorted: variables of the command keep their values; values of one type differ."""
         types = dict(pattern.types)
         bound = tuple(name for name in types if name in binding)
         query = self._query(pattern, types, bound)
@@ -102,13 +103,13 @@ class ReadyGame:
 
     def _property(self, variable: str, attribute: str, binding: Binding) -> str:
         if variable not in binding:
-            raise GameError(f"{grammar.NAME}: {{{variable[1:]}.{attribute}}} stands where {variable[1:]} is unknown")
+            raise GameError(f"{grammar.NAME}: {{{variable[1:]}.{attribute}}} is used where {variable[1:]} has no value")
         if attribute == "indefinite":
             return "a"
         return binding[variable] if attribute == "id" else self._names.get(binding[variable], binding[variable])
 
     def _check_rules(self) -> None:
-        """Raises GameError for a condition in any text that asks for facts which can't be."""
+        """Raises GameError where a pattern or condition of the grammar needs facts that the domain does not declare."""
         for pattern in self._patterns:
             types = dict(pattern.types)
             for atom in pattern.atoms:

@@ -1,4 +1,4 @@
-"""The grammar of a game: the commands, and what is said after each (`game.tw-pddl`, key grammar)."""
+"""The grammar of a game: the commands, and the text after each (`game.tw-pddl`, key grammar)."""
 
 import json
 import re
@@ -23,7 +23,7 @@ _TEMPLATES: Mapping[str, Format] = {"put {o} in/on {r}": "put", "move {o} to {r}
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What a symbol stands for where a condition can be met."""
+    """The text of a symbol where a condition is met."""
 
     condition: Pattern | None
     text: Text
@@ -31,7 +31,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """How an action is called, and what is said when it is done."""
+    """The text of a command, and the feedback after it was carried out."""
 
     template: Text
     feedback: Text
@@ -70,7 +70,7 @@ def parse(text: str) -> Grammar:
 
 
 def _blocks(text: str) -> Iterator[tuple[str | None, dict[str, str]]]:
-    """The fields of each action, under its name, and those outside of all, under None."""
+    """The fields of each action, with its name, and the fields outside of actions, with None."""
     at, text = 0, text.rstrip()
     while at < len(text):
         head = _ACTION.match(text, at)
@@ -83,7 +83,7 @@ def _blocks(text: str) -> Iterator[tuple[str | None, dict[str, str]]]:
 
 
 def _fields(text: str, at: int) -> tuple[dict[str, str], int]:
-    """The fields that stand one after the other from a place on, and where they end."""
+    """The consecutive fields from a position on, and the position after them."""
     fields: dict[str, str] = {}
     while found := _FIELD.match(text, at):
         fields[found[1]] = found[2] if found[2] is not None else found[3]

@@ -1,4 +1,4 @@
-"""What the things of a game are called (ALFWorld's name wrapper, without shuffling)."""
+"""The display names of a game's objects (as ALFWorld's name wrapper makes them, without shuffling)."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -7,7 +7,7 @@ _SEPARATOR = "_bar_"
 
 
 def names(identifiers: Iterable[str]) -> Mapping[str, str]:
-    """`desk 2` and the like for all identifiers in a game's facts: in sorted order, numbers run down to 1."""
+    """The display names, such as `desk 2`, of all identifiers in a game's facts: in sorted order, numbers fall to 1."""
     entities = sorted(set(identifiers))
     left = Counter(_base(entity) for entity in entities)
     found: dict[str, str] = {}

@@ -16,7 +16,7 @@ Fact = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class PddlProblem:
-    """What a game starts with, and when it is won."""
+    """The objects of a game, the facts at its start, and the goal."""
 
     types: Mapping[str, str]
     """The type of each object."""
@@ -42,7 +42,7 @@ def parse(text: str, predicates: Signatures) -> PddlProblem:
 def _fact(tree: Tree, types: Mapping[str, str], predicates: Signatures) -> Fact:
     fact = () if isinstance(tree, str) or list in map(type, tree) else cast(Fact, tuple(tree))
     if not fact:
-        raise GameError(f"{NAME}: :init: {show(tree)} is no fact; only plain facts can stand here")
+        raise GameError(f"{NAME}: :init: {show(tree)} is no fact; only plain facts are allowed here")
     expected = predicates.get(fact[0])
     if expected is None:
         raise GameError(f"{NAME}: :init: {show(tree)}: the domain declares no predicate {fact[0]}")

@@ -11,19 +11,19 @@ from environments.alfworld.engine.formula import And, Atom, Equal, Exists, Formu
 Values = list[str]
 """The value of each variable, by its slot."""
 Step: TypeAlias = Callable[[Facts, Values], Iterator[None]]
-"""Sets the slots it is to bind, in place, and yields once for each way to do so."""
+"""Binds its slots in place, and yields once for each solution."""
 Scope: TypeAlias = Mapping[str, int]
 """The slot of each variable."""
 
 _LATE = 1e6
-"""What is no atom and binds variables comes after all atoms."""
+"""The cost of a part that binds variables and is no atom: it comes after all atoms."""
 
 
 class Query:
-    """A formula ready to be asked: for which values of its variables does it hold?"""
+    """A compiled formula: finds the values of its variables for which it holds."""
 
     def __init__(self, compiler: "Compiler", formula: Formula, types: Mapping[str, str], bound: Sequence[str]) -> None:
-        """`types` has the variables to find, in order; those of them in `bound` are given with each question."""
+        """`types` has the type of each variable to find, in order; `ask` is given the values of those in `bound`."""
         self._types = types
         self._bound = [list(types).index(name) for name in bound]
         self._slots: list[str] = list(types.values())
@@ -31,7 +31,7 @@ class Query:
         self._step = _Compilation(compiler, self._slots).complete(formula, scope, set(bound), set(types))
 
     def ask(self, facts: Facts, given: Sequence[str] = ()) -> Iterator[Arguments]:
-        """All answers, each with a value for every variable; some may come twice."""
+        """All solutions, each with a value for every variable; a solution may come twice."""
         values = [""] * len(self._slots)
         for slot, value in zip(self._bound, given, strict=True):
             values[slot] = value
@@ -41,20 +41,20 @@ class Query:
 
 
 class Compiler:
-    """What all queries of a game have in common."""
+    """Compiles the queries of one game."""
 
     def __init__(self, signatures: Signatures, objects: Mapping[str, Sequence[str]], facts: Facts) -> None:
-        """`objects` by their types; `facts` of the start, by whose numbers the order of searches is chosen."""
+        """`objects` by type; `facts` are those at the start, whose numbers decide the order of searches."""
         self.signatures = signatures
         self.objects = objects
         self._facts = facts
 
     def query(self, formula: Formula, types: Mapping[str, str], bound: Sequence[str] = ()) -> Query:
-        """The formula as a query. Raises GameError where a variable has no type, or one that can't be."""
+        """The formula as a query. Raises GameError where a variable has no type, or the wrong one."""
         return Query(self, formula, types, bound)
 
     def guess(self, atom: Atom, bound: Set[str]) -> float:
-        """About how many facts match a pattern, once these variables have values."""
+        """An estimate of how many facts match a pattern once the variables in `bound` have values."""
         constants = [(at, each) for at, each in enumerate(atom.arguments) if not each.startswith("?")]
         counts = [len(self._facts.having(atom.predicate, at, each)) for at, each in constants]
         count = min(counts) if counts else len(self._facts.of(atom.predicate))
@@ -63,15 +63,15 @@ class Compiler:
 
 
 class _Compilation:
-    """One query in the making."""
+    """The compilation of one query."""
 
     def __init__(self, compiler: Compiler, slots: list[str]) -> None:
         self._compiler = compiler
         self._slots = slots
-        """The type of each slot; grows with the variables that are met."""
+        """The type of each slot; grows with each quantified variable."""
 
     def complete(self, formula: Formula, scope: Scope, bound: Set[str], wanted: Set[str]) -> Step:
-        """A step that binds all wanted variables, those the formula leaves open to every object of their type."""
+        """A step that binds all wanted variables; one that is not in the formula gets every object of its type."""
         left = sorted(wanted - bound - variables(formula))
         return _chain([self._compile(formula, scope, bound), *(self._any_object(name, scope) for name in left)])
 
@@ -204,7 +204,7 @@ def _choosing(slot: int, objects: Sequence[str]) -> Step:
 
 
 def _matching(predicate: str, terms: Sequence[tuple[int | None, str, bool]]) -> Step:
-    """Facts that match terms: (slot or None for a constant, the name, whether it is to be bound here)."""
+    """A step over the facts that match terms: (slot, or None for a constant; name; whether the step binds it)."""
     free = [(at, slot) for at, (slot, _, unbound) in enumerate(terms) if unbound and slot is not None]
     known = [(at, slot, name) for at, (slot, name, unbound) in enumerate(terms) if not unbound]
     if not free:

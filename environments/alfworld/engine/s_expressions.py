@@ -1,4 +1,4 @@
-"""Reads the parentheses of PDDL."""
+"""Parses the nested expressions of PDDL."""
 
 import re
 from typing import TypeAlias
@@ -7,12 +7,12 @@ from environments.alfworld.engine.errors import GameError
 
 Tree: TypeAlias = "str | list[Tree]"
 MAX_DEPTH = 100
-"""How deep parentheses may stand in each other."""
+"""How deep parentheses may be nested."""
 _COMMENT = re.compile(r";[^\n]*")
 
 
 def read(text: str, name: str) -> list[Tree]:
-    """The one expression of a text, in lower case, comments left out. Raises GameError, which says `name`."""
+    """The one expression of a text, in lower case, without comments. Raises GameError that begins with `name`."""
     top: list[Tree] = []
     inner, outer = top, list[list[Tree]]()
     for token in _COMMENT.sub("", text).lower().replace("(", " ( ").replace(")", " ) ").split():
@@ -21,7 +21,7 @@ def read(text: str, name: str) -> list[Tree]:
             inner = []
             outer[-1].append(inner)
             if len(outer) > MAX_DEPTH:
-                raise GameError(f"{name}: parentheses stand in each other deeper than {MAX_DEPTH}; balance them")
+                raise GameError(f"{name}: parentheses are nested deeper than {MAX_DEPTH}; balance them")
         elif token != ")":
             inner.append(token)
         elif outer:
@@ -36,20 +36,20 @@ def read(text: str, name: str) -> list[Tree]:
 
 
 def show(tree: Tree) -> str:
-    """An expression as text, cut to what a message can hold."""
+    """An expression as text, cut to 80 characters."""
     text = tree if isinstance(tree, str) else f"({' '.join(map(show, tree))})"
     return text if len(text) <= 80 else text[:77] + "..."
 
 
 def as_list(tree: Tree, name: str) -> list[Tree]:
-    """The expression, if it is one in parentheses that is not empty. Raises GameError."""
+    """The parts of an expression. Raises GameError where it is a single word or empty."""
     if isinstance(tree, str) or not tree:
         raise GameError(f"{name}: expected an expression in parentheses, found {show(tree)}")
     return tree
 
 
 def as_words(tree: Tree, name: str) -> list[str]:
-    """The words of an expression that holds nothing else. Raises GameError."""
+    """The words of an expression. Raises GameError where it has other parts than words."""
     words = [part for part in as_list(tree, name) if isinstance(part, str)]
     if len(words) != len(tree):
         raise GameError(f"{name}: expected words alone in {show(tree)}")

@@ -1,4 +1,4 @@
-"""Texts with places to fill in, as the grammar of a game writes them (TextWorld's PDDL games)."""
+"""Text templates, as a game's grammar writes them (TextWorld's PDDL games)."""
 
 import functools
 import re
@@ -11,14 +11,14 @@ from environments.alfworld.engine.formula import Atom
 
 @dataclass(frozen=True, slots=True)
 class Symbol:
-    """`#name#`: the text that the rules of the grammar give for a name."""
+    """`#name#`: the text of the grammar's rule for a name."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class PropertyPattern:
-    """`{o.name}` (also `{o}`), `{o.indefinite}`, `{o.id}`: what a thing is called, its article, its identifier."""
+    """`{o.name}` (also `{o}`), `{o.indefinite}`, `{o.id}`: an object's display name, article or identifier."""
 
     variable: str
     attribute: str
@@ -30,12 +30,12 @@ class Pattern:
 
     atoms: tuple[Atom, ...]
     types: tuple[tuple[str, str], ...]
-    """The placeholders in the order they are met, as variables, with their types."""
+    """The placeholders in order of appearance, as variables, with their types."""
 
 
 @dataclass(frozen=True, slots=True)
 class ListPattern:
-    """`[{item | pattern}]`: an item for each way to match the pattern."""
+    """`[{item | pattern}]`: one item for each match of the pattern."""
 
     item: "Text"
     pattern: Pattern
@@ -56,7 +56,7 @@ _ARGUMENT = re.compile(r"\s*(\w+)\s*:\s*(\w+)\s*")
 
 @functools.lru_cache(maxsize=4096)
 def parse(text: str) -> Text:
-    """The parts of a text. Raises GameError naming what it can't be made of."""
+    """The parts of a template. Raises GameError quoting what is not supported."""
     parts, at = list[Part](), 0
     while at < len(text):
         found = _PART.match(text, at)
@@ -80,7 +80,7 @@ def _item(text: str) -> Text:
 
 
 def _expression(text: str) -> Text:
-    """Terms joined by `+`; of alternatives joined by `or` the first, as each thing has a name."""
+    """Terms joined by `+`; of alternatives joined by `or` only the first, since every object has a name."""
     parts = list[Part]()
     for term in text.split("+"):
         matches = [_TERM.fullmatch(each) for each in re.split(r"\bor\b", term)]
@@ -96,7 +96,7 @@ def _expression(text: str) -> Text:
 
 @functools.lru_cache(maxsize=4096)
 def pattern(text: str) -> Pattern:
-    """The facts that a condition asks for. Raises GameError naming what is not supported."""
+    """The facts that a condition needs. Raises GameError quoting what is not supported."""
     atoms, types = list[Atom](), dict[str, str]()
     for part in text.lower().split("&"):
         found = _ATOM.fullmatch(part)

@@ -1,4 +1,4 @@
-"""The engine: one game under way, which answers commands as TextWorld's would."""
+"""The engine: one game under way, with TextWorld's answers to commands."""
 
 from environments.alfworld.engine.domain import Operator
 from environments.alfworld.engine.facts import Arguments
@@ -9,27 +9,27 @@ REFUSED = "Nothing happens."
 
 
 class GameWorld:
-    """One game's state. A game itself never changes: any number of worlds may share one, also across threads."""
+    """The state of one game. The ReadyGame never changes: any number of worlds may share it, also across threads."""
 
     def __init__(self, game: ReadyGame) -> None:
         self._game = game
         self._facts = game.start.copy()
         self._offers: dict[str, tuple[Operator, Binding]] | None = None
-        self.intro = game.say((Symbol("intro"),), {}, self._facts)
-        """What is said before the first command: welcome, room and task, paragraph by paragraph."""
+        self.intro = game.render((Symbol("intro"),), {}, self._facts)
+        """The text before the first command: welcome, room and task, a paragraph each."""
 
     def admissible(self) -> list[str]:
         """All commands that can be carried out now, sorted by code points."""
         return sorted(self._offered())
 
     def step(self, command: str) -> str:
-        """What is said after a command; one that is not admissible is refused and changes nothing."""
+        """Carries out a command and returns its feedback; one that is not admissible is refused and changes nothing."""
         offer = self._offered().get(command.strip())
         if offer is None:
             return REFUSED
         operator, binding = offer
         self._carry_out(operator, binding)
-        return self._game.say(self._game.grammar.commands[operator.name].feedback, binding, self._facts)
+        return self._game.render(self._game.grammar.commands[operator.name].feedback, binding, self._facts)
 
     @property
     def won(self) -> bool:
@@ -43,13 +43,13 @@ class GameWorld:
                 for values in sorted(set(query.ask(self._facts))):
                     binding = dict(zip(operator.parameters, values, strict=True))
                     if self._changes_something(operator, binding):
-                        written = self._game.grammar.commands[operator.name].template
-                        command = self._game.say(written, binding, self._facts)
+                        template = self._game.grammar.commands[operator.name].template
+                        command = self._game.render(template, binding, self._facts)
                         self._offers.setdefault(command.strip(), (operator, binding))
         return self._offers
 
     def _changes_something(self, operator: Operator, binding: Binding) -> bool:
-        """False where all that an action does is to undo itself: going to where one is."""
+        """False where an action only deletes facts and adds the same ones again: going to where the agent is."""
         first, *conditional = operator.effects
         adds = {(each.predicate, _values(each.arguments, binding)) for each in first.adds}
         deletes = {(each.predicate, _values(each.arguments, binding)) for each in first.deletes}

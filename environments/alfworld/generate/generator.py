@@ -20,14 +20,14 @@ Verb = Literal["clean", "heat", "cool"]
 
 
 class GameKind(NamedTuple):
-    """What belongs to a task type."""
+    """The settings of a task type."""
 
     folder: str
     rooms: tuple[Room, ...]
     sentences: tuple[str, ...]
     verb: Verb | None = None
     state: str | None = None
-    """The fact that the goal asks of the object beside its place."""
+    """The fact that the goal requires of the object, besides its place."""
 
 
 ROOM_NUMBERS: dict[Room, int] = {"kitchen": 0, "living room": 2, "bedroom": 3, "bathroom": 4}
@@ -75,7 +75,7 @@ _MACHINES: dict[Verb, tuple[str, str]] = {
 
 
 class GameGoal(NamedTuple):
-    """What is to be done in a house: bring objects, perhaps treated, to a receptacle, or look at one under the lamp."""
+    """The goal of a game: objects, perhaps treated, in a receptacle, or one object looked at under the lamp."""
 
     objects: tuple[Thing, ...]
     target: Thing
@@ -84,14 +84,14 @@ class GameGoal(NamedTuple):
 
 
 def generate(count: int, seed: int = 0) -> Iterator[OwnGame]:
-    """So many games; the types take turns, the formats every six games. Equal seeds give equal games, one by one."""
+    """Games: the task type changes with each, the command format with every six. Equal seeds give equal games."""
     for index in range(count):
         kind: Format = "put" if index // len(TASK_TYPES) % 2 == 0 else "move"
         yield make(TASK_TYPES[index % len(TASK_TYPES)], kind, index, seed)
 
 
 def make(type_: TaskType, format: Format, index: int, seed: int) -> OwnGame:
-    """The game of a type with this index: rooms and goals are drawn until one has a plan that wins."""
+    """The game of a type with this index: rooms and goals are drawn until one has a short plan that wins."""
     chance = random.Random(f"{seed} {index} {type_}")
     while True:
         room = chance.choice(KINDS[type_].rooms)
@@ -182,9 +182,9 @@ def _condition(type_: TaskType, goal: GameGoal) -> str:
 
 
 def _plan(house: House, goal: GameGoal, verb: Verb | None, format: Format) -> Iterator[str]:
-    """The commands that reach a goal; receptacles are opened where they must be."""
+    """The commands that reach a goal; closed receptacles are opened."""
     identifiers = (each.lower() for fact in facts(house) for each in fact[1:])
-    called = names(identifiers)
+    display_names = names(identifiers)
     at, opened = house.start, set[str]()
 
     def approach(receptacle: Thing, open_: bool) -> Iterator[str]:
@@ -197,7 +197,7 @@ def _plan(house: House, goal: GameGoal, verb: Verb | None, format: Format) -> It
             yield f"open {name(receptacle)}"
 
     def name(thing: Thing) -> str:
-        return called[thing.identifier.lower()]
+        return display_names[thing.identifier.lower()]
 
     for item in goal.objects:
         source = house.receptacle_of(item)
@@ -216,7 +216,7 @@ def _plan(house: House, goal: GameGoal, verb: Verb | None, format: Format) -> It
 
 
 def _proven(game: OwnGame) -> bool:
-    """Whether each command of the plan is on offer in its turn, and the last one, no other, wins."""
+    """Whether each command of the plan is admissible in its turn, and only the last one wins."""
     texts = game.texts()
     world = GameWorld(ReadyGame(texts.pddl_domain, texts.grammar, texts.pddl_problem))
     won: Sequence[bool] = [world.won]

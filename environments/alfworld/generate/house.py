@@ -1,4 +1,4 @@
-"""Furnishes a room by chance: receptacles at their places, objects in them, and the facts that say so."""
+"""Furnishes a room at random: receptacles at their places, objects in them, and the facts that describe it."""
 
 import random
 from collections.abc import Iterator
@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from environments.alfworld.generate.rooms import FIXTURES, LAMP, OBJECTS, RECEPTACLES, ROOMS, Room
 
 SHARED_PLACE = 0.2
-"""Part of the receptacles that stand where the one before stands."""
+"""The share of receptacles that have the place of the one before."""
 IN_TWO = 0.1
-"""Part of the objects beside another receptacle that are in both at once, as some of ALFWorld's are."""
+"""The share of objects in two receptacles of one place at once, where two fit; some of ALFWorld's objects are."""
 AGENT = "agent1"
 
 
@@ -25,10 +25,10 @@ class Thing:
 
 @dataclass
 class House:
-    """One room with all that is in it."""
+    """One room with its contents."""
 
     start: str
-    """The location where the agent begins; nothing is there."""
+    """The location where the agent begins; it is empty."""
     receptacles: list[Thing] = field(default_factory=list)
     objects: list[Thing] = field(default_factory=list)
     """Those that can be carried, and lamps."""
@@ -86,7 +86,7 @@ def _add_object(
 
 
 def _coordinates(chance: random.Random) -> Iterator[tuple[str, str]]:
-    """Positions and locations as identifiers have them, none twice."""
+    """Positions and locations, written as in identifiers; none comes twice."""
     used = set[tuple[int, int]]()
     while True:
         x, z = chance.randint(-900, 900), chance.randint(-900, 900)
@@ -108,7 +108,7 @@ def _steps(value: int) -> str:
 
 
 def facts(house: House) -> Iterator[tuple[str, ...]]:
-    """All that is so in a house at the start."""
+    """All facts of a house at the start."""
     yield "atLocation", AGENT, house.start
     for receptacle in house.receptacles:
         yield "receptacleType", receptacle.identifier, f"{receptacle.type}Type"

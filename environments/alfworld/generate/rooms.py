@@ -1,4 +1,4 @@
-"""What our own games are furnished with: rooms, receptacles and what they hold, objects and what can be done to them.
+"""The furniture of our own games: rooms, receptacles and what fits in them, objects and their properties.
 
 The types are ALFWorld's (arXiv 2010.03768), as far as its games mention them.
 """
@@ -22,7 +22,7 @@ class ObjectType(NamedTuple):
     """One type of object that can be carried."""
 
     kind: str
-    """Decides which receptacles can hold it."""
+    """Decides which receptacles it fits in."""
     properties: tuple[Property, ...] = ()
 
 
@@ -126,7 +126,7 @@ FIXTURES = ("LightSwitch", "Window", "Mirror", "Painting", "Chair", "Blinds")
 
 
 class RoomTemplate(NamedTuple):
-    """What is in a kind of room."""
+    """The contents of a kind of room."""
 
     receptacles: Mapping[str, tuple[int, int]]
     """The least and the most of each type; 8 to 25 in all."""

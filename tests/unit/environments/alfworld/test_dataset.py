@@ -66,7 +66,7 @@ def test_of_each_type_the_first_games_can_be_asked_for() -> None:
 @pytest.mark.parametrize(
     ("fields", "reason"),
     [
-        ({"profile": "strict"}, "'strict' plays other"),
+        ({"profile": "strict"}, "'strict' plays differently"),
         ({"per_type": 1}, "the first 1 games"),
         ({}, "Proctor's own words"),
     ],
@@ -198,7 +198,7 @@ async def test_a_game_that_fails_in_mid_session_is_named(tmp_path: Path) -> None
     agent = PolicyAgent(lambda conversation, transcript: Action(content="ACTION: inventory"))
     finish = await play_to_finish(environment, sample, agent)
     assert finish.reason is FinishReason.TASK_ERROR
-    assert f"{tmp_path / path}: grammar: {{x.name}} stands where x is unknown" in str(finish.detail["cause"])
+    assert f"{tmp_path / path}: grammar: {{x.name}} is used where x has no value" in str(finish.detail["cause"])
 
 
 def test_a_file_of_endless_brackets_stays_a_sample(tmp_path: Path) -> None:
@@ -208,7 +208,7 @@ def test_a_file_of_endless_brackets_stays_a_sample(tmp_path: Path) -> None:
 
 
 def test_data_that_are_no_folder_are_named(split: Path) -> None:
-    with pytest.raises(ValueError, match="elsewhere: is no folder; set `data`"):
+    with pytest.raises(ValueError, match="elsewhere: is not a folder; set `data`"):
         load(split.parent / "elsewhere", split, None)
 
 

@@ -114,7 +114,7 @@ def test_a_grammar_that_uses_anything_else_is_an_error_that_names_it(change: Cha
 
 def test_symbols_that_stand_for_each_other_end_as_an_error() -> None:
     endless = game(grammar=swap('"task": [{"rhs": "Your task is to: @TASK@"}]', '"task": [{"rhs": "#task#"}]'))
-    with pytest.raises(GameError, match="stands for itself"):
+    with pytest.raises(GameError, match="refers to itself"):
         GameWorld(endless)
 
 

@@ -10,7 +10,7 @@ from environments.alfworld.engine.grammar import Format
 from environments.alfworld.environment import ALFWorld
 from environments.alfworld.examples import LEAST_PLAN, LONGEST_PLAN, example, in_format
 from environments.alfworld.reply import Profile
-from environments.alfworld.session import MAX_RETOLD
+from environments.alfworld.session import MAX_KEPT
 from environments.alfworld.task_types import TASK_TYPES, TaskType
 from proctor.environment import Agent, AgentStopped, AgentUnavailable, ContextLimitExceeded, Policy, play_to_finish
 from proctor.types import Action, Finish, FinishReason, Message, Observation
@@ -200,9 +200,9 @@ async def test_policies_have_no_memory() -> None:
 
 async def test_of_a_long_reply_the_history_keeps_the_end() -> None:
     """All of them in full would in the end make an observation that no answer of a server can carry: a fault."""
-    long = "x" * MAX_RETOLD + "\nACTION: look"
+    long = "x" * MAX_KEPT + "\nACTION: look"
     finish, seen = await play(long, "")
-    assert seen[1].messages[-2].content == long[-MAX_RETOLD:]
+    assert seen[1].messages[-2].content == long[-MAX_KEPT:]
     assert finish.metrics["steps"] == 1
 
 
