@@ -1,1 +1,1 @@
-"""The card game environment of AgentBench: two teams of four fish, hidden from each other, fight it out."""
+"""The card game environment of AgentBench: two teams of four fish, hidden from each other, fight."""

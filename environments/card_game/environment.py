@@ -28,17 +28,17 @@ class CardGame(Environment):
     """A battle of four fish against four whose order is hidden, with a scripted opponent."""
 
     profile: Profile = "compat"
-    """The rules of the published code, those with its faults repaired, or those of the paper's text."""
+    """`compat`: the published code; `strict`: the same with its mistakes repaired; `paper`: the rules of the paper."""
     repetitions: int = Field(default=3, ge=1, le=100_000)
     """Games for each opponent and seat: 3 in the published dev split, 5 in the standard one."""
     stages: tuple[Stage, ...] | None = Field(default=None, min_length=1)
-    """1: without guesses, 2: with; None for those of the profile."""
+    """1 without guesses, 2 with; None for the profile's own: both in `paper`, 2 in the others."""
     explain_rules: bool = False
-    """Tell the agent where the rules of the code differ from those it is told."""
+    """Adds to the prompt where the rules of the code differ from those in the prompt."""
     legacy_agent_bugs: bool = False
-    """Read replies and offer positions as the published code does, with its mistakes."""
+    """Reads replies and offers positions as the published code does, with its mistakes."""
     max_agent_calls: int | None = Field(default=None, ge=1)
-    """A game is decided as it stands after this many replies."""
+    """A game is stopped after this many replies, and its leader wins; None for no limit."""
 
     max_turns: ClassVar[int | None] = _ROUNDS * 2 * TRIES
     bad_replies: ClassVar[str | None] = "bad_replies"
@@ -49,7 +49,9 @@ class CardGame(Environment):
         if self.stages is not None and len(set(self.stages)) < len(self.stages):
             raise ValueError("stages: a stage stands twice; name each once")
         if self.profile == "paper" and self.explain_rules:
-            raise ValueError("explain_rules: the profile `paper` plays by the rules it tells; remove one of the two")
+            raise ValueError(
+                "explain_rules: the profile `paper` plays by the rules of its prompt; remove one of the two"
+            )
         if self.profile != "compat" and self.legacy_agent_bugs:
             raise ValueError("legacy_agent_bugs: only the profile `compat` has them; set profile: compat")
         return self
@@ -59,10 +61,10 @@ class CardGame(Environment):
 
     def digest(self) -> str:
         by_stage = {setup.stage: setup for setup in self._setups.values()}
-        told = [
+        rules = [
             prompt.rules(name, setup, self.explain_rules) for setup in by_stage.values() for name in ("guess", "act")
         ]
-        content = pydantic_core.to_json([_REVISION, self.model_dump(mode="json"), told, prompt.CONFIRMATION])
+        content = pydantic_core.to_json([_REVISION, self.model_dump(mode="json"), rules, prompt.CONFIRMATION])
         return hashlib.blake2b(content, digest_size=16).hexdigest()
 
     async def play(self, sample: str, agent: Agent, seed: int = 0) -> Finish:
@@ -83,20 +85,20 @@ class CardGame(Environment):
 
     def not_comparable_because(self) -> str:
         if self.profile == "paper":
-            return "the profile `paper` plays by the text of the paper, the published code by other rules"
+            return "the profile `paper` has the rules of the paper's text, which differ from the published code's"
         if self.profile == "strict":
             return "the profile `strict` repairs faults of the published code; use compat"
         if self.stages not in (None, (2,)):
             return "the published games are of stage 2 only"
         if self.explain_rules:
-            return "the agent is told rules that the published prompts leave out; set explain_rules: false"
+            return "the prompt has rules that the published prompts leave out; set explain_rules: false"
         if self.max_agent_calls is not None:
             return "the published games have no limit of calls; remove max_agent_calls"
         if self.repetitions not in PUBLISHED_REPETITIONS:
             return "the published splits have 3 repetitions (dev) or 5 (standard); set repetitions to one of them"
         if not self.legacy_agent_bugs:
             return "the published code refuses an agent's eel AOE and sunfish Infight; set legacy_agent_bugs: true"
-        return "rules and states are told in Proctor's own words; the published ones can't be given"
+        return "the prompts are in Proctor's own words; the published ones can't be given"
 
     @property
     def _stages(self) -> tuple[Stage, ...]:
@@ -114,7 +116,7 @@ class CardGame(Environment):
         return {setup.sample: setup for setup in setups}
 
     def setup(self, sample: str) -> Setup:
-        """What a sample's id stands for. Raises ValueError where there is none of this id."""
+        """The setup of a sample. Raises ValueError where no sample has this id."""
         if sample not in self._setups:
             raise ValueError(f"no sample {sample!r}; ids look like {next(iter(self._setups))}")
         return self._setups[sample]

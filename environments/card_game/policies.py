@@ -1,4 +1,4 @@
-"""The built-in agents: functions of the transcript alone, and one that has rehearsed its game."""
+"""The built-in policies: functions of the transcript alone, and the reference, which has rehearsed its game."""
 
 import functools
 import json
@@ -18,43 +18,43 @@ from proctor.environment import Policy
 from proctor.types import Action, Message
 
 REHEARSALS = 500
-"""Games that a reference tries at most; most samples need fewer than ten."""
+"""The most games that a reference rehearses; most samples need fewer than ten."""
 WHIM = 0.4
-"""Part of the moves of a rehearsal that are left to chance."""
+"""The share of a rehearsal's moves that are random."""
 Actor = Callable[[View, random.Random], Move]
 Guesser = Callable[[Sequence[Message], random.Random], Move]
 
 
 class PlannedReplies(NamedTuple):
-    """The replies of a game, in order, by conversation."""
+    """The replies of a game in each conversation, in order."""
 
     guesses: tuple[str, ...]
     acts: tuple[str, ...]
 
 
 def reference(setup: Setup, seed: int) -> Policy:
-    """Knows the enemy and the dice: plays the first of its rehearsed games that it wins."""
+    """Knows the enemy and the random numbers: plays the first rehearsed game that it wins."""
 
     def policy(conversation: str, transcript: Sequence[Message]) -> Action:
-        line = rehearse(setup, seed)
-        replies = line.guesses if conversation == "guess" else line.acts
+        planned = rehearse(setup, seed)
+        replies = planned.guesses if conversation == "guess" else planned.acts
         return Action(content=replies[min(_replies(transcript), len(replies) - 1)])
 
     return policy
 
 
 def greedy_agent(setup: Setup, seed: int) -> Policy:
-    """The greedy opponent's rules. A type it draws that isn't in play is refused five times, which is a pass."""
+    """Plays as the greedy opponent. A guess of a type that is not in play is refused five times, which is a pass."""
     return _player(setup, seed, Greedy(kill_first=setup.profile != "paper").act, _hidden_type)
 
 
 def random_agent(setup: Setup, seed: int) -> Policy:
-    """Random legal moves: fish, action and target each by chance."""
+    """Random legal moves: fish, action and target are drawn one after the other."""
     return _player(setup, seed, Chance(normal_share=0.5).act, _any_type)
 
 
 def blind_aoe(setup: Setup, seed: int) -> Policy:
-    """Sweeps with its spray while that lives, then attacks the first enemy with its first fish; guesses by chance."""
+    """Uses its spray's AOE while that lives, then attacks the first enemy with its first fish; guesses at random."""
     return _player(setup, seed, _sweep, _any_type)
 
 
@@ -72,20 +72,20 @@ def dead_picker(conversation: str, transcript: Sequence[Message]) -> Action:
 
 @functools.lru_cache(maxsize=512)
 def rehearse(setup: Setup, seed: int) -> PlannedReplies:
-    """The replies of a game that the agent wins with all damage dealt, else of the one with the most damage."""
+    """The replies of a game that the agent wins with all damage dealt, else of the game with the most damage."""
     best, most = PlannedReplies((), ()), -1
     for attempt in range(REHEARSALS):
         match = SampleGame(setup, seed)
-        line = _improvised(match, random.Random(attempt))
+        planned = _improvised(match, random.Random(attempt))
         if match.game.winner == setup.seat and match.damage() == ALL_HP:
-            return line
+            return planned
         if match.damage() > most:
-            best, most = line, match.damage()
+            best, most = planned, match.damage()
     return best
 
 
 def _improvised(match: SampleGame, dice: random.Random) -> PlannedReplies:
-    """Plays a match to its end: every guess right, actions partly greedy and partly by chance."""
+    """Plays a match to its end: every guess right, actions partly greedy and partly random."""
     guesses, acts = list[str](), list[str]()
     greedy, chance = Greedy(), Chance()
     while not match.over:
@@ -113,7 +113,7 @@ def _player(setup: Setup, seed: int, act: Actor, guess: Guesser) -> Policy:
 
 
 def _permitted(setup: Setup, move: Move, view: View, dice: random.Random) -> Move:
-    """The move, or a normal attack of the same fish where the published bugs would refuse the move."""
+    """The move, or a normal attack of the same fish where the published mistakes would refuse the move."""
     if isinstance(move, Skill) and setup.refuses(move):
         return Attack(move.position, dice.choice(view.targets()))
     return move
@@ -131,7 +131,7 @@ def _any_type(transcript: Sequence[Message], dice: random.Random) -> Move:
 
 
 def _hidden_type(transcript: Sequence[Message], dice: random.Random) -> Move:
-    """A guess among all nine types, less those that an earlier guess was right about."""
+    """A random guess among all nine types, without those that earlier guesses found."""
     prompts = [_guess_state(message) for message in transcript if message.role == "user" and message.content[0] == "{"]
     guesses = [prompt.guess for prompt in prompts if isinstance(prompt.guess, _Guess)]
     exposed = {IDS[guess.type] for guess in guesses if guess.result == "right"}
@@ -139,11 +139,11 @@ def _hidden_type(transcript: Sequence[Message], dice: random.Random) -> Move:
 
 
 def _replies(transcript: Sequence[Message]) -> int:
-    """How many replies the agent has given, without the one that the prompt puts into its mouth."""
+    """The number of the agent's replies, without the confirmation, which is part of the prompt."""
     return sum(message.role == "assistant" for message in transcript) - 1
 
 
-# From prompts, and to replies.
+# How prompts are read and replies written.
 
 
 class _Guess(BaseModel):
@@ -156,7 +156,7 @@ class _GuessState(BaseModel):
     positions: tuple[int, ...] = Field(alias="Positions to guess")
 
     def choice(self) -> Sequence[int]:
-        """The positions to guess; all where the prompt lists none, which the published bugs bring about."""
+        """The positions to guess; all of them where the prompt lists none, as happens with the published mistakes."""
         return self.positions or range(4)
 
 

@@ -1,7 +1,7 @@
-"""What the agent is told: the rules with a fixed confirmation, and the state before each of its phases.
+"""The agent's prompts: the rules with a fixed confirmation, and the state before each of its phases.
 
-The rules say what the two prompts in AgentBench (arXiv 2308.03688, Appendix E.3) say, with their numbers, in our own
-words; the reply forms are the published ones.
+The rules have the content and the numbers of the two prompts in AgentBench (arXiv 2308.03688, Appendix E.3), in our
+own words; the reply forms are the published ones.
 """
 
 import json
@@ -35,12 +35,12 @@ _EXPOSURE = (
     " What your fish are is hidden from the enemy at first. In each round the enemy can guess what one of them is; if "
     "the guess is right, this fish is exposed, and each of your fish loses 50 health."
 )
-"""Of stage 2, in which both sides guess."""
+"""Part of the rules in stage 2, where both sides guess."""
 _TARGETS = (
     "An infight names the position of one of your own fish, everything else an enemy's; an AOE hits all enemies and "
     "needs no position.\n"
 )
-"""What only `strict` says."""
+"""Part of the rules in `strict` alone."""
 
 _GUESS = f"""\
 {_GAME} Each fish starts with some health and some attack, and has a passive and an active skill. What the fish are is \
@@ -58,13 +58,13 @@ DIFFERENCES = (
     "fish keeps 70% of the damage and its living teammates share 30%, and the game ends when one side has no living "
     "fish; the numbers of living fish count only if it is stopped for its length."
 )
-"""For those who want the agent told the rules of the published code."""
+"""Added with the field `explain_rules`: where the published code differs from the rules in its prompts."""
 
 
 def rules(conversation: str, setup: Setup, explained: bool) -> str:
     """The rules prompt of a conversation, `guess` or `act`."""
-    told = _GUESS if conversation == "guess" else _act(setup)
-    return f"{told}\n\n{DIFFERENCES}" if explained else told
+    text = _GUESS if conversation == "guess" else _act(setup)
+    return f"{text}\n\n{DIFFERENCES}" if explained else text
 
 
 def _act(setup: Setup) -> str:
@@ -134,7 +134,7 @@ def correction(why: str) -> str:
 
 
 def _action(record: MoveRecord | None, player: int, seat: int) -> object:
-    """An action as a player may look back on it."""
+    """A past action as the player at `seat` sees it."""
     if record is None:
         return "none"
     targets = [(player, position) for position in record.mates] + [
@@ -151,7 +151,7 @@ def _action(record: MoveRecord | None, player: int, seat: int) -> object:
 
 
 def _passives(match: SampleGame) -> dict[str, list[str]]:
-    """Which passives of the enemy the last two actions set off, by position."""
+    """The passive skills of the enemy that the last two actions set off, by position."""
     enemy = 1 - match.setup.seat
     seen: dict[str, list[str]] = {}
     for record in match.game.actions:

@@ -1,4 +1,4 @@
-"""A played game as a text for people."""
+"""A played game as readable text."""
 
 from collections.abc import Iterator, Sequence
 
@@ -14,17 +14,17 @@ _PASSIVES = {
     "counter": "is nearly or quite dead: its mates strike back, 30 each",
 }
 """What the passives of the standard team do."""
-Standing = tuple[tuple[int, ...], ...]
+TeamsHp = tuple[tuple[int, ...], ...]
 """Hp by player and position."""
 
 
-def tell(match: SampleGame, reason: FinishReason) -> str:
+def replay(match: SampleGame, reason: FinishReason) -> str:
     """The whole game, turn by turn, with both teams after each action."""
     setup = match.setup
     names = ("agent", setup.opponent) if setup.seat == 0 else (setup.opponent, "agent")
     lines = [f"{names[0]} (moves first) against {names[1]}, stage {setup.stage}", ""]
     turn = 0
-    before: Standing = ((MAX_HP,) * TEAM,) * 2
+    before: TeamsHp = ((MAX_HP,) * TEAM,) * 2
     for phase in match.phases:
         name, other = names[phase.player], names[1 - phase.player]
         if isinstance(phase.move, Assert):
@@ -32,7 +32,7 @@ def tell(match: SampleGame, reason: FinishReason) -> str:
         elif not isinstance(phase.move, Pass):
             turn += 1
             lines += [f"{turn}. {_action(phase, name, other)}"]
-            lines += [f"     {line}" for line in _happenings(phase, before, names)]
+            lines += [f"     {line}" for line in _changes(phase, before, names)]
             lines += [f"     {_side(names[player], phase, player)}" for player in (0, 1)] + [""]
         before = phase.hp
     return "\n".join([*lines, _ending(match, names, reason)])
@@ -65,8 +65,8 @@ def _action(phase: Phase, name: str, other: str) -> str:
             raise AssertionError("an assertion is no action")
 
 
-def _happenings(phase: Phase, before: Standing, names: Sequence[str]) -> Iterator[str]:
-    """What the action changed: hp by side, what the passives did, and who fell."""
+def _changes(phase: Phase, before: TeamsHp, names: Sequence[str]) -> Iterator[str]:
+    """The changes by an action: hp by side, passive skills, and deaths."""
     for player, name in enumerate(names):
         changes = [
             f"{_fish(position)} {now - then:+d}"
@@ -79,7 +79,7 @@ def _happenings(phase: Phase, before: Standing, names: Sequence[str]) -> Iterato
     yield from _deaths(phase, before, names)
 
 
-def _deaths(phase: Phase, before: Standing, names: Sequence[str]) -> Iterator[str]:
+def _deaths(phase: Phase, before: TeamsHp, names: Sequence[str]) -> Iterator[str]:
     for player, name in enumerate(names):
         for position, (then, now) in enumerate(zip(before[player], phase.hp[player], strict=True)):
             if then > 0 >= now:

@@ -1,4 +1,4 @@
-"""From an agent's text to a move: the first JSON block that is a legal one (AgentBench v0.2)."""
+"""From an agent's text to a move: the first JSON block that is a legal move (AgentBench v0.2)."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -8,24 +8,24 @@ from environments.card_game.rules.fish import IDS, SPECIES, Active
 from environments.card_game.rules.moves import Assert, Attack, Move, Skill
 
 MAX_SCANNED = 1 << 20
-"""Characters of a reply that are looked at."""
+"""Characters of a reply that are searched for blocks."""
 MAX_BLOCKS = 1_000
 ONE_POSITION = "target_position must be 0, 1, 2 or 3"
 ANY_POSITION = "target_position must be 0, 1, 2 or 3, though an AOE hits all enemies"
 
 Refusal = Callable[[Move], str | None]
-"""Why a move isn't accepted; None where it is."""
+"""A function of a move: why it is not accepted, or None where it is."""
 
 
 class ReplyGrammar(NamedTuple):
-    """What is understood beside what the published prompts ask for."""
+    """Forms that are accepted besides those that the published prompts ask for."""
 
     apostrophes: bool = False
-    """A block that is JSON as it stands. The published reader first turns its single quotes into double ones."""
+    """A block that is valid JSON. The published code always replaces single quotes with double ones first."""
     targetless_aoe: bool = False
-    """An AOE without a target. The published reader wants any integer there, though it uses none."""
+    """An AOE without a target. The published code requires an integer there, though it uses none."""
     numbered_fish: bool = False
-    """A number in place of the name of a fish that attacks: it stands for the fish one position further."""
+    """A number in place of the attacking fish's name, as in the published code: `0` is the fish at position 1."""
 
 
 class IllegalReply(NamedTuple):
@@ -34,7 +34,7 @@ class IllegalReply(NamedTuple):
     parsed: bool
     """Whether any block of it was JSON."""
     why: str
-    """For the player."""
+    """The reason, in words for the player."""
 
 
 def read_action(
@@ -64,7 +64,7 @@ def blocks(text: str, grammar: ReplyGrammar) -> Iterator[Mapping[str, object]]:
 
 
 def _json(text: str, grammar: ReplyGrammar) -> Mapping[str, object] | None:
-    """The object that a block is, with single quotes as double ones unless the grammar takes it as it stands."""
+    """The object in a block; single quotes count as double ones unless the grammar accepts it without that."""
     double = text.replace("'", '"')
     for written in (text, double) if grammar.apostrophes else (double,):
         try:
@@ -126,13 +126,13 @@ def _skill(
 
 
 def _position(block: Mapping[str, object]) -> int | str:
-    """The target's position, or what is wrong with it."""
+    """The target's position, or an error text."""
     target = _integer(block.get("target_position"))
     return ONE_POSITION if target is None or target not in range(4) else target
 
 
 def _integer(value: object) -> int | None:
-    """An integer, or the one that a text spells as Python's `int` reads it, as published; None for anything else."""
+    """An integer, also from a text that Python's `int` accepts, as published; None for anything else."""
     if not isinstance(value, int | str) or isinstance(value, bool):
         return None
     try:

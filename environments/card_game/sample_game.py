@@ -1,4 +1,4 @@
-"""A sample's game with its opponent: plays on until the agent is asked. All chance comes from one generator."""
+"""A sample's game with its opponent: plays on until it is the agent's turn. All randomness is from one generator."""
 
 import hashlib
 import random
@@ -17,7 +17,7 @@ Stage = Literal[1, 2]
 
 
 class Setup(NamedTuple):
-    """What is settled before a game."""
+    """The settings of one game."""
 
     opponent: OpponentName
     seat: int
@@ -29,18 +29,18 @@ class Setup(NamedTuple):
 
     @property
     def sample(self) -> str:
-        """The sample's id."""
+        """The id of the sample."""
         suffix = "" if self.stage == 2 else f"-stage{self.stage}"
         return f"{self.opponent}-seat{self.seat}-{self.repetition}{suffix}"
 
     @property
     def grammar(self) -> ReplyGrammar:
-        """How the agent's replies are read."""
+        """The forms of replies that are accepted."""
         strict = self.profile == "strict"
         return ReplyGrammar(apostrophes=strict, targetless_aoe=strict, numbered_fish=self.legacy_agent_bugs)
 
     def refuses(self, move: Move) -> bool:
-        """Whether the published code would refuse, by mistake, a move that it has read, and this game does so too."""
+        """Whether a move that was read is refused by a mistake of the published code that this game repeats."""
         return self.legacy_agent_bugs and isinstance(move, Skill) and STANDARD_TEAM[move.position] in (EEL, SUNFISH)
 
     def dice(self, seed: int) -> random.Random:
@@ -50,26 +50,28 @@ class Setup(NamedTuple):
 
 
 class Phase(NamedTuple):
-    """A phase that was played, and how both teams stood after it."""
+    """A phase that was played, and both teams after it."""
 
     player: int
     move: Move
     events: tuple[GameEvent, ...]
     right: bool
-    """Of an assertion."""
+    """True for an assertion that was right."""
     hp: tuple[tuple[int, ...], ...]
+    """By player and position, at least 0."""
     attack: tuple[tuple[int, ...], ...]
+    """The effective attack, by player and position."""
 
 
 class SampleGame:
-    """A game between the agent and its opponent, standing at a phase of the agent or at its end."""
+    """A game between the agent and its opponent: it is always at a phase of the agent, or over."""
 
     def __init__(self, setup: Setup, seed: int) -> None:
         self.setup = setup
         self._dice = setup.dice(seed)
         self._opponent = opponent(setup.opponent, setup.profile)
         self._guessed: set[int] = set()
-        """Positions that the published code forgets to ask for once they were guessed."""
+        """Positions that were guessed; the published code, by mistake, offers them no more."""
         self.game = Game((STANDARD_TEAM, STANDARD_TEAM), self._dice, RULES[setup.profile])
         self.phases: list[Phase] = []
         self._advance()
@@ -83,17 +85,17 @@ class SampleGame:
         return seen_by(self.game, self.setup.seat)
 
     def unknown(self) -> list[int]:
-        """Positions that the agent is told it may guess."""
+        """Positions that the prompt offers for a guess."""
         return [position for position in self.view().unknown() if position not in self._guessed]
 
     def read(self, text: str) -> Move | IllegalReply:
-        """The agent's move of this phase as a reply asks for it."""
+        """The agent's move of this phase, read from a reply."""
         if self.game.asserting:
             return read_guess(text, STANDARD_TEAM, self._problem, self.setup.grammar)
         return read_action(text, STANDARD_TEAM, self.view().targets(), self._problem, self.setup.grammar)
 
     def play(self, move: Move) -> None:
-        """The agent's move, and all phases after it up to the next one of the agent."""
+        """Plays the agent's move, and all phases up to its next one. Raises RuntimeError for an illegal move."""
         self._apply(self._guess_as_published(move) if self.setup.legacy_agent_bugs else move)
         self._advance()
 
@@ -106,13 +108,13 @@ class SampleGame:
         return hashlib.blake2b(repr(self.phases).encode(), digest_size=8).hexdigest()
 
     def _problem(self, move: Move) -> str | None:
-        """Why the agent's move isn't accepted; None where it is. The published reader takes guesses at exposed fish."""
+        """Why the agent's move is not accepted, or None. The published code accepts guesses at exposed fish."""
         if isinstance(move, Assert) and self.setup.legacy_agent_bugs and move.position in self.view().targets():
             return None
         return self.game.problem(move)
 
     def _guess_as_published(self, move: Move) -> Move:
-        """The move; for a guess at an exposed fish a pass. A guessed position is not offered again."""
+        """The move, or a pass for a guess at an exposed fish. Records the guessed position, not to be offered again."""
         if not isinstance(move, Assert):
             return move
         self._guessed.add(move.position)
@@ -120,13 +122,13 @@ class SampleGame:
 
     def _advance(self) -> None:
         while not self.game.over:
-            move = self._unasked()
+            move = self._automatic()
             if move is None:
                 return
             self._apply(move)
 
-    def _unasked(self) -> Move | None:
-        """The move of a phase that the agent isn't asked for; None where it is."""
+    def _automatic(self) -> Move | None:
+        """The move of a phase in which the agent is not asked: the opponent's, or a pass; None where the agent is."""
         if self.game.asserting and self.setup.stage == 1:
             return Pass()
         if self.game.player == self.setup.seat:
@@ -135,7 +137,7 @@ class SampleGame:
         return (self._opponent.guess if self.game.asserting else self._opponent.act)(view, self._dice)
 
     def _nothing_to_guess(self) -> bool:
-        """Whether the agent isn't asked for a guess; the published code asks in every phase."""
+        """Whether the agent's guess is skipped; the published code asks for one in every phase."""
         return not self.setup.legacy_agent_bugs and not self.unknown()
 
     def _apply(self, move: Move) -> None:
@@ -143,13 +145,13 @@ class SampleGame:
         problem = self.game.apply(move)
         if problem is not None:
             raise RuntimeError(f"illegal move {move} of player {player}: {problem}")
-        told = self.game.assertions[player]
+        assertion = self.game.assertions[player]
         self.phases.append(
             Phase(
                 player,
                 move,
                 self.game.events,
-                isinstance(move, Assert) and told is not None and told[1],
+                isinstance(move, Assert) and assertion is not None and assertion[1],
                 tuple([tuple([max(fish.hp, 0) for fish in team]) for team in self.game.teams]),
                 tuple([tuple([fish.effective_attack for fish in team]) for team in self.game.teams]),
             )

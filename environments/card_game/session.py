@@ -1,10 +1,10 @@
-"""One session: the agent guesses and acts in two conversations, until the game is decided or it has failed."""
+"""One session: the agent guesses and acts in two conversations, until the game is decided or the agent fails."""
 
 from dataclasses import dataclass, field
 
 from environments.card_game import prompt
 from environments.card_game.conversation import Conversation
-from environments.card_game.replay import tell
+from environments.card_game.replay import replay
 from environments.card_game.reply import IllegalReply
 from environments.card_game.rules.moves import Assert, Move, Pass
 from environments.card_game.sample_game import SampleGame
@@ -13,11 +13,12 @@ from proctor.environment import Agent, AgentStopped
 from proctor.types import Finish, FinishReason
 
 TRIES = 5
+"""Replies to one prompt; the session ends, or a guess becomes a pass, where none of them is accepted."""
 
 
 @dataclass
 class CardGameSession:
-    """A match with the agent that plays it."""
+    """A match and the agent that plays it."""
 
     match: SampleGame
     agent: Agent
@@ -29,7 +30,7 @@ class CardGameSession:
     bad_replies: int = field(default=0, init=False)
 
     async def play(self) -> Finish:
-        """Plays the match to its end, or to the agent's, and scores it."""
+        """Plays the match until it is decided or the agent fails, and scores it. Raises AgentUnavailable."""
         try:
             reason = await self._play()
         except AgentStopped as stopped:
@@ -64,7 +65,7 @@ class CardGameSession:
         self.right_guesses += played.right
 
     async def _tried(self, conversation: Conversation, state: str) -> Move | IllegalReply:
-        """The first accepted reply of up to five; a refusal says whether any of them was JSON."""
+        """The move of the first accepted reply among five; the IllegalReply records whether any of them was JSON."""
         parsed, asked = False, state
         for _ in range(TRIES):
             if self.calls == self.max_calls:
@@ -109,6 +110,6 @@ class CardGameSession:
                 "stage": setup.stage,
                 "legacy_agent_bugs": setup.legacy_agent_bugs,
                 "trajectory": self.match.trajectory(),
-                "replay": tell(self.match, reason),
+                "replay": replay(self.match, reason),
             },
         )

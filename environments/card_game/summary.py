@@ -6,16 +6,18 @@ from environments.card_game.rules.opponents import NAMES
 from environments.card_game.scoring import ALL_HP, score
 from proctor.types import Finish, Summary
 
-COVERAGE = "Rates are over scored games; a fault is owed again and enters none, in every profile."
-WORDING = (
-    "The rules say in our own words what the published prompts say, the reply forms are the same; the state also lists "
-    "the hits and passives of the last actions."
+COVERAGE = (
+    "Rates are over scored games; a game that ended in a fault is played again and enters none, in every profile."
 )
-SEATS = "Player 0 has the better seat; each opponent is met from both."
+WORDING = (
+    "The rules are in our own words, with the content and the reply forms of the published prompts; the state also "
+    "lists the hits and passives of the last actions."
+)
+SEATS = "Player 0 has an advantage; the agent plays each opponent from both seats."
 
 
 def summarize(finishes: Sequence[Finish], legacy_agent_bugs: bool, stages: Sequence[int] = (2,)) -> Summary:
-    """All metrics; a rate over no scored games is left out. `stages` are those that are played."""
+    """All metrics; a rate over no scored games is left out. `stages` are the planned ones."""
     scored = [finish for finish in finishes if finish.score is not None]
     games_of = {stage: [finish for finish in scored if finish.detail.get("stage") == stage] for stage in (1, 2)}
     rates = {stage: _rates(games) for stage, games in games_of.items() if games}

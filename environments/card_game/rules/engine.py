@@ -1,4 +1,4 @@
-"""The rules of a game between two players: legality, damage, phases, the end. All chance comes from `dice`."""
+"""The rules of a game between two players: legality, damage, phases, the end. All randomness is from `dice`."""
 
 import random
 from collections.abc import Callable, Sequence
@@ -24,7 +24,7 @@ EXPOSURE = 50
 
 
 class Game:
-    """A game under way. Player 0 moves first; a move is an assertion, then an action, then it is the other's turn."""
+    """A game under way. Player 0 moves first; a player's turn has two phases, an assertion and an action."""
 
     def __init__(self, teams: Sequence[Sequence[int]], dice: random.Random, rules: RuleVariants = CODE) -> None:
         self.rules = rules
@@ -46,7 +46,7 @@ class Game:
         self._dodges: Callable[[], bool] = lambda: dice.random() < DODGE
 
     def apply(self, move: Move) -> str | None:
-        """Plays a phase. An illegal move is told, and loses the game for its player."""
+        """Plays a phase and returns None; an illegal move loses the game for its player, and the reason is returned."""
         if self.over:
             return "the game is over"
         problem = self.problem(move)
@@ -76,15 +76,18 @@ class Game:
         return tuple(self._events)
 
     def leader(self) -> int | None:
-        """Who wins if the game stops now: by number of living fish, sum of hp, highest hp, then player 1."""
+        """Who wins if the game stops now: by number of living fish, sum of hp, highest hp, then player 1.
+
+        None is a draw: where the rules count only living fish, and their numbers are equal.
+        """
         sides = [sorted(max(fish.hp, 0) for fish in team) for team in self.teams]
-        standing = [(sum(hp > 0 for hp in side), sum(side), side[-1]) for side in sides]
-        if self.rules.counted and standing[0][0] == standing[1][0]:
+        ranks = [(sum(hp > 0 for hp in side), sum(side), side[-1]) for side in sides]
+        if self.rules.counted and ranks[0][0] == ranks[1][0]:
             return None
-        return 0 if standing[0] > standing[1] else 1
+        return 0 if ranks[0] > ranks[1] else 1
 
     def stop(self) -> None:
-        """Ends the game as it stands."""
+        """Ends the game now; the leader wins."""
         self._end(self.leader())
 
     def _end(self, winner: int | None) -> None:
@@ -134,14 +137,14 @@ class Game:
         own, enemies = self.teams[self.player], self.teams[1 - self.player]
         fish = own[move.position]
         targets = [enemies[position] for position in sorted(move.enemies)]
-        damage, told = 0, move.mates
+        damage, shown_mates = 0, move.mates
         match fish.id:
             case id if id in (FLAME, SUNFISH):
                 damage = 75
                 self._take(own[move.mates[0]], None, damage)
                 fish.attack += 140
             case id if id in (MOBULA, OCTOPUS):
-                told = ()
+                shown_mates = ()
                 own[move.mates[0]].shield = True
                 fish.attack += 20
             case _:
@@ -149,10 +152,12 @@ class Game:
                 for target in targets:
                     self._attack_hit(fish, target, damage)
         positions = tuple(target.position for target in targets)
-        self.actions[self.player] = MoveRecord(move.position, fish.species.active, damage, told, positions, self.events)
+        self.actions[self.player] = MoveRecord(
+            move.position, fish.species.active, damage, shown_mates, positions, self.events
+        )
 
     def _skill_damage(self, fish: Fish, target: Fish) -> int:
-        """What an AOE or crit deals to each target, fixed before the first hit."""
+        """The damage of an AOE or crit to each target, computed before the first hit."""
         if fish.id == SPRAY:
             return self.rules.spray_damage(fish)
         if fish.id == EEL:
@@ -176,7 +181,7 @@ class Game:
                 self._take(source, None, COUNTER)
 
     def _take(self, fish: Fish, source: Fish | None, damage: int) -> None:
-        """Damage by the passive of the fish; without a source nothing is shared, shielded or avenged."""
+        """Damage, as the fish's passive skill changes it; without a source nothing is shared, shielded or avenged."""
         match fish.species.passive:
             case "counter":
                 self._hurt(fish, source, damage)

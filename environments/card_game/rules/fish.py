@@ -1,4 +1,4 @@
-"""The nine fish and what a fish is at a moment (arXiv 2308.03688, Appendix E; AgentBench v0.2)."""
+"""The nine types of fish, and the state of a fish in a game (arXiv 2308.03688, Appendix E; AgentBench v0.2)."""
 
 from typing import Literal, NamedTuple
 
@@ -9,11 +9,11 @@ Active = Literal["aoe", "infight", "crit", "subtle"]
 
 
 class Species(NamedTuple):
-    """What all fish of one name have in common."""
+    """One type of fish."""
 
     name: str
     attack: int
-    """At the start of a game, by the published code; the paper gives every fish 200."""
+    """At the start of a game in the published code; in the paper every fish has 200."""
     passive: Passive
     active: Active
 
@@ -29,12 +29,12 @@ SPECIES = {
     9: Species("whiteshark", 100, "heal", "crit"),
     10: Species("hammerhead", 100, "explode", "crit"),
 }
-"""By id. The ids 7, 11 and 12 stand in the published engine, but in no task."""
+"""By id. The published engine also has the ids 7, 11 and 12, which no task uses."""
 
 SPRAY, FLAME, EEL, SUNFISH, BARRACUDA, MOBULA, OCTOPUS, WHITESHARK, HAMMERHEAD = SPECIES
 IDS = {species.name: id for id, species in SPECIES.items()}
 STANDARD_TEAM = (SPRAY, FLAME, EEL, SUNFISH)
-"""In position order; both sides of every published task play it."""
+"""In position order; the team of both sides in every published task."""
 
 
 class Fish:
@@ -49,7 +49,7 @@ class Fish:
         self.position = position
         self.attack = attack
         self.hp = MAX_HP
-        """May fall below 0 within an action and stays so after it."""
+        """May fall below 0 within an action, and stays there after it."""
         self.wound = 0
         self.shield = False
         self.exposed = False

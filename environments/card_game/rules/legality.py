@@ -1,4 +1,4 @@
-"""Whether a move is legal, and why not."""
+"""The legality of moves."""
 
 from collections.abc import Sequence
 
@@ -6,7 +6,7 @@ from environments.card_game.rules.fish import HAMMERHEAD, SPECIES, WHITESHARK, F
 from environments.card_game.rules.moves import Assert, Attack, Move, Pass, Skill
 
 LOWEST_ONLY = (WHITESHARK, HAMMERHEAD)
-"""Fish whose skill must aim at an enemy with the lowest hp."""
+"""Fish whose skill may be used only on an enemy with the lowest hp."""
 Team = Sequence[Fish]
 
 

@@ -1,17 +1,17 @@
-"""What a player can do in a phase, and what is told about what happened."""
+"""The moves of a phase, and the records of their effects."""
 
 from typing import Literal, NamedTuple
 
 
 class Assert(NamedTuple):
-    """Claim that the enemy at a position is of a kind."""
+    """The claim that the enemy at a position is of a type."""
 
     position: int
     id: int
 
 
 class Pass(NamedTuple):
-    """Assert nothing."""
+    """No claim in an assertion phase."""
 
 
 class Attack(NamedTuple):
@@ -34,27 +34,27 @@ EventKind = Literal["hit", "deflect", "counter", "reduce", "heal", "explode"]
 
 
 class GameEvent(NamedTuple):
-    """Something that happened to a fish within an action."""
+    """One effect on a fish within an action."""
 
     kind: EventKind
     player: int
     """Owner of the fish."""
     position: int
-    """Of the fish; for a counter, of the fish whose being hit set it off."""
+    """Of the fish; for a counter, of the fish whose mates strike back."""
     value: float
-    """hit: damage; deflect: the own part; heal: points gained; reduce: the part of the damage that is left."""
+    """hit: damage; deflect: the damage kept; heal: hp gained; reduce: the share of the damage that is left."""
     traceable: bool = False
-    """hit: whether somebody dealt it."""
+    """hit: whether it has a source, that is an attacking fish."""
 
 
 class MoveRecord(NamedTuple):
-    """An action as both players may look back on it."""
+    """An action as both players may see it afterwards."""
 
     position: int
     skill: Literal["aoe", "infight", "crit", "subtle", "normal"]
     damage: int
-    """Nominal, before anything reduces it."""
+    """Nominal: before any reduction."""
     mates: tuple[int, ...]
-    """Empty for subtle: nobody is told whom it shields."""
+    """Empty for subtle: the shielded fish stays secret."""
     enemies: tuple[int, ...]
     events: tuple[GameEvent, ...]

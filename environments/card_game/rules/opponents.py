@@ -1,6 +1,6 @@
-"""The two scripted opponents (AgentBench v0.2): pure functions of what they see and the dice.
+"""The two scripted opponents (AgentBench v0.2): pure functions of the view and the dice.
 
-Also what built-in agents play: they see the same through their prompts.
+The built-in policies use them too, with the view from their prompts.
 """
 
 import random
@@ -29,10 +29,10 @@ class Opponent(Protocol):
 
 
 class Chance(NamedTuple):
-    """Guesses and acts by chance."""
+    """Guesses and acts at random."""
 
     normal_share: float = 0.3
-    """Part of the actions that are normal attacks."""
+    """The share of actions that are normal attacks."""
 
     def guess(self, view: View, dice: random.Random) -> Move:
         position, id = dice.choice(view.targets()), dice.choice(STANDARD_TEAM)
@@ -46,10 +46,10 @@ class Chance(NamedTuple):
 
 
 class Greedy(NamedTuple):
-    """Kills where it can, else deals as much damage as it can."""
+    """Kills where possible, else uses an AOE, a crit or a normal attack, in this order."""
 
     kill_first: bool = True
-    """False for the order of the paper: AOE, kill, the other skills, normal."""
+    """False for the paper's order: AOE, kill, other skills, normal attack."""
 
     def guess(self, view: View, dice: random.Random) -> Move:
         unknown = view.unknown()
@@ -73,7 +73,7 @@ def opponent(name: OpponentName, profile: Profile) -> Opponent:
 
 
 def any_skill(view: View, position: int, dice: random.Random) -> Skill | None:
-    """The skill of an own fish on a random legal target; None where it has none."""
+    """The skill of an own fish on a random legal target; None where there is no such target."""
     id = view.own[position].id
     match SPECIES[id].active:
         case "aoe":
@@ -111,7 +111,7 @@ def _normal(view: View, strongest: int, dice: random.Random) -> Move:
 
 
 def _living(view: View, *ids: int) -> int | None:
-    """Position of the first of these kinds that lives."""
+    """The position of the first living own fish of these types, in the order of `ids`."""
     for id in ids:
         for position in view.living():
             if view.own[position].id == id:

@@ -1,4 +1,4 @@
-"""Where the published code and the text of the paper disagree about the rules."""
+"""The rules in which the published code and the text of the paper differ."""
 
 from typing import Literal, NamedTuple
 
@@ -8,19 +8,20 @@ Profile = Literal["compat", "strict", "paper"]
 
 
 class RuleVariants(NamedTuple):
-    """The rules that differ; everything else is the engine's."""
+    """A choice of the rules that differ; all others are in the engine."""
 
     equal_attacks: bool
-    """Every fish starts with an attack of 200."""
+    """True: every fish starts with an attack of 200."""
     own_part: float
-    """What a deflecting fish keeps of the damage; its mates share the rest."""
+    """The share of the damage that a deflecting fish keeps."""
     mates_part: float
+    """The share of the damage that its living mates divide among them."""
     spray_part: float | None
-    """AOE of a spray as a part of its attack; None for 70, whatever its attack."""
+    """The damage of a spray's AOE as a share of its attack; None for a constant 70."""
     explodes_alive: bool
-    """A hammerhead explodes when hit and not killed, instead of when killed."""
+    """True: a hammerhead explodes when it is hit and survives; False: when it is killed."""
     counted: bool
-    """The side with more living fish at the end wins, and equal numbers are a draw."""
+    """True: the side with more living fish at the end wins, and equal numbers are a draw."""
 
     def start_attack(self, id: int) -> int:
         return 200 if self.equal_attacks else SPECIES[id].attack

@@ -1,4 +1,4 @@
-"""What a player sees of a game."""
+"""A player's view of a game."""
 
 from typing import NamedTuple
 
@@ -12,11 +12,11 @@ class Own(NamedTuple):
     hp: int
     """0 if dead."""
     attack: int
-    """The effective one."""
+    """The effective attack."""
 
 
 class Enemy(NamedTuple):
-    """A fish of the other side; its attack is never seen."""
+    """A fish of the other side; its attack is never shown."""
 
     id: int | None
     """None while hidden."""
@@ -25,12 +25,12 @@ class Enemy(NamedTuple):
 
 
 class View(NamedTuple):
-    """Both teams in position order, and who acted last on the other side."""
+    """Both teams in position order, and the other side's last actor."""
 
     own: tuple[Own, ...]
     enemies: tuple[Enemy, ...]
     actor: int | None
-    """Position of the enemy that acted last."""
+    """The position of the enemy that acted last; None before its first action."""
 
     def living(self) -> list[int]:
         """Positions of the living own fish."""
@@ -51,7 +51,7 @@ class View(NamedTuple):
 
 
 def seen_by(game: Game, player: int) -> View:
-    """The game as a player sees it between two phases."""
+    """The view of a player between two phases."""
     last = game.actions[1 - player]
     return View(
         tuple([Own(fish.id, max(fish.hp, 0), fish.effective_attack) for fish in game.teams[player]]),

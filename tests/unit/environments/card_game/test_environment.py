@@ -66,7 +66,7 @@ def test_faults_enter_no_rate_and_the_switch_stands_beside_every_score() -> None
     [
         ({"stages": [1, 1]}, "a stage stands twice"),
         ({"stages": [3]}, "Input should be 1 or 2"),
-        ({"profile": "paper", "explain_rules": True}, "plays by the rules it tells"),
+        ({"profile": "paper", "explain_rules": True}, "plays by the rules of its prompt"),
         ({"profile": "strict", "legacy_agent_bugs": True}, "set profile: compat"),
         ({"repetitions": 0}, "greater than or equal to 1"),
     ],
