@@ -6,9 +6,7 @@ from environments.card_game.rules.opponents import NAMES
 from environments.card_game.scoring import ALL_HP, score
 from proctor.types import Finish, Summary
 
-COVERAGE = (
-    "Rates are over scored games; a game that ended in a fault is played again and enters none, in every profile."
-)
+COVERAGE = "Rates are over scored games; a game that ended in a fault is played again and enters no rate."
 WORDING = (
     "The rules are in our own words, with the content and the reply forms of the published prompts; the state also "
     "lists the hits and passives of the last actions."

@@ -46,13 +46,13 @@ class TableEntry(Value):
     label: tuple[str, ...]
     """SELECT: the published answer. INSERT and UPDATE: one statement that makes the change."""
     accept: tuple[tuple[str, ...], ...] = ()
-    """Further answers that are as right as the label; only the errata overlay gives them."""
+    """Further answers that are as right as the label; set by the errata overlay alone."""
     table_hash: str | None
     """INSERT and UPDATE: the hash of the table after the change, see `table_hash.py`."""
     query: str | None
     """SELECT: the query that once produced the label, often not valid MySQL."""
     record: str
-    """16 hex digits of the record as it stands in the file."""
+    """16 hex digits of the record's line in the file."""
 
     @property
     def category(self) -> Literal["SELECT", "INSERT", "UPDATE"]:
@@ -79,7 +79,7 @@ class _Query(BaseModel):
 
 
 class _Record(BaseModel):
-    """A line of the file; fields the evaluation has no use for are passed over."""
+    """A line of the file; fields that the evaluation does not use are ignored."""
 
     model_config = ConfigDict(frozen=True)
 

@@ -1,4 +1,4 @@
-"""The database environment: SQL about one table, an exact answer in a strict form (arXiv 2308.03688, Appendix C)."""
+"""The database environment: SQL on one table, and an exact answer in a fixed form (arXiv 2308.03688, Appendix C)."""
 
 import hashlib
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -35,7 +35,7 @@ PUBLISHED_SAMPLES = {"dev": 60, "standard": 300}
 
 @dataclass(frozen=True)
 class SessionResult:
-    """How a conversation ended, and what was said and done in it."""
+    """Why a conversation ended, how many statements were run, and the answer."""
 
     reason: FinishReason
     statements: int
@@ -54,7 +54,7 @@ class Database(Environment):
     server: SecretStr | None = None
     """A running MariaDB or MySQL server as `mysql://user@host:3306/`; None starts a private mariadbd."""
     statement_limit_s: float = Field(default=30.0, gt=0, le=3600)
-    """A statement that takes longer is killed, and the agent reads the error."""
+    """A statement that takes longer is killed, and the agent gets the error."""
     overlay: Path | None = None
     """Corrections for the errata profile; None for those shipped with Proctor."""
     prompts: Path | None = None
@@ -95,9 +95,9 @@ class Database(Environment):
             if session.setup_error and self.profile != "compat":
                 return _unplayable(entry, session.setup_error)
             opening = prompt.opening(entry, self._before)
-            talk = await _converse(session, agent, opening, kinder=self.profile != "compat")
+            result = await _converse(session, agent, opening, lenient=self.profile != "compat")
             changed = await session.table_hash() if entry.table_hash else TableHash()
-            return self._finish(entry, talk, changed, session.setup_error)
+            return self._finish(entry, result, changed, session.setup_error)
 
     def reference(self, sample: str, seed: int = 0) -> Policy:
         return policies.reference(self._entry(sample))
@@ -135,7 +135,7 @@ class Database(Environment):
         if self.data is None:
             return "the samples are Proctor's own, not the published ones"
         if self.profile != "compat":
-            return f"the profile {self.profile!r} judges other than the published code; use compat"
+            return f"the profile {self.profile!r} judges differently from the published code; use compat"
         other = PROMPT.differs(self.prompts, Opening(self._before))
         return other or other_count(len(self._entries), PUBLISHED_SAMPLES)
 
@@ -179,13 +179,13 @@ class Database(Environment):
     def _running_server(url: SecretStr) -> Server:
         return RunningServer(parse_url(url.get_secret_value(), secret_text(PASSWORD_VARIABLE)))
 
-    def _finish(self, entry: TableEntry, talk: SessionResult, changed: TableHash, setup_error: str | None) -> Finish:
-        metrics = _judge(entry, talk, changed)
+    def _finish(self, entry: TableEntry, result: SessionResult, changed: TableHash, setup_error: str | None) -> Finish:
+        metrics = _metrics(entry, result, changed)
         detail: dict[str, JsonValue] = {
             "type": entry.kind,
             "category": entry.category,
-            "answer": None if talk.answer is None else talk.answer[:_SHOWN_ANSWER],
-            "statements": talk.statements,
+            "answer": None if result.answer is None else result.answer[:_SHOWN_ANSWER],
+            "statements": result.statements,
             "setup_failed": setup_error is not None,
         }
         if setup_error is not None:
@@ -194,11 +194,11 @@ class Database(Environment):
             detail["table_hash"] = changed.sql
             detail["hashes_agree"] = changed.sql == changed.python
         score = metrics["compat" if self.profile == "compat" else "strict"]
-        return Finish(reason=talk.reason, score=score, metrics=metrics, detail=detail)
+        return Finish(reason=result.reason, score=score, metrics=metrics, detail=detail)
 
 
-async def _converse(session: DatabaseSession, agent: Agent, opening: Observation, *, kinder: bool) -> SessionResult:
-    """The whole conversation: statements and results, until an answer or a reason to stop."""
+async def _converse(session: DatabaseSession, agent: Agent, opening: Observation, *, lenient: bool) -> SessionResult:
+    """The whole conversation: statements and results, until an answer or another end."""
     observation = opening
     statements = 0
     while True:
@@ -206,7 +206,7 @@ async def _converse(session: DatabaseSession, agent: Agent, opening: Observation
             action = await agent.act(observation)
         except AgentStopped as stopped:
             return SessionResult(stopped.reason, statements)
-        match read(action.content, statements < prompt.STATEMENTS, kinder):
+        match read(action.content, statements < prompt.STATEMENTS, lenient):
             case SqlOperation(sql):
                 observation = prompt.result(await session.run(sql))
                 statements += 1
@@ -217,25 +217,25 @@ async def _converse(session: DatabaseSession, agent: Agent, opening: Observation
                 return SessionResult(FinishReason.TURN_LIMIT if used_up else FinishReason.INVALID_FORMAT, statements)
 
 
-def _judge(entry: TableEntry, talk: SessionResult, changed: TableHash) -> dict[str, float]:
-    """The marks of a conversation by both profiles, and the extra figures."""
-    completed = talk.reason is FinishReason.COMPLETED
+def _metrics(entry: TableEntry, result: SessionResult, changed: TableHash) -> dict[str, float]:
+    """The marks of a conversation in both profiles, 0 or 1, and the number of its statements."""
+    completed = result.reason is FinishReason.COMPLETED
     if entry.table_hash:
         same = changed.sql == entry.table_hash
         marks = {"compat": same, "strict": same and completed}
     else:
-        answer = talk.answer or ""
+        answer = result.answer or ""
         labels = (entry.label, *entry.accept)
         marks = {
             "compat": completed and any(scoring.compat(answer, label) for label in labels),
             "strict": completed and any(scoring.strict(answer, label) for label in labels),
             "strict_multiset": completed and any(scoring.strict_multiset(answer, label) for label in labels),
         }
-    return {name: float(mark) for name, mark in marks.items()} | {"statements": float(talk.statements)}
+    return {name: float(mark) for name, mark in marks.items()} | {"statements": float(result.statements)}
 
 
 def _unplayable(entry: TableEntry, setup_error: str) -> Finish:
-    """The fault of a sample whose table can't be created; it bears its type, so that coverage can be told by type."""
+    """The fault of a sample whose table can't be created; `type` and `category` are for the summary's coverage."""
     return Finish(
         reason=FinishReason.TASK_ERROR,
         detail={

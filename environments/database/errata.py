@@ -1,4 +1,4 @@
-"""The errata profile: tables MySQL can create, and corrections that can be proven from the record itself."""
+"""The errata profile: tables that MySQL can create, and corrections that the record itself proves."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,15 +12,15 @@ SHIPPED = Path(__file__).with_name("errata.json")
 
 
 class Correction(Value):
-    """What is wrong with one sample, and the change that puts it right."""
+    """The correction of one sample."""
 
     reason: str = Field(min_length=1)
-    """The proof, in a sentence."""
+    """What is wrong and why, in a sentence."""
     record: str | None = None
-    """`TableEntry.record` of the sample meant; where it differs, another file bears the name and nothing is changed."""
+    """`TableEntry.record` of the sample; where it differs, the data is another file of the same name: no correction."""
     drop_last_rows: int = Field(default=0, ge=0)
     accept: tuple[tuple[str, ...], ...] = ()
-    """Further answers, each a list as a label is."""
+    """Further right answers, each a list like a label."""
 
 
 def load(path: Path) -> Mapping[str, Correction]:
@@ -36,7 +36,7 @@ def load(path: Path) -> Mapping[str, Correction]:
 
 
 def correct(entries: Sequence[TableEntry], corrections: Mapping[str, Correction]) -> tuple[TableEntry, ...]:
-    """The samples with every fitting correction made and every table repaired.
+    """The samples with all corrections that apply, and every table repaired.
 
     Raises ValueError where a correction without `record` names no sample.
     """
@@ -58,7 +58,7 @@ def _corrected(entry: TableEntry, correction: Correction | None) -> TableEntry:
 
 
 def repaired(table: Table) -> Table:
-    """The table as MySQL takes it: every column named, no name twice, every row as long as the header.
+    """The table in a form that MySQL accepts: every column named, no name twice, every row as long as the header.
 
     A nameless column becomes `column_<position from 1>`, a repeated one gets a suffix from `_2`; rows are padded with
     NULL or cut.

@@ -1,10 +1,10 @@
-"""Reads the Python literals an agent writes, bounded in length; nothing is ever evaluated."""
+"""Parses the Python literals in replies, up to a length; nothing is ever evaluated."""
 
 import ast
 import warnings
 
 MAX_LENGTH = 16_384
-"""Characters of a text. Python's parser bounds the depth; a far longer text may overflow the stack of some versions."""
+"""In characters. Python's parser limits the depth itself; a far longer text may overflow the stack of some versions."""
 
 
 class NotALiteral(ValueError):

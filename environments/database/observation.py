@@ -1,15 +1,15 @@
-"""What the agent reads of a statement's result: Python's text form of a list of tuples, cut at 800 characters."""
+"""The observation of a statement's result: a list of tuples as Python prints it, cut at 800 characters."""
 
 from collections.abc import Callable, Iterable
 
 LIMIT = 800
-"""Characters shown of a result."""
+"""Characters of a result that are shown."""
 MARKER = "[TRUNCATED]"
 NO_ROWS = "[]"
 
 
 def of_rows(rows: Iterable[tuple[object, ...]], mask: Callable[[str], str] = str) -> str:
-    """The text of `str(list(rows))`, masked and cut; takes no more rows than the text needs."""
+    """The text of `str(list(rows))`, masked and cut; reads no more rows than the text needs."""
     text = "["
     separator = ""
     for row in rows:

@@ -1,4 +1,4 @@
-"""Agents without memory: the reference, a weak heuristic and a random one."""
+"""The built-in policies: the reference, a weak heuristic and a random one."""
 
 import json
 import random
@@ -20,7 +20,7 @@ _ASKED = {
     "highest": "MAX({})",
     "lowest": "MIN({})",
 }
-"""What a question's words ask for, the first found."""
+"""The SQL for words in a question; the first match is used."""
 
 
 def reference(entry: TableEntry) -> Policy:
@@ -35,7 +35,7 @@ def reference(entry: TableEntry) -> Policy:
 
 
 def naive(entry: TableEntry) -> Policy:
-    """Looks one column up by the words of the question and answers with what comes back; changes nothing."""
+    """Selects one column by the words of the question and answers with the result; changes nothing."""
 
     def act(_: str, transcript: Sequence[Message]) -> Action:
         if statements_run(entry, transcript):
@@ -46,7 +46,7 @@ def naive(entry: TableEntry) -> Policy:
 
 
 def chance(entry: TableEntry, seed: int) -> Policy:
-    """Looks at random cells and answers with a random one of those last seen."""
+    """Selects random cells and answers with a random one of the last result."""
 
     def act(_: str, transcript: Sequence[Message]) -> Action:
         turn = statements_run(entry, transcript)
@@ -60,7 +60,7 @@ def chance(entry: TableEntry, seed: int) -> Policy:
 
 
 def statements_run(entry: TableEntry, transcript: Sequence[Message]) -> int:
-    """How many statements the agent has run: its replies to the question, without those that the prompt holds."""
+    """The number of statements the agent has run: its replies after the question, without those in the prompt."""
     return sum(message.role == "assistant" for message in transcript[transcript.index(question(entry)) :])
 
 
@@ -76,7 +76,7 @@ def answer(values: Sequence[str]) -> Action:
 
 
 def _lookup(entry: TableEntry) -> str:
-    """A statement for the column the question names, in rows that hold the question's longest name or number."""
+    """A statement for the column that the question names, over rows with the question's longest name or number."""
     question = entry.description.casefold()
     columns = entry.table.columns
     wanted = next((name for name in columns if name and name.casefold() in question), columns[0])

@@ -1,7 +1,7 @@
-"""What the agent is told: the instruction, its fixed confirmation, and the question.
+"""The agent's prompts: the instruction, its fixed confirmation, and the question.
 
-The instruction says what the one in AgentBench (arXiv 2308.03688, Appendix C.3) says, in our own words; the forms it
-asks for are the published ones.
+The instruction has the content of the one in AgentBench (arXiv 2308.03688, Appendix C.3), in our own words; the reply
+forms are the published ones.
 """
 
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from environments.database.dataset import TableEntry
 from proctor.types import Message, Observation
 
 STATEMENTS = 15
-"""Statements an agent may run; one more reply may answer."""
+"""Statements that an agent may run; after them it has one more reply, for the answer."""
 
 INSTRUCTION = """\
 You will be given a question about a table in a MySQL database, or a change to make to it. Work on the database with \
@@ -35,11 +35,11 @@ The outputs you get are raw MySQL responses; reading them is your task."""
 
 CONFIRMATION = "Ok."
 BEFORE = (Message(role="user", content=INSTRUCTION), Message(role="assistant", content=CONFIRMATION))
-"""What comes before a question, in our own words."""
+"""The messages before a question, in our own words."""
 
 
 def question(entry: TableEntry) -> Message:
-    """The message that asks."""
+    """The message with the question."""
     return Message(role="user", content=f"{entry.description}\n{entry.add_description}")
 
 

@@ -1,4 +1,4 @@
-"""The published instruction and its confirmation, from AgentBench's file, which users bring along."""
+"""The published instruction and its confirmation, read from AgentBench's file, which the user provides."""
 
 from proctor.published import Source
 

@@ -1,44 +1,44 @@
-"""The action grammar: what a reply asks for (arXiv 2308.03688, Appendix C; AgentBench v0.2)."""
+"""Reads replies: a statement, an answer or neither (arXiv 2308.03688, Appendix C; AgentBench v0.2)."""
 
 import re
 from dataclasses import dataclass
 
 _OPERATES = re.compile(r"(?<![a-z])action[*_]{0,3}:[ \t*_`\"']{0,20}operation(?![a-z0-9])", re.IGNORECASE)
 _ANSWERS = re.compile(r"^[ \t*_`]{0,20}final answer[*_]{0,3}:(.*)", re.IGNORECASE | re.MULTILINE)
-"""As `**Action:** Operation` and `**Final Answer:** ["a"]`."""
+"""Both also match marks with emphasis, as in `**Action:** Operation` and `**Final Answer:** ["a"]`."""
 
 
 @dataclass(frozen=True)
 class SqlOperation:
-    """Run this statement and show the result."""
+    """A statement to run."""
 
     sql: str
 
 
 @dataclass(frozen=True)
 class SqlAnswer:
-    """Commit this answer: the text after `Final Answer:` to the end of its line, blanks included."""
+    """The answer: the text after `Final Answer:` to the end of its line, blanks included in the published form."""
 
     text: str
 
 
 @dataclass(frozen=True)
 class Malformed:
-    """The reply has none of the two forms."""
+    """A reply that has neither form."""
 
 
-def read(reply: str, may_operate: bool, kinder: bool = False) -> SqlOperation | SqlAnswer | Malformed:
+def read(reply: str, may_operate: bool, lenient: bool = False) -> SqlOperation | SqlAnswer | Malformed:
     """What a reply asks for; without `may_operate` only a final answer counts.
 
-    A statement's line breaks become blanks, as published, unless `kinder`: then a `--` comment ends with its line, and
-    a reply of no published form may have its marks in any case, with emphasis and backticks around them.
+    Line breaks in a statement become blanks, as published. With `lenient` they stay, so that a `--` comment ends with
+    its line, and a reply without the published forms may have its marks in any case, with emphasis and backticks.
     """
-    found = _published(reply, may_operate, kinder)
-    return _kinder(reply, may_operate) if kinder and isinstance(found, Malformed) else found
+    found = _published(reply, may_operate, lenient)
+    return _lenient(reply, may_operate) if lenient and isinstance(found, Malformed) else found
 
 
 def _published(reply: str, may_operate: bool, keep_lines: bool) -> SqlOperation | SqlAnswer | Malformed:
-    """The searches are those of the published regular expressions, in linear time."""
+    """Finds what the published regular expressions find, in linear time."""
     if may_operate and between(reply, "Action: ", "\n") == "Operation":
         block = between(reply, "```sql\n", "\n```")
         if block is None:
@@ -49,7 +49,7 @@ def _published(reply: str, may_operate: bool, keep_lines: bool) -> SqlOperation 
     return Malformed() if answer is None else SqlAnswer(answer)
 
 
-def _kinder(reply: str, may_operate: bool) -> SqlOperation | SqlAnswer | Malformed:
+def _lenient(reply: str, may_operate: bool) -> SqlOperation | SqlAnswer | Malformed:
     if may_operate and _OPERATES.search(reply):
         block = between(reply, "```sql\n", "\n```")
         return Malformed() if block is None else SqlOperation(block.strip())

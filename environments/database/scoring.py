@@ -1,4 +1,4 @@
-"""Compares the answer to a SELECT question with its label, in the published and in a strict way."""
+"""Compares the answer to a SELECT question with its label, as published and strictly."""
 
 import re
 from collections import Counter
@@ -13,7 +13,7 @@ Key = tuple[str, str | Decimal]
 
 
 def compat(answer: str, label: Sequence[str]) -> bool:
-    """Whether the published code takes the answer text for the label (AgentBench v0.2, dbbench)."""
+    """Whether the published code accepts the answer text for the label (AgentBench v0.2, dbbench)."""
     given = _compat_items(answer)
     if len(given) == 1 and len(label) == 1:
         return _equal_singles(given[0], label[0])
@@ -29,7 +29,7 @@ def strict(answer: str, label: Sequence[str]) -> bool:
 
 
 def strict_multiset(answer: str, label: Sequence[str]) -> bool:
-    """As `strict`, but each element as often as the label has it."""
+    """As `strict`, but with each element as often as in the label."""
     return Counter(map(_key, strict_items(answer))) == Counter(map(_key, label))
 
 
@@ -70,7 +70,7 @@ def _equal_singles(given: object, label: str) -> bool:
 
 
 def _key(text: str) -> Key:
-    """What two elements share exactly when they count as equal."""
+    """A key that is the same for two elements exactly when they count as equal."""
     text = text.strip()
     if len(text) <= _MAX_NUMBER_LENGTH and _NUMBER.fullmatch(text):
         return "number", Decimal(text)

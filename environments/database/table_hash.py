@@ -1,4 +1,4 @@
-"""The hash that says whether a table was changed as asked (AgentBench v0.2, dbbench), as SQL and in plain Python."""
+"""The hash that shows whether a table was changed as asked (AgentBench v0.2, dbbench), in SQL and in Python."""
 
 import hashlib
 from collections.abc import Iterable, Sequence
@@ -7,21 +7,21 @@ from proctor.types import Value
 
 
 class TableHash(Value):
-    """The hash by both ways; None where the table is missing, empty, or (in Python) too large."""
+    """The hash computed in both ways; None where the table is missing, empty, or (in Python) too large."""
 
     sql: str | None = None
     python: str | None = None
 
 
 def query(table: str, columns: Sequence[str]) -> str:
-    """The statement whose one value is the table's hash. Needs a `group_concat_max_len` of 6 bytes a row."""
+    """The statement for the table's hash, its only value. Needs a `group_concat_max_len` of 6 bytes for each row."""
     names = ",".join(map(quoted, columns))
     rows = f"SELECT SUBSTRING(MD5(CONCAT_WS(',', {names})), 1, 5) AS rowhash FROM {quoted(table)}"
     return f"SELECT MD5(GROUP_CONCAT(rowhash ORDER BY rowhash)) FROM ({rows}) AS hashed"
 
 
 def of_rows(rows: Iterable[Sequence[object]]) -> str | None:
-    """The hash of rows as a client library gives them, NULL as None; None for no rows."""
+    """The hash of rows from a client library, where NULL is None; None for no rows."""
     hashes = sorted(map(_row_hash, rows))
     return hashlib.md5(",".join(hashes).encode()).hexdigest() if hashes else None
 

@@ -1,1 +1,1 @@
-"""The databases that samples are played on: MariaDB or MySQL, and SQLite."""
+"""The databases that samples run on: MariaDB or MySQL, and SQLite."""

@@ -1,4 +1,4 @@
-"""What a sample needs of a database: a place of its own, statements run in it, and the hash of its table."""
+"""The interface of database engines: a database for each sample, its statements, and the hash of its table."""
 
 from abc import ABC, abstractmethod
 from contextlib import AbstractAsyncContextManager
@@ -8,7 +8,7 @@ from environments.database.table_hash import TableHash
 
 MAX_STATEMENT_BYTES = 1 << 20
 INTERRUPTED = "1317 (70100): Query execution was interrupted"
-"""What the agent reads of a statement that was killed at its deadline."""
+"""The observation of a statement that was killed at its deadline."""
 TOO_LONG = f"1153 (08S01): Got a packet bigger than 'max_allowed_packet' bytes ({MAX_STATEMENT_BYTES})"
 
 
@@ -16,24 +16,24 @@ class DatabaseSession(ABC):
     """One sample's own database with its table in it."""
 
     setup_error: str | None = None
-    """Why the table could not be created; then the database is empty."""
+    """Why the table could not be created, in which case the database is empty; None where it was."""
 
     @abstractmethod
     async def run(self, sql: str) -> str:
-        """The observation after one statement; its effect is committed. Raises EnvironmentFault."""
+        """Runs one statement, commits it and returns its observation. Raises EnvironmentFault."""
 
     @abstractmethod
     async def table_hash(self) -> TableHash:
-        """The hash of the table as it is now; the agent's connection is ended first. Raises EnvironmentFault."""
+        """The hash of the table now; on a server the agent's connection is ended first. Raises EnvironmentFault."""
 
 
 class DatabaseEngine(ABC):
-    """A database server, or what stands in for one."""
+    """A database server, or an embedded database."""
 
     @abstractmethod
     def lifespan(self) -> AbstractAsyncContextManager[None]:
-        """What the sessions share, from before the first to after the last. Raises EnvironmentFault."""
+        """Holds what the sessions share, from before the first to after the last. Raises EnvironmentFault."""
 
     @abstractmethod
     def session(self, table: Table) -> AbstractAsyncContextManager[DatabaseSession]:
-        """A database of its own for one sample; dropped at the end. Raises EnvironmentFault."""
+        """A new database for one sample, dropped at the end. Raises EnvironmentFault."""

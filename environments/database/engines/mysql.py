@@ -1,4 +1,4 @@
-"""The real engine: sessions on a MariaDB or MySQL server, with deadlines and clean-up that hold against any SQL."""
+"""The engine for MariaDB and MySQL servers; its deadlines and clean-up hold against any SQL."""
 
 import asyncio
 import logging
@@ -30,19 +30,19 @@ _P = ParamSpec("_P")
 _T = TypeVar("_T")
 _GRACE_S = 5.0
 _KILLS = 10
-"""Within the grace, for a statement that had yet to begin at the first."""
+"""Kills within the grace period: a statement that has not yet begun survives the first."""
 _MAX_THREADS = 256
 
 
 class _Late(EnvironmentFault):
-    """The time for a statement is over."""
+    """A call to the server reached its deadline."""
 
     def __init__(self) -> None:
-        super().__init__("the database server was not done in time")
+        super().__init__("the database server did not finish in time")
 
 
 class Threads:
-    """Two pools, so that ending a statement never waits for a thread that runs one."""
+    """Two thread pools, so that the end of a statement never waits for a thread that runs one."""
 
     def __init__(self) -> None:
         self.statements = ThreadPoolExecutor(_MAX_THREADS, "sql")
@@ -54,7 +54,7 @@ class Threads:
 
 
 class MySqlSession(DatabaseSession):
-    """The account of a session, called from threads and under a deadline."""
+    """Calls the session's account in threads, with a deadline."""
 
     def __init__(self, account: Account, table: Table, threads: Threads, limit_s: float) -> None:
         self._account = account
@@ -64,7 +64,7 @@ class MySqlSession(DatabaseSession):
         self._work: asyncio.Future[Any] | None = None
 
     async def open(self) -> None:
-        """Create database, user and table. Raises EnvironmentFault."""
+        """Creates database, user and table. Raises EnvironmentFault."""
         self.setup_error = await self._in_time(self._account.open, self._table)
 
     async def run(self, sql: str) -> str:
@@ -85,7 +85,7 @@ class MySqlSession(DatabaseSession):
             return TableHash()
 
     async def close(self) -> None:
-        """Remove everything; a statement that still runs is ended first."""
+        """Removes everything; a statement that still runs is ended first."""
         self._account.end()
         for _ in range(_KILLS):
             if self._work is None or self._work.done():
@@ -96,7 +96,7 @@ class MySqlSession(DatabaseSession):
         await self._admin(_drop, self._account.admin, self._account.name)
 
     async def _in_time(self, function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
-        """The function's result. Raises _Late where the deadline came first; what ran on the server is ended then."""
+        """The function's result. Ends its statement on the server at the deadline, and raises _Late."""
         loop = asyncio.get_running_loop()
         work = loop.run_in_executor(self._threads.statements, lambda: function(*args, **kwargs))
         self._work = work
@@ -117,7 +117,7 @@ class MySqlSession(DatabaseSession):
 
 
 class MySqlEngine(DatabaseEngine):
-    """Sessions on one server; on a shared server also the reaper of what dead workers left."""
+    """Sessions on one server; on a shared server it also removes what dead workers left behind."""
 
     def __init__(self, server: Server, statement_limit_s: float) -> None:
         self._server = server
@@ -165,7 +165,7 @@ class MySqlEngine(DatabaseEngine):
         return self._admin
 
     def _claim(self, admin: Admin) -> None:
-        """Mark this worker as living, then drop what workers left that no longer are."""
+        """Marks this worker as alive, then drops the databases and users of workers that are not."""
         self._hold_lease(admin)
         schemas = admin.run("SELECT SCHEMA_NAME FROM information_schema.SCHEMATA")
         users = admin.run("SELECT User FROM mysql.user")
@@ -175,7 +175,7 @@ class MySqlEngine(DatabaseEngine):
                 _drop(admin, name)
 
     def _hold_lease(self, admin: Admin) -> None:
-        """Hold this worker's lock: the server frees it when the connection, and so the worker, is gone."""
+        """Holds this worker's lock, which the server frees when the connection, and so the worker, is gone."""
         with self._lease_lock:
             if self._lease is None or not is_alive(self._lease):
                 self._lease = self._leased(admin)
@@ -189,7 +189,7 @@ class MySqlEngine(DatabaseEngine):
         except (pymysql.MySQLError, OSError) as error:
             raise EnvironmentFault(f"database server: {error}") from error
         if held != (1,):
-            raise EnvironmentFault("the database server does not give the lock that marks this worker as living")
+            raise EnvironmentFault("the database server refuses the lock that marks this worker as alive")
         return lease
 
     def _disconnect(self) -> None:

@@ -14,22 +14,22 @@ from environments.database.table_hash import TableHash, of_rows, query, quoted
 from proctor.environment import EnvironmentFault
 
 ALIAS = "proctor_session_of_this_agent"
-"""What an agent sees, and may write, for the random name of its database and user; just as long."""
+"""What an agent sees, and may write, in place of the random name of its database and user; as long as that name."""
 OWN_NAME = re.compile(r"proctor_([0-9a-f]{8})_[0-9a-f]{12}")
-"""Names of databases and users of ours; the group is the worker's id."""
+"""The names of our databases and users; the group is the worker's id."""
 MAX_HASHED_ROWS = 100_000
 _RIGHTS = (
     "SELECT, INSERT, UPDATE, DELETE, CREATE, DROP, INDEX, ALTER, REFERENCES, CREATE TEMPORARY TABLES, LOCK TABLES, "
     "CREATE VIEW, SHOW VIEW"
 )
 _NO_DATABASE = (1044, 1049)
-"""The agent dropped its database, and goes on without one."""
+"""Errors where the agent has dropped its database; it goes on without one."""
 _GONE = (2006, 2013, 2014)
 _DRAINED_ROWS = 10_000
 
 
 class Account:
-    """One session's database and the user that may touch nothing else."""
+    """One session's database, and its user, who has no rights elsewhere."""
 
     def __init__(self, admin: Admin, worker: str) -> None:
         self.name = f"proctor_{worker}_{secrets.token_hex(6)}"
@@ -38,7 +38,10 @@ class Account:
         self._ended = False
 
     def open(self, table: Table) -> str | None:
-        """Create all three; None, or why the table could not be created. Raises EnvironmentFault."""
+        """Creates database, user and table; returns why the table could not be created, or None.
+
+        Raises EnvironmentFault.
+        """
         rights_on = quoted(self.name.replace("_", r"\_"))
         self.admin.run(
             f"CREATE DATABASE {quoted(self.name)} CHARACTER SET utf8mb4",
@@ -79,22 +82,22 @@ class Account:
             with connection.cursor() as cursor:
                 cursor.execute(query(table.name, table.columns))
                 row = cursor.fetchone()
-            rows = self._first_rows(connection, f"SELECT {names} FROM {quoted(table.name)}")
+            by_python = self._python_hash(connection, f"SELECT {names} FROM {quoted(table.name)}")
         except pymysql.MySQLError as error:
             self._fault_if_lost(error)
             return TableHash()
         by_sql = row[0] if row else None
-        return TableHash(sql=None if by_sql is None else str(by_sql), python=rows)
+        return TableHash(sql=None if by_sql is None else str(by_sql), python=by_python)
 
     def kill(self, what: str) -> None:
-        """Stop the session's statement (`QUERY`) or its connection (`CONNECTION`), if there is one."""
+        """Stops the session's statement (`QUERY`) or its connection (`CONNECTION`), if there is one."""
         connection = self._connection
         if connection is not None and connection.open:
             with suppress(EnvironmentFault):
                 self.admin.run(f"KILL {what} {connection.thread_id()}")  # type: ignore[no-untyped-call]
 
     def end(self) -> None:
-        """From now on no connection is opened any more, also by a statement that has yet to begin."""
+        """No connection is opened after this, not even by a statement that has not yet begun."""
         self._ended = True
 
     def check_server(self) -> None:
@@ -102,13 +105,13 @@ class Account:
         self.admin.run("DO 0")
 
     def disconnect(self) -> None:
-        """End the connection; `run` opens another."""
+        """Ends the connection; `run` opens another one."""
         if self._connection is not None:
             close(self._connection)
         self._connection = None
 
     def _connect(self) -> Connection:
-        """A new connection in place of the old one; the password is new too, for the agent may change it."""
+        """A new connection in place of the old one, with a new password, since the agent may have changed it."""
         self.disconnect()
         password = secrets.token_hex(16)
         self.admin.run(f"ALTER USER '{self.name}'@'%' IDENTIFIED BY '{password}'")
@@ -130,10 +133,10 @@ class Account:
         return self._connect()
 
     def _commit(self, connection: Connection) -> None:
-        """End the transaction, as the published code does after each statement.
+        """Ends the transaction, as the published code does after each statement.
 
-        Where the server refuses, an XA transaction is under way; it ends with the connection, before another statement
-        can prepare it: then it would outlive the session and lock the table.
+        Where the server refuses, an XA transaction is under way. Disconnecting ends it before another statement can
+        prepare it: a prepared one would outlive the session and lock the table.
         """
         try:
             connection.commit()
@@ -148,10 +151,10 @@ class Account:
                 return observation.NO_ROWS
             return observation.of_rows(iter(cursor.fetchone, None), self._mask)
         finally:
-            self._give_up_rest(cursor)
+            self._drain(cursor)
 
-    def _give_up_rest(self, cursor: SSCursor) -> None:
-        """Leave the connection ready for the next statement: read all results to their end, or stop them if long."""
+    def _drain(self, cursor: SSCursor) -> None:
+        """Reads all results to their end, or stops them if they are long: the connection is then free again."""
         with suppress(pymysql.MySQLError, UnicodeDecodeError):
             read = 0
             while True:
@@ -164,14 +167,14 @@ class Account:
         with suppress(pymysql.MySQLError):
             cursor.close()
 
-    def _first_rows(self, connection: Connection, sql: str) -> str | None:
+    def _python_hash(self, connection: Connection, sql: str) -> str | None:
         """The Python hash of a result; None where it is too long to be a sample's table."""
         cursor = connection.cursor()
         try:
             cursor.execute(sql)
             rows = [row for _, row in zip(range(MAX_HASHED_ROWS + 1), iter(cursor.fetchone, None), strict=False)]
         finally:
-            self._give_up_rest(cursor)
+            self._drain(cursor)
         return of_rows(rows) if len(rows) <= MAX_HASHED_ROWS else None
 
     def _fault_if_lost(self, error: pymysql.MySQLError) -> None:
@@ -188,7 +191,7 @@ class Account:
 
 
 def drop_leftovers(admin: Admin, name: str) -> None:
-    """Remove the database and user of this name, and what still runs for that user. Raises EnvironmentFault."""
+    """Removes the database and user of this name, and ends that user's connections. Raises EnvironmentFault."""
     threads = admin.run(
         f"DROP USER IF EXISTS '{name}'@'%'",
         f"SELECT ID FROM information_schema.PROCESSLIST WHERE USER = '{name}'",
@@ -204,6 +207,6 @@ def _create(table: Table) -> str:
 
 
 def _insert(table: Table, connection: Connection) -> str:
-    """One statement with all rows; the names may hold `%`, so the values are escaped here and not by a format."""
+    """One statement with all rows. Values are escaped here, not by a format string, since names may contain `%`."""
     rows = (f"({', '.join(map(connection.escape, row))})" for row in table.rows)
     return f"INSERT INTO {quoted(table.name)} VALUES {', '.join(rows)}"

@@ -20,7 +20,7 @@ _CONNECT_S = 10
 
 
 def connect(address: ServerAddress, user: str, password: str, lock_wait_s: int) -> Connection:
-    """A connection in which each statement commits, with the settings every connection of ours has."""
+    """A connection in which each statement commits, with the settings of all our connections."""
     connection = pymysql.connect(
         defer_connect=True,
         host=address.host,
@@ -41,7 +41,7 @@ def connect(address: ServerAddress, user: str, password: str, lock_wait_s: int) 
 
 
 def is_alive(connection: Connection) -> bool:
-    """Whether the server still listens to a connection; one that it ended is closed on our side too."""
+    """Whether a connection still works; one that the server ended is closed on our side too."""
     try:
         with connection.cursor() as cursor:
             cursor.execute("DO 0")
@@ -52,7 +52,7 @@ def is_alive(connection: Connection) -> bool:
 
 
 class Admin:
-    """The administrator of one server; keeps its connections for the next use. Any thread may call it."""
+    """The administrator of one server, with a pool of connections. Any thread may call `run`."""
 
     def __init__(self, address: ServerAddress) -> None:
         self.address = address
@@ -60,7 +60,7 @@ class Admin:
         self._lock = threading.Lock()
 
     def run(self, *statements: str) -> Sequence[tuple[object, ...]]:
-        """The rows of the last statement. Raises EnvironmentFault."""
+        """Runs statements and returns the rows of the last one. Raises EnvironmentFault."""
         try:
             connection = self._take()
             try:
@@ -93,7 +93,7 @@ class Admin:
 
 
 def _open(path: str) -> socket.socket:
-    """A connected socket; PyMySQL itself would leave one that is refused to the garbage collector."""
+    """A connected socket. PyMySQL would leave a refused one open until it is garbage-collected."""
     opened = socket.socket(socket.AF_UNIX)
     try:
         opened.settimeout(_CONNECT_S)
@@ -105,7 +105,7 @@ def _open(path: str) -> socket.socket:
 
 
 def close(connection: Connection) -> None:
-    """End a connection that may be ended already."""
+    """Closes a connection that may be closed already."""
     if connection.open:
         connection.close()
 

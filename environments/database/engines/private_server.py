@@ -1,4 +1,4 @@
-"""A mariadbd for this process alone: own data folder, own socket, no network, gone when this process is gone."""
+"""A mariadbd for this process alone: own data folder, own socket, no network; it ends when this process ends."""
 
 import asyncio
 import ctypes
@@ -21,7 +21,7 @@ from environments.database.engines.server import Server, ServerAddress
 from proctor.environment import EnvironmentFault
 
 PREFIX = "proctor-db-"
-"""Of the folder's name in the system's folder for temporary files."""
+"""The prefix of the server's folder below the system's folder for temporary files."""
 _SEARCH = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/usr/local/sbin", "/usr/libexec"])
 _START_S = 60.0
 _POLL_S = 0.02
@@ -48,7 +48,7 @@ _FLAGS = (
 
 
 class PrivateServer(Server):
-    """Starts on first use, and again from an empty data folder after it died."""
+    """A server that is started again, with an empty data folder, after it died."""
 
     private = True
 
@@ -68,7 +68,7 @@ class PrivateServer(Server):
         return self._process.pid if self._process and self._process.poll() is None else None
 
     async def start(self) -> None:
-        _remove_folders_of_the_dead()
+        _remove_orphaned_folders()
         self._folder = Path(tempfile.mkdtemp(prefix=PREFIX))
         self._owned = (self._folder / "new").open("wb")
         fcntl.flock(self._owned, fcntl.LOCK_EX)
@@ -81,7 +81,7 @@ class PrivateServer(Server):
     async def address(self) -> ServerAddress:
         async with self._lock:
             if self._process and self.pid is not None and not _listens(self._data / "socket"):
-                self._process.kill()  # it is ending: its socket closes before the process is gone
+                self._process.kill()  # it is shutting down: its socket closes before the process ends
                 await asyncio.to_thread(self._process.wait)
             if self.pid is None:
                 await self._boot()
@@ -100,7 +100,7 @@ class PrivateServer(Server):
         return self._folder / f"data-{self._boots}"
 
     def _install(self) -> None:
-        """Make the data folder that every start copies."""
+        """Makes the data folder that every start copies."""
         command = [self._install_program, *_COMMON, f"--datadir={self._folder / 'template'}"]
         command += ["--auth-root-authentication-method=normal", "--skip-test-db", *self._as_root()]
         done = subprocess.run(
@@ -125,8 +125,8 @@ class PrivateServer(Server):
         await self._wait_until_ready()
 
     def _spawn(self) -> subprocess.Popen[bytes]:
-        # In the thread of the event loop, and with its rights dropped before exec: the signal of _before_exec is sent
-        # when the thread that forked ends, and forgotten when the process changes its user.
+        # The event loop's thread forks, since the signal set in _before_exec is sent when the forking thread ends.
+        # The user changes before exec, since a later change would clear that signal.
         return subprocess.Popen(
             [self._server_program, *_COMMON, *_FLAGS, *self._paths(), *self._as_root()],
             user=self._account,
@@ -137,8 +137,8 @@ class PrivateServer(Server):
             stderr=subprocess.DEVNULL,
             cwd=self._folder,
             start_new_session=True,
-            restore_signals=False,  # a file too large is then an error of the statement, and not the server's end
-            preexec_fn=_before_exec(os.getpid()),  # noqa: PLW1509 - calls nothing that takes a lock
+            restore_signals=False,  # with SIGXFSZ ignored, a file too large fails the statement, not the server
+            preexec_fn=_before_exec(os.getpid()),  # noqa: PLW1509 - calls nothing that acquires a lock
         )
 
     def _copy_template(self) -> None:
@@ -193,7 +193,7 @@ def _program(name: str) -> str:
 
 
 def _account() -> str | None:
-    """The account the server runs under; None for our own, which root only keeps where there is no `mysql`."""
+    """The account that the server runs as; None for this process's own. Root becomes `mysql` where that exists."""
     if os.geteuid() != 0:
         return None
     try:
@@ -203,7 +203,7 @@ def _account() -> str | None:
 
 
 def _before_exec(parent: int) -> Callable[[], None]:
-    """To run between fork and exec: bounds every file, and has the kernel kill the process when its parent ends."""
+    """A function to run between fork and exec: it limits file sizes, and lets the process die with its parent."""
     prctl = ctypes.CDLL(None).prctl if sys.platform == "linux" else None
 
     def prepare() -> None:
@@ -217,14 +217,14 @@ def _before_exec(parent: int) -> Callable[[], None]:
 
 
 def _listens(path: Path) -> bool:
-    """Whether a server accepts connections at a socket. One that is too busy to accept more does."""
+    """Whether a server listens at a socket; also True where its queue of connections is full."""
     with socket.socket(socket.AF_UNIX) as probe:
         probe.setblocking(False)
         return probe.connect_ex(str(path)) in {0, errno.EAGAIN}
 
 
-def _remove_folders_of_the_dead() -> None:
-    """Remove the folders of processes that ended without; a living owner holds the lock of its `owner` file."""
+def _remove_orphaned_folders() -> None:
+    """Removes the folders that dead processes left behind; a live owner holds the lock of its `owner` file."""
     for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
         try:
             with (folder / "owner").open("rb") as owner:

@@ -1,4 +1,4 @@
-"""Where the MySQL-like server is: one that runs already, or a private mariadbd (see `private_server.py`)."""
+"""MySQL-like servers: one that runs already, or a private mariadbd (see `private_server.py`)."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ PASSWORD_VARIABLE = "PROCTOR_DB_PASSWORD"
 
 @dataclass(frozen=True)
 class ServerAddress:
-    """How to reach a server as its administrator; a private server that was started again has another one."""
+    """How to reach a server as its administrator; a private server gets a new address with every start."""
 
     user: str
     password: str = field(repr=False, default="")
@@ -23,23 +23,23 @@ class Server(ABC):
     """A server that is ready whenever its address is asked for."""
 
     private: ClassVar[bool]
-    """True where nobody but this process uses the server."""
+    """True where only this process uses the server."""
 
     @abstractmethod
     async def start(self) -> None:
-        """Make it ready. Raises EnvironmentFault."""
+        """Makes the server ready. Raises EnvironmentFault."""
 
     @abstractmethod
     async def address(self) -> ServerAddress:
-        """Where the server is now; started again first where it died. Raises EnvironmentFault."""
+        """The server's current address; a private server that died is started again first. Raises EnvironmentFault."""
 
     @abstractmethod
     async def stop(self) -> None:
-        """Free what it holds."""
+        """Releases the server's resources."""
 
 
 class RunningServer(Server):
-    """A MariaDB or MySQL server that others look after."""
+    """A MariaDB or MySQL server that Proctor neither starts nor stops."""
 
     private = False
 
@@ -47,19 +47,20 @@ class RunningServer(Server):
         self._address = address
 
     async def start(self) -> None:
-        """Nothing to do: it runs."""
+        """Does nothing: the server runs already."""
 
     async def address(self) -> ServerAddress:
         return self._address
 
     async def stop(self) -> None:
-        """Nothing to do: it is not ours."""
+        """Does nothing: the server is not ours."""
 
 
 def parse_url(url: str, password: str | None) -> ServerAddress:
-    """The address in `mysql://user@host[:port]/[?unix_socket=path]`, with the password that stands elsewhere.
+    """The address in `mysql://user@host[:port]/[?unix_socket=path]`, with a password from elsewhere.
 
-    Raises ValueError, which never repeats the URL, also where it holds a password: plans and stores must not.
+    Raises ValueError, also where the URL contains a password, which plans and stores must not. The message never
+    quotes the URL.
     """
     form = f"write it as mysql://user@host:3306/ and the password into {PASSWORD_VARIABLE}"
     try:
@@ -70,7 +71,7 @@ def parse_url(url: str, password: str | None) -> ServerAddress:
     if parts.scheme not in ("mysql", "mariadb") or not parts.hostname or not parts.username:
         raise ValueError(f"not a server URL with scheme, user and host; {form}")
     if parts.password is not None:
-        raise ValueError(f"a password does not belong into a file; {form}")
+        raise ValueError(f"the URL must not contain a password; {form}")
     return ServerAddress(
         user=unquote(parts.username),
         password=password or "",

@@ -1,4 +1,4 @@
-"""An embedded stand-in where no MariaDB is at hand; its SQL differs, so its scores compare with nothing."""
+"""An embedded engine for machines without MariaDB; its SQL differs, so its scores are not comparable."""
 
 import asyncio
 import sqlite3
