@@ -11,7 +11,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field, JsonValue, PrivateAttr, SecretStr, model_validator
 
-from environments.database import dataset, errata, policies, prompt, scoring
+from environments.database import dataset, errata, policies, prompt
 from environments.database.dataset import TableEntry
 from environments.database.engines.base import DatabaseEngine, DatabaseSession
 from environments.database.engines.private_server import installed
@@ -19,6 +19,7 @@ from environments.database.engines.server import PASSWORD_VARIABLE, RunningServe
 from environments.database.engines.sqlite import SqliteEngine
 from environments.database.published_prompt import PROMPT
 from environments.database.reply import Malformed, SqlAnswer, SqlOperation, read
+from environments.database.scoring import marks
 from environments.database.summary import summarize
 from environments.database.table_hash import TableHash
 from proctor.config.secrets import secret_text
@@ -180,7 +181,8 @@ class Database(Environment):
         return RunningServer(parse_url(url.get_secret_value(), secret_text(PASSWORD_VARIABLE)))
 
     def _finish(self, entry: TableEntry, result: SessionResult, changed: TableHash, setup_error: str | None) -> Finish:
-        metrics = _metrics(entry, result, changed)
+        completed = result.reason is FinishReason.COMPLETED
+        metrics = marks(entry, completed, result.answer or "", changed) | {"statements": float(result.statements)}
         detail: dict[str, JsonValue] = {
             "type": entry.kind,
             "category": entry.category,
@@ -215,23 +217,6 @@ async def _converse(session: DatabaseSession, agent: Agent, opening: Observation
             case Malformed():
                 used_up = statements >= prompt.STATEMENTS
                 return SessionResult(FinishReason.TURN_LIMIT if used_up else FinishReason.INVALID_FORMAT, statements)
-
-
-def _metrics(entry: TableEntry, result: SessionResult, changed: TableHash) -> dict[str, float]:
-    """The marks of a conversation in both profiles, 0 or 1, and the number of its statements."""
-    completed = result.reason is FinishReason.COMPLETED
-    if entry.table_hash:
-        same = changed.sql == entry.table_hash
-        marks = {"compat": same, "strict": same and completed}
-    else:
-        answer = result.answer or ""
-        labels = (entry.label, *entry.accept)
-        marks = {
-            "compat": completed and any(scoring.compat(answer, label) for label in labels),
-            "strict": completed and any(scoring.strict(answer, label) for label in labels),
-            "strict_multiset": completed and any(scoring.strict_multiset(answer, label) for label in labels),
-        }
-    return {name: float(mark) for name, mark in marks.items()} | {"statements": float(result.statements)}
 
 
 def _unplayable(entry: TableEntry, setup_error: str) -> Finish:

@@ -1,4 +1,4 @@
-"""Compares the answer to a SELECT question with its label, as published and strictly."""
+"""What a session scores: its table's hash, or its answer compared with the label, as published and strictly."""
 
 import re
 from collections import Counter
@@ -6,10 +6,25 @@ from collections.abc import Iterable, Sequence
 from decimal import Decimal
 
 from environments.database import literal
+from environments.database.dataset import TableEntry
+from environments.database.table_hash import TableHash
 
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)
 _MAX_NUMBER_LENGTH = 400
 Key = tuple[str, str | Decimal]
+
+
+def marks(entry: TableEntry, completed: bool, answer: str, changed: TableHash) -> dict[str, float]:
+    """1 or 0 by each way to judge a session; `completed` is whether it ended with an answer.
+
+    A change is judged by the hash of the table alone; in `strict` the session must be completed too.
+    """
+    if entry.table_hash:
+        same = changed.sql == entry.table_hash
+        return {"compat": float(same), "strict": float(same and completed)}
+    ways = {"compat": compat, "strict": strict, "strict_multiset": strict_multiset}
+    labels = (entry.label, *entry.accept)
+    return {name: float(completed and any(way(answer, label) for label in labels)) for name, way in ways.items()}
 
 
 def compat(answer: str, label: Sequence[str]) -> bool:

@@ -1,12 +1,47 @@
-"""Comparison of answers, beyond the table of the acceptance list."""
+"""The marks of a session, and the comparison of answers beyond the table of the acceptance list."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from environments.database import scoring
+from environments.database.dataset import Table, TableEntry
+from environments.database.table_hash import TableHash
 
 _TEXT = st.text(max_size=30)
+QUESTION = TableEntry(
+    id="one",
+    kind="counting",
+    description="How many?",
+    add_description="",
+    table=Table(name="t", columns=("a",), rows=()),
+    label=("2", "2"),
+    accept=(("3",),),
+    table_hash=None,
+    query=None,
+    record="0" * 16,
+)
+CHANGE = QUESTION.model_copy(update={"kind": "UPDATE", "table_hash": "f" * 32})
+
+
+@pytest.mark.parametrize(
+    ("answer", "compat", "strict", "multiset"),
+    [("['2']", 1, 1, 0), ("['2', '2']", 1, 1, 1), ("['3']", 1, 1, 1), ("['2', '2.0']", 0, 1, 1), ("['4']", 0, 0, 0)],
+)
+def test_an_answer_is_right_where_it_is_any_accepted_one_and_the_session_was_completed(
+    answer: str, compat: float, strict: float, multiset: float
+) -> None:
+    wanted = {"compat": compat, "strict": strict, "strict_multiset": multiset}
+    assert scoring.marks(QUESTION, True, answer, TableHash()) == wanted
+    assert set(scoring.marks(QUESTION, False, answer, TableHash()).values()) == {0.0}
+
+
+def test_a_change_is_judged_by_the_hash_and_strict_wants_the_session_completed_too() -> None:
+    changed, untouched = TableHash(sql="f" * 32), TableHash(sql="0" * 32)
+    assert scoring.marks(CHANGE, True, "anything", changed) == {"compat": 1.0, "strict": 1.0}
+    assert scoring.marks(CHANGE, False, "", changed) == {"compat": 1.0, "strict": 0.0}
+    assert scoring.marks(CHANGE, True, "['2', '2']", untouched) == {"compat": 0.0, "strict": 0.0}
+    assert scoring.marks(CHANGE, True, "", TableHash()) == {"compat": 0.0, "strict": 0.0}
 
 
 @given(_TEXT, st.lists(_TEXT, min_size=1, max_size=3))
