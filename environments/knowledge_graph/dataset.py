@@ -18,11 +18,11 @@ class QuestionEntry(Value):
     """The data set the question comes from."""
     question: str
     entities: dict[str, str]
-    """Freebase id by name; the order is the file's."""
+    """Freebase ids by name, in the file's order."""
     actions: tuple[str, ...]
     """Gold tool calls with ids as arguments; ids may be missing among `entities`."""
     answers: tuple[tuple[str, str | None], ...]
-    """Gold answers: id without name space or literal text, and its name where there is one."""
+    """Gold answers: an id without name space, or a literal's text; and the name, if there is one."""
 
 
 class _Answer(BaseModel):
@@ -31,7 +31,7 @@ class _Answer(BaseModel):
 
 
 class _Record(BaseModel):
-    """An object of the file; fields the evaluation has no use for are passed over."""
+    """An object of the file; fields that the evaluation does not use are ignored."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -77,7 +77,7 @@ def _entry(record: _Record) -> QuestionEntry:
 
 
 def _place(location: tuple[int | str, ...]) -> str:
-    """Where in the file a problem is, in words."""
+    """The record and the field of a problem, as text."""
     if not location:
         return "the file"
     return ": ".join([f"record {location[0]}", ".".join(map(str, location[1:]))]).removesuffix(": ")

@@ -13,7 +13,7 @@ from proctor.http.client import ConnectionFailed, HttpClient, HttpFailure, HttpR
 MAX_BYTES = 64 << 20
 _HEADERS = {"Accept": "application/sparql-results+json", "Content-Type": "application/x-www-form-urlencoded"}
 _INCOMPLETE = ("x-sparql-maxrows", "x-sql-state")
-"""With these, Virtuoso says that a reply that looks whole is not: rows were left out, or a limit stopped it."""
+"""Headers by which Virtuoso marks an incomplete reply: rows were left out, or a limit stopped the query."""
 _SHOWN = 300
 
 
@@ -29,7 +29,7 @@ class _Results(BaseModel):
     bindings: tuple[dict[str, _Term], ...]
 
 
-class _Reply(BaseModel):
+class _QueryResult(BaseModel):
     """SPARQL 1.1 Query Results JSON Format."""
 
     head: _Head
@@ -37,7 +37,7 @@ class _Reply(BaseModel):
 
 
 class EndpointGraph(Graph):
-    """Whatever is wrong with the endpoint is a fault, as is a reply that is not whole."""
+    """A graph behind an endpoint. Every failure of the endpoint is a fault, as is an incomplete reply."""
 
     def __init__(self, url: str, limit_s: float) -> None:
         self._url, self._limit_s = url, limit_s
@@ -53,13 +53,13 @@ class EndpointGraph(Graph):
         try:
             try:
                 reply = await self._ask(content)
-            except ConnectionFailed:  # a connection kept alive may have ended meanwhile; asking again changes nothing
+            except ConnectionFailed:  # the server may have closed an idle connection; a query is safe to repeat
                 reply = await self._ask(content)
         except HttpFailure as error:
             raise EnvironmentFault(f"the SPARQL endpoint: {error}") from error
         if reply.status != 200:
             text = reply.body[:_SHOWN].decode(errors="replace")
-            raise EnvironmentFault(f"the SPARQL endpoint {self._url} answers {reply.status}: {text}")
+            raise EnvironmentFault(f"the SPARQL endpoint {self._url} returned status {reply.status}: {text}")
         return self._read(reply, max_rows)
 
     async def _ask(self, content: bytes) -> HttpReply:
@@ -76,16 +76,16 @@ class EndpointGraph(Graph):
 
     def _read(self, reply: HttpReply, max_rows: int) -> tuple[str, ...]:
         try:
-            read = _Reply.model_validate_json(reply.body)
+            result = _QueryResult.model_validate_json(reply.body)
         except ValidationError as error:
             text = reply.body[:_SHOWN].decode(errors="replace")
             raise EnvironmentFault(
-                f"the SPARQL endpoint {self._url} sends no SPARQL results in JSON: {text}"
+                f"the SPARQL endpoint {self._url} returned no SPARQL results in JSON: {text}"
             ) from error
-        rows = read.results.bindings
-        told = {name.lower(): value for name, value in reply.headers.items()}
-        incomplete = [f"{header}: {told[header]}" for header in _INCOMPLETE if header in told]
+        rows = result.results.bindings
+        headers = {name.lower(): value for name, value in reply.headers.items()}
+        incomplete = [f"{header}: {headers[header]}" for header in _INCOMPLETE if header in headers]
         if incomplete and len(rows) < max_rows:
             raise EnvironmentFault(f"the SPARQL endpoint {self._url} left rows out ({incomplete[0]}); raise its limits")
-        name = read.head.vars[0]
+        name = result.head.vars[0]
         return tuple(row[name].value for row in rows if name in row)

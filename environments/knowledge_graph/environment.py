@@ -11,11 +11,11 @@ from typing import ClassVar
 
 from pydantic import Field, JsonValue, PrivateAttr, model_validator
 
-from environments.knowledge_graph import dataset, ontology, policies, prompt
+from environments.knowledge_graph import dataset, policies, prompt
 from environments.knowledge_graph.dataset import QuestionEntry
 from environments.knowledge_graph.endpoint import EndpointGraph
 from environments.knowledge_graph.graphs import MISSING, EmbeddedGraph, Graph
-from environments.knowledge_graph.ontology import Ontology
+from environments.knowledge_graph.ontology import FILES, Ontology, load_ontology
 from environments.knowledge_graph.published_prompt import PROMPT
 from environments.knowledge_graph.scoring import summarize
 from environments.knowledge_graph.session import GraphSession
@@ -46,22 +46,22 @@ class KnowledgeGraph(Environment):
     graph: Path | None = None
     """N-Quads, held in memory, or the folder of a pyoxigraph store."""
     endpoint: str | None = Field(default=None, pattern=_URL)
-    """The URL of a SPARQL 1.1 endpoint, instead of `graph`."""
+    """The URL of a SPARQL 1.1 endpoint, in place of `graph`."""
     named_graph: str | None = Field(default=None, pattern=_IRI)
-    """The graph a sample is asked in; `{sample}` stands for its id, an empty text for the default graph.
+    """The named graph of a sample; `{sample}` is replaced by its id, an empty text means the default graph.
 
     None: urn:sample:{sample} in a file, the default graph at an endpoint.
     """
     world: str | None = Field(default=None, min_length=1)
-    """The graph's name, which every score bears: `freebase` or another; None is `synthetic-mini` for a file."""
+    """The graph's name, recorded with every score: `freebase` or another; None means `synthetic-mini` for a file."""
     distractors: int = Field(default=0, ge=0, le=100)
     """Wrong relations added for each type in each named graph of a file."""
     profile: Profile = "strict"
-    """The tools' checks: as in the published code (`compat`), or mended (`strict`)."""
+    """The tools' checks: as in the published code (`compat`), or corrected (`strict`)."""
     query_limit_s: float = Field(default=30.0, gt=0, le=3600)
     """A query that takes longer is a fault."""
     max_rows: int = Field(default=USUAL_ROWS, ge=1, le=1_000_000)
-    """Rows that are read of a result; a count is exact whatever it is."""
+    """The most rows read from a result; counts are exact all the same."""
     max_relations_shown: int | None = Field(default=None, ge=1)
     """Relations and attributes that an observation shows; those not shown may still be used."""
     prompts: Path | None = None
@@ -77,7 +77,7 @@ class KnowledgeGraph(Environment):
     @model_validator(mode="after")
     def _fields_fit_together(self) -> "KnowledgeGraph":
         if self.graph and self.endpoint:
-            raise ValueError("graph and endpoint: a sample is asked in one place; remove one of the two")
+            raise ValueError("graph and endpoint: both are given; remove one of the two")
         if self.data and not (self.graph or self.endpoint):
             raise ValueError("graph: questions need a graph; give `graph` (a file) or `endpoint` (a URL)")
         if not self.data and (self.graph or self.endpoint or self.ontology or self.named_graph):
@@ -85,7 +85,7 @@ class KnowledgeGraph(Environment):
         if self.endpoint and not self.world:
             raise ValueError("world: scores must name their graph; set world: freebase, or your graph's name")
         if self.distractors and (self.endpoint or (self.graph and self.graph.is_dir())):
-            raise ValueError("distractors: they are added to a file of N-Quads only; remove this field")
+            raise ValueError("distractors: they can only be added to a file of N-Quads; remove this field")
         return self
 
     def samples(self) -> Sequence[str]:
@@ -95,7 +95,7 @@ class KnowledgeGraph(Environment):
     def digest(self) -> str:
         state = hashlib.blake2b(digest_size=16)
         fields = self.model_dump_json(exclude={"data", "ontology", "graph", "endpoint", "prompts"})
-        for part in (_REVISION, fields, self._world, *self._told()):
+        for part in (_REVISION, fields, self._world, *self._prompt_texts()):
             state.update(part.encode() + b"\0")
         for path in self._files():
             state.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
@@ -124,11 +124,11 @@ class KnowledgeGraph(Environment):
     @asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:
         try:
-            known = await asyncio.to_thread(ontology.load, self._ontology)
+            loaded = await asyncio.to_thread(load_ontology, self._ontology)
         except ValueError as error:
             raise EnvironmentFault(str(error)) from error
-        graph = self._new_graph(known)
-        self._rules = ToolRules(self.profile, known, self.max_rows, self.max_relations_shown)
+        graph = self._new_graph(loaded)
+        self._rules = ToolRules(self.profile, loaded, self.max_rows, self.max_relations_shown)
         async with graph.lifespan():
             self._graph = graph
             try:
@@ -148,7 +148,7 @@ class KnowledgeGraph(Environment):
         if self.world != FREEBASE:
             return f"the graph is {self._world}, not Freebase"
         if self.profile != "compat":
-            return f"the profile {self.profile!r} mends checks of the published code; use compat"
+            return f"the profile {self.profile!r} corrects checks of the published code; use compat"
         if self.max_relations_shown is not None:
             return "max_relations_shown hides relations that the published code shows"
         if self.distractors:
@@ -165,8 +165,8 @@ class KnowledgeGraph(Environment):
     def _before(self) -> tuple[Message, ...]:
         return prompt.BEFORE if self.prompts is None else PROMPT.read(self.prompts).messages
 
-    def _told(self) -> Iterator[str]:
-        """What the digest says of the prompt: of our own all but the confirmation."""
+    def _prompt_texts(self) -> Iterator[str]:
+        """The texts of the prompt that enter the digest: all but our own confirmation."""
         for message in self._before:
             if message.content != prompt.CONFIRMATION:
                 yield message.content
@@ -200,16 +200,16 @@ class KnowledgeGraph(Environment):
             name = SHIPPED_GRAPH if not self.data else PER_SAMPLE if self.graph else ""
         return name.replace("{sample}", entry.id) or None
 
-    def _new_graph(self, known: Ontology) -> Graph:
+    def _new_graph(self, loaded: Ontology) -> Graph:
         if self._file is None:
             assert self.endpoint is not None
             return EndpointGraph(self.endpoint, self.query_limit_s)
-        return EmbeddedGraph(self._file, self.query_limit_s, self.distractors, known)
+        return EmbeddedGraph(self._file, self.query_limit_s, self.distractors, loaded)
 
     def _files(self) -> Iterator[Path]:
-        """The files whose content shapes a trial; a store's folder counts by its name alone, since it may be huge."""
+        """The files whose content enters the digest. The folder of a store may be huge: only `world` stands for it."""
         yield self.data or SAMPLES / "questions.json"
-        for name in ontology.FILES:
+        for name in FILES:
             yield self._ontology / name
         if self._file and self._file.is_file():
             yield self._file

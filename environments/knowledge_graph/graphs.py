@@ -1,4 +1,4 @@
-"""Where questions are put: an embedded store, or a SPARQL endpoint over HTTP (see `endpoint.py`)."""
+"""The graphs that queries run on: an embedded store, or a SPARQL endpoint over HTTP (see `endpoint.py`)."""
 
 import asyncio
 from abc import ABC, abstractmethod
@@ -22,22 +22,22 @@ _THREADS = 4
 
 
 class Graph(ABC):
-    """Answers SPARQL queries."""
+    """A graph that SPARQL queries run on."""
 
     @abstractmethod
     async def column(self, query: str, max_rows: int) -> tuple[str, ...]:
-        """The first variable's values, row by row: IRIs, or the text of literals; `max_rows` of them at most.
+        """The first variable's values, row by row: IRIs, or the text of literals; at most `max_rows` rows.
 
-        Raises EnvironmentFault where the graph fails, or has not answered in time.
+        Raises EnvironmentFault where the graph fails or does not answer in time.
         """
 
     @abstractmethod
     def lifespan(self) -> AbstractAsyncContextManager[None]:
-        """An async context manager: from loading or connecting to the end. Raises EnvironmentFault."""
+        """Loads the graph or connects to it, and releases it at the end. Raises EnvironmentFault."""
 
 
 class EmbeddedGraph(Graph):
-    """A file of N-Quads in memory, or the folder of a pyoxigraph store, which is only read."""
+    """A file of N-Quads in memory, or the folder of a pyoxigraph store, opened read-only."""
 
     def __init__(self, path: Path, limit_s: float, extra: int = 0, ontology: Ontology | None = None) -> None:
         self._path, self._limit_s, self._extra, self._ontology = path, limit_s, extra, ontology
@@ -60,7 +60,7 @@ class EmbeddedGraph(Graph):
         limited = f"{query} LIMIT {max_rows}"
         loop = asyncio.get_running_loop()
         try:
-            # A query that takes too long can't be stopped: its thread is left to it.
+            # A query that takes too long can't be stopped: its thread runs on.
             return await asyncio.wait_for(loop.run_in_executor(self._threads, self._column, limited), self._limit_s)
         except TimeoutError as error:
             raise EnvironmentFault(f"the embedded graph: no result within {self._limit_s:g} s") from error
@@ -94,7 +94,7 @@ class EmbeddedGraph(Graph):
 
 
 def _distract(store: "Store", extra: int, ontology: Ontology) -> None:
-    """Adds wrong relations to each named graph."""
+    """Adds `extra` wrong relations for each type to each named graph."""
     from pyoxigraph import NamedNode, Quad
 
     for graph in sorted(store.named_graphs(), key=str):

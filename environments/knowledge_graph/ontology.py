@@ -1,6 +1,6 @@
-"""The schema lists that the tools are checked against: vocabulary, relations' types, types' parents, inverses.
+"""The schema that tool calls are checked against: vocabulary, relations' types, types' parents, inverses.
 
-Source: AgentBench's `ontology` folder, made from Freebase (four files, see docs/environments/kg.md).
+Source: AgentBench's `ontology` folder, which was made from Freebase (four files, see docs/environments/kg.md).
 """
 
 import logging
@@ -26,7 +26,7 @@ class Vocabulary(BaseModel):
 
 @dataclass(frozen=True)
 class Ontology:
-    """What is known of relations and types."""
+    """The schema of relations and types."""
 
     vocabulary: Vocabulary
     roles: Mapping[str, tuple[str, str]]
@@ -37,25 +37,25 @@ class Ontology:
     lines: Mapping[str, int]
     """How many lines each list has, by file name."""
     skipped: tuple[str, ...] = field(default=())
-    """The lines that could not be read, with their places."""
+    """The lines that could not be read, with file name and line number."""
 
     def range_of(self, relation: str) -> str | None:
-        """The type of a relation's objects."""
+        """The type of a relation's objects; None for an unknown relation."""
         roles = self.roles.get(relation)
         return roles and roles[1]
 
     def is_a(self, kind: str, ancestor: str) -> bool:
-        """Whether a type is another one, or comes under it at any depth."""
+        """Whether a type is another one, or its descendant at any depth."""
         seen: set[str] = set()
-        wave = {kind}
-        while wave:
-            seen |= wave
-            wave = {parent for each in wave for parent in self.parents.get(each, ())} - seen
+        level = {kind}
+        while level:
+            seen |= level
+            level = {parent for each in level for parent in self.parents.get(each, ())} - seen
         return ancestor in seen
 
 
-def load(folder: Path) -> Ontology:
-    """The ontology of a folder. Corrupt lines are skipped and logged. Raises ValueError where a file is missing."""
+def load_ontology(folder: Path) -> Ontology:
+    """The ontology of a folder. Corrupt lines are skipped and logged. Raises ValueError for an unreadable file."""
     vocabulary = _vocabulary(folder / "vocab.json")
     skipped: list[str] = []
     roles = list(_fields(folder / "fb_roles", 3, skipped))
@@ -80,13 +80,13 @@ def _vocabulary(path: Path) -> Vocabulary:
     try:
         return Vocabulary.model_validate_json(_text(path))
     except ValidationError as error:
-        raise ValueError(f"{path}: {error}; it holds an object of three lists of names") from error
+        raise ValueError(f"{path}: {error}; write an object with three lists of names") from error
 
 
 def _fields(path: Path, count: int, skipped: list[str]) -> Iterator[list[str] | None]:
     """The fields of each line that is not blank; None for a corrupt one, which is added to `skipped`.
 
-    A last field that is a lone full stop is no field.
+    A lone full stop at the end of a line is not counted as a field.
     """
     for number, line in enumerate(_text(path).split("\n"), 1):
         fields = line.split()

@@ -1,4 +1,4 @@
-"""Agents without memory: the reference, a weak heuristic and a random one."""
+"""The built-in policies: the reference, a weak heuristic and a random one."""
 
 import random
 import re
@@ -15,7 +15,7 @@ _SUBJECT = re.compile(r"get_relations\((.*)\)")
 _VARIABLE = re.compile(r"Observation: variable #\d+, which (.*)")
 _WORD = re.compile(r"[a-z]{3,}")
 _HOPS = 3
-"""Variables the random policy makes on average, about."""
+"""About the number of variables that the random policy makes on average."""
 
 
 def reference(entry: QuestionEntry) -> Policy:
@@ -23,7 +23,7 @@ def reference(entry: QuestionEntry) -> Policy:
 
     def act(_: str, transcript: Sequence[Message]) -> Action:
         seen = _seen(entry, transcript)
-        if seen.replies and not seen.told.startswith("Observation:"):
+        if seen.replies and not seen.last.startswith("Observation:"):
             return Action(content="I give up.")
         if seen.replies < len(entry.actions):
             return call(entry.actions[seen.replies])
@@ -33,7 +33,7 @@ def reference(entry: QuestionEntry) -> Policy:
 
 
 def naive(entry: QuestionEntry) -> Policy:
-    """One hop from each of two entities, by the relation most like the question; intersects what is of one type."""
+    """One hop from each of two entities by the relation most like the question; intersects variables of one type."""
     words = set(_WORD.findall(entry.question.casefold()))
     starts = _starts(entry)[:2]
 
@@ -68,25 +68,27 @@ def chance(entry: QuestionEntry, seed: int) -> Policy:
 
 
 class _Seen(NamedTuple):
-    """What a transcript says of the session."""
+    """The state of a session, read from its transcript."""
 
     replies: int
-    told: str
+    last: str
+    """The last message."""
     types: tuple[str, ...]
-    """Of the variables made so far."""
+    """The types of the variables made so far."""
     subject: str
+    """What relations were just listed for; empty where the last message is no list."""
     relations: tuple[str, ...]
-    """Those just listed, of the subject."""
+    """The relations just listed."""
 
 
 def _seen(entry: QuestionEntry, transcript: Sequence[Message]) -> _Seen:
     own = transcript[transcript.index(prompt.question(entry)) + 1 :]
-    told = transcript[-1].content
-    listed = _LISTING.match(told) if own else None
+    last = transcript[-1].content
+    listed = _LISTING.match(last) if own else None
     subject = _SUBJECT.search(own[-2].content) if listed else None
     return _Seen(
         replies=sum(message.role == "assistant" for message in own),
-        told=told,
+        last=last,
         types=tuple(made[1] for message in own if (made := _VARIABLE.match(message.content))),
         subject=subject[1] if subject else "",
         relations=tuple(filter(None, listed[1].split(", "))) if listed and subject else (),
@@ -94,7 +96,7 @@ def _seen(entry: QuestionEntry, transcript: Sequence[Message]) -> _Seen:
 
 
 def _starts(entry: QuestionEntry) -> tuple[str, ...]:
-    """The ids the question names; where it names none, one that stands for everything."""
+    """The ids of the question's entities; without any, the one id that every entity belongs to."""
     return tuple(entry.entities.values()) or ("common.topic",)
 
 

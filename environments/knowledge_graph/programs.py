@@ -1,7 +1,6 @@
-"""Programs: what a variable stands for, and the standard SPARQL 1.1 that asks for it.
+"""Programs: definitions of sets of entities, which variables hold, and their queries in standard SPARQL 1.1.
 
-Semantics: a program is a set (section 3.4 of the task's description in docs/environments/kg.md). Full IRIs throughout,
-since names with several dots are no prefixed names to some parsers.
+Queries have full IRIs throughout, since some parsers reject names with several dots as prefixed names.
 """
 
 import itertools
@@ -16,12 +15,12 @@ _NAME = re.compile(r"[A-Za-z0-9_]+(\.[A-Za-z0-9_]+)*")
 
 @dataclass(frozen=True)
 class Entity:
-    """The set of one id."""
+    """The set with one id."""
 
     id: str
 
     def __post_init__(self) -> None:
-        """No text of an agent's may become a part of a query unless it is a plain name."""
+        """Raises ValueError unless the id is a plain name: an agent's other texts must not enter a query."""
         _check(self.id)
 
 
@@ -38,7 +37,7 @@ class Join:
 
 @dataclass(frozen=True)
 class Intersection:
-    """What stands in all of several sets; no part is an And and none stands twice, so that queries stay small."""
+    """What is in all of several sets. No part is an Intersection, and none occurs twice, so that queries stay small."""
 
     parts: tuple["Program", ...]
 
@@ -66,26 +65,26 @@ Program = Entity | Join | Intersection | Count | Extreme
 
 
 def intersection(left: Program, right: Program) -> Program:
-    """What stands in both."""
+    """The set of what is in both."""
     parts = tuple(dict.fromkeys((*_parts(left), *_parts(right))))
     return parts[0] if len(parts) == 1 else Intersection(parts)
 
 
 def relations_query(program: Program, graph: str | None) -> str:
-    """Asks for the distinct outgoing predicates of a set's members."""
+    """The query for the distinct outgoing predicates of a set's members."""
     return f"SELECT DISTINCT ?r {_from(graph)}WHERE {{ {_outgoing(program)} }}"
 
 
 def plain_literals_query(program: Program, graph: str | None) -> str:
-    """Asks for the distinct predicates that lead from a set's members to literals without a language."""
+    """The query for the distinct predicates from a set's members to literals without a language."""
     only = 'FILTER(isLiteral(?o) && lang(?o) = "")'
     return f"SELECT DISTINCT ?r {_from(graph)}WHERE {{ {_outgoing(program)} {only} }}"
 
 
 def answers_query(program: Program, graph: str | None) -> str:
-    """Asks for the members of a set as an answer: without the program's own ids, literals in English or no language.
+    """The query for a set as an answer: without the program's own ids, and of literals those in English or no language.
 
-    Of a Count these are left out of what is counted, as in the published code.
+    A Count leaves the same out of what it counts, as in the published code.
     """
     if isinstance(program, Count):
         what, program = "(COUNT(DISTINCT ?x) AS ?c)", program.of
@@ -126,7 +125,7 @@ def _pattern(program: Program, x: str, fresh: Iterator[str]) -> str:
             inner = f"{_pattern(of, y, fresh)} {y} {_iri(attribute)} {each} ."
             outer = f"{_pattern(of, x, fresh)} {x} {_iri(attribute)} {value} ."
             extreme = f"{{ SELECT ({order}({each}) AS {best}) WHERE {{ {inner} }} }}"
-            # a group of its own, so that the filter sees no more than this
+            # a group of its own, so that the filter applies to these variables alone
             return f"{{ {extreme} {outer} FILTER({value} = {best}) }}"
 
 

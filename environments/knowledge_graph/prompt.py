@@ -1,7 +1,7 @@
-"""What the agent is told: instruction, worked example, question, and what its calls came to.
+"""The agent's prompts: instruction, worked example, question, and the results of its calls.
 
-Instruction and example say what those in AgentBench (arXiv 2308.03688, Appendix D.2) say, in our own words; names of
-tools, forms of calls and of observations are the published ones.
+Instruction and example have the content of those in AgentBench (arXiv 2308.03688, Appendix D.2), in our own words; the
+names of tools and the forms of calls and observations are the published ones.
 """
 
 from environments.knowledge_graph.dataset import QuestionEntry
@@ -10,7 +10,7 @@ from environments.knowledge_graph.tools import NUMBER, Listing, ToolRefusal, Var
 from proctor.types import Message, Observation
 
 ROUNDS = 15
-"""Replies an agent has, the final answer among them."""
+"""The most replies of an agent, including the final answer."""
 _SHOWN_CALL = 500
 
 INSTRUCTION = f"""\
@@ -85,7 +85,7 @@ BEFORE = (
     Message(role="assistant", content=CONFIRMATION),
     *(Message(role="user" if role == "user" else "assistant", content=content) for role, content in EXAMPLE),
 )
-"""What comes before a question, in our own words."""
+"""The messages before a question, in our own words."""
 NO_ACTION = "There is no call of a tool in your reply. Please recheck the action."
 ANSWER_FORM = (
     "A final answer has the form `Final Answer: #id`, as in Final Answer: #3, and nothing else. Please repeat it."
@@ -94,7 +94,7 @@ NOT_EXECUTED = "No tool was called: the line with the action holds no name befor
 
 
 def question(entry: QuestionEntry) -> Message:
-    """The message that asks."""
+    """The message with the question."""
     return Message(role="user", content=f"A new question: {entry.question}\nEntities: [{', '.join(entry.entities)}]")
 
 
@@ -104,7 +104,7 @@ def next_step(history: list[Message], shortened: bool) -> Observation:
 
 
 def listing(found: Listing, max_shown: int | None) -> str:
-    """The observation of names; where not all are shown it says how many are left out."""
+    """The observation of a list of names; where it is cut, with the number of names left out."""
     shown = found.names[:max_shown]
     left_out = len(found.names) - len(shown)
     return f"Observation: [{', '.join(shown)}]" + (f" ({left_out} more are not shown)" if left_out else "")
@@ -117,7 +117,7 @@ def variable(number: int, made: Variable) -> str:
 
 
 def refusal(call: ToolRequest, why: ToolRefusal | None) -> str:
-    """The message after a call that can't be done; with its reason where that is to be told."""
+    """The message after a call that can't be executed, with the reason if `why` is given."""
     text = f"{call.written[:_SHOWN_CALL]} cannot be executed as it is written. Find the mistake and fix it."
     if call.function == "intersection":
         text += " The two variables may differ in type; explore them further, for instance with get_relations."
@@ -125,7 +125,7 @@ def refusal(call: ToolRequest, why: ToolRefusal | None) -> str:
 
 
 def unreadable(call: ToolRequest) -> str:
-    """The message where the arguments can't be read."""
+    """The message after a call whose arguments can't be read."""
     return (
         f"The arguments of {call.function[:_SHOWN_CALL]} can't be read; there is probably a syntax error, such as an "
         "unmatched parenthesis. Fix it and call the tool again."

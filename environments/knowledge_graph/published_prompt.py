@@ -1,4 +1,4 @@
-"""The published instruction and example, from AgentBench's file, which users bring along."""
+"""The published instruction and example, read from AgentBench's file, which the user provides."""
 
 import ast
 from itertools import islice
@@ -10,7 +10,7 @@ _INSTRUCTION_AND_CONSENT = 2
 
 
 def _in_python(tree: ast.Module) -> Texts:
-    """The first two messages as they are said there, then the texts of the example, by turns."""
+    """The first two messages of the file, then the texts of the example, in turns."""
     example = value_of(tree, "ONE_SHOT")
     texts = [text for text in example if isinstance(text, str)] if isinstance(example, list) else []
     return [*islice(injected(tree), _INSTRUCTION_AND_CONSENT), *in_turns(texts)]

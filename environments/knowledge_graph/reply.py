@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 MAX_CALLS = 100
-"""Names before a parenthesis that are tried in one line."""
+"""The most calls that are read from one line."""
 MAX_ARGUMENTS = 8
-"""Arguments that are told apart; no tool takes as many."""
+"""The most arguments that are split; no tool takes so many."""
 _ANSWER = re.compile(r"(?:Find|Final) Answer: #(\d+)")
 _LOOSE_ANSWER = re.compile(
     r"(?:find|final)\s{1,3}answer[\s*_`\"']{0,8}[:\uff1a][\s*_`\"'(\[]{0,8}(?:the\s{1,3})?(?:variable\s{0,3})?[*_`\"']{0,4}#(\d+)",
@@ -36,7 +36,7 @@ class LooseAnswer:
 
 @dataclass(frozen=True)
 class ToolRequest:
-    """A name before a parenthesis, and what stands in it."""
+    """A call: a name before a parenthesis, and the arguments in it."""
 
     function: str
     written: str
@@ -58,15 +58,15 @@ class NoAction:
 
 
 def shorten(reply: str) -> str:
-    """A reply as it is stored: cut where it invents an observation, and without backslashes before underscores."""
+    """A reply as the history keeps it: cut where it invents an observation, without backslashes before underscores."""
     return reply.partition("Observation:")[0].replace("\\_", "_")
 
 
 def read(reply: str, names: Sequence[str] = ()) -> FinalAnswer | LooseAnswer | ToolRequests | NoAction:
     """What a shortened reply asks for.
 
-    With `names` (the sample's entities, for the strict profile), an argument may be such a name with commas or
-    parentheses in it, with or without quotes; without, arguments are cut at commas and at the first `)`.
+    With `names` (the sample's entities, in the strict profile), an argument may be such a name with commas or
+    parentheses in it, quoted or not; without `names`, arguments are split at commas and end at the first `)`.
     """
     answer = _ANSWER.search(reply)
     if answer:
@@ -88,7 +88,7 @@ def _call(function: str, line: str, start: int, position: int, names: Sequence[s
 
 
 def _cut(line: str, position: int) -> tuple[list[str] | None, int]:
-    """The arguments from a position to the first closing parenthesis, cut at commas, and where that stands."""
+    """The arguments from a position to the first closing parenthesis, split at commas, and its position."""
     end = line.find(")", position)
     inner = line[position:end]
     if end < 0 or not inner.strip():
@@ -99,7 +99,7 @@ def _cut(line: str, position: int) -> tuple[list[str] | None, int]:
 
 
 def _scan(line: str, position: int, names: Sequence[str]) -> tuple[list[str] | None, int]:
-    """The arguments from a position to the closing parenthesis, and where that stands; whole names come first."""
+    """The arguments from a position to the closing parenthesis, and its position; whole names are matched first."""
     arguments: list[str] = []
     while position < len(line) and len(arguments) < MAX_ARGUMENTS:
         argument, position = _argument(line, position, names)
@@ -111,7 +111,7 @@ def _scan(line: str, position: int, names: Sequence[str]) -> tuple[list[str] | N
 
 
 def _argument(line: str, position: int, names: Sequence[str]) -> tuple[str, int]:
-    """One argument, and the place of the comma or parenthesis after it."""
+    """One argument, and the position of the comma or parenthesis after it."""
     first = _skip(line, position)
     prefix = _PREFIX.match(line, first)
     position = prefix.end() if prefix else first

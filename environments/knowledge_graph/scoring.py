@@ -8,13 +8,13 @@ from proctor.types import Finish, Summary
 
 METRICS = ("F1", "EM", "executability")
 _TIME_ZONE = re.compile(r"-08:00$")
-WORDING = "The instruction and the worked example say in our own words what the published ones say; forms are the same."
-REFUSALS = "What an agent is told of a call that can't be done is in Proctor's words; the prompt is that of `prompts`."
-COVERAGE = "Means are over scored samples; faults are owed again, `requested` and `scored` stand beside."
+WORDING = "Instruction and worked example are in our own words, with the content and forms of the published ones."
+REFUSALS = "The prompt is that of `prompts`; the messages after calls that can't be executed are in Proctor's words."
+COVERAGE = "Means are over scored samples; samples that ended in a fault are run again and enter no mean."
 
 
 def predicted(values: Iterable[str]) -> frozenset[str]:
-    """Answers as they are compared: ids without name space, literals as text, dates without their time zone."""
+    """Answers in the form that is compared: ids without name space, literals as text, dates without time zone."""
     return frozenset(_TIME_ZONE.sub("", value.removeprefix(NAMESPACE)) for value in values)
 
 
@@ -29,10 +29,10 @@ def marks(gold: Set[str], found: Set[str]) -> dict[str, float]:
 
 
 def summarize(finishes: Sequence[Finish], world: str, in_file: int | None, *, own_words: bool) -> Summary:
-    """Means over the scored finishes, none where there are none.
+    """Means over the scored finishes; without any there are none.
 
-    `in_file`, for the compat profile, is how many samples the data file has. The published code divides by that number
-    even when only some were run: `<metric>_over_file`.
+    `in_file`, set in the compat profile, is the number of samples in the data file. The published code divides by it
+    even if only some samples were run: `<metric>_over_file`.
     """
     scored = [finish for finish in finishes if finish.score is not None]
     metrics: dict[str, float] = {}

@@ -18,14 +18,14 @@ _SHOWN_ANSWERS = 200
 
 @dataclass
 class _Bad:
-    """How many replies could not be read, and how many could not be done."""
+    """The number of replies that could not be read, and of replies that could not be executed."""
 
     format: int = 0
     action: int = 0
 
 
 class GraphSession:
-    """Plays one sample; shares nothing with any other session but the graph, which nobody changes."""
+    """Plays one sample; sessions share only the graph, which never changes."""
 
     def __init__(
         self, entry: QuestionEntry, graph: Graph, graph_name: str | None, rules: ToolRules, before: Sequence[Message]
@@ -38,7 +38,7 @@ class GraphSession:
         self._rounds = 0
 
     async def play(self, agent: Agent) -> Finish:
-        """The whole conversation. Raises EnvironmentFault where the graph fails, and what the agent raises."""
+        """The whole conversation. Raises EnvironmentFault where the graph fails, and AgentUnavailable."""
         history = [*self._before, prompt.question(self._entry)]
         observation = Observation(messages=tuple(history))
         for _ in range(prompt.ROUNDS):
@@ -56,7 +56,7 @@ class GraphSession:
         return self._finish(self._limit_reason(), frozenset())
 
     async def _step(self, reply: str) -> Variable | str:
-        """The variable that a reply answers with, or what the agent is told."""
+        """The variable that a reply answers with, or the text of the next observation."""
         match read(reply, tuple(self._entry.entities) if self._strict else ()):
             case LooseAnswer() if not self._strict:
                 self._bad.format += 1
@@ -72,20 +72,20 @@ class GraphSession:
                 return prompt.NO_ACTION
 
     async def _call(self, line: ToolRequests) -> str:
-        """What the first call that works gives, else why the last one does not."""
-        told = prompt.NOT_EXECUTED
+        """The result of the first call that works, else why the last one does not."""
+        text = prompt.NOT_EXECUTED
         readable = False
         for call in line.calls:
             outcome = await self._tools.run(call)
             if not isinstance(outcome, ToolRefusal):
-                return self._told(outcome)
+                return self._observation(outcome)
             readable = not outcome.unreadable
-            told = prompt.refusal(call, outcome if self._strict else None) if readable else prompt.unreadable(call)
+            text = prompt.refusal(call, outcome if self._strict else None) if readable else prompt.unreadable(call)
         self._bad.action += readable
         self._bad.format += not readable
-        return told
+        return text
 
-    def _told(self, outcome: Listing | Variable) -> str:
+    def _observation(self, outcome: Listing | Variable) -> str:
         if isinstance(outcome, Listing):
             return prompt.listing(outcome, self._rules.max_shown)
         return prompt.variable(len(self._tools.variables) - 1, outcome)
@@ -95,7 +95,7 @@ class GraphSession:
         return self._finish(FinishReason.COMPLETED, predicted(await self._graph.column(query, self._rules.max_rows)))
 
     def _limit_reason(self) -> FinishReason:
-        """Why a session without an answer ended: strict tells apart the agents of which no reply was of use."""
+        """Why a session without an answer ended; `strict` has reasons of its own for those without a usable reply."""
         if not self._strict or self._bad.format + self._bad.action < prompt.ROUNDS:
             return FinishReason.TURN_LIMIT
         return FinishReason.INVALID_FORMAT if self._bad.format >= self._bad.action else FinishReason.INVALID_ACTION

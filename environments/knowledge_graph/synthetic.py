@@ -1,4 +1,4 @@
-"""Invented graphs: one in which gold actions reach gold answers, and wrong relations to make one harder.
+"""Synthetic graphs: one in which gold actions reach gold answers, and wrong relations that make it harder.
 
 `python -m environments.knowledge_graph.synthetic DATA ONTOLOGY > graph.nq` writes a graph for each sample of a file.
 """
@@ -12,14 +12,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from environments.knowledge_graph import ontology as schema
 from environments.knowledge_graph.dataset import QuestionEntry, load
-from environments.knowledge_graph.ontology import Ontology
+from environments.knowledge_graph.ontology import Ontology, load_ontology
 from environments.knowledge_graph.programs import NAMESPACE
 
 NAME = "type.object.name"
 OTHERS = 2
-"""Members that lose, of each set whose largest or smallest is asked for."""
+"""Members with other values in each set that argmax or argmin chooses from."""
 _XSD = "http://www.w3.org/2001/XMLSchema#"
 _ACTION = re.compile(r"(\w+)\((.*)\)")
 _VALUES = {
@@ -30,7 +29,7 @@ _FLOATS = ("100", "500", "900", "float")
 
 
 class Edge(NamedTuple):
-    """A triple between two ids, all without name space."""
+    """A triple between two ids; all three names are without name space."""
 
     subject: str
     relation: str
@@ -49,8 +48,9 @@ class _Step:
 def graph(entry: QuestionEntry, ontology: Ontology, number: int) -> list[str]:
     """The triples (`subject predicate object`, as in N-Triples) in which a sample's gold actions give its answers.
 
-    Walks the actions backwards: each variable gets the members it must have; each side of an intersection one more
-    that the other lacks, and what argmax and argmin choose from others with other values. `number` is part of new ids.
+    Walks the actions backwards: each variable gets the members that it must have. Each side of an intersection gets
+    one more, which the other side lacks; each set that argmax or argmin chooses from gets members with other values.
+    `number` is part of new ids.
     """
     steps = _steps(entry)
     invented = (f"m.syn_{number}_{index}" for index in range(1, sys.maxsize))
@@ -68,9 +68,9 @@ def graph(entry: QuestionEntry, ontology: Ontology, number: int) -> list[str]:
 
 
 def distractors(edges: Iterable[Edge], ontology: Ontology, count: int, seed: str) -> list[Edge]:
-    """Wrong relations: for each type that occurs, `count` drawn by its domain, with an invented object per member.
+    """Wrong relations: for each type in the graph, `count` random ones with this domain, and a new object per member.
 
-    None of them occurs in the graph already, so no set of the graph's own relations changes.
+    None of them occurs in the graph already, so the sets that its own relations give stay as they are.
     """
     given = list(edges)
     members: dict[str, set[str]] = {}
@@ -98,7 +98,7 @@ def _drawn(relations: Sequence[str], count: int, seed: str) -> list[str]:
 
 
 def _steps(entry: QuestionEntry) -> list[_Step]:
-    """The actions that make variables, equal programs as one step with several numbers."""
+    """The actions that make variables; equal actions share one step."""
     steps: list[_Step] = []
     for action in entry.actions:
         match = _ACTION.fullmatch(action)
@@ -116,7 +116,7 @@ def _wanted(entry: QuestionEntry, last: _Step, invented: Iterator[str]) -> list[
 
 
 def _backwards(step: _Step, steps: Sequence[_Step], ontology: Ontology, invented: Iterator[str]) -> Iterator[str]:
-    """The triples that a variable needs; the variables it is made of get the members that they must have."""
+    """The triples that a variable needs; adds to its source variables the members that they must have."""
     sources = [steps[int(argument[1:])] for argument in step.arguments if argument.startswith("#")]
     if step.function == "get_neighbors":
         yield from _joined(step, sources, invented)
@@ -157,11 +157,11 @@ def _escaped(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\r", "\\r")
 
 
-def main(data: Path, ontology: Path) -> None:
-    """Writes a graph in N-Quads: for each sample of a file a named graph `urn:sample:<qid>`."""
-    known = schema.load(ontology)
+def main(data: Path, ontology_folder: Path) -> None:
+    """Writes N-Quads with a named graph `urn:sample:<qid>` for each sample of a file."""
+    ontology = load_ontology(ontology_folder)
     for number, entry in enumerate(load(data).values()):
-        for triple in graph(entry, known, number):
+        for triple in graph(entry, ontology, number):
             sys.stdout.write(f"{triple} <urn:sample:{entry.id}> .\n")
 
 

@@ -1,4 +1,4 @@
-"""The seven tools of one session: its variables, what was listed to it, and the checks before each call.
+"""The seven tools of one session: its variables, the names listed so far, and the checks before each call.
 
 Source: AgentBench v0.2, task `knowledgegraph`; arXiv 2308.03688, Appendix D.
 """
@@ -36,7 +36,7 @@ _VARIABLE = re.compile(r"#([0-9]{1,6})")
 
 @dataclass(frozen=True)
 class ToolRules:
-    """What all sessions of a configured environment have in common."""
+    """What all sessions of a configured environment share."""
 
     profile: Profile
     ontology: Ontology
@@ -46,12 +46,12 @@ class ToolRules:
 
 @dataclass(frozen=True)
 class Variable:
-    """A set that the agent has named, not executed yet."""
+    """A set that the agent has defined; it is computed only where its content is needed."""
 
     type: str
     program: Program
     warning: str = ""
-    """What the agent is told beside its type."""
+    """Added to its observation."""
 
 
 @dataclass(frozen=True)
@@ -63,11 +63,12 @@ class Listing:
 
 @dataclass(frozen=True)
 class ToolRefusal:
-    """A call that can't be done, and which precondition failed."""
+    """A call that can't be executed."""
 
     reason: str
+    """The precondition that failed."""
     unreadable: bool = False
-    """True where not even the arguments could be told apart."""
+    """True where the arguments could not be split."""
 
 
 Operand = Variable | str
@@ -75,7 +76,7 @@ Outcome = Variable | Listing | ToolRefusal
 
 
 class Tools:
-    """The tools of one session; nothing in it outlives or leaves the session."""
+    """The tools of one session; their state belongs to the session alone."""
 
     def __init__(self, entities: Mapping[str, str], graph: Graph, graph_name: str | None, rules: ToolRules) -> None:
         self._entities, self._graph, self._graph_name, self._rules = entities, graph, graph_name, rules
@@ -94,7 +95,7 @@ class Tools:
         }
 
     async def run(self, call: ToolRequest) -> Outcome:
-        """What a call gives; a new variable is kept. Raises EnvironmentFault where the graph fails."""
+        """The outcome of a call; a new variable joins `variables`. Raises EnvironmentFault where the graph fails."""
         if call.function not in self._functions:
             return ToolRefusal(f"there is no function {call.function}")
         wanted, function = self._functions[call.function]
@@ -110,7 +111,7 @@ class Tools:
         return outcome
 
     def variable(self, digits: str) -> Variable | None:
-        """The variable of a number in digits, or None."""
+        """The variable with this number, or None."""
         number = int(digits) if len(digits) <= 6 else len(self.variables)
         return self.variables[number] if number < len(self.variables) else None
 
@@ -132,13 +133,13 @@ class Tools:
     def _is_relation(self, name: str) -> bool:
         """Whether a predicate is listed as a relation.
 
-        `strict` also lists what the roles alone know, but for the record every node has of itself (`type.object.name`).
+        `strict` also lists those that are in the roles alone, except the properties of every node (`type.object.name`).
         """
-        known = self._rules.ontology
-        if name in known.vocabulary.relations:
+        ontology = self._rules.ontology
+        if name in ontology.vocabulary.relations:
             return True
-        by_roles = self._strict and name in known.roles and name not in known.vocabulary.attributes
-        return by_roles and known.roles[name][0] != _RECORD
+        by_roles = self._strict and name in ontology.roles and name not in ontology.vocabulary.attributes
+        return by_roles and ontology.roles[name][0] != _RECORD
 
     async def _get_neighbors(self, x: Operand, relation: Operand) -> Outcome:
         program = self._set(x)
@@ -190,7 +191,7 @@ class Tools:
         return ToolRefusal("count takes a variable") if isinstance(v, str) else Variable(NUMBER, Count(v.program))
 
     def _set(self, x: Operand) -> Program | ToolRefusal:
-        """What a tool can start from: a variable's set, or the set of an id."""
+        """The set that a tool starts from: a variable's, or that of one id; a refusal where it is neither."""
         if isinstance(x, Variable):
             return x.program
         if _ID.fullmatch(x) and x.startswith(_PREFIXES[self._rules.profile]):
@@ -200,7 +201,7 @@ class Tools:
         return ToolRefusal("there is no such variable, entity or id")
 
     async def _names(self, query: str) -> set[str]:
-        """The names that a query finds, of those in Freebase's name space that are fit to be used in another query."""
+        """The names that a query finds in Freebase's name space, without those that could not enter another query."""
         iris = await self._graph.column(query, self._rules.max_rows)
         found = (iri.removeprefix(NAMESPACE) for iri in iris if iri.startswith(NAMESPACE))
         return {name for name in found if is_name(name)}

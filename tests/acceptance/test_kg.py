@@ -132,7 +132,7 @@ def test_01_all_samples_load_and_the_ontology_counts_are_the_published_ones() ->
         "get_attributes": 3,
         "argmax": 3,
     }
-    known = ontology.load(DATA / "ontology")
+    known = ontology.load_ontology(DATA / "ontology")
     vocabulary = known.vocabulary
     assert (len(vocabulary.relations), len(vocabulary.attributes), len(vocabulary.classes)) == (13_100, 3_384, 10_547)
     assert known.lines == {"fb_roles": 19_281, "fb_types": 21_107, "reverse_properties": 9_907}

@@ -39,12 +39,12 @@ async def test_a_row_without_the_variable_is_passed_over() -> None:
 @pytest.mark.parametrize(
     ("script", "cause"),
     [
-        (reply(b"Virtuoso 42000 Error", "500 Internal Server Error"), "answers 500: Virtuoso 42000 Error"),
+        (reply(b"Virtuoso 42000 Error", "500 Internal Server Error"), "returned status 500: Virtuoso 42000 Error"),
         (reply(b"syntax error", "400 Bad Request"), "answers 400"),
         (reply(b"", "302 Found", ["Location: /elsewhere"]), "answers 302"),
-        (reply(b"<html>busy</html>"), "sends no SPARQL results in JSON: <html>"),
-        (reply(b'{"head": {"vars": []}, "results": {"bindings": []}}'), "sends no SPARQL results"),
-        (reply(b'{"head": {}, "boolean": true}'), "sends no SPARQL results"),
+        (reply(b"<html>busy</html>"), "returned no SPARQL results in JSON: <html>"),
+        (reply(b'{"head": {"vars": []}, "results": {"bindings": []}}'), "returned no SPARQL results"),
+        (reply(b'{"head": {}, "boolean": true}'), "returned no SPARQL results"),
         (reply(results("urn:a"), headers=["X-SPARQL-MaxRows: 1"]), "left rows out (x-sparql-maxrows: 1)"),
         (reply(results(), headers=["X-SQL-State: S1TAT"]), "left rows out (x-sql-state: S1TAT)"),
         (raw(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{"), "the SPARQL endpoint: POST"),

@@ -6,7 +6,7 @@ import pytest
 
 from environments.knowledge_graph.environment import SAMPLES
 from environments.knowledge_graph.graphs import EmbeddedGraph
-from environments.knowledge_graph.ontology import load
+from environments.knowledge_graph.ontology import load_ontology
 from environments.knowledge_graph.programs import NAMESPACE
 from proctor.environment import EnvironmentFault
 from tests.pace import slowly
@@ -64,7 +64,7 @@ async def test_the_lifespan_leaves_no_thread() -> None:
 async def test_distractors_add_relations_and_change_none(tmp_path: Path) -> None:
     one, town, two = (f"<{NAMESPACE}{name}>" for name in ("m.1", "isles.island.towns", "m.2"))
     (tmp_path / "graph.nq").write_text(f"{one} {town} {two} <urn:g> .\n")
-    graph = EmbeddedGraph(tmp_path / "graph.nq", slowly(30), 2, load(SAMPLES / "ontology"))
+    graph = EmbeddedGraph(tmp_path / "graph.nq", slowly(30), 2, load_ontology(SAMPLES / "ontology"))
     async with graph.lifespan():
         relations = await graph.column(f"SELECT ?p FROM <urn:g> WHERE {{ {one} ?p ?o }}", 100)
         assert sorted(relations) == [f"{NAMESPACE}isles.island.lighthouses", f"{NAMESPACE}isles.island.towns"]

@@ -23,7 +23,7 @@ def folder(tmp_path: Path) -> Path:
 
 def test_corrupt_lines_are_skipped_with_a_warning(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING):
-        known = ontology.load(folder)
+        known = ontology.load_ontology(folder)
     assert known.roles == {"a.ship.port": ("a.ship", "a.town")}
     assert known.lines == {"fb_roles": 2, "fb_types": 3, "reverse_properties": 1}
     assert [line.partition(": ")[0] for line in known.skipped] == ["fb_roles:2", "fb_types:3"]
@@ -31,7 +31,7 @@ def test_corrupt_lines_are_skipped_with_a_warning(folder: Path, caplog: pytest.L
 
 
 def test_a_type_is_what_it_comes_under_at_any_depth(folder: Path) -> None:
-    known = ontology.load(folder)
+    known = ontology.load_ontology(folder)
     assert known.is_a("a.ferry", "a.ferry")
     assert known.is_a("a.ferry", "common.topic")
     assert not known.is_a("a.ship", "a.ferry")
@@ -40,24 +40,24 @@ def test_a_type_is_what_it_comes_under_at_any_depth(folder: Path) -> None:
 
 def test_types_in_a_circle_end(folder: Path) -> None:
     (folder / "fb_types").write_text("a meta.subclassOf b\nb meta.subclassOf a\n")
-    assert not ontology.load(folder).is_a("a", "c")
+    assert not ontology.load_ontology(folder).is_a("a", "c")
 
 
 @pytest.mark.parametrize("name", ontology.FILES)
 def test_a_missing_file_is_named(folder: Path, name: str) -> None:
     (folder / name).unlink()
     with pytest.raises(ValueError, match=rf"{name}: can't be read.*holds vocab\.json"):
-        ontology.load(folder)
+        ontology.load_ontology(folder)
 
 
 def test_a_vocabulary_of_another_form_is_refused(folder: Path) -> None:
     (folder / "vocab.json").write_text("[]")
     with pytest.raises(ValueError, match=r"vocab\.json"):
-        ontology.load(folder)
+        ontology.load_ontology(folder)
 
 
 def test_the_shipped_ontology_is_whole() -> None:
-    known = ontology.load(SAMPLES / "ontology")
+    known = ontology.load_ontology(SAMPLES / "ontology")
     assert known.skipped == ()
     assert known.vocabulary.relations | known.vocabulary.attributes == set(known.roles)
     assert {known.inverses[known.inverses[name]] for name in known.inverses} == known.vocabulary.relations

@@ -1,9 +1,9 @@
 from environments.knowledge_graph.dataset import QuestionEntry
 from environments.knowledge_graph.environment import SAMPLES
-from environments.knowledge_graph.ontology import load
+from environments.knowledge_graph.ontology import load_ontology
 from environments.knowledge_graph.synthetic import Edge, distractors, graph
 
-ISLES = load(SAMPLES / "ontology")
+ISLES = load_ontology(SAMPLES / "ontology")
 EDGES = [
     Edge("m.1", "isles.island.towns", "m.2"),
     Edge("m.1", "isles.island.towns", "m.3"),

@@ -7,7 +7,7 @@ import pytest
 
 from environments.knowledge_graph.environment import SAMPLES
 from environments.knowledge_graph.graphs import Graph
-from environments.knowledge_graph.ontology import Ontology, Vocabulary, load
+from environments.knowledge_graph.ontology import Ontology, Vocabulary, load_ontology
 from environments.knowledge_graph.programs import NAMESPACE
 from environments.knowledge_graph.reply import ToolRequest
 from environments.knowledge_graph.tools import Listing, Profile, ToolRefusal, ToolRules, Tools, Variable
@@ -159,7 +159,7 @@ async def test_a_graph_that_fails_is_a_fault_and_no_refusal() -> None:
 
 async def test_sessions_share_no_listing() -> None:
     graph = Told("isles.ship.captain")
-    ontology = load(SAMPLES / "ontology")
+    ontology = load_ontology(SAMPLES / "ontology")
     first, second = (tools(graph, ontology=ontology) for _ in range(2))
     await run(first, "get_relations", "m.1")
     assert isinstance(await run(first, "get_neighbors", "m.1", "isles.ship.captain"), Variable)
