@@ -1,4 +1,4 @@
-"""Puzzles in the published format of AgentBench (xlsx, arXiv 2308.03688, Appendix F), or in ours (YAML)."""
+"""Loads puzzles in AgentBench's published format (xlsx, arXiv 2308.03688, Appendix F), or in ours (YAML)."""
 
 from collections.abc import Iterator, Sequence
 from io import BytesIO
@@ -23,15 +23,15 @@ class Puzzle(Value):
 
     id: str
     language: Language
-    """Of its prompts, hints and answers; taken from the letters of the story."""
+    """The language of prompts, hints and answers; detected from the letters of the story."""
     story: str
     truth: str
     story_keys: tuple[str, ...] = Field(min_length=1)
-    """What the story says, fact by fact; a question that repeats one is not answered."""
+    """The facts of the story; a question that repeats one is not answered."""
     keys: tuple[str, ...] = Field(min_length=1)
     """The key points of the truth."""
     key_lines: int
-    """Lines of the published cell from the first key to the last, blank ones too: the count the published code uses."""
+    """Lines of the published cell from the first key to the last, with blank ones: the published code's count."""
 
 
 class _Written(Value):
@@ -46,10 +46,10 @@ class _PuzzleFile(Value):
 
 
 def load(data: Path) -> tuple[Puzzle, ...]:
-    """All puzzles of a file, or of a folder and its folders, in order of their names.
+    """All puzzles of a file, or of a folder and the folders below it, in order of their names.
 
-    Ids are `<file stem>-<5-digit index>`, below a folder with the names of the folders between before them. Raises
-    ValueError naming file, row, column and fix.
+    Ids are `<file stem>-<5-digit index>`; for a file in a folder below `data`, the names of the folders come first,
+    joined by `-`. Raises ValueError naming file, row, column and fix.
     """
     if not data.is_dir():
         return tuple(_puzzles(data, data.stem))
@@ -88,7 +88,7 @@ def _puzzle(place: str, sample: str, row: Sequence[str]) -> Puzzle:
 
 
 def language_of(text: str) -> Language:
-    """`zh` where Chinese characters are at least a quarter of the letters; each says as much as a few Latin ones."""
+    """`zh` where Chinese characters are at least a quarter of the letters, since one is worth several Latin letters."""
     letters = [character for character in text if character.isalpha()]
     chinese = sum("\u4e00" <= character <= "\u9fff" for character in letters)
     return "zh" if chinese * 4 > len(letters) else "en"
@@ -101,7 +101,7 @@ def _written(path: Path) -> Iterator[tuple[str, tuple[str, ...]]]:
 
 
 def _published(path: Path) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """The rows below the header of the first sheet that hold anything, with their places."""
+    """The rows below the header of the first sheet that are not empty, with their places in the file."""
     for number, cells in enumerate(_sheet(path), 1):
         row = tuple(map(_text, (*cells, None, None, None, None)[: len(COLUMNS)]))
         if number > 1 and any(cell.strip() for cell in row):

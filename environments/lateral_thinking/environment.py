@@ -11,13 +11,13 @@ import pydantic_core
 from pydantic import JsonValue, PrivateAttr
 
 from environments.lateral_thinking import dataset, game, policies
-from environments.lateral_thinking import prompt as wording
 from environments.lateral_thinking.dataset import Puzzle
 from environments.lateral_thinking.host import Host, Profile
-from environments.lateral_thinking.hosts import prompt as host_prompt
 from environments.lateral_thinking.hosts.judge import SAMPLING
 from environments.lateral_thinking.hosts.lexical import LexicalHost
 from environments.lateral_thinking.hosts.model import ModelHost
+from environments.lateral_thinking.hosts.model_prompt import HOST_TEXTS
+from environments.lateral_thinking.prompt import ROUNDS, SOLVER_TEXTS
 from environments.lateral_thinking.summary import PRIMARY, summarize
 from proctor.environment import Agent, Environment, Policy
 from proctor.llm import ChatConfig, default_folder
@@ -31,19 +31,19 @@ _REVISION = "2"
 
 
 class LateralThinking(Environment):
-    """The agent asks yes/no questions until it has found the hidden truth of a story."""
+    """The agent asks yes/no questions until it finds the hidden truth of a story."""
 
     data: Path | None = None
     """A puzzle file (xlsx as published, or YAML) or a folder of them; None for the puzzles shipped with Proctor."""
     profile: Profile = "strict"
-    """`compat` counts as the published code does, `strict` as the rules mean it."""
+    """`compat` counts as the published code does, `strict` as its rules intend."""
     host: ChatConfig | None = None
-    """The model that judges; None for the lexical host, which compares words and needs nothing."""
+    """The model that judges; None for the lexical host, which compares words and needs no model."""
     cache: Path | None = None
-    """Folder of the host model's replies; None for `proctor/ltp` in the user's folder for caches."""
+    """The folder for the host model's replies; None for `proctor/ltp` in the user's cache folder."""
 
     capacity: ClassVar[int] = 32
-    max_turns: ClassVar[int | None] = wording.ROUNDS
+    max_turns: ClassVar[int | None] = ROUNDS
 
     _host: Host | None = PrivateAttr(default=None)
 
@@ -51,8 +51,8 @@ class LateralThinking(Environment):
         return tuple(self._puzzles)
 
     def digest(self) -> str:
-        host = None if self.host is None else (self.host.model, self.host.sampling, host_prompt.WORDINGS)
-        shape = [_REVISION, self.profile, host, wording.WORDINGS, list(self._puzzles.values())]
+        host = None if self.host is None else (self.host.model, self.host.sampling, HOST_TEXTS)
+        shape = [_REVISION, self.profile, host, SOLVER_TEXTS, list(self._puzzles.values())]
         return hashlib.blake2b(pydantic_core.to_json(shape), digest_size=16).hexdigest()
 
     @asynccontextmanager
@@ -103,7 +103,7 @@ class LateralThinking(Environment):
         if self.host is None:
             return "the host is lexical; published scores were judged by a language model"
         if self.profile != "compat":
-            return f"the profile {self.profile!r} counts other than the published code; use compat"
+            return f"the profile {self.profile!r} counts differently from the published code; use compat"
         if self.host.model != PUBLISHED_HOST:
             return f"the host is {self.host.model}; published scores were judged by {PUBLISHED_HOST}"
         if (sampling := {**SAMPLING, **self.host.sampling}) != PUBLISHED_SAMPLING:

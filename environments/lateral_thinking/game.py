@@ -2,24 +2,25 @@
 
 from environments.lateral_thinking.dataset import Puzzle
 from environments.lateral_thinking.host import HostedGame, Profile, Ruling
-from environments.lateral_thinking.prompt import ROUNDS, WORDINGS, Wording
+from environments.lateral_thinking.prompt import ROUNDS, SOLVER_TEXTS, SolverTexts
 from environments.lateral_thinking.reply import Screening, question_of, screen
 from environments.lateral_thinking.scoring import Tally
 from proctor.environment import Agent, AgentStopped
 from proctor.types import FinishReason, Message, Observation
 
 ABORT_STEP = 2
-"""What a forbidden phrase costs."""
+"""Points for a forbidden phrase."""
 ABORT_LIMIT = 5
+"""Points at which the game ends."""
 
 
 async def play(puzzle: Puzzle, host: HostedGame, agent: Agent, profile: Profile) -> tuple[FinishReason, Tally]:
-    """How the game ended, and what happened in it. Raises EnvironmentFault and AgentUnavailable."""
-    wording, tally, abort = WORDINGS[puzzle.language], Tally(puzzle, profile), 0
-    said = wording.instruction.replace("{story}", puzzle.story)
+    """Plays a game: why it ended, and its tally. Raises EnvironmentFault and AgentUnavailable."""
+    texts, tally, abort = SOLVER_TEXTS[puzzle.language], Tally(puzzle, profile), 0
+    message = texts.instruction.replace("{story}", puzzle.story)
     while tally.rounds < ROUNDS:
         try:
-            action = await agent.act(Observation(messages=(Message(role="user", content=said),)))
+            action = await agent.act(Observation(messages=(Message(role="user", content=message),)))
         except AgentStopped as stopped:
             return stopped.reason, tally
         question = question_of(action.content, profile)
@@ -32,22 +33,20 @@ async def play(puzzle: Puzzle, host: HostedGame, agent: Agent, profile: Profile)
             return FinishReason.INVALID_ACTION, tally
         if verdict is not Screening.ASK:
             tally.hints += 1
-            said = _hint(wording, verdict)
+            message = _hint(texts, verdict)
             continue
         ruling = await host.rule(question, tally.remaining)
-        tally.take(ruling)
+        tally.record(ruling)
         if profile == "strict" and not tally.remaining:
             return FinishReason.COMPLETED, tally
-        said = _answer(wording, ruling, profile)
+        message = _answer(texts, ruling, profile)
     return FinishReason.TURN_LIMIT, tally
 
 
-def _hint(wording: Wording, verdict: Screening) -> str:
-    return {Screening.GO_ON: wording.go_on, Screening.IN_STORY: wording.in_story, Screening.GUESS: wording.guess}[
-        verdict
-    ]
+def _hint(texts: SolverTexts, verdict: Screening) -> str:
+    return {Screening.GO_ON: texts.go_on, Screening.IN_STORY: texts.in_story, Screening.GUESS: texts.guess}[verdict]
 
 
-def _answer(wording: Wording, ruling: Ruling, profile: Profile) -> str:
-    """In `compat` what the host said, as published; in `strict` one of three answers, so that no truth slips out."""
-    return ruling.said if profile == "compat" and ruling.said is not None else wording.answers[ruling.answer]
+def _answer(texts: SolverTexts, ruling: Ruling, profile: Profile) -> str:
+    """In `compat` the host's own reply, as published; in `strict` one of three answers, so that no truth leaks."""
+    return ruling.reply if profile == "compat" and ruling.reply is not None else texts.answers[ruling.answer]

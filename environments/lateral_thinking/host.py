@@ -1,4 +1,4 @@
-"""The host of a game: answers questions and finds the key points that were hit."""
+"""The host of a game: it answers questions, and finds the key points that they hit."""
 
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Sequence
@@ -13,42 +13,42 @@ Answer = Literal["yes", "no", "irrelevant"]
 
 
 class Ruling(Value):
-    """What the host makes of one question."""
+    """The host's judgement of one question."""
 
     answer: Answer
-    said: str | None = None
-    """The answer in the host's own words, where it has any."""
+    reply: str | None = None
+    """The host model's reply; None for a host without a model."""
     hits: tuple[int, ...] = ()
     """The key points that were found, by their positions in the puzzle, from 0."""
     unreadable: int = 0
-    """Replies of the host model that are neither of the answers it may give; they count as irrelevant."""
+    """The number of replies of the host model that are none of the allowed answers; they count as irrelevant."""
 
 
 class HostedGame(ABC):
-    """One game's host, with what it remembers of the game."""
+    """The host of one game, with its memory of the game."""
 
     @abstractmethod
     async def rule(self, question: str, remaining: Sequence[int]) -> Ruling:
-        """The answer to a question, and which of the remaining key points it hits. Raises EnvironmentFault."""
+        """The answer to a question, and the remaining key points that it hits. Raises EnvironmentFault."""
 
 
 class Host(ABC):
-    """Makes games; what all of them share lives as long as `lifespan`."""
+    """Makes the hosts of games; what they share exists during `lifespan`."""
 
     name: str
-    """What every score says judged it."""
+    """Recorded with every score: who judged."""
 
     @abstractmethod
     def game(self, puzzle: Puzzle, profile: Profile) -> HostedGame:
-        """A new game."""
+        """The host of a new game."""
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:
-        """What the games share, from before the first to after the last."""
+        """Holds what the games share, from before the first to after the last."""
         yield
 
 
 def eligible(puzzle: Puzzle, question: str, remaining: Sequence[int], profile: Profile) -> list[int]:
-    """The key points a question may hit: in `compat` none longer than the question without its `?`, as published."""
+    """The key points that a question may hit: in `compat` none longer than the question without `?`, as published."""
     length = len(question.replace("?", ""))
     return [key for key in remaining if profile == "strict" or length >= len(puzzle.keys[key])]

@@ -1,4 +1,4 @@
-"""Agents without memory: the reference, a weak heuristic and a random one."""
+"""The built-in policies: the reference, a weak heuristic and a random one."""
 
 import random
 from collections.abc import Sequence
@@ -64,20 +64,20 @@ _USUAL: dict[Language, tuple[str, ...]] = {
         "是机器停止运行了吗？",
     ),
 }
-"""What one asks in any such game: the answers to many of these stories are among them."""
+"""Questions that fit any puzzle; many truths are among them."""
 
 
 def reference(puzzle: Puzzle) -> Policy:
-    """Asks the key points, one after the other, then the last one again."""
+    """Asks the key points, one after the other, then the last one again and again."""
     return asking(puzzle.keys[-1:], first=puzzle.keys)
 
 
 def naive(puzzle: Puzzle) -> Policy:
-    """Asks what one asks in any such game, each time about the next sentence of the story."""
-    told = sentences(puzzle.story) or [puzzle.story]
+    """Asks questions that fit any puzzle, each with the next sentence of the story before it."""
+    parts = sentences(puzzle.story) or [puzzle.story]
     colon = "：" if puzzle.language == "zh" else ": "
     usual = enumerate(_USUAL[puzzle.language])
-    return asking([f"{' '.join(told[turn % len(told)].split())}{colon}{question}" for turn, question in usual])
+    return asking([f"{' '.join(parts[turn % len(parts)].split())}{colon}{question}" for turn, question in usual])
 
 
 def chance(puzzle: Puzzle, seed: int) -> Policy:
@@ -95,7 +95,7 @@ def chance(puzzle: Puzzle, seed: int) -> Policy:
 
 
 def asking(questions: Sequence[str], first: Sequence[str] = ()) -> Policy:
-    """Asks these questions round and round, after some that are asked once."""
+    """Asks the questions in `first` once, then `questions` over and over."""
 
     def act(_: str, transcript: Sequence[Message]) -> Action:
         turn = _asked(transcript)

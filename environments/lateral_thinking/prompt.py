@@ -1,4 +1,4 @@
-"""What the solver is told, in the language of the puzzle.
+"""The agent's prompts, in the language of the puzzle; the agent is the solver.
 
 The rules are those of AgentBench's instruction (arXiv 2308.03688, Appendix F.4), in our own words.
 """
@@ -10,11 +10,11 @@ from proctor.types import Value
 ROUNDS = 25
 
 
-class Wording(Value):
-    """All texts a solver meets, and the phrases it must not use."""
+class SolverTexts(Value):
+    """All texts for the solver, and the phrases that it must not use."""
 
     instruction: str
-    """With `{story}` where the story belongs."""
+    """With `{story}` in place of the story."""
     answers: dict[Answer, str]
     go_on: str
     """The hint after a forbidden phrase."""
@@ -23,9 +23,9 @@ class Wording(Value):
     guess: str
     """The hint after a question for the reason."""
     forbidden: tuple[str, ...]
-    """Phrases of a solver that has stopped playing (AgentBench v0.2)."""
+    """Phrases that show that a solver has stopped playing (AgentBench v0.2)."""
     why: str
-    """How a question for the reason begins, as a regular expression."""
+    """The beginning of a question for the reason, as a regular expression."""
 
 
 _ENGLISH = """\
@@ -63,8 +63,8 @@ _CHINESE = """\
 
 请开始猜汤底，我会回答你的问题。再提醒一次：问题要能用“是”、“不是”或“无关”来回答。"""
 
-WORDINGS: dict[Language, Wording] = {
-    "en": Wording(
+SOLVER_TEXTS: dict[Language, SolverTexts] = {
+    "en": SolverTexts(
         instruction=_ENGLISH,
         answers={"yes": "Yes.", "no": "No.", "irrelevant": "Irrelevant."},
         go_on='Go on guessing the truth of the story: ask something that "yes", "no" or "irrelevant" can answer.',
@@ -84,7 +84,7 @@ WORDINGS: dict[Language, Wording] = {
         ),
         why=r"\W*(?:so |but |and |then )?why\b",
     ),
-    "zh": Wording(
+    "zh": SolverTexts(
         instruction=_CHINESE,
         answers={"yes": "是", "no": "不是", "irrelevant": "无关"},
         go_on="请继续猜故事的真相：提一个可以用“是”、“不是”或“无关”回答的问题。",

@@ -1,21 +1,21 @@
-"""What of a reply is its question, and whether the question goes to the host at all."""
+"""Finds the question in a reply, and decides whether the host is asked."""
 
 import re
 from enum import StrEnum
 
 from environments.lateral_thinking.dataset import Language, Puzzle
 from environments.lateral_thinking.host import Profile
-from environments.lateral_thinking.prompt import WORDINGS
+from environments.lateral_thinking.prompt import SOLVER_TEXTS
 from environments.lateral_thinking.text import character_bleu, share, words
 
 MAX_QUESTION = 2_000
 """Characters of a question that are read."""
 REPEATED = 0.85
-"""The likeness above which a question repeats a fact of the story."""
+"""The similarity above which a question repeats a fact of the story."""
 
 
 class Screening(StrEnum):
-    """What becomes of a question; all but ASK are answered by a hint of the same name."""
+    """ASK sends a question to the host; each other value is the name of the hint that answers it."""
 
     ASK = "ask"
     GO_ON = "go_on"
@@ -26,7 +26,7 @@ class Screening(StrEnum):
 def question_of(reply: str, profile: Profile) -> str | None:
     """The question in a reply, at most MAX_QUESTION characters; None where the reply is blank.
 
-    It is the first line, stripped, which in `compat` may be empty; in `strict` the first line that is not blank.
+    In `compat` it is the first line, stripped, which may be empty; in `strict` the first line that is not blank.
     """
     if not reply.strip():
         return None
@@ -35,8 +35,8 @@ def question_of(reply: str, profile: Profile) -> str | None:
 
 
 def screen(question: str, puzzle: Puzzle, profile: Profile) -> Screening:
-    """What becomes of a question; one for a reason goes to the host in `compat`, as published."""
-    if any(phrase in question for phrase in WORDINGS[puzzle.language].forbidden):
+    """ASK, or the hint that answers a question. In `compat` a question for a reason is asked, as published."""
+    if any(phrase in question for phrase in SOLVER_TEXTS[puzzle.language].forbidden):
         return Screening.GO_ON
     if profile == "strict" and asks_why(question, puzzle.language):
         return Screening.GUESS
@@ -45,16 +45,16 @@ def screen(question: str, puzzle: Puzzle, profile: Profile) -> Screening:
 
 def asks_why(question: str, language: Language) -> bool:
     """Whether a question asks for a reason."""
-    return re.match(WORDINGS[language].why, question, re.IGNORECASE) is not None
+    return re.match(SOLVER_TEXTS[language].why, question, re.IGNORECASE) is not None
 
 
 def _repeats_story(question: str, puzzle: Puzzle, profile: Profile) -> bool:
-    """By characters in `compat`, as published; by words in `strict`, where the whole story told back counts too."""
+    """Compares characters in `compat`, as published; words in `strict`, where repeating the whole story counts too."""
     if profile == "compat":
         text = question.replace("?", ".")
         return any(character_bleu(text, fact) > REPEATED for fact in puzzle.story_keys)
     asked = words(question, puzzle.language)
     if any(share(asked, words(fact, puzzle.language)) > REPEATED for fact in puzzle.story_keys):
         return True
-    told = words(puzzle.story[:MAX_QUESTION], puzzle.language)
-    return share(asked, told) > REPEATED and share(told, asked) > REPEATED
+    story = words(puzzle.story[:MAX_QUESTION], puzzle.language)
+    return share(asked, story) > REPEATED and share(story, asked) > REPEATED

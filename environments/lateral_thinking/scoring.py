@@ -1,4 +1,4 @@
-"""The figures of one game (AgentBench, arXiv 2308.03688, Appendix F)."""
+"""What a game scores (AgentBench, arXiv 2308.03688, Appendix F)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ from environments.lateral_thinking.prompt import ROUNDS
 
 @dataclass
 class Tally:
-    """What happened in a game so far."""
+    """The counts of a game so far."""
 
     puzzle: Puzzle
     profile: Profile
@@ -19,29 +19,30 @@ class Tally:
     unreadable: int = 0
     answers: dict[Answer, int] = field(default_factory=lambda: {"yes": 0, "no": 0, "irrelevant": 0})
     hits: dict[int, int] = field(default_factory=dict)
-    """The round of each key point that was found, by its position."""
+    """The round in which each key point was found, by its position in the puzzle."""
     finish_round: int | None = None
+    """The round in which the game was finished; None before."""
 
     @property
     def remaining(self) -> Sequence[int]:
         """The key points not found yet, by their positions."""
         return [key for key in range(len(self.puzzle.keys)) if key not in self.hits]
 
-    def take(self, ruling: Ruling) -> None:
-        """Counts the ruling of the round under way."""
+    def record(self, ruling: Ruling) -> None:
+        """Counts the ruling of the current round."""
         self.answers[ruling.answer] += 1
         self.unreadable += ruling.unreadable
         self.hits |= dict.fromkeys(ruling.hits, self.rounds)
-        if self.finish_round is None and self._found():
+        if self.finish_round is None and self._finished():
             self.finish_round = self.rounds
 
-    def _found(self) -> bool:
-        """All key points in `strict`; in `compat` as many as lines are left, blank ones too, as published."""
+    def _finished(self) -> bool:
+        """Whether all key points are found; in `compat`, as published, whether as many are as lines are left."""
         lines_left = self.puzzle.key_lines - len(self.hits)
         return len(self.hits) >= lines_left if self.profile == "compat" else not self.remaining
 
     def metrics(self) -> dict[str, float]:
-        """The measures by name; `game_progress` is the score.
+        """The metrics by name; `game_progress` is the score.
 
         `compat` divides by the lines of the key cell and by 25 rounds, `strict` by key points and rounds played.
         """

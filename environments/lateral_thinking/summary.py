@@ -16,28 +16,28 @@ MEANS = (
     "finished",
 )
 WORDING = (
-    "The instruction says in our own words what the published one says; so do the prompts of a host model, to which "
-    "strict adds that a question is no instruction."
+    "The instruction and the prompts of a host model are in our own words, with the content of the published ones; "
+    "strict adds to the latter that a question is no instruction."
 )
 
 
 def summarize(finishes: Sequence[Finish], host: str) -> Summary:
-    """Means over all scored games; none where there are none. Faults enter no mean and are counted as requested."""
+    """Means over all scored games; without any there are none. Faults enter no mean; only `requested` counts them."""
     scored = [finish for finish in finishes if finish.score is not None]
     metrics: dict[str, float] = {}
     for name in MEANS:
         metrics |= _mean(name, scored)
     for language in ("en", "zh"):
-        spoken = [finish for finish in scored if finish.detail.get("language") == language]
-        if len(spoken) < len(scored):
-            metrics |= _mean(PRIMARY, spoken, f"_{language}")
+        in_language = [finish for finish in scored if finish.detail.get("language") == language]
+        if len(in_language) < len(scored):
+            metrics |= _mean(PRIMARY, in_language, f"_{language}")
     for reason in (FinishReason.INVALID_ACTION, FinishReason.INVALID_FORMAT):
         metrics[reason.value] = float(sum(finish.reason is reason for finish in scored))
     metrics |= {"requested": float(len(finishes)), "scored": float(len(scored))}
     return Summary(primary=PRIMARY, metrics=metrics, notes=(f"Judged by the host: {host}.", WORDING))
 
 
-def _mean(name: str, finishes: Sequence[Finish], ending: str = "") -> dict[str, float]:
-    """The mean of a metric over the finishes that have it, under its name; nothing where none has."""
+def _mean(name: str, finishes: Sequence[Finish], suffix: str = "") -> dict[str, float]:
+    """The mean of a metric over the finishes that have it, under its name with a suffix; empty where none has."""
     values = [finish.metrics[name] for finish in finishes if name in finish.metrics]
-    return {name + ending: sum(values) / len(values)} if values else {}
+    return {name + suffix: sum(values) / len(values)} if values else {}

@@ -1,4 +1,4 @@
-"""What two texts have in common: content words of English, pairs of characters of Chinese."""
+"""Similarity of texts: by content words in English, by pairs of characters in Chinese."""
 
 import math
 import re
@@ -24,24 +24,24 @@ _SENTENCE_END = re.compile(r"[.!?;。！？；\n]+")
 
 
 def words(text: str, language: Language) -> frozenset[str]:
-    """The words a text is compared by: stems without stop words, or pairs of neighbouring Chinese characters.
+    """The words that texts are compared by: stems without stop words, or pairs of neighbouring Chinese characters.
 
-    A text of stop words alone is compared by those, one without any word by itself.
+    For a text of stop words alone these are the stop words, for a text without words the whole text.
     """
     found = frozenset(_pairs(text)) if language == "zh" else frozenset(_stems(text))
     return found or frozenset(_WORD.findall(text.casefold())) or frozenset(filter(None, [text.strip()]))
 
 
 def share(of: Set[str], within: Set[str]) -> float:
-    """How much of one set of words occurs in another, from 0 to 1; 0 for an empty set."""
+    """The share of one set's words that occur in another, from 0 to 1; 0 for an empty set."""
     return len(of & within) / len(of) if of else 0.0
 
 
 def character_bleu(text: str, reference: str) -> float:
-    """BLEU-1 on characters: the share of a text's characters that a reference has, less where the text is shorter.
+    """BLEU-1 on characters: the share of a text's characters that occur in a reference, with brevity penalty.
 
-    Each character counts as often as the reference has it. A text of n characters under a reference of m is worth
-    exp(1 - m/n) of its share (Papineni et al. 2002: the brevity penalty). 0 for an empty text.
+    Each character counts at most as often as in the reference. Where a text of n characters is shorter than the
+    reference of m, the share is multiplied by exp(1 - m/n) (Papineni et al. 2002). 0 for an empty text.
     """
     if not text:
         return 0.0
@@ -68,7 +68,7 @@ def _pairs(text: str) -> Iterator[str]:
 
 
 def stem(word: str) -> str:
-    """A word without its commonest English endings: stops, stopped and stopping are one."""
+    """A word without the commonest English endings: stops, stopped and stopping become the same stem."""
     for ending, instead in (("ies", "y"), ("ied", "y"), ("ing", ""), ("ed", ""), ("ly", ""), ("es", ""), ("s", "")):
         if word.endswith(ending) and not word.endswith("ss") and len(word) - len(ending) >= 3:
             word = word.removesuffix(ending) + instead

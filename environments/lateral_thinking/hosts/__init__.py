@@ -1,1 +1,1 @@
-"""The hosts of a game: one that compares words, one that asks a model."""
+"""The two kinds of hosts: one compares words, one asks a model."""

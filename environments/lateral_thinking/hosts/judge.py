@@ -1,4 +1,4 @@
-"""Asks the host model, once for each prompt: what it said is kept, and its failures are faults."""
+"""Asks the host model, once for each prompt: its replies are cached, and its failures are faults."""
 
 import re
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from proctor.llm import CachedModel, ChatConfig, NoReadableReply, Question, Repl
 from proctor.types import Message
 
 TRIES = 4
-"""Requests for one answer, where the model refuses or says nothing: the first and three more."""
+"""The most requests for one answer, where the model refuses or sends an empty reply."""
 _REFUSAL = re.compile(
     r"(?:I['’]m |I am )?(?:very |so )?sorry\b|(?:I['’]m |I am )?unable to (?:assist|help|answer|comply|continue)"
     r"|I (?:can['’]t|can ?not|won['’]t) (?:assist|help|answer|comply|continue|provide|discuss)|As an AI\b"
@@ -24,25 +24,26 @@ _REMINDER = "Please answer what was asked, in the form that was asked for. 请�
 
 
 SAMPLING: dict[str, JsonValue] = {"temperature": 0}
-"""Of requests to the host model, below what its own sampling says."""
+"""The default sampling of requests to the host model; the sampling in its configuration takes precedence."""
 
 
 class PuzzleJudge:
-    """The host model behind its endpoint, at temperature 0 unless its sampling says otherwise."""
+    """The host model behind its endpoint, at temperature 0 unless its configuration sets another."""
 
     def __init__(self, config: ChatConfig, client: AnyClient, replies: Replies) -> None:
         self._model = CachedModel("host model", config, client, replies, SAMPLING)
 
     async def ask(self, messages: Sequence[Message]) -> str:
-        """The model's reply to a prompt, stripped. Raises EnvironmentFault where none can be had."""
+        """The model's reply to a prompt, stripped. Raises EnvironmentFault where there is no usable one."""
         try:
-            return (await self._model.ask(Question(tuple(messages), _said, lambda problem: _REMINDER, TRIES))).meaning
+            return (await self._model.ask(Question(tuple(messages), _usable, lambda problem: _REMINDER, TRIES))).meaning
         except NoReadableReply as error:
             raise EnvironmentFault(str(error)) from error
 
 
-def _said(text: str) -> str:
+def _usable(text: str) -> str:
+    """The reply, stripped. Raises ValueError for an empty one and for a refusal."""
     text = text.strip()
     if not text or _REFUSAL.match(text):
-        raise ValueError(f"it said {text[:200]!r}" if text else "it said nothing")
+        raise ValueError(f"it replied {text[:200]!r}" if text else "it sent an empty reply")
     return text

@@ -1,4 +1,4 @@
-"""The host without a model: compares words, needs nothing, always says the same."""
+"""The host without a model: it compares words, and is deterministic."""
 
 from collections.abc import Sequence
 
@@ -9,13 +9,13 @@ from environments.lateral_thinking.reply import asks_why
 from environments.lateral_thinking.text import sentences, share, words
 
 COVERED = 0.5
-"""The share of words from which on a text says what another says."""
+"""The least share of words at which a text covers another."""
 TOUCHED = 0.2
-"""The share of a question's words from which on it is about the truth, though it isn't true."""
+"""The least share of a question's words at which it is about the truth; below COVERED the answer is then no."""
 
 
 class LexicalHost(Host):
-    """Rules by the share of content words; for tests, demos and runs without a judge model."""
+    """Judges by the share of content words; for tests, demos and runs without a judge model."""
 
     name = "lexical"
 
@@ -24,7 +24,7 @@ class LexicalHost(Host):
 
 
 class LexicalGame(HostedGame):
-    """Remembers nothing: a question is ruled by itself."""
+    """Judges each question by itself, without memory."""
 
     def __init__(self, puzzle: Puzzle, profile: Profile) -> None:
         self._puzzle = puzzle
@@ -43,11 +43,11 @@ class LexicalGame(HostedGame):
         return Ruling(answer="yes" if agreed else "no", hits=tuple(hits[:1] if self._profile == "compat" else hits))
 
     def _by_truth(self, question: str, asked: frozenset[str]) -> Answer:
-        """Yes or no by the sentence of the truth that has most in common with the question."""
+        """The answer by the truth: yes or no as the sentence most like the question agrees with it, else irrelevant."""
         overlap = share(asked, self._words(self._puzzle.truth))
         if overlap >= COVERED:
-            told = sentences(self._puzzle.truth) or [self._puzzle.truth]
-            nearest = max(told, key=lambda sentence: share(asked, self._words(sentence)))
+            parts = sentences(self._puzzle.truth) or [self._puzzle.truth]
+            nearest = max(parts, key=lambda sentence: share(asked, self._words(sentence)))
             return "yes" if self._agree(question, nearest) else "no"
         return "no" if overlap >= TOUCHED else "irrelevant"
 

@@ -1,4 +1,4 @@
-"""The host as a judge model: it answers, keeps what is known, and tests the key points (AgentBench, Appendix F)."""
+"""The host as a judge model: it answers, keeps the known facts, and tests the key points (AgentBench, Appendix F)."""
 
 import re
 from collections.abc import AsyncIterator, Sequence
@@ -7,7 +7,7 @@ from pathlib import Path
 
 from environments.lateral_thinking.dataset import Language, Puzzle
 from environments.lateral_thinking.host import Answer, Host, HostedGame, Profile, Ruling, eligible
-from environments.lateral_thinking.hosts import prompt as host_prompt
+from environments.lateral_thinking.hosts import model_prompt
 from environments.lateral_thinking.hosts.judge import PuzzleJudge
 from proctor.environment import EnvironmentFault
 from proctor.http.client import http_client
@@ -24,11 +24,11 @@ _STRICT: dict[Language, tuple[str, str, str]] = {
     "zh": ("是(?!否)", "不是|否", "无关|不相关"),
 }
 _OPENING = r"[\s\"'“”‘’「『`*]*"
-"""What may stand before an answer in `strict`: quotes and marks of emphasis."""
+"""What is skipped before an answer in `strict`: blanks, quotes and marks of emphasis."""
 
 
 def read_answer(text: str, language: Language, profile: Profile) -> Answer | None:
-    """The answer a reply begins with, in `compat` as published; None where it is neither of the three."""
+    """The answer at the beginning of a reply, in `compat` as published; None where it is none of the three."""
     strict = profile == "strict"
     answers: tuple[Answer, ...] = ("yes", "no", "irrelevant")
     for answer, pattern in zip(answers, (_STRICT if strict else _COMPAT)[language], strict=True):
@@ -38,7 +38,7 @@ def read_answer(text: str, language: Language, profile: Profile) -> Answer | Non
 
 
 class ModelHost(Host):
-    """Rules by asking a model behind an OpenAI-compatible endpoint."""
+    """Judges by asking a model behind an OpenAI-compatible endpoint."""
 
     def __init__(self, config: ChatConfig, cache: Path) -> None:
         self.name = f"model {config.model}"
@@ -58,12 +58,12 @@ class ModelHost(Host):
 
     def game(self, puzzle: Puzzle, profile: Profile) -> HostedGame:
         if self._judge is None:
-            raise EnvironmentFault("the host model is asked outside of its lifespan")
+            raise EnvironmentFault("the host model can't be used outside its lifespan")
         return ModelGame(puzzle, profile, self._judge)
 
 
 class ModelGame(HostedGame):
-    """Remembers the known facts, and those since the last hit: the reasoning."""
+    """Judges one game; remembers the known facts, and those since the last hit, which are the reasoning."""
 
     def __init__(self, puzzle: Puzzle, profile: Profile, judge: PuzzleJudge) -> None:
         self._puzzle = puzzle
@@ -74,26 +74,26 @@ class ModelGame(HostedGame):
         self._unreadable = 0
 
     async def rule(self, question: str, remaining: Sequence[int]) -> Ruling:
-        """Asks for the answer; for the statement and the merged sentence, where it is yes or no; then key by key."""
+        """Asks for the answer and, where it is yes or no, for a statement, a merged sentence and each key point."""
         self._unreadable = 0
-        prompt = host_prompt.answer_prompt(self._puzzle, self._facts, question, self._profile)
-        said = await self._ask(prompt)
-        answer = self._read(said)
+        prompt = model_prompt.answer_prompt(self._puzzle, self._facts, question, self._profile)
+        reply = await self._ask(prompt)
+        answer = self._read(reply)
         hits = () if answer == "irrelevant" else await self._hits(question, answer == "yes", remaining)
-        return Ruling(answer=answer, said=said, hits=hits, unreadable=self._unreadable)
+        return Ruling(answer=answer, reply=reply, hits=hits, unreadable=self._unreadable)
 
     async def _hits(self, question: str, holds: bool, remaining: Sequence[int]) -> tuple[int, ...]:
-        """The key points that the reasoning contains now; the first one only in `compat`, as published."""
+        """The key points that the reasoning now contains; in `compat` only the first one, as published."""
         language = self._puzzle.language
-        piece = await self._ask(host_prompt.statement_prompt(language, question, holds=holds))
+        piece = await self._ask(model_prompt.statement_prompt(language, question, holds=holds))
         self._facts.append(piece)
         self._reasoning.append(piece)
         sentence = piece
         if len(self._reasoning) > 1:
-            sentence = await self._ask(host_prompt.merge_prompt(language, self._reasoning))
+            sentence = await self._ask(model_prompt.merge_prompt(language, self._reasoning))
         hits: list[int] = []
         for key in eligible(self._puzzle, question, remaining, self._profile):
-            prompt = host_prompt.contains_prompt(language, sentence, self._puzzle.keys[key])
+            prompt = model_prompt.contains_prompt(language, sentence, self._puzzle.keys[key])
             if self._read(await self._ask(prompt)) == "yes":
                 hits.append(key)
                 if self._profile == "compat":
@@ -103,8 +103,8 @@ class ModelGame(HostedGame):
         return tuple(hits)
 
     async def _ask(self, messages: Sequence[Message]) -> str:
-        said = await self._judge.ask(messages)
-        return said if self._profile == "compat" else without_thought(said)
+        reply = await self._judge.ask(messages)
+        return reply if self._profile == "compat" else without_thought(reply)
 
     def _read(self, text: str) -> Answer:
         answer = read_answer(text, self._puzzle.language, self._profile)

@@ -1,4 +1,4 @@
-"""Whether a text denies something. Forms of asking that hold a word of negation, and idioms, deny nothing."""
+"""Detects negation. Ways of asking and idioms that contain a word of negation deny nothing."""
 
 import re
 
@@ -24,7 +24,7 @@ def _any_of(*patterns: str) -> re.Pattern[str]:
 
 
 _IDLE_ENGLISH = _any_of(
-    # Two answers to choose from: yes or no, whether or not, or didn't he, or was it not.
+    # A choice of two answers: yes or no, whether or not, or didn't he, or was it not.
     r"\b(?:yes|true|right|correct)\b\W{0,2}(?:or|/|,)\W{0,2}(?:is (?:it|that) |a )?"
     r"(?:no|not|false|wrong)\b(?: true| so| right)?",
     rf"\bor\s+{_CONTRACTED}(?:\s+{_PRONOUN}\b)?",
@@ -41,7 +41,7 @@ _IDLE_ENGLISH = _any_of(
     rf"\b{_AUXILIARY}\s+{_MATTER}\s+not\s+(?:be\s+|have\s+been\s+)?(?={_CLAIM})",
     rf"\b{_AUXILIARY}\s+(?:you|we)\s+not(?=\s+(?:also\s+)?(?:agree|think|say|tell|admit|know|believe|find|suppose)\b)",
     rf"\b{_AUXILIARY}\s+there\s+not(?=\s+(?:a|any)\s+(?:chance|possibility|way)\b)",
-    # What the asker says of the question.
+    # The asker's remarks on the question.
     r"^\W*I (?:do not|don['’]t) know(?=\W+(?:if|whether|but)\b)",
     r"^\W*(?:I am |I['’]m )?not (?:quite |really )?(?:sure|certain)(?=\W+(?:if|whether|but)\b)",
     r"\bif I(?: am|['’]m) not (?:mistaken|wrong)\b|\bam I not (?:right|correct)\b",
@@ -74,11 +74,11 @@ _ASKER_CHINESE = _any_of(
     rf"^\W*我?(?:还|也)?不(?:太|大)?(?:知道?|确定|清楚|晓得)(?={_HAN}{{0,8}}(?:是不是|是否|有没有|会不会|能不能))",
     r"(?:如果|要是|若|假如)?我?(?:没有?|不)[猜记弄理说看]解?错的话",
 )
-"""What the asker says of the question."""
+"""The asker's remarks on the question."""
 _EITHER_CHINESE = re.compile(
     rf"(?<!一)({_HAN}{{1,3}})[了过着]?[{_MARKS}]*(?:还是|或者?|或是|抑或|与|和|也)?[{_MARKS}]*[不没]\1", re.IGNORECASE
 )
-"""A verb and its denial to choose from: 是不是, 愿不愿意, 死了没死, 会还是不会."""
+"""A choice between a verb and its denial: 是不是, 愿不愿意, 死了没死, 会还是不会."""
 _EXPECTING_CHINESE = _any_of(
     "难道(?:说|就|还|也)*不(?:就|正|也|都|会|可能|应该|应|该)?是",
     "莫非不(?:就|正)?是|莫不(?:就)?是|岂不(?:就|正)?是|何尝不是|不(?:就|正)是",
@@ -103,7 +103,7 @@ _NOT_CHINESE = re.compile("[不没未无非别]|(?<![能可是])否[认定决]")
 
 
 def negated(text: str, language: Language) -> bool:
-    """Whether a text denies what it is about. In English a denial of a denial is none."""
+    """Whether a text is negated. In English a denial of a denial is none."""
     text = asserted(text, language)
     if language == "zh":
         return _NOT_CHINESE.search(text) is not None
@@ -112,7 +112,7 @@ def negated(text: str, language: Language) -> bool:
 
 
 def asserted(text: str, language: Language) -> str:
-    """The text without forms of asking and idioms that hold a word of negation but deny nothing."""
+    """The text without the ways of asking and idioms that contain a word of negation but deny nothing."""
     if language == "en":
         return _IDLE_ENGLISH.sub(" ", text)
     text = _EITHER_CHINESE.sub(r"\1", _ASKER_CHINESE.sub("", text))

@@ -23,7 +23,7 @@ from environments.lateral_thinking.hosts.judge import PuzzleJudge
 from environments.lateral_thinking.hosts.model import ModelGame
 from environments.lateral_thinking.keys import key_points
 from environments.lateral_thinking.policies import asking
-from environments.lateral_thinking.prompt import WORDINGS
+from environments.lateral_thinking.prompt import SOLVER_TEXTS
 from proctor.environment import Agent, ContextLimitExceeded, Policy, PolicyAgent, play_to_finish
 from proctor.llm import ChatConfig, Replies
 from proctor.types import Action, Finish, FinishReason, Observation
@@ -195,7 +195,7 @@ async def finish_of(environment: LateralThinking, *replies: str | Exception) -> 
 
 async def test_04_the_formulas_of_strict(hand_made: Path) -> None:
     finish, agent = await finish_of(LateralThinking(data=hand_made), *GAME)
-    english = WORDINGS["en"]
+    english = SOLVER_TEXTS["en"]
     assert agent.seen[1:] == ["Irrelevant.", "Yes.", english.guess, "No.", "Yes."]
     assert (finish.reason, finish.score, finish.detail["host"]) == (FinishReason.COMPLETED, 1.0, "lexical")
     assert finish.metrics == pytest.approx(

@@ -11,10 +11,10 @@ from pydantic import BaseModel
 
 from environments.lateral_thinking.dataset import Puzzle, load
 from environments.lateral_thinking.game import play
-from environments.lateral_thinking.hosts import prompt as host_prompt
+from environments.lateral_thinking.hosts import model_prompt
 from environments.lateral_thinking.hosts.judge import PuzzleJudge
 from environments.lateral_thinking.hosts.model import ModelGame
-from environments.lateral_thinking.prompt import WORDINGS
+from environments.lateral_thinking.prompt import SOLVER_TEXTS
 from proctor.environment import Agent
 from proctor.llm import ChatConfig, Replies
 from proctor.types import Action, Message, Observation
@@ -59,16 +59,16 @@ class RecordedJudge(PuzzleJudge):
 
     def __init__(self, puzzle: Puzzle, recorded: JudgeReplies, cache: Path) -> None:
         super().__init__(ChatConfig(base_url="http://judge/v1", model="judge"), httpx.AsyncClient(), Replies(cache))
-        self._opening = host_prompt.answer_prompt(puzzle, (), "", "compat")[:-1]
+        self._opening = model_prompt.answer_prompt(puzzle, (), "", "compat")[:-1]
         self._answers = {
-            host_prompt.answer_prompt(puzzle, (), question, "compat")[-1]: reply
+            model_prompt.answer_prompt(puzzle, (), question, "compat")[-1]: reply
             for question, reply in recorded.answers.items()
         }
         self._replies_by_prompt = {
-            **{host_prompt.statement_prompt("en", q, holds=True): said for q, said in recorded.restated.items()},
-            **{host_prompt.statement_prompt("en", q, holds=False): said for q, said in recorded.negated.items()},
-            **{host_prompt.merge_prompt("en", [merged]): merged for merged in recorded.merged},
-            **{host_prompt.contains_prompt("en", said, key): reply for key, said, reply in recorded.contains},
+            **{model_prompt.statement_prompt("en", q, holds=True): said for q, said in recorded.restated.items()},
+            **{model_prompt.statement_prompt("en", q, holds=False): said for q, said in recorded.negated.items()},
+            **{model_prompt.merge_prompt("en", [merged]): merged for merged in recorded.merged},
+            **{model_prompt.contains_prompt("en", said, key): reply for key, said, reply in recorded.contains},
         }
         self.calls = 0
 
@@ -98,7 +98,7 @@ def published_games() -> list[PublishedGame]:
 
 
 def as_published(told: str) -> str:
-    hints = {WORDINGS["en"].in_story: "hint: in the story", WORDINGS["en"].go_on: "hint: invalid"}
+    hints = {SOLVER_TEXTS["en"].in_story: "hint: in the story", SOLVER_TEXTS["en"].go_on: "hint: invalid"}
     return hints.get(told, told)
 
 

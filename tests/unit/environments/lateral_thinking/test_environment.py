@@ -10,7 +10,7 @@ from pydantic import JsonValue, ValidationError
 
 from environments.lateral_thinking.dataset import Language
 from environments.lateral_thinking.environment import LateralThinking
-from environments.lateral_thinking.prompt import WORDINGS
+from environments.lateral_thinking.prompt import SOLVER_TEXTS
 from proctor.config.task import TaskDefinition
 from proctor.environment import Agent, AgentUnavailable, ContextLimitExceeded, Policy, PolicyAgent, play_to_finish
 from proctor.llm import ChatConfig
@@ -135,7 +135,7 @@ def test_a_task_file_names_the_host_by_its_model_and_paths_are_relative_to_it(tm
 
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_the_instruction_tells_no_number_of_questions_and_no_strategy(language: Language) -> None:
-    told = WORDINGS[language].instruction
+    told = SOLVER_TEXTS[language].instruction
     assert not re.search(r"25|strategy|broad|从大", told)
     assert re.search(r"repeat what the story says|汤面里讲过的事情再说一遍", told)
 

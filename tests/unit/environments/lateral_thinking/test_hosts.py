@@ -11,7 +11,7 @@ from environments.lateral_thinking.host import Answer, Profile, eligible
 from environments.lateral_thinking.hosts.judge import PuzzleJudge
 from environments.lateral_thinking.hosts.lexical import LexicalHost
 from environments.lateral_thinking.hosts.model import read_answer
-from environments.lateral_thinking.hosts.prompt import answer_prompt, contains_prompt, merge_prompt
+from environments.lateral_thinking.hosts.model_prompt import answer_prompt, contains_prompt, merge_prompt
 from proctor.llm import ChatConfig, Replies
 
 PUZZLE = Puzzle(

@@ -23,7 +23,7 @@ def played(profile: Profile, *rulings: tuple[Answer, tuple[int, ...]]) -> Tally:
     tally = Tally(PUZZLE, profile)
     for answer, hits in rulings:
         tally.rounds += 1
-        tally.take(Ruling(answer=answer, hits=hits))
+        tally.record(Ruling(answer=answer, hits=hits))
     return tally
 
 

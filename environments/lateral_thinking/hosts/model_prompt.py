@@ -1,4 +1,4 @@
-"""What the host model is told, in the language of the puzzle.
+"""The prompts of the host model, in the language of the puzzle.
 
 The order and the content of the messages are AgentBench's (arXiv 2308.03688, Appendix F.4; code version v0.2), in our
 own words.
@@ -12,25 +12,25 @@ from environments.lateral_thinking.host import Profile
 from proctor.types import Message, Value
 
 
-class HostWording(Value):
-    """The host's texts; the names in braces are replaced."""
+class HostTexts(Value):
+    """The texts of the host's prompts; names in braces are replaced."""
 
     rules: str
     guard: str
-    """A further rule that `strict` has, and the published prompts don't: against instructions in a question."""
+    """A further rule against instructions in a question, in `strict` alone; the published prompts lack it."""
     preamble: tuple[str, ...]
-    """User and assistant in turn; `{story}`, `{truth}`, `{rules}`, `{story_keys}`, `{keys}`."""
+    """User and assistant in turn, with `{story}`, `{truth}`, `{rules}`, `{story_keys}`, `{keys}`."""
     confirmed: str
-    """The answer to the facts that are known."""
+    """The assistant's message that confirms the known facts."""
     question: str
-    """`{said}`: a question, or all known facts."""
+    """The user's message; `{said}` is a question, or all known facts."""
     statement: str
     opposite: str
     merge: str
     contains: str
 
 
-_ENGLISH = HostWording(
+_ENGLISH = HostTexts(
     rules="""\
 1. You know the story and the truth. You tell the story to a user who wants to play; the truth the user doesn't know.
 2. The user asks what "yes", "no" or "irrelevant" can answer, to guess the truth. You answer by the truth, with one of \
@@ -76,7 +76,7 @@ tell the truth.""",
     'sentence 2 too? Reply with "yes" or "no".\nSentence 1: {key}\nSentence 2: {sentence}',
 )
 
-_CHINESE = HostWording(
+_CHINESE = HostTexts(
     rules="""\
 1. 汤面和汤底你都知道。有用户想玩时，你把汤面告诉他；汤底他不知道。
 2. 用户为了猜出汤底，会问能用“是”、“不是”或“无关”回答的问题。你根据汤底，用其中一个词回答，把用户引向正确的汤底。
@@ -111,40 +111,40 @@ _CHINESE = HostWording(
     "\n第一句话：{key}\n第二句话：{sentence}",
 )
 
-WORDINGS: dict[Language, HostWording] = {"en": _ENGLISH, "zh": _CHINESE}
+HOST_TEXTS: dict[Language, HostTexts] = {"en": _ENGLISH, "zh": _CHINESE}
 
 
 def answer_prompt(puzzle: Puzzle, facts: Sequence[str], question: str, profile: Profile) -> tuple[Message, ...]:
-    """The ten messages of the preamble, all known facts as a confirmed one, and the question."""
-    wording = WORDINGS[puzzle.language]
+    """The ten messages of the preamble, all known facts as one confirmed question, and the question."""
+    texts = HOST_TEXTS[puzzle.language]
     parts = {
         "story": puzzle.story,
         "truth": puzzle.truth,
-        "rules": wording.rules + (wording.guard if profile == "strict" else ""),
+        "rules": texts.rules + (texts.guard if profile == "strict" else ""),
         "story_keys": _numbered(puzzle.story_keys),
         "keys": _numbered(puzzle.keys),
     }
-    texts = [_fill(text, **parts) for text in wording.preamble]
+    contents = [_fill(text, **parts) for text in texts.preamble]
     if facts:
-        texts += [_fill(wording.question, said=" ".join(facts)), wording.confirmed]
-    texts.append(_fill(wording.question, said=question))
-    return tuple(Message(role="assistant" if at % 2 else "user", content=text) for at, text in enumerate(texts))
+        contents += [_fill(texts.question, said=" ".join(facts)), texts.confirmed]
+    contents.append(_fill(texts.question, said=question))
+    return tuple(Message(role="assistant" if at % 2 else "user", content=text) for at, text in enumerate(contents))
 
 
 def statement_prompt(language: Language, question: str, *, holds: bool) -> tuple[Message, ...]:
-    """Asks for a question as a statement, or as its opposite where it doesn't hold."""
-    wording = WORDINGS[language]
-    return _single(_fill(wording.statement if holds else wording.opposite, question=question))
+    """Asks for a question as a statement, or as the opposite statement where it doesn't hold."""
+    texts = HOST_TEXTS[language]
+    return _single(_fill(texts.statement if holds else texts.opposite, question=question))
 
 
 def merge_prompt(language: Language, pieces: Sequence[str]) -> tuple[Message, ...]:
-    """Asks for one sentence that says what the pieces say."""
-    return _single(_fill(WORDINGS[language].merge, pieces=" ".join(pieces)))
+    """Asks for one sentence with the content of all pieces."""
+    return _single(_fill(HOST_TEXTS[language].merge, pieces=" ".join(pieces)))
 
 
 def contains_prompt(language: Language, sentence: str, key: str) -> tuple[Message, ...]:
-    """Asks whether a sentence holds all that a key point says."""
-    return _single(_fill(WORDINGS[language].contains, sentence=sentence, key=key))
+    """Asks whether a sentence contains everything in a key point."""
+    return _single(_fill(HOST_TEXTS[language].contains, sentence=sentence, key=key))
 
 
 def _single(text: str) -> tuple[Message, ...]:
@@ -156,5 +156,5 @@ def _numbered(texts: Sequence[str]) -> str:
 
 
 def _fill(text: str, **parts: str) -> str:
-    """The text with its names in braces replaced, once each, so that braces in a part stay what they are."""
+    """The text with its names in braces replaced in one pass, so that braces in a part stay as they are."""
     return re.sub(r"\{(\w+)\}", lambda name: parts[name[1]], text)
