@@ -207,7 +207,7 @@ class KnowledgeGraph(Environment):
         return EmbeddedGraph(self._file, self.query_limit_s, self.distractors, loaded)
 
     def _files(self) -> Iterator[Path]:
-        """The files whose content enters the digest. The folder of a store may be huge: only `world` stands for it."""
+        """The files whose content enters the digest. The folder of a store, perhaps huge, enters by `world` alone."""
         yield self.data or SAMPLES / "questions.json"
         for name in FILES:
             yield self._ontology / name

@@ -153,7 +153,7 @@ def _iri(name: str) -> str:
 
 
 def is_name(text: str) -> bool:
-    """Whether a text can stand in an IRI of the name space."""
+    """Whether a text may follow the name space in an IRI."""
     return _NAME.fullmatch(text) is not None
 
 

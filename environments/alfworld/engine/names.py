@@ -7,7 +7,7 @@ _SEPARATOR = "_bar_"
 
 
 def names(identifiers: Iterable[str]) -> Mapping[str, str]:
-    """The display names, such as `desk 2`, of all identifiers in a game's facts: in sorted order, numbers fall to 1."""
+    """The display names, such as `desk 2`, of all identifiers in a game's facts, numbered down to 1 in sorted order."""
     entities = sorted(set(identifiers))
     left = Counter(_base(entity) for entity in entities)
     found: dict[str, str] = {}

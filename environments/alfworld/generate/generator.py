@@ -84,7 +84,7 @@ class GameGoal(NamedTuple):
 
 
 def generate(count: int, seed: int = 0) -> Iterator[OwnGame]:
-    """Games: the task type changes with each, the command format with every six. Equal seeds give equal games."""
+    """Games: the task type changes with each, the command format every six. Equal seeds give equal games."""
     for index in range(count):
         kind: Format = "put" if index // len(TASK_TYPES) % 2 == 0 else "move"
         yield make(TASK_TYPES[index % len(TASK_TYPES)], kind, index, seed)

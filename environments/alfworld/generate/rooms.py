@@ -122,7 +122,7 @@ OBJECTS: Mapping[str, ObjectType] = {
 }
 LAMP = "DeskLamp"
 FIXTURES = ("LightSwitch", "Window", "Mirror", "Painting", "Chair", "Blinds")
-"""Objects that can't be carried and stand in no receptacle."""
+"""Objects that can't be carried and are in no receptacle."""
 
 
 class RoomTemplate(NamedTuple):

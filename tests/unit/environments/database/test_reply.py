@@ -64,20 +64,20 @@ BLOCK = "```sql\nSELECT 1;\n```"
     ],
 )
 def test_strict_takes_what_is_set_around_a_mark(reply: str, wanted: object) -> None:
-    assert read(reply, may_operate=True, kinder=True) == wanted
+    assert read(reply, may_operate=True, lenient=True) == wanted
     assert isinstance(read(reply, may_operate=True), Malformed)
 
 
 @given(st.lists(_PIECES, max_size=14).map("".join), st.booleans())
 def test_strict_reads_as_published_whatever_can_be_read_so(reply: str, may_operate: bool) -> None:
     told = published(reply, may_operate)
-    mine = read(reply, may_operate, kinder=True)
+    mine = read(reply, may_operate, lenient=True)
     one_line = SqlOperation(mine.sql.replace("\n", " ")) if isinstance(mine, SqlOperation) else mine
     assert one_line == told or isinstance(told, Malformed)
 
 
 def test_without_statements_left_strict_takes_an_answer_only() -> None:
-    assert read(f"**Action:** Operation\n{BLOCK}", may_operate=False, kinder=True) == Malformed()
+    assert read(f"**Action:** Operation\n{BLOCK}", may_operate=False, lenient=True) == Malformed()
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_replies_of_the_specification(reply: str, wanted: object) -> None:
 def test_lines_are_kept_where_they_are_wanted() -> None:
     reply = "Action: Operation\n```sql\n\n-- all of it\nSELECT *\nFROM t \n```"
     assert read(reply, may_operate=True) == SqlOperation("-- all of it SELECT * FROM t")
-    assert read(reply, may_operate=True, kinder=True) == SqlOperation("-- all of it\nSELECT *\nFROM t")
+    assert read(reply, may_operate=True, lenient=True) == SqlOperation("-- all of it\nSELECT *\nFROM t")
 
 
 def test_after_the_last_statement_only_an_answer_counts() -> None:
