@@ -82,7 +82,7 @@ def test_fields_that_do_not_fit_are_refused(fields: Fields, message: str) -> Non
         ({"legacy_agent_bugs": True}, "Proctor's own words"),
         ({}, "eel AOE"),
         ({"profile": "strict"}, "strict"),
-        ({"profile": "paper"}, "text of the paper"),
+        ({"profile": "paper"}, "rules of the paper's text"),
         ({"legacy_agent_bugs": True, "stages": [1]}, "stage 2 only"),
         ({"legacy_agent_bugs": True, "explain_rules": True}, "explain_rules: false"),
         ({"legacy_agent_bugs": True, "max_agent_calls": 9}, "no limit of calls"),

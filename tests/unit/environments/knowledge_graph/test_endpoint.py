@@ -40,8 +40,8 @@ async def test_a_row_without_the_variable_is_passed_over() -> None:
     ("script", "cause"),
     [
         (reply(b"Virtuoso 42000 Error", "500 Internal Server Error"), "returned status 500: Virtuoso 42000 Error"),
-        (reply(b"syntax error", "400 Bad Request"), "answers 400"),
-        (reply(b"", "302 Found", ["Location: /elsewhere"]), "answers 302"),
+        (reply(b"syntax error", "400 Bad Request"), "returned status 400"),
+        (reply(b"", "302 Found", ["Location: /elsewhere"]), "returned status 302"),
         (reply(b"<html>busy</html>"), "returned no SPARQL results in JSON: <html>"),
         (reply(b'{"head": {"vars": []}, "results": {"bindings": []}}'), "returned no SPARQL results"),
         (reply(b'{"head": {}, "boolean": true}'), "returned no SPARQL results"),

@@ -110,7 +110,7 @@ def test_fields_that_do_not_fit_together_are_refused(fields: dict[str, Any], mes
     [
         ({}, "Proctor's own"),
         (OWN, "the graph is synthetic-mini"),
-        (OWN | {"world": "freebase"}, "'strict' mends"),
+        (OWN | {"world": "freebase"}, "'strict' corrects"),
         (OWN | {"world": "freebase", "profile": "compat", "max_relations_shown": 9}, "max_relations_shown"),
         (OWN | {"world": "freebase", "profile": "compat", "distractors": 1}, "distractors"),
         (OWN | {"world": "freebase", "profile": "compat", "max_rows": 99}, "max_rows"),
