@@ -141,7 +141,9 @@ async def test_a_graph_agent_is_told_what_the_published_file_says(tmp_path: Path
     ]
     assert told[-1] == (await first_told(KnowledgeGraph()))[-1]
     assert told[-1][1].startswith("A new question: ")
-    assert any("calls that can't be executed are in Proctor's words" in note for note in environment.summarize([]).notes)
+    assert any(
+        "calls that can't be executed are in Proctor's words" in note for note in environment.summarize([]).notes
+    )
 
 
 def test_a_shell_agent_is_told_what_the_published_file_says(tmp_path: Path) -> None:
