@@ -4,8 +4,7 @@ import random
 import re
 from collections.abc import Sequence
 
-from proctor.environment import Agent, Environment, Policy
-from proctor.types import Action, Finish, FinishReason, Message, Observation
+from proctor import Action, Agent, Environment, Finish, FinishReason, Message, Observation, Policy
 
 RULES = "I think of a number from 1 to {}. Answer with your guess alone, as digits. You have {} guesses."
 

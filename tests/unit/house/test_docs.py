@@ -25,7 +25,7 @@ def test_the_example_environment_is_short() -> None:
 async def test_the_guides_further_methods_leave_no_promise_out() -> None:
     example, *_, further = re.findall(r"^```python\n(.*?)^```$", GUIDE, flags=re.MULTILINE | re.DOTALL)
     written: dict[str, type[Environment]] = {}
-    exec(f"{example}\nfrom proctor.types import Summary\n{further}", written)
+    exec(f"{example}\nfrom proctor import Summary\n{further}", written)
     environment = written["MeasuredGuessing"]()
     assert [f"{result.name}: {result.detail}" async for result in check(environment) if result.state != "ok"] == []
     reference = environment.reference("game-0")
