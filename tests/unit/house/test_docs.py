@@ -1,4 +1,4 @@
-"""What the documentation quotes is what the files hold."""
+"""What the documentation quotes and names is what the repository holds."""
 
 import re
 from pathlib import Path
@@ -10,6 +10,12 @@ from proctor.environment import Environment, PolicyAgent, play_to_finish
 from tests.support import ROOT
 
 GUIDE = (ROOT / "docs" / "your-own-environment.md").read_text(encoding="utf-8")
+PAGES = sorted(
+    [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md"), ROOT / "docker" / "README.md"]
+)
+OURS = r"(?:proctor|environments|task_server|agent_server|eval_client|tests|benchmarks|scripts|docker|examples)"
+
+each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 
 
 @pytest.mark.parametrize(("kind", "file"), [("toml", "pyproject.toml"), ("python", "guessing.py")])
@@ -34,8 +40,42 @@ async def test_the_guides_further_methods_leave_no_promise_out() -> None:
     assert environment.summarize([solved]).metrics == {"found": 1.0, "out_of_guesses": 0.0}
 
 
-@pytest.mark.parametrize("file", sorted((ROOT / "docs" / "environments").glob("*.md")), ids=lambda file: str(file.stem))
-def test_no_line_about_an_environment_is_longer_than_120_characters(file: Path) -> None:
-    """But for rows of tables, which can't be wrapped."""
-    lines = enumerate(file.read_text(encoding="utf-8").splitlines(), 1)
-    assert [number for number, line in lines if len(line) > 120 and not line.startswith("|")] == []
+def without_code(page: Path) -> str:
+    return re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+
+
+@each_page
+def test_no_line_is_longer_than_120_characters(page: Path) -> None:
+    """But for code and rows of tables, which can't be wrapped."""
+    lines = without_code(page).splitlines()
+    assert [line for line in lines if len(line) > 120 and not line.startswith("|")] == []
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors of a page's headings, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.*)$", without_code(page), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@each_page
+def test_every_link_leads_somewhere(page: Path) -> None:
+    for path, anchor in re.findall(r"\]\((?!https?:)([^)#]*)#?([^)]*)\)", without_code(page)):
+        target = page.parent / path if path else page
+        assert target.exists(), path
+        assert not anchor or anchor in anchors(target), f"{path}#{anchor}"
+
+
+@each_page
+def test_every_file_of_ours_that_is_named_exists(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    files = re.findall(rf"`({OURS}/[\w./-]*\w\.(?:py|sh|md|ya?ml|json|txt))`", text)
+    modules = re.findall(rf"python -m ({OURS}(?:\.\w+)+)", text)
+    paths = [ROOT / file for file in files] + [ROOT / f"{module.replace('.', '/')}" for module in modules]
+    assert [path for path in paths if not (path.exists() or path.with_suffix(".py").exists())] == []
+
+
+def test_the_readme_lists_every_page() -> None:
+    listed = set(
+        re.findall(r"^\| \[[^]]*\]\((docs/[^)]*)\)", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
+    )
+    assert {str(page.relative_to(ROOT)) for page in (ROOT / "docs").glob("*.md")} <= listed
