@@ -1,4 +1,4 @@
-"""Which trials of a run a shard plays: claimed in small batches ahead of need, given back when it does without them."""
+"""The trials that a shard holds: claimed in small batches ahead of need, given back where it does not play them."""
 
 from collections.abc import Mapping, Sequence
 
@@ -13,43 +13,43 @@ _COLUMNS = [trial_table.c[name] for name in Trial.model_fields]
 GIVEN_UP_BATCH = 2000
 
 
-def _owed(run: str, *holder: sa.ColumnElement[bool]) -> sa.ColumnElement[bool]:
+def _pending(run: str, *holder: sa.ColumnElement[bool]) -> sa.ColumnElement[bool]:
     return sa.and_(trial_table.c.run == run, trial_table.c.score.is_(None), *holder)
 
 
 def batch(room: int, free: int, shards: int) -> int:
-    """How many trials of a pair a shard should hold unbegun: enough to be busy for a while, and few towards the end.
+    """How many trials of a pair a shard should hold unbegun: twice what it can play at once, fewer towards the end.
 
-    `room` is how many it may play at once, `free` how many nobody holds yet.
+    `room` is how many trials the shard may play at once, `free` how many no shard holds.
     """
     return min(2 * room, -(-free // (2 * shards)))
 
 
 def free(engine: sa.Engine, run: str) -> dict[Pair, int]:
-    """(agent, task) -> trials that wait for whoever claims them; pairs without any are left out."""
+    """(agent, task) -> number of unclaimed trials; pairs without any are left out."""
     t = trial_table.c
-    query = sa.select(t.agent, t.task, sa.func.count()).where(_owed(run, t.holder == FREE)).group_by(t.agent, t.task)
+    query = sa.select(t.agent, t.task, sa.func.count()).where(_pending(run, t.holder == FREE)).group_by(t.agent, t.task)
     with engine.connect() as connection:
         return {(agent, task): int(count) for agent, task, count in connection.execute(query)}
 
 
 def agents_owed(engine: sa.Engine, run: str) -> set[str]:
-    """The agents that have trials without a final row since the run was begun or resumed, whoever holds them."""
-    query = sa.select(trial_table.c.agent).where(_owed(run, trial_table.c.holder != SETTLED)).distinct()
+    """The agents with trials that got no final row since the run's last start or resume, whoever holds them."""
+    query = sa.select(trial_table.c.agent).where(_pending(run, trial_table.c.holder != SETTLED)).distinct()
     with engine.connect() as connection:
         return set(connection.execute(query).scalars())
 
 
 def held(engine: sa.Engine, run: str, shard: int) -> list[Trial]:
-    """The trials of a shard without a final row, in the run's order. Raises Fenced."""
+    """The trials without a final row that a shard holds, in the run's order. Raises Fenced."""
     with engine.begin() as connection:
         hold_live(connection, run, shard)
-        rows = connection.execute(sa.select(*_COLUMNS).where(_owed(run, trial_table.c.holder == shard)))
+        rows = connection.execute(sa.select(*_COLUMNS).where(_pending(run, trial_table.c.holder == shard)))
         return sorted((Trial.model_construct(**row._mapping) for row in rows), key=lambda trial: trial.id)
 
 
 def standing(engine: sa.Engine, run: str) -> dict[Pair, tuple[int, float, int]]:
-    """(agent, task) -> (scored trials, sum of their scores, trials left unscored since the run was begun or resumed)"""
+    """(agent, task) -> (scored trials, sum of their scores, trials left unscored since the last start or resume)."""
     t = trial_table.c
     unscored = sa.func.sum(sa.case((sa.and_(t.score.is_(None), t.holder == SETTLED), 1), else_=0))
     columns = (t.agent, t.task, sa.func.count(t.score), sa.func.sum(t.score), unscored)
@@ -62,7 +62,10 @@ def standing(engine: sa.Engine, run: str) -> dict[Pair, tuple[int, float, int]]:
 
 
 def claim(engine: sa.Engine, run: str, shard: int, wanted: Mapping[Pair, int]) -> list[Trial]:
-    """Up to so many trials of each pair, this shard's from now on: those begun first, then by number. Raises Fenced."""
+    """Claim up to the wanted number of trials of each pair for this shard. Raises Fenced.
+
+    Trials with more attempts come first, then those with smaller ids.
+    """
     claimed: list[Trial] = []
     with engine.begin() as connection:
         hold_live(connection, run, shard)
@@ -74,16 +77,16 @@ def claim(engine: sa.Engine, run: str, shard: int, wanted: Mapping[Pair, int]) -
 
 def _claiming(run: str, shard: int, pair: Pair, count: int) -> sa.Executable:
     t = trial_table.c
-    waiting = sa.select(t.id).where(_owed(run, t.holder == FREE), t.agent == pair[0], t.task == pair[1])
+    waiting = sa.select(t.id).where(_pending(run, t.holder == FREE), t.agent == pair[0], t.task == pair[1])
     picked = waiting.order_by(t.attempts.desc(), t.id).limit(count).with_for_update(skip_locked=True).cte("picked")
     mine = trial_table.update().where(t.run == run, t.id.in_(sa.select(picked.c.id)))
     return mine.values(holder=shard).returning(*_COLUMNS)
 
 
 def give_back(engine: sa.Engine, run: str, shard: int, trials: Sequence[Trial]) -> None:
-    """Free trials of this shard that it does not play. Raises Fenced."""
+    """Release trials of this shard for others to claim. Raises Fenced."""
     ids = [trial.id for trial in trials]
     with engine.begin() as connection:
         hold_live(connection, run, shard)
-        mine = _owed(run, trial_table.c.holder == shard, trial_table.c.id.in_(ids))
+        mine = _pending(run, trial_table.c.holder == shard, trial_table.c.id.in_(ids))
         connection.execute(trial_table.update().where(mine).values(holder=FREE))

@@ -1,4 +1,4 @@
-"""Stores by URL: how to connect to one, and which runs it holds."""
+"""Connects to stores by URL, classifies their errors, and lists their runs."""
 
 import asyncio
 import logging
@@ -21,12 +21,12 @@ log = logging.getLogger(__name__)
 
 AGAIN_S = 1.0
 SAY_AFTER = 5
-"""Tries in vain after which `retry_until_available` says what it waits for."""
+"""Failed tries after which `retry_until_available` logs a warning."""
 RESTORE = "restore it from a copy, or start a new run"
 FORBIDDEN = (1044, 1142, 1143)
-"""MariaDB's and MySQL's codes for what an account may not do with a database, a table or a column."""
+"""MariaDB's and MySQL's error codes for access denied to a database, a table or a column."""
 IDLE_IN_TRANSACTION = "25P03"
-"""PostgreSQL's code for a connection that it closed since its client stood still in the midst of a transaction."""
+"""PostgreSQL's code for a connection that it closed because it was idle in a transaction for too long."""
 
 
 class StoreError(ValueError):
@@ -34,15 +34,15 @@ class StoreError(ValueError):
 
 
 class RunOver(StoreError):
-    """The run has come to its end; there is nothing to join."""
+    """The run is over, so it can't be joined."""
 
 
 class RunExists(StoreError):
-    """A new run can't be written: there is one of that name."""
+    """A new run can't be created: one of that name exists."""
 
 
 def connect(url: str) -> sa.Engine:
-    """An engine for a store's URL. SQLite is set to WAL with full durability."""
+    """An engine for a store's URL. SQLite is set to WAL with full durability. Raises StoreError for an invalid URL."""
     try:
         parsed = sa.make_url(url)
         remember(str(parsed.password or ""))
@@ -60,12 +60,12 @@ def connect(url: str) -> sa.Engine:
 
 
 def _watch_file(engine: sa.Engine, path: str) -> None:
-    """Look at what a kill has left of a store's file, and refuse its connections once it is another file."""
+    """Record what a kill lost from a store's file, and refuse connections once the file was removed or replaced."""
     first: list[tuple[int, int]] = []
 
     def open_file(_dialect: object, _record: object, arguments: list[str], options: dict[str, Any]) -> object:
         acknowledged = wal.acknowledged_frames(path)
-        _suit_read_only(path, arguments, options)
+        _adapt_to_read_only(path, arguments, options)
         connection: sqlite3.Connection = sqlite3.connect(arguments[0], **options)
         if acknowledged:
             wal.note_losses(connection, path, acknowledged)
@@ -81,34 +81,34 @@ def _watch_file(engine: sa.Engine, path: str) -> None:
             first[:] = first or [now]
         if [now] != first:
             raise StoreError(
-                f"{path} was removed or replaced while this client had it open: it writes nothing more, and what it "
-                "has written is not in the file that is there now; put the run's own file back, then resume it"
+                f"{path} was removed or replaced while this client had it open: this client stops writing, and its "
+                "earlier writes are not in the present file; put the run's own file back, then resume the run"
             )
 
     sa.event.listen(engine, "do_connect", open_file)
     sa.event.listen(engine, "checkout", check_identity)
 
 
-def _suit_read_only(path: str, arguments: list[str], options: dict[str, Any]) -> None:
-    """In a folder that can't be written to SQLite makes no log, so it has to be told that nobody else writes either."""
+def _adapt_to_read_only(path: str, arguments: list[str], options: dict[str, Any]) -> None:
+    """Open a store in a read-only folder as immutable, since SQLite can't create its log there. Raises StoreError."""
     if not os.path.exists(path) or is_writable(path):
         return
-    if not wal.stands(path):
+    if not wal.has_log(path):
         arguments[0], options["uri"] = f"file:{quote(path)}?immutable=1", True
     elif not os.path.exists(f"{path}-shm"):
         raise StoreError(
-            f"{path}: its newest commits are in {path}-wal, which SQLite can't read in a folder that can't be written "
-            "to; copy the run's folder to where it can be, and name the copy"
+            f"{path}: its newest commits are in {path}-wal, which SQLite can't read in a read-only folder; "
+            "copy the run's folder to a writable place, and name the copy"
         )
 
 
 def is_writable(path: str) -> bool:
-    """Whether a store's file can be written, and those that SQLite makes beside it."""
+    """Whether the folder of a store's file is writable, as SQLite needs for its log."""
     return os.access(Path(path).parent, os.W_OK)
 
 
 def passes(error: sa.exc.SQLAlchemyError) -> bool:
-    """Whether the same may be tried again later: the database is away, full, locked, or has dropped the connection."""
+    """Whether an error is transient: the database is unavailable, full or locked, or has dropped the connection."""
     if isinstance(error, sa.exc.OperationalError):
         return not is_damage(error) and not _is_forbidden(error)
     return isinstance(error, sa.exc.DBAPIError) and (
@@ -117,24 +117,27 @@ def passes(error: sa.exc.SQLAlchemyError) -> bool:
 
 
 def _is_forbidden(error: sa.exc.OperationalError) -> bool:
-    """Whether the account has no right to it: drivers of those two say so with the errors of a server that is away."""
+    """Whether the account lacks a right. MySQL's and MariaDB's drivers raise OperationalError for that too."""
     return error.orig is not None and error.orig.args[:1] in [(code,) for code in FORBIDDEN]
 
 
 def is_damage(error: sa.exc.SQLAlchemyError) -> bool:
-    """Whether a SQLite file is no store any more: tables are gone, pages are not what they were."""
+    """Whether a SQLite file is damaged: tables are missing, pages are corrupt, or it is not a database."""
     code = getattr(getattr(error, "orig", None), "sqlite_errorcode", None)
     return code is not None and code & 0xFF in (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
 def damaged(engine: sa.Engine, what: str) -> str:
-    """What to say of a store that is damaged, and what to do."""
+    """The message for a damaged store, with its fix."""
     where = engine.url.render_as_string(hide_password=True)
     return f"store {engine.url.database if engine.dialect.name == 'sqlite' else where} is damaged: {what}; {RESTORE}"
 
 
 async def retry_until_available(ask: Callable[..., Answer], *arguments: object, aside: bool = True) -> Answer:
-    """The database's answer, whenever it can be had; asked in a thread, or where not `aside` here and now."""
+    """Call `ask` until the database is available, and return its answer. Raises errors that are not transient.
+
+    `ask` runs in a thread if `aside`, else in this one, where it blocks the event loop.
+    """
     tried = 0
     while True:
         try:
@@ -149,7 +152,7 @@ async def retry_until_available(ask: Callable[..., Answer], *arguments: object, 
 
 
 def reason(error: sa.exc.SQLAlchemyError) -> str:
-    """What the database said, in its own words."""
+    """The database driver's own message."""
     return str(getattr(error, "orig", None) or type(error).__name__)
 
 

@@ -1,4 +1,4 @@
-"""Whether a run's store is whole: what it was told is there, and SQLite finds its file in order."""
+"""Integrity checks of a run's store: every acknowledged row is present, and SQLite's own check passes."""
 
 from collections.abc import Sequence
 
@@ -10,11 +10,11 @@ from eval_client.store.store import Store
 from eval_client.store.tables import attempt_table, reply_table, trial_table, turn_table
 
 NAMED = 5
-"""Of what is found so many are named."""
+"""How many findings of a kind are listed; the rest are counted."""
 
 
 def check_whole(store: Store) -> None:
-    """Raises StoreError where anything is damaged or lost."""
+    """Check a whole store. Raises StoreError where anything is damaged or lost."""
     where = f"the store of run {store.run!r}" + (f" ({path})" if (path := _file(store)) is not None else "")
     if found := damage(store):
         raise StoreError(f"{where} is damaged: {'; '.join(found)}; {RESTORE}")
@@ -24,26 +24,29 @@ def check_whole(store: Store) -> None:
 
 
 def check_after_unclean_end(store: Store) -> None:
-    """`check_whole` where the run's last client was killed, as far as can be told."""
+    """`check_whole` where the run's state or files show that its last client was killed."""
     path = _file(store)
-    if store.state() == "running" or (path is not None and (wal.stood(path) or wal.losses_note(path).exists())):
+    if store.state() == "running" or (path is not None and (wal.had_log(path) or wal.losses_note(path).exists())):
         check_whole(store)
 
 
 def check_at_rest(store: Store) -> None:
-    """`check_whole` of a file as it is on the disk, after all of this client's writes; servers look after theirs."""
+    """`check_whole` of a SQLite file after all of this client's writes, with its connections closed.
+
+    Does nothing for a database server.
+    """
     if _file(store) is not None:
         store.engine.dispose()
         check_whole(store)
 
 
 def losses(store: Store) -> str | None:
-    """What a damaged log has lost of a SQLite store's commits, None where nothing is known to be."""
+    """The recorded loss of a SQLite store's commits from a damaged log; None where none is recorded."""
     return wal.losses(path) if (path := _file(store)) is not None else None
 
 
 def damage(store: Store) -> list[str]:
-    """What is damaged, a line each; reads all of a SQLite file, counts every trial's attempts, turns and replies."""
+    """What is damaged, one line each. Reads a whole SQLite file; counts every trial's attempts, turns and replies."""
     found: list[str] = []
     try:
         with store.engine.connect() as connection:
@@ -63,14 +66,14 @@ def damage(store: Store) -> list[str]:
         f"and {row.attempts_there} of {row.attempts} attempts are there"
         for row in rows
     ]
-    unheard = [
+    missing = [
         f"trial {row.trial}: {row.there} of at least {row.kept} replies of judges, hosts and users are there"
         for row in gaps
     ]
-    return [*found, *_some(incomplete), *_some(unheard)]
+    return [*found, *_shortened(incomplete), *_shortened(missing)]
 
 
-def _some(trials: list[str]) -> list[str]:
+def _shortened(trials: list[str]) -> list[str]:
     more = len(trials) - NAMED
     return [*trials[:NAMED], *([f"and {more} more trials"] if more > 0 else [])]
 
@@ -81,7 +84,7 @@ def _file(store: Store) -> str | None:
 
 
 def _incomplete(run: str) -> sa.Select[tuple[object, ...]]:
-    """The trials that have fewer attempts than were counted, or fewer turns than were scored."""
+    """The trials with fewer attempt rows than their `attempts`, or, once scored, fewer turn rows than their `turns`."""
     t, a, u = trial_table.c, attempt_table.c, turn_table.c
     of_attempt, of_turn = sa.and_(a.run == t.run, a.trial == t.id), sa.and_(u.run == t.run, u.trial == t.id)
     attempts = sa.select(sa.func.count()).select_from(attempt_table).where(of_attempt).correlate(trial_table)
@@ -101,7 +104,7 @@ def _incomplete(run: str) -> sa.Select[tuple[object, ...]]:
 
 
 def _missing_replies(run: str) -> sa.Select[tuple[object, ...]]:
-    """The trials that have fewer replies than their numbers, from 0, tell of; no row has the number of all."""
+    """The trials with gaps in the numbers, from 0, of their reply rows; missing last rows can't be detected."""
     r = reply_table.c
     there, kept = sa.func.count(), sa.func.max(r.number) + 1
     columns = (r.trial, there.label("there"), kept.label("kept"))

@@ -1,4 +1,4 @@
-"""The one writer of a run: every write is durable before it is acknowledged, many writes to a commit."""
+"""Writes of a client's trials: each is durable before it is acknowledged, and many share one commit."""
 
 import asyncio
 import queue
@@ -23,11 +23,11 @@ from task_server.wire.messages import VERSION
 MAX_GROUP = 512
 RETRY_S = 1.0
 MOST_TOKENS = 2**63 - 1
-"""Of a trial: what its columns hold."""
+"""The largest token count of a trial that its columns can hold."""
 
 
 class WriteRefused(Exception):
-    """The database can't hold this row; other rows are not affected."""
+    """The database rejects this row; other rows are not affected."""
 
 
 class JournalClosed(Exception):
@@ -36,7 +36,7 @@ class JournalClosed(Exception):
 
 @dataclass(frozen=True)
 class Cost:
-    """What a trial took, over all its attempts that count."""
+    """Turns, tokens and seconds of a trial, over all its attempts that count."""
 
     turns: int
     prompt_tokens: int
@@ -49,7 +49,7 @@ Operation = tuple[sa.Executable, dict[str, object]]
 
 @dataclass(frozen=True)
 class _Write:
-    """Operations that become durable together. A trial never has two writes waiting."""
+    """Operations that become durable together. A trial never has two writes queued."""
 
     operations: tuple[Operation, ...]
     done: asyncio.Future[None]
@@ -90,8 +90,8 @@ _INSERTS: dict[sa.Executable, sa.Table] = {_ATTEMPT: attempt_table, _REPLY: repl
 class Journal:
     """Writes from many coroutines, grouped into commits by one thread.
 
-    A database that can't be written to (full, locked, away) holds every writer up until it can be again; `on_trouble`
-    is told what is wrong, and None when it is over. Nothing is acknowledged meanwhile, so nothing is lost.
+    While the database can't be written to (full, locked, unavailable), every writer waits. `on_trouble` is called with
+    the reason, and with None when writes succeed again. Nothing is acknowledged meanwhile, so nothing is lost.
     """
 
     def __init__(self, store: Store, shard: int, on_trouble: Callable[[str | None], None] = lambda _: None) -> None:
@@ -101,31 +101,31 @@ class Journal:
         self.metrics = JournalMetrics()
         self._loop = asyncio.get_running_loop()
         self._queue: queue.SimpleQueue[_Write | None] = queue.SimpleQueue()
-        self._asked: dict[asyncio.Future[None], tuple[float, tuple[Operation, ...]]] = {}
+        self._not_durable: dict[asyncio.Future[None], tuple[float, tuple[Operation, ...]]] = {}
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._write_all, name="journal", daemon=True)
         self._thread.start()
 
     async def begin(self, trial: Trial, number: int, journal: int, session: str, digest: str | None = None) -> None:
-        """An attempt begins; counted before anything is started, so that a crash counts too."""
+        """Record a new attempt. Called before anything is started, so that a crash counts as an attempt too."""
         row = {"run": self._store.run, "trial": trial.id, "number": number, "journal": journal, "session": session}
         row |= {"digest": digest, "version": VERSION}
         count = {"b_run": self._store.run, "b_trial": trial.id, "b_attempts": number}
         await self._put((_ATTEMPT, {**row, "started_at": now_text()}), (_COUNT, count))
 
     async def turn(self, trial: Trial, journal: int, turn: Turn) -> None:
-        """A turn was answered; durable before the answer is sent on."""
+        """Record a turn; durable before the agent's reply is sent to the environment."""
         row = {**turn.model_dump(exclude={"reply"}), "reply": turn.reply.model_dump_json()}
         await self._put((_TURN, {"run": self._store.run, "trial": trial.id, "journal": journal, **row}))
 
     async def replies(self, trial: Trial, first: int, replies: Sequence[KeptReply]) -> None:
-        """Models on the environment's side said these; the trial has `first` before them."""
+        """Record replies of models on the environment's side; `first` is the number of the first of them, from 0."""
         keys = {"run": self._store.run, "trial": trial.id}
         rows = (reply_row(kept) | {**keys, "number": number} for number, kept in enumerate(replies, first))
         await self._put(*((_REPLY, row) for row in rows))
 
     async def end(self, trial: Trial, number: int, outcome: str, cause: str | None, worker: str | None) -> None:
-        """An attempt ended without a final row: lost, diverged, faulty."""
+        """Record the end of an attempt without a final row: lost, diverged, faulty."""
         await self._put((_ATTEMPT_END, self._ending(trial, number, outcome, cause, worker)))
 
     async def finish(
@@ -138,7 +138,7 @@ class Journal:
         *,
         outcome: str = "finished",
     ) -> None:
-        """The trial's final row, with the end of its last attempt, unless that has ended, in the same commit."""
+        """Record the trial's final row and, unless it has ended, the end of its last attempt, in one commit."""
         cause = str(finish.detail.get("cause", "unknown")) if finish.reason.is_fault else None
         final = {
             "b_run": self._store.run,
@@ -157,12 +157,12 @@ class Journal:
 
     @property
     def waiting_since(self) -> float | None:
-        """When the oldest write that is not durable yet was asked for, by the monotonic clock; None where all are."""
-        return next((asked for asked, _ in self._asked.values()), None)
+        """When the oldest write that is not durable yet was queued, by the monotonic clock; None where all are."""
+        return next((queued_at for queued_at, _ in self._not_durable.values()), None)
 
     def not_durable(self) -> tuple[int, int]:
-        """(turns, results) that were asked for and are not durable yet."""
-        statements = [statement for _, operations in self._asked.values() for statement, _ in operations]
+        """(turns, results) that are queued and not durable yet."""
+        statements = [statement for _, operations in self._not_durable.values() for statement, _ in operations]
         return statements.count(_TURN), statements.count(_FINAL)
 
     async def close(self) -> None:
@@ -181,12 +181,12 @@ class Journal:
         if self._closing.is_set():
             raise JournalClosed("the journal is closed")
         done: asyncio.Future[None] = self._loop.create_future()
-        self._asked[done] = time.monotonic(), operations
+        self._not_durable[done] = time.monotonic(), operations
         self._queue.put(_Write(operations, done))
         try:
             await done
         finally:
-            del self._asked[done]
+            del self._not_durable[done]
 
     def _write_all(self) -> None:
         while group := self._next_group():
@@ -198,7 +198,7 @@ class Journal:
                 self._loop.call_soon_threadsafe(_resolve, group, error)
 
     def _next_group(self) -> list[_Write]:
-        """All that waits, at least one; nothing once the journal is closed."""
+        """The queued writes, at most MAX_GROUP; waits for the first. Empty once the journal is closed."""
         first = self._queue.get()
         if first is None:
             return []
@@ -212,7 +212,7 @@ class Journal:
         return group
 
     def _write_until_durable(self, group: list[_Write]) -> Exception | None:
-        """None once the group is durable, else why it can't be."""
+        """Write a group; the error that prevents it, or None once it is durable. Retries transient errors."""
         unknown_outcome = False
         while True:
             begun = time.monotonic()
@@ -230,7 +230,7 @@ class Journal:
                 if is_damage(error):
                     return StoreError(damaged(self._store.engine, reason(error)))
                 return WriteRefused(f"the store refuses a row: {reason(error)}")
-            except Exception as error:  # ours: whoever waits for the write raises it, which ends the run
+            except Exception as error:  # ours: the writer that waits for it raises it, which ends the run
                 error.add_note(f"while the journal of run {self._store.run!r} wrote to its store")
                 return error
             if unknown_outcome:
@@ -239,14 +239,14 @@ class Journal:
             return None
 
     def _write(self, group: list[_Write], again: bool) -> None:
-        """One commit. `again`: an earlier one may have succeeded unheard, so rows that stand already are ours."""
+        """Make one commit. `again`: an earlier commit may have succeeded unnoticed, so rows that exist are ours."""
         operations = [operation for write in group for operation in write.operations]
         with self._store.engine.begin() as connection:
             hold_live(connection, self._store.run, self._shard)
             for statement in _ORDER:
                 rows = [row for of, row in operations if of is statement]
                 if again:
-                    rows = [row for row in rows if not _stands(connection, statement, row)]
+                    rows = [row for row in rows if not _exists(connection, statement, row)]
                 if rows:
                     connection.execute(statement, rows)
 
@@ -254,8 +254,8 @@ class Journal:
         self._loop.call_soon_threadsafe(self._on_trouble, trouble)
 
 
-def _stands(connection: sa.Connection, statement: sa.Executable, row: dict[str, object]) -> bool:
-    """Whether an insert's row is there already."""
+def _exists(connection: sa.Connection, statement: sa.Executable, row: dict[str, object]) -> bool:
+    """Whether the row of an insert exists already; False for other statements."""
     table = _INSERTS.get(statement)
     if table is None:
         return False

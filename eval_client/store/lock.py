@@ -1,7 +1,7 @@
-"""The lock of a run, which ends with its holder, even one killed with -9.
+"""The lock of a run. It is released when its holder ends, even by SIGKILL.
 
-One client at a time holds a run in SQLite or MariaDB. In PostgreSQL all clients of a run share its lock, and who begins
-or resumes it has it alone for a moment.
+In SQLite, MySQL and MariaDB one client at a time holds the lock. In PostgreSQL all clients of a run hold it in shared
+mode; a client that begins or resumes the run holds it exclusively for a moment.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from eval_client.store.connection import StoreError, is_writable
 from eval_client.store.store import Store
 
 ENTER_S = 30.0
-"""Whoever takes a run over has the lock alone for a little longer than a lease."""
+"""How long `enter` waits. A client that takes a run over holds the lock exclusively for little longer than a lease."""
 PAUSE_S = 0.1
 
 
@@ -28,7 +28,7 @@ def _busy(run: str) -> StoreError:
 
 @contextlib.contextmanager
 def sole_client(store: Store) -> Iterator[None]:
-    """Hold the run while inside. Raises StoreError when another client holds it."""
+    """Hold the run's lock exclusively while inside. Raises StoreError when another client holds it."""
     match store.engine.dialect.name:
         case "sqlite":
             with _file_lock(store):
@@ -46,7 +46,7 @@ def sole_client(store: Store) -> Iterator[None]:
 
 
 def is_worked_on(store: Store) -> bool:
-    """Whether a client holds the run."""
+    """Whether a client holds the run's lock."""
     try:
         with sole_client(store) if _lockable(store) else contextlib.nullcontext():
             return False
@@ -55,13 +55,13 @@ def is_worked_on(store: Store) -> bool:
 
 
 def seize(connection: sa.Connection, run: str) -> None:
-    """The lock for this connection alone, in PostgreSQL. Raises StoreError when clients hold the run."""
+    """Take the lock exclusively, in PostgreSQL. Raises StoreError when other clients hold it."""
     if not _alone(connection, run):
         raise joinable(run)
 
 
 def release(connection: sa.Connection, unlock: str = "SELECT pg_advisory_unlock_all()", **key: str) -> None:
-    """End a connection and its locks: of the connection's end alone the server would hear a moment later."""
+    """Release the locks of a connection and close it. Without `unlock` the server would release them a moment later."""
     with contextlib.suppress(sa.exc.SQLAlchemyError):
         connection.rollback()
         connection.execute(sa.text(unlock), key)
@@ -70,7 +70,7 @@ def release(connection: sa.Connection, unlock: str = "SELECT pg_advisory_unlock_
 
 
 def joinable(run: str) -> StoreError:
-    """Other clients hold the run."""
+    """The error for a run in PostgreSQL whose lock other clients hold."""
     return StoreError(
         f"run {run!r} is being worked on by another client; to work on it as well: proctor join {run}; "
         "else wait for it, or stop it first"
@@ -78,18 +78,21 @@ def joinable(run: str) -> StoreError:
 
 
 def share(connection: sa.Connection, run: str) -> bool:
-    """The lock together with other clients; False where one has it alone."""
+    """Take the lock in shared mode; False where a client holds it exclusively."""
     return _ask(connection, "SELECT pg_try_advisory_lock_shared(:key)", run)
 
 
 def let_in(connection: sa.Connection, run: str) -> None:
-    """Have the lock no longer alone, but together with others."""
+    """Turn the exclusive lock into a shared one."""
     share(connection, run)
     _ask(connection, "SELECT pg_advisory_unlock(:key)", run)
 
 
 async def enter(connection: sa.Connection, run: str) -> bool:
-    """The lock: True together with the clients that hold it already, False alone, where there are none."""
+    """Take the lock: True if shared with the clients that hold it, False if exclusively because none does.
+
+    Raises StoreError where neither is possible within ENTER_S.
+    """
     give_up = time.monotonic() + ENTER_S
     while not _alone(connection, run):
         if share(connection, run):
@@ -111,7 +114,7 @@ def _ask(connection: sa.Connection, question: str, run: str) -> bool:
 
 
 def _lockable(store: Store) -> bool:
-    """Whether asking leaves no trace: a file that no client has made yet is not made."""
+    """Whether the lock can be tried without creating its file; no client of a run without that file is running."""
     return store.engine.dialect.name != "sqlite" or _lock_file(store).exists()
 
 
@@ -132,7 +135,7 @@ def _file_lock(store: Store) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _server_lock(store: Store) -> Iterator[None]:
-    """The lock lives as long as its connection; should the server drop that, the fence still guards the rows."""
+    """Hold a lock that lasts as long as its connection. If the server drops that, the fence still guards the rows."""
     connection = store.engine.connect()
     key = f"proctor-{_key_number(store.run):x}"
     try:

@@ -1,4 +1,4 @@
-"""This client as one of those that work on a run: its shard, the run's lock, and the sign of life it gives."""
+"""Membership of this client in a run: its shard, its hold on the run's lock, and its heartbeats."""
 
 import asyncio
 import contextlib
@@ -18,13 +18,13 @@ from eval_client.store.store import Store
 log = logging.getLogger(__name__)
 
 SURE_FOR_S = 0.7 * LEASE_S
-"""So long after a beat was begun no other client can have taken this one for lost."""
+"""For so long after the start of a committed heartbeat no other client can have declared this one lost."""
 LOOK_S = 0.05
-UNENDED = "run %r: its clients did not leave in order; looking for %.0f s whether any of them is still at work"
+NOT_ENDED = "run %r: its clients did not shut down cleanly; waiting %.0f s to see whether one is still running"
 
 
 class Member:
-    """A client that is alone on its run: nobody takes anything away from it but with the lock."""
+    """The only client of a run. Another client can take the run over only with the run's lock."""
 
     alone = True
 
@@ -32,33 +32,34 @@ class Member:
         self.store, self.shard, self.joined = store, shard, joined
 
     async def ensure_lease(self) -> None:
-        """Come back once no other client can play what this one plays. Raises Fenced."""
+        """Return once no other client can play this one's trials. Raises Fenced."""
 
     def fenced(self) -> Fenced | None:
-        """Why nothing of this client is written any more, None while it is."""
+        """Why this client's writes are rejected; None while they are accepted."""
         return None
 
 
 class ShardMember(Member):
-    """One of several clients. A thread of its own gives the sign of life, whatever the event loop is at."""
+    """One of several clients of a run. Its own thread sends heartbeats, so a busy event loop delays none."""
 
     alone = False
 
     def __init__(self, store: Store, shard: int, held: sa.Connection, *, joined: bool) -> None:
         super().__init__(store, shard, joined=joined)
         self._held: sa.Connection | None = held
-        """Has the lock, and beats. The server frees the lock with it, should this client be killed."""
+        """The connection that holds the lock and sends the heartbeats. If this client is killed, the server closes the
+        connection and releases the lock."""
         self._locked = True
         self._sure_until = time.monotonic() + SURE_FOR_S
         self._fenced: Fenced | None = None
         self._over = threading.Event()
-        self._start_beating()
+        self._start_heartbeats()
 
-    def _start_beating(self) -> None:
-        self._thread = threading.Thread(target=self._beat_on, name="beats", daemon=True)
+    def _start_heartbeats(self) -> None:
+        self._thread = threading.Thread(target=self._send_heartbeats, name="heartbeats", daemon=True)
         self._thread.start()
 
-    def _stop_beating(self) -> None:
+    def _stop_heartbeats(self) -> None:
         self._over.set()
         self._thread.join()
 
@@ -74,20 +75,20 @@ class ShardMember(Member):
         return self._fenced
 
     def leave(self) -> None:
-        """Give no further sign, and leave the run where that was not done yet."""
-        self._stop_beating()
+        """Stop the heartbeats, leave the run unless that is done already, and release the lock."""
+        self._stop_heartbeats()
         with contextlib.suppress(sa.exc.SQLAlchemyError, Fenced):
             shards.leave(self.store.engine, self.store.run, self.shard)
         if self._held is not None:
             lock.release(self._held)
 
-    def _beat_on(self) -> None:
+    def _send_heartbeats(self) -> None:
         while self._fenced is None and not self._over.wait(BEAT_S):
-            self._try_to_beat(time.monotonic())
+            self._try_heartbeat(time.monotonic())
 
-    def _try_to_beat(self, begun: float) -> None:
+    def _try_heartbeat(self, begun: float) -> None:
         try:
-            self._beat(begun)
+            self._send_heartbeat(begun)
         except Fenced as fenced:
             self._fenced = fenced
         except sa.exc.SQLAlchemyError as error:
@@ -95,13 +96,13 @@ class ShardMember(Member):
                 raise
             self._drop()
 
-    def _beat(self, begun: float) -> None:
+    def _send_heartbeat(self, begun: float) -> None:
         if self._held is None:
             self._held, self._locked = self.store.engine.connect(), False
-        if not self._locked:  # somebody may have it alone, who looks whether the run is worked on, and by our beats
+        if not self._locked:  # another client may hold it exclusively while it watches our heartbeats
             self._locked = lock.share(self._held, self.store.run)
         with self._held.begin():
-            shards.beat(self._held, self.store.run, self.shard)
+            shards.send_heartbeat(self._held, self.store.run, self.shard)
         self._sure_until = begun + SURE_FOR_S
 
     def _drop(self) -> None:
@@ -113,11 +114,11 @@ class ShardMember(Member):
 
 @contextlib.asynccontextmanager
 async def membership(store: Store, *, joins: bool = False, either: bool = False) -> AsyncIterator[Member]:
-    """Work on a run while inside: as its first client, ending whatever was left of others, or beside others.
+    """Be a member of a run while inside: as its first client, which ends all earlier shards, or beside other clients.
 
-    `either` is beside others where there are some, else as the first.
+    `joins` means beside others; `either` means beside others if there are any, else as the first.
 
-    Raises StoreError where that can't be: other clients hold the run, or there are none to join.
+    Raises StoreError where that is impossible: other clients hold the run, or there are none to join.
     """
     if not shards.several_may_work(store.engine):
         with lock.sole_client(store):
@@ -156,7 +157,7 @@ async def _join(store: Store, *, alone_too: bool) -> ShardMember:
         if store.is_over():
             raise RunOver(f"run {store.run!r} is over")
         raise StoreError(
-            f"run {store.run!r}: no client works on it; begin or resume it first: proctor resume {store.run}"
+            f"run {store.run!r}: no client is running it; start or resume it first: proctor resume {store.run}"
         )
     except BaseException:
         lock.release(held)
@@ -164,33 +165,34 @@ async def _join(store: Store, *, alone_too: bool) -> ShardMember:
 
 
 async def _others_live(store: Store) -> bool:
-    """With the lock alone: whether clients live nevertheless, which takes a lease to find out where any may.
+    """Whether other clients are alive although this one holds the lock exclusively. Takes a lease if shards are live.
 
-    They lost the lock with their connections, in a restart of the database, and take it again one by one.
+    A restart of the database closes the clients' connections and so releases their locks; each takes its lock again
+    with its next heartbeat.
     """
     failure_detector, first = FailureDetector(), shards.observed_heartbeats(store.engine, store.run)
-    beats = first
-    while set(failure_detector.look(time.monotonic(), beats)) != beats.keys():
-        if beats is first:
-            log.warning(UNENDED, store.run, LEASE_S)
+    heartbeats = first
+    while set(failure_detector.look(time.monotonic(), heartbeats)) != heartbeats.keys():
+        if heartbeats is first:
+            log.warning(NOT_ENDED, store.run, LEASE_S)
         await asyncio.sleep(BEAT_S)
-        beats = shards.observed_heartbeats(store.engine, store.run)
-        if any(first.get(shard) != count for shard, count in beats.items()):
+        heartbeats = shards.observed_heartbeats(store.engine, store.run)
+        if any(first.get(shard) != count for shard, count in heartbeats.items()):
             return True
     return False
 
 
 def _take_over(store: Store, held: sa.Connection) -> ShardMember:
-    """With the lock alone: end what was left of others, then let others in."""
+    """End all earlier shards while the lock is exclusive, then share the lock."""
     shard = store.take_over()
     lock.let_in(held, store.run)
     return ShardMember(store, shard, held, joined=False)
 
 
-STANDSTILL_S = 5
-"""A client that stands still in the midst of a transaction holds others up no longer than this."""
+IDLE_IN_TRANSACTION_S = 5
+"""The server closes a connection that is idle in a transaction for longer, since its locks block other clients."""
 _SETTINGS = {
-    "idle_in_transaction_session_timeout": f"{STANDSTILL_S}s",
+    "idle_in_transaction_session_timeout": f"{IDLE_IN_TRANSACTION_S}s",
     "tcp_keepalives_idle": "10",
     "tcp_keepalives_interval": "5",
     "tcp_keepalives_count": "3",
@@ -198,7 +200,7 @@ _SETTINGS = {
 
 
 def _connection(store: Store) -> sa.Connection:
-    """A new connection; this one and all later ones are dropped by the server soon after their client is gone."""
+    """A new connection. The server drops it, and all later ones of this engine, soon after their client is gone."""
 
     def set_up(connection: object, _record: object) -> None:
         for name, value in _SETTINGS.items():

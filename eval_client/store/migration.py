@@ -1,4 +1,4 @@
-"""Brings the tables of an earlier version up to this one's, where a client is to write to them."""
+"""Upgrades the tables of an earlier version before a client writes to them."""
 
 import logging
 from collections.abc import Callable
@@ -14,9 +14,9 @@ TOKEN_COUNTS = ("prompt_tokens", "completion_tokens")
 
 
 def migrate(engine: sa.Engine) -> None:
-    """Add the tables and columns that came later, and widen those that were too narrow. Several clients may do so.
+    """Add missing tables and columns, and widen token counts. Several clients may do so at the same time.
 
-    Raises StoreError where the store's account may not, SQLAlchemyError where the database is away.
+    Raises StoreError where the store's account lacks the right, SQLAlchemyError where the database is unavailable.
     """
     _again_if_it_fails(metadata.create_all, engine)
     try:
@@ -30,7 +30,7 @@ def migrate(engine: sa.Engine) -> None:
 
 
 def _again_if_it_fails(change: Callable[[sa.Engine], None], engine: sa.Engine) -> None:
-    """Another client may be changing the same at the same time."""
+    """Make a change; try it up to three times, since another client may be making the same change."""
     for left in (2, 1, 0):
         try:
             change(engine)
@@ -50,7 +50,7 @@ def _add_columns(engine: sa.Engine) -> None:
 
 
 def _widen_token_counts(engine: sa.Engine) -> None:
-    """Give a server's `proctor_turn` the width that its trials' counts have; SQLite's integers have no width."""
+    """Make the token counts of `proctor_turn` BIGINT, as those of trials are; SQLite's integers have no width."""
     if engine.dialect.name == "sqlite":
         return
     now = {column["name"]: column["type"] for column in sa.inspect(engine).get_columns(turn_table.name)}

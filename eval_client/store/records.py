@@ -1,4 +1,4 @@
-"""What a store keeps, as values."""
+"""The records of a store, as values."""
 
 import json
 from collections.abc import Mapping
@@ -11,22 +11,23 @@ from proctor.types import Value
 from task_server.wire.messages import Act, Stop
 
 DIVERGED = "diverged"
-"""The outcome of an attempt whose replay observed something else: its journal is of no more use."""
+"""The outcome of an attempt whose replay got another observation than the journal has; the journal is not reused."""
 
 
 class TaskRecord(Value):
-    """What a task was when the run began."""
+    """A task as it was when the run began."""
 
     environment: str
     digest: str
     samples: int
     comparable: str | None = None
+    """Why scores are not comparable with published ones; None where they are."""
     published_sampling: dict[str, JsonValue] = Field(default_factory=dict)
-    """What agents' requests had for published scores."""
+    """The sampling parameters of the agents' requests behind published scores."""
 
 
 class Manifest(Value):
-    """What a run is: the plan it was last played with, and the digests of everything that shapes its trials."""
+    """A run's definition: the plan of its latest start or resume, and digests of everything that shapes its trials."""
 
     version: str
     plan_path: str
@@ -39,7 +40,7 @@ class Manifest(Value):
     tasks: dict[str, TaskRecord] = Field(default_factory=dict)
 
     def digests(self) -> dict[str, str]:
-        """task -> the digest that the run began with."""
+        """task -> its digest when the run began."""
         return {name: task.digest for name, task in self.tasks.items()}
 
 
@@ -55,7 +56,7 @@ class Trial(Value):
 
 
 class Turn(Value):
-    """A journalled turn: what was observed, what was answered, what it cost."""
+    """A journalled turn: the observation, the agent's reply and its cost."""
 
     turn: int
     digest: str
@@ -69,19 +70,19 @@ class Turn(Value):
 
 
 class HelperCost(Value):
-    """What one model on the environment's side (a judge, a host, a user) took of one pair, over all its trials."""
+    """Calls and tokens of one model on the environment's side (judge, host, user) for one pair, over all its trials."""
 
     agent: str
     task: str
     model: str
-    """As its endpoint names it."""
+    """The model's name at its endpoint."""
     calls: int
     prompt_tokens: int
     completion_tokens: int
 
 
 class PairTotals(Value):
-    """How far a pair of agent and task is; `mean` is over its scored trials."""
+    """Progress of a pair of agent and task; `mean` is the mean score of its scored trials."""
 
     agent: str
     task: str
@@ -97,7 +98,7 @@ class PairTotals(Value):
 
 
 def reply_row(kept: KeptReply) -> dict[str, object]:
-    """The columns of a kept reply, but for those of its trial."""
+    """The columns of a kept reply, without `run`, `trial` and `number`."""
     reply = kept.reply
     return {
         "key": kept.key,
@@ -112,7 +113,7 @@ def reply_row(kept: KeptReply) -> dict[str, object]:
 
 
 def kept_reply(row: Mapping[str, Any]) -> KeptReply:
-    """The reply that was kept in a row."""
+    """The kept reply in a row."""
     reply = ModelReply(
         text=json.loads(row["text"]),
         model=row["model"],

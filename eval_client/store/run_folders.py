@@ -1,4 +1,4 @@
-"""Where runs lie: a folder each with its SQLite file, or all in one database server."""
+"""Finds and names runs: each in a folder with its SQLite file, or all in one database server."""
 
 import datetime
 import re
@@ -20,14 +20,14 @@ def new_name(plan: str) -> str:
 
 
 def checked_name(name: str) -> str:
-    """The name of a run, as it was given. Raises FileError where it can't be one."""
+    """The given name of a run, unchanged. Raises FileError where it is invalid."""
     if not re.fullmatch(NAME, name):
         raise FileError(f"--name {name}: use up to 64 letters, digits, dots, dashes and underscores")
     return name
 
 
 def open_store(store: str | None, folder: Path) -> Store:
-    """The store of a run; its name is the folder's."""
+    """The store of the run that is named like its folder; without a URL it is SQLite in that folder, which is made."""
     url = store
     if url is None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -49,13 +49,13 @@ def find_run(run: str, store: str | None, output: Path) -> tuple[Store, Path]:
 
 
 def run_folders(output: Path) -> list[Path]:
-    """The folders of all runs, the one begun first first; such as can't be read before them."""
+    """Run folders, oldest first; unreadable ones lead."""
     if not output.is_dir():
         return []
-    return sorted((folder for folder in output.iterdir() if _is_run(folder)), key=_begun)
+    return sorted((folder for folder in output.iterdir() if _is_run(folder)), key=_age_key)
 
 
-def _begun(folder: Path) -> tuple[str, str]:
+def _age_key(folder: Path) -> tuple[str, str]:
     try:
         return Store(connect(sqlite_url(folder)), folder.name).created_at(), folder.name
     except (StoreError, sa.exc.SQLAlchemyError):
@@ -63,7 +63,7 @@ def _begun(folder: Path) -> tuple[str, str]:
 
 
 def latest(output: Path) -> Path | None:
-    """The run begun last, or None."""
+    """The folder of the newest run; None where there are no runs."""
     folders = run_folders(output)
     return folders[-1] if folders else None
 

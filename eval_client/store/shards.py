@@ -1,7 +1,8 @@
-"""The clients of a run, each a shard of it: rows that say who writes, what each holds, and who is lost.
+"""The shards of a run, one per client: their rows hold each shard's state, published state and heartbeat counter.
 
 Rows are locked in the order run, shard, trial, so that no two transactions wait for each other. A shard's own row is
-the fence: who writes for it needs the row live in the same transaction, and who takes its trials away ends it first.
+the fence: every transaction that writes for the shard requires the row to be live, and a shard is ended before its
+trials go to others.
 """
 
 import time
@@ -18,29 +19,29 @@ from proctor.types import Value
 
 ONLY_POSTGRESQL = "only PostgreSQL takes several clients of one run; begin it with --store postgresql+psycopg://..."
 OVER = ("finished", "incomplete")
-"""States of a run that came to its end."""
+"""States of a run that is over."""
 LIVE, LOST, LEFT = "live", "lost", "left"
 
 
 class Fenced(Exception):
-    """Another client has taken over what this one held; nothing of it is written any more."""
+    """Another client has taken over this client's trials; this client's writes are rejected."""
 
 
 class Levels(Value):
-    """What every endpoint of a run bears, over all its shards."""
+    """The concurrency limit of every endpoint of a run, over all its shards."""
 
     endpoints: dict[str, EndpointLevel] = Field(default_factory=dict)
 
 
 class ShardSnapshot(NamedTuple):
-    """All that a run's shards tell each other, at one moment."""
+    """The published state of all shards of a run, at one moment."""
 
     now: float
     """By the database's clock, in seconds."""
     levels: Levels
     live: dict[int, ShardState]
     gone: list[ShardState]
-    """Of shards that are lost or left; what they spent stays spent."""
+    """The last state of shards that are lost or left; their spending still counts."""
 
 
 def several_may_work(engine: sa.Engine) -> bool:
@@ -53,16 +54,16 @@ def _is(run: str, shard: int) -> sa.ColumnElement[bool]:
 
 
 def hold_live(connection: sa.Connection, run: str, shard: int) -> None:
-    """Nobody can end the shard before this transaction is over. Raises Fenced where it has been ended."""
+    """Keep the shard live until this transaction ends. Raises Fenced where it has been ended."""
     mine = shard_table.update().where(_is(run, shard), shard_table.c.state == LIVE)
     if connection.execute(mine.values(state=LIVE)).rowcount != 1:
         if connection.execute(sa.select(run_table.c.id).where(run_table.c.id == run)).first() is None:
             raise StoreError(f"run {run!r} is no longer in its store, which was replaced; restore it, then resume")
-        raise Fenced("another client has taken this run over, or took this one for lost after a long silence")
+        raise Fenced("another client has taken this run over, or has declared this one lost after missing heartbeats")
 
 
 def take_over(engine: sa.Engine, run: str) -> int:
-    """A new first shard, its number: all others are ended, and all that is owed is free."""
+    """Start a new first shard and return its number. Ends all others; every trial without a score becomes unclaimed."""
     with engine.begin() as connection:
         shard = _next_number(connection, run)
         connection.execute(run_table.update().where(run_table.c.id == run).values(state="running", levels="{}"))
@@ -74,7 +75,7 @@ def take_over(engine: sa.Engine, run: str) -> int:
 
 
 def join(engine: sa.Engine, run: str) -> int:
-    """A new shard beside others, its number. Raises RunOver, StoreError where the run is not being worked on."""
+    """Add a shard beside others and return its number. Raises RunOver, or StoreError where the run is not running."""
     with engine.begin() as connection:
         shard = _next_number(connection, run)
         state = connection.execute(sa.select(run_table.c.state).where(run_table.c.id == run)).scalar_one()
@@ -97,15 +98,15 @@ def _add(connection: sa.Connection, run: str, shard: int) -> None:
     connection.execute(shard_table.insert(), row)
 
 
-def beat(connection: sa.Connection, run: str, shard: int) -> None:
-    """Show the others that this shard lives. Raises Fenced."""
+def send_heartbeat(connection: sa.Connection, run: str, shard: int) -> None:
+    """Increment this shard's heartbeat counter. Raises Fenced."""
     mine = shard_table.update().where(_is(run, shard), shard_table.c.state == LIVE)
     if connection.execute(mine.values(beats=shard_table.c.beats + 1)).rowcount != 1:
         hold_live(connection, run, shard)
 
 
 def heartbeats(engine: sa.Engine, run: str) -> dict[int, int]:
-    """live shard -> its counter"""
+    """live shard -> its heartbeat counter"""
     with engine.connect() as connection:
         live = sa.and_(shard_table.c.run == run, shard_table.c.state == LIVE)
         rows = connection.execute(sa.select(shard_table.c.shard, shard_table.c.beats).where(live))
@@ -120,7 +121,10 @@ def observed_heartbeats(engine: sa.Engine, run: str) -> dict[int, int]:
 
 
 def lose(engine: sa.Engine, run: str, shard: int, heartbeats: int) -> bool:
-    """End a silent shard and free what it held; False where it was heard since, or is ended already."""
+    """End a silent shard and release its trials.
+
+    Returns False where its counter is no longer `heartbeats`, or where it has ended already.
+    """
     with engine.begin() as connection:
         silent = sa.and_(_is(run, shard), shard_table.c.state == LIVE, shard_table.c.beats == heartbeats)
         if connection.execute(shard_table.update().where(silent).values(state=LOST)).rowcount != 1:
@@ -130,7 +134,7 @@ def lose(engine: sa.Engine, run: str, shard: int, heartbeats: int) -> bool:
 
 
 def leave(engine: sa.Engine, run: str, shard: int, unless_last: bool = False) -> bool:
-    """End this shard and free what it held; False where it is the last and stays. Raises Fenced."""
+    """End this shard and release its trials. With `unless_last` the last live shard stays: False. Raises Fenced."""
     with engine.begin() as connection:
         connection.execute(sa.select(run_table.c.id).where(run_table.c.id == run).with_for_update())
         if unless_last:
@@ -152,34 +156,34 @@ def _free(connection: sa.Connection, run: str, shard: int) -> None:
 def exchange(
     engine: sa.Engine, run: str, shard: int, settle: Callable[[ShardSnapshot], tuple[Levels, ShardState]]
 ) -> None:
-    """Change what is shared, one shard at a time: `settle` sees it all, and says it as it is from now on.
+    """Publish this shard's state, one shard at a time. Raises Fenced.
 
-    Raises Fenced.
+    `settle` gets a snapshot of all shards and returns the new levels and this shard's new state.
     """
     with engine.begin() as connection:
         mine = sa.select(run_table.c.levels).where(run_table.c.id == run).with_for_update()
         levels = Levels.model_validate_json(connection.execute(mine).scalar_one())
         rows = connection.execute(sa.select(shard_table).where(shard_table.c.run == run)).all()
-        standings = {int(row.shard): ShardState.model_validate_json(row.standing) for row in rows}
+        states = {int(row.shard): ShardState.model_validate_json(row.standing) for row in rows}
         live = {int(row.shard) for row in rows if row.state == LIVE}
-        coordinator = ShardSnapshot(
+        snapshot = ShardSnapshot(
             database_now(connection),
             levels,
-            {number: standing for number, standing in standings.items() if number in live},
-            [standing for number, standing in standings.items() if number not in live],
+            {number: state for number, state in states.items() if number in live},
+            [state for number, state in states.items() if number not in live],
         )
         if shard not in live:
             hold_live(connection, run, shard)
-        changed, standing = settle(coordinator)
+        changed, state = settle(snapshot)
         written = shard_table.update().where(_is(run, shard), shard_table.c.state == LIVE)
-        if connection.execute(written.values(standing=standing.model_dump_json())).rowcount != 1:
+        if connection.execute(written.values(standing=state.model_dump_json())).rowcount != 1:
             hold_live(connection, run, shard)
         if changed != levels:
             connection.execute(run_table.update().where(run_table.c.id == run).values(levels=changed.model_dump_json()))
 
 
 def tell_last(engine: sa.Engine, run: str, shard: int, spent: Mapping[str, tuple[int, int]]) -> None:
-    """Say what a shard that plays no more has spent in all, and that it holds nothing of any limit. Raises Fenced."""
+    """Publish the total spending of a shard that has stopped playing, and release all its quotas. Raises Fenced."""
     with engine.begin() as connection:
         hold_live(connection, run, shard)
         text = connection.execute(sa.select(shard_table.c.standing).where(_is(run, shard))).scalar_one()
@@ -189,7 +193,7 @@ def tell_last(engine: sa.Engine, run: str, shard: int, spent: Mapping[str, tuple
 
 
 def database_now(connection: sa.Connection) -> float:
-    """The database's wall clock in seconds; this machine's where the database is a file on it."""
+    """The database's wall clock in seconds since 1970; for SQLite, this machine's."""
     if connection.dialect.name == "sqlite":
         return time.time()
     postgresql = connection.dialect.name == "postgresql"

@@ -1,7 +1,7 @@
-"""What a run keeps: its manifest, trials, attempts and turns, in SQLite or a database server.
+"""The store of a run: its manifest, trials, attempts and turns, in SQLite or a database server.
 
-A trial is settled when it has a final row with a score; a final row without one (a fault) says why and is owed again by
-the next resume. Nothing here reads transcripts to answer a question about scores.
+A trial is settled when its final row has a score. A final row without a score (a fault) names the cause, and the next
+resume plays the trial again. No query about scores reads transcripts.
 """
 
 import datetime
@@ -30,7 +30,7 @@ from proctor.types import Finish, FinishReason, Summary
 
 
 def now_text() -> str:
-    """The wall clock in UTC, for the record only."""
+    """The wall clock in UTC as ISO 8601 text, for records; no decision depends on it."""
     return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
 
 
@@ -42,7 +42,7 @@ class Store:
         self.run = run
 
     def create(self, manifest: Manifest, trials: Sequence[Trial]) -> None:
-        """Write a new run whole. Raises RunExists."""
+        """Write a new run in one transaction. Raises RunExists, StoreError, SQLAlchemyError."""
         migrate(self.engine)
         row = {"id": self.run, "schema_version": SCHEMA_VERSION, "created_at": now_text(), "fence": 0, "state": "new"}
         rows = [{"run": self.run, **trial.model_dump()} for trial in trials]
@@ -55,7 +55,7 @@ class Store:
             raise RunExists(f"run {self.run!r} exists already; resume it, or choose another name") from error
 
     def is_over(self) -> bool:
-        """Whether the run is there and has come to its end; to be played no more unless it is resumed."""
+        """Whether the run exists and is `finished` or `incomplete`; only a resume plays it further."""
         if not sa.inspect(self.engine).has_table(run_table.name):
             return False
         with self.engine.connect() as connection:
@@ -63,9 +63,9 @@ class Store:
         return state in shards.OVER
 
     def manifest(self) -> Manifest:
-        """What the run is. Raises StoreError when there is no such run, or of another version.
+        """The run's manifest. Raises StoreError where the run does not exist or is of another schema version.
 
-        And SQLAlchemyError where the database is away.
+        Raises SQLAlchemyError where the database is unavailable.
         """
         try:
             if not sa.inspect(self.engine).has_table(run_table.name):
@@ -85,43 +85,46 @@ class Store:
         return Manifest.model_validate_json(row.manifest)
 
     def check(self) -> None:
-        """Have the tables, where there are any, as this version writes them.
+        """Check that the store can be written, and upgrade its tables, if there are any, to this version.
 
         Raises SQLAlchemyError where the store can't be reached, StoreError where it can't be written.
         """
         path = self.engine.url.database
         if self.engine.dialect.name == "sqlite" and path and not is_writable(path):
-            raise StoreError(f"{path}: its folder can't be written to; copy the run's folder to where it can be")
+            raise StoreError(f"{path}: its folder can't be written to; copy the run's folder to a writable place")
         if sa.inspect(self.engine).has_table(run_table.name):
             migrate(self.engine)
 
     def update_manifest(self, manifest: Manifest) -> None:
-        """Record with what settings the run is resumed."""
+        """Replace the manifest with that of a resume."""
         with self.engine.begin() as connection:
             mine = run_table.update().where(run_table.c.id == self.run)
             connection.execute(mine.values(manifest=manifest.model_dump_json()))
 
     def created_at(self) -> str:
-        """When the run was begun, in UTC."""
+        """When the run was created, in UTC, as ISO 8601 text."""
         with self.engine.connect() as connection:
             return str(
                 connection.execute(sa.select(run_table.c.created_at).where(run_table.c.id == self.run)).scalar_one()
             )
 
     def state(self) -> str:
-        """`new`, `running`, `interrupted`, `incomplete` or `finished`: what the last client left it as."""
+        """The stored state: `new`, `running`, `interrupted`, `incomplete` or `finished`.
+
+        A run whose clients were killed stays `running`.
+        """
         with self.engine.connect() as connection:
             return str(connection.execute(sa.select(run_table.c.state).where(run_table.c.id == self.run)).scalar_one())
 
     def set_state(self, state: str, shard: int | None = None) -> None:
-        """Record what the run is doing; for a shard only while it is live. Raises Fenced."""
+        """Store the run's state; with `shard`, only while that shard is live. Raises Fenced."""
         with self.engine.begin() as connection:
             if shard is not None:
                 shards.hold_live(connection, self.run, shard)
             connection.execute(run_table.update().where(run_table.c.id == self.run).values(state=state))
 
     def take_over(self) -> int:
-        """The number of a new first shard: whoever wrote for an older one is refused from now on."""
+        """Start a new first shard and return its number; writes for older shards are rejected from now on."""
         return shards.take_over(self.engine, self.run)
 
     def owed(self) -> list[Trial]:
@@ -150,14 +153,14 @@ class Store:
         return newest, [_turn(row) for row in rows], (int(paid["prompt"] or 0), int(paid["completion"] or 0))
 
     def replies(self, trial: int) -> list[KeptReply]:
-        """What models on the environment's side said in a trial, over all its attempts, in the order of first use."""
+        """Replies of models on the environment's side in a trial, over all its attempts, in the order of first use."""
         r = reply_table.c
         query = sa.select(reply_table).where(r.run == self.run, r.trial == trial).order_by(r.number)
         with self.engine.connect() as connection:
             return [kept_reply(dict(row)) for row in connection.execute(query).mappings()]
 
     def last_session(self, trial: int) -> str | None:
-        """The session of a trial's newest attempt, where that attempt was not ended."""
+        """The session of a trial's newest attempt; None where there is none or it has ended."""
         mine = sa.and_(attempt_table.c.run == self.run, attempt_table.c.trial == trial)
         newest = sa.select(attempt_table.c.session, attempt_table.c.outcome).where(mine)
         with self.engine.connect() as connection:
@@ -165,7 +168,7 @@ class Store:
         return str(row.session) if row is not None and row.outcome is None else None
 
     def under_way(self) -> set[int]:
-        """The ids of trials without a score that have been begun."""
+        """The ids of trials without a score that have at least one attempt."""
         query = sa.select(trial_table.c.id).where(trial_table.c.run == self.run, trial_table.c.score.is_(None))
         with self.engine.connect() as connection:
             return set(connection.execute(query.where(trial_table.c.attempts > 0)).scalars())
@@ -187,7 +190,7 @@ class Store:
         return sa.select(trial_table.c.agent, *sums).where(mine).group_by(trial_table.c.agent)
 
     def _spent_on_open(self) -> sa.Select[Any]:
-        """A row a trial. Not a join, which SQLite would begin with every turn of the run."""
+        """One row per trial, by subqueries: for a join SQLite would scan every turn of the run."""
         t, same = trial_table.c, sa.and_(turn_table.c.run == trial_table.c.run, turn_table.c.trial == trial_table.c.id)
         sums = [
             sa.select(total.element).where(same).correlate(trial_table).scalar_subquery().label(total.name)
@@ -196,7 +199,7 @@ class Store:
         return sa.select(t.agent, *sums).where(t.run == self.run, t.reason.is_(None), t.attempts > 0)
 
     def helper_costs(self) -> list[HelperCost]:
-        """What models on the environment's side were paid for, of every pair, in no order; none in an older store."""
+        """Costs of models on the environment's side, by pair and model, in no order; empty for an older store."""
         if not sa.inspect(self.engine).has_table(reply_table.name):
             return []
         t, r = trial_table.c, reply_table.c
@@ -218,7 +221,7 @@ class Store:
             ]
 
     def standing(self) -> list[PairTotals]:
-        """How far every pair is, in the order the run plays them."""
+        """The progress of every pair, in the order of the run's plan."""
         t = trial_table.c
         sums = (sa.func.sum(t[name] * 1.0).label(name) for name in _SUMMED)
         counts = (sa.func.count().label("planned"), sa.func.count(t.score).label("scored"))
@@ -228,7 +231,7 @@ class Store:
         with self.engine.connect() as connection:
             for row in sorted(connection.execute(query).mappings(), key=lambda row: int(row["first"])):
                 groups.setdefault((row["agent"], row["task"]), []).append(row)
-        return [_standing(agent, task, rows) for (agent, task), rows in groups.items()]
+        return [_pair_totals(agent, task, rows) for (agent, task), rows in groups.items()]
 
     def finishes(self, agent: str, task: str) -> Iterator[tuple[str, int, Finish]]:
         """(sample, epoch, finish) of the pair's final rows, faults included, in the run's order."""
@@ -239,7 +242,7 @@ class Store:
                 yield sample, epoch, Finish.model_validate_json(finish)
 
     def sample_totals(self, agent: str, task: str) -> list[tuple[int, float]]:
-        """(scored trials, sum of their scores) of each of the pair's samples that has any, in no order."""
+        """(scored trials, sum of their scores) for each of the pair's samples with a scored trial, in no order."""
         t = trial_table.c
         query = sa.select(sa.func.count(t.score), sa.func.sum(t.score)).group_by(t.sample)
         mine = sa.and_(t.run == self.run, t.agent == agent, t.task == task, t.score.is_not(None))
@@ -255,7 +258,7 @@ class Store:
             return {str(row[0]): int(row[1]) for row in rows}
 
     def write_summary(self, agent: str, task: str, scored: int, summary: Summary) -> None:
-        """Keep the environment's own metrics of a pair, and over how many scored trials they are."""
+        """Store the environment's own metrics of a pair, and the number of scored trials behind them."""
         s = summary_table.c
         with self.engine.begin() as connection:
             connection.execute(summary_table.delete().where(s.run == self.run, s.agent == agent, s.task == task))
@@ -263,7 +266,7 @@ class Store:
             connection.execute(summary_table.insert(), {**row, "summary": summary.model_dump_json()})
 
     def summaries(self) -> dict[tuple[str, str], tuple[int, Summary]]:
-        """(agent, task) -> (scored trials it is over, summary)."""
+        """(agent, task) -> (number of scored trials behind the summary, summary)."""
         s = summary_table.c
         with self.engine.connect() as connection:
             rows = connection.execute(sa.select(s.agent, s.task, s.scored, s.summary).where(s.run == self.run))
@@ -298,7 +301,7 @@ class Store:
                 yield {**fields, "action": reply.get("action"), "stop": reply.get("reason")}
 
     def reply_rows(self) -> Iterator[dict[str, JsonValue]]:
-        """All that judges, hosts and users said, as plain data, in the run's order; nothing in an older store."""
+        """All replies of judges, hosts and users as plain data, in the run's order; none in an older store."""
         if not sa.inspect(self.engine).has_table(reply_table.name):
             return
         r, same = reply_table, sa.and_(reply_table.c.run == trial_table.c.run, reply_table.c.trial == trial_table.c.id)
@@ -325,7 +328,7 @@ def _turn(row: sa.RowMapping) -> Turn:
 _SUMMED = ("score", "turns", "prompt_tokens", "completion_tokens", "seconds")
 
 
-def _standing(agent: str, task: str, rows: Sequence[sa.RowMapping]) -> PairTotals:
+def _pair_totals(agent: str, task: str, rows: Sequence[sa.RowMapping]) -> PairTotals:
     def total(column: str) -> float:
         return float(sum(row[column] or 0 for row in rows))
 

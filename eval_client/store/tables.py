@@ -4,13 +4,13 @@ import sqlalchemy as sa
 
 SCHEMA_VERSION = 2
 LONG = sa.Text().with_variant(sa.Text(2**32 - 1), "mysql", "mariadb")
-"""For MySQL and MariaDB a length, by which they make it LONGTEXT."""
+"""Text of any length; the length given for MySQL and MariaDB makes the column LONGTEXT."""
 NAME = sa.String(64)
 FREE, SETTLED = 0, -1
-"""Holders of a trial that are no shard: it waits to be claimed; it has its final row until the run is resumed."""
+"""Values of `holder` that are no shard's number: unclaimed; has its final row until the run is resumed."""
 
 UTF8 = {"mysql_charset": "utf8mb4", "mariadb_charset": "utf8mb4"}
-"""Whatever the server's own default is."""
+"""The character set of our tables, independent of the server's default."""
 
 metadata = sa.MetaData()
 run_table = sa.Table(
@@ -68,7 +68,7 @@ attempt_table = sa.Table(
     sa.Column("digest", sa.String(255)),
     sa.Column("version", sa.String(64)),
 )
-"""`digest` is the task's, which its worker was held to, `version` is Proctor's; null in rows of earlier versions."""
+"""`digest` is the task's, which the worker had to match; `version` is Proctor's. Null in rows of earlier versions."""
 turn_table = sa.Table(
     "proctor_turn",
     metadata,
@@ -99,9 +99,9 @@ reply_table = sa.Table(
     sa.Column("bought", sa.Boolean, nullable=False),
     sa.Column("usable", sa.Boolean, nullable=False),
 )
-"""What models on the environment's side said in a trial, over all its attempts, in the order of first use.
+"""Replies of models on the environment's side in a trial, over all its attempts, in the order of first use.
 
-`text` is a JSON string: not every server takes a NUL as it is.
+`text` is a JSON string, since not every server stores a NUL character.
 """
 summary_table = sa.Table(
     "proctor_summary",
@@ -118,22 +118,22 @@ endpoint_table = sa.Table(
     sa.Column("id", NAME, primary_key=True),
     sa.Column("state", LONG, nullable=False),
 )
-"""What the runs of a database server share of an endpoint. No part of a store: made where it is first needed."""
+"""The pools of endpoints that all runs of a database server share. Not part of a store: created at first use."""
 
 
-def _index_owed(_table: sa.Table, connection: sa.Connection, **_: object) -> None:
-    """In words of its own: an index with a condition would import PostgreSQL's dialect for every store."""
+def _index_pending(_table: sa.Table, connection: sa.Connection, **_: object) -> None:
+    """Create the partial index as SQL text: `sa.Index` with a condition would import PostgreSQL's dialect always."""
     if connection.dialect.name == "postgresql":
         columns = "run, holder, agent, task, attempts DESC, id"
         connection.execute(sa.text(f"CREATE INDEX proctor_trial_owed ON proctor_trial ({columns}) WHERE score IS NULL"))
 
 
-sa.event.listen(trial_table, "after_create", _index_owed)
+sa.event.listen(trial_table, "after_create", _index_pending)
 
 
 @sa.event.listens_for(metadata, "before_create")
 def _set_charset(target: sa.MetaData, connection: sa.Connection, **_: object) -> None:
-    """Only here: tables that are made with such options load the dialect of MySQL into every client."""
+    """Set the character set only where MySQL or MariaDB is used: these options load MySQL's dialect."""
     if connection.dialect.name in ("mysql", "mariadb"):
         for table in target.tables.values():
             table.kwargs.update(UTF8)

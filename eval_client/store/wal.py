@@ -1,8 +1,8 @@
-"""What became of a SQLite store's write-ahead log after a kill.
+"""Detects commits of a SQLite store that are lost because its write-ahead log was damaged.
 
-SQLite keeps the newest commits in the log (`-wal`), and an index of it in shared memory (`-shm`); a clean end leaves
-neither. Of a damaged log SQLite reads what comes before the damage, says nothing, and deletes it. But a kill leaves the
-index as it was, and the index has the number of frames (pages) that were committed.
+SQLite keeps the newest commits in the log (`-wal`) and an index of the log in shared memory (`-shm`). A clean shutdown
+removes both files. From a damaged log SQLite silently recovers only the part before the damage, and then deletes the
+log. A kill leaves the index, which holds the number of committed frames (pages).
 """
 
 import fcntl
@@ -11,49 +11,49 @@ import struct
 from pathlib import Path
 
 FIRST_CONNECTION = 128
-"""The byte of the index that whoever has the store open holds a lock on (`UNIX_SHM_DMS` in SQLite's source)."""
+"""The byte of the index that every process with the store open holds a lock on (`UNIX_SHM_DMS` in SQLite's source)."""
 MAGIC = (0x377F0682, 0x377F0683)
 LOG_HEADER, FRAME_HEADER = 32, 24
 
-_looked_at: dict[str, bool] = {}
+_had_log: dict[str, bool] = {}
 
 
-def stands(path: str) -> bool:
-    """Whether a store has a log with anything in it."""
+def has_log(path: str) -> bool:
+    """Whether a store has a log that is not empty."""
     log = Path(f"{path}-wal")
     return log.exists() and log.stat().st_size > 0
 
 
-def stood(path: str) -> bool:
-    """Whether it had when this process first opened it."""
-    return _looked_at.get(path, False)
+def had_log(path: str) -> bool:
+    """Whether a store had a non-empty log when this process first opened it."""
+    return _had_log.get(path, False)
 
 
 def losses_note(path: str) -> Path:
-    """Where it stands that acknowledged commits are lost, until somebody deletes it."""
+    """The file that records lost acknowledged commits; it stays until somebody deletes it."""
     return Path(f"{path}.lost")
 
 
 def losses(path: str) -> str | None:
-    """Which acknowledged commits are lost, None where none are known to be."""
+    """The recorded loss of acknowledged commits; None where none is recorded."""
     note = losses_note(path)
     return note.read_text().strip() if note.exists() else None
 
 
 def acknowledged_frames(path: str) -> int:
-    """How many frames of the log were committed, by the index of a killed client; 0 where there is none, or no kill.
+    """Number of committed frames according to the index that a killed client left; 0 where there is no such index.
 
-    To be asked before the store is opened; of each store only the first answer of a process is of use, since to open
-    and close the index of a store that is open would end the locks of this process.
+    Call this before the store is opened. Later calls of a process for the same store return 0: closing the index file
+    would release this process's locks on the open store.
     """
-    if path in _looked_at:
+    if path in _had_log:
         return 0
-    _looked_at[path] = stands(path)
+    _had_log[path] = has_log(path)
     try:
         with open(f"{path}-shm", "r+b") as index:
             fcntl.lockf(index, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, FIRST_CONNECTION)
             header = index.read(100)
-    except OSError:  # there is none, or somebody has the store open
+    except OSError:  # there is no index, or another process has the store open
         return 0
     if len(header) < 100 or header[:48] != header[48:96] or not header[12]:
         return 0
@@ -62,13 +62,13 @@ def acknowledged_frames(path: str) -> int:
 
 
 def _is_later(path: str, salts: bytes) -> bool:
-    """Whether the log is of a later time than the index: a power failure may leave an old index."""
+    """Whether the log is newer than the index, as a power failure may leave them."""
     head = _read(path, 0, LOG_HEADER)
     return len(head) == LOG_HEADER and struct.unpack_from(">I", head)[0] in MAGIC and head[16:24] != salts
 
 
 def note_losses(connection: sqlite3.Connection, path: str, acknowledged: int) -> None:
-    """Write down which commits are lost, before SQLite deletes the log that shows it."""
+    """Record lost commits in `losses_note`, before SQLite deletes the log."""
     readable = max(0, connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()[1])
     if readable >= acknowledged:
         return

@@ -353,8 +353,8 @@ BUGS = (
     Bug(
         "trials are claimed that another client holds",
         "eval_client/store/claims.py",
-        "waiting = sa.select(t.id).where(_owed(run, t.holder == FREE),",
-        "waiting = sa.select(t.id).where(_owed(run, t.holder != SETTLED),",
+        "waiting = sa.select(t.id).where(_pending(run, t.holder == FREE),",
+        "waiting = sa.select(t.id).where(_pending(run, t.holder != SETTLED),",
         "faults/test_shards.py::play_one_run",
     ),
     Bug(

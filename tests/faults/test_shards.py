@@ -102,7 +102,7 @@ def test_what_a_client_says_that_was_taken_for_lost_is_refused(parts: Farm, data
     until(lambda: shards(parts, "lost") == 1)
     clients[0].send_signal(signal.SIGCONT)
     _, errors = clients[0].communicate(timeout=slowly(60))
-    assert (clients[0].returncode, "took this one for lost" in errors) == (2, True), errors
+    assert (clients[0].returncode, "declared this one lost" in errors) == (2, True), errors
     parts.completed(clients[1])
     parts.completed(clients[2])
     parts.verify(clients=2, paid_twice=IN_FLIGHT)

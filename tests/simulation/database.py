@@ -216,11 +216,11 @@ class Database:
 class LoopMember(ShardMember):
     """ShardMember, with its thread as callbacks of the event loop."""
 
-    def _start_beating(self) -> None:
+    def _start_heartbeats(self) -> None:
         self._later(BEAT_S, self._begin_beat)
         self._database.began(current(), self.shard)
 
-    def _stop_beating(self) -> None:
+    def _stop_heartbeats(self) -> None:
         self._over.set()
 
     @property
@@ -237,7 +237,7 @@ class LoopMember(ShardMember):
     def _commit_beat(self, begun: float) -> None:
         if self._over.is_set():
             return
-        self._try_to_beat(begun)
+        self._try_heartbeat(begun)
         if self._fenced is None:
             self._later(self._database.latency_s() + BEAT_S, self._begin_beat)
 

@@ -1,1 +1,1 @@
-"""Where clients keep what they share of an endpoint."""
+"""Storage of endpoint pools: the state of an endpoint that several clients share."""

@@ -1,6 +1,6 @@
-"""Pools in a folder of this user, for the runs of this machine that have a store of their own each.
+"""Pools in a folder of this user, shared by the runs of this machine that keep their stores in SQLite.
 
-Nothing here is durable: it is what live clients know, and they tell it again.
+Nothing here needs to be durable: live clients report their state again.
 """
 
 import contextlib
@@ -17,20 +17,20 @@ from pathlib import Path
 from eval_client.store.pools.base import MAX_POOL, PoolError, Pools, Settle, read_pool
 
 LOCK_S = 2.0
-"""A lock is held for about a millisecond; who holds it for so long has been stopped."""
+"""How long to wait for a lock. A lock is held for about a millisecond; a longer holder is suspended."""
 LOOK_S = 0.005
 SALT_BYTES = 32
 PRIVATE = 0o700
 
 
 def state_folder() -> Path:
-    """Where pools lie: in XDG_STATE_HOME, or `~/.local/state`."""
+    """The folder of pools: in XDG_STATE_HOME, or `~/.local/state`."""
     given = Path(os.environ.get("XDG_STATE_HOME", ""))
     return (given if given.is_absolute() else Path(os.path.expanduser("~/.local/state"))) / "proctor" / "endpoints"
 
 
 class FilePools(Pools):
-    """A file for each, of this machine since it was started; times are of its monotonic clock."""
+    """One file per pool, valid until this machine restarts; times are of its monotonic clock."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -65,7 +65,7 @@ class FilePools(Pools):
 
 @contextlib.contextmanager
 def _described(path: Path) -> Iterator[None]:
-    """Raises PoolError in the place of OSError."""
+    """Turn OSError into PoolError."""
     try:
         yield
     except OSError as error:
@@ -85,7 +85,10 @@ def _make_private(folder: Path) -> None:
 
 @contextlib.contextmanager
 def _locked(path: Path) -> Iterator[int]:
-    """The open file, ours alone while inside; the kernel frees it when we die. Raises OSError, PoolError."""
+    """Open a file and lock it exclusively while inside; the kernel releases the lock of a dead process.
+
+    Raises OSError, PoolError.
+    """
     give_up = time.monotonic() + LOCK_S
     while True:
         file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
@@ -93,7 +96,7 @@ def _locked(path: Path) -> Iterator[int]:
             if not stat.S_ISREG(os.fstat(file).st_mode):
                 raise PoolError(f"{path} is no file; remove it")
             _lock(file, path, give_up)
-            if _stands(file, path):
+            if _is_at(file, path):
                 yield file
                 return
         finally:
@@ -107,12 +110,12 @@ def _lock(file: int, path: Path, give_up: float) -> None:
             return
         except BlockingIOError:
             if time.monotonic() > give_up:
-                raise PoolError(f"{path} is locked by a process that stands still") from None
+                raise PoolError(f"{path} is locked by a process that is suspended") from None
             time.sleep(LOOK_S)
 
 
-def _stands(file: int, path: Path) -> bool:
-    """Whether the file still has its name: who had the lock before may have removed it."""
+def _is_at(file: int, path: Path) -> bool:
+    """Whether the open file is still the one at the path: the previous lock holder may have removed it."""
     try:
         return os.path.samestat(os.fstat(file), path.lstat())
     except FileNotFoundError:
@@ -120,7 +123,7 @@ def _stands(file: int, path: Path) -> bool:
 
 
 def _content(file: int) -> bytes:
-    """All of it, or as much as is too much."""
+    """The file's content, cut one byte after MAX_POOL."""
     return os.pread(file, MAX_POOL + 1, 0)
 
 
@@ -132,7 +135,7 @@ def _write(file: int, content: bytes) -> None:
 
 @cache
 def _machine() -> str:
-    """This machine since it was started, so that the clocks of all who use a file are one."""
+    """A hash of this machine and its boot, so that all users of a file share one monotonic clock."""
     boot = Path("/proc/sys/kernel/random/boot_id")
     started = boot.read_text() if boot.exists() else ""
     return blake2b(f"{platform.node()}\0{started}".encode(), digest_size=4).hexdigest()

@@ -1,4 +1,4 @@
-"""Pools in a database server, for all runs that it holds: a row for each, and its own clock."""
+"""Pools in a database server, shared by all its runs: one row per pool; times are of the server's clock."""
 
 import contextlib
 import os
@@ -12,11 +12,11 @@ from eval_client.store.shards import database_now
 from eval_client.store.tables import endpoint_table
 
 SALT = "salt"
-"""The row that holds it, in hex."""
+"""The id of the row that holds the salt, in hex."""
 
 
 class RowPools(Pools):
-    """Raises SQLAlchemyError as well where the database is away."""
+    """Pools in the table `proctor_endpoint`. Methods also raise SQLAlchemyError where the database is unavailable."""
 
     def __init__(self, engine: sa.Engine) -> None:
         self._engine = engine
@@ -58,7 +58,7 @@ class RowPools(Pools):
             endpoint_table.create(self._engine, checkfirst=True)
 
     def _add_row(self, name: str, state: str) -> None:
-        """Where it is not there; another client may be adding it at the same time."""
+        """Add a row unless it exists; another client may be adding it at the same time."""
         try:
             with self._engine.begin() as connection:
                 there = sa.select(endpoint_table.c.id).where(endpoint_table.c.id == name)
@@ -70,7 +70,7 @@ class RowPools(Pools):
 
 @contextlib.contextmanager
 def _described() -> Iterator[None]:
-    """Raises PoolError in the place of errors that don't pass."""
+    """Turn database errors that are not transient into PoolError."""
     try:
         yield
     except sa.exc.DatabaseError as error:
