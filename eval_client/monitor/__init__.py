@@ -1,1 +1,1 @@
-"""What a run shows of itself while it is played: screen, metrics, and why it stands still."""
+"""Views of a run in progress: screen, metrics, and the reasons for a stall."""

@@ -1,4 +1,4 @@
-"""Serves a run's metrics over HTTP while it is played: `GET /metrics`, and `GET /healthz` without a token."""
+"""Serves a run's metrics over HTTP during the run: `GET /metrics`, and `GET /healthz` without a token."""
 
 import asyncio
 import contextlib
@@ -38,7 +38,7 @@ def exposed(context: RunContext, socket_: socket.socket) -> Iterator[None]:
 
 
 def exposition(text: Callable[[], str], access: Access) -> ASGIApp:
-    """The app that serves this text at /metrics."""
+    """The app that serves the result of `text` at /metrics."""
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         assert scope["type"] == "http"

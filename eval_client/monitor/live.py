@@ -14,13 +14,13 @@ from eval_client.monitor.snapshot import RunView, clock
 
 @contextlib.contextmanager
 def live(console: Console, now: Callable[[], RunView]) -> Iterator[Callable[[], None]]:
-    """Shows the facts of the moment while inside, and gives what shows them anew."""
+    """Show the present view while inside; yields a function that refreshes it."""
     with Live(_table(now()), console=console, auto_refresh=False) as shown:
         yield lambda: shown.update(_table(now()), refresh=True)
 
 
 def _table(run: RunView) -> Group:
-    """The facts as a screen."""
+    """A view as the screen's content."""
     bar = ProgressBar(total=max(1, run.planned), completed=run.done, width=40)
     head = Table.grid(padding=(0, 2))
     head.add_row(f"[bold]{escape(run.run)}[/]", bar, f"{run.done}/{run.planned}", f"left {clock(run.left_s)}")

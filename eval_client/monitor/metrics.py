@@ -1,4 +1,4 @@
-"""A run's metrics while it is played, in the Prometheus text format. Reads; counts nothing of its own."""
+"""A run's metrics in the Prometheus text format, read from the run's state; nothing is counted here."""
 
 from collections.abc import Callable, Mapping
 
@@ -9,12 +9,12 @@ from proctor.observability.metrics import family, gauge
 from task_server.metrics import waiting_class
 
 MAX_PAIRS = 1_000
-"""Of more pairs of agent and task than this, only sums over agents are exposed."""
+"""With more pairs of agent and task than this, only sums over agents are exposed."""
 ALL = "(all)"
 
 
 def expose(context: RunContext) -> str:
-    """What the run has done since it was begun or resumed, and how it stands."""
+    """Counters since the run's last start or resume, and gauges of its present state."""
     progress, journal = context.runner.progress, context.journal
     parts = (
         gauge("proctor_run_info", "The run that this client plays.", ("run",), {(context.run,): 1}),
@@ -55,10 +55,10 @@ def _trials(context: RunContext) -> str:
 
 
 def _waits_for(context: RunContext, pair: Pair) -> str:
-    """`endpoint`, `agent` or `task` for a cap that is reached; why the task takes nothing, where it doesn't."""
-    cap = context.runner.flow.waits_for(pair) or "agent"
-    why = context.runner.progress.task_waits.get(pair[1])
-    return waiting_class(why) if cap == "task" and why else cap
+    """The limit that is reached (`endpoint`, `agent`, `task`), or the class of reason why the task takes no trials."""
+    kind = context.runner.flow.waits_for(pair) or "agent"
+    reason = context.runner.progress.task_waits.get(pair[1])
+    return waiting_class(reason) if kind == "task" and reason else kind
 
 
 def _faults(faults: Mapping[tuple[str, str, str], int]) -> str:

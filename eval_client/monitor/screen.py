@@ -1,4 +1,4 @@
-"""Shows a run under way: a live screen on a terminal, plain lines elsewhere, the same facts on both."""
+"""Shows a run in progress: a live screen on a terminal, plain lines elsewhere, with the same content."""
 
 import asyncio
 import contextlib
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 LIVE_EVERY_S = 0.25
 PLAIN_EVERY_S = 5.0
 LOOK_S = 0.5
-"""Trouble that has just begun doesn't wait for the next line."""
+"""How often lines look for new trouble, which is printed at once."""
 
 
 def line(run: RunView) -> str:
-    """The facts in one line."""
+    """A view in one line."""
     scored = sum(pair.scored for pair in run.pairs)
     parts = [
         f"{run.run}: {run.done}/{run.planned} trials",
@@ -41,7 +41,7 @@ def line(run: RunView) -> str:
 
 @contextlib.contextmanager
 def screen(context: RunContext, console: "Console | None", folder: Path) -> Iterator[None]:
-    """Show the run while inside. Nothing without a console; lines when it is no terminal. Needs a running loop."""
+    """Show the run while inside: nothing without a console, lines where it is no terminal. Needs a running loop."""
     begun = time.monotonic()
     done = sum(context.runner.progress.scored.values())
 
@@ -71,7 +71,7 @@ def screen(context: RunContext, console: "Console | None", folder: Path) -> Iter
 
 @dataclass
 class _Lines:
-    """A line every PLAIN_EVERY_S, and at once where a trouble begins."""
+    """Prints a line every PLAIN_EVERY_S, and at once when trouble begins."""
 
     _console: "Console"
     _troubles: StallReporter
@@ -80,7 +80,7 @@ class _Lines:
     _in_trouble: bool = False
 
     def look(self) -> None:
-        """Print a line where one is due."""
+        """Print a line if one is due."""
         now, before = time.monotonic(), self._in_trouble
         self._in_trouble = bool(self._troubles.look(now))
         if now - self._printed_at >= PLAIN_EVERY_S or (self._in_trouble and not before):
@@ -88,13 +88,13 @@ class _Lines:
             self.print()
 
     def print(self) -> None:
-        """A line of this moment."""
+        """Print a line of the present view."""
         self._console.print(line(self._now()), soft_wrap=True, markup=False, highlight=False)
 
 
 @contextlib.contextmanager
 def _every(seconds: float, show: Callable[[], object]) -> Iterator[None]:
-    """Show again and again while inside, in the running loop, where nothing changes meanwhile."""
+    """Call `show` every so many seconds while inside, in the running loop, so that no state changes meanwhile."""
 
     async def repeat() -> None:
         while True:

@@ -1,4 +1,4 @@
-"""What a run's endpoints are shared with, and what its requests wait for there: for its screen and `proctor status`."""
+"""Lines on how a run's endpoints are shared and what requests wait for, for its screen and `proctor status`."""
 
 import contextlib
 from pathlib import Path
@@ -13,7 +13,7 @@ WRITE_EVERY_S = 2.0
 
 
 def shared_lines(endpoints: Endpoints) -> tuple[str, ...]:
-    """A line for each endpoint that there is something to say about."""
+    """One line for each endpoint that is shared, can't be shared, or has waiting requests."""
     found = []
     for name, share in endpoints.shares.items():
         parts = [f"not shared with other runs: {endpoints.unshared[name]}"] if name in endpoints.unshared else []
@@ -33,7 +33,7 @@ def _part(share: Share) -> str | None:
 
 
 def paced(endpoints: Endpoints, name: str) -> str | None:
-    """How many requests wait for their moment, and by which rate; None where none does."""
+    """How many requests wait because of which rate (`rpm` or `tpm`); None where none waits."""
     gate = endpoints.gates[name]
     count, rate = gate.waits()
     if not count:
@@ -42,17 +42,17 @@ def paced(endpoints: Endpoints, name: str) -> str | None:
 
 
 class SharedFile:
-    """Leaves the lines in the run's folder, not more often than anybody looks."""
+    """Writes the lines to a file in the run's folder when they change, at most every WRITE_EVERY_S seconds."""
 
     def __init__(self, folder: Path) -> None:
-        self._file, self._left, self._due_at = folder / FILE, "", float("-inf")
+        self._file, self._written, self._due_at = folder / FILE, "", float("-inf")
 
-    def leave(self, lines: tuple[str, ...], now: float) -> None:
-        """`now` is monotonic."""
+    def write(self, lines: tuple[str, ...], now: float) -> None:
+        """Write changed lines where a write is due, or remove the file where there are none. `now` is monotonic."""
         text = "".join(f"{line}\n" for line in lines)
-        if text == self._left or now < self._due_at:
+        if text == self._written or now < self._due_at:
             return
-        self._left, self._due_at = text, now + WRITE_EVERY_S
+        self._written, self._due_at = text, now + WRITE_EVERY_S
         with contextlib.suppress(OSError):
             if text:
                 self._file.write_text(text, encoding="utf-8")
@@ -60,12 +60,12 @@ class SharedFile:
                 self._file.unlink(missing_ok=True)
 
     def close(self) -> None:
-        """Take back what was left in the folder."""
-        self.leave((), float("inf"))
+        """Remove the file."""
+        self.write((), float("inf"))
 
 
 def shared_lines_of(folder: Path) -> list[str]:
-    """What a run's client last said; it may be gone by now."""
+    """The lines in a run's folder; a client that was killed leaves its last ones there."""
     try:
         return (folder / FILE).read_text(encoding="utf-8").splitlines()
     except OSError:

@@ -1,4 +1,4 @@
-"""Everything that is shown of a run, at one moment."""
+"""The view of a run that screens show, as values."""
 
 from pydantic import Field
 
@@ -8,7 +8,7 @@ from proctor.types import Value
 
 
 class PairView(Value):
-    """One row."""
+    """The row of a pair of agent and task."""
 
     agent: str
     task: str
@@ -21,14 +21,14 @@ class PairView(Value):
 
 
 class RunView(Value):
-    """Everything a screen shows, at one moment."""
+    """The content of a screen at one moment."""
 
     run: str
     elapsed_s: float
     left_s: float | None
     pairs: tuple[PairView, ...]
     use: dict[str, tuple[int, int]] = Field(default_factory=dict)
-    """cap -> (used, capacity)"""
+    """capacity limit, such as `agent gpt` -> (trials under way, trials allowed)"""
     turns: int
     retries: int
     attempts_lost: int
@@ -37,7 +37,7 @@ class RunView(Value):
     money: float
     troubles: tuple[str, ...]
     shared: tuple[str, ...] = ()
-    """What is to be said of endpoints that other runs use as well, or whose rates are limited."""
+    """Lines on endpoints that other runs use as well, or whose rates are limited."""
 
     @property
     def done(self) -> int:
@@ -46,12 +46,15 @@ class RunView(Value):
 
     @property
     def planned(self) -> int:
-        """All trials of the run."""
+        """Number of trials of the run."""
         return sum(pair.planned for pair in self.pairs)
 
 
 def view(context: RunContext, troubles: tuple[str, ...], begun: float, done_at_begin: int, now: float) -> RunView:
-    """The moment's facts; `begun` and `now` are of one monotonic clock."""
+    """The present view of a run; `begun` and `now` are of one monotonic clock.
+
+    `done_at_begin` is the number of trials scored before `begun`; the time left is estimated from the others.
+    """
     progress, flow = context.runner.progress, context.runner.flow
     pairs = tuple(
         PairView(

@@ -1,4 +1,4 @@
-"""What holds a run up at the moment: for its screen, and in its folder for `proctor status`."""
+"""Reports why a run makes no progress, to its screen and, by a file in its folder, to `proctor status`."""
 
 import contextlib
 from collections import Counter
@@ -15,34 +15,34 @@ FILE = "held-up.txt"
 
 
 class StallReporter:
-    """Looks at a run again and again, and leaves what it sees in the run's folder."""
+    """Detects stalls and trouble of a run, and writes them to a file in the run's folder."""
 
     def __init__(self, context: RunContext, folder: Path, begun: float) -> None:
         self._context, self._file = context, folder / FILE
         self._stall = StallDetector(self._achieved(), begun)
-        self._left = ""
+        self._written = ""
         self._shared = SharedFile(folder)
 
     def look(self, now: float) -> tuple[str, ...]:
-        """Why the run comes no further; nothing while it does. `now` is monotonic."""
+        """The run's trouble and stall, one line each; empty while it makes progress. `now` is monotonic."""
         lasts_s = self._stall.lasts_s(self._achieved(), now)
         still = () if lasts_s < STILL_S else (f"no progress for {lasts_s:.0f} s: {'; '.join(self._reasons(now))}",)
         trouble = self._context.runner.progress.trouble
         found = tuple(map(redacted, still if trouble is None else (trouble, *still)))
-        self._leave("\n".join(found))
-        self._shared.leave(shared_lines(self._context.endpoints), now)
+        self._write("\n".join(found))
+        self._shared.write(shared_lines(self._context.endpoints), now)
         return found
 
     def close(self) -> None:
-        """Take back what was left in the folder."""
-        self._leave("")
+        """Remove both files from the folder."""
+        self._write("")
         self._shared.close()
 
-    def _leave(self, text: str) -> None:
-        if text == self._left:
+    def _write(self, text: str) -> None:
+        if text == self._written:
             return
-        self._left = text
-        with contextlib.suppress(OSError):  # a full disk is what it may be about
+        self._written = text
+        with contextlib.suppress(OSError):  # the trouble may be a full disk
             if text:
                 self._file.write_text(text + "\n", encoding="utf-8")
             else:
@@ -50,10 +50,10 @@ class StallReporter:
 
     def _reasons(self, now: float) -> tuple[str, ...]:
         context, waiting = self._context, self._context.runner.waiting()
-        owed = {task for _, task in waiting}
+        pending = {task for _, task in waiting}
         return StallReasons(
             now=now,
-            tasks={task: why for task, why in context.runner.progress.task_waits.items() if task in owed},
+            tasks={task: why for task, why in context.runner.progress.task_waits.items() if task in pending},
             cooling={name: limit.cool_for_s(now) for name, limit in context.endpoints.limits.items()},
             paced={name: text for name in context.endpoints.shares if (text := paced(context.endpoints, name))},
             models=context.endpoints.calls.values(),
@@ -76,7 +76,7 @@ class StallReporter:
 
 
 def troubles_of(folder: Path) -> list[str]:
-    """What a run's client last said it is held up by, a line each; it may be gone by now."""
+    """The trouble that a run's client last wrote to the folder, one line each; a killed client leaves its last."""
     try:
         return (folder / FILE).read_text(encoding="utf-8").splitlines()
     except OSError:

@@ -1,4 +1,4 @@
-"""Says what the start of a run waits for, where it takes its time."""
+"""Logs what the start of a run waits for."""
 
 import asyncio
 import contextlib
@@ -14,7 +14,7 @@ log = logging.getLogger(__name__)
 
 @contextlib.asynccontextmanager
 async def explained(client: TaskClient) -> AsyncIterator[None]:
-    """While inside, a warning every STILL_S seconds names the calls that are not answered."""
+    """While inside, log every STILL_S seconds which calls to the task server are not answered."""
     begun = time.monotonic()
 
     async def explain() -> None:

@@ -1,1 +1,1 @@
-"""What a plan would run, and what a run found out."""
+"""Previews of plans, reports of runs, and exports."""

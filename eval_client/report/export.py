@@ -1,4 +1,4 @@
-"""Writes rows to a file, whole or not at all."""
+"""Writes rows to a file: the complete file appears at its path, or none."""
 
 import csv
 import json
@@ -19,7 +19,10 @@ FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 
 
 def export_rows(rows: Iterator[Row], form: str, path: Path) -> int:
-    """Write rows in one of FORMATS; the number written. Raises StoreError when the path can't be written."""
+    """Write rows in one of FORMATS and return their number.
+
+    Raises StoreError where the path can't be written or the format's package is missing.
+    """
     writers: dict[str, Callable[[Iterator[Row], Path], int]] = {"jsonl": _jsonl, "csv": _csv, "parquet": _parquet}
     partial = path.with_name(path.name + ".partial")
     try:
@@ -59,7 +62,7 @@ def _csv(rows: Iterator[Row], path: Path) -> int:
 
 
 def _cell(value: JsonValue) -> str | float | int | None:
-    """A value as a spreadsheet may open it: nested data as JSON, nothing that it would run as a formula."""
+    """A CSV cell: nested data as JSON; text that a spreadsheet would run as a formula is prefixed with `'`."""
     if value is None or isinstance(value, int | float):
         return value
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""What a plan would run, without running it."""
+"""How many trials and model calls a plan would run, computed without running it."""
 
 from typing import NamedTuple
 
@@ -6,18 +6,18 @@ from eval_client.plan import Plan
 
 
 class Volume(NamedTuple):
-    """How much a pair plays at most."""
+    """Samples and turns that a pair of agent and task plays at most."""
 
     agent: str
     task: str
     samples: int | None
-    """None where only the controller knows."""
+    """None where only the controller knows the number."""
     turns: int | None
-    """Of a trial; None where nothing bounds it."""
+    """Turns of a trial; None where they are unbounded."""
 
 
 def volumes(plan: Plan, limit: int | None) -> list[Volume]:
-    """Of every pair, in the plan's order; `limit` is the number of samples per task. Raises FileError."""
+    """The volume of every pair, in the plan's order; `limit` bounds the samples per task. Raises FileError."""
     sizes: dict[str, tuple[int, int | None]] = {}
     for definition in plan.definitions():
         environment = definition.build()
@@ -27,7 +27,7 @@ def volumes(plan: Plan, limit: int | None) -> list[Volume]:
 
 
 def preview(plan: Plan, limit: int | None) -> str:
-    """A line a pair, and the most model calls there can be; what only a controller knows is said to be unknown."""
+    """One line per pair, then total trials and model calls; numbers that only a controller knows are left out."""
     lines = []
     trials = calls = 0
     unbounded = False
@@ -41,7 +41,7 @@ def preview(plan: Plan, limit: int | None) -> str:
         unbounded = unbounded or turns is None
         each = "turns unbounded (set limits.trial.turns)" if turns is None else f"at most {turns} turns each"
         lines.append(f"{agent} x {task}: {samples} samples x {plan.epochs} epochs, {each}")
-    more = " and more that can't be known here" if unbounded else ""
+    more = " and more whose number is not known here" if unbounded else ""
     return "\n".join([*lines, f"total: {trials} trials, at most {calls} model calls{more}"])
 
 

@@ -1,4 +1,4 @@
-"""Shows a report: tables on a terminal."""
+"""Prints a report as tables on a terminal."""
 
 from rich import box
 from rich.console import Console
@@ -17,7 +17,7 @@ SHORT = {
 
 
 def report_console() -> Console:
-    """Where reports go: the terminal, or 120 columns without one."""
+    """The console for reports: the terminal, or 120 columns wide where standard output is none."""
     console = Console(highlight=False)
     return console if console.is_terminal else Console(highlight=False, width=120)
 
@@ -52,8 +52,8 @@ def _leaderboard(task: str, pairs: list[PairReport]) -> Table:
     table = _table(f"{task} ({pairs[0].environment})", ("agent",), right)
     for pair in pairs:
         scored = f"{pair.scored}/{pair.planned}"
-        figures = (_figure(pair.value), _figure(pair.standard_error), scored, f"{pair.coverage:.0%}")
-        table.add_row(escape(pair.agent), *figures)
+        cells = (_decimal(pair.value), _decimal(pair.standard_error), scored, f"{pair.coverage:.0%}")
+        table.add_row(escape(pair.agent), *cells)
     return table
 
 
@@ -61,7 +61,7 @@ def _metrics(pairs: list[PairReport]) -> Table:
     table = _table("", ("metric",), tuple(pair.agent for pair in pairs))
     for name in dict.fromkeys(name for pair in pairs for name in pair.metrics):
         values = [pair.metrics.get(name) if pair.scored else None for pair in pairs]
-        table.add_row(escape(name), *_alike(values))
+        table.add_row(escape(name), *_metric_cells(values))
     return table
 
 
@@ -78,8 +78,8 @@ def _validity(report: RunReport) -> Table:
     for pair in report.pairs:
         shares = (f"{pair.validity[reason]:.0%}" if pair.validity else "-" for reason in VALIDITY)
         bad = pair.metrics.get(NOT_UNDERSTOOD)
-        figures = ("-" if bad is None else f"{bad:.0f}", str(sum(pair.faults.values())))
-        table.add_row(escape(pair.agent), escape(pair.task), *shares, *figures)
+        counts = ("-" if bad is None else f"{bad:.0f}", str(sum(pair.faults.values())))
+        table.add_row(escape(pair.agent), escape(pair.task), *shares, *counts)
     return table
 
 
@@ -125,11 +125,11 @@ def _print_faults(report: RunReport, console: Console) -> None:
             )
 
 
-def _alike(values: list[float | None]) -> list[str]:
-    """Figures of one row: counts as whole numbers, everything else to three places."""
+def _metric_cells(values: list[float | None]) -> list[str]:
+    """The cells of one row in one format: counts as whole numbers, other values with three decimals."""
     counts = all(value is None or value == int(value) for value in values) and max(v or 0.0 for v in values) > 1
     return ["-" if value is None else f"{value:.0f}" if counts else f"{value:.3f}" for value in values]
 
 
-def _figure(value: float | None) -> str:
+def _decimal(value: float | None) -> str:
     return "-" if value is None else f"{value:.3f}"

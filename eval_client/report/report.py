@@ -1,4 +1,4 @@
-"""What a run found out, as values: scores with their errors, coverage, validity, faults, costs."""
+"""A run's results as values: scores with their standard errors, coverage, validity, faults, costs."""
 
 from collections.abc import Mapping, Sequence
 
@@ -12,11 +12,11 @@ from eval_client.store.store import Store
 from proctor.types import FinishReason, Summary, Value
 
 VALIDITY = tuple(reason.value for reason in FinishReason if not reason.is_fault)
-"""AgentBench's classes, over the scored trials."""
+"""AgentBench's validity classes: the finish reasons of scored trials."""
 
 
 class HelperReport(Value):
-    """What a judge, a host or a user of a task took."""
+    """Calls, tokens and money of one model on the environment's side (judge, host, user)."""
 
     model: str
     calls: int
@@ -26,7 +26,7 @@ class HelperReport(Value):
 
 
 class PairReport(Value):
-    """One agent on one task."""
+    """The results of one agent on one task."""
 
     agent: str
     task: str
@@ -35,32 +35,32 @@ class PairReport(Value):
     scored: int
     primary: str
     value: float | None
-    """Over the scored trials only; None where there are none."""
+    """The primary metric over the scored trials; None where there are none."""
     standard_error: float | None
     metrics: dict[str, float]
     notes: tuple[str, ...]
     comparable: str | None
-    """Why the score may not be compared with published ones."""
+    """Why the score is not comparable with published ones; None where it is."""
     validity: dict[str, float]
     """finish reason -> share of the scored trials; sums to 1."""
     faults: dict[str, int]
-    """cause -> unscored trials"""
+    """cause -> number of unscored trials"""
     turns: int
     prompt_tokens: int
     completion_tokens: int
     money: float | None
     seconds: float
     helpers: tuple[HelperReport, ...]
-    """What models on the environment's side took, finished trials or not."""
+    """Costs of models on the environment's side, over finished and unfinished trials."""
 
     @property
     def coverage(self) -> float:
-        """Scored of planned."""
+        """The share of planned trials that are scored; 0 where none are planned."""
         return self.scored / self.planned if self.planned else 0.0
 
 
 class RunReport(Value):
-    """A whole run; pairs by task, the best first."""
+    """The results of a run; pairs in the order of the plan's tasks, within a task the highest value first."""
 
     run: str
     state: str
@@ -69,7 +69,7 @@ class RunReport(Value):
 
 
 def report(store: Store) -> RunReport:
-    """The report of a run, finished or not."""
+    """The report of a run, finished or not. Raises StoreError, SQLAlchemyError."""
     manifest = store.manifest()
     summaries = store.summaries()
     plan = Plan.model_validate(manifest.plan)
@@ -78,14 +78,14 @@ def report(store: Store) -> RunReport:
     pairs = [
         _pair(
             store,
-            standing,
+            totals,
             manifest,
-            kept=summaries.get((standing.agent, standing.task)),
-            agent=agents.get(standing.agent),
+            kept=summaries.get((totals.agent, totals.task)),
+            agent=agents.get(totals.agent),
             prices=prices,
             costs=costs,
         )
-        for standing in store.standing()
+        for totals in store.standing()
     ]
     order = list(manifest.tasks)
     pairs.sort(key=lambda pair: (order.index(pair.task), pair.value is None, -(pair.value or 0.0)))
@@ -94,7 +94,7 @@ def report(store: Store) -> RunReport:
 
 def _pair(
     store: Store,
-    standing: PairTotals,
+    totals: PairTotals,
     manifest: Manifest,
     *,
     kept: tuple[int, Summary] | None,
@@ -102,15 +102,15 @@ def _pair(
     prices: Mapping[str, Price],
     costs: Sequence[HelperCost],
 ) -> PairReport:
-    pair = (standing.agent, standing.task)
-    task = manifest.tasks[standing.task]
-    summary = kept[1] if kept is not None and kept[0] == standing.scored else _mean_score(store, standing)
-    scored = standing.scored
+    pair = (totals.agent, totals.task)
+    task = manifest.tasks[totals.task]
+    summary = kept[1] if kept is not None and kept[0] == totals.scored else _mean_score(store, totals)
+    scored = totals.scored
     return PairReport(
-        agent=standing.agent,
-        task=standing.task,
+        agent=totals.agent,
+        task=totals.task,
         environment=task.environment,
-        planned=standing.planned,
+        planned=totals.planned,
         scored=scored,
         primary=summary.primary,
         value=summary.metrics.get(summary.primary) if scored else None,
@@ -118,13 +118,13 @@ def _pair(
         metrics=summary.metrics,
         notes=summary.notes,
         comparable=task.comparable or (_other_sampling(agent, task.published_sampling) if agent is not None else None),
-        validity={reason: standing.reasons.get(reason, 0) / scored for reason in VALIDITY} if scored else {},
-        faults=store.causes(standing.agent, standing.task) if standing.unscored else {},
-        turns=standing.turns,
-        prompt_tokens=standing.prompt_tokens,
-        completion_tokens=standing.completion_tokens,
-        money=_money(standing.agent, standing, prices),
-        seconds=standing.seconds,
+        validity={reason: totals.reasons.get(reason, 0) / scored for reason in VALIDITY} if scored else {},
+        faults=store.causes(totals.agent, totals.task) if totals.unscored else {},
+        turns=totals.turns,
+        prompt_tokens=totals.prompt_tokens,
+        completion_tokens=totals.completion_tokens,
+        money=_money(totals.agent, totals, prices),
+        seconds=totals.seconds,
         helpers=tuple(_helper(cost, prices) for cost in costs if (cost.agent, cost.task) == pair),
     )
 
@@ -140,7 +140,7 @@ def _helper(cost: HelperCost, prices: Mapping[str, Price]) -> HelperReport:
 
 
 def _other_sampling(agent: AgentEntry, published: Mapping[str, JsonValue]) -> str | None:
-    """Why an agent's scores stand beside no published ones: a field of its requests differs. None where none does."""
+    """Which sampling parameters of an agent differ from those behind published scores; None where none differ."""
     given = {"max_tokens": agent.sampling.get("max_completion_tokens"), **agent.sampling}
     others = [name for name, value in published.items() if given.get(name) != value]
     if agent.builtin is not None or not others:
@@ -149,12 +149,12 @@ def _other_sampling(agent: AgentEntry, published: Mapping[str, JsonValue]) -> st
     return f"the published agents had {wanted}; set it in the `sampling` of {agent.name}"
 
 
-def _mean_score(store: Store, standing: PairTotals) -> Summary:
-    """What can be said before the environment's own metrics are in: at the end of each run or resume."""
-    mean, error = clustered_mean(store.sample_totals(standing.agent, standing.task))
-    note = "The environment's own metrics are not in yet: this is the plain mean of scores."
-    notes = (note,) if standing.scored else ()
-    metrics = {"mean_score": mean} if standing.scored else {}
+def _mean_score(store: Store, totals: PairTotals) -> Summary:
+    """The plain mean score, for use until the environment's own metrics arrive at the end of a run or resume."""
+    mean, error = clustered_mean(store.sample_totals(totals.agent, totals.task))
+    note = "The environment's own metrics are not available yet: this is the plain mean of scores."
+    notes = (note,) if totals.scored else ()
+    metrics = {"mean_score": mean} if totals.scored else {}
     return Summary(primary="mean_score", metrics=metrics, standard_error=error, notes=notes)
 
 

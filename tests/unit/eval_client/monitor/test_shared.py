@@ -83,10 +83,10 @@ def test_a_line_says_why_nothing_is_shared(endpoints: Endpoints) -> None:
 
 def test_the_lines_lie_in_the_runs_folder_written_seldom_and_go_with_the_run(tmp_path: Path) -> None:
     file = SharedFile(tmp_path)
-    file.leave(("one",), 0.0)
-    file.leave(("two",), 0.5 * WRITE_EVERY_S)
+    file.write(("one",), 0.0)
+    file.write(("two",), 0.5 * WRITE_EVERY_S)
     assert shared_lines_of(tmp_path) == ["one"]
-    file.leave(("two",), WRITE_EVERY_S)
+    file.write(("two",), WRITE_EVERY_S)
     assert shared_lines_of(tmp_path) == ["two"]
     file.close()
     assert shared_lines_of(tmp_path) == []
