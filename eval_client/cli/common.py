@@ -1,4 +1,4 @@
-"""What the commands share: options, where runs lie, and how mistakes are told."""
+"""Options of several commands, and their report of usage errors."""
 
 import contextlib
 import re
@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 import sqlalchemy as sa
 
-from eval_client.cli.usage import UsageProblem, files_told
+from eval_client.cli.usage import UsageProblem, report_file_errors
 from eval_client.store.connection import StoreError
 from proctor.config.secrets import secret_text
 
@@ -20,8 +20,8 @@ def _store_url(_context: click.Context, _option: click.Parameter, given: str | N
     try:
         if given and _PASSWORD.search(given):
             raise UsageProblem(
-                f"--store: everybody on this machine can read a password there; put the URL into {STORE}, or into a "
-                f"file that {STORE}_FILE names"
+                f"--store: every user of this machine can read a password on the command line; put the URL into "
+                f"{STORE}, or into a file that {STORE}_FILE names"
             )
         return given or secret_text(STORE) or None
     except ValueError as error:
@@ -32,8 +32,8 @@ store_option = click.option(
     "--store",
     callback=_store_url,
     metavar="URL",
-    help="Database server for runs (postgresql+psycopg://, mysql+pymysql://), better given as PROCTOR_STORE or in the "
-    "file that PROCTOR_STORE_FILE names, since it may hold a password. Default: SQLite in the run's folder.",
+    help="Database server for runs (postgresql+psycopg://, mysql+pymysql://). A URL with a password goes into "
+    "PROCTOR_STORE, or into the file that PROCTOR_STORE_FILE names. Default: SQLite in the run's folder.",
 )
 output_option = click.option(
     "-o",
@@ -57,16 +57,16 @@ shards_option = click.option(
     type=click.IntRange(1, 64),
     default=1,
     show_default=True,
-    help="Clients on this machine that work on the run together, each a process; more than 1 needs PostgreSQL.",
+    help="Client processes on this machine that play the run together; more than 1 needs PostgreSQL.",
 )
 quiet_option = click.option("-q", "--quiet", is_flag=True, help="Print only the report and errors.")
 
 
 @contextlib.contextmanager
 def report_usage_errors() -> Iterator[None]:
-    """Turn mistakes the user can mend into one message, those about a store too."""
+    """Turn errors in the user's files and of the store into UsageProblem: one message, exit code 2."""
     try:
-        with files_told():
+        with report_file_errors():
             yield
     except StoreError as error:
         raise UsageProblem(str(error)) from error

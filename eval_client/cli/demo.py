@@ -21,15 +21,15 @@ from proctor.environment import POLICY_KINDS, EnvironmentFault, PolicyKind, miss
 @click.option("--limit", type=click.IntRange(min=1), help="Play only the first N samples of each environment.")
 @quiet_option
 def demo(output: Path, limit: int | None, quiet: bool) -> None:
-    """Play every installed environment on the samples it ships, with built-in agents: no key, no network.
+    """Play every installed environment on its own samples with built-in agents: no key, no network.
 
-    `reference` knows the solutions, `naive` is a weak heuristic, `random` is chance. Where a machine lacks a part
-    (Docker, MariaDB), a lighter engine stands in, or the environment is left out; either is said. An environment plays
-    without the agents that it has no policy for.
+    `reference` knows the solutions, `naive` is a weak heuristic, `random` acts by chance. Where a machine lacks a part
+    (Docker, MariaDB), a lighter engine is used or the environment is left out, with a message. Agents that an
+    environment has no policy for do not play it.
     """
     found = [task for name in registry.names() if (task := _task(name)) is not None]
     if not found:
-        raise UsageProblem("no environment can be played here; the lines above say why")
+        raise UsageProblem("no environment can be played on this machine; see the lines above")
     pairs = {kind: tuple(task.name for task, kinds in found if kind in kinds) for kind in POLICY_KINDS}
     played = [(kind, names) for kind, names in pairs.items() if names]
     with report_usage_errors():
@@ -45,18 +45,18 @@ def demo(output: Path, limit: int | None, quiet: bool) -> None:
 
 
 def _task(name: str) -> tuple[TaskDefinition, list[PolicyKind]] | None:
-    """The task of an environment, and the policies that it has; None where it can't be played, which is said."""
+    """The task of an environment, and the policies that it has. Where it can't be played, prints why: None."""
     try:
         cls = registry.load(name)
         task = TaskDefinition(name=name, environment=name, parameters=cls.detect_parameters())
         environment = task.opened()
     except (ImportError, EnvironmentFault, FileError) as error:
-        _tell_left_out(name, str(error))
+        _print_left_out(name, str(error))
         return None
     missing = missing_policies(environment, POLICY_KINDS)
     kinds = [kind for kind in POLICY_KINDS if kind not in missing]
     if not kinds:
-        _tell_left_out(name, "it has no policy for a built-in agent to play by")
+        _print_left_out(name, "it has no policy for a built-in agent to play by")
         return None
     lacks = f"it has no {' and no '.join(missing)} policy" if missing else None
     notes = [note for note in (environment.not_comparable_because(), lacks) if note is not None]
@@ -64,5 +64,5 @@ def _task(name: str) -> tuple[TaskDefinition, list[PolicyKind]] | None:
     return task, kinds
 
 
-def _tell_left_out(name: str, why: str) -> None:
+def _print_left_out(name: str, why: str) -> None:
     click.echo(f"demo: {name} is left out: {why}", err=True)

@@ -25,8 +25,8 @@ from proctor.config.yaml import FileError
 from proctor.http.client import http_client
 
 COLOURS = {Status.OK: "green", Status.WARN: "yellow", Status.FAIL: "red", Status.SKIP: "bright_black"}
-LEAVING_S = 60.0
-"""Environments that came up late are given this long to be put away."""
+CLOSING_S = 60.0
+"""How long to wait for environments to shut down that started too late to be reported."""
 
 
 @click.command()
@@ -35,20 +35,23 @@ LEAVING_S = 60.0
     "--run",
     "run",
     metavar="RUN",
-    help="A run whose store is to be checked; with PLAN, the one to be resumed, else found by itself where it can.",
+    help="The run whose store is checked; with PLAN, the run to resume. Default with PLAN and without --store: the "
+    "latest unfinished run of PLAN.",
 )
 @set_option
 @output_option
 @store_option
-@click.option("--no-calls", is_flag=True, help="Ask no model; endpoints are only asked which models they have.")
+@click.option(
+    "--no-calls", is_flag=True, help="Send no completion to a model; ask endpoints only for their list of models."
+)
 @click.option(
     "--patience",
     default=8.0,
     show_default=True,
     type=click.FloatRange(min=1),
-    help="Seconds to wait for any one answer.",
+    help="Seconds to wait for each answer.",
 )
-@click.option("--json", "as_json", is_flag=True, help="One JSON object instead.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
 def doctor(
     plan: Path | None,
     run: str | None,
@@ -59,10 +62,10 @@ def doctor(
     patience: float,
     as_json: bool,
 ) -> None:
-    """Say what would go wrong before it does, each with its fix: on this machine, or in all that PLAN needs.
+    """Check this machine, or everything that PLAN needs, for problems, and print a fix for each.
 
-    With PLAN every agent's model is asked one small question, which costs a request each; --no-calls leaves that out.
-    Exit codes: 0 nothing fails, 1 something does, 2 usage.
+    With PLAN every agent's model gets one small request, which is paid for; --no-calls skips these requests.
+    Exit codes: 0 no check fails, 1 a check fails, 2 usage error.
     """
     options = Options(output, store, patience, not no_calls, run)
     with report_usage_errors():
@@ -71,22 +74,22 @@ def doctor(
 
 
 async def _examine(path: Path | None, overrides: tuple[str, ...], options: Options, as_json: bool) -> list[Finding]:
-    found, leaving = [], set[asyncio.Task[None]]()
-    async for finding in _found(path, overrides, options, leaving):
+    found, closing = [], set[asyncio.Task[None]]()
+    async for finding in _found(path, overrides, options, closing):
         found.append(finding)
         if not as_json:
             _print(finding)
     whole = {"findings": [each.model_dump(mode="json") for each in found]}
     click.echo(json.dumps(whole) if as_json else _summary(found))
-    if leaving:
-        _, left = await asyncio.wait(leaving, timeout=LEAVING_S)
+    if closing:
+        _, left = await asyncio.wait(closing, timeout=CLOSING_S)
         for task in left:
             task.cancel()
     return found
 
 
 async def _found(
-    path: Path | None, overrides: tuple[str, ...], options: Options, leaving: set[asyncio.Task[None]]
+    path: Path | None, overrides: tuple[str, ...], options: Options, closing: set[asyncio.Task[None]]
 ) -> AsyncIterator[Finding]:
     limit_s = options.patience_s + 1.0
     if path is None:
@@ -109,13 +112,13 @@ async def _found(
         yield fail("plan-broken", f"{path}: {error}")
         return
     async with client as http:
-        checks = PlanChecks(plan, options, http, _resumable(path, options), leaving)
+        checks = PlanChecks(plan, options, http, _resumable(path, options), closing)
         async for finding in findings(checks.all(), limit_s):
             yield finding
 
 
 def _resumable(path: Path, options: Options) -> Store | None:
-    """The run that is named, or the latest of this plan that is not finished."""
+    """The run that `--run` names, else the latest unfinished run of this plan in SQLite; None where there is none."""
     if options.run is not None:
         return find_run(options.run, options.store, options.output)[0]
     if options.store is not None:

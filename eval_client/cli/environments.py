@@ -7,15 +7,15 @@ from pathlib import Path
 
 import click
 
-from eval_client.cli.usage import files_told
+from eval_client.cli.usage import report_file_errors
 from proctor import registry
 from proctor.config.task import TaskDefinition
 
 
 @click.command()
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line instead of text.")
 def envs(as_json: bool) -> None:
-    """The environments that are installed, ours and third parties'."""
+    """List the installed environments, Proctor's own and others."""
     for name in registry.names():
         row = _describe(name)
         if as_json:
@@ -35,28 +35,28 @@ def _describe(name: str) -> dict[str, object]:
 
 @click.command()
 @click.argument("name", metavar="ENVIRONMENT")
-@click.option("--data", type=click.Path(path_type=Path), help="The environment's data; its own samples if absent.")
+@click.option("--data", type=click.Path(path_type=Path), help="The environment's data. Default: its own samples.")
 @click.option(
-    "-p", "--parameter", "parameters", multiple=True, metavar="FIELD=VALUE", help="A field of it, YAML value."
+    "-p", "--parameter", "parameters", multiple=True, metavar="FIELD=VALUE", help="A field of the environment, as YAML."
 )
 @click.option("--samples", default=3, show_default=True, type=click.IntRange(min=1), help="How many samples to play.")
-@click.option("--seed", default=0, show_default=True)
+@click.option("--seed", default=0, show_default=True, help="Seed of the sessions.")
 def check(name: str, data: Path | None, parameters: tuple[str, ...], samples: int, seed: int) -> None:
-    """Hold ENVIRONMENT against what every environment promises.
+    """Check that ENVIRONMENT meets the contract of environments.
 
-    What needs a policy that it does not have is left out, and said. Exit code 1 where a promise is broken.
+    Checks that need a policy which the environment lacks are skipped, with a message. Exit code 1 where a check fails.
     """
-    with files_told():
+    with report_file_errors():
         definition = TaskDefinition(name=name, environment=name, data=data).with_parameters(parameters)
         environment = definition.build()
     from proctor.conformance.check import check as run_check
 
-    async def all_kept() -> bool:
-        kept = True
+    async def passes() -> bool:
+        passed = True
         async for result in run_check(environment, samples=samples, seed=seed):
             state = "FAIL" if result.state == "broken" else result.state
             click.echo(f"{state:<8} {result.name}{': ' if result.detail else ''}{result.detail}")
-            kept = kept and result.ok
-        return kept
+            passed = passed and result.ok
+        return passed
 
-    sys.exit(0 if asyncio.run(all_kept()) else 1)
+    sys.exit(0 if asyncio.run(passes()) else 1)

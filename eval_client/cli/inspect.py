@@ -1,4 +1,4 @@
-"""`proctor status`, `report`, `ls` and `export`: what a run has come to."""
+"""`proctor status`, `report`, `ls` and `export`: the progress and results of runs."""
 
 import json
 from pathlib import Path
@@ -20,8 +20,8 @@ from eval_client.store.shards import heartbeats
 from eval_client.store.store import Store
 from proctor.observability.redaction import redacted
 
-run_argument = click.argument("run", metavar="RUN", default="latest")
-json_option = click.option("--json", "as_json", is_flag=True, help="One JSON object instead.")
+run_argument = click.argument("run", metavar="[RUN]", default="latest")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON value instead of text.")
 
 
 @click.command()
@@ -30,7 +30,7 @@ json_option = click.option("--json", "as_json", is_flag=True, help="One JSON obj
 @store_option
 @json_option
 def status(run: str, output: Path, store: str | None, as_json: bool) -> None:
-    """How far RUN (a folder, a name, or `latest`) is."""
+    """Show the progress of RUN (a folder, a name, or `latest`, the default)."""
     with report_usage_errors():
         found, folder = find_run(run, store, output)
         found.manifest()
@@ -44,8 +44,8 @@ def status(run: str, output: Path, store: str | None, as_json: bool) -> None:
         return
     several = f" ({clients} clients)" if clients > 1 else ""
     click.echo(f"{found.run}: {state}{several}, {_share(pairs)}")
-    for said in (*endpoints, *troubles):
-        click.echo(f"  {said}")
+    for line in (*endpoints, *troubles):
+        click.echo(f"  {line}")
     for pair in pairs:
         mean = "-" if pair.mean is None else f"{pair.mean:.3f}"
         unscored = f", {pair.unscored} unscored" if pair.unscored else ""
@@ -60,7 +60,10 @@ def status(run: str, output: Path, store: str | None, as_json: bool) -> None:
 @store_option
 @json_option
 def report(run: str, output: Path, store: str | None, as_json: bool) -> None:
-    """Scores with their errors, coverage, validity, faults and costs of RUN (a folder, a name, or `latest`)."""
+    """Show scores with standard errors, coverage, validity, faults and costs of RUN.
+
+    RUN is a folder, a name, or `latest`, the default.
+    """
     with report_usage_errors():
         found, _ = find_run(run, store, output)
         result = make_report(found)
@@ -75,7 +78,7 @@ def report(run: str, output: Path, store: str | None, as_json: bool) -> None:
 @store_option
 @json_option
 def ls(output: Path, store: str | None, as_json: bool) -> None:
-    """The runs there are, the oldest first."""
+    """List the runs, the oldest first."""
     with report_usage_errors():
         stores = [Store(connect(sqlite_url(folder)), folder.name) for folder in run_folders(output)]
         if store is not None:
@@ -88,22 +91,30 @@ def ls(output: Path, store: str | None, as_json: bool) -> None:
         for row in rows:
             click.echo(redacted(f"{row['run']}: {row['state']}, {row['trials']}").replace("\n", r"\n"))
         if not rows:
-            click.echo("no runs yet; `proctor run PLAN` begins one", err=True)
+            click.echo("no runs yet; `proctor run PLAN` starts one", err=True)
 
 
 @click.command()
 @run_argument
 @output_option
 @store_option
-@click.option("--format", "form", type=click.Choice(FORMATS), default="jsonl", show_default=True)
-@click.option("--what", type=click.Choice(["trials", "turns", "replies"]), default="trials", show_default=True)
 @click.option(
-    "--to", type=click.Path(dir_okay=False, path_type=Path), help="File to write; in the run's folder if absent."
+    "--format", "form", type=click.Choice(FORMATS), default="jsonl", show_default=True, help="Format of the file."
+)
+@click.option(
+    "--what",
+    type=click.Choice(["trials", "turns", "replies"]),
+    default="trials",
+    show_default=True,
+    help="Rows to write.",
+)
+@click.option(
+    "--to", type=click.Path(dir_okay=False, path_type=Path), help="File to write. Default: WHAT.FORMAT in RUN's folder."
 )
 def export(run: str, output: Path, store: str | None, form: str, what: str, to: Path | None) -> None:
-    """The trials, turns, or replies of judges and hosts of RUN as a file, written whole or not at all.
+    """Write the trials, the turns, or the replies of judges and hosts of RUN to a file, complete or not at all.
 
-    Turns as JSONL are what the agent `recorded` replays.
+    RUN is a folder, a name, or `latest`, the default. The agent `recorded` replays turns as JSONL.
     """
     with report_usage_errors():
         found, folder = find_run(run, store, output)
@@ -115,13 +126,13 @@ def export(run: str, output: Path, store: str | None, form: str, what: str, to: 
 
 
 def _state(store: Store) -> str:
-    """The run's state; a client that left it running and is gone was stopped."""
+    """The run's state; `stopped` where it is stored as new or running but no client holds it."""
     state = store.state()
     return "stopped" if state in ("new", "running") and not is_worked_on(store) else state
 
 
 def _clients(store: Store) -> int:
-    """How many clients work on a run now; one that was killed counts until the others have noticed."""
+    """How many clients a run has now; one that was killed counts until the others have declared it lost."""
     return len(heartbeats(store.engine, store.run)) if is_worked_on(store) else 0
 
 

@@ -18,16 +18,16 @@ from eval_client.store.run_folders import find_run
 
 
 @click.command()
-@click.argument("run", metavar="RUN", default="latest")
+@click.argument("run", metavar="[RUN]", default="latest")
 @output_option
 @store_option
 @shards_option
 @metrics_option
 @quiet_option
-@click.option("--controller", hidden=True, help="The controller that an earlier client of this machine has started.")
-@click.option("--agents", hidden=True, help="The agent server that an earlier client of this machine has started.")
-@click.option("--checked", is_flag=True, hidden=True, help="Do not ask the servers whether the tasks are the run's.")
-@click.option("--with-stdin", is_flag=True, hidden=True, help="Die when standard input closes.")
+@click.option("--controller", hidden=True, help="The controller that another client on this machine has started.")
+@click.option("--agents", hidden=True, help="The agent server that another client on this machine has started.")
+@click.option("--checked", is_flag=True, hidden=True, help="Do not check that the servers' tasks are the run's.")
+@click.option("--with-stdin", is_flag=True, hidden=True, help="Kill this process when standard input closes.")
 def join(
     run: str,
     output: Path,
@@ -40,10 +40,10 @@ def join(
     checked: bool,
     with_stdin: bool,
 ) -> None:
-    """Work on RUN beside the clients that work on it already: one more shard of it, on this machine.
+    """Add a client (a shard) on this machine to RUN, which other clients are playing.
 
-    The run must be in PostgreSQL (--store, or PROCTOR_STORE), and its plan must name a controller that can be reached
-    from here. The clients share all limits, and all end together, with the same report.
+    The run must be in PostgreSQL (--store, or PROCTOR_STORE), and its plan must name a controller that this machine can
+    reach. The clients share all limits, end together, and print the same report.
     """
     if with_stdin:
         threading.Thread(target=_die_with_stdin, daemon=True).start()
@@ -70,7 +70,7 @@ def join(
 
 
 def _die_with_stdin() -> None:
-    """Whoever started this process holds its standard input open; when it dies, however it does, so do we."""
+    """Kill this process when its parent, which holds standard input open, ends for any reason."""
     while os.read(sys.stdin.fileno(), 1):
         pass
     os.kill(os.getpid(), signal.SIGKILL)

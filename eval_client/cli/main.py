@@ -12,33 +12,33 @@ from proctor import plugins
 COMMANDS = {
     "demo": ("demo", "Play every environment on its own samples with built-in agents: no key, no network."),
     "run": ("run", "Play a plan: agents by tasks, recorded turn by turn."),
-    "resume": ("run", "Go on with a run where it stopped, paying for nothing twice."),
-    "join": ("join", "Work on a run beside the clients that work on it already."),
-    "status": ("inspect", "How far a run is."),
-    "report": ("inspect", "Scores with their errors, coverage, validity, faults and costs of a run."),
-    "ls": ("inspect", "The runs there are."),
-    "export": ("inspect", "A run's trials or turns as JSONL, CSV or Parquet."),
-    "doctor": ("doctor", "Say what would go wrong before it does, each with its fix."),
-    "plan": ("plan", "Check a plan, print it resolved, or its JSON Schema."),
-    "envs": ("environments", "The environments that are installed."),
-    "check": ("environments", "Hold an environment against what every environment promises."),
+    "resume": ("run", "Resume a run where it stopped; no model call is paid for twice."),
+    "join": ("join", "Add a client to a run in progress."),
+    "status": ("inspect", "Show the progress of a run."),
+    "report": ("inspect", "Show a run's scores with standard errors, coverage, validity, faults and costs."),
+    "ls": ("inspect", "List the runs."),
+    "export": ("inspect", "Write a run's trials, turns or replies of judges as JSONL, CSV or Parquet."),
+    "doctor": ("doctor", "Check a machine or a plan for problems, and print a fix for each."),
+    "plan": ("plan", "Check a plan, print it resolved, or print the JSON Schema of plans."),
+    "envs": ("environments", "List the installed environments."),
+    "check": ("environments", "Check that an environment meets the contract of environments."),
     "up": ("up", "Play a plan with its servers on the nodes of a Ray cluster."),
-    "down": ("up", "Remove what `proctor up` has left on a Ray cluster."),
-    "worker": ("servers", "Serve tasks: hold the sessions of environments."),
-    "controller": ("servers", "Place sessions on workers."),
+    "down": ("up", "Remove the servers and clients of `proctor up` from a Ray cluster."),
+    "worker": ("servers", "Start a worker: it serves tasks and runs their sessions."),
+    "controller": ("servers", "Start a controller: it places sessions on workers."),
     "agents": ("servers", "Serve built-in agents through the OpenAI Chat Completions protocol."),
 }
 SERVERS = {"worker": "worker", "controller": "controller", "agents": "agent-server"}
-"""The role of a process in logs and traces, by its command; of all others it is `client`."""
+"""command -> the role of its process in logs and traces; other commands have the role `client`."""
 CRASHED = 70
-"""Exit code where the fault is Proctor's own. Python's would be 1, which says that trials are unscored."""
+"""Exit code of a crash of Proctor. Python's own code would be 1, which means that trials are unscored."""
 
 
 class Commands(click.Group):
-    """Subcommands by name; their modules are imported one at a time."""
+    """Subcommands by name; only the module of the one called is imported."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """All names, in the order a newcomer needs them; those that environments bring along last."""
+        """All names, in the order that a new user needs them; the commands of environments come last."""
         return [*COMMANDS, *(name for name in plugins.names() if name not in COMMANDS)]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
@@ -56,12 +56,12 @@ class Commands(click.Group):
         return plugins.load(name)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The list of commands, without importing any."""
+        """Write the list of commands without importing any."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
-        if brought := [name for name in self.list_commands(ctx) if name not in COMMANDS]:
+        if of_environments := [name for name in self.list_commands(ctx) if name not in COMMANDS]:
             with formatter.section("Commands of environments"):
-                formatter.write_dl([(name, f"See `proctor {name} --help`.") for name in brought])
+                formatter.write_dl([(name, f"See `proctor {name} --help`.") for name in of_environments])
 
 
 def _print_version(ctx: click.Context, _option: click.Parameter, wanted: bool) -> None:
@@ -78,7 +78,8 @@ def _print_version(ctx: click.Context, _option: click.Parameter, wanted: bool) -
 def proctor(ctx: click.Context) -> None:
     """Evaluate language-model agents on interactive tasks.
 
-    Exit codes: 0 all scored, 1 finished with unscored trials, 2 usage, 70 Proctor crashed, 130 interrupted.
+    Exit codes: 0 all trials scored, 1 finished with unscored trials, 2 usage error, 70 Proctor crashed, 130
+    interrupted.
     """
     from proctor.observability import logging, tracing
 
@@ -92,8 +93,8 @@ def proctor(ctx: click.Context) -> None:
 
 
 def main() -> None:
-    """Entry point. Whatever the user can mend ends in one message and exit code 2."""
-    gc.set_threshold(10_000)  # what is imported stays: to look at it again and again costs a tenth of a start
+    """Entry point. An error that the user can correct ends in one message and exit code 2."""
+    gc.set_threshold(10_000)  # scanning the imported objects again and again would cost a tenth of the start
     try:
         proctor(prog_name="proctor", max_content_width=120)
     except Exception as error:

@@ -1,4 +1,4 @@
-"""`proctor plan`: check a plan, print it, or its JSON Schema."""
+"""`proctor plan`: checks a plan, prints it, or prints the JSON Schema of plans."""
 
 import json
 from pathlib import Path
@@ -11,12 +11,12 @@ from eval_client.plan import Plan, load_plan
 
 @click.group()
 def plan() -> None:
-    """Check a plan, print it resolved, or its JSON Schema."""
+    """Check a plan, print it resolved, or print the JSON Schema of plans."""
 
 
 @plan.command()
 def schema() -> None:
-    """The JSON Schema of plans, for editors."""
+    """Print the JSON Schema of plans, for editors."""
     click.echo(json.dumps(Plan.model_json_schema(), indent=2))
 
 
@@ -24,7 +24,7 @@ def schema() -> None:
 @click.argument("path", metavar="PLAN", type=click.Path(dir_okay=False, path_type=Path))
 @set_option
 def print_(path: Path, overrides: tuple[str, ...]) -> None:
-    """PLAN with all defaults and overrides, as JSON (which is YAML too)."""
+    """Print PLAN with all defaults and overrides, as JSON (which is also YAML)."""
     with report_usage_errors():
         click.echo(load_plan(path, overrides).model_dump_json(indent=2, exclude_none=True))
 
@@ -32,7 +32,7 @@ def print_(path: Path, overrides: tuple[str, ...]) -> None:
 @plan.command()
 @click.argument("path", metavar="PLAN", type=click.Path(dir_okay=False, path_type=Path))
 def check(path: Path) -> None:
-    """Whether PLAN can be run: its fields, its environments, their data."""
+    """Check that PLAN can be run: its fields, its environments, their data."""
     with report_usage_errors():
         loaded = load_plan(path)
     click.echo(f"{path}: {len(loaded.agents)} agents, {len(loaded.tasks)} tasks, {len(loaded.pairs())} pairs")

@@ -1,4 +1,4 @@
-"""Executes a run for the commands: the screen, Ctrl-C, the report, the exit code."""
+"""Executes a run for the commands: screen, Ctrl-C, report, exit code."""
 
 import asyncio
 import contextlib
@@ -48,8 +48,8 @@ metrics_option = click.option(
     metavar="[HOST:]PORT",
     envvar=metrics_address.VARIABLE,
     callback=_listen,
-    help="Serve Prometheus metrics at /metrics while the run is played; any host but loopback needs PROCTOR_TOKEN. "
-    "The nth client of --shards takes the port n - 1 above.",
+    help="Serve Prometheus metrics at /metrics during the run; any host but a loopback address needs PROCTOR_TOKEN. "
+    "The nth client of --shards listens on PORT + n - 1.",
 )
 
 
@@ -61,14 +61,14 @@ async def _guarded(interrupts: Interrupts) -> RunResult:
 
 
 def error_console() -> "Console":
-    """Where a command says what is no result."""
+    """The console on standard error, for everything that is not a result."""
     from rich.console import Console
 
     return Console(stderr=True)
 
 
 def _exposed(played: RunContext, metrics: socket.socket | None) -> contextlib.AbstractContextManager[None]:
-    """Serves the run's metrics while inside, where there is a socket for them."""
+    """Serve the run's metrics while inside, if there is a socket for them."""
     if metrics is None:
         return contextlib.nullcontext()
     from eval_client.monitor.exposition import exposed
@@ -77,7 +77,10 @@ def _exposed(played: RunContext, metrics: socket.socket | None) -> contextlib.Ab
 
 
 def play(request: RunRequest, *, quiet: bool, metrics: socket.socket | None = None) -> None:
-    """Execute, report, and exit with the code that tells how it ended. The run's metrics are served at a socket."""
+    """Execute a run, show its report, and exit with the run's exit code. `metrics` is a socket to serve metrics on.
+
+    Raises UsageProblem.
+    """
     errors = error_console()
 
     @contextlib.contextmanager
@@ -91,7 +94,7 @@ def play(request: RunRequest, *, quiet: bool, metrics: socket.socket | None = No
             ended = event_loop.run(_guarded(interrupts))
             code = tell(request, ended, errors)
     except (asyncio.CancelledError, KeyboardInterrupt):
-        _say_how_to_resume(request, errors)
+        _print_how_to_resume(request, errors)
         sys.exit(INTERRUPTED)
     except (PreflightError, ServerProcessError, TaskServerError, Fenced) as error:
         raise UsageProblem(str(error)) from error
@@ -99,7 +102,7 @@ def play(request: RunRequest, *, quiet: bool, metrics: socket.socket | None = No
 
 
 def tell(request: RunRequest, ended: RunResult, errors: "Console") -> int:
-    """Show the report of a run, and say what is left to do; the exit code."""
+    """Show the report of a run and how to resume it if it is unfinished; returns the exit code."""
     from eval_client.report.render import report_console, show
     from eval_client.report.report import report
 
@@ -115,7 +118,7 @@ def tell(request: RunRequest, ended: RunResult, errors: "Console") -> int:
     if all_scored:
         errors.print(f"run: {request.folder}", markup=False, soft_wrap=True)
     else:
-        _say_how_to_resume(request, errors)
+        _print_how_to_resume(request, errors)
     if ended.refused:
         return 2
     if ended.stopped == STOPPED_BY_USER:
@@ -123,6 +126,6 @@ def tell(request: RunRequest, ended: RunResult, errors: "Console") -> int:
     return 0 if all_scored else 1
 
 
-def _say_how_to_resume(request: RunRequest, errors: "Console") -> None:
+def _print_how_to_resume(request: RunRequest, errors: "Console") -> None:
     where = "" if request.store.engine.dialect.name == "sqlite" else " (with PROCTOR_STORE or --store as now)"
     errors.print(f"resume with: proctor resume {request.folder}{where}", markup=False, soft_wrap=True)

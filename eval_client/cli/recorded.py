@@ -1,4 +1,4 @@
-"""What the commands of environments may read of runs."""
+"""Reads finished trials of runs for the commands of environments."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +10,10 @@ from proctor.plugins import FinishedTrial
 
 
 def open_run(run: str) -> Iterator[FinishedTrial]:
-    """The finished trials of a run by folder, by name in `runs`, or `latest`; in PROCTOR_STORE where that is set."""
+    """The trials of a run that have a final row. `run` is a folder, a name in `runs`, or `latest`.
+
+    The run is looked up in PROCTOR_STORE where that is set. Raises UsageProblem.
+    """
     with report_usage_errors():
         store, _ = find_run(run, secret_text(STORE), Path("runs"))
         store.manifest()

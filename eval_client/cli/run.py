@@ -29,18 +29,18 @@ from eval_client.store.run_folders import checked_name, find_run, new_name, open
 @plan_argument
 @output_option
 @store_option
-@click.option("--name", help="Name of the run and its folder; made from the plan's name and the time if absent.")
+@click.option("--name", help="Name of the run and its folder. Default: made from the plan's name and the time.")
 @click.option(
     "--continue",
     "either",
     is_flag=True,
-    help="Where the run NAME exists, go on with it: beside the clients that work on it, else alone; where it is over, "
-    "show its report. For clients that an orchestrator starts, and starts again.",
+    help="If the run NAME exists, join its clients or, if it has none, resume it; if it is over, show its report. "
+    "For clients that an orchestrator starts and restarts.",
 )
 @limit_option
 @set_option
 @shards_option
-@click.option("--dry-run", is_flag=True, help="Say what would run and how many calls it makes at most; run nothing.")
+@click.option("--dry-run", is_flag=True, help="Print the trials and the largest number of model calls; run nothing.")
 @metrics_option
 @quiet_option
 def run(
@@ -56,9 +56,9 @@ def run(
     metrics: socket.socket | None,
     quiet: bool,
 ) -> None:
-    """Play PLAN: agents by tasks, recorded turn by turn."""
+    """Play PLAN: every agent on every task assigned to it, recorded turn by turn."""
     if either and name is None:
-        raise UsageProblem("--continue: which run? give its --name")
+        raise UsageProblem("--continue: needs the name of the run: --name NAME")
     with report_usage_errors():
         loaded = load_plan(plan, overrides)
         if dry_run:
@@ -87,14 +87,14 @@ def run(
 
 
 @click.command()
-@click.argument("run", metavar="RUN", default="latest")
+@click.argument("run", metavar="[RUN]", default="latest")
 @output_option
 @store_option
 @click.option(
     "--plan",
     "plan_path",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="The plan, where it has moved; it must agree with the run in everything that shapes a trial.",
+    help="The plan's file, if it has moved; it must agree with the run in everything that shapes a trial.",
 )
 @set_option
 @shards_option
@@ -110,11 +110,11 @@ def resume(
     metrics: socket.socket | None,
     quiet: bool,
 ) -> None:
-    """Go on with RUN (a folder, a name, or `latest`) where it stopped, paying for nothing twice.
+    """Resume RUN (a folder, a name, or `latest`, the default) where it stopped; no model call is paid for twice.
 
-    Trials with a score are left alone; unscored and unfinished ones are played. The plan's file, where it still stands,
-    must agree with the run in everything that shapes a trial; concurrency, prices and limits of the run may change.
-    `--set` options given before are kept.
+    Trials with a score are kept; unscored and unfinished trials are played. The plan's file, if it still exists, must
+    agree with the run in everything that shapes a trial; concurrency, prices and limits of the run may change. Earlier
+    `--set` options still apply.
     """
     with report_usage_errors():
         found, folder = find_run(run, store, output)

@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 from pydantic import SecretStr, ValidationError
 
-from eval_client.cli.usage import UsageProblem, files_told
+from eval_client.cli.usage import UsageProblem, report_file_errors
 from proctor.config.secrets import secret
 from proctor.config.task import load_tasks
 
@@ -23,25 +23,32 @@ def _http_url(_context: click.Context, _option: click.Parameter, url: str) -> st
 
 
 host_option = click.option(
-    "--host", default="127.0.0.1", show_default=True, help="Address to listen at; any but loopback needs PROCTOR_TOKEN."
+    "--host",
+    default="127.0.0.1",
+    show_default=True,
+    help="Address to listen on; any but a loopback address needs PROCTOR_TOKEN.",
 )
 port_option = click.option(
-    "--port", default=0, type=click.IntRange(0, 65535), show_default="a free one", help="Port to listen at."
+    "--port", default=0, type=click.IntRange(0, 65535), show_default="a free one", help="Port to listen on."
 )
-advertise_option = click.option("--advertise", default="", metavar="URL", help="Base URL under which others reach it.")
+advertise_option = click.option(
+    "--advertise", default="", metavar="URL", help="Base URL at which others reach this server."
+)
 stdin_option = click.option(
-    "--stop-with-stdin", is_flag=True, help="Stop when standard input closes; standard output is the base URL alone."
+    "--stop-with-stdin",
+    is_flag=True,
+    help="Stop when standard input closes; print only the base URL to standard output.",
 )
 
 
 def tls_options(command: Callable[..., None]) -> Callable[..., None]:
-    """The options of `ServerTls`, each also a variable."""
+    """Add the options of `ServerTls`; each can also be set by a variable."""
     path = click.Path(dir_okay=False, path_type=Path)
     texts = {
-        "client-ca": "Talk only to clients with a certificate that an authority of this file signed.",
-        "ca": "Believe the authorities of this file too, when calling others.",
-        "key": "Private key of the certificate, without a passphrase.",
-        "cert": "Certificate to serve https with, and to show others; PEM, as all of these.",
+        "client-ca": "PEM file of authorities; only clients with a certificate signed by one of them are accepted.",
+        "ca": "PEM file of authorities to trust besides the usual ones in requests to other servers.",
+        "key": "PEM file of the certificate's private key, without a passphrase.",
+        "cert": "PEM file of the certificate for serving https and for requests to other servers.",
     }
     for name, text in texts.items():
         variable = f"PROCTOR_TLS_{name.replace('-', '_').upper()}"
@@ -55,21 +62,21 @@ def _tls(files: Mapping[str, Path | None]) -> dict[str, Path | None]:
 
 
 @click.command()
-@click.option("--tasks", required=True, type=click.Path(dir_okay=False, path_type=Path), help="Task file, or a plan.")
+@click.option("--tasks", required=True, type=click.Path(dir_okay=False, path_type=Path), help="Task file or plan.")
 @click.option(
     "--controller",
     default="",
     metavar="URL",
     callback=_http_url,
-    help="Controller to report to; without it a lone worker.",
+    help="Controller to report to; without one the worker serves clients on its own.",
 )
-@click.option("--name", default="", help="Unique among the controller's workers; host name and port if absent.")
+@click.option("--name", default="", help="Name, unique among the controller's workers. Default: host name and port.")
 @click.option(
     "--grace",
     default=30.0,
     type=click.FloatRange(min=0),
     show_default=True,
-    help="Seconds that live sessions may go on after SIGTERM.",
+    help="Seconds that live sessions may continue after SIGTERM.",
 )
 @host_option
 @port_option
@@ -87,10 +94,11 @@ def worker(
     stop_with_stdin: bool,
     **tls: Path | None,
 ) -> None:
-    """Serve the tasks of a task file: hold the sessions of their environments.
+    """Serve the tasks of a task file and run their sessions.
 
-    Clients show PROCTOR_TOKEN. The controller is shown PROCTOR_WORKER_TOKEN where that is set; then PROCTOR_TOKEN may
-    be absent, and the controller says what clients will show. PROCTOR_METRICS_TOKEN opens /metrics alone.
+    Clients must send PROCTOR_TOKEN. The worker sends PROCTOR_WORKER_TOKEN to its controller where that is set; then
+    PROCTOR_TOKEN may be unset, and the controller supplies the clients' token. PROCTOR_METRICS_TOKEN gives access to
+    /metrics only.
     """
     from task_server.serve import WorkerConfig, serve_worker
 
@@ -116,14 +124,14 @@ def worker(
     default=10.0,
     type=click.FloatRange(min=0, min_open=True),
     show_default=True,
-    help="Seconds after which a silent worker is taken for lost.",
+    help="Seconds without a heartbeat after which a worker counts as lost.",
 )
 @click.option(
     "--settle",
     default=2.0,
     type=click.FloatRange(min=0),
     show_default=True,
-    help="Seconds after the start in which sessions wait, until every worker that lives has reported.",
+    help="Seconds after the start during which sessions wait, so that all live workers can report.",
 )
 @click.option(
     "--allow-workers",
@@ -131,7 +139,7 @@ def worker(
     metavar="CIDR",
     envvar="PROCTOR_ALLOW_WORKERS",
     show_envvar=True,
-    help="Addresses that workers may announce besides the one they speak from, such as 10.1.0.0/16; repeatable.",
+    help="Addresses that workers may announce besides the one they connect from, such as 10.1.0.0/16; repeatable.",
 )
 @host_option
 @port_option
@@ -148,10 +156,10 @@ def controller(
     stop_with_stdin: bool,
     **tls: Path | None,
 ) -> None:
-    """Place sessions on the workers that report here.
+    """Place sessions on the workers that report to this controller.
 
-    Clients show PROCTOR_TOKEN. Workers show PROCTOR_WORKER_TOKEN where that is set, which opens nothing else.
-    PROCTOR_METRICS_TOKEN opens /metrics alone.
+    Clients must send PROCTOR_TOKEN. Workers must send PROCTOR_WORKER_TOKEN where that is set; it gives no other access.
+    PROCTOR_METRICS_TOKEN gives access to /metrics only.
     """
     from task_server.serve import ControllerConfig, serve_controller
 
@@ -179,14 +187,17 @@ def controller(
     "agents",
     multiple=True,
     metavar="NAME=KIND",
-    help="An agent: reference, naive, random, human, or recorded:PATH. Default: reference, naive and random.",
+    help="An agent to serve; KIND is reference, naive, random, human, or recorded:PATH. Default: reference, naive and "
+    "random.",
 )
-@click.option("--config", type=click.Path(dir_okay=False, path_type=Path), help="YAML file with all settings instead.")
+@click.option(
+    "--config", type=click.Path(dir_okay=False, path_type=Path), help="YAML file with all settings, instead of options."
+)
 @click.option(
     "--token-env",
     default="PROCTOR_TOKEN",
     show_default=True,
-    help="Name of the variable with the token that every request must show, as the API key.",
+    help="Name of the variable with the token that every request must send as its API key.",
 )
 @host_option
 @port_option
@@ -204,7 +215,7 @@ def agents(
 ) -> None:
     """Serve agents through the OpenAI Chat Completions protocol, to Proctor or to any other client.
 
-    PROCTOR_METRICS_TOKEN opens /metrics alone.
+    PROCTOR_METRICS_TOKEN gives access to /metrics only.
     """
     from agent_server.config import AgentServerConfig
     from agent_server.serve import serve
@@ -235,16 +246,16 @@ def agents(
 
 
 def _tokens() -> dict[str, SecretStr | None]:
-    """The tokens of a task server, by field. Raises ValueError."""
+    """field of a task server's configuration -> its token. Raises ValueError."""
     names = {"token": "PROCTOR_TOKEN", "worker_token": "PROCTOR_WORKER_TOKEN", "metrics_token": "PROCTOR_METRICS_TOKEN"}
     return {field: secret(name) for field, name in names.items()}
 
 
 @contextlib.contextmanager
 def _configured() -> Iterator[None]:
-    """Turn mistakes in options and files into one message, without their values: a token may be among them."""
+    """Turn errors in options and files into UsageProblem, without their values, since one may be a token."""
     try:
-        with files_told():
+        with report_file_errors():
             yield
     except ValidationError as error:
         problems = error.errors(include_input=False, include_url=False)
@@ -255,7 +266,7 @@ def _configured() -> Iterator[None]:
 
 
 def _agent(text: str) -> dict[str, str]:
-    """NAME=KIND as the fields of an agent's configuration."""
+    """`NAME=KIND`, or `KIND` alone, as the fields of an agent's configuration."""
     name, equals, kind = text.partition("=")
     if not equals:
         name, kind = text, text
@@ -264,7 +275,7 @@ def _agent(text: str) -> dict[str, str]:
 
 
 def _announce(what: str, url_alone: bool) -> Callable[[str], None]:
-    """Say where a server listens."""
+    """A function that prints the URL of a server."""
 
     def say(url: str) -> None:
         click.echo(url if url_alone else f"{what} listens at {url}")

@@ -1,4 +1,4 @@
-"""`proctor up` and `proctor down`: a run's servers on the machines of a cluster."""
+"""`proctor up` and `proctor down`: a run's servers on the nodes of a Ray cluster."""
 
 import contextlib
 import socket
@@ -35,7 +35,7 @@ ray_option = click.option(
     metavar="ADDRESS",
     help="The Ray cluster: HOST:PORT of its head node, or `auto` on a machine that is one of its nodes.",
 )
-verbose_option = click.option("-v", "--verbose", is_flag=True, help="Show what Ray and the hosts have to say.")
+verbose_option = click.option("-v", "--verbose", is_flag=True, help="Show the logs of Ray and of the hosts.")
 
 
 @click.command()
@@ -44,19 +44,22 @@ verbose_option = click.option("-v", "--verbose", is_flag=True, help="Show what R
 @click.option(
     "--workers",
     type=click.IntRange(min=1),
-    help="Worker hosts for the tasks; one for every node that has what they ask for if absent.",
+    help="Worker hosts for each group of tasks that share workers. Default: one for every node with the resources that "
+    "they ask for.",
 )
 @click.option(
     "--shards",
     type=click.IntRange(min=1),
     default=1,
     show_default=True,
-    help="Clients that play the run: this one, and others on the nodes; more than one needs PostgreSQL.",
+    help="Clients that play the run: this one, and the others on nodes; more than 1 needs PostgreSQL.",
 )
-@click.option("--keep", is_flag=True, help="Leave controller and workers up afterwards; `proctor down` removes them.")
+@click.option(
+    "--keep", is_flag=True, help="Keep controller and workers running afterwards; `proctor down` removes them."
+)
 @output_option
 @store_option
-@click.option("--name", help="Name of the run; where there is one of that name already, it is gone on with.")
+@click.option("--name", help="Name of the run; an existing run of that name is resumed.")
 @limit_option
 @set_option
 @metrics_option
@@ -79,15 +82,15 @@ def up(
 ) -> None:
     """Play PLAN with its controller and workers placed on the nodes of a Ray cluster.
 
-    They are started again elsewhere when their node dies. Turns go over HTTP straight to the workers, never through
-    Ray. What an earlier `proctor up` of the same run has left is replaced.
+    Ray restarts them on other nodes when their node dies. Turns go over HTTP directly to the workers, never through
+    Ray. Servers and clients left by an earlier `proctor up` of the same run are replaced.
     """
 
     def say(line: str) -> None:
         if not quiet:
             click.echo(line, err=True)
 
-    with _told():
+    with _report_errors():
         request = _request(plan, output, store, name, limit, overrides)
         check_usable(request.plan)
         check_shards(replace(request, shards=shards))
@@ -103,8 +106,8 @@ def up(
 @ray_option
 @verbose_option
 def down(run: str, address: str, verbose: bool) -> None:
-    """Remove from a Ray cluster what `proctor up` has left there for RUN: with --keep, or killed before its end."""
-    with _told():
+    """Remove from a Ray cluster the servers and clients that `proctor up` left for RUN: with --keep, or when killed."""
+    with _report_errors():
         name = Path(run).name
         join(address, namespace_of(name), verbose=verbose)
         from eval_client.ray.hosts import take_down
@@ -113,8 +116,8 @@ def down(run: str, address: str, verbose: bool) -> None:
 
 
 @contextlib.contextmanager
-def _told() -> Iterator[None]:
-    """Turn mistakes the user can mend into one message."""
+def _report_errors() -> Iterator[None]:
+    """`report_usage_errors`, for errors of the cluster and of the preflight too."""
     try:
         with report_usage_errors():
             yield
@@ -125,7 +128,7 @@ def _told() -> Iterator[None]:
 def _request(
     path: Path, output: Path, store: str | None, name: str | None, limit: int | None, overrides: tuple[str, ...]
 ) -> RunRequest:
-    """A new run of the plan, or what a run of that name still owes."""
+    """The request for a new run of the plan, or for a resume of the run of that name."""
     loaded = _own_controller(path, load_plan(path, overrides))
     folder = output / checked_name(name or new_name(loaded.name))
     if not _exists(folder, store):
@@ -147,5 +150,7 @@ def _exists(folder: Path, store: str | None) -> bool:
 
 def _own_controller(path: Path, plan: Plan) -> Plan:
     if plan.controller != "local":
-        raise UsageProblem(f"{path}: controller: leave it out; `proctor up` brings one up, `proctor run` uses yours")
+        raise UsageProblem(
+            f"{path}: controller: leave it out; `proctor up` starts a controller, `proctor run` uses yours"
+        )
     return plan

@@ -1,4 +1,4 @@
-"""How the commands tell mistakes that the user can mend."""
+"""Reports usage errors of commands: one message, exit code 2."""
 
 import contextlib
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from proctor.observability.redaction import redacted
 
 
 class UsageProblem(click.ClickException):
-    """A mistake the user can mend: one message, exit code 2."""
+    """An error that the user can correct: one message, exit code 2."""
 
     exit_code = 2
 
@@ -19,8 +19,8 @@ class UsageProblem(click.ClickException):
 
 
 @contextlib.contextmanager
-def files_told() -> Iterator[None]:
-    """Turn mistakes in files that the user wrote into one message."""
+def report_file_errors() -> Iterator[None]:
+    """Turn errors in files that the user wrote into UsageProblem."""
     try:
         yield
     except FileError as error:

@@ -1,1 +1,1 @@
-"""What a run keeps, and who may write it: on SQLite, PostgreSQL, MySQL or MariaDB."""
+"""The store of runs, in SQLite, PostgreSQL, MySQL or MariaDB: tables, journal, locks, shards, endpoint pools."""
