@@ -137,7 +137,7 @@ def _resumable(path: Path, options: Options) -> Store | None:
 def _print(finding: Finding) -> None:
     mark = click.style(f"{finding.status.value:<4}", fg=COLOURS[finding.status], bold=finding.status is Status.FAIL)
     click.echo(f"{mark}  {finding.id}: {finding.what}")
-    if finding.amiss:
+    if finding.is_problem:
         click.echo(f"      why: {finding.why}")
         click.echo(f"      fix: {finding.fix}")
 

@@ -1,1 +1,1 @@
-"""What would go wrong in a run, found before it: facts are gathered, findings follow from them."""
+"""Checks a machine or a plan before a run: I/O gathers facts, and findings are computed from the facts."""

@@ -1,4 +1,4 @@
-"""The store that runs are kept in: whether it answers, of which version it is, what its account may do."""
+"""Checks of a store given by URL: whether it answers, its schema versions, and the rights of its account."""
 
 from dataclasses import dataclass
 
@@ -14,20 +14,21 @@ CONNECT_S = 5
 
 @dataclass(frozen=True)
 class StoreFacts:
-    """A store as it was met."""
+    """Facts about a store."""
 
     url: str
     """Without its password."""
     unreachable: str | None = None
+    """Why no connection can be made; None where one can."""
     version: str = ""
     refused: str | None = None
-    """What the account may not do, in the server's words."""
+    """The server's message where the account lacks a right; None where it lacks none."""
     schemas: tuple[int, ...] = ()
     """The schema versions of the runs there."""
 
 
 def store_facts(url: str) -> StoreFacts:
-    """Connects, and tries out what a run does; a table that is made for that is dropped again."""
+    """Connect to a store and try the rights that a run needs, on a table that is dropped afterwards."""
     try:
         parsed = sa.make_url(url)
         if parsed.get_backend_name() != "sqlite":
@@ -51,7 +52,7 @@ def store_facts(url: str) -> StoreFacts:
 
 
 def _try_out(connection: sa.Connection) -> tuple[int, ...]:
-    """The schema versions of the runs there, after each right was used once. Raises DBAPIError."""
+    """Use each right once; the schema versions of the runs in the store. Raises DBAPIError."""
     probe = sa.Table(PROBE, sa.MetaData(), sa.Column("n", sa.Integer))
     with connection.begin():
         probe.create(connection, checkfirst=True)
@@ -65,7 +66,7 @@ def _try_out(connection: sa.Connection) -> tuple[int, ...]:
 
 
 def store_finding(facts: StoreFacts) -> Finding:
-    """What follows."""
+    """The finding on a store."""
     if facts.unreachable is not None:
         return fail("store-unreachable", f"{facts.url}: {facts.unreachable}")
     if facts.refused is not None:

@@ -1,4 +1,4 @@
-"""The Docker engine: whether it answers, has the image, room, and addresses to give."""
+"""Checks of the Docker engine: whether it answers, has the image, disk space, and addresses for networks."""
 
 import ipaddress
 import os
@@ -13,12 +13,12 @@ from proctor.sandbox import SandboxLimits
 
 Network = ipaddress.IPv4Network
 Pool = tuple[Network, int]
-"""A range, and the prefix length of the networks that are cut from it."""
+"""An address range, and the prefix length of the networks that are allocated from it."""
 BUILT_IN_POOLS: tuple[Pool, ...] = (
     *((Network(f"172.{n}.0.0/16"), 16) for n in range(17, 32)),
     (Network("192.168.0.0/16"), 20),
 )
-"""What an engine has that was given none."""
+"""The address pools of an engine without configured ones."""
 DISK_SHORT_BYTES = 5 << 30
 FEW_NETWORKS = 3
 ROUTES = Path("/proc/net/route")
@@ -29,12 +29,12 @@ class Sandboxes(NamedTuple):
 
     image: str
     in_memory: bool = False
-    """They write to tmpfs, so the storage driver bounds nothing that they need."""
+    """The containers write to tmpfs, so no quota of the storage driver is needed."""
 
 
 @dataclass(frozen=True)
 class EngineFacts:
-    """An engine that answers."""
+    """Facts about an engine that answers."""
 
     version: str
     image: str
@@ -42,17 +42,17 @@ class EngineFacts:
     has_image: bool
     root: str
     free_bytes: int | None
-    """At its data root; None where that is on another machine."""
+    """Free bytes at its data root; None where that is on another machine."""
     pools: tuple[Pool, ...]
     taken: tuple[Network, ...]
-    """By its networks and this machine's routes."""
+    """The networks that the engine has or this machine routes to."""
     driver: str = "overlay2"
     bounds_disk: bool | None = None
-    """Whether the storage driver can bound what a container writes; None where it was not tried."""
+    """Whether the storage driver can limit a container's disk space; None where it was not tried."""
 
 
 def engine_facts(image: str, timeout_s: float) -> EngineFacts:
-    """Asks the engine that DOCKER_HOST names. Raises ImportError, and whatever the SDK raises."""
+    """Query the engine that DOCKER_HOST names. Raises ImportError, and all errors of the SDK."""
     import docker
     import docker.errors
 
@@ -88,12 +88,12 @@ def engine_facts(image: str, timeout_s: float) -> EngineFacts:
 
 
 def engine_findings(facts: EngineFacts, *, sandboxes_only: bool, in_memory: bool = False) -> list[Finding]:
-    """What follows; sandboxes have no network, so where only they matter addresses don't."""
+    """The findings on an engine; addresses are left out if it is only for sandboxes, which have no network."""
     findings = [ok("docker", f"Docker engine {facts.version}")]
     if facts.has_image:
         findings.append(ok("docker-image", f"image {facts.image}"))
     else:
-        build = f"docker build -t {facts.image} docker/os, or name yours in the task's parameters: {{image: ...}}"
+        build = f"docker build -t {facts.image} docker/os, or set another in the task's parameters: {{image: ...}}"
         findings.append(
             (fail if sandboxes_only else warn)("docker-image-missing", f"Docker has no image {facts.image}", build)
         )
@@ -114,8 +114,8 @@ def _disk(facts: EngineFacts) -> Finding:
 
 def _quota(facts: EngineFacts) -> Finding:
     if facts.bounds_disk:
-        return ok("docker-quota", f"storage driver {facts.driver} bounds what a container writes")
-    return warn("docker-disk-unbounded", f"storage driver {facts.driver} can't bound what a container writes")
+        return ok("docker-quota", f"storage driver {facts.driver} can limit a container's disk space")
+    return warn("docker-disk-unbounded", f"storage driver {facts.driver} can't limit a container's disk space")
 
 
 def _addresses(facts: EngineFacts) -> Finding:
@@ -127,7 +127,7 @@ def _addresses(facts: EngineFacts) -> Finding:
 
 
 def free_networks(pools: Iterable[Pool], taken: Sequence[Network]) -> int:
-    """How many more networks can be cut from the pools."""
+    """How many more networks can be allocated from the pools."""
     return sum(_free(network, size, taken) for network, size in pools)
 
 
@@ -160,7 +160,7 @@ def _subnets(networks: Iterable[dict[str, object]]) -> list[Network]:
 
 
 def _routes() -> list[Network]:
-    """The networks that this machine has routes to, which an engine here leaves alone; the default route is none."""
+    """The networks that this machine routes to, without the default route; an engine here allocates none of them."""
     if not (_is_here() and ROUTES.exists()):
         return []
     rows = [line.split() for line in ROUTES.read_text().splitlines()[1:]]

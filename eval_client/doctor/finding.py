@@ -1,4 +1,4 @@
-"""What `proctor doctor` says about one thing."""
+"""A finding of `proctor doctor`: the result of one check."""
 
 from enum import StrEnum
 
@@ -14,58 +14,59 @@ class Status(StrEnum):
 
     OK = "ok"
     WARN = "warn"
-    """A run would do, but not as well or as safely as it could."""
+    """A run can proceed, but slower or less safely."""
     FAIL = "fail"
     """A run would fail, or leave trials unscored."""
     SKIP = "skip"
-    """Not looked at, or of no matter."""
+    """Not checked, or not relevant."""
 
 
 class Finding(Value):
-    """One line of the doctor's report; no secret stands in it."""
+    """One line of the doctor's report; it contains no secret."""
 
     id: str
     """A key of `kinds.KINDS`."""
     status: Status
     what: str
+    """The result in one line."""
     why: str = ""
-    """Why it matters, where something is amiss."""
+    """Why the problem matters; empty unless the status is WARN or FAIL."""
     fix: str = ""
-    """What to do, as a command where there is one."""
+    """How to fix the problem, as a command if possible; empty unless the status is WARN or FAIL."""
 
     @property
-    def amiss(self) -> bool:
-        """Whether something should be done."""
+    def is_problem(self) -> bool:
+        """Whether the status is WARN or FAIL."""
         return self.status in (Status.WARN, Status.FAIL)
 
 
 def ok(kind: str, what: str) -> Finding:
-    """All is well."""
+    """A passed check."""
     return Finding(id=_known(kind), status=Status.OK, what=_line(what))
 
 
 def skip(kind: str, what: str) -> Finding:
-    """Not looked at, or of no matter, and why."""
+    """A check that was not done or is not relevant; `what` names the reason."""
     return Finding(id=_known(kind), status=Status.SKIP, what=_line(what))
 
 
 def warn(kind: str, what: str, fix: str = "") -> Finding:
-    """Something is amiss that a run may bear. `fix` stands in for the kind's own."""
-    return _amiss(Status.WARN, kind, what, fix)
+    """A warning: the run can proceed. `fix` replaces the kind's own."""
+    return _problem(Status.WARN, kind, what, fix)
 
 
 def fail(kind: str, what: str, fix: str = "") -> Finding:
-    """Something is amiss that a run doesn't bear. `fix` stands in for the kind's own."""
-    return _amiss(Status.FAIL, kind, what, fix)
+    """A failure: the run would fail, or leave trials unscored. `fix` replaces the kind's own."""
+    return _problem(Status.FAIL, kind, what, fix)
 
 
-def _amiss(status: Status, kind: str, what: str, fix: str) -> Finding:
+def _problem(status: Status, kind: str, what: str, fix: str) -> Finding:
     known = KINDS[kind]
     return Finding(id=kind, status=status, what=_line(what), why=known.why, fix=redacted(fix or known.fix))
 
 
 def _line(text: str) -> str:
-    """The text in one line without secrets, cut where it is very long."""
+    """The text in one line without secrets, cut after LONGEST_CHARS characters."""
     line = " ".join(redacted(text).split())
     return line if len(line) <= LONGEST_CHARS else f"{line[:LONGEST_CHARS]}..."
 

@@ -1,27 +1,27 @@
-"""All that a finding can be about; docs/doctor.md lists the same."""
+"""The kinds of findings; docs/doctor.md lists them too."""
 
 from typing import NamedTuple
 
 
 class FindingKind(NamedTuple):
-    """Why it matters, and what to do where it is amiss; both are empty for what is only ever well or left out."""
+    """Why a problem matters and how to fix it. Empty for checks that can only pass or be skipped."""
 
     why: str = ""
     fix: str = ""
 
 
-_AGENT = "every trial of this agent would stay owed"
+_AGENT = "no trial of this agent could be scored"
 
 KINDS: dict[str, FindingKind] = {
     # this machine
     "python": FindingKind(),
     "package-missing": FindingKind(
         "Proctor itself needs this package",
-        "pip install proctor, into the environment that the command `proctor` is of",
+        "pip install proctor, into the Python environment of the command `proctor`",
     ),
     "extra": FindingKind(),
     "extra-missing": FindingKind(
-        "tasks of this environment can't be played by this machine", "pip install what is named"
+        "this machine can't play tasks of this environment", "pip install the package that is named"
     ),
     "docker": FindingKind(),
     "docker-down": FindingKind(
@@ -33,63 +33,62 @@ KINDS: dict[str, FindingKind] = {
         "sandboxes start from this image", "docker build -t proctor-os:latest docker/os, or name yours: `image`"
     ),
     "docker-disk": FindingKind(),
-    "docker-disk-short": FindingKind("sandboxes write there; a full disk stops the engine", "docker system prune"),
+    "docker-disk-short": FindingKind("sandboxes write to it; a full disk stops the engine", "docker system prune"),
     "docker-quota": FindingKind(),
     "docker-disk-unbounded": FindingKind(
-        "one agent can fill the engine's disk, which stops all sandboxes there",
+        "one agent can fill the engine's disk, which stops all of its sandboxes",
         "set the task's parameters to {disk: tmpfs}, or move Docker's data root to xfs with pquota, btrfs or zfs",
     ),
     "docker-pools": FindingKind(),
     "docker-pools-short": FindingKind(
-        "a network that can't get addresses can't be made: `docker compose up` and stacks fail",
+        "a network without addresses can't be created: `docker compose up` and stacks fail",
         "docker network prune, or add to `default-address-pools` in the engine's daemon.json",
     ),
     "mariadb": FindingKind(),
     "mariadb-missing": FindingKind(
-        "environment `db` starts a private MariaDB server unless told otherwise",
+        "environment `db` starts a private MariaDB server by default",
         "apt-get install mariadb-server, or set the task's parameters to {engine: sqlite}",
     ),
     "postgresql": FindingKind(),
     "virtuoso": FindingKind(),
     "namespaces": FindingKind(),
     "namespaces-refused": FindingKind(
-        "the light engine of environment `os`, which the demo falls back to, needs them",
+        "the light engine of environment `os`, which the demo uses without Docker, needs namespaces",
         "allow user namespaces (sysctl kernel.unprivileged_userns_clone=1), or use Docker",
     ),
     "runs-folder": FindingKind(),
-    "runs-folder-unwritable": FindingKind("runs are kept there", "choose another folder: -o FOLDER"),
+    "runs-folder-unwritable": FindingKind("runs are stored in this folder", "choose another folder: -o FOLDER"),
     "disk": FindingKind(),
     "disk-short": FindingKind(
-        "a run waits while nothing can be written", "free some space, or choose another folder: -o FOLDER"
+        "a run waits while the disk is full", "free some space, or choose another folder: -o FOLDER"
     ),
     "inodes": FindingKind(),
-    "inodes-short": FindingKind("no file can be made without one", "remove files, or choose another folder: -o FOLDER"),
+    "inodes-short": FindingKind("every new file needs an inode", "remove files, or choose another folder: -o FOLDER"),
     "memory": FindingKind(),
     "memory-short": FindingKind(
-        "processes get killed where memory runs out", "close other programs, or lower capacities"
+        "the system kills processes when memory runs out", "close other programs, or lower capacities"
     ),
     "descriptors": FindingKind(),
     "descriptors-few": FindingKind(
-        "each trial under way takes some", "ulimit -n 8192, in the shell that starts the run"
+        "each running trial opens files and connections", "ulimit -n 8192, in the shell that starts the run"
     ),
     # the store
     "store": FindingKind(),
-    "store-unreachable": FindingKind("nothing can be recorded", "check the URL, and that the server runs"),
+    "store-unreachable": FindingKind("no result can be recorded", "check the URL, and that the server runs"),
     "store-rights": FindingKind(
-        "a run makes tables and writes rows", "grant the account CREATE, SELECT, INSERT, UPDATE and DELETE there"
+        "a run creates tables and writes rows",
+        "grant the account CREATE, SELECT, INSERT, UPDATE and DELETE in the database",
     ),
     "store-schema": FindingKind(
-        "its runs can't be read or resumed by this version",
+        "this version can't read or resume its runs",
         "use the version of Proctor that wrote them, or another database",
     ),
     # the plan
     "plan": FindingKind(),
-    "plan-broken": FindingKind("it can't be run", "correct the line that is named"),
+    "plan-broken": FindingKind("the plan can't be run", "correct the line that is named"),
     "key": FindingKind(),
-    "key-unset": FindingKind(
-        "requests go without a key, which most endpoints refuse", "set the variable, or add it to .env"
-    ),
-    "key-broken": FindingKind("no request can be sent with it", "copy it again"),
+    "key-unset": FindingKind("most endpoints refuse requests without a key", "set the variable, or add it to .env"),
+    "key-broken": FindingKind("no request can be sent with this key", "copy the key again"),
     # agents
     "agent": FindingKind(),
     "agent-key": FindingKind(_AGENT, "set the variable to a key of this endpoint that may use the model"),
@@ -98,63 +97,66 @@ KINDS: dict[str, FindingKind] = {
     "agent-unreachable": FindingKind(_AGENT, "start the endpoint, or correct `base_url`"),
     "agent-silent": FindingKind(
         "trials wait for each answer, up to the endpoint's `deadline_s`",
-        "look at the endpoint; where it is only slow, ask again with --patience 60",
+        "check the endpoint; if it is only slow, run the doctor again with --patience 60",
     ),
     "agent-quota": FindingKind(_AGENT, "add credit to the account, or use another key"),
-    "agent-throttled": FindingKind(
-        "it is busy already; a run goes slowly and asks again", "lower `concurrency`, or wait"
-    ),
+    "agent-throttled": FindingKind("the endpoint is busy; a run retries and is slow", "lower `concurrency`, or wait"),
     "agent-tls": FindingKind(_AGENT, "correct http or https in `base_url`, or the endpoint's certificate"),
-    "agent-failing": FindingKind("trials are tried again and may stay unscored", "look at the endpoint's own log"),
-    "agent-refuses": FindingKind("every request of a run would be refused alike", "correct `sampling` or `model`"),
-    "agent-reply": FindingKind("no answer can be read", "correct `base_url`: it leads to something else"),
+    "agent-failing": FindingKind("trials are retried and may stay unscored", "read the endpoint's own log"),
+    "agent-refuses": FindingKind("every request of a run would be refused", "correct `sampling` or `model`"),
+    "agent-reply": FindingKind("its replies can't be read", "correct `base_url`: something else answers there"),
     # task servers
     "controller": FindingKind(),
-    "controller-unreachable": FindingKind("no session can be started", "start it, or correct `controller`"),
-    "controller-tls": FindingKind("it is not talked to", "name its authority (`tls.ca`), or correct http or https"),
+    "controller-unreachable": FindingKind("no session can be started", "start the controller, or correct `controller`"),
+    "controller-tls": FindingKind(
+        "no request is sent to it", "name its authority (`tls.ca`), or correct http or https"
+    ),
     "controller-other": FindingKind("no session can be started", "correct `controller`: something else answers there"),
     "controller-token": FindingKind(
-        "every request is refused", "set the variable to the token that the controller has"
+        "the controller refuses every request", "set the variable to the controller's token"
     ),
-    "controller-not-ready": FindingKind("sessions are refused until it is", "wait; the reason is its own"),
+    "controller-not-ready": FindingKind(
+        "sessions are refused until it is ready", "wait; the finding names the controller's reason"
+    ),
     "task": FindingKind(),
     "task-unknown": FindingKind(
-        "its trials would be left unscored", "proctor worker --tasks FILE --controller URL, with this task in FILE"
+        "its trials would stay unscored", "proctor worker --tasks FILE --controller URL, with this task in FILE"
     ),
-    "task-waiting": FindingKind("none of its sessions can start", "mend what the worker says"),
+    "task-waiting": FindingKind("none of its sessions can start", "correct what the worker reports"),
     "task-workers-differ": FindingKind(
-        "no new run can tell which of them to play; a run under way is served by those that are as it began",
+        "a new run can't choose between them; a run in progress uses the workers whose task is as at its start",
         "start the workers that are named first with the data, parameters and version of the others",
     ),
     "task-no-capacity": FindingKind(
         "none of its sessions can start", "give the task a `capacity` in its worker's task file"
     ),
-    "task-full": FindingKind("its trials wait for others' sessions to end", "start another worker, or wait"),
+    "task-full": FindingKind("its trials wait until sessions of other runs end", "start another worker, or wait"),
     "task-untrusted": FindingKind(
-        "a model could break out", "use the environment's full engine (for os: parameters: {engine: docker})"
+        "a model could break out of its sandbox",
+        "use the environment's full engine (for os: parameters: {engine: docker})",
     ),
-    "task-empty": FindingKind("there is nothing to play", "correct `data`"),
+    "task-empty": FindingKind("the task has no trials", "correct `data`"),
     "worker": FindingKind(),
     "worker-relayed": FindingKind(
-        "its turns go through the controller, which costs a hop each",
+        "its turns go through the controller, one more hop each",
         "start it with --advertise and a URL that this machine reaches",
     ),
     "version": FindingKind(),
     "version-differs": FindingKind(
-        "prompts and scores may differ, and what one part sends another may refuse",
-        "install the same version everywhere: pip install proctor==VERSION, and restart the part",
+        "prompts and scores may differ, and one process may refuse the messages of another",
+        "install the same version everywhere: pip install proctor==VERSION, and restart the process",
     ),
     "clock": FindingKind(),
     "clock-skew": FindingKind(
-        "leases don't mind, but times in logs and traces don't fit together, and certificates may seem invalid",
+        "times in logs and traces disagree, and certificates may seem invalid; leases are not affected",
         "synchronise the clocks: timedatectl set-ntp true",
     ),
-    # what tasks stand on
+    # the environments and data of tasks
     "environment": FindingKind(),
-    "environment-missing": FindingKind("the task can't be played", "pip install what is named"),
-    "environment-fault": FindingKind("none of its sessions could start", "mend what is named"),
+    "environment-missing": FindingKind("the task can't be played", "pip install the package that is named"),
+    "environment-fault": FindingKind("none of its sessions could start", "correct the cause that is named"),
     "environment-late": FindingKind(
-        "the start of the run waits for it, up to limits.patience_s", "ask again with --patience 60"
+        "the start of a run waits for it, up to limits.patience_s", "run the doctor again with --patience 60"
     ),
     "data": FindingKind(),
     "data-broken": FindingKind("the task can't be played", "correct `data`, or the file at the place that is named"),
@@ -163,22 +165,22 @@ KINDS: dict[str, FindingKind] = {
     ),
     "policy-missing": FindingKind(
         "the agent can't play the task, so the run is refused",
-        "list the pairs to play without this one under `assignments`, or give the environment the method",
+        "list the other pairs under `assignments`, or add the policy's method to the environment",
     ),
     "comparable": FindingKind(),
-    "not-comparable": FindingKind("its scores may not stand beside published ones", "see docs/environments"),
+    "not-comparable": FindingKind("its scores can't be compared with published ones", "see docs/environments"),
     # the run to be resumed
     "run": FindingKind(),
-    "run-plan-changed": FindingKind("it would not be resumed", "undo the change, or start a new run"),
+    "run-plan-changed": FindingKind("the run would not be resumed", "undo the change, or start a new run"),
     "run-data-changed": FindingKind(
-        "it would not be resumed", "restore data, prompts and settings, or start a new run"
+        "the run would not be resumed", "restore data, prompts and settings, or start a new run"
     ),
     "run-damaged": FindingKind(
-        "what is missing would be paid for again, or be missing in its report",
-        "restore its store from a copy, or start a new run; `proctor resume` says whether it can go on without",
+        "lost turns would be paid for again, and lost results would be missing in the report",
+        "restore its store from a copy, or start a new run; `proctor resume` prints whether the run can be resumed",
     ),
-    "run-unreadable": FindingKind("it can't be resumed", "name another run, or start a new one"),
+    "run-unreadable": FindingKind("the run can't be resumed", "name another run, or start a new one"),
     # the doctor itself
-    "check-failed": FindingKind("what it was to find out is not known", "please report this, with the line above"),
-    "check-late": FindingKind("what it was to find out is not known", "ask again with --patience 60"),
+    "check-failed": FindingKind("the result of this check is unknown", "please report this, with the line above"),
+    "check-late": FindingKind("the result of this check is unknown", "run the doctor again with --patience 60"),
 }

@@ -1,4 +1,4 @@
-"""This machine: what is installed, where runs are kept, memory and limits."""
+"""Checks of this machine: installed packages and programs, the folder of runs, memory and limits."""
 
 import os
 import re
@@ -20,31 +20,31 @@ INODES_SHORT, INODES_NONE = 10_000, 100
 MEMORY_SHORT_BYTES = GIBI
 FEW_DESCRIPTORS = 512
 DESCRIPTORS_EACH = 3
-"""Of a trial under way: a request to its model, one to its task server, and what a sandbox may take."""
+"""Descriptors of a running trial: a request to its model, one to its task server, and one for a sandbox."""
 _SEARCH = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/usr/local/sbin", "/usr/libexec"])
 
 
 @dataclass(frozen=True)
 class FolderFacts:
-    """The folder of the runs, or where it would be made."""
+    """The folder of the runs, or the existing folder in which it would be created."""
 
     folder: str
     trouble: str | None
-    """Why nothing can be written there."""
+    """Why nothing can be written there; None where something can."""
     free_bytes: int
     free_inodes: int | None
-    """None where the file system doesn't count them."""
+    """None where the file system does not count inodes."""
 
 
 def packages() -> list[Finding]:
-    """Python, Proctor, and the packages that it needs whatever is played."""
+    """Findings on Python, Proctor, and the packages that every run needs."""
     missing = [name for name, extra in _required() if extra is None and not _installed(name)]
     found = [fail("package-missing", f"package {name} is not installed") for name in missing]
     return found or [ok("python", f"proctor {version('proctor')}, Python {sys.version.split()[0]} ({sys.executable})")]
 
 
 def extras(environments: Iterable[str]) -> list[Finding]:
-    """Whether everything is installed that these environments need."""
+    """Whether the packages that these environments need are installed."""
     return [_extra(name) for name in environments]
 
 
@@ -62,7 +62,7 @@ def _extra(environment: str) -> Finding:
 
 
 def _required() -> list[tuple[str, str | None]]:
-    """(package, the extra that needs it or None for Proctor itself)"""
+    """(package, the extra that needs it; None for Proctor itself)."""
     pairs = []
     for line in requires("proctor") or ():
         package, _, marker = line.partition(";")
@@ -82,11 +82,13 @@ def _installed(package: str) -> bool:
 
 
 def programs() -> list[Finding]:
-    """The database servers that environments and stores can use."""
+    """Findings on the database servers that environments and stores can use."""
     return [
         _program("mariadb", "mariadbd", lambda what: warn("mariadb-missing", what)),
         _program(
-            "postgresql", "postgres", lambda what: skip("postgresql", f"{what}; only a store of a team's needs one")
+            "postgresql",
+            "postgres",
+            lambda what: skip("postgresql", f"{what}; only a store that several clients share needs one"),
         ),
         _program(
             "virtuoso", "virtuoso-t", lambda what: skip("virtuoso", f"{what}; only large knowledge graphs need one")
@@ -101,7 +103,7 @@ def _program(kind: str, name: str, missing: Callable[[str], Finding]) -> Finding
 
 
 def folder_facts(folder: Path) -> FolderFacts:
-    """Whether runs can be kept in a folder; leaves nothing there, and makes no folder."""
+    """Facts about the folder of runs. Writes and removes a temporary file; creates no folder."""
     existing = next(parent for parent in (folder.absolute(), *folder.absolute().parents) if parent.exists())
     trouble = None
     try:
@@ -117,7 +119,7 @@ def folder_facts(folder: Path) -> FolderFacts:
 
 
 def folder_findings(facts: FolderFacts, needed_bytes: int = 0) -> list[Finding]:
-    """Whether a run that writes so much at most can be kept there."""
+    """Whether a run that writes at most `needed_bytes` fits into the folder."""
     if facts.trouble is not None:
         found = [fail("runs-folder-unwritable", f"nothing can be written to {facts.folder}: {facts.trouble}")]
     else:
@@ -131,7 +133,7 @@ def folder_findings(facts: FolderFacts, needed_bytes: int = 0) -> list[Finding]:
         short = facts.free_bytes < max(DISK_SHORT_BYTES, 2 * needed_bytes)
         found.append(warn("disk-short", what) if short else ok("disk", what))
     if facts.free_inodes is None:
-        return [*found, skip("inodes", "this file system doesn't count them")]
+        return [*found, skip("inodes", "this file system does not count inodes")]
     return [*found, _inodes(facts.free_inodes, f"{facts.free_inodes} inodes free at {facts.folder}")]
 
 
@@ -142,7 +144,7 @@ def _inodes(free: int, what: str) -> Finding:
 
 
 def available_memory() -> int | None:
-    """Bytes that can still be used without swapping; None where the system doesn't tell."""
+    """Bytes that can still be used without swapping (Linux's MemAvailable); None on other systems."""
     try:
         text = Path("/proc/meminfo").read_text()
     except OSError:
@@ -152,9 +154,9 @@ def available_memory() -> int | None:
 
 
 def memory_finding(available: int | None) -> Finding:
-    """Whether that is enough for a client and a few sandboxes."""
+    """Whether the available bytes are enough for a client and a few sandboxes."""
     if available is None:
-        return skip("memory", "this system doesn't tell what is available")
+        return skip("memory", "this system does not report its available memory")
     what = f"{available / GIBI:.1f} GiB of memory available"
     return ok("memory", what) if available >= MEMORY_SHORT_BYTES else warn("memory-short", what)
 
@@ -166,7 +168,7 @@ def descriptor_limit() -> int:
 
 
 def descriptor_finding(limit: int, trials: int) -> Finding:
-    """Whether so many trials can be under way at once."""
+    """Whether the limit of open files is enough for so many trials at once."""
     needed = max(FEW_DESCRIPTORS, 128 + DESCRIPTORS_EACH * trials)
     what = f"{limit} files may be open at once"
     if limit >= needed:

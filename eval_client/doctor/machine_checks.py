@@ -1,4 +1,4 @@
-"""The checks of this machine, whatever shall be run."""
+"""The checks of this machine, independent of a plan."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,21 +17,21 @@ IMAGE = "proctor-os:latest"
 
 @dataclass(frozen=True)
 class Options:
-    """What the user asked for."""
+    """The options of `proctor doctor`."""
 
     output: Path
     """Folder of the runs."""
     store: str | None
     patience_s: float
-    """For each answer that is waited for."""
+    """Seconds to wait for each answer."""
     calls: bool = True
-    """Whether models may be asked, which costs a request each."""
+    """Whether to send a completion to each model, which is paid for."""
     run: str | None = None
-    """The run that is to be resumed."""
+    """The run to check, which a plan is to resume."""
 
 
 def machine_checks(options: Options) -> list[Check]:
-    """All that can be said without a plan."""
+    """The checks of `proctor doctor` without a plan."""
     return [
         *general_checks(options, registry.names(), trials=0, needed_bytes=0),
         Check("docker", docker((Sandboxes(IMAGE),), options.patience_s, needed=False)),
@@ -41,7 +41,10 @@ def machine_checks(options: Options) -> list[Check]:
 
 
 def general_checks(options: Options, environments: Sequence[str], *, trials: int, needed_bytes: int) -> list[Check]:
-    """Packages, room and limits, for so many trials under way at once and so much to be written."""
+    """Checks of packages, disk, memory, limits and the store.
+
+    `trials` is the number of trials that run at once, `needed_bytes` what the run may write to the folder.
+    """
 
     async def packages() -> Sequence[Finding]:
         return [*machine.packages(), *await in_thread(machine.extras, environments)]
@@ -61,7 +64,7 @@ def general_checks(options: Options, environments: Sequence[str], *, trials: int
 
 
 async def docker(wanted: Sequence[Sandboxes], patience_s: float, *, needed: bool) -> list[Finding]:
-    """The engine and what these containers need; where they are needed, what is missing fails."""
+    """Findings on the Docker engine and what these containers need; problems are failures where `needed`."""
     found: dict[tuple[str, str], Finding] = {}
     try:
         from proctor.sandbox.docker_exec import reach  # needs the extra `os`
@@ -73,7 +76,7 @@ async def docker(wanted: Sequence[Sandboxes], patience_s: float, *, needed: bool
             found |= {(each.id, each.what): each for each in findings}
     except ImportError:
         return [(fail if needed else warn)("extra-missing", "no package docker", "pip install 'proctor[os]'")]
-    except Exception as error:  # whatever the SDK lets pass
+    except Exception as error:  # the SDK raises errors of other libraries too
         return [(fail if needed else warn)("docker-down", str(error))]
     return list(found.values())
 

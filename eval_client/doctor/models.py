@@ -1,4 +1,4 @@
-"""Agents: whether each endpoint answers a small request, with its key and its model, and what is wrong where not."""
+"""Checks of agents: whether each endpoint answers a small request with its key and its model."""
 
 import json
 import re
@@ -31,7 +31,7 @@ _QUOTA = re.compile(r"\b(insufficient_quota|quota|billing|credits?|balance|payme
 
 
 class ProbeReply(NamedTuple):
-    """One request to an agent's endpoint, for what is said about it."""
+    """One request to an agent's endpoint, as findings describe it."""
 
     agent: str
     model: str
@@ -45,14 +45,14 @@ class ProbeReply(NamedTuple):
 
 
 async def complete(http: AnyClient, agent: str, config: ChatConfig, patience_s: float) -> Finding:
-    """One small completion, with the plan's own sampling: what it costs is a request of some twenty tokens."""
+    """Request one small completion with the plan's own sampling; it costs some twenty tokens."""
     body = request_body(config.model, [Message(role="user", content=QUESTION)], (), config.sampling, None)
     asked, reply = await _ask(http, agent, config, "/chat/completions", body=body, patience_s=patience_s)
     return reply if isinstance(reply, Finding) else judge_completion(asked, reply.status, reply.body)
 
 
 async def look_up(http: AnyClient, agent: str, config: ChatConfig, patience_s: float) -> Finding:
-    """Whether the endpoint lists the model, which costs nothing."""
+    """Request the endpoint's list of models, which costs nothing, and look for the agent's model in it."""
     asked, reply = await _ask(http, agent, config, "/models", body=None, patience_s=patience_s)
     return reply if isinstance(reply, Finding) else judge_models(asked, reply.status, reply.body)
 
@@ -82,7 +82,7 @@ async def _ask(
 
 
 def judge_failure(asked: ProbeReply, failure: HttpFailure) -> Finding:
-    """What follows where no reply came."""
+    """The finding for a request without a reply."""
     what = f"{asked}: {failure}"
     if isinstance(failure, Untrusted) or any(isinstance(each, ssl.SSLError) for each in _chain(failure)):
         return fail("agent-tls", what)
@@ -94,7 +94,7 @@ def judge_failure(asked: ProbeReply, failure: HttpFailure) -> Finding:
 
 
 def judge_completion(asked: ProbeReply, status: int, body: bytes) -> Finding:
-    """What follows from the reply to a completion."""
+    """The finding for the reply to a completion request."""
     if status != 200:
         return _refused(asked, status, body)
     try:
@@ -102,14 +102,14 @@ def judge_completion(asked: ProbeReply, status: int, body: bytes) -> Finding:
     except ValidationError:
         return fail("agent-reply", f"{asked}: answers, but not with a chat completion: {_excerpt(body)}")
     used = reply.used()
-    tokens = f", {used.prompt_tokens} + {used.completion_tokens} tokens" if reply.usage else ", tokens not told"
+    tokens = f", {used.prompt_tokens} + {used.completion_tokens} tokens" if reply.usage else ", tokens not reported"
     return ok("agent", f"{asked} answers in {asked.seconds:.1f} s{tokens}")
 
 
 def judge_models(asked: ProbeReply, status: int, body: bytes) -> Finding:
-    """What follows from the reply to a request for the list of models."""
+    """The finding for the reply to a request for the list of models."""
     if status in (404, 405, 501):
-        return skip("agent", f"{asked}: lists no models; only a request would tell")
+        return skip("agent", f"{asked}: has no list of models; only a completion would show whether it works")
     if status != 200:
         return _refused(asked, status, body)
     try:

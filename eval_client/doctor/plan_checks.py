@@ -1,4 +1,4 @@
-"""The checks of a plan: all that it needs, and only that."""
+"""The checks of everything that a plan needs."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -24,25 +24,25 @@ from proctor.llm import secret
 from task_server.wire.messages import TaskList
 
 TURN_BYTES, TRIAL_BYTES = 4096, 4096
-"""Of a store, indexes and all: the demo's 889 turns of 90 trials over all environments took 3.2 MB."""
+"""Bytes in a SQLite store, with indexes. The demo's 889 turns of 90 trials over all environments took 3.2 MB."""
 USUAL_TURNS = 20
-"""Where nothing bounds a trial's turns."""
+"""The turns assumed of a trial whose turns are unbounded."""
 
 
 @dataclass
 class PlanChecks:
-    """The checks of one plan. What several of them need is found out once."""
+    """The checks of one plan. Facts that several checks need are gathered once."""
 
     plan: Plan
     options: Options
     http: AnyClient
     resume: Store | None
-    """The run that is to be resumed, where there is one."""
-    leaving: set[asyncio.Task[None]]
-    """Gets the environments that are still busy when they are reported, to be waited for before the process ends."""
+    """The run to resume; None where there is none."""
+    closing: set[asyncio.Task[None]]
+    """Gets the environments that are still starting or closing when reported; wait for them before the process ends."""
 
     def all(self) -> list[Check]:
-        """In the order in which they are told."""
+        """All checks, in the order of the report."""
         plan, here = self.plan, self.plan.played_here()
         environments = sorted({definition.environment for definition in here})
         under_way = sum(agent.concurrency for agent in plan.agents)
@@ -72,7 +72,7 @@ class PlanChecks:
                 if samples is not None
             )
         except (FileError, OSError, ValueError):
-            return 0  # its own check says what is wrong with the data
+            return 0  # the check of the data reports the error
 
     async def _keys(self) -> Sequence[Finding]:
         variables: dict[str, bool] = {} if self._local else {self.plan.token_env: True}
@@ -125,7 +125,7 @@ class PlanChecks:
         return await servers.server_facts(self.http, self.plan.controller, shown, self.options.patience_s / 3)
 
     async def _offered(self, expected: Mapping[str, str]) -> dict[str, str | None]:
-        """task -> its digest at the servers, where they answer; the expected one where a worker has it."""
+        """task -> its digest at the servers: the expected one if a worker has it. Empty where no server answers."""
         try:
             listed = (await self._server_facts).tasks
         except ValueError:
@@ -133,7 +133,7 @@ class PlanChecks:
         if not isinstance(listed, TaskList):
             return {}
         found = ((task, listed.find(task, digest)) for task, digest in expected.items())
-        return {task: standing.digest for task, standing in found if standing is not None}
+        return {task: capacity.digest for task, capacity in found if capacity is not None}
 
     @cached_property
     def _task_facts(self) -> Mapping[str, "asyncio.Task[tasks.TaskFacts]"]:
@@ -158,7 +158,7 @@ class PlanChecks:
         return tasks.data_findings(facts, self.plan.playing(definition.name))
 
     async def _environments(self) -> Sequence[Finding]:
-        """Each environment comes up once, unless it is known already that it can't."""
+        """Start each environment once, unless another check shows that it can't start."""
         wanted = {d.name: found for d in self.plan.played_here() if (found := tasks.sandboxes(d)) is not None}
         engine = asyncio.create_task(self._engine(sorted(set(wanted.values()))))
         entering = (self._entered(d, engine if d.name in wanted else None) for d in self.plan.played_here())
@@ -179,7 +179,7 @@ class PlanChecks:
             for finding in await asyncio.shield(engine):
                 if finding.id in tasks.NO_CONTAINERS:
                     return skip("environment", f"task {name}: see {finding.id}")
-        return await tasks.entered(definition, patience_s, self.leaving)
+        return await tasks.entered(definition, patience_s, self.closing)
 
     async def _resumed(self, run: Store) -> Sequence[Finding]:
         try:
@@ -195,7 +195,7 @@ class PlanChecks:
 
 
 def key_finding(variable: str, *, optional: bool) -> Finding:
-    """Whether a variable holds a key that can be sent; `optional` where the servers may do without."""
+    """Whether a variable holds a key that can be sent; `optional` where its servers may not need one."""
     try:
         value = secret(variable)
     except ValueError as error:
@@ -203,5 +203,5 @@ def key_finding(variable: str, *, optional: bool) -> Finding:
     if value is not None:
         return ok("key", f"{variable} is set")
     if optional:
-        return skip("key", f"{variable} is unset; the servers that it is for may do without")
+        return skip("key", f"{variable} is unset; its servers may not need it")
     return warn("key-unset", f"{variable} is unset", f"export {variable}=..., or a line in .env")

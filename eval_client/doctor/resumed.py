@@ -1,4 +1,4 @@
-"""A run that is to be resumed: whether the plan and its data are still the same."""
+"""Checks of a run to be resumed: plan and data are unchanged, and its store is complete."""
 
 from collections.abc import Mapping, Sequence
 
@@ -12,7 +12,7 @@ from eval_client.store.store import Store
 
 
 def run_findings(run: str, manifest: Manifest, plan: Plan, digests: Mapping[str, str | None]) -> list[Finding]:
-    """What stands against resuming; `digests` are the tasks' of now, None or absent where not known."""
+    """Findings that prevent a resume. `digests`: task -> its present digest, None or absent where unknown."""
     found = []
     if changed := differences(manifest.identity, plan.identity()):
         found.append(fail("run-plan-changed", f"run {run}: {'; '.join(changed)}"))
@@ -34,12 +34,12 @@ def store_check(store: Store) -> Check:
 
 
 def store_findings(store: Store) -> list[Finding]:
-    """Whether the run's store is whole; reads all of it."""
+    """Whether the run's store is complete and undamaged; reads all of it."""
     found = [*damage(store), *([] if (lost := losses(store)) is None else [lost])]
     damaged = [fail("run-damaged", f"run {store.run}: {each}") for each in found]
     return damaged or [ok("run", f"run {store.run}: its store is whole")]
 
 
 def unreadable(error: StoreError) -> Finding:
-    """The run can't be read at all."""
+    """The finding for a run that can't be read."""
     return fail("run-unreadable", str(error))

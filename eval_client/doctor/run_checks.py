@@ -1,4 +1,4 @@
-"""Runs checks side by side, each within its time; what goes wrong in one is a finding of its own."""
+"""Runs checks concurrently, each with a deadline; a check that crashes or is late becomes a finding."""
 
 import asyncio
 import contextlib
@@ -13,14 +13,14 @@ T = TypeVar("T")
 
 
 class Check(NamedTuple):
-    """What is looked at, and the look itself."""
+    """A check's name and its coroutine."""
 
     name: str
     look: Coroutine[None, None, Sequence[Finding]]
 
 
 async def findings(checks: Sequence[Check], limit_s: float) -> AsyncIterator[Finding]:
-    """What all checks find, in their order, each after `limit_s` at the latest."""
+    """The findings of all checks, in the order of the checks. A check that takes longer than `limit_s` is ended."""
     looking = [asyncio.create_task(_look(check, limit_s)) for check in checks]
     for task in looking:
         for finding in await task:
@@ -44,7 +44,7 @@ def _crashed(check: Check, error: Exception) -> Finding:
 
 
 async def in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """What a blocking function returns or raises; one that never comes back holds up nobody, not even the exit."""
+    """Run a blocking function in a daemon thread, so that one that hangs does not block the process's exit."""
     loop = asyncio.get_running_loop()
     done: asyncio.Future[T] = loop.create_future()
 
@@ -62,7 +62,7 @@ async def in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs)
             result = function(*args, **kwargs)
         except BaseException as error:
             caught = error
-        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nothing waits for the result
             loop.call_soon_threadsafe(settle, result, caught)
 
     threading.Thread(target=work, daemon=True).start()

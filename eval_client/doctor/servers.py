@@ -1,4 +1,4 @@
-"""Task servers: whether they answer, take our token, hold the plan's tasks, and are of our version and time."""
+"""Checks of task servers: whether they answer, accept our token, have the plan's tasks, our version and our time."""
 
 import asyncio
 import time
@@ -25,24 +25,25 @@ SKEW_S = 5.0
 
 @dataclass(frozen=True)
 class HealthAnswer:
-    """What `/healthz` answered."""
+    """The answer of `/healthz`."""
 
     alive: Health
     ahead_s: float | None
-    """By how many seconds its clock is ahead of ours, at least; behind where negative. None where it doesn't tell."""
+    """Seconds by which its clock is at least ahead of ours; negative where behind. None where it reports no time."""
 
 
 @dataclass(frozen=True)
 class WorkerFacts:
-    """A worker as the controller lists it, and as it answers us itself; None where it doesn't."""
+    """A worker in the controller's list, and its own answer."""
 
-    standing: WorkerStatus
+    status: WorkerStatus
     health: HealthAnswer | None
+    """None where the worker does not answer us."""
 
 
 @dataclass(frozen=True)
 class ServerFacts:
-    """A task server as it was met."""
+    """Facts about a task server."""
 
     url: str
     health: HealthAnswer | TaskServerError
@@ -52,7 +53,7 @@ class ServerFacts:
 
 
 async def server_facts(http: AnyClient, url: str, token: str | None, patience_s: float) -> ServerFacts:
-    """Asks a controller or a lone worker, and each worker that it lists."""
+    """Query a controller or a lone worker, and each worker that a controller lists."""
     url = url.rstrip("/")
     caller = Caller(http, token, home=url)
     try:
@@ -72,7 +73,7 @@ async def _health(caller: Caller, url: str, patience_s: float) -> HealthAnswer:
 
 
 def ahead_s(asked: float, theirs: float, answered: float) -> float:
-    """How far another clock that was read between two moments of ours must be off at the least."""
+    """The least offset in seconds of another clock that was read between two moments of ours; negative if behind."""
     return max(0.0, theirs - answered) - max(0.0, asked - theirs)
 
 
@@ -82,7 +83,7 @@ async def _not_ready(caller: Caller, url: str, patience_s: float) -> str | None:
     except NotReady as error:
         return str(error)
     except TaskServerError:
-        return None  # the other calls find it out, and say more
+        return None  # the other requests report the error in more detail
     return None
 
 
@@ -98,22 +99,22 @@ async def _workers(caller: Caller, url: str, patience_s: float) -> tuple[WorkerF
         listed = await caller.call("GET", f"{url}/workers", WorkerList, deadline_s=patience_s)
     except TaskServerError:
         return ()  # a lone worker has none
-    return tuple(await asyncio.gather(*(_worker(caller, standing, patience_s) for standing in listed.workers)))
+    return tuple(await asyncio.gather(*(_worker(caller, status, patience_s) for status in listed.workers)))
 
 
-async def _worker(caller: Caller, standing: WorkerStatus, patience_s: float) -> WorkerFacts:
+async def _worker(caller: Caller, status: WorkerStatus, patience_s: float) -> WorkerFacts:
     try:
-        health = await _health(caller, standing.url.rstrip("/"), patience_s / 2)
+        health = await _health(caller, status.url.rstrip("/"), patience_s / 2)
     except TaskServerError:
-        return WorkerFacts(standing, None)
-    reached = health.alive.url.rstrip("/") == standing.url.rstrip("/")
-    return WorkerFacts(standing, health if reached else None)
+        return WorkerFacts(status, None)
+    reached = health.alive.url.rstrip("/") == status.url.rstrip("/")
+    return WorkerFacts(status, health if reached else None)
 
 
 def server_findings(
     facts: ServerFacts, *, token_env: str, has_token: bool, tasks: Collection[str], relayed: bool
 ) -> list[Finding]:
-    """What follows for a plan with these tasks."""
+    """The findings on a task server for a plan with these tasks; `relayed` is the plan's route."""
     if isinstance(facts.health, TaskServerError):
         return [_unreachable(facts.url, facts.health)]
     found = [*_version("controller", facts.url, facts.health.alive.version), *_clock(facts.url, facts.health)]
@@ -124,7 +125,7 @@ def server_findings(
     if isinstance(facts.tasks, TaskServerError):
         return [_unreachable(facts.url, facts.tasks), *found]
     assert facts.tasks is not None
-    if facts.not_ready is None or facts.health.alive.role == "worker":  # a worker's tasks say it more exactly
+    if facts.not_ready is None or facts.health.alive.role == "worker":  # a worker's tasks report it in more detail
         found.insert(0, ok("controller", f"{facts.health.alive.role} at {facts.url} answers"))
     else:
         found.insert(0, warn("controller-not-ready", f"{facts.url}: {facts.not_ready}"))
@@ -145,49 +146,49 @@ def _unreachable(url: str, error: TaskServerError) -> Finding:
 
 
 def _task(url: str, name: str, offered: Sequence[TaskCapacity]) -> Finding:
-    of_task = [standing for standing in offered if standing.name == name]
+    of_task = [capacity for capacity in offered if capacity.name == name]
     if len(of_task) > 1:
         return fail("task-workers-differ", f"task {name}: {of_task[-1].waiting}")
-    standing = of_task[0] if of_task else None
-    if standing is None or (standing.waiting is not None and standing.total == 0):
+    capacity = of_task[0] if of_task else None
+    if capacity is None or (capacity.waiting is not None and capacity.total == 0):
         known = ", ".join(sorted({each.name for each in offered})) or "none"
-        said = "" if standing is None else f": {standing.waiting}"
+        reason = "" if capacity is None else f": {capacity.waiting}"
         fix = f"proctor worker --tasks FILE --controller {url}, with this task in FILE, or correct the task's name"
-        return fail("task-unknown", f"task {name}: no worker holds it{said}; tasks there: {known}", fix)
-    if standing.waiting is not None:
-        return fail("task-waiting", f"task {name} waits: {standing.waiting}")
-    if standing.total == 0:
+        return fail("task-unknown", f"task {name}: no worker holds it{reason}; tasks there: {known}", fix)
+    if capacity.waiting is not None:
+        return fail("task-waiting", f"task {name} waits: {capacity.waiting}")
+    if capacity.total == 0:
         return fail("task-no-capacity", f"task {name}: its workers have no slot for it")
-    if standing.free == 0:
-        return warn("task-full", f"task {name}: all {standing.total} slots are taken")
-    return ok("task", f"task {name}: {standing.free} of {standing.total} slots are free")
+    if capacity.free == 0:
+        return warn("task-full", f"task {name}: all {capacity.total} slots are taken")
+    return ok("task", f"task {name}: {capacity.free} of {capacity.total} slots are free")
 
 
 def _worker_findings(worker: WorkerFacts, relayed: bool) -> Iterator[Finding]:
-    standing = worker.standing
-    name = f"worker {standing.worker} at {standing.url}"
+    status = worker.status
+    name = f"worker {status.worker} at {status.url}"
     if relayed:
-        yield skip("worker", f"{name}: turns go through the controller, as the plan asks (route: relayed)")
+        yield skip("worker", f"{name}: turns go through the controller, as the plan sets (route: relayed)")
     elif worker.health is None:
         yield warn("worker-relayed", f"{name} can't be reached from here")
     else:
         yield ok("worker", f"{name} can be reached from here")
-    yield from _version(f"worker {standing.worker}", standing.url, standing.version)
+    yield from _version(f"worker {status.worker}", status.url, status.version)
     if worker.health is not None:
-        yield from _clock(standing.url, worker.health)
+        yield from _clock(status.url, worker.health)
 
 
 def _version(part: str, url: str, theirs: str) -> Sequence[Finding]:
     if theirs == VERSION:
-        return [ok("version", f"{part} at {url} is of our version, {VERSION}")]
-    shown = "an older version than any that tells" if theirs == UNKNOWN_VERSION else f"version {theirs}"
-    fix = f"pip install proctor=={VERSION} where it runs, and start it again"
-    return [fail("version-differs", f"{part} at {url} is of {redacted(shown)}, this is {VERSION}", fix)]
+        return [ok("version", f"{part} at {url} has our version, {VERSION}")]
+    shown = "an old version that does not report its number" if theirs == UNKNOWN_VERSION else f"version {theirs}"
+    fix = f"pip install proctor=={VERSION} on its machine, and restart it"
+    return [fail("version-differs", f"{part} at {url} has {redacted(shown)}, this is {VERSION}", fix)]
 
 
 def _clock(url: str, health: HealthAnswer) -> Sequence[Finding]:
     if health.ahead_s is None:
-        return [skip("clock", f"{url} doesn't tell its time")]
+        return [skip("clock", f"{url} does not report its time")]
     if abs(health.ahead_s) <= SKEW_S:
         return [ok("clock", f"the clock at {url} agrees with ours")]
     way = "ahead of" if health.ahead_s > 0 else "behind"

@@ -1,4 +1,4 @@
-"""Tasks that this machine plays itself: their data, and what their environments stand on."""
+"""Checks of tasks that this machine plays itself: their data, and whether their environments start."""
 
 import asyncio
 from collections.abc import Iterable, Mapping
@@ -11,12 +11,12 @@ from proctor.config.yaml import FileError
 from proctor.environment import Environment, EnvironmentFault, PolicyKind, missing_policies
 
 NO_CONTAINERS = frozenset({"docker-down", "docker-image-missing", "extra-missing"})
-"""Findings after which no container can be made: entering the environment would only say the same again."""
+"""Findings after which no container can be made; starting the environment would only repeat them."""
 
 
 @dataclass(frozen=True)
 class TaskFacts:
-    """A task's data as this machine reads them."""
+    """Facts about a task, from the data on this machine."""
 
     name: str
     samples: int
@@ -24,13 +24,13 @@ class TaskFacts:
     not_comparable: str | None
     trusted_agents_only: bool
     published_sampling: str = ""
-    """What agents' requests had for published scores, in words."""
+    """The sampling parameters of the agents' requests behind published scores, as text."""
     missing_policies: tuple[PolicyKind, ...] = ()
-    """Those that its agents play by and that its environment does not have."""
+    """The policies that its agents need and its environment lacks."""
 
 
 def task_facts(definition: TaskDefinition, wanted: Iterable[PolicyKind | None] = ()) -> TaskFacts:
-    """Reads the data of a task, whose agents play by the policies `wanted`. Raises FileError, naming file and field."""
+    """Read the data of a task; `wanted` are the policies that its agents need. Raises FileError."""
     environment = definition.build()
     try:
         return TaskFacts(
@@ -49,7 +49,7 @@ def task_facts(definition: TaskDefinition, wanted: Iterable[PolicyKind | None] =
 
 
 def data_findings(facts: TaskFacts, playing: Mapping[str, PolicyKind | None]) -> list[Finding]:
-    """What follows for the agents that play the task, each with its policy; None where it is a model."""
+    """The findings on a task's data. `playing`: agent -> the policy that it plays by, None for a model."""
     if not facts.samples:
         return [fail("task-empty", f"task {facts.name}: there are no samples")]
     found = [ok("data", f"task {facts.name}: {facts.samples} samples, digest {facts.digest[:12]}")]
@@ -57,10 +57,10 @@ def data_findings(facts: TaskFacts, playing: Mapping[str, PolicyKind | None]) ->
         found.append(warn("not-comparable", f"task {facts.name}: {facts.not_comparable}"))
     else:
         agents = f", of agents with {facts.published_sampling}" if facts.published_sampling else ""
-        found.append(ok("comparable", f"task {facts.name}: its scores may stand beside published ones{agents}"))
+        found.append(ok("comparable", f"task {facts.name}: its scores can be compared with published ones{agents}"))
     models = sorted(agent for agent, policy in playing.items() if policy is None)
     if facts.trusted_agents_only and models:
-        found.append(fail("task-untrusted", f"task {facts.name}: its isolation is too thin for {', '.join(models)}"))
+        found.append(fail("task-untrusted", f"task {facts.name}: its isolation is too weak for {', '.join(models)}"))
     found += [
         fail("policy-missing", f"task {facts.name}: its environment has no {policy} policy, needed by agent {agent}")
         for agent, policy in playing.items()
@@ -70,7 +70,7 @@ def data_findings(facts: TaskFacts, playing: Mapping[str, PolicyKind | None]) ->
 
 
 def digest_findings(here: Iterable[TaskFacts], there: dict[str, str | None]) -> list[Finding]:
-    """Whether built-in agents read the same data as the servers; `there` is task -> digest."""
+    """Whether built-in agents here read the same data as the servers. `there`: task -> digest at the servers."""
     return [
         fail("data-differs", f"task {facts.name}: digest {facts.digest[:12]} here, {digest[:12]} at the servers")
         for facts in here
@@ -79,7 +79,7 @@ def digest_findings(here: Iterable[TaskFacts], there: dict[str, str | None]) -> 
 
 
 def sandboxes(definition: TaskDefinition) -> Sandboxes | None:
-    """The containers that the task's sandboxes are; None where it makes none."""
+    """The containers that the task's sandboxes need; None where they are no containers."""
     if definition.environment != "os":
         return None
     from environments.operating_system.environment import OperatingSystem
@@ -91,7 +91,7 @@ def sandboxes(definition: TaskDefinition) -> Sandboxes | None:
 
 
 def lacks_mariadb(definition: TaskDefinition) -> bool:
-    """Whether the task would start a database server that this machine doesn't have."""
+    """Whether the task would start a MariaDB server that is not installed on this machine."""
     if definition.environment != "db":
         return False
     from environments.database.engines.private_server import installed
@@ -102,8 +102,8 @@ def lacks_mariadb(definition: TaskDefinition) -> bool:
     return private and not installed()
 
 
-async def entered(definition: TaskDefinition, patience_s: float, leaving: set[asyncio.Task[None]]) -> Finding:
-    """Enters the environment's lifespan once and leaves it; `leaving` gets what is left later than the patience."""
+async def entered(definition: TaskDefinition, patience_s: float, closing: set[asyncio.Task[None]]) -> Finding:
+    """Enter and leave the environment's lifespan once; `closing` gets the task if it is still running on return."""
     try:
         environment = _lean(definition.build())
     except (FileError, ImportError) as error:
@@ -119,11 +119,13 @@ async def entered(definition: TaskDefinition, patience_s: float, leaving: set[as
     await asyncio.wait({entering, waiting}, timeout=patience_s, return_when=asyncio.FIRST_COMPLETED)
     waiting.cancel()
     if not entering.done():
-        leaving.add(entering)
+        closing.add(entering)
     if up.is_set():
-        return ok("environment", f"task {definition.name}: its environment comes up")
+        return ok("environment", f"task {definition.name}: its environment starts")
     if not entering.done():
-        return warn("environment-late", f"task {definition.name}: its environment is not up after {patience_s:g} s")
+        return warn(
+            "environment-late", f"task {definition.name}: its environment has not started after {patience_s:g} s"
+        )
     return _not_up(definition.name, entering.exception())
 
 
@@ -136,5 +138,5 @@ def _not_up(task: str, error: BaseException | None) -> Finding:
 
 
 def _lean(environment: Environment) -> Environment:
-    """The environment without what it makes ahead of need: only whether it can come up is asked."""
+    """The environment without its pool of sandboxes made ahead: the check is only whether it starts."""
     return environment.model_copy(update={"pool": 0}) if "pool" in type(environment).model_fields else environment
