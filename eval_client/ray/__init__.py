@@ -1,1 +1,1 @@
-"""Places the servers of a run on the machines of a Ray cluster; needs the extra `ray`."""
+"""Places the servers of a run, and further clients, on the nodes of a Ray cluster; needs the extra `ray`."""

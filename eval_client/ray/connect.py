@@ -1,4 +1,4 @@
-"""The way into a Ray cluster, and what there is."""
+"""Connects to a Ray cluster and lists its nodes."""
 
 import os
 import socket
@@ -7,18 +7,18 @@ PROBE_S = 5.0
 
 
 class ClusterError(ValueError):
-    """The cluster can't be used as asked; the message says what to do."""
+    """The cluster can't be used as asked; the message names the fix."""
 
 
 def namespace_of(run: str) -> str:
-    """Where the actors of a run have their names."""
+    """The Ray namespace of a run's actors."""
     return f"proctor-{run}"
 
 
 def join(address: str, namespace: str, *, verbose: bool = False) -> None:
-    """Join the cluster at `HOST:PORT`, or `auto`: the one that this machine belongs to. Raises ClusterError.
+    """Connect to the cluster at `HOST:PORT`, or `auto`: the one that this machine belongs to. Raises ClusterError.
 
-    `verbose` shows here what hosts write on their nodes.
+    `verbose` prints the output of hosts here.
     """
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     os.environ.setdefault("RAY_DEFAULT_PYTHON_VERSION_MATCH_LEVEL", "minor")
@@ -36,17 +36,17 @@ def join(address: str, namespace: str, *, verbose: bool = False) -> None:
 
 
 def _trouble(error: Exception) -> str:
-    """Why Ray does not let us in, and what to do."""
+    """Why Ray refuses the connection, and the fix."""
     if "Version mismatch" in str(error):
         same = "All nodes and this machine need the same Ray and the same minor version of Python."
         return f"{' '.join(str(error).split())} {same}"
     if "AuthenticationError" in f"{error!r} {error.__context__!r}":  # as text, where Ray tried several times
         return (
             "the cluster's token is not known here: set RAY_AUTH_MODE=token, and RAY_AUTH_TOKEN or ~/.ray/auth_token "
-            "to what its nodes have"
+            "to the token of its nodes"
         )
     if isinstance(error, RuntimeError):
-        return f"{_first_line(error)}; is this machine a node of it?"
+        return f"{_first_line(error)}; is this machine a node of the cluster?"
     return f"{_first_line(error)}; make this machine a node: ray start --address=HOST:PORT"
 
 

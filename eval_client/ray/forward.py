@@ -1,7 +1,7 @@
-"""An address on this machine that stays, in front of a server that may come back at another.
+"""A fixed local address that forwards to a server which may move to another address.
 
-Worker and client talk to their controller through one in their own process, so neither need know that it moved. Where
-the server is now is asked only when it can't be reached; bytes are passed on as they are.
+Workers and clients reach their controller through a forwarder in their own process, so its moves do not concern them.
+The forwarder looks the server's address up only when the server can't be reached, and copies bytes unchanged.
 """
 
 import asyncio
@@ -10,16 +10,16 @@ from collections.abc import Awaitable, Callable
 from urllib.parse import urlsplit
 
 CONNECT_S = 1.5
-"""Less than a heartbeat's own deadline. A server of the same network that takes longer is gone."""
+"""Less than the deadline of a heartbeat. A server of the same network that takes longer counts as gone."""
 CHUNK_BYTES = 1 << 16
 
 Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 class Forwarder:
-    """Passes connections on to the server that `find` names.
+    """Forwards connections to the server at the base URL that `find` returns.
 
-    `find` gives a base URL; whatever OSError it raises, TimeoutError among them, closes the connection that asked.
+    An OSError from `find`, for example TimeoutError, closes the connection that needed it.
     """
 
     def __init__(self, find: Callable[[], Awaitable[str]]) -> None:
@@ -30,13 +30,13 @@ class Forwarder:
         self._connections: set[asyncio.Task[None]] = set()
 
     async def open(self) -> str:
-        """Begin to listen; the base URL."""
+        """Start to listen; returns the base URL."""
         self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
         host, port = self._server.sockets[0].getsockname()[:2]
         return f"http://{host}:{port}"
 
     async def close(self) -> None:
-        """Listen no more, and close all connections."""
+        """Stop listening and close all connections."""
         if self._server is not None:
             self._server.close()
         for connection in self._connections:
@@ -44,22 +44,22 @@ class Forwarder:
         await asyncio.gather(*self._connections, return_exceptions=True)
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        connection = asyncio.create_task(self._pass_on(reader, writer))
+        connection = asyncio.create_task(self._forward(reader, writer))
         self._connections.add(connection)
         connection.add_done_callback(self._connections.discard)
 
-    async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _forward(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         async with contextlib.AsyncExitStack() as stack:
             stack.push_async_callback(_close, writer)
             with contextlib.suppress(OSError):
                 there, back = await self._connect()
                 stack.push_async_callback(_close, back)
-                ways = [asyncio.create_task(_copy(reader, back)), asyncio.create_task(_copy(there, writer))]
+                copies = [asyncio.create_task(_copy(reader, back)), asyncio.create_task(_copy(there, writer))]
                 try:
-                    await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+                    await asyncio.wait(copies, return_when=asyncio.FIRST_COMPLETED)
                 finally:
-                    for way in ways:  # HTTP needs no half-open connections
-                        way.cancel()
+                    for copy in copies:  # HTTP needs no half-open connections
+                        copy.cancel()
 
     async def _connect(self) -> Stream:
         known = self._target
@@ -67,7 +67,7 @@ class Forwarder:
             with contextlib.suppress(OSError):
                 return await _open(known)
         async with self._finding:
-            if self._target == known:  # nobody found it anew while this one waited
+            if self._target == known:  # no other connection has looked it up meanwhile
                 url = urlsplit(await self._find())
                 self._target = (str(url.hostname), url.port or 80)
             target = self._target
@@ -76,7 +76,7 @@ class Forwarder:
 
 
 async def _open(target: tuple[str, int]) -> Stream:
-    """A connection. Raises OSError, TimeoutError among them."""
+    """Open a connection. Raises OSError, for example TimeoutError."""
     async with asyncio.timeout(CONNECT_S):
         return await asyncio.open_connection(*target)
 
@@ -88,7 +88,7 @@ async def _close(writer: asyncio.StreamWriter) -> None:
 
 
 async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Until either side ends."""
+    """Copy bytes until either side closes."""
     with contextlib.suppress(OSError):
         while chunk := await reader.read(CHUNK_BYTES):
             writer.write(chunk)

@@ -1,4 +1,4 @@
-"""What runs on the nodes: a Ray actor around an ordinary process of ours. No request passes through Ray."""
+"""The hosts on the nodes: each is a Ray actor that runs one of our processes. No request passes through Ray."""
 
 import asyncio
 import contextlib
@@ -24,27 +24,27 @@ log = logging.getLogger(__name__)
 
 CONTROLLER, AGENTS = "controller", "agents"
 RETRY_S = 5.0
-"""What can't be started is tried again after this long, a server wherever there is room then."""
+"""Pause before a process that could not be started is retried; Ray may place a server on another node then."""
 ASK_S = 5.0
 CLIENT_STOP_S = 20.0
 
 
 @dataclass(frozen=True)
 class Hosted:
-    """What a host runs: `proctor` with these arguments, and with variables that only it and its child know."""
+    """The process of a host: `proctor` with these arguments, and variables that only the host and its child have."""
 
     name: str
     arguments: tuple[str, ...]
     variables: Mapping[str, str] = field(repr=False)
     tasks: str = ""
-    """The contents of its task file, if it takes one."""
+    """The contents of its task file; empty if it needs none."""
     follows: tuple[str, ...] = ()
-    """The hosts that it talks to; the option `--NAME` gives it an address that leads to each, wherever it is."""
+    """The hosts that it sends requests to; for each it gets the option `--NAME` with a fixed address."""
 
 
 @dataclass(frozen=True)
 class HostStatus:
-    """Where a host's server is, and of which version."""
+    """The node, base URL and Proctor version of a host's server."""
 
     node: str
     url: str
@@ -52,24 +52,24 @@ class HostStatus:
 
 
 async def find(name: str, namespace: str) -> str:
-    """The base URL of a host's server now. Raises ConnectionError."""
+    """The present base URL of a host's server. Raises ConnectionError."""
     try:
         async with asyncio.timeout(ASK_S):
             actor = await asyncio.to_thread(ray.get_actor, name, namespace)
-            standing: HostStatus = await actor.standing.remote()
+            status: HostStatus = await actor.status.remote()
     except (RayError, TimeoutError, ValueError) as error:
         raise ConnectionError(f"the {name} is on no node now: {type(error).__name__}") from error
-    return standing.url
+    return status.url
 
 
 async def address_of(name: str, namespace: str) -> tuple[Forwarder, str]:
-    """A base URL at this process that leads to a host's server, wherever it is, and what makes it so."""
+    """A forwarder to a host's server, wherever that runs, and its base URL in this process."""
     forwarder = Forwarder(lambda: find(name, namespace))
     return forwarder, await forwarder.open() + ("/v1" if name == AGENTS else "")
 
 
 def log_folder() -> Path:
-    """Where this host's files go: among Ray's own logs of this session, under the run's name."""
+    """The folder of this host's files, named after the run, among Ray's own logs of this session."""
     context = ray.get_runtime_context()
     folder = Path(str(context.get_temp_dir()), str(context.get_session_name()), "logs", str(context.namespace))
     folder.mkdir(parents=True, exist_ok=True)
@@ -77,7 +77,7 @@ def log_folder() -> Path:
 
 
 class NodeHost(ABC):
-    """What the hosts have in common."""
+    """A Ray actor that runs one process on its node."""
 
     def __init__(self, hosted: Hosted) -> None:
         self._hosted = hosted
@@ -86,21 +86,21 @@ class NodeHost(ABC):
         self._running = asyncio.create_task(self._run())
 
     async def node(self) -> str:
-        """The address of the node, at once."""
+        """The address of the node; answers without waiting for the process."""
         return self._node
 
-    async def standing(self) -> HostStatus:
-        """Where the server is, once it is up. Raises ServerProcessError where it can't be started."""
+    async def status(self) -> HostStatus:
+        """The server's status, once it listens. Raises ServerProcessError where it can't be started."""
         return HostStatus(self._node, await asyncio.shield(self._url), version("proctor"))
 
     async def stop(self) -> None:
-        """End what runs here: a server's sessions end and free what they hold."""
+        """Stop the process; a server ends its sessions and releases their resources."""
         self._running.cancel()
         await asyncio.gather(self._running, return_exceptions=True)
 
     @abstractmethod
     async def _run(self) -> None:
-        """What is done here, to its end."""
+        """Run the process to its end."""
 
     async def _arguments(self) -> list[str]:
         namespace = str(ray.get_runtime_context().namespace)
@@ -109,7 +109,7 @@ class NodeHost(ABC):
 
 
 class ServerHost(NodeHost):
-    """Keeps one server running on its node: restarts it there, and elsewhere by ending, which Ray then mends."""
+    """Keeps one server running: restarts it on its node. If that fails, the host exits and Ray restarts it."""
 
     _server: ServerProcess | None = None
 
@@ -123,7 +123,7 @@ class ServerHost(NodeHost):
         try:
             self._server = await self._process()
             url = await self._server.start()
-            if not self._hosted.follows:  # others know its address
+            if not self._hosted.follows:  # other hosts send requests to its address
                 self._server.pin(url)
             self._url.set_result(url)
             await self._server.supervise(failure)
@@ -133,7 +133,7 @@ class ServerHost(NodeHost):
             if not self._url.done():
                 self._url.set_exception(error)
             await asyncio.sleep(RETRY_S)
-        os._exit(1)  # Ray takes it for a crash, and starts this host again where there is room
+        os._exit(1)  # for Ray this is a crash: it restarts this host on a node with free resources
 
     async def _process(self) -> ServerProcess:
         name, folder = self._hosted.name, log_folder()
@@ -146,7 +146,7 @@ class ServerHost(NodeHost):
 
 
 class ClientHost(NodeHost):
-    """Runs one client of the run to its end; one that dies or finds nobody to join is tried again."""
+    """Runs one client of the run to its end; one that dies or finds no run to join is restarted."""
 
     async def _run(self) -> None:
         folder = log_folder()
@@ -160,7 +160,7 @@ class ClientHost(NodeHost):
         self._url.set_result("")
 
     async def _client(self, arguments: list[str], log_file: Path) -> int:
-        """The exit code; the client holds on to our standard input, and dies when that closes."""
+        """Run a client; its exit code. The client's standard input is a pipe from us; it exits when the pipe closes."""
         with log_file.open("ab") as written:
             process = await asyncio.create_subprocess_exec(
                 *(sys.executable, "-m", "eval_client.cli.main", *arguments),
@@ -181,7 +181,7 @@ class ClientHost(NodeHost):
 
 
 async def _stop(client: Process) -> None:
-    """Have a client stop at once, as Ctrl-C does twice, while there is time."""
+    """Stop a client at once, as a second Ctrl-C does, and wait at most CLIENT_STOP_S."""
     with contextlib.suppress(ProcessLookupError, TimeoutError):
         client.send_signal(signal.SIGINT)
         client.send_signal(signal.SIGTERM)

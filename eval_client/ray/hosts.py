@@ -1,4 +1,4 @@
-"""The hosts of a run: brought up as detached actors, waited for, taken down again."""
+"""The hosts of a run: started as detached actors, awaited, and removed."""
 
 import asyncio
 import contextlib
@@ -18,7 +18,7 @@ from eval_client.ray.placement import CPU, Resources, WorkerHost, described, unp
 
 ANSWER_S = 5.0
 STOP_S = 45.0
-"""A server may take so long to end its sessions."""
+"""How long to wait for servers to end their sessions."""
 MORE_S = 5.0
 """How long to wait for further workers once each task has one."""
 
@@ -26,7 +26,10 @@ Say = Callable[[str], None]
 
 
 def start(hosted: Hosted, asks: Resources, host: type[NodeHost] = ServerHost) -> Any:
-    """A host, anew: Ray starts it where there is room, and again wherever there is when it dies."""
+    """Start a new host and return its actor.
+
+    Ray places it on a node with the resources `asks` free, and restarts it when it dies.
+    """
     asked = {name: amount for name, amount in asks.items() if name != CPU}
     return (
         ray.remote(host)
@@ -44,28 +47,28 @@ def start(hosted: Hosted, asks: Resources, host: type[NodeHost] = ServerHost) ->
 
 
 def await_server(name: str, actor: Any, patience_s: float, say: Say) -> None:
-    """Until a server listens that needs no place of its own. Raises ClusterError."""
-    reference = actor.standing.remote()
+    """Wait until a server that needs no resources listens. Raises ClusterError."""
+    reference = actor.status.remote()
     if not ray.wait([reference], timeout=patience_s)[0]:
         raise ClusterError(f"{name}: no node has started it within {patience_s:g} s; see `ray status`")
-    _say_where(name, _standing(name, reference), say)
+    _say_url(name, _status(name, reference), say)
 
 
 def await_workers(hosts: Sequence[WorkerHost], actors: Sequence[Any], patience_s: float, say: Say) -> None:
-    """Until every task has a worker, and a little for the rest. Raises ClusterError."""
-    pending = {actor.standing.remote(): host for host, actor in zip(hosts, actors, strict=True)}
+    """Wait until every task has a worker, and at most MORE_S for the other workers. Raises ClusterError."""
+    pending = {actor.status.remote(): host for host, actor in zip(hosts, actors, strict=True)}
     up: set[str] = set()
     ends = time.monotonic() + patience_s
     covered = False
     while pending and (left_s := ends - time.monotonic()) > 0:
         for reference in ray.wait(list(pending), timeout=left_s)[0]:
             name = pending.pop(reference).name
-            _say_where(name, _standing(name, reference), say)
+            _say_url(name, _status(name, reference), say)
             up.add(name)
         if not covered and not unplaced(hosts, up):
             covered, ends = True, min(ends, time.monotonic() + MORE_S)
     for host in pending.values():
-        say(f"{host.name} is not up: no node may have {described(host.asks)} free; it starts when one has")
+        say(f"{host.name} has not started: perhaps no node has {described(host.asks)} free; it starts when one has")
     if tasks := unplaced(hosts, up):
         asks = described(next(iter(pending.values())).asks)
         raise ClusterError(
@@ -74,9 +77,9 @@ def await_workers(hosts: Sequence[WorkerHost], actors: Sequence[Any], patience_s
         )
 
 
-def _standing(name: str, reference: object) -> HostStatus:
+def _status(name: str, reference: object) -> HostStatus:
     try:
-        standing: HostStatus = ray.get(reference, timeout=ANSWER_S)
+        status: HostStatus = ray.get(reference, timeout=ANSWER_S)
     except RayTaskError as error:
         raise ClusterError(f"{error.cause}") from error
     except (RayActorError, GetTimeoutError) as error:
@@ -85,20 +88,20 @@ def _standing(name: str, reference: object) -> HostStatus:
             f"{name}: Ray could not start it: {reason}; Proctor {version('proctor')} with the extra `ray` must be "
             "installed on every node, in the environment that `ray start` was called from"
         ) from error
-    if standing.version != version("proctor"):
+    if status.version != version("proctor"):
         raise ClusterError(
-            f"{name}: node {standing.node} has Proctor {standing.version}, this machine {version('proctor')}; "
-            "install the same on all"
+            f"{name}: node {status.node} has Proctor {status.version}, this machine {version('proctor')}; "
+            "install the same version on all"
         )
-    return standing
+    return status
 
 
-def _say_where(name: str, standing: HostStatus, say: Say) -> None:
-    say(f"{name}: {standing.url} on node {standing.node}")
+def _say_url(name: str, status: HostStatus, say: Say) -> None:
+    say(f"{name}: {status.url} on node {status.node}")
 
 
 def take_down(namespace: str) -> int:
-    """End and remove all hosts of a run; how many there were."""
+    """Stop and remove all hosts of a run; returns their number."""
     named = [each["name"] for each in ray.util.list_named_actors(all_namespaces=True) if each["namespace"] == namespace]
     actors = [found for name in named if (found := _found(name, namespace)) is not None]
     alive = {actor.node.remote(): actor for actor in actors}
@@ -112,14 +115,14 @@ def take_down(namespace: str) -> int:
 
 
 def _found(name: str, namespace: str) -> Any:
-    with contextlib.suppress(ValueError):  # gone since
+    with contextlib.suppress(ValueError):  # ended meanwhile
         return ray.get_actor(name, namespace)
     return None
 
 
 @contextlib.contextmanager
 def addresses(namespace: str, names: Sequence[str]) -> Iterator[dict[str, str]]:
-    """Base URLs on this machine that lead to hosts' servers, wherever they are, while inside; by their names."""
+    """name -> a local base URL that forwards to the host's server, wherever that runs, while inside."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, daemon=True, name="to the cluster")
     thread.start()

@@ -1,4 +1,4 @@
-"""A run whose servers, and further clients, are on a cluster while it plays."""
+"""Plays a run with its servers, and further clients, on a Ray cluster."""
 
 import contextlib
 import functools
@@ -28,7 +28,11 @@ LOOK_S = 0.5
 def on_cluster(
     request: RunRequest, workers: int | None, clients: int, keep: bool, say: Callable[[str], None]
 ) -> Iterator[RunRequest]:
-    """The order with its servers on the cluster while inside, and further clients there once it is worked on."""
+    """Start the run's servers on the cluster, and yield the request with their addresses; stop them afterwards.
+
+    `clients` further clients start on the cluster once this one plays the run. `keep` leaves everything running.
+    Raises ClusterError, ValueError.
+    """
     namespace, token = namespace_of(request.folder.name), _token(request.plan)
     if replaced := take_down(namespace):
         say(f"{replaced} hosts of an earlier `proctor up` removed")
@@ -39,13 +43,13 @@ def on_cluster(
         urls = stack.enter_context(addresses(namespace, followed(request.plan)))
         if clients:
             more = functools.partial(add_clients, request.plan, request.store, token, clients)
-            stack.enter_context(_once_worked_on(request.store, more))
+            stack.enter_context(_once_played(request.store, more))
         yield replace(request, served=Served(urls[CONTROLLER], urls.get(AGENTS)))
 
 
 @contextlib.contextmanager
-def _once_worked_on(store: Store, then: Callable[[], None]) -> Iterator[None]:
-    """Call `then` from a thread once a new client, which is to be this one, works on the run."""
+def _once_played(store: Store, then: Callable[[], None]) -> Iterator[None]:
+    """Call `then` from a thread once the run has a new client, which is this process."""
     before, over = _clients(store), threading.Event()
 
     def watch() -> None:
@@ -64,14 +68,14 @@ def _once_worked_on(store: Store, then: Callable[[], None]) -> Iterator[None]:
 
 
 def _clients(store: Store) -> set[int]:
-    """The numbers of the run's live clients; none where the store has no runs yet."""
+    """The shard numbers of the run's live clients; empty where the store has no runs yet."""
     with contextlib.suppress(sa.exc.ProgrammingError, sa.exc.OperationalError):
         return set(heartbeats(store.engine, store.run))
     return set()
 
 
 def _token(plan: Plan) -> str:
-    """The token of the run's servers: the one that is set here, or a new one; left in the environment for us."""
+    """The token of the run's servers: the one set here, or a new one. Also sets it in this process's environment."""
     given = secret(plan.token_env)
     token = given.get_secret_value() if given is not None else secrets.token_hex(16)
     os.environ[LOCAL_TOKEN_ENV] = token

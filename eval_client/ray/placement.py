@@ -1,4 +1,4 @@
-"""Pure: which worker hosts a cluster is asked for, and what each of them asks of its node."""
+"""Pure: the worker hosts to start on a cluster, and the resources that each needs."""
 
 import re
 from collections import defaultdict
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from proctor.config.task import TaskDefinition
 
 Resources = Mapping[str, float]
-"""Amounts by the names that Ray gives them: `CPU`, and whatever a node was started with."""
+"""Ray's name of a resource -> amount: `CPU`, and the custom resources of a node."""
 
 CPU = "CPU"
 WORKER_CPUS = 1.0
@@ -17,7 +17,7 @@ WORKER_CPUS = 1.0
 
 @dataclass(frozen=True)
 class WorkerHost:
-    """A worker to be placed: its name, unique in the run, the tasks it holds, and what it asks of a node."""
+    """A worker to place: its name, unique in the run, its tasks, and the resources it needs."""
 
     name: str
     tasks: tuple[TaskDefinition, ...]
@@ -25,18 +25,19 @@ class WorkerHost:
 
 
 def resource_of(environment: str) -> str:
-    """The resource that a node declares to say: workers of this environment belong here."""
+    """The custom resource of nodes that are meant for workers of this environment."""
     return "proctor_" + re.sub(r"[^a-z0-9_]", "_", environment.lower())
 
 
 def worker_hosts(
     tasks: Sequence[TaskDefinition], nodes: Sequence[Resources], workers: int | None
 ) -> tuple[WorkerHost, ...]:
-    """The workers to start over nodes with these total resources; their names count from `worker-1`.
+    """The workers to start on nodes with these total resources; their names count from `worker-1`.
 
-    Tasks of an environment that any node declares a resource for get workers of their own, each asking for one unit of
-    it; all others share workers that may stand anywhere. There are `workers` of each kind, or else one for every node
-    that has what they ask for, at least one: a cluster that grows by itself may have no such node yet.
+    The tasks of an environment whose resource any node declares get their own workers, each of which needs one unit of
+    it. All other tasks share workers that may run on any node. Each group of tasks gets `workers` workers; by default
+    one for every node with the resources needed, but at least one, since a cluster that scales may have no such node
+    yet.
     """
     hosts: list[WorkerHost] = []
     for asks, held in _kinds(tasks, nodes):
@@ -58,11 +59,11 @@ def _kinds(
 
 
 def unplaced(hosts: Sequence[WorkerHost], up: set[str]) -> list[str]:
-    """The tasks that none of the workers that are up holds, sorted."""
+    """The tasks without a worker among those that are up, sorted."""
     held = {task.name for host in hosts if host.name in up for task in host.tasks}
     return sorted({task.name for host in hosts for task in host.tasks} - held)
 
 
 def described(asks: Resources) -> str:
-    """`1 CPU, 1 proctor_os`"""
+    """Resources as text, for example `1 CPU, 1 proctor_os`."""
     return ", ".join(f"{amount:g} {name}" for name, amount in asks.items())

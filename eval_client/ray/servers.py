@@ -1,4 +1,4 @@
-"""Which servers and clients a run has on a cluster, and how each is started."""
+"""Starts the servers and further clients of a run on a cluster."""
 
 import json
 import secrets
@@ -19,7 +19,7 @@ TOKEN, WORKER_TOKEN = "PROCTOR_TOKEN", "PROCTOR_WORKER_TOKEN"
 
 
 def followed(plan: Plan) -> tuple[str, ...]:
-    """The hosts that clients of the run talk to: the controller, and the agent server if the plan needs one."""
+    """The hosts that clients send requests to: the controller, and the agent server if the plan needs one."""
     return (CONTROLLER, AGENTS) if _builtin(plan) else (CONTROLLER,)
 
 
@@ -36,7 +36,7 @@ def bring_up(plan: Plan, token: str, workers: int | None, say: Say) -> None:
 
 
 def add_clients(plan: Plan, store: Store, token: str, clients: int) -> None:
-    """Start so many further clients of a run that is being worked on. Raises ValueError."""
+    """Start so many further clients of a run that a client is playing. Raises ValueError."""
     url = store.engine.url.render_as_string(hide_password=False)
     given = {
         **variables.values(variables.of_clients(plan)),
@@ -60,14 +60,14 @@ def _servers(plan: Plan, token: str, worker_token: str) -> list[Hosted]:
 
 
 def _worker(host: WorkerHost, token: str) -> Hosted:
-    """A worker learns from the controller what opens it, never the clients' token."""
+    """The process of a worker. It gets no clients' token: the controller supplies the token that it accepts."""
     given = {**ALONE, **variables.values(variables.of_tasks(host.tasks)), TOKEN: "", WORKER_TOKEN: token}
     arguments = ("worker", f"--name={host.name}")
     return Hosted(host.name, arguments, given, _task_file(host.tasks), follows=(CONTROLLER,))
 
 
 def _builtin(plan: Plan) -> list[str]:
-    """`NAME=KIND` of the agents that have no endpoint of their own."""
+    """`NAME=KIND` of the built-in agents without an endpoint of their own."""
     own = [agent for agent in plan.agents if agent.endpoint is None and agent.builtin is not None]
     return [f"{agent.model or agent.name}={agent.builtin}" for agent in own]
 

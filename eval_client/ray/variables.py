@@ -1,4 +1,4 @@
-"""Which environment variables the servers of a run need on other machines, by the names that a plan gives."""
+"""The environment variables that servers and clients of a run need on other machines, from the names in its plan."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
@@ -9,24 +9,24 @@ from proctor.config.secrets import secret_text, setting
 from proctor.config.task import TaskDefinition
 
 KEY, BASE_URL = "OPENAI_API_KEY", "OPENAI_BASE_URL"
-"""What an endpoint falls back to where nothing is said."""
+"""The variables of an endpoint that names no key or base URL."""
 
 
 def of_tasks(tasks: Sequence[TaskDefinition]) -> frozenset[str]:
-    """What workers need: the variables that parameters name, and what the endpoint of a judge falls back to."""
+    """The variables for workers: those that parameters name and, if these name a model, KEY and BASE_URL."""
     named = {name for task in tasks for name in _named(task.parameters)}
-    asks_model = any("model" in each for task in tasks for each in _objects(task.parameters))
-    return frozenset(named | ({KEY, BASE_URL} if asks_model else set()))
+    names_model = any("model" in each for task in tasks for each in _objects(task.parameters))
+    return frozenset(named | ({KEY, BASE_URL} if names_model else set()))
 
 
 def of_clients(plan: Plan) -> frozenset[str]:
-    """What clients need: the variables with the keys of the plan's agents, and those an endpoint falls back to."""
+    """The variables for clients: those that the plan's endpoints and agents name, KEY and BASE_URL."""
     entries = plan.model_dump(mode="json", include={"endpoints", "agents"})
     return frozenset({*_named(entries), KEY, BASE_URL})
 
 
 def values(names: Collection[str]) -> dict[str, str]:
-    """Those of the variables that are set here, in the environment, in `.env` or by a NAME_FILE. Raises ValueError."""
+    """name -> value of those that are set, in the environment, in `.env` or by NAME_FILE. Raises ValueError."""
     found = {name: setting(name) if name == BASE_URL else secret_text(name) for name in sorted(names)}
     return {name: value for name, value in found.items() if value}
 
