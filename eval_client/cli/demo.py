@@ -45,7 +45,7 @@ def demo(output: Path, limit: int | None, quiet: bool) -> None:
 
 
 def _task(name: str) -> tuple[TaskDefinition, list[PolicyKind]] | None:
-    """The task of an environment, and the policies that it has. Where it can't be played, prints why: None."""
+    """The task of an environment, and its policies. If it can't be played, prints the reason and returns None."""
     try:
         cls = registry.load(name)
         task = TaskDefinition(name=name, environment=name, parameters=cls.detect_parameters())

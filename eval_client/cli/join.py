@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from eval_client.cli.common import output_option, quiet_option, report_usage_errors, shards_option, store_option
-from eval_client.cli.play import error_console, metrics_option, play, tell
+from eval_client.cli.play import error_console, metrics_option, play, show_result
 from eval_client.core.progress import RunResult
 from eval_client.execute import RunRequest, Served
 from eval_client.plan import Plan
@@ -65,7 +65,7 @@ def join(
         shards=shards,
     )
     if over:
-        sys.exit(tell(request, RunResult(None, {}), error_console()))
+        sys.exit(show_result(request, RunResult(None, {}), error_console()))
     play(request, quiet=quiet, metrics=metrics)
 
 

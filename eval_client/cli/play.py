@@ -92,7 +92,7 @@ def play(request: RunRequest, *, quiet: bool, metrics: socket.socket | None = No
     try:
         with report_usage_errors():
             ended = event_loop.run(_guarded(interrupts))
-            code = tell(request, ended, errors)
+            code = show_result(request, ended, errors)
     except (asyncio.CancelledError, KeyboardInterrupt):
         _print_how_to_resume(request, errors)
         sys.exit(INTERRUPTED)
@@ -101,7 +101,7 @@ def play(request: RunRequest, *, quiet: bool, metrics: socket.socket | None = No
     sys.exit(code)
 
 
-def tell(request: RunRequest, ended: RunResult, errors: "Console") -> int:
+def show_result(request: RunRequest, ended: RunResult, errors: "Console") -> int:
     """Show the report of a run and how to resume it if it is unfinished; returns the exit code."""
     from eval_client.report.render import report_console, show
     from eval_client.report.report import report

@@ -16,7 +16,7 @@ from eval_client.cli.common import (
     shards_option,
     store_option,
 )
-from eval_client.cli.play import error_console, metrics_option, play, tell
+from eval_client.cli.play import error_console, metrics_option, play, show_result
 from eval_client.cli.usage import UsageProblem
 from eval_client.core.progress import RunResult
 from eval_client.execute import RunRequest
@@ -82,7 +82,7 @@ def run(
         if over:
             _checked_plan(request)
     if over:
-        sys.exit(tell(request, RunResult(None, {}), error_console()))
+        sys.exit(show_result(request, RunResult(None, {}), error_console()))
     play(request, quiet=quiet, metrics=metrics)
 
 

@@ -51,7 +51,7 @@ def _trials(context: RunContext) -> str:
     return "".join(
         gauge(f"proctor_trials_{stage}", meaning, labels, _summed(counts, by))
         for stage, (meaning, counts) in stages.items()
-    ) + gauge("proctor_trials_waiting", "Trials not begun, by what they wait for.", (*labels, "reason"), waiting)
+    ) + gauge("proctor_trials_waiting", "Trials not started, by what they wait for.", (*labels, "reason"), waiting)
 
 
 def _waits_for(context: RunContext, pair: Pair) -> str:

@@ -22,7 +22,7 @@ async def explained(client: TaskClient) -> AsyncIterator[None]:
             await asyncio.sleep(STILL_S)
             now = time.monotonic()
             waits = StallReasons(now=now, server=client.calls.values())
-            log.warning("not begun for %.0f s: %s", now - begun, "; ".join(waits.reasons()))
+            log.warning("the run has not started after %.0f s: %s", now - begun, "; ".join(waits.reasons()))
 
     explaining = asyncio.create_task(explain())
     try:

@@ -34,7 +34,7 @@ def free(engine: sa.Engine, run: str) -> dict[Pair, int]:
 
 
 def agents_owed(engine: sa.Engine, run: str) -> set[str]:
-    """The agents with trials that got no final row since the run's last start or resume, whoever holds them."""
+    """The agents with trials still to be played since the run's last start or resume: free, or held by any shard."""
     query = sa.select(trial_table.c.agent).where(_pending(run, trial_table.c.holder != SETTLED)).distinct()
     with engine.connect() as connection:
         return set(connection.execute(query).scalars())

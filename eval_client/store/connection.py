@@ -30,7 +30,7 @@ IDLE_IN_TRANSACTION = "25P03"
 
 
 class StoreError(ValueError):
-    """The store can't be used as asked; the message says what to do."""
+    """The store can't be used as asked; the message names the fix."""
 
 
 class RunOver(StoreError):

@@ -1,4 +1,4 @@
-"""Writes of a client's trials: each is durable before it is acknowledged, and many share one commit."""
+"""The journal writes a client's attempts, turns and final rows. A write is acknowledged once it is durable."""
 
 import asyncio
 import queue

@@ -1,7 +1,7 @@
 """The lock of a run. It is released when its holder ends, even by SIGKILL.
 
 In SQLite, MySQL and MariaDB one client at a time holds the lock. In PostgreSQL all clients of a run hold it in shared
-mode; a client that begins or resumes the run holds it exclusively for a moment.
+mode; a client that starts or resumes the run holds it exclusively for a moment.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ PAUSE_S = 0.1
 
 
 def _busy(run: str) -> StoreError:
-    return StoreError(f"run {run!r} is being worked on by another client; wait for it, or stop it first")
+    return StoreError(f"run {run!r} is being played by another client; wait for that client to end, or stop it first")
 
 
 @contextlib.contextmanager
@@ -72,8 +72,8 @@ def release(connection: sa.Connection, unlock: str = "SELECT pg_advisory_unlock_
 def joinable(run: str) -> StoreError:
     """The error for a run in PostgreSQL whose lock other clients hold."""
     return StoreError(
-        f"run {run!r} is being worked on by another client; to work on it as well: proctor join {run}; "
-        "else wait for it, or stop it first"
+        f"run {run!r} is being played by another client; join it (proctor join {run}), wait for that client to end, "
+        "or stop it first"
     )
 
 
@@ -82,7 +82,7 @@ def share(connection: sa.Connection, run: str) -> bool:
     return _ask(connection, "SELECT pg_try_advisory_lock_shared(:key)", run)
 
 
-def let_in(connection: sa.Connection, run: str) -> None:
+def make_shared(connection: sa.Connection, run: str) -> None:
     """Turn the exclusive lock into a shared one."""
     share(connection, run)
     _ask(connection, "SELECT pg_advisory_unlock(:key)", run)
@@ -114,7 +114,7 @@ def _ask(connection: sa.Connection, question: str, run: str) -> bool:
 
 
 def _lockable(store: Store) -> bool:
-    """Whether the lock can be tried without creating its file; no client of a run without that file is running."""
+    """Whether the lock can be tried without creating its file. A run without that file has no client."""
     return store.engine.dialect.name != "sqlite" or _lock_file(store).exists()
 
 

@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 SURE_FOR_S = 0.7 * LEASE_S
 """For so long after the start of a committed heartbeat no other client can have declared this one lost."""
 LOOK_S = 0.05
-NOT_ENDED = "run %r: its clients did not shut down cleanly; waiting %.0f s to see whether one is still running"
+NOT_ENDED = "run %r: its clients did not shut down cleanly; waiting %.0f s for heartbeats of one that may still run"
 
 
 class Member:
@@ -150,14 +150,14 @@ async def _join(store: Store, *, alone_too: bool) -> ShardMember:
         if others_hold_it or await _others_live(store):
             shard = shards.join(store.engine, store.run)
             if not others_hold_it:
-                lock.let_in(held, store.run)
+                lock.make_shared(held, store.run)
             return ShardMember(store, shard, held, joined=True)
         if alone_too:
             return _take_over(store, held)
         if store.is_over():
             raise RunOver(f"run {store.run!r} is over")
         raise StoreError(
-            f"run {store.run!r}: no client is running it; start or resume it first: proctor resume {store.run}"
+            f"run {store.run!r}: no client is playing it; start or resume it first: proctor resume {store.run}"
         )
     except BaseException:
         lock.release(held)
@@ -185,7 +185,7 @@ async def _others_live(store: Store) -> bool:
 def _take_over(store: Store, held: sa.Connection) -> ShardMember:
     """End all earlier shards while the lock is exclusive, then share the lock."""
     shard = store.take_over()
-    lock.let_in(held, store.run)
+    lock.make_shared(held, store.run)
     return ShardMember(store, shard, held, joined=False)
 
 

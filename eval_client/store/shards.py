@@ -17,7 +17,7 @@ from eval_client.store.connection import RunOver, StoreError
 from eval_client.store.tables import FREE, run_table, shard_table, trial_table
 from proctor.types import Value
 
-ONLY_POSTGRESQL = "only PostgreSQL takes several clients of one run; begin it with --store postgresql+psycopg://..."
+ONLY_POSTGRESQL = "only PostgreSQL supports several clients of one run; start it with --store postgresql+psycopg://..."
 OVER = ("finished", "incomplete")
 """States of a run that is over."""
 LIVE, LOST, LEFT = "live", "lost", "left"
@@ -82,7 +82,7 @@ def join(engine: sa.Engine, run: str) -> int:
         if state in OVER:
             raise RunOver(f"run {run!r} is {state}")
         if state != "running":
-            raise StoreError(f"run {run!r} is {state}: there is nothing to join; `proctor resume` goes on with it")
+            raise StoreError(f"run {run!r} is {state}: there is nothing to join; resume it: proctor resume {run}")
         _add(connection, run, shard)
         return shard
 
@@ -134,7 +134,10 @@ def lose(engine: sa.Engine, run: str, shard: int, heartbeats: int) -> bool:
 
 
 def leave(engine: sa.Engine, run: str, shard: int, unless_last: bool = False) -> bool:
-    """End this shard and release its trials. With `unless_last` the last live shard stays: False. Raises Fenced."""
+    """End this shard and release its trials. Raises Fenced.
+
+    Returns False where `unless_last` is set and this is the last live shard, which then stays live.
+    """
     with engine.begin() as connection:
         connection.execute(sa.select(run_table.c.id).where(run_table.c.id == run).with_for_update())
         if unless_last:

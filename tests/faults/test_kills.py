@@ -231,5 +231,5 @@ def test_of_two_clients_at_once_one_plays_and_the_other_is_refused(parts: Farm) 
     parts.link("agents").faults.clear()
     ended = [client.communicate(timeout=slowly(120))[1] for client in clients]
     assert sorted(client.returncode for client in clients) == [0, 2, 2]
-    assert sum("worked on by another client" in errors for errors in ended) == 2
+    assert sum("played by another client" in errors for errors in ended) == 2
     parts.verify(clients=2, paid_twice=IN_FLIGHT)

@@ -173,7 +173,7 @@ def test_clients_that_join_are_counted_and_each_may_leave(
 
 def test_several_clients_are_refused_where_they_can_not_be(tmp_path: Path, plan: Path, store: dict[str, str]) -> None:
     lone = proctor("run", "plan.yaml", "--shards", "2", cwd=tmp_path, **KEY)
-    assert (lone.returncode, "--shards 2: only PostgreSQL takes several clients" in lone.stderr) == (2, True)
+    assert (lone.returncode, "--shards 2: only PostgreSQL supports several clients" in lone.stderr) == (2, True)
     first = begin("run", "plan.yaml", "--name", "own", "--set", "epochs=200", cwd=tmp_path, **KEY)
     until(lambda: "running," in proctor("status", "own", cwd=tmp_path, **KEY).stdout)
     joined = proctor("join", "own", cwd=tmp_path, **KEY)

@@ -94,7 +94,9 @@ def test_a_run_that_cannot_begin_says_what_it_waits_for(tmp_path: Path, endpoint
         server("controller", f"--settle={GIVE_UP_S}", cwd=tmp_path) as controller,
         running(tmp_path, controller.url, endpoint.url) as said,
     ):
-        assert said(r"not begun for (\d+) s: .*the samples of db-own.*waiting for the workers to report") <= WITHIN_S
+        assert (
+            said(r"not started after (\d+) s: .*the samples of db-own.*waiting for the workers to report") <= WITHIN_S
+        )
 
 
 def test_a_silent_model_a_locked_store_and_slots_that_others_hold_are_named(

@@ -21,11 +21,11 @@ def test_ctrl_c_while_the_report_waits_for_the_store_is_an_interruption(
         main.close()
         return RunResult(None, {})
 
-    def tell(*_: object) -> int:
+    def show_result(*_: object) -> int:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(event_loop, "run", run)
-    monkeypatch.setattr(playing, "tell", tell)
+    monkeypatch.setattr(playing, "show_result", show_result)
     plan = Plan.model_validate({"agents": [{"name": "reference"}], "tasks": [{"name": "t", "environment": "db"}]})
     order = RunRequest(plan, "plan.yaml", Store(connect("sqlite://"), "r"), tmp_path / "r", resume=False)
     with pytest.raises(SystemExit) as left:
