@@ -1,1 +1,1 @@
-"""Mind2Web: which element of a recorded web page is acted on next, and how."""
+"""Mind2Web: choose the element of a recorded web page for the next action, and the action."""

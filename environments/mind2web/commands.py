@@ -1,4 +1,4 @@
-"""`proctor mind2web`: makes tasks on invented pages, and converts score files."""
+"""`proctor mind2web`: generates tasks on invented pages, and converts score files."""
 
 import re
 from pathlib import Path
@@ -14,7 +14,7 @@ TASKS_A_FILE = 10
 
 @click.group()
 def mind2web() -> None:
-    """Tasks on pages of our own, and score files for Mind2Web's."""
+    """Generate tasks on invented pages; convert Mind2Web's score file."""
 
 
 @mind2web.command()
@@ -22,7 +22,7 @@ def mind2web() -> None:
 @click.option("--tasks", type=click.IntRange(min=1), default=60, show_default=True, help="About five steps each.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Equal seeds give equal tasks.")
 @click.option("--split", default="own", show_default=True, help="Its files are called <split>_0.json and so on.")
-@click.option("--raw-html", is_flag=True, help="Keep the raw pages too, which makes the files three times as large.")
+@click.option("--raw-html", is_flag=True, help="Keep the raw pages too; files are then three times as large.")
 def generate(folder: Path, tasks: int, seed: int, split: str, raw_html: bool) -> None:
     """Write tasks on invented sites to FOLDER, in the official form, with the scores of an invented ranker.
 
@@ -44,9 +44,9 @@ def generate(folder: Path, tasks: int, seed: int, split: str, raw_html: bool) ->
 @click.argument("pickled", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.argument("output", type=click.Path(dir_okay=False, path_type=Path))
 def scores(pickled: Path, output: Path) -> None:
-    """Convert the official score file (scores_all_data.pkl) to JSON lines, which `scores` in a task file takes.
+    """Convert the official score file (scores_all_data.pkl) to JSON lines for the field `scores` of a task file.
 
-    Only dicts, texts and numbers are read; a pickle that holds anything else is refused.
+    Only dicts, strings and numbers are read; a pickle that holds anything else is refused.
     """
     try:
         lines = list(converter.convert(pickled))

@@ -1,4 +1,4 @@
-"""A step made ready to be played: its page, its candidates by rank, and what is asked about a group of them."""
+"""A step prepared for play: its page, its ranked candidates, and the question about a group of them."""
 
 import random
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ Ranker = Literal["scores", "bm25"]
 
 
 class Contest:
-    """The candidates of a step. Raises ValueError, naming task and action, where its page is broken."""
+    """The candidates of a step. Raises ValueError with task and action if the page is not well-formed."""
 
     def __init__(self, step: Step, ranker: Ranker, seed: int) -> None:
         self.step = step
@@ -29,42 +29,42 @@ class Contest:
             raise ValueError(f"task {step.annotation_id}, action {step.action_uid}: {error}") from error
         self._nodes = nodes_by_id(self._page, (*step.positives, *step.negatives))
         self.ranker: Ranker = "scores" if ranker == "scores" and step.ranks is not None else "bm25"
-        """Who ranked the candidates: words, too, where the score file lacks the step."""
+        """The ranker in use; "bm25" also if the score file lacks the step."""
         self.ranks = self._ranks()
-        """Rank by id of every candidate that is in the page."""
+        """Rank of each candidate in the page by its id; 0 is the best."""
 
     @property
     def missing(self) -> int:
-        """Candidates that are dropped because the page lacks them."""
+        """Number of recorded candidates that the page lacks; they are dropped."""
         return len(self.step.positives) + len(self.step.negatives) - len(self.ranks)
 
     @cached_property
     def positives(self) -> tuple[str, ...]:
-        """The right candidates among the best ten."""
+        """Ids of the right candidates among the ten best."""
         return tuple(name for name in self.step.positives if self.ranks.get(name, TOP_K) < TOP_K)
 
     @property
     def best_rank(self) -> int | None:
-        """That of the best right candidate; None where the page has none."""
+        """Rank of the best right candidate; None if the page has none."""
         return min((self.ranks[name] for name in self.step.positives if name in self.ranks), default=None)
 
     def line(self) -> list[str]:
-        """The best ten as they line up: shuffled by seed, task and action, and by nothing else."""
+        """Ids of the ten best in the order of play: shuffled by seed, task and action only."""
         others = (name for name in self.step.negatives if self.ranks.get(name, TOP_K) < TOP_K)
         line = [*self.positives, *others]
         random.Random(f"{self._seed} {self.step.annotation_id} {self.step.action_uid}").shuffle(line)
         return line
 
     def render(self, group: Sequence[str]) -> Rendered:
-        """The page around a group of candidates."""
+        """The page pruned to the surroundings of a group of candidates, as text."""
         return render(prune(self._page, {name: self._nodes[name] for name in group}))
 
     def asked(self, page: Rendered) -> Message:
-        """What is asked about a page."""
+        """The question about a rendered page."""
         return prompt.asked(page, self.step.task, self.step.previous)
 
     def _ranks(self) -> dict[str, int]:
-        """As the score file has them, candidates that it lacks after all others; else by words."""
+        """Ranks from the score file, with candidates it lacks ranked last; BM25 ranks if it lacks the step."""
         ranks = self.step.ranks
         if self.ranker == "bm25" or ranks is None:
             return bm25.ranking(self._nodes, self.step.task, self.step.previous)

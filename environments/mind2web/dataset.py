@@ -10,11 +10,11 @@ from environments.mind2web.data.index import NOWHERE, Head, StepIndex, StepPlace
 from environments.mind2web.data.records import ActionRecord, PublishedTask, ScoreRecord, Step, step
 
 MOST_UNRANKED = 0.5
-"""Part of the steps that a score file may lack before it is taken for that of another split."""
+"""Fraction of steps without ranks above which a score file counts as that of another split."""
 
 
 class StepDataset:
-    """A split: files of tasks, flattened into steps in their order."""
+    """The steps of a split's task files, in their order."""
 
     def __init__(self, split: str, files: Sequence[Path], scores: Path | None, places: StepIndex) -> None:
         self._split = split
@@ -24,15 +24,15 @@ class StepDataset:
 
     @property
     def head(self) -> Head:
-        """What is known of the whole."""
+        """Digest and counts of the split."""
         return self._index.head
 
     def sample(self, number: int) -> str:
-        """The id of a step, from 0."""
+        """The sample id of the step with this number, from 0."""
         return f"{self._split}-{number:05d}"
 
     def number(self, sample: str) -> int:
-        """Which step an id stands for. Raises ValueError where there is none of this id."""
+        """The number of the step with this sample id. Raises ValueError if there is none."""
         split, _, digits = sample.rpartition("-")
         number = int(digits) if digits.isascii() and digits.isdigit() else self.head.steps
         if split != self._split or number >= self.head.steps or self.sample(number) != sample:
@@ -42,7 +42,7 @@ class StepDataset:
         return number
 
     def step(self, sample: str) -> Step:
-        """The step of an id. Raises ValueError naming file, step, field and fix where it is broken."""
+        """The step with this sample id. Raises ValueError with file, step, field and fix if its record is broken."""
         place = self._index[self.number(sample)]
         path = self._files[place.file]
         try:
@@ -64,22 +64,22 @@ class StepDataset:
 
 
 def load(split: str, files: Sequence[Path], scores: Path | None, cache: Path, allow_unranked: bool) -> StepDataset:
-    """The steps of some files, with the ranks of a score file. Raises ValueError.
+    """The steps of the files, with the ranks of a score file.
 
-    More than half of the steps without ranks are refused unless that is allowed.
+    Raises ValueError for broken files, and if more than half of the steps lack ranks and `allow_unranked` is false.
     """
     dataset = StepDataset(split, files, scores, index(files, scores, cache))
     head = dataset.head
     if scores is not None and head.unranked > MOST_UNRANKED * head.steps and not allow_unranked:
         raise ValueError(
             f"{scores}: has no scores for {head.unranked} of {head.steps} steps; give the score file of the split "
-            f"{split!r}, or set allow_unranked: true to have the rest ranked by words"
+            f"{split!r}, or set allow_unranked: true to rank the rest by BM25"
         )
     return dataset
 
 
 def _texts(path: Path, place: StepPlace) -> tuple[bytes, bytes]:
-    """The JSON of a step's task without its actions, and of the step without its raw page."""
+    """JSON of a step's task without its actions, and JSON of the step without its raw page."""
     with opened(path) as file:
 
         def text(start: int, end: int) -> bytes:

@@ -11,11 +11,10 @@ import pydantic_core
 from pydantic import Field, JsonValue, model_validator
 
 from environments.mind2web import dataset, policies, prompt, session
-from environments.mind2web import examples as solved
 from environments.mind2web.contest import Contest, Ranker
 from environments.mind2web.data import files
 from environments.mind2web.dataset import StepDataset
-from environments.mind2web.examples import Prompt
+from environments.mind2web.examples import PUBLISHED, Prompt, own_examples
 from environments.mind2web.pages.markup import Rendered
 from environments.mind2web.policies import Chooser
 from environments.mind2web.ranking.tournament import Profile
@@ -31,34 +30,35 @@ DEMO_STEPS = 40
 PUBLISHED_STEPS = 100
 OWN_NOTE = "Pages and scores are Proctor's own: they compare with no Mind2Web score."
 _REVISION = "2"
-"""To be changed with any change of behaviour that shapes a trial."""
+"""Raise it with every change to what a trial shows or how it is scored."""
 
 
 class Mind2Web(Environment):
-    """Which element of a recorded page is acted on next, and how? Every step follows the true earlier ones."""
+    """Choose the next element of a recorded page and the action on it; earlier steps are the recorded ones."""
 
     data: Path | None = None
     """A folder of official task files, or one file; None for the tasks shipped with Proctor."""
     split: str | None = Field(default=None, pattern=files.SPLIT)
-    """Which files of the folder: those named `<split>_*.json` (train, test_task, test_website, test_domain)."""
+    """Play the files `<split>_*.json` of the folder (train, test_task, test_website, test_domain)."""
     scores: Path | None = None
     """A file of ranks in JSON lines; see `proctor mind2web scores`."""
     ranker: Ranker | None = None
-    """Who picks the ten candidates: the score file, or BM25. None for the score file where there is one."""
+    """Ranker of the candidates, ten of which are played: `scores` (the score file) or `bm25`. None for the score file
+    if there is one."""
     allow_unranked: bool = False
-    """Take a score file that lacks more than half of the steps; BM25 ranks the others."""
+    """Accept a score file that lacks more than half of the steps; BM25 ranks those steps."""
     profile: Profile = "compat"
-    """`compat` plays as the published code does; `strict` also asks about a last candidate alone."""
+    """`compat` plays as the published code does; `strict` also asks about a single last candidate."""
     prompt: Prompt = "cot"
-    """Our own solved examples have thoughts (`cot`), or not (`plain`); those of a file are as they stand there."""
+    """Our own solved examples with thoughts (`cot`) or without (`plain`); has no effect on the examples of a file."""
     examples: Path | None = None
     """AgentBench's llm_prompt_cot.json or llm_prompt.json, or a file like them; None for our own solved examples."""
     shuffle_seed: int = 123
-    """Of the order in which the candidates line up, with the step's task and action."""
+    """Seed of the order in which a step's candidates are played."""
     steps: int | None = Field(default=None, ge=1)
-    """Only so many steps, from the first; the published benchmark plays 100."""
+    """Play only the first `steps` steps; the published benchmark plays 100."""
     cache: Path | None = None
-    """Folder for indexes of the data; None for `proctor/mind2web` in the user's folder for caches."""
+    """Folder for indexes of the data; None for `proctor/mind2web` in the user's cache folder."""
 
     max_turns: ClassVar[int | None] = 3
     bad_replies: ClassVar[str | None] = "unparsed"
@@ -75,14 +75,14 @@ class Mind2Web(Environment):
         return self
 
     def samples(self) -> Sequence[str]:
-        _ = self._examples  # a broken file is refused now, before anything is played
+        _ = self._examples  # refuses a broken file before the first trial
         number = self._dataset.head.steps
         return tuple(map(self._dataset.sample, range(min(number, self.steps or number))))
 
     def digest(self) -> str:
         shape = self.model_dump(mode="json", exclude={"data", "scores", "examples", "cache"})
-        told = [*self._examples, prompt.asked(Rendered("", ()), "", ())]
-        content = pydantic_core.to_json([_REVISION, shape, self._ranker, self._dataset.head.digest, told])
+        messages = [*self._examples, prompt.asked(Rendered("", ()), "", ())]
+        content = pydantic_core.to_json([_REVISION, shape, self._ranker, self._dataset.head.digest, messages])
         return hashlib.blake2b(content, digest_size=16).hexdigest()
 
     async def play(self, sample: str, agent: Agent, seed: int = 0) -> Finish:
@@ -93,11 +93,11 @@ class Mind2Web(Environment):
         return await session.play(contest, agent, self.profile, examples)
 
     def contest(self, sample: str) -> Contest:
-        """A step, ready to be played. Raises ValueError where it is broken, OSError where it can't be read."""
+        """The step, prepared for play. Raises ValueError if its record is broken, OSError if it can't be read."""
         return Contest(self._dataset.step(sample), self._ranker, self.shuffle_seed)
 
     def rehearsed(self, sample: str, chooser: Chooser) -> Policy:
-        """A policy that knows the step's data."""
+        """A policy whose replies are chosen from the step's data."""
         return policies.rehearsed(lambda: self.contest(sample), chooser, self.profile)
 
     def reference(self, sample: str, seed: int = 0) -> Policy:
@@ -129,7 +129,7 @@ class Mind2Web(Environment):
             return f"the profile {self.profile!r} asks more than the published code; use compat"
         if self.steps not in (None, PUBLISHED_STEPS):
             return f"only the first {self.steps} steps are played; leave `steps` out, or set {PUBLISHED_STEPS}"
-        return solved.PUBLISHED.differs(self.examples, Opening(self._examples))
+        return PUBLISHED.differs(self.examples, Opening(self._examples))
 
     def published_sampling(self) -> Mapping[str, JsonValue]:
         return AGENTBENCH_SAMPLING
@@ -144,7 +144,7 @@ class Mind2Web(Environment):
 
     @cached_property
     def _examples(self) -> tuple[Message, ...]:
-        return solved.own(self.prompt) if self.examples is None else solved.PUBLISHED.read(self.examples).messages
+        return own_examples(self.prompt) if self.examples is None else PUBLISHED.read(self.examples).messages
 
     @cached_property
     def _dataset(self) -> StepDataset:

@@ -1,4 +1,4 @@
-"""The solved examples that stand before every question: three of our own, or those of a file like AgentBench's."""
+"""The solved examples before every question: three of our own, or those of a file in AgentBench's format."""
 
 from functools import cache
 from pathlib import Path
@@ -35,8 +35,8 @@ _OWN_FILE = Path(__file__).with_name("own_examples.json")
 
 
 @cache
-def own(style: Prompt) -> tuple[Message, ...]:
-    """Three examples on pages of our generator, with thoughts (`cot`) or without."""
+def own_examples(style: Prompt) -> tuple[Message, ...]:
+    """Three solved examples on generated pages, with thoughts (`cot`) or without."""
     solved = _OWN.validate_json(_OWN_FILE.read_bytes())
     return tuple(message for example in solved for message in _messages(example, style))
 

@@ -1,4 +1,4 @@
-"""Agents without memory: some that have rehearsed the step with its gold data, and some that only read the question."""
+"""Scripted policies without memory: some know the step's gold data, others read only the question."""
 
 import hashlib
 import random
@@ -18,7 +18,7 @@ from proctor.environment import Policy
 from proctor.types import Action, Message
 
 Chooser = Callable[[Contest, Sequence[ElementChoice]], str]
-"""The reply to a question, from what the step's data tell of the choices shown."""
+"""Writes the reply to a question, given the step's data and the choices shown."""
 _OPERATIONS = ("CLICK", "TYPE", "SELECT")
 _LAST_QUESTION = re.compile(
     r"\nTask: (?P<task>.*)\nPrevious actions:\n(?P<previous>(?:.*\n)*)"
@@ -27,39 +27,39 @@ _LAST_QUESTION = re.compile(
 
 
 def gold(contest: Contest, choices: Sequence[ElementChoice]) -> str:
-    """The first positive shown, with the gold operation and value; else A."""
+    """Replies with the first positive shown and the gold operation and value; A if none is shown."""
     letter = _first(choices, contest.positives)
     return write(letter) if letter == NONE else write(letter, contest.step.op, contest.step.value)
 
 
 def gold_element(contest: Contest, choices: Sequence[ElementChoice]) -> str:
-    """The first positive shown, clicked; else A."""
+    """Clicks the first positive shown; A if none is shown."""
     letter = _first(choices, contest.positives)
     return write(letter) if letter == NONE else write(letter, "CLICK")
 
 
 def top_rank(contest: Contest, choices: Sequence[ElementChoice]) -> str:
-    """The choice of the best rank, clicked."""
+    """Clicks the choice with the best rank."""
     return write(_first(choices, [min((choice.id for choice in choices), key=contest.ranks.__getitem__)]), "CLICK")
 
 
 def all_none(conversation: str, transcript: Sequence[Message]) -> Action:
-    """None of the above, always."""
+    """Always replies A, none of the above."""
     return Action(content=write(NONE))
 
 
 def first_click(conversation: str, transcript: Sequence[Message]) -> Action:
-    """The first choice, clicked, always."""
+    """Always clicks the first choice."""
     return Action(content=write(LETTERS[1], "CLICK"))
 
 
 def garbage(conversation: str, transcript: Sequence[Message]) -> Action:
-    """Text that answers nothing."""
+    """Replies with text that holds no answer."""
     return Action(content="What a colourful page; I should like to read on.")
 
 
 def naive(conversation: str, transcript: Sequence[Message]) -> Action:
-    """Clicks the choice with the largest part of words that the task has and no earlier action told; else A."""
+    """Clicks the choice with the largest fraction of words in the task but in no earlier action; A if all are 0."""
     seen = _seen(transcript)
     wanted = set(words(seen.task)) - set(words(seen.previous))
     shared = [_part(set(words(label)), wanted) for label in seen.labels]
@@ -68,7 +68,7 @@ def naive(conversation: str, transcript: Sequence[Message]) -> Action:
 
 
 def chance(sample: str, seed: int) -> Policy:
-    """A random choice and operation, with a random word of the task."""
+    """Replies with a random choice and operation, and a random word of the task as value."""
 
     def act(conversation: str, transcript: Sequence[Message]) -> Action:
         seen = _seen(transcript)
@@ -80,9 +80,9 @@ def chance(sample: str, seed: int) -> Policy:
 
 
 def rehearsed(open_contest: Callable[[], Contest], chooser: Chooser, profile: Profile) -> Policy:
-    """Plays the step through in private when it is first asked, and then says the same again.
+    """A policy that plays the step in private at its first question and stores its replies.
 
-    To a question that did not come up then (another agent played before), it answers A.
+    It replies A to a question that did not occur in that play, for example after another agent's replies.
     """
 
     @cache
@@ -101,7 +101,7 @@ def rehearsed(open_contest: Callable[[], Contest], chooser: Chooser, profile: Pr
 
 
 def _first(choices: Sequence[ElementChoice], wanted: Sequence[str]) -> str:
-    """The letter of the first choice that is wanted; A where none is."""
+    """The letter of the first wanted choice; A if none is wanted."""
     return next((letter for letter, choice in zip(LETTERS[1:], choices, strict=False) if choice.id in wanted), NONE)
 
 
@@ -110,12 +110,12 @@ def _digest(message: Message) -> bytes:
 
 
 class _Seen(NamedTuple):
-    """What a question says."""
+    """The parts of a question."""
 
     task: str
     previous: str
     labels: tuple[str, ...]
-    """Of the choices from B on."""
+    """Labels of the choices from B on."""
 
 
 def _seen(transcript: Sequence[Message]) -> _Seen:
@@ -125,5 +125,5 @@ def _seen(transcript: Sequence[Message]) -> _Seen:
     return _Seen(asked["task"], asked["previous"], tuple(line[3:] for line in asked["choices"].splitlines()))
 
 
-def _part(said: Set[str], wanted: Set[str]) -> float:
-    return len(said & wanted) / max(1, len(said))
+def _part(label: Set[str], wanted: Set[str]) -> float:
+    return len(label & wanted) / max(1, len(label))

@@ -1,6 +1,6 @@
-"""What an agent is asked.
+"""The question to an agent.
 
-The fixed words are those of MindAct's multiple-choice prompt (arXiv 2306.06070, section 4.2), as AgentBench asks it
+Its fixed text is MindAct's multiple-choice prompt (arXiv 2306.06070, section 4.2) in AgentBench's form
 (arXiv 2308.03688, Appendix I).
 """
 
@@ -12,11 +12,11 @@ from proctor.types import Message
 LETTERS = "ABCDEF"
 NONE = LETTERS[0]
 PREVIOUS = 5
-"""Earlier actions that are told."""
+"""Number of earlier actions in a question."""
 
 
 def question(page: Rendered, task: str, previous: Sequence[str]) -> str:
-    """What is asked about a page, without the page; ends with a line feed. `previous` are all earlier actions."""
+    """The question without its page; ends with a line feed. `previous` holds all earlier actions."""
     lines = (
         "Based on the HTML webpage above, try to complete the following task:",
         f"Task: {task}",
@@ -32,5 +32,5 @@ def question(page: Rendered, task: str, previous: Sequence[str]) -> str:
 
 
 def asked(page: Rendered, task: str, previous: Sequence[str]) -> Message:
-    """The message that asks about a page."""
+    """The message with a page and the question about it."""
     return Message(role="user", content=f"'''\n{page.text}\n'''\n\n{question(page, task, previous)}")

@@ -1,4 +1,4 @@
-"""What a reply says: a letter, an operation and a value."""
+"""Parses replies: a letter, an operation and a value."""
 
 import re
 from typing import NamedTuple
@@ -6,25 +6,25 @@ from typing import NamedTuple
 from environments.mind2web.prompt import NONE
 
 MAX_VALUE = 2_000
-"""Characters of a value that are read."""
+"""Limit of characters read from a value."""
 _LETTER = re.compile(r"Answer: ([A-F])")
 _OPERATION = re.compile(r"Action: (CLICK|SELECT|TYPE)")
 _VALUE = re.compile(r"Value: (.*)$", re.MULTILINE)
 
 
 class StepReply(NamedTuple):
-    """A reply as it was read."""
+    """A parsed reply."""
 
     letter: str
-    """A to F; A where the reply names none."""
+    """A to F; A if the reply names none."""
     action: str
-    """Operation, blank, value: either may be empty, the blank is always there."""
+    """Operation, blank, value; operation and value may be empty, the blank is always there."""
     parsed: bool
     """Whether the reply names a letter."""
 
 
 def read(text: str) -> StepReply:
-    """What a reply says: the first match of each part counts, upper and lower case differ."""
+    """Parses a reply; the first match of each part counts, and case matters."""
     text = text.strip()
     letter, operation, value = (pattern.search(text) for pattern in (_LETTER, _OPERATION, _VALUE))
     return StepReply(
@@ -35,7 +35,7 @@ def read(text: str) -> StepReply:
 
 
 def write(letter: str, operation: str = "", value: str = "") -> str:
-    """The reply that says this."""
+    """The text of a reply with these parts."""
     lines = [f"Answer: {letter}."]
     if operation:
         lines.append(f"Action: {operation}")

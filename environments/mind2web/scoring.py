@@ -1,4 +1,4 @@
-"""The measures of one step (Mind2Web, arXiv 2306.06070, section 4; AgentBench v0.2)."""
+"""The metrics of one step (Mind2Web, arXiv 2306.06070, section 4; AgentBench v0.2)."""
 
 from collections.abc import Set
 from typing import NamedTuple
@@ -7,18 +7,18 @@ from environments.mind2web.ranking.tournament import Prediction
 
 
 class Score(NamedTuple):
-    """Each from 0 to 1."""
+    """Metrics of one step, each from 0 to 1."""
 
     element_acc: float
-    """The element is right."""
+    """1 if the element is right, else 0."""
     action_f1: float
-    """How much operation and value agree, word by word; also where the element is wrong."""
+    """F1 of the words of operation and value, even if the element is wrong."""
     step_sr: float
-    """Element, operation and value are right."""
+    """1 if element, operation and value are right, else 0."""
 
 
 def score(prediction: Prediction, gold_action: str, positives: Set[str]) -> Score:
-    """The measures of a prediction; `positives` are the right elements that the agent could be shown."""
+    """The metrics of a prediction; `positives` are the right elements among those played. All 0 without any."""
     if not positives:
         return Score(0.0, 0.0, 0.0)
     element = float(prediction.element in positives)
@@ -27,12 +27,12 @@ def score(prediction: Prediction, gold_action: str, positives: Set[str]) -> Scor
 
 
 def action_f1(predicted: str, gold: str) -> float:
-    """F1 over two sets of words, upper and lower case differing: 1 where both are empty, 0 where just one is."""
-    said, wanted = set(predicted.split()), set(gold.split())
-    if not said and not wanted:
+    """F1 over two sets of words, case-sensitive; 1 if both are empty, 0 if one is."""
+    given, wanted = set(predicted.split()), set(gold.split())
+    if not given and not wanted:
         return 1.0
-    common = len(said & wanted)
+    common = len(given & wanted)
     if not common:
         return 0.0
-    precision, recall = common / len(said), common / len(wanted)
+    precision, recall = common / len(given), common / len(wanted)
     return 2 * precision * recall / (precision + recall)

@@ -1,4 +1,4 @@
-"""One step, played: the tournament with an agent, and its finish."""
+"""Plays one step: runs the tournament with an agent and scores the outcome."""
 
 import asyncio
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ UPSTREAM = {
     FinishReason.CONTEXT_LIMIT: "agent context limit",
     FinishReason.TURN_LIMIT: "task limit reached",
 }
-"""What the published code calls each end."""
+"""The published code's name for each finish reason."""
 
 
 class _End(NamedTuple):
@@ -35,9 +35,9 @@ class _End(NamedTuple):
 
 
 async def play(contest: Contest, agent: Agent, profile: Profile, examples: Sequence[Message]) -> Finish:
-    """Asks about group after group, each question a dialogue of its own that begins with the solved examples.
+    """Asks about each group in turn and scores the outcome. AgentUnavailable is not caught.
 
-    Scores the outcome. Lets AgentUnavailable pass.
+    Each question is a separate dialogue that begins with the solved examples.
     """
     replies = list[StepReply]()
     if not contest.positives:
@@ -61,13 +61,13 @@ async def play(contest: Contest, agent: Agent, profile: Profile, examples: Seque
 
 
 def choice_of(letter: str, choices: tuple[ElementChoice, ...]) -> ElementChoice | None:
-    """The choice a letter names; None for A and for letters beyond those shown."""
+    """The choice with this letter; None for A and for letters beyond those shown."""
     place = LETTERS.index(letter) - 1
     return choices[place] if 0 <= place < len(choices) else None
 
 
 def _reason(prediction: Prediction, replies: Sequence[StepReply]) -> FinishReason:
-    """An agent that was not asked at all did nothing wrong."""
+    """The finish reason; COMPLETED if the agent was never asked."""
     if prediction.element or not replies:
         return FinishReason.COMPLETED
     if any(reply.parsed for reply in replies):
@@ -77,7 +77,7 @@ def _reason(prediction: Prediction, replies: Sequence[StepReply]) -> FinishReaso
 
 def _finish(contest: Contest, end: _End, replies: Sequence[StepReply]) -> Finish:
     step = contest.step
-    measures = score(end.prediction, step.gold_action, set(contest.positives))
+    metrics = score(end.prediction, step.gold_action, set(contest.positives))
     detail: dict[str, JsonValue] = {
         "annotation_id": step.annotation_id,
         "action_uid": step.action_uid,
@@ -94,9 +94,9 @@ def _finish(contest: Contest, end: _End, replies: Sequence[StepReply]) -> Finish
     }
     return Finish(
         reason=end.reason,
-        score=measures.step_sr,
+        score=metrics.step_sr,
         metrics={
-            **measures._asdict(),
+            **metrics._asdict(),
             "calls": float(len(replies)),
             "unparsed": float(sum(not reply.parsed for reply in replies)),
             "missing_candidates": float(contest.missing),

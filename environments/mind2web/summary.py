@@ -8,16 +8,16 @@ from proctor.types import Finish, FinishReason, Summary
 PRIMARY = "step_sr"
 MEASURES = ("element_acc", "action_f1", PRIMARY)
 RECALL = (1, 5, 10, 20, 50)
-COVERAGE = "Means are over scored steps; a fault is owed again and enters none, in every profile."
+COVERAGE = "Means cover scored steps; a step that ended in a fault is played again and enters no mean, in any profile."
 Tries = dict[str, list[list[Finish]]]
 
 
 def summarize(finishes: Sequence[Finish], notes: tuple[str, ...]) -> Summary:
-    """All metrics, in percent but for the counts; one over nothing is absent.
+    """All metrics: means in percent, and counts. A mean over nothing is absent.
 
-    micro: over steps (plain names). macro: the mean of the tasks' means. conditional: over steps with a right element
-    among the best ten. task_sr: over tasks whose steps were all evaluated. A step played several times (epochs) gives
-    its task as many tries.
+    Plain names: mean over steps. macro: mean of the tasks' means. conditional: mean over steps with a right element
+    among the ten best. task_sr: fraction of solved tasks among those whose steps were all evaluated. Steps played in
+    several epochs count as one try of their task per epoch.
     """
     scored = [finish for finish in finishes if finish.score is not None]
     reachable = [finish for finish in scored if _rank(finish) < 10]
@@ -56,7 +56,7 @@ def _counts(scored: Sequence[Finish]) -> dict[str, float]:
 
 
 def _tries(steps: Iterable[Finish]) -> list[tuple[Finish, ...]]:
-    """A task's steps, once for each time that all of them were played."""
+    """One tuple of all steps for each complete try of a task."""
     played: dict[object, list[Finish]] = defaultdict(list)
     for finish in steps:
         played[finish.detail["action_uid"]].append(finish)

@@ -1,4 +1,4 @@
-"""Turns the official score file (a pickle) into JSON lines, without ever running what a pickle may hold."""
+"""Converts the official score file (a pickle) to JSON lines without running code that a pickle may hold."""
 
 import pickle
 from collections.abc import Iterator
@@ -18,11 +18,11 @@ _BROKEN = (
     MemoryError,
     OverflowError,
 )
-"""What the unpickler raises for bytes that are no pickle."""
+"""Exceptions of the unpickler for bytes that are not a pickle."""
 
 
 class _Official(BaseModel):
-    """`scores_all_data.pkl`: by step, then by candidate."""
+    """Content of `scores_all_data.pkl`, by step, then by candidate."""
 
     model_config = ConfigDict(strict=True)
 
@@ -31,7 +31,7 @@ class _Official(BaseModel):
 
 
 class _PlainUnpickler(pickle.Unpickler):
-    """Builds dicts, lists, texts and numbers; refuses everything that has a class or a function of its own."""
+    """Builds dicts, lists, strings and numbers; raises ValueError for any class or function."""
 
     def find_class(self, module: str, name: str) -> object:
         raise ValueError(f"holds {module}.{name}; a score file has dicts, texts and numbers only")
@@ -41,12 +41,12 @@ class _PlainUnpickler(pickle.Unpickler):
 
 
 def convert(path: Path) -> Iterator[str]:
-    """The lines of the JSON-lines file, one a step. Raises ValueError, naming a foreign class, or what is wrong."""
+    """The lines of the JSON-lines file, one per step. Raises ValueError with the file and the problem."""
     try:
         with path.open("rb") as file:
             official = _Official.model_validate(_unpickled(file))
         if alone := official.scores.keys() ^ official.ranks.keys():
-            raise ValueError(f"{min(alone)}: stands in one of scores and ranks only; give scores_all_data.pkl")
+            raise ValueError(f"{min(alone)}: is in only one of scores and ranks; give scores_all_data.pkl")
         for key, scores in official.scores.items():
             yield ScoreRecord(key=key, scores=scores, ranks=official.ranks[key]).model_dump_json()
     except ValidationError as error:
@@ -61,4 +61,4 @@ def _unpickled(file: BinaryIO) -> object:
     try:
         return _PlainUnpickler(file).load()
     except _BROKEN as error:
-        raise ValueError(f"is no pickle that can be read: {error}") from error
+        raise ValueError(f"is not a readable pickle: {error}") from error

@@ -1,4 +1,4 @@
-"""Opens what users and we put into data folders: plain files, and compressed ones (.xz)."""
+"""Finds and opens the data files: plain ones, and ones packed with xz (.xz)."""
 
 import lzma
 import mmap
@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import BinaryIO
 
 SPLIT = r"^[A-Za-z0-9_]+$"
-"""What a split may be called."""
+"""Pattern of a split's name."""
 
 
 def opened(path: Path) -> BinaryIO:
-    """A file for reading, unpacked where its name ends in .xz; places in it count unpacked bytes.
+    """Opens a file for reading, unpacked if its name ends in .xz; offsets count unpacked bytes.
 
-    Raises OSError, and ValueError naming the file where it can't be unpacked.
+    Raises OSError, and ValueError with the path if the file can't be unpacked.
     """
     if path.suffix != ".xz":
         return path.open("rb")
@@ -28,7 +28,7 @@ def opened(path: Path) -> BinaryIO:
 
 @lru_cache(maxsize=4)
 def _unpacked(path: Path, size: int, changed_ns: int) -> bytes:
-    """Packed files are small ones, so some are kept whole."""
+    """The unpacked bytes; the last four files stay in memory, since packed files are small."""
     try:
         return lzma.decompress(path.read_bytes())
     except lzma.LZMAError as error:
@@ -37,7 +37,7 @@ def _unpacked(path: Path, size: int, changed_ns: int) -> bytes:
 
 @contextmanager
 def mapped(path: Path) -> Iterator[bytes | mmap.mmap]:
-    """All bytes of a file; those of a plain one are read as they are looked at."""
+    """All bytes of a file. A plain file is mapped into memory, so its bytes are read on access."""
     with opened(path) as file:
         if isinstance(file, BytesIO) or not path.stat().st_size:
             yield file.read()
@@ -47,14 +47,14 @@ def mapped(path: Path) -> Iterator[bytes | mmap.mmap]:
 
 
 def split_of(path: Path) -> str:
-    """The split that a file's name tells: `train` of train_10.json."""
+    """The split in a file's name: `train` for train_10.json."""
     return re.sub(r"_\d+$", "", path.name.removesuffix(".xz").removesuffix(".json"))
 
 
 def task_files(data: Path, split: str | None) -> tuple[Path, ...]:
-    """The files of a split below a folder, by their numbers; a file stands for itself.
+    """The files of a split below the folder `data`, in order of their numbers; `data` itself if it is a file.
 
-    Raises ValueError, naming fix, where there are none.
+    Raises ValueError with the fix if there are none.
     """
     if data.is_file():
         return (data,)
@@ -67,5 +67,5 @@ def task_files(data: Path, split: str | None) -> tuple[Path, ...]:
 
 
 def default_cache() -> Path:
-    """Where indexes are kept unless a task says otherwise: the user's folder for caches."""
+    """The default folder for indexes: `proctor/mind2web` in the user's cache folder."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "proctor" / "mind2web"

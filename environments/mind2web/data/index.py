@@ -1,7 +1,7 @@
-"""Where each step of a split stands in its files, so that any one can be read without the others.
+"""Byte offsets of each step of a split in its files, so that one step can be read without the others.
 
-An index is built when data are first used and kept in a folder for caches: places, digests and counts, no data. Its
-name tells the files, their sizes and times; changed files have another index.
+An index is built on the first use of the data and kept in a cache folder. It holds offsets, a digest and counts, no
+data. Its file name is a digest of the data files' paths, sizes and times, so changed files get a new index.
 """
 
 import hashlib
@@ -26,12 +26,12 @@ NOWHERE = -1
 
 
 class StepPlace(NamedTuple):
-    """Where a step stands; all but the first two in bytes of its file."""
+    """Where a step is stored; all fields but the first two are byte offsets in its file."""
 
     file: int
-    """Which of the files."""
+    """Number of the file, from 0."""
     number: int
-    """Which of the task's steps, from 0."""
+    """Number of the step in its task, from 0."""
     task: int
     actions: int
     actions_end: int
@@ -39,23 +39,23 @@ class StepPlace(NamedTuple):
     step: int
     raw: int
     raw_end: int
-    """The raw page, which is never read."""
+    """End of the raw page, which begins at `raw` and is never read."""
     step_end: int
     ranks: int
-    """In the score file; NOWHERE where it has none."""
+    """Offset of the step's line in the score file; NOWHERE if it has none."""
 
 
 class Head(Value):
-    """What an index says of the whole."""
+    """Digest and counts of a whole split."""
 
     digest: str
-    """Of the content of all files."""
+    """Digest of the content of all files."""
     steps: int
     tasks: int
     own_tasks: int
-    """Generated ones."""
+    """Number of generated tasks."""
     unranked: int
-    """Steps that the score file has no ranks for; all where there is no score file."""
+    """Number of steps without ranks in the score file; all steps if there is no score file."""
 
 
 class StepIndex:
@@ -72,18 +72,18 @@ class StepIndex:
 
 
 def index(files: Sequence[Path], scores: Path | None, cache: Path) -> StepIndex:
-    """The index of some files: the one that is kept, or a new one. Raises ValueError naming file, task and fix."""
+    """The index of the files, cached or newly built. Raises ValueError with file, task and fix."""
     kept = cache / f"{_name([*files, *([scores] if scores else [])], scores is not None)}.index"
     with suppress(OSError, ValueError):
         return _read(kept)
     built = _build(files, scores)
-    with suppress(OSError):  # a folder that can't be written costs time only
+    with suppress(OSError):  # without a writable cache the index is only built again
         _keep(kept, built)
     return built
 
 
 def _name(files: Sequence[Path], scored: bool) -> str:
-    told: list[object] = [_FORMAT, scored]
+    identity: list[object] = [_FORMAT, scored]
     for path in files:
         try:
             state = path.stat()
@@ -91,8 +91,8 @@ def _name(files: Sequence[Path], scored: bool) -> str:
             raise ValueError(f"{path}: can't be read: {error}; check the path") from error
         if path.is_dir():
             raise ValueError(f"{path}: is a folder; name a file")
-        told.append([str(path.resolve()), state.st_size, state.st_mtime_ns])
-    return hashlib.blake2b(pydantic_core.to_json(told), digest_size=16).hexdigest()
+        identity.append([str(path.resolve()), state.st_size, state.st_mtime_ns])
+    return hashlib.blake2b(pydantic_core.to_json(identity), digest_size=16).hexdigest()
 
 
 def _read(path: Path) -> StepIndex:
@@ -123,7 +123,7 @@ def _build(files: Sequence[Path], scores: Path | None) -> StepIndex:
             try:
                 for task, task_places in _tasks(JsonReader(text), number):
                     if task.annotation_id in tasks:
-                        raise ValueError(f"task {task.annotation_id}: its annotation_id stands twice; remove one")
+                        raise ValueError(f"task {task.annotation_id}: its annotation_id appears twice; remove one")
                     tasks.add(task.annotation_id)
                     own += task.source == OWN
                     for uid, place in task_places:
@@ -140,7 +140,7 @@ def _build(files: Sequence[Path], scores: Path | None) -> StepIndex:
 
 
 def _tasks(reader: JsonReader, file: int) -> Iterator[tuple[PublishedTask, list[tuple[str, StepPlace]]]]:
-    """Each task of a file, with the uids and places of its steps."""
+    """Yields each task of a file with the uids and places of its steps."""
     for start in reader.items():
         steps: list[tuple[str, StepPlace]] = []
         actions = actions_end = start
@@ -175,7 +175,7 @@ def _task(reader: JsonReader, start: int, actions: int, actions_end: int) -> Pub
 
 
 def _step(reader: JsonReader, start: int) -> tuple[str, StepPlace]:
-    """The uid and the place of the step that stands here; what belongs to its task is not filled in yet."""
+    """The uid and the place of the step at the reader's offset; the fields of its task are still 0."""
     uid, raw, raw_end = "", start, start
     for name in reader.members():
         span = reader.skip()
@@ -189,7 +189,7 @@ def _step(reader: JsonReader, start: int) -> tuple[str, StepPlace]:
 
 
 def _ranked(path: Path, state: "hashlib.blake2b") -> dict[str, int]:
-    """Where the line of each step of a score file begins, by its key; NOWHERE for one without ranks."""
+    """Offset of each step's line in a score file, by the step's key; NOWHERE if the line has no ranks."""
     places: dict[str, int] = {}
     at = 0
     with opened(path) as file:
@@ -204,7 +204,7 @@ def _ranked(path: Path, state: "hashlib.blake2b") -> dict[str, int]:
                     f"{path}:{number}: {field}: {problem['msg']}; `proctor mind2web scores` makes such files"
                 ) from error
             if record.key in places:
-                raise ValueError(f"{path}:{number}: key: {record.key} stands in an earlier line already; remove one")
+                raise ValueError(f"{path}:{number}: key: {record.key} is in an earlier line already; remove one")
             places[record.key] = at if record.ranks else NOWHERE
             at += len(line)
     return places

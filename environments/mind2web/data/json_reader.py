@@ -1,4 +1,4 @@
-"""Finds where the values of a large JSON text begin and end, without decoding or holding them."""
+"""Finds where the values of a large JSON text begin and end, without decoding or storing them."""
 
 import json
 import re
@@ -13,9 +13,9 @@ _SPACE = re.compile(rb"[ \t\r\n]*+")
 
 
 class JsonReader:
-    """A place in a JSON text. Whoever iterates `items` or `members` takes each value before going on.
+    """A reader at the byte offset `at` of a JSON text. A loop over `items` or `members` must read or skip each value.
 
-    Raises ValueError, naming the byte, where the text is not JSON; what is skipped is checked for its brackets only.
+    Raises ValueError with the byte offset if the text is not JSON; of skipped values only the brackets are checked.
     """
 
     def __init__(self, text: bytes | mmap) -> None:
@@ -24,7 +24,7 @@ class JsonReader:
         self._space()
 
     def items(self) -> Iterator[int]:
-        """Where each item of the list begins that stands here."""
+        """Yields the offset of each item of the list that begins at `at`."""
         self._take(b"[")
         more = not self._taken(b"]")
         while more:
@@ -32,7 +32,7 @@ class JsonReader:
             more = self._more(b"]")
 
     def members(self) -> Iterator[str]:
-        """The name of each member of the object that stands here, whose value begins at `at`."""
+        """Yields the name of each member of the object that begins at `at`, and moves `at` to the member's value."""
         self._take(b"{")
         more = not self._taken(b"}")
         while more:
@@ -45,7 +45,7 @@ class JsonReader:
             more = self._more(b"}")
 
     def skip(self) -> tuple[int, int]:
-        """The span of the value that stands here."""
+        """Moves past the value that begins at `at`. Returns its start and end."""
         start = self.at
         first = self._text[start : start + 1]
         if first == b'"':
@@ -57,11 +57,11 @@ class JsonReader:
         return start, self.at
 
     def text(self, start: int, end: int) -> bytes:
-        """The bytes of a span."""
+        """The bytes from `start` to before `end`."""
         return self._text[start:end]
 
     def end(self) -> None:
-        """Raises ValueError where more follows."""
+        """Raises ValueError if more than blanks follows."""
         self._space()
         if self.at != len(self._text):
             raise ValueError(f"byte {self.at}: more follows the end of the value")
@@ -89,7 +89,7 @@ class JsonReader:
 
     def _take(self, character: bytes) -> None:
         if not self._taken(character):
-            raise ValueError(f"byte {self.at}: not JSON as expected; {character.decode()!r} should stand here")
+            raise ValueError(f"byte {self.at}: not JSON as expected; {character.decode()!r} should be here")
         self._space()
 
     def _space(self) -> None:

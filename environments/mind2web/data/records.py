@@ -1,4 +1,4 @@
-"""The official records of Mind2Web (arXiv 2306.06070): a file is a list of tasks, a task a list of recorded actions."""
+"""Records in Mind2Web's official files (arXiv 2306.06070): a list of tasks, each with a list of recorded actions."""
 
 from typing import Annotated, Literal
 
@@ -11,7 +11,7 @@ Op = Literal["CLICK", "TYPE", "SELECT"]
 
 
 class _Record(BaseModel):
-    """Fields the evaluation has no use for are passed over."""
+    """A record; fields that the evaluation does not use are ignored."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -26,12 +26,12 @@ class PublishedTask(_Record):
     action_reprs: tuple[str, ...]
     """Every action in words, in order."""
     source: str = ""
-    """OWN for generated tasks; the official ones don't have it."""
+    """OWN for generated tasks; the official ones lack the field."""
 
 
 class _Operation(_Record):
     op: Op
-    """HOVER and ENTER stand in `original_op` only."""
+    """HOVER and ENTER occur only in `original_op`."""
     value: str = ""
 
 
@@ -40,7 +40,7 @@ class _Candidate(_Record):
 
 
 class ActionRecord(_Record):
-    """A recorded action: the page before it, the elements it may be done on, and what was done."""
+    """A recorded action: the page before it, the candidate elements, and the operation."""
 
     action_uid: str
     cleaned_html: str
@@ -57,11 +57,11 @@ def _none_twice(ranks: dict[str, int]) -> dict[str, int]:
 
 Scores = dict[str, FiniteFloat]
 Ranks = Annotated[dict[str, NonNegativeInt], AfterValidator(_none_twice)]
-"""By candidate, from 0, the best; none twice."""
+"""Rank by candidate, 0 the best; ranks are distinct."""
 
 
 class ScoreRecord(_Record):
-    """A line of a score file: how a ranker saw the candidates of one step."""
+    """A line of a score file: a ranker's scores and ranks of the candidates of one step."""
 
     key: str
     """`annotation_id`, underscore, `action_uid`."""
@@ -70,7 +70,7 @@ class ScoreRecord(_Record):
 
 
 class Step(Value):
-    """One step of a task, with all that came before it as it was recorded."""
+    """One step of a task, with the recorded actions before it."""
 
     sample: str
     annotation_id: str
@@ -79,19 +79,19 @@ class Step(Value):
     domain: str
     task: str
     previous: tuple[str, ...]
-    """The actions before, in words."""
+    """The earlier actions in words."""
     steps: int
-    """Of the whole task."""
+    """Number of steps of the whole task."""
     op: Op
     value: str
-    """What is typed or selected: the first line of the recorded value; empty for CLICK."""
+    """Text to type or option to select: the first line of the recorded value; empty for CLICK."""
     positives: tuple[str, ...]
     negatives: tuple[str, ...]
-    """Ids of candidates, none twice."""
+    """Ids of the wrong candidates, each once and none of them in `positives`."""
     page: str
-    """XML, cleaned."""
+    """The cleaned page as XML."""
     ranks: dict[str, int] | None
-    """Rank by id, from the score file; None where the file has none for this step."""
+    """Rank by id from the score file; None if the file has none for this step."""
 
     @property
     def gold_action(self) -> str:
@@ -100,7 +100,7 @@ class Step(Value):
 
 
 def step(sample: str, task: PublishedTask, number: int, action: ActionRecord, ranks: dict[str, int] | None) -> Step:
-    """A task's step, from 0."""
+    """The step with this number (from 0) of a task."""
     positives = tuple(dict.fromkeys(candidate.backend_node_id for candidate in action.pos_candidates))
     others = dict.fromkeys(candidate.backend_node_id for candidate in action.neg_candidates)
     operation = action.operation

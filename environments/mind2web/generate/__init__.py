@@ -1,1 +1,1 @@
-"""Makes tasks on invented sites."""
+"""Generates tasks on invented sites."""

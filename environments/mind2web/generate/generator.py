@@ -10,8 +10,7 @@ from lxml import etree
 from pydantic import JsonValue
 
 from environments.mind2web.data.records import OWN
-from environments.mind2web.generate import scores as generated_scores
-from environments.mind2web.generate.scores import Likeness, likeness
+from environments.mind2web.generate.scores import Likeness, likeness, score_lines
 from environments.mind2web.generate.sites.element import Node, Numbering, raw_page
 from environments.mind2web.generate.sites.templates import KINDS, Story, story
 from environments.mind2web.generate.sites.widgets import WidgetMove
@@ -19,14 +18,14 @@ from environments.mind2web.pages.cleaning import clean
 from environments.mind2web.pages.page import parse
 
 SECOND_POSITIVE = 0.2
-"""Part of the steps that have a parent or a child of the target as another right element."""
+"""Probability that a parent or child of the target is a second right element of a step."""
 NO_POSITIVE = 0.05
-"""Part of the steps whose right element is among no candidates."""
+"""Probability that the right element of a step is not among its candidates."""
 CONTAINERS = 0.1
-"""Part of the elements nobody acts on that are candidates."""
+"""Probability that an element that can't be acted on is a candidate."""
 _PERIOD = 30
 _SMALL = {7: 1, 13: 6}
-"""Of 30 tasks, those (from 0) whose second step has just so many candidates."""
+"""Number of candidates of the second step in some of every 30 tasks, by the task's number among the 30 (from 0)."""
 
 
 class Pack(NamedTuple):
@@ -37,15 +36,15 @@ class Pack(NamedTuple):
 
 
 def generate(tasks: int, seed: int, raw: bool = False) -> Pack:
-    """Tasks of five kinds in turn; equal arguments give equal packs. `raw` keeps the raw pages, which nobody reads."""
+    """Tasks of five kinds in turn; equal arguments give equal packs. `raw` keeps the raw pages, which nothing reads."""
     recorders = [_Recorder(number, random.Random(f"{seed} {number}"), raw) for number in range(tasks)]
     records = tuple(recorder.record() for recorder in recorders)
     seen = [step for recorder in recorders for step in recorder.seen]
-    return Pack(records, tuple(generated_scores.lines(seen)))
+    return Pack(records, tuple(score_lines(seen)))
 
 
 def write(pack: Pack, folder: Path, split: str, tasks_a_file: int, packed: bool = False) -> list[Path]:
-    """The pack as `<split>_<number>.json` and `<split>_scores.jsonl`; the files written. `packed`: as .xz."""
+    """Writes a pack as `<split>_<number>.json` and `<split>_scores.jsonl`, with .xz if `packed`. Returns the paths."""
     folder.mkdir(parents=True, exist_ok=True)
     suffix = ".xz" if packed else ""
     texts = {f"{split}_scores.jsonl{suffix}": "".join(f"{_json(line)}\n" for line in pack.scores)}
@@ -58,7 +57,7 @@ def write(pack: Pack, folder: Path, split: str, tasks_a_file: int, packed: bool 
 
 
 class _Recorder:
-    """Does a task on its site, and records every step; `seen` is what a ranker sees of them."""
+    """Solves a task on its site and records every step; `seen` holds the ranker's view of each step."""
 
     def __init__(self, number: int, dice: random.Random, raw: bool) -> None:
         self._few = _SMALL.get(number % _PERIOD)
@@ -70,25 +69,25 @@ class _Recorder:
 
     def record(self) -> dict[str, JsonValue]:
         """The whole task."""
-        told, name = self._story, self._name()
+        story, name = self._story, self._name()
         state: dict[str, str] = {}
         actions: list[JsonValue] = []
-        for at, move in enumerate(told.moves):
+        for at, move in enumerate(story.moves):
             actions.append(self._step(name, move, state, self._few if at == 1 else None))
             state |= move.changes
         return {
             "annotation_id": name,
             "source": OWN,
-            "website": told.site,
-            "domain": told.kind.domain,
-            "subdomain": told.kind.subdomain,
-            "confirmed_task": told.task,
-            "action_reprs": [move.repr for move in told.moves],
+            "website": story.site,
+            "domain": story.kind.domain,
+            "subdomain": story.kind.subdomain,
+            "confirmed_task": story.task,
+            "action_reprs": [move.repr for move in story.moves],
             "actions": actions,
         }
 
     def _step(self, task: str, move: WidgetMove, state: dict[str, str], few: int | None) -> JsonValue:
-        """A move and the page before it. `few`: how many candidates it has, one of them right, all of them shown."""
+        """Record of a move and the page before it. `few`: its number of candidates, one of them right; None for all."""
         nodes = list(self._numbering.number(self._story.page(state)).walk())
         positives, negatives = self._candidates(nodes, move.target, few)
         raw, uid = raw_page(nodes[0]), self._name()
@@ -105,7 +104,7 @@ class _Recorder:
         }
 
     def _candidates(self, nodes: list[Node], key: str, few: int | None) -> tuple[list[Node], list[Node]]:
-        """The right elements, and others: all that can be acted on, and some that can't."""
+        """The right elements, and the wrong candidates: all elements that can be acted on, and some that can't."""
         target = next(node for node in nodes if node.element.key == key)
         second = few is None and self._dice.random() < SECOND_POSITIVE
         positives = [target, self._kin(target)] if second else [target]
@@ -125,7 +124,7 @@ class _Recorder:
 
 
 def _candidate(node: Node, target: bool | None) -> JsonValue:
-    """As Mind2Web records it; `target` says, of a right one, whether it is the one that was acted on."""
+    """A candidate in Mind2Web's format. `target`: whether a right one was acted on; None for a wrong one."""
     attributes = _json({"backend_node_id": node.id, **node.element.attributes})
     record: dict[str, JsonValue] = {"tag": node.element.tag, "attributes": attributes, "backend_node_id": node.id}
     return record if target is None else record | {"is_original_target": target, "is_top_level_target": target}

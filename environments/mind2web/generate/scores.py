@@ -1,4 +1,4 @@
-"""Scores of an invented ranker for generated pages: how like the task each candidate is, with noise."""
+"""Scores of an invented ranker for generated pages: each candidate's similarity to the task, with noise."""
 
 import random
 from collections.abc import Iterator, Sequence
@@ -11,11 +11,11 @@ from environments.mind2web.generate.sites.element import Node
 from environments.mind2web.ranking import bm25
 
 RECALL = 0.8
-"""Part of the steps with a right element among the best ten, as near as the noise of the scores can bring it."""
+"""Wanted fraction of steps with a right element among the ten best; the noise is tuned towards it."""
 
 
 class Likeness(NamedTuple):
-    """The candidates of a step as a ranker without noise sees them."""
+    """Similarity and unit noise of each candidate of a step."""
 
     key: str
     candidates: tuple[str, ...]
@@ -27,7 +27,7 @@ class Likeness(NamedTuple):
 def likeness(
     key: str, query: str, positives: Sequence[Node], negatives: Sequence[Node], dice: random.Random
 ) -> Likeness:
-    """How like a query the words of each candidate are, from 0 to 1, and the noise to be added."""
+    """Word similarity of each candidate to a query, from 0 to 1, and its noise (normal, standard deviation 1)."""
     nodes = (*positives, *negatives)
     alike = bm25.bm25([_words(node) for node in nodes], query)
     best = max(alike, default=0.0) or 1.0
@@ -40,8 +40,8 @@ def likeness(
     )
 
 
-def lines(scored: Sequence[Likeness]) -> Iterator[dict[str, JsonValue]]:
-    """With as much noise as brings the recall of the best ten down to what is wanted, and no more."""
+def score_lines(scored: Sequence[Likeness]) -> Iterator[dict[str, JsonValue]]:
+    """Lines of the score file, with the noise level at which the recall of the ten best falls to RECALL."""
     low, high = 0.0, 2.0
     for _ in range(12):
         middle = (low + high) / 2

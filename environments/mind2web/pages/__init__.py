@@ -1,1 +1,1 @@
-"""Recorded pages: read, cleaned, pruned and written as text."""
+"""Recorded pages: parsed, cleaned, pruned and rendered as text."""

@@ -1,4 +1,4 @@
-"""A raw page as the cleaned one that agents' pages are cut from (Mind2Web, arXiv 2306.06070)."""
+"""Cleans raw pages the way Mind2Web does (arXiv 2306.06070); agents see prunings of cleaned pages."""
 
 from collections.abc import Set
 
@@ -12,10 +12,10 @@ _MEANINGLESS = {("role", "presentation"), ("role", "none"), ("role", "link"), ("
 
 
 def clean(root: etree._Element, candidates: Set[str]) -> etree._Element:
-    """Removes from a raw page, which is changed, what says nothing; the same root is returned.
+    """Removes meaningless attributes and elements from a raw page, in place. Returns the same root.
 
-    Of the attributes those that are read stay, and the names of icons; of the elements those that are a candidate (by
-    id), hold text or several children, or have an attribute besides their id.
+    Kept attributes: those that rendering reads, and icon names in an svg's class. Kept elements: candidates (given by
+    id), and elements with text, several children, or an attribute besides their id.
     """
     for node in reversed(list(root.iter(etree.Element))):
         _clean_attributes(node)
@@ -24,7 +24,7 @@ def clean(root: etree._Element, candidates: Set[str]) -> etree._Element:
             node.text = " ".join((node.text or "").split())
             if not node.text and parent is not None:
                 parent.remove(node)
-        elif parent is not None and node.get(ID, "") not in candidates and _says_nothing(node):
+        elif parent is not None and node.get(ID, "") not in candidates and _is_meaningless(node):
             for child in node:
                 node.addprevious(child)
             parent.remove(node)
@@ -41,7 +41,7 @@ def _clean_attributes(node: etree._Element) -> None:
 
 
 def _cleaned(tag: str, name: str, value: str) -> str:
-    """An attribute's value; empty where the attribute goes."""
+    """The cleaned value of an attribute; empty if the attribute is to be removed."""
     if name == ID:
         return value
     if name == "class" and tag == "svg":
@@ -51,5 +51,5 @@ def _cleaned(tag: str, name: str, value: str) -> str:
     return " ".join(value.split())
 
 
-def _says_nothing(node: etree._Element) -> bool:
+def _is_meaningless(node: etree._Element) -> bool:
     return len(node.attrib) == 1 and len(node) <= 1 and all(child.tag != TEXT for child in node)

@@ -1,4 +1,4 @@
-"""A pruned page as the text an agent reads (Mind2Web, arXiv 2306.06070, section 4.1)."""
+"""Renders a pruned page as the text that an agent reads (Mind2Web, arXiv 2306.06070, section 4.1)."""
 
 from typing import NamedTuple
 from xml.sax.saxutils import escape
@@ -25,13 +25,13 @@ ATTRIBUTES = (
     "option_selected",
     "class",
 )
-"""The attributes that say something, in the order in which they are told."""
+"""The attributes that are rendered, in the order of the text."""
 LABEL_WORDS = 10
 _MEANINGLESS = frozenset(("hidden", "none", "presentation", "null", "undefined"))
 _WORD_LENGTH = 15
 _VALUE_WORDS = 5
 _WORDS = 20
-"""Of all attributes of an element, and of each text node."""
+"""Limit for all attributes of an element together, and for each text node."""
 _ENTITIES = (
     ("&quot;", '"'),
     ("&amp;", "&"),
@@ -50,7 +50,7 @@ _ENTITIES = (
 
 
 class Brackets(NamedTuple):
-    """How tags are written: `{}` stands for the name and the words of an opening tag, for the name of a closing one."""
+    """Format strings for tags: `{}` is the name and attribute words in an opening tag, the name in a closing one."""
 
     opening: str
     closing: str
@@ -58,17 +58,17 @@ class Brackets(NamedTuple):
 
 
 ANGLE = Brackets("<{}>", "</{}>", "<{}/>")
-"""What agents read."""
+"""The form that agents read."""
 ROUND = Brackets("({}", ")", "({})")
-"""What the published models were trained on."""
+"""The form that the published models were trained on."""
 
 
 class ElementChoice(NamedTuple):
-    """A candidate as a choice."""
+    """A candidate as a choice of a question."""
 
     id: str
     label: str
-    """The first words of its part of the page."""
+    """The first ten words of the candidate's rendered text."""
 
 
 class Rendered(NamedTuple):
@@ -79,7 +79,7 @@ class Rendered(NamedTuple):
 
 
 def render(page: Part, brackets: Brackets = ANGLE) -> Rendered:
-    """A pruned page in one line, its candidates numbered from 0 in document order."""
+    """A pruned page as one line of text, with candidates numbered from 0 in document order."""
     writer = _Writer(brackets)
     writer.write(page)
     choices = [
@@ -90,7 +90,7 @@ def render(page: Part, brackets: Brackets = ANGLE) -> Rendered:
 
 
 class _Writer:
-    """Collects the pieces of the text; `spans` holds where each candidate begins and ends among them."""
+    """Collects pieces of text; `spans` maps each candidate's id to its range of pieces."""
 
     def __init__(self, brackets: Brackets) -> None:
         self._brackets = brackets
@@ -98,7 +98,7 @@ class _Writer:
         self.spans: dict[str, tuple[int, int]] = {}
 
     def write(self, part: Part) -> None:
-        """The element, its children and the text between them; not its tail."""
+        """Writes the element, its children and the text between them, without its tail."""
         start, name = len(self.pieces), str(part.node.tag)
         head = name
         if part.candidate is not None:
@@ -125,17 +125,17 @@ class _Writer:
 
 
 def attribute_words(node: etree._Element) -> str:
-    """What an element's attributes say, in at most 20 words."""
-    said: dict[str, None] = {}
+    """The words of an element's attributes, at most 20."""
+    phrases: dict[str, None] = {}
     for name in ATTRIBUTES:
         value = (node.get(name) or "").lower()
         if value not in _MEANINGLESS and not value.startswith("http"):
-            said[" ".join([word for word in value.split() if len(word) < _WORD_LENGTH][:_VALUE_WORDS])] = None
-    return " ".join(" ".join(said).split()[:_WORDS])
+            phrases[" ".join([word for word in value.split() if len(word) < _WORD_LENGTH][:_VALUE_WORDS])] = None
+    return " ".join(" ".join(phrases).split()[:_WORDS])
 
 
 def _escaped(text: str) -> str:
-    """As XML, but for double quotes, which are blanks."""
+    """Text escaped as in XML, with blanks for double quotes."""
     return escape(text).replace('"', " ")
 
 

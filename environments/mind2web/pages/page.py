@@ -1,4 +1,4 @@
-"""A recorded page as a tree: XML in which every node has a `backend_node_id` and text sits in `<text>` nodes."""
+"""A recorded page as a tree: XML with a `backend_node_id` on every node and all text in `<text>` nodes."""
 
 from collections.abc import Iterable
 
@@ -9,9 +9,9 @@ TEXT = "text"
 
 
 def parse(markup: str) -> etree._Element:
-    """The root of a page. Raises ValueError where it is not well-formed.
+    """The root of a page. Raises ValueError if the page is not well-formed.
 
-    Nothing is fetched and no entity expanded; libxml2's limits of depth and size hold.
+    Nothing is fetched and no entity is expanded; libxml2's limits on depth and size apply.
     """
     parser = etree.XMLParser(
         resolve_entities=False,
@@ -28,7 +28,7 @@ def parse(markup: str) -> etree._Element:
 
 
 def nodes_by_id(root: etree._Element, ids: Iterable[str]) -> dict[str, etree._Element]:
-    """The first element of each id, in document order; ids that no element has are left out."""
+    """The first element in document order for each id; ids without an element are left out."""
     wanted = set(ids)
     found: dict[str, etree._Element] = {}
     for node in root.iter(etree.Element):

@@ -9,11 +9,11 @@ from lxml import etree
 from environments.mind2web.pages.page import ID, TEXT
 
 DEPTH = 6
-"""Levels of descendants that are kept below a candidate."""
+"""Levels of descendants kept below a candidate."""
 DESCENDANTS = 50
-"""Descendants that are kept of a candidate, text nodes among them."""
+"""Number of descendants kept below a candidate, including text nodes."""
 SIBLINGS = 3
-"""Siblings that are kept on each side of a candidate."""
+"""Number of siblings kept on each side of a candidate."""
 
 
 @dataclass
@@ -26,20 +26,20 @@ class Words:
 
 @dataclass
 class Part:
-    """An element that is kept; `lead` is the text before its first child, `tail` that after its end."""
+    """A kept element; `lead` is the text before its first child, `tail` the text after its end."""
 
     node: etree._Element
     candidate: str | None
-    """Its id, where it is a candidate."""
+    """The element's id if it is a candidate, else None."""
     lead: str
     tail: str
     children: list["Part | Words"] = field(default_factory=list)
 
 
 def prune(root: etree._Element, candidates: Mapping[str, etree._Element]) -> Part:
-    """What is kept of a page, as a tree of its own; the page stays as it is.
+    """The kept part of a page as a new tree; the page is not changed.
 
-    Elements without attributes, without text and with at most one child give way to that child, unless they are a
+    An element without attributes, without text and with at most one child is replaced by that child, unless it is a
     candidate or the root.
     """
     return _kept(root, "", _ids_to_keep(candidates), candidates)
@@ -58,7 +58,7 @@ def _kept(node: etree._Element, tail: str, keep: set[str], candidates: Mapping[s
 
 
 def _idle(part: Part) -> bool:
-    """Whether an element says nothing, so that its only child, or nothing, can stand in its place."""
+    """Whether an element is replaced by its only child, or removed if it has none."""
     return (
         part.candidate is None
         and len(part.children) <= 1
@@ -77,7 +77,7 @@ def _ids_to_keep(candidates: Mapping[str, etree._Element]) -> set[str]:
 
 
 def _descendants(node: etree._Element, depth: int) -> Iterator[etree._Element]:
-    """In document order, down to a depth."""
+    """Yields descendants in document order, down to a depth."""
     for child in node.iterchildren(etree.Element):
         yield child
         if depth > 1:

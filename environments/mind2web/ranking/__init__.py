@@ -1,1 +1,1 @@
-"""Which candidates of a page are asked about first, and how one of them wins."""
+"""Ranks the candidates of a page, and runs the tournament that chooses one."""

@@ -1,4 +1,4 @@
-"""Ranks candidates by words: BM25 (Robertson and Zaragoza 2009) with Lucene's inverse document frequency."""
+"""Ranks candidates with BM25 (Robertson and Zaragoza 2009) and Lucene's inverse document frequency."""
 
 import math
 import re
@@ -14,14 +14,14 @@ from environments.mind2web.pages.page import TEXT
 K1 = 1.2
 B = 0.75
 PREVIOUS = 3
-"""Earlier actions that the query holds, beside the task."""
+"""Number of earlier actions in the query, besides the task."""
 TEXTS = 50
-"""Text nodes that are read of an element, as many as are shown of one at most."""
+"""Limit of text nodes read from an element; pruning shows no more of one."""
 _WORD = re.compile(r"[^\W_]+")
 
 
 def ranking(candidates: Mapping[str, etree._Element], task: str, previous: Sequence[str]) -> dict[str, int]:
-    """Rank by id, from 0, the best. Candidates come in document order, which decides ties."""
+    """Rank by id, 0 the best. Candidates are given in document order, which decides ties."""
     query = "\n".join((task, *previous[-PREVIOUS:]))
     scores = bm25([_described(node) for node in candidates.values()], query)
     best_first = sorted(zip(candidates, scores, strict=True), key=lambda scored: -scored[1])
@@ -29,7 +29,7 @@ def ranking(candidates: Mapping[str, etree._Element], task: str, previous: Seque
 
 
 def bm25(texts: Sequence[str], query: str) -> list[float]:
-    """How well each text answers a query, statistics being those of the texts; 0 without a common word."""
+    """BM25 score of each text for a query, with word statistics of these texts; 0 without a common word."""
     counts = [Counter(words(text)) for text in texts]
     lengths = [count.total() for count in counts]
     mean = sum(lengths) / len(lengths) if any(lengths) else 1.0
@@ -51,10 +51,10 @@ def words(text: str) -> list[str]:
 
 
 def _described(node: etree._Element) -> str:
-    """A candidate's tag, attributes, text, and its parent's text."""
+    """A candidate's tag, attributes and text, and its parent's text."""
     parent = node.getparent()
-    said = [str(node.tag), *(node.get(name, "") for name in ATTRIBUTES)]
-    said += [each.text or "" for each in islice(node.iter(TEXT), TEXTS)]
+    texts = [str(node.tag), *(node.get(name, "") for name in ATTRIBUTES)]
+    texts += [each.text or "" for each in islice(node.iter(TEXT), TEXTS)]
     if parent is not None:
-        said += [each.text or "" for each in islice(parent.iterchildren(TEXT), TEXTS)]
-    return " ".join(said)
+        texts += [each.text or "" for each in islice(parent.iterchildren(TEXT), TEXTS)]
+    return " ".join(texts)

@@ -1,4 +1,4 @@
-"""The candidates' tournament: groups of five, each winner goes back to the end of the line (AgentBench v0.2)."""
+"""The candidates' tournament: groups of five; each winner moves to the end of the line (AgentBench v0.2)."""
 
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
@@ -8,16 +8,17 @@ GROUP = 5
 
 
 class Prediction(NamedTuple):
-    """An element and what to do with it, as `OPERATION value`; both empty where there is none."""
+    """An element and an action `OPERATION value`; both empty if no element was chosen."""
 
     element: str = ""
     action: str = ""
 
 
 class Tournament:
-    """The state of one: who waits, and who won last.
+    """State of a tournament: the waiting candidates and the last winner.
 
-    `strict` asks about the last candidate alone, where all others were turned down; `compat` drops it, as published.
+    If all others were rejected, `strict` asks about the last candidate alone; `compat` drops it, as the published code
+    does.
     """
 
     def __init__(self, candidates: Sequence[str], profile: Profile) -> None:
@@ -26,23 +27,23 @@ class Tournament:
         self._fewest = 1 if profile == "strict" else 2
 
     def group(self) -> tuple[str, ...]:
-        """The candidates to ask about next, taken out of the line; empty when it is over."""
+        """Removes the next candidates to ask about from the line; empty when the tournament is over."""
         if len(self._line) < (2 if self._winner else self._fewest):
             return ()
         group, self._line = tuple(self._line[:GROUP]), self._line[GROUP:]
         return group
 
     def choose(self, winner: Prediction) -> None:
-        """One of the group goes on; where none does, nothing need be said."""
+        """Puts the winner of the group back in the line. If the agent rejects the whole group, do not call it."""
         self._winner = winner
         self._line.append(winner.element)
 
     @property
     def earlier(self) -> Prediction:
-        """The winner so far, also where it has been turned down since."""
+        """The last winner, even if a later group with it was rejected."""
         return self._winner or Prediction()
 
     @property
     def prediction(self) -> Prediction:
-        """The outcome, once it is over: nothing where the last group was turned down whole."""
+        """The outcome of a tournament that is over; empty if the last group was rejected."""
         return self.earlier if self._line else Prediction()

@@ -1,1 +1,1 @@
-"""Invented web sites: pages of our own with tasks on them, in the form of Mind2Web's."""
+"""Invented web sites with tasks on their pages, in Mind2Web's form."""

@@ -1,4 +1,4 @@
-"""Elements of an invented page, and the raw page they make: XML as Mind2Web records it."""
+"""Elements of an invented page, and the raw page as XML in Mind2Web's form."""
 
 import random
 from collections.abc import Iterator
@@ -11,13 +11,13 @@ CLICKABLE_ROLES = frozenset(("option", "menuitem", "gridcell", "tab"))
 
 @dataclass(frozen=True)
 class Element:
-    """An element; texts among its children stand in nodes of their own."""
+    """An element; each text among its children becomes a node of its own."""
 
     tag: str
     attributes: dict[str, str]
     children: tuple["Element | str", ...]
     key: str = ""
-    """What a move calls it; empty for most."""
+    """Name by which a move finds the element; empty for most."""
 
     @property
     def interactive(self) -> bool:
@@ -26,13 +26,13 @@ class Element:
 
 
 def el(tag: str, *children: "Element | str | None", key: str = "", **attributes: str | None) -> Element:
-    """An element without the children and attributes that are None; a last underscore of an attribute's name goes."""
+    """An element. Children and attributes that are None are left out; so are underscores at the end of a name."""
     given = {name.rstrip("_"): value for name, value in attributes.items() if value is not None}
     return Element(tag, given, tuple(child for child in children if child is not None), key)
 
 
 class Node:
-    """An element of a page, with the id it has there."""
+    """An element of a page with its id."""
 
     def __init__(self, element: Element, id: str, parent: "Node | None") -> None:
         self.element = element
@@ -42,7 +42,7 @@ class Node:
         """Elements, and texts as (id, text)."""
 
     def walk(self) -> Iterator["Node"]:
-        """This one and all below, in document order."""
+        """Yields this node and its descendants in document order."""
         yield self
         for child in self.children:
             if isinstance(child, Node):
@@ -50,7 +50,7 @@ class Node:
 
 
 class Numbering:
-    """Ids of the nodes of one task's pages: what stands in the same place keeps its id from page to page."""
+    """Node ids for the pages of one task: a node at the same path has the same id on every page."""
 
     def __init__(self, dice: random.Random) -> None:
         self._dice = dice
@@ -58,7 +58,7 @@ class Numbering:
         self._last = 100
 
     def number(self, element: Element, parent: Node | None = None, path: str = "") -> Node:
-        """The element and all below it as nodes."""
+        """The element and its descendants as nodes with ids."""
         path += f"/{element.tag}:{element.key}"
         node = Node(element, self._id(path), parent)
         for place, child in enumerate(element.children):
@@ -76,7 +76,7 @@ class Numbering:
 
 
 def raw_page(root: Node) -> str:
-    """The page as it is recorded, before it is cleaned; boxes are invented too."""
+    """The page as XML before cleaning, with invented bounding boxes."""
     return "\n".join(_lines(root, 0))
 
 

@@ -1,4 +1,4 @@
-"""What stands around a form on every site: header, search box, stories, side bar, footer."""
+"""The parts of a page around its form: header, search box, stories, side bar, footer."""
 
 import random
 
@@ -7,7 +7,7 @@ from environments.mind2web.generate.sites.element import Element, el
 
 
 def page(site: str, density: int, seed: str, form: Element) -> Element:
-    """A whole page; `density`, from 1, says how much stands around the form. Equal arguments give equal pages."""
+    """A whole page. `density`, from 1, sets the amount of content around the form. Equal arguments give equal pages."""
     dice = random.Random(seed)
     main = el("main", form, el("section", *(_story(dice) for _ in range(2 * density)), class_="stories"))
     aside = el("aside", *(_links(dice, 5) for _ in range(density)), role="complementary")

@@ -1,4 +1,4 @@
-"""Five kinds of sites: what each asks for, and a task on it."""
+"""Five kinds of sites: the fields of their forms, and tasks on them."""
 
 import random
 from collections.abc import Callable, Sequence
@@ -25,7 +25,7 @@ FEWEST_MOVES = 3
 
 
 class SiteKind(NamedTuple):
-    """A kind of sites; `fields` draws what stands on one, the last being the button that sends all off."""
+    """A kind of site. `fields` draws the widgets of a form; the last is the button that submits it."""
 
     name: str
     domain: str
@@ -35,7 +35,7 @@ class SiteKind(NamedTuple):
 
 
 class Story(NamedTuple):
-    """A task on a site, and how it is done."""
+    """A task on a site, and the moves that solve it."""
 
     kind: SiteKind
     site: str
@@ -43,10 +43,10 @@ class Story(NamedTuple):
     moves: tuple[WidgetMove, ...]
     fields: tuple[Widget, ...]
     density: int
-    """How much stands around the form."""
+    """Amount of content around the form, from 4 to 32."""
 
     def page(self, state: State) -> Element:
-        """The page as it looks in a state."""
+        """The page in a state of its widgets."""
         form = el("form", el("h1", self.kind.purpose), *(field.draw(state) for field in self.fields), class_="main")
         return layout.page(self.site, self.density, f"{self.site} {self.task}", form)
 

@@ -1,4 +1,4 @@
-"""What people act on: fields, menus, dates and lists; each is drawn as its state has it and knows its own moves."""
+"""Widgets of a form: fields, menus, dates and lists. Each draws itself in a state and lists the moves to fill it."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -9,7 +9,7 @@ from environments.mind2web.data.records import Op
 from environments.mind2web.generate.sites.element import Element, el
 
 OPEN = "open"
-"""The key of the state under which the widget stands whose list is open."""
+"""State key whose value is the key of the widget with an open list."""
 State = Mapping[str, str]
 
 
@@ -17,23 +17,23 @@ class WidgetMove(NamedTuple):
     """One step of a task."""
 
     target: str
-    """The key of the element it is done on."""
+    """Key of the element that is acted on."""
     op: Op
     value: str
-    said: str
+    description: str
     """The element in words, as `[kind]  label`."""
     changes: dict[str, str]
-    """What is another state afterwards."""
+    """State values after the move that differ from those before."""
 
     @property
     def repr(self) -> str:
-        """The move in words, as Mind2Web puts it."""
-        return f"{self.said} -> {self.op}" + (f": {self.value}" if self.value else "")
+        """The move in words, in Mind2Web's form."""
+        return f"{self.description} -> {self.op}" + (f": {self.value}" if self.value else "")
 
 
 @dataclass(frozen=True)
 class Widget(ABC):
-    """Something that people act on; `wish` tells, in a task, what is wanted of it."""
+    """Part of a form that is acted on; `wish` is its part of the task's text."""
 
     key: str
     label: str
@@ -73,7 +73,7 @@ class TextField(Widget):
 
 @dataclass(frozen=True)
 class Combobox(Widget):
-    """A field that offers a list for what is typed; the first option is the one that is wanted."""
+    """A field that opens a list of options when text is typed; `wanted` is the number of the right one, from 0."""
 
     options: tuple[str, ...]
     wanted: int
@@ -111,7 +111,7 @@ class Combobox(Widget):
 
 @dataclass(frozen=True)
 class Date(Widget):
-    """A field that opens a month to pick a day of."""
+    """A field that opens the calendar of a month to pick a day."""
 
     month: str
     day: int
@@ -171,7 +171,7 @@ class Select(Widget):
 
 @dataclass(frozen=True)
 class Tick(Widget):
-    """A group of boxes, one of which is wanted."""
+    """A group of check boxes; the task wants one of them ticked."""
 
     options: tuple[str, ...]
     wanted: int
@@ -206,7 +206,7 @@ class Tick(Widget):
 
 @dataclass(frozen=True)
 class Menu(Widget):
-    """A menu that opens, one entry of which is wanted."""
+    """A menu that opens; the task wants one of its entries."""
 
     options: tuple[str, ...]
     wanted: int
@@ -238,7 +238,7 @@ class Menu(Widget):
 
 @dataclass(frozen=True)
 class Cards(Widget):
-    """A list of offers with a button each; the button of one is wanted."""
+    """A list of offers with a button each; the task wants the button of one."""
 
     offers: tuple[tuple[str, str], ...]
     """Name and price."""
@@ -250,8 +250,10 @@ class Cards(Widget):
 
     @property
     def moves(self) -> Sequence[WidgetMove]:
-        said = f"[button]  {self.label} {self.offers[self.wanted][0]}"
-        return [WidgetMove(f"{self.key}.{self.wanted}", "CLICK", "", said, {self.key: str(self.wanted), OPEN: ""})]
+        description = f"[button]  {self.label} {self.offers[self.wanted][0]}"
+        return [
+            WidgetMove(f"{self.key}.{self.wanted}", "CLICK", "", description, {self.key: str(self.wanted), OPEN: ""})
+        ]
 
     def draw(self, state: State) -> Element:
         cards = [
@@ -276,7 +278,7 @@ class Cards(Widget):
 
 @dataclass(frozen=True)
 class FormButton(Widget):
-    """What sends a form off."""
+    """The button that submits the form."""
 
     @property
     def wish(self) -> str:

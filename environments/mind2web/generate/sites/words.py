@@ -1,4 +1,4 @@
-"""Names that the invented sites are made of."""
+"""Names and phrases for the invented sites."""
 
 
 def _names(text: str) -> tuple[str, ...]:

@@ -107,7 +107,7 @@ def test_what_is_no_list_of_tasks_is_refused(tmp_path: Path, text: str) -> None:
 
 def test_an_annotation_id_stands_once(tmp_path: Path) -> None:
     path = write(tmp_path / "mine.json", task("t", action("a")), task("t", action("b")))
-    with pytest.raises(ValueError, match="task t: its annotation_id stands twice"):
+    with pytest.raises(ValueError, match="task t: its annotation_id appears twice"):
         loaded(path, tmp_path).samples()
 
 

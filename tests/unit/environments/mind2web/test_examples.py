@@ -41,7 +41,7 @@ def write(path: Path, told: object) -> Path:
 
 def test_our_own_are_steps_of_generated_tasks_solved_rightly() -> None:
     tasks: Any = generator.generate(10, EXAMPLE_SEED).tasks
-    told = examples.own("cot")
+    told = examples.own_examples("cot")
     assert len(told) == 2 * len(CHOSEN)
     for (number, step, shown, there), asked, answer in zip(CHOSEN, told[::2], told[1::2], strict=True):
         task = tasks[number]
@@ -56,7 +56,7 @@ def test_our_own_are_steps_of_generated_tasks_solved_rightly() -> None:
 
 
 def test_our_own_show_none_of_them_a_click_and_a_selection_with_thoughts_and_without() -> None:
-    with_thoughts, without = examples.own("cot")[1::2], examples.own("plain")[1::2]
+    with_thoughts, without = examples.own_examples("cot")[1::2], examples.own_examples("plain")[1::2]
     assert {read(each.content).action.partition(" ")[0] for each in without} == {"", "CLICK", "SELECT"}
     assert [each.content.partition("\n")[2] for each in with_thoughts] == [each.content for each in without]
     assert all(each.content.startswith("Thought: ") for each in with_thoughts)
@@ -66,7 +66,7 @@ def test_our_own_show_none_of_them_a_click_and_a_selection_with_thoughts_and_wit
 def test_our_own_are_no_steps_of_the_shipped_tasks(style: Prompt) -> None:
     environment = Mind2Web()
     tasks = {environment.contest(sample).step.task for sample in environment.samples()}
-    assert not any(task in each.content for task in tasks for each in examples.own(style))
+    assert not any(task in each.content for task in tasks for each in examples.own_examples(style))
 
 
 def test_a_file_is_taken_word_by_word(tmp_path: Path) -> None:
