@@ -1,4 +1,4 @@
-"""`proctor os`: looks at samples before a run does."""
+"""`proctor os`: checks samples before a run."""
 
 import asyncio
 from collections import Counter
@@ -17,17 +17,23 @@ _PATH = click.Path(exists=True, path_type=Path)
 
 @click.group("os")
 def operating_system() -> None:
-    """Samples of the environment os: find out which can be played here."""
+    """Check which samples of the environment os can be played here."""
 
 
 @operating_system.command()
-@click.option("--data", type=_PATH, help="File or folder of samples; those shipped with Proctor unless given.")
+@click.option("--data", type=_PATH, help="File or folder of samples; default: those shipped with Proctor.")
 @click.option("--scripts", type=_PATH, help="Script folder of the split.")
 @click.option("--split", help="First part of the sample ids.")
 @click.option("--image", default="proctor-os:latest", show_default=True)
 @click.option("--engine", type=click.Choice(["docker", "namespace"]), default="docker", show_default=True)
 @click.option("--network", type=click.Choice(["none", "bridge"]), default="none", show_default=True)
-@click.option("--jobs", type=click.IntRange(1, 64), default=2, show_default=True, help="Samples at once.")
+@click.option(
+    "--jobs",
+    type=click.IntRange(1, 64),
+    default=2,
+    show_default=True,
+    help="Samples checked in parallel.",
+)
 def preflight(
     *,
     data: Path | None,
@@ -38,10 +44,10 @@ def preflight(
     network: Literal["none", "bridge"],
     jobs: int,
 ) -> None:
-    """Play every init and every example twice, and list the samples that can't be played or judged here.
+    """Play the set-up and example of every sample twice, and list the samples that can't be played or judged here.
 
-    `network`: the sample fails without one, and passes with one. `init`: set-up fails. `racy`: the sample passes once
-    and fails once. `example`: the example does not pass the checks. `fault`: the engine failed.
+    `network`: the sample needs a network. `init`: set-up fails. `racy`: the sample passes once and fails once.
+    `example`: the example does not pass the checks. `fault`: the engine failed.
     """
     try:
         environment = OperatingSystem(

@@ -1,4 +1,4 @@
-"""Reads os_interaction data in its published format (AgentBench v0.2), whatever form each field takes."""
+"""Reads os_interaction data in every form of its published format (AgentBench v0.2)."""
 
 import json
 import re
@@ -16,16 +16,16 @@ Raw = dict[str, JsonValue]
 
 
 class ShellScript(Value):
-    """A program text, unchanged from where it stood."""
+    """A program's source text, unchanged."""
 
     language: Language = "bash"
     code: str
     name: str = ""
-    """Stem of the file it came from, empty where it stood in the record; the published checkers are known by it."""
+    """Stem of the script's file, by which the published checkers are recognized; empty for code in the record."""
 
 
 class AnswerMatch(Value):
-    """The answer that is expected: this very text, or one in which the regular expression is found."""
+    """The expected answer: exactly this text, or any text in which the regular expression is found."""
 
     answer: str | None = None
     regex: str | None = None
@@ -33,12 +33,12 @@ class AnswerMatch(Value):
 
 
 class SampleRecord(Value):
-    """One sample. `match` decides it where there is one, else `checks`; None among them stands for `example`."""
+    """One sample, scored by `match` if it has one, else by `checks`; None in `checks` means `example`."""
 
     id: str
     description: str
     image: str | None = None
-    """The image the record asks for, None for the configured one; `create.local` is ignored as in v0.2."""
+    """The record's image; None for the configured one. `create.local` is ignored as in v0.2."""
     init: tuple[ShellScript, ...] = ()
     start: ShellScript | None = None
     match: AnswerMatch | None = None
@@ -48,13 +48,13 @@ class SampleRecord(Value):
 
     @property
     def kind(self) -> Literal["match", "check"]:
-        """Which of the two decides the sample."""
+        """Which of the two scores the sample."""
         return "match" if self.match else "check"
 
 
 @dataclass(frozen=True)
 class Dataset:
-    """The records by id, in order of file and position, and what was odd about them."""
+    """The records by id, in order of file and position, and warnings about them."""
 
     records: dict[str, SampleRecord]
     raw: dict[str, tuple[Raw, "Scripts"]]
@@ -67,12 +67,12 @@ class DataError(ValueError):
 
 @dataclass(frozen=True)
 class Scripts:
-    """Where the script files of a split lie."""
+    """The folder with the script files of a split."""
 
     folder: Path
 
     def read(self, name: str, sample: str) -> str:
-        """The text of a script file, unchanged. Raises DataError naming sample and path."""
+        """The text of a script file, unchanged. Raises DataError with sample and path."""
         path = self.folder / name
         if not path.resolve().is_relative_to(self.folder.resolve()):
             raise DataError(f"{sample}: file: {name!r} leaves the script folder {self.folder}; name one inside it")
@@ -87,8 +87,8 @@ class Scripts:
 def load(data: Path, scripts: Path | None = None, split: str | None = None) -> Dataset:
     """The samples of a file, or of all JSON files below a folder. Raises DataError.
 
-    An id is `<split>-<file stem>-<5-digit index>`. The split is the given one, else the name of the file's folder where
-    that is a number (the groups of the standard split), else the file's stem up to the first underscore.
+    An id is `<split>-<file stem>-<5-digit index>`. Without a given split, it is the name of the file's folder if that
+    is a number (the groups of the standard split), else the file's stem up to the first underscore.
     """
     records: dict[str, SampleRecord] = {}
     raw: dict[str, tuple[Raw, Scripts]] = {}
@@ -99,7 +99,7 @@ def load(data: Path, scripts: Path | None = None, split: str | None = None) -> D
         for index, item in enumerate(_items(file)):
             sample = f"{name}-{file.stem}-{index:05d}"
             if sample in records:
-                raise DataError(f"{file}: record {index}: id {sample} stands twice; give the files different names")
+                raise DataError(f"{file}: record {index}: id {sample} appears twice; give the files different names")
             try:
                 records[sample] = record(sample, item, folder, warnings)
             except DataError as error:
@@ -109,7 +109,7 @@ def load(data: Path, scripts: Path | None = None, split: str | None = None) -> D
 
 
 def record(sample: str, raw: Raw, scripts: Scripts, warnings: list[str]) -> SampleRecord:
-    """One sample from its JSON object; oddities that do no harm are added to the warnings. Raises DataError."""
+    """One sample from its JSON object. Appends harmless errors to `warnings`; raises DataError for others."""
     create = raw.get("create")
     if create is not None and not isinstance(create, dict):
         warnings.append(f"{sample}: create: not an object, so it is ignored")
@@ -124,7 +124,7 @@ def record(sample: str, raw: Raw, scripts: Scripts, warnings: list[str]) -> Samp
     if match is None and not checks:
         raise DataError(f"{sample}: evaluation: neither match nor check; add one of them")
     if None in checks and example is None:
-        raise DataError(f"{sample}: evaluation.check: null stands for the example, which is missing; add `example`")
+        raise DataError(f"{sample}: evaluation.check: null means the example, which is missing; add `example`")
     return SampleRecord(
         id=sample,
         description=_text(sample, "description", raw.get("description")),
@@ -149,7 +149,7 @@ def _files(data: Path) -> Sequence[Path]:
 
 
 def _items(file: Path) -> Sequence[Raw]:
-    """The records of a file: a JSON list, a single object, or JSON Lines where it is named so."""
+    """The records of a file: a JSON list, a single object, or JSON Lines if its name ends in .jsonl."""
     try:
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -179,7 +179,10 @@ def _object(file: Path, index: int, item: JsonValue) -> Raw:
 
 
 def _script_folder(file: Path, scripts: Path | None, split: str) -> Path:
-    """The split's own folder below `scripts`, by default the `scripts` nearest to the file; else that folder itself."""
+    """The split's folder below `scripts`, or `scripts` itself if it has none.
+
+    Without `scripts`: the folder of that name nearest to the file, else the file's own folder.
+    """
     root = scripts or next((up / "scripts" for up in list(file.parents)[:3] if (up / "scripts").is_dir()), file.parent)
     return root / split if (root / split).is_dir() else root
 

@@ -27,27 +27,27 @@ from proctor.sandbox import Engine, NamespaceEngine, Sandbox, SandboxLimits
 from proctor.types import Finish, Summary
 
 _REVISIONS: Mapping[Profile, str] = {"compat": "2", "errata": "2", "strict": "3"}
-"""Raised where what a trial sees, or how it is scored, changes without a change of the fields."""
+"""Raise a profile's revision with every change to what its trials show or how they are scored."""
 PUBLISHED_SAMPLES = {"dev": 26, "standard": 144}
 SAMPLES = Path(__file__).with_name("samples")
 
 
 class OperatingSystem(Environment):
-    """An agent works in a Linux shell; small scripts decide whether it succeeded."""
+    """An agent works in a Linux shell; check scripts decide whether it succeeded."""
 
     data: Path | None = None
     """A published data file, or a folder of them; None for the samples shipped with Proctor."""
     scripts: Path | None = None
-    """The script folder of the split, or one with a folder per split; None for a folder `scripts` near the data."""
+    """The split's script folder, or a folder with one for each split; None for a folder `scripts` near the data."""
     split: str | None = None
-    """First part of the sample ids; None to take it from the path."""
+    """First part of the sample ids; None to derive it from the path of the data."""
     profile: Profile = "compat"
-    """Which verdict is the score: on the data as published, as corrected by the overlay, or, in `strict`, as published
-    and 0 where the agent changed what judges it."""
+    """Rules of the score. `compat`: the published data. `errata`: the data corrected by the overlay. `strict`: the
+    published data, but 0 if the agent changed programs or libraries that judge it."""
     overlay: Path | None = None
     """Errata of your own; None for the shipped ones."""
     prompts: Path | None = None
-    """A file with another instruction and example, such as AgentBench's; None for our own. Python is read, not run."""
+    """File with another instruction and example, such as AgentBench's; None for our own. Python is parsed, not run."""
     engine: Literal["docker", "namespace"] = "docker"
     image: str = "proctor-os:latest"
     """The Docker image for samples that name none."""
@@ -55,19 +55,20 @@ class OperatingSystem(Environment):
     """Docker runtime, such as runsc; None for the engine's default."""
     limits: SandboxLimits = SandboxLimits()
     disk: Literal["auto", "quota", "tmpfs"] = "auto"
-    """What bounds a container's disk to `limits.disk_mb`: the storage driver's quota, which is an error where it has
-    none; or memory, with all else read-only. `auto`: a quota where the driver has one, else nothing."""
+    """How a container's disk is limited to `limits.disk_mb`. `quota`: by the storage driver, an error if it has no
+    quotas. `tmpfs`: writable folders in memory, the rest read-only. `auto`: a quota if the driver has one, else no
+    limit."""
     network: Literal["none", "bridge"] = "none"
-    """Docker's network of the containers: none, or its bridge, by which agents reach whatever the engine reaches."""
+    """The containers' Docker network: `none`, or `bridge`, by which agents reach every host that the engine reaches."""
     pool: int = Field(default=2, ge=0, le=64)
-    """Containers made ahead of need."""
+    """Number of containers created in advance."""
     command_limit_s: float = Field(default=30.0, gt=0, le=3600)
     check_limit_s: float = Field(default=60.0, gt=0, le=3600)
-    """For each init and check script."""
+    """Time limit of each init and check script."""
     on_init_error: OnInitError = "fail"
-    """Whether a non-zero exit of an init or start script is a fault, or only noted."""
+    """Whether a non-zero exit status of an init or start script is a fault (`fail`) or a warning (`continue`)."""
     strict_check: StrictCheck = "inside"
-    """Where the published answer-only checkers run; `outside` keeps them from tools the agent may have replaced."""
+    """Where the published answer-only checkers run: `inside` the sandbox, or `outside`, beyond the agent's reach."""
 
     max_turns: ClassVar[int | None] = ROUNDS
 
@@ -87,26 +88,26 @@ class OperatingSystem(Environment):
 
     @property
     def dataset(self) -> Dataset:
-        """The samples. Raises ValueError naming file, record, field and fix."""
+        """The samples. Raises ValueError with file, record, field and fix."""
         if self._dataset is None:
             self._dataset = load(self.data or SAMPLES, self.scripts, self.split or (None if self.data else "own"))
         return self._dataset
 
     @property
     def errata(self) -> Errata:
-        """The samples as the overlay corrects them. Raises ValueError naming file, sample, field and fix."""
+        """The samples as corrected by the overlay. Raises ValueError with file, sample, field and fix."""
         if self._errata is None:
             self._errata = Errata(self.dataset, self.overlay)
         return self._errata
 
     def samples(self) -> Sequence[str]:
-        _ = self._told  # a broken file is refused now, before anything is played
+        _ = self._prompt  # refuses a broken file before the first trial
         return tuple(self.dataset.records)
 
     def digest(self) -> str:
         shape = self.model_dump(mode="json", exclude={"data", "scripts", "overlay", "prompts", "pool"})
         records = [(self._played(sample), self._judged(sample)) for sample in self.dataset.records]
-        content = pydantic_core.to_json([_REVISIONS[self.profile], shape, records, opening("", self._told)])
+        content = pydantic_core.to_json([_REVISIONS[self.profile], shape, records, opening("", self._prompt)])
         return hashlib.blake2b(content, digest_size=16).hexdigest()
 
     @asynccontextmanager
@@ -123,7 +124,8 @@ class OperatingSystem(Environment):
 
     @asynccontextmanager
     async def bridge(self) -> AsyncIterator[Engine | None]:
-        """An engine whose sandboxes have a network with a way out, where these have none; None without such a one."""
+        """An engine whose sandboxes have a default route; None if there is none, or if the environment's own engine has
+        network `bridge` or is `namespace`."""
         if self.network == "bridge" or self.engine == "namespace":
             yield None
             return
@@ -132,7 +134,7 @@ class OperatingSystem(Environment):
             yield engine if await has_way_out(engine) else None
 
     async def preflight(self, sample: str, bridge: Engine | None = None) -> SampleFinding | None:
-        """Why a sample can't be played or judged here; None where it can. Needs the lifespan, as `play` does."""
+        """Why a sample can't be played or judged here; None if it can. Needs the lifespan, as `play` does."""
         if self._engine is None:
             raise RuntimeError("enter the environment's lifespan before playing")
         rules = replace(self._rules(), on_init_error="fail")
@@ -141,7 +143,7 @@ class OperatingSystem(Environment):
     async def play(self, sample: str, agent: Agent, seed: int = 0) -> Finish:
         record = self._played(sample)
         async with self._sandbox(record) as sandbox:
-            return await ShellSession(sandbox, record, self._judged(sample), self._rules(), self._told).play(agent)
+            return await ShellSession(sandbox, record, self._judged(sample), self._rules(), self._prompt).play(agent)
 
     def reference(self, sample: str, seed: int = 0) -> Policy:
         return policies.gold(self._played(sample))
@@ -157,16 +159,16 @@ class OperatingSystem(Environment):
 
     @classmethod
     def detect_parameters(cls) -> dict[str, JsonValue]:
-        troubles = []
+        problems = []
         for engine in ("docker", "namespace"):
-            trouble = asyncio.run(cls(engine=engine, pool=0)._trouble())
-            if trouble is None:
+            problem = asyncio.run(cls(engine=engine, pool=0)._sandbox_problem())
+            if problem is None:
                 return {"engine": engine}
-            troubles.append(f"{engine}: {trouble}")
-        raise EnvironmentFault("; ".join(troubles))
+            problems.append(f"{engine}: {problem}")
+        raise EnvironmentFault("; ".join(problems))
 
-    async def _trouble(self) -> str | None:
-        """Why no sandbox can be made here, or None where one was."""
+    async def _sandbox_problem(self) -> str | None:
+        """Creates a sandbox to try. Returns why that failed, or None."""
         try:
             engine = self._make_engine()
             async with engine.lifespan(), engine.sandbox():
@@ -187,7 +189,7 @@ class OperatingSystem(Environment):
             return "the profile 'strict' gives 0 where the agent changed what judges it; use compat"
         if self.on_init_error == "continue":
             return "the published runs don't go on after an init script that failed; set on_init_error: fail"
-        other = PROMPT.differs(self.prompts, self._told)
+        other = PROMPT.differs(self.prompts, self._prompt)
         return other or other_count(len(self.dataset.records), PUBLISHED_SAMPLES)
 
     def published_sampling(self) -> Mapping[str, JsonValue]:
@@ -197,7 +199,7 @@ class OperatingSystem(Environment):
         return self.engine == "namespace"
 
     @cached_property
-    def _told(self) -> Opening:
+    def _prompt(self) -> Opening:
         return OWN if self.prompts is None else PROMPT.read(self.prompts)
 
     def _sandbox(self, record: SampleRecord) -> AbstractAsyncContextManager[Sandbox]:
@@ -212,12 +214,12 @@ class OperatingSystem(Environment):
             raise ValueError(f"no sample {sample!r}; ids look like {next(iter(self.dataset.records))}") from None
 
     def _played(self, sample: str) -> SampleRecord:
-        """The sample as this profile sees it."""
+        """The sample that this profile plays."""
         published = self._record(sample)
         return self.errata.corrected(published) if self.profile == "errata" else published
 
     def _judged(self, sample: str) -> dict[Profile, SampleRecord]:
-        """The sample as each profile judges it, where one play serves for both."""
+        """The sample, by the data to judge it with: published and corrected if one play fits both, else one of them."""
         published = self._record(sample)
         both: dict[Profile, SampleRecord] = {"compat": published, "errata": self.errata.corrected(published)}
         data: Profile = "errata" if self.profile == "errata" else "compat"
@@ -243,22 +245,22 @@ class OperatingSystem(Environment):
 
 
 async def _require_whole_kernel(engine: Engine, runtime: str) -> None:
-    """Raises EnvironmentFault where a runtime lacks what samples call, or hides from the engine what they write.
+    """Raises EnvironmentFault if a runtime refuses system calls of samples, or hides written files from the engine.
 
-    Debian 12's gVisor refuses statx, so that `ls -l` and `stat` fail there: right commands would be scored as wrong.
+    Debian 12's gVisor refuses statx, so `ls -l` and `stat` fail there and right commands would score as wrong.
     """
     async with engine.sandbox() as sandbox:
         probe = await sandbox.run(["stat", "--format=%n", "/"])
         await sandbox.run(["touch", "/srv/probe"])
         changes = await sandbox.changes()
     if probe.status != 0:
-        said = probe.output.decode(errors="replace").strip()
+        output = probe.output.decode(errors="replace").strip()
         raise EnvironmentFault(
-            f"runtime {runtime!r}: its kernel refuses what samples need ({said}); install a newer one, or leave "
+            f"runtime {runtime!r}: its kernel refuses what samples need ({output}); install a newer one, or leave "
             "`runtime` out"
         )
     if changes is not None and "/srv/probe" not in changes:
         raise EnvironmentFault(
-            f"runtime {runtime!r} keeps what sandboxes write to itself, so tampering with checks can't be seen; let it "
+            f"runtime {runtime!r} hides the files that sandboxes write, so tampering with checks can't be seen; let it "
             "write to the container's own layer (runsc: --overlay2=none), or leave `runtime` out"
         )

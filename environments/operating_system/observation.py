@@ -1,4 +1,4 @@
-"""What the agent is told of a command's output."""
+"""The agent's messages about the output of commands."""
 
 import re
 
@@ -18,17 +18,17 @@ _ESCAPES = re.compile(
 
 
 def text(output: bytes) -> str:
-    """Output as the agent and the checks see it: decoded, without escape sequences and without newlines at its end."""
+    """Decoded output without escape sequences and trailing newlines, as agents and preflight read it."""
     return _ESCAPES.sub("", output.decode("utf-8", "replace")).rstrip("\r\n")
 
 
 def render(result: CommandResult, limit_s: float) -> str:
-    """The message after a command: its output, cut to 780 characters where it has more than 800, then any notice."""
+    """The message after a command: its output, cut to 780 characters if it has more than 800, and any notices."""
     return "\n".join([body(text(result.output)), *_notices(result, limit_s)])
 
 
 def body(output: str) -> str:
-    """The message for an output without notice."""
+    """The message for an output without notices."""
     if not output:
         return EMPTY
     if len(output) > MAX_CHARACTERS:

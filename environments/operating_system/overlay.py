@@ -1,4 +1,4 @@
-"""Errata: replaced fields of named samples, each with its reason."""
+"""Errata: replaced fields of samples, each with its reason."""
 
 import json
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ _FIELDS = _CHECKS_ONLY | {"description", "create", "start", "labels"}
 
 
 class Errata:
-    """The samples as an overlay corrects them."""
+    """The samples as corrected by an overlay."""
 
     def __init__(self, dataset: Dataset, overlay: Path | None) -> None:
         self._corrected: dict[str, SampleRecord] = {}
@@ -27,16 +27,16 @@ class Errata:
                 self._replay.add(sample)
 
     def corrected(self, published: SampleRecord) -> SampleRecord:
-        """The sample as it should be: the published one where nothing is wrong with it."""
+        """The corrected sample; the published one if the overlay does not name it."""
         return self._corrected.get(published.id, published)
 
     def same_play(self, published: SampleRecord) -> bool:
-        """True where only checks differ, so one session can be scored both ways."""
+        """Whether only checks differ, so that one session can be scored with both."""
         return published.id not in self._replay
 
     @staticmethod
     def _entries(dataset: Dataset, overlay: Path | None) -> Mapping[str, Raw]:
-        """The entries for these samples; one of the user's own overlay that fits no sample is an error."""
+        """The entries for these samples. Raises DataError if the user's own overlay names an unknown sample."""
         if overlay is not None:
             entries = _read(overlay)
             unknown = sorted(set(entries) - set(dataset.records))
@@ -61,7 +61,7 @@ def _read(file: Path) -> dict[str, Raw]:
 
 def _entry(file: Path, sample: str, fields: JsonValue) -> Raw:
     if not isinstance(fields, dict) or not isinstance(fields.get("reason"), str):
-        raise DataError(f"{file}: {sample}: reason: missing; say in a text what is wrong with the published sample")
+        raise DataError(f"{file}: {sample}: reason: missing; write a text on what is wrong with the published sample")
     unknown = sorted(set(fields) - _FIELDS)
     if unknown:
         raise DataError(f"{file}: {sample}: {unknown[0]}: unknown field; use {', '.join(sorted(_FIELDS))}")

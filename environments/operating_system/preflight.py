@@ -1,4 +1,4 @@
-"""Whether a sample can be played here: its set-up and its example, played twice, before a run pays for answers."""
+"""Finds samples that can't be played here: plays set-up and example of each twice, before a run pays for answers."""
 
 import re
 from typing import Literal, NamedTuple
@@ -17,7 +17,7 @@ _NETWORK_COMMAND = re.compile(
     r"|nslookup|dig|nc)\s([^|;&\n]*)"
 )
 _LOOPBACK = re.compile(r"(?<![\w.:-])(?:localhost|ip6-(?:localhost|loopback)|127(?:\.\d{1,3}){3}|::1)(?![\w.-])")
-_TOLD = 200
+_MAX_WHY = 200
 
 
 class SampleFinding(NamedTuple):
@@ -29,7 +29,7 @@ class SampleFinding(NamedTuple):
 
 
 class SampleTrial(NamedTuple):
-    """What became of a sample's set-up and example in a sandbox of its own; without a problem where both did well."""
+    """Result of a sample's set-up and example in a fresh sandbox; `problem` is None if both passed."""
 
     problem: Literal["init", "example"] | None = None
     why: str = ""
@@ -38,9 +38,9 @@ class SampleTrial(NamedTuple):
 async def inspect(
     record: SampleRecord, rules: SessionRules, engine: Engine, bridge: Engine | None
 ) -> SampleFinding | None:
-    """What is wrong with a sample, None where nothing is. Raises EnvironmentFault of the engine itself.
+    """The problem of a sample, or None. Raises EnvironmentFault if the engine fails.
 
-    `bridge` makes sandboxes with a network, for samples that fail without one; None where there is nothing to try.
+    `bridge` creates sandboxes with a network, to retry samples that fail without one; None if there is no network.
     """
     first, second = [await _in_fresh_sandbox(engine, record, rules) for _ in range(2)]
     if first.problem is None and second.problem is None:
@@ -54,7 +54,7 @@ async def inspect(
 
 
 async def has_way_out(engine: Engine) -> bool:
-    """Whether the sandboxes of an engine have a default route; False where it makes none."""
+    """Whether the sandboxes of an engine have a default route; False if it can create no sandbox."""
     try:
         async with engine.sandbox() as sandbox:
             routes = (await sandbox.run(["/bin/cat", "/proc/net/route"])).output.decode("ascii", "replace")
@@ -64,7 +64,7 @@ async def has_way_out(engine: Engine) -> bool:
 
 
 async def _with_network(record: SampleRecord, rules: SessionRules, bridge: Engine) -> str | None:
-    """Why a sample needs a network: it passes where there is one. None where it fails there too."""
+    """The reason for the problem `network` if a sample passes with a network; None if it fails with one too."""
     trial = await _in_fresh_sandbox(bridge, record, rules)
     return "it fails without a network, and passes with one" if trial.problem is None else None
 
@@ -74,12 +74,12 @@ async def _in_fresh_sandbox(engine: Engine, record: SampleRecord, rules: Session
         try:
             await ShellSession(sandbox, record, {}, rules).set_up()
         except SetUpFailed as failed:
-            return SampleTrial("init", " ".join(str(failed).split())[:_TOLD])
+            return SampleTrial("init", " ".join(str(failed).split())[:_MAX_WHY])
         return await _play_example(sandbox, record, rules)
 
 
 async def _play_example(sandbox: Sandbox, record: SampleRecord, rules: SessionRules) -> SampleTrial:
-    """Whether the checks pass after the example, with what it printed as the answer where one is read."""
+    """Runs the example and the checks after it; the example's output is the answer if a check reads one."""
     if record.example is None or not record.checks:
         return SampleTrial()
     printed = text((await run(sandbox, record.example, [], rules.check_limit_s)).output)
@@ -90,7 +90,7 @@ async def _play_example(sandbox: Sandbox, record: SampleRecord, rules: SessionRu
 
 
 def _network_command(record: SampleRecord) -> str | None:
-    """What a sample's scripts call that needs a network, as far as their text shows; this machine itself is none."""
+    """The reason for the problem `network` if a bash script calls a network command on another host; else None."""
     scripts = (*record.init, record.start, record.example, *record.checks)
     for script in scripts:
         if script is None or script.language != "bash":

@@ -1,4 +1,4 @@
-"""What the agent reads before its first turn.
+"""The messages before the agent's first turn.
 
 The parts and their order follow AgentBench, arXiv 2308.03688, appendix B.3, and so do the three output forms; the
 sentences are our own.
@@ -71,12 +71,12 @@ EXAMPLE: tuple[Message, ...] = (
     Message(role="user", content=body("220")),
     Message(role="assistant", content="Think: The count is 220.\n\nAct: answer(220)"),
 )
-"""The instruction and the worked example, which count as no rounds."""
+"""The instruction and the worked example; they do not count as rounds."""
 
 
 OWN = Opening(EXAMPLE, "Now a new problem begins, in a new OS:\n\n")
 
 
-def opening(description: str, told: Opening = OWN) -> tuple[Message, ...]:
+def opening(description: str, prompt: Opening = OWN) -> tuple[Message, ...]:
     """All messages before the first turn."""
-    return (*told.messages, Message(role="user", content=f"{told.lead}{description}"))
+    return (*prompt.messages, Message(role="user", content=f"{prompt.lead}{description}"))

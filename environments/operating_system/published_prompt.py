@@ -1,4 +1,4 @@
-"""The published instruction and example, from AgentBench's file, which users bring along."""
+"""Reads the published instruction and example from AgentBench's file, which users supply."""
 
 import ast
 
@@ -11,7 +11,7 @@ _MESSAGES = TypeAdapter(list[dict[str, str]])
 
 
 def _in_python(tree: ast.Module) -> Texts:
-    """The instruction with the example's question behind it, the example, and what the task is put behind."""
+    """The instruction followed by the example's question, the example, and the lead-in to the task; empty if absent."""
     try:
         question, *example = _MESSAGES.validate_python(value_of(tree, "ONE_SHOT"))
     except ValueError:
@@ -19,10 +19,10 @@ def _in_python(tree: ast.Module) -> Texts:
     instruction = next(iter(injected(tree)), {})
     added = (node.value for node in ast.walk(tree) if isinstance(node, ast.AugAssign))
     bridge = next(filter(None, map(beginning, added)), "")
-    said = (told["content"] for told in injections(tree) if "content" in told)
-    lead = next(filter(None, map(beginning, said)), "")
-    asked = {**instruction, "content": instruction.get("content", "") + bridge + question.get("content", "")}
-    return [asked, *example, {"role": "user", "content": lead}]
+    contents = (message["content"] for message in injections(tree) if "content" in message)
+    lead = next(filter(None, map(beginning, contents)), "")
+    first = {**instruction, "content": instruction.get("content", "") + bridge + question.get("content", "")}
+    return [first, *example, {"role": "user", "content": lead}]
 
 
 PROMPT = Source(

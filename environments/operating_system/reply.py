@@ -1,4 +1,4 @@
-"""The three actions an agent may take, read from its reply."""
+"""Parses the three actions of an agent from its reply."""
 
 import re
 from collections.abc import Sequence
@@ -6,43 +6,44 @@ from dataclasses import dataclass
 from typing import Literal
 
 MAX_ANSWER_BYTES = 64 << 10
-"""A longer answer can't be passed to a checker as an argument, and is none."""
+"""A longer answer can't be passed to a checker as an argument, so it is an invalid action."""
 
 _ACT = re.compile(r"Act:\s*(.+)")
-_KINDER_ACT = re.compile(r"(?<![a-z])act[*_]{0,3}:[\s*_`\"']{0,20}(.+)", re.IGNORECASE)
+_LENIENT_ACT = re.compile(r"(?<![a-z])act[*_]{0,3}:[\s*_`\"']{0,20}(.+)", re.IGNORECASE)
 """As `**Act:** bash`."""
 _BLOCK = re.compile(r"```bash\n(.*?)\n```", re.DOTALL)
-_KINDER_BLOCK = re.compile(r"```bash[ \t]*\n(.*?)\n[ \t]*```(?!bash)", re.DOTALL)
+_LENIENT_BLOCK = re.compile(r"```bash[ \t]*\n(.*?)\n[ \t]*```(?!bash)", re.DOTALL)
 
 
 @dataclass(frozen=True)
 class Bash:
-    """Run this; it may be empty, where the reply held no block."""
+    """Run code; empty if the reply held no block."""
 
     code: str
 
 
 @dataclass(frozen=True)
 class Commit:
-    """Have the sample checked: with an answer, or with None after `finish`."""
+    """End the sample and have it checked with the answer; None after `finish`."""
 
     answer: str | None
 
 
 @dataclass(frozen=True)
 class Invalid:
-    """No action."""
+    """The reply holds no valid action."""
 
     reason: Literal["invalid_format", "invalid_action"]
 
 
-def parse(reply: str, kinder: bool = False) -> Bash | Commit | Invalid:
-    """The action a reply asks for: its last usable `Act:`. Grammar of AgentBench's os_interaction, v0.2.
+def parse(reply: str, lenient: bool = False) -> Bash | Commit | Invalid:
+    """The action of a reply: its last usable `Act:`. Grammar of AgentBench's os_interaction, v0.2.
 
-    With `kinder` a reply of no published form may have its marks in any case, with emphasis and backticks around them.
+    With `lenient`, a reply that does not fit the grammar is parsed again with `Act:` in any case, also with emphasis
+    and backticks around it.
     """
     found = _chosen(reply, _ACT.findall(reply))
-    return _chosen(reply, _KINDER_ACT.findall(reply)) if kinder and isinstance(found, Invalid) else found
+    return _chosen(reply, _LENIENT_ACT.findall(reply)) if lenient and isinstance(found, Invalid) else found
 
 
 def _chosen(reply: str, acts: Sequence[str]) -> Bash | Commit | Invalid:
@@ -65,9 +66,8 @@ def _answer(text: str) -> Commit | Invalid:
 
 
 def _code(reply: str) -> str:
-    """The blocks fenced as `bash`, with one blank line between.
+    """The blocks fenced as `bash`, joined by a blank line, as the published expression finds them.
 
-    As the published expression finds them; only where it finds none, also with an indented fence, blanks behind it, and
-    line ends of Windows.
+    If it finds none, blocks with an indented fence, blanks after the fence or Windows line ends count too.
     """
-    return "\n\n".join(_BLOCK.findall(reply) or _KINDER_BLOCK.findall(reply.replace("\r\n", "\n")))
+    return "\n\n".join(_BLOCK.findall(reply) or _LENIENT_BLOCK.findall(reply.replace("\r\n", "\n")))

@@ -1,4 +1,4 @@
-"""Whether an answer, or the state of the system, is right."""
+"""Scores a sample: compares the answer, or runs the check scripts in its sandbox."""
 
 import re
 import secrets
@@ -11,19 +11,19 @@ from proctor.sandbox import Result, Sandbox
 from proctor.types import Value
 
 NO_ANSWER = "None"
-"""What the first check is given where the agent committed none."""
+"""Argument of the first check if the agent committed no answer."""
 StrictCheck = Literal["inside", "outside"]
 
 
 class Verdict(Value):
-    """Whether a sample passed, and how each script that was run ended."""
+    """Whether a sample passed, and the exit status of each script that ran."""
 
     passed: bool
     statuses: tuple[int, ...] = ()
 
 
 def matches(match: AnswerMatch, answer: str | None) -> bool:
-    """Whether an answer is the expected one. No answer never is."""
+    """Whether an answer is the expected one; False for None."""
     if answer is None:
         return False
     answer = answer.strip() if match.strip else answer
@@ -33,10 +33,10 @@ def matches(match: AnswerMatch, answer: str | None) -> bool:
 async def judge(
     sandbox: Sandbox, record: SampleRecord, answer: str | None, strict: StrictCheck, limit_s: float
 ) -> Verdict:
-    """The verdict on a sample. Stops at the first script that fails; one that takes too long fails.
+    """The verdict on a sample. Stops at the first script that fails; a script that exceeds `limit_s` seconds fails.
 
-    Every script gets the answer and the outputs of the scripts before it as arguments, and its interpreter by an
-    absolute path; nothing of it is in the sandbox before. Raises EnvironmentFault when the sandbox is gone.
+    Every script gets the answer and the outputs of earlier scripts as arguments. Its interpreter is called by absolute
+    path, and no script is in the sandbox before it runs. Raises EnvironmentFault if the sandbox is gone.
     """
     if record.match is not None:
         return Verdict(passed=matches(record.match, answer))
@@ -58,7 +58,7 @@ async def judge(
 
 
 async def run(sandbox: Sandbox, script: ShellScript, arguments: Sequence[str], limit_s: float) -> Result:
-    """How a script ends as a fresh process in `/`."""
+    """Runs a script as a fresh process in `/`."""
     if script.language == "bash":
         return await _run(sandbox, ["/bin/bash", "-c", script.code, "--", *arguments], limit_s)
     if script.language == "python":
@@ -71,13 +71,13 @@ async def run(sandbox: Sandbox, script: ShellScript, arguments: Sequence[str], l
 
 
 def variables(compiled: str) -> dict[str, str]:
-    """What a check's environment has beside that of every process, given the folder where Python looks for compiled
-    files: one that is not there."""
+    """Additional environment variables of a check. `compiled`: a folder that does not exist, where Python looks for
+    compiled files."""
     return {"PYTHONPYCACHEPREFIX": compiled, "PYTHONDONTWRITEBYTECODE": "1"}
 
 
 async def _run(sandbox: Sandbox, argv: Sequence[str], limit_s: float) -> Result:
-    """How a process ends whose Python, if any, reads no compiled file: there no agent can have put one."""
+    """Runs a process. Python in it looks for compiled files in a folder that the agent could not fill."""
     return await sandbox.run(argv, limit_s=limit_s, variables=variables(f"/{secrets.token_hex(8)}"))
 
 
@@ -100,7 +100,7 @@ _UNITS = {"B": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40, "P": 1
 
 
 def _size(text: str) -> int:
-    """A size in bytes. Like the published checker it refuses decimals and two-letter units such as MB."""
+    """A size in bytes. As in the published checker, ValueError for decimals and two-letter units such as MB."""
     text = text.strip()
     unit = next(unit for unit in _UNITS if text.endswith(unit))
     return int(text.removesuffix(unit)) * _UNITS[unit]
@@ -113,4 +113,4 @@ CHECKERS: dict[str, Callable[[str, str], bool]] = {
     "in": lambda given, expected: _plain(given) in _plain(expected),
     "size-match": lambda given, expected: _size(given) == _size(expected),
 }
-"""The published answer-only checkers by the stem of their file, for `strict_check: outside`."""
+"""The published answer-only checkers by their file's stem, for `strict_check: outside`."""

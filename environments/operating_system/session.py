@@ -1,4 +1,4 @@
-"""One sample played: set-up, rounds, verdict."""
+"""Plays one sample: set-up, rounds, verdict."""
 
 from dataclasses import dataclass, field
 from typing import Literal
@@ -28,7 +28,7 @@ UPSTREAM_STATUS = {
     FinishReason.INVALID_ACTION: "agent invalid action",
     FinishReason.CONTEXT_LIMIT: "agent context limit",
 }
-"""What AgentBench v0.2 calls an ending; it does not tell the two invalid ones apart."""
+"""AgentBench v0.2's name for each finish reason; it has one name for both invalid ones."""
 
 
 class SetUpFailed(EnvironmentFault):
@@ -37,7 +37,7 @@ class SetUpFailed(EnvironmentFault):
 
 @dataclass(frozen=True)
 class SessionRules:
-    """How a sample is played and judged."""
+    """Settings by which a sample is played and judged."""
 
     profile: Profile
     command_limit_s: float
@@ -48,23 +48,23 @@ class SessionRules:
 
 @dataclass
 class ShellSession:
-    """A sample in its sandbox, played once.
+    """A sample in its sandbox, to be played once.
 
-    `judged` holds the sample as each set of data has it; profile `strict` has that of `compat`.
+    `judged` holds the sample by the data to judge it with (`compat`, `errata`); profile `strict` uses that of `compat`.
     """
 
     sandbox: Sandbox
     record: SampleRecord
     judged: dict[Profile, SampleRecord]
     rules: SessionRules
-    told: Opening = OWN
+    prompt: Opening = OWN
     warnings: list[str] = field(default_factory=list)
     rounds: int = 0
     tampered: tuple[str, ...] | None = ()
-    """What the agent changed of that which judges it; None where that can't be seen."""
+    """Changed paths of programs and libraries that judge the agent; None if the engine can't see changes."""
 
     async def play(self, agent: Agent) -> Finish:
-        """The finish. Raises AgentUnavailable, and EnvironmentFault where set-up or sandbox fails."""
+        """Plays the sample. Raises AgentUnavailable, and EnvironmentFault if set-up or sandbox fails."""
         guard = Guard(self.sandbox, set().union(*map(named_by_checks, self.judged.values())))
         await guard.note_image()
         shell = await self.set_up()
@@ -79,7 +79,7 @@ class ShellSession:
         return self._finish(reason, answer, verdicts)
 
     async def set_up(self) -> Shell:
-        """The agent's shell, after the init and start scripts. Raises SetUpFailed where one of them fails."""
+        """Runs the init and start scripts and returns the agent's shell. Raises SetUpFailed if a script fails."""
         for number, script in enumerate(self.record.init, 1):
             result = await run(self.sandbox, script, [], self.rules.check_limit_s)
             if result.timed_out:
@@ -103,11 +103,11 @@ class ShellSession:
         self.warnings.append(problem)
 
     async def _converse(self, agent: Agent, shell: Shell) -> tuple[FinishReason, str | None]:
-        messages = opening(self.record.description, self.told)
+        messages = opening(self.record.description, self.prompt)
         while self.rounds < ROUNDS:
             reply = await agent.act(Observation(messages=messages))
             self.rounds += 1
-            action = parse(reply.content, kinder=self.rules.profile == "strict")
+            action = parse(reply.content, lenient=self.rules.profile == "strict")
             if isinstance(action, Invalid):
                 return FinishReason(action.reason), None
             if not isinstance(action, Bash):
@@ -118,8 +118,8 @@ class ShellSession:
         return FinishReason.TURN_LIMIT, None
 
     async def _judge(self, answer: str | None, guard: Guard) -> dict[Profile, Verdict]:
-        """The verdicts by each set of data. `strict` looks for tampering once more behind the checks: a job that the
-        agent left running may have waited for them."""
+        """The verdict with each set of data. Profile `strict` looks for tampering again after the checks, since a
+        background job of the agent may have waited for them."""
         if self._has_checks():
             self.tampered = await guard.look()
         verdicts = await self._verdicts(answer)

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 
 from proctor.types import Finish, FinishReason, Summary
 
-WORDING = "The instruction says in our own words what the published one says; the forms it asks for are the same."
+OWN_PROMPT_NOTE = "The instruction is Proctor's own text; the output forms it asks for are the published ones."
 
 
 def summarize(finishes: Sequence[Finish], *, own_words: bool) -> Summary:
-    """Success rate over the scored samples; pass counts by kind and label; faults stand beside, never as zero."""
+    """Success rate over the scored samples, and pass counts by kind and label. Faults are counted, never scored 0."""
     scored = [finish for finish in finishes if finish.score is not None]
     counts: Counter[str] = Counter()
     for finish in scored:
@@ -28,7 +28,7 @@ def summarize(finishes: Sequence[Finish], *, own_words: bool) -> Summary:
     metrics |= {name: counts[name] for name in sorted(counts)}
     for reason in FinishReason:
         metrics[reason.value] = sum(finish.reason is reason for finish in finishes)
-    notes = (*_notes(finishes), *([WORDING] if own_words else []))
+    notes = (*_notes(finishes), *([OWN_PROMPT_NOTE] if own_words else []))
     return Summary(primary="acc", metrics={name: float(value) for name, value in metrics.items()}, notes=notes)
 
 

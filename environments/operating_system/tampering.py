@@ -1,4 +1,4 @@
-"""What an agent changed of the programs and libraries that judge its work, as the container engine sees it."""
+"""Finds programs and libraries that judge an agent's work and that the agent changed, as the engine sees it."""
 
 import re
 import sys
@@ -16,16 +16,17 @@ _SEARCHED = re.compile(
     r"/(usr/|usr/local/)?lib(32|64|x32)?/(.*/)?([^/]*\.so[^/]*$|gconv|python3|perl)"
     r"|/etc/(python3|perl/|ld\.so\.)|/root/\.local/lib/python3|/usr/pyvenv\.cfg$"
 )
-"""A new file counts too here: loaders and interpreters look into these places by themselves."""
+"""Paths where a new file counts too, since loaders and interpreters search them."""
 _STANDARD_MODULES = sys.stdlib_module_names | {"sitecustomize", "usercustomize"}
 _NAMED = re.compile(r"(?<![\w.$*}~/-])/(?:[\w.+@-]+/?)*")
-_TOLD = 20
+_MAX_PATHS = 20
 
 
 def suspects(changes: Mapping[str, Change]) -> list[str]:
-    """The changed paths that may shadow what judging uses; folders whose content changed are left out.
+    """The changed paths that may shadow programs and libraries of the checks, without folders whose content changed.
 
-    New programs are among them, though only those count that hide another. Compiled Python is not: no check reads it.
+    New programs are included; the caller must keep only those that hide another. Compiled Python files are not
+    included, since no check reads them.
     """
     parents = {str(parent) for path in changes for parent in PurePosixPath(path).parents}
     return sorted(
@@ -34,9 +35,8 @@ def suspects(changes: Mapping[str, Change]) -> list[str]:
 
 
 def named_by_checks(record: SampleRecord) -> set[str]:
-    """The absolute paths that a sample's checks name, and nothing else of it, nor the folder of one.
-
-    What its description, set-up or example names may be what the task is about; without an example, that may be all.
+    """The absolute paths in a sample's checks that are neither in its description, set-up or example nor below such a
+    path, since the agent may have to change those. Empty without an example, as then all paths may be such.
     """
     if record.example is None:
         return set()
@@ -47,9 +47,9 @@ def named_by_checks(record: SampleRecord) -> set[str]:
 
 
 class Guard:
-    """Tells what a sandbox's agent changed, from how the sandbox was before it.
+    """Finds what the agent changed in a sandbox, compared with the state before its first turn.
 
-    `named` are paths outside of those where programs are looked for: of them, the programs of the image are watched.
+    `named`: additional paths to watch; only those that are programs of the image are watched.
     """
 
     def __init__(self, sandbox: Sandbox, named: Iterable[str] = ()) -> None:
@@ -59,26 +59,26 @@ class Guard:
         self._found: set[str] = set()
 
     async def note_image(self) -> None:
-        """Look at the image, before set-up. Raises EnvironmentFault when the sandbox is gone."""
+        """Records the image's programs, before set-up. Raises EnvironmentFault if the sandbox is gone."""
         programs = [path for path in sorted(self._named) if await self._sandbox.is_program(path)]
         self._programs = {path: await self._sandbox.fingerprint(path) for path in programs}
 
     async def begin(self) -> None:
-        """Take what set-up changed for given. Raises EnvironmentFault when the sandbox is gone."""
+        """Records the changes of set-up, which do not count. Raises EnvironmentFault if the sandbox is gone."""
         changes = await self._sandbox.changes() or {}
         self._before = {path: await self._sandbox.fingerprint(path) for path in suspects(changes)}
         self._programs = {path: await self._sandbox.fingerprint(path) for path in self._programs}
 
     async def look(self) -> tuple[str, ...] | None:
-        """The first paths that shadow what judging uses, also those of earlier looks; None where none can be seen.
+        """Changed paths that shadow programs and libraries of the checks, including those of earlier calls.
 
-        Raises EnvironmentFault when the sandbox is gone.
+        None if the engine can't see changes. Raises EnvironmentFault if the sandbox is gone.
         """
         changes = await self._sandbox.changes()
         if changes is None:
             return None
         for path in suspects(changes):
-            if len(self._found) < _TOLD and await self._is_shadow(path, changes):
+            if len(self._found) < _MAX_PATHS and await self._is_shadow(path, changes):
                 self._found.add(path)
         for path, before in self._programs.items():
             if await self._sandbox.fingerprint(path) != before:
@@ -95,7 +95,7 @@ class Guard:
         return not is_new_program or await self._hides(path, fingerprint, changes)
 
     async def _hides(self, path: str, fingerprint: str, changes: Mapping[str, Change]) -> bool:
-        """Whether another program of this name was there before; the same one by way of a link (/bin) is no other."""
+        """Whether a different program of this name exists; the same program in a linked folder (/bin) does not count."""
         for folder in _PROGRAMS:
             name = f"{folder}/{PurePosixPath(path).name}"
             if changes.get(name) is not Change.ADDED and await self._sandbox.fingerprint(name) not in (
@@ -127,7 +127,7 @@ def _is_program(path: PurePosixPath) -> bool:
 
 
 def _is_standard_module(path: PurePosixPath) -> bool:
-    """Whether Python, started in `/`, would import this file for a module of its own."""
+    """Whether Python, started in `/`, would import this file in place of a standard module."""
     module = path.parent if path.name.startswith("__init__.") else path
     importable = str(module.parent) == "/" and path.suffix in (".py", ".pyc", ".so")
     return importable and module.name.split(".")[0] in _STANDARD_MODULES

@@ -144,5 +144,5 @@ def test_a_missing_path_is_named(tmp_path: Path) -> None:
 def test_two_files_may_not_give_the_same_ids(tmp_path: Path) -> None:
     write(tmp_path / "a", GOOD)
     write(tmp_path / "b", GOOD)
-    with pytest.raises(DataError, match="id dev-dev-00000 stands twice"):
+    with pytest.raises(DataError, match="id dev-dev-00000 appears twice"):
         load(tmp_path)

@@ -88,13 +88,13 @@ def test_a_reply_means(reply: str, action: Bash | Commit | Invalid) -> None:
     ],
 )
 def test_strict_takes_what_is_set_around_a_mark(reply: str, action: Bash | Commit | Invalid) -> None:
-    assert parse(reply, kinder=True) == action
+    assert parse(reply, lenient=True) == action
     assert isinstance(parse(reply), Invalid)
 
 
 @pytest.mark.parametrize(("reply", "action"), REPLIES, ids=[repr(reply[:40]) for reply, _ in REPLIES])
 def test_strict_reads_as_published_whatever_can_be_read_so(reply: str, action: Bash | Commit | Invalid) -> None:
-    assert parse(reply, kinder=True) == action or isinstance(action, Invalid)
+    assert parse(reply, lenient=True) == action or isinstance(action, Invalid)
 
 
 def test_the_longest_answer_is_still_one() -> None:
