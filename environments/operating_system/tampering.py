@@ -95,7 +95,7 @@ class Guard:
         return not is_new_program or await self._hides(path, fingerprint, changes)
 
     async def _hides(self, path: str, fingerprint: str, changes: Mapping[str, Change]) -> bool:
-        """Whether a different program of this name exists; the same program in a linked folder (/bin) does not count."""
+        """Whether a different program of this name exists; the same one in a linked folder (/bin) does not count."""
         for folder in _PROGRAMS:
             name = f"{folder}/{PurePosixPath(path).name}"
             if changes.get(name) is not Change.ADDED and await self._sandbox.fingerprint(name) not in (

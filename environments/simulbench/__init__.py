@@ -1,1 +1,1 @@
-"""SimulBench: a model acts as a terminal, a game, a generator; the next reply is judged from 1 to 10."""
+"""SimulBench: a model simulates a terminal, a game, a generator; a judge rates its next reply from 1 to 10."""

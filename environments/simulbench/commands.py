@@ -1,4 +1,4 @@
-"""`proctor simulbench ...`: from a finished run to the file that the next stage loads, and the paper's table."""
+"""`proctor simulbench`: converts a finished run to the data file of the next stage, and prints the paper's table."""
 
 import os
 from collections.abc import Callable, Iterable, Sequence
@@ -15,14 +15,16 @@ from proctor.types import Value
 
 Loaded = TypeVar("Loaded", Dialogue, Script)
 FILE = click.Path(dir_okay=False, path_type=Path)
-to_option = click.option("--to", type=FILE, required=True, help="File of JSON lines to write, whole or not at all.")
-agent_option = click.option("--agent", help="Whose trials, where the run has several agents.")
-task_option = click.option("--task", help="Of which task, where the run has several.")
+to_option = click.option(
+    "--to", type=FILE, required=True, help="File of JSON lines to write; written completely or not at all."
+)
+agent_option = click.option("--agent", help="Agent whose trials are used, if the run has several.")
+task_option = click.option("--task", help="Task whose trials are used, if the run has several.")
 
 
 @click.group()
 def simulbench() -> None:
-    """Make the scripts of SimulBench, stage by stage, and compare runs.
+    """Make SimulBench scripts stage by stage, and compare runs.
 
     generate run -> tasks -> live run -> dialogues -> extract run -> scripts -> script runs -> pairs -> compare run.
     Each run is played by `proctor run` with the `mode` of that name; RUN is its folder, its
@@ -37,7 +39,7 @@ def simulbench() -> None:
 @task_option
 @click.pass_obj
 def tasks(open_run: OpenRun, run: str, to: Path, agent: str | None, task: str | None) -> None:
-    """Write the tasks that a `generate` run thought up, doubles left out; a `live` run takes them as its data."""
+    """Write the tasks of a `generate` run, without duplicates, as data for a `live` run."""
     _write(to, harvest.tasks(_chosen(open_run, run, "generate", agent, task)), "tasks")
 
 
@@ -48,19 +50,19 @@ def tasks(open_run: OpenRun, run: str, to: Path, agent: str | None, task: str | 
 @task_option
 @click.pass_obj
 def dialogues(open_run: OpenRun, run: str, to: Path, agent: str | None, task: str | None) -> None:
-    """Write the whole dialogues of a `live` run, of all its agents; an `extract` run takes them as its data."""
+    """Write the complete dialogues of a `live` run as data for an `extract` run."""
     _write(to, harvest.dialogues(_of_one(run, _chosen(open_run, run, "live", agent, task))), "dialogues")
 
 
 @simulbench.command()
 @click.argument("run")
 @to_option
-@click.option("--dialogues", "source", type=FILE, help="The data of RUN; Proctor's own where it had none.")
+@click.option("--dialogues", "source", type=FILE, help="Data of RUN; default: Proctor's own dialogues.")
 @agent_option
 @task_option
 @click.pass_obj
 def scripts(open_run: OpenRun, run: str, *, to: Path, source: Path | None, agent: str | None, task: str | None) -> None:
-    """Cut dialogues into scripts at the turns that an `extract` run found; a `script` run takes them as its data."""
+    """Cut dialogues into scripts at the turns that an `extract` run found, as data for a `script` run."""
     given = _loaded(source, Dialogue, shipped.dialogues)
     trials = _of_one(run, _chosen(open_run, run, "extract", agent, task), "--agent")
     _write(to, harvest.scripts(trials, given), "scripts")
@@ -70,9 +72,9 @@ def scripts(open_run: OpenRun, run: str, *, to: Path, source: Path | None, agent
 @click.argument("reference")
 @click.argument("candidate")
 @to_option
-@click.option("--scripts", "source", type=FILE, help="The data of both runs; Proctor's own where they had none.")
-@click.option("--reference-agent", help="Whose responses, where the run REFERENCE has several agents.")
-@click.option("--candidate-agent", help="Whose responses, where the run CANDIDATE has several agents.")
+@click.option("--scripts", "source", type=FILE, help="Data of both runs; default: Proctor's own scripts.")
+@click.option("--reference-agent", help="Agent whose responses are used, if the run REFERENCE has several.")
+@click.option("--candidate-agent", help="Agent whose responses are used, if the run CANDIDATE has several.")
 @task_option
 @click.pass_obj
 def pairs(
@@ -86,9 +88,9 @@ def pairs(
     candidate_agent: str | None,
     task: str | None,
 ) -> None:
-    """Write the responses of two `script` runs side by side; a `compare` run takes them as its data.
+    """Pair the responses of two `script` runs, as data for a `compare` run.
 
-    The runs may be one and the same, with two of its agents.
+    REFERENCE and CANDIDATE may be the same run, with two different agents.
     """
     given = _loaded(source, Script, shipped.scripts)
     one = _of_one(reference, _chosen(open_run, reference, "script", reference_agent, task), "--reference-agent")
@@ -103,7 +105,7 @@ def pairs(
 def scores(open_run: OpenRun, runs: Sequence[str], task: str | None) -> None:
     """Print the mean ratings of `script` runs by subset, with the number of scripts.
 
-    As in the paper's table 4: Stateless and Stateful are over FirstChan alone.
+    As in the paper's table 4, Stateless and Stateful cover FirstChan scripts only.
     """
     trials = [trial for run in runs for trial in _chosen(open_run, run, "script", None, task)]
     for row in table(trials):
@@ -111,7 +113,7 @@ def scores(open_run: OpenRun, runs: Sequence[str], task: str | None) -> None:
 
 
 def _chosen(open_run: OpenRun, run: str, mode: Mode, agent: str | None, task: str | None) -> list[FinishedTrial]:
-    """The trials of all tasks of a mode, faults included, which don't say their mode themselves."""
+    """The trials of all tasks of a mode, including faults, whose details do not name the mode."""
     trials = list(open_run(run))
     _known(run, "agent", agent, {trial.agent for trial in trials})
     _known(run, "task", task, {trial.task for trial in trials})
@@ -129,7 +131,7 @@ def _known(run: str, what: str, name: str | None, names: set[str]) -> None:
 
 
 def _of_one(run: str, trials: list[FinishedTrial], agent_option: str | None = None) -> list[FinishedTrial]:
-    """The trials, of one task, and of one agent where there is an option to choose it."""
+    """Returns the trials. Raises UsageError if they are of several tasks, or with `agent_option` of several agents."""
     _single(run, "tasks", {trial.task for trial in trials}, "--task")
     if agent_option is not None:
         _single(run, "agents", {trial.agent for trial in trials}, agent_option)
@@ -150,7 +152,7 @@ def _loaded(path: Path | None, kind: type[Loaded], own: Callable[[], tuple[Loade
 
 def _write(path: Path, harvested: harvest.Harvest, what: str) -> None:
     if not harvested.records:
-        raise click.UsageError(f"no {what} to write: {harvested.left_out} trials are of no use; is it the right run?")
+        raise click.UsageError(f"no {what} to write: {harvested.left_out} trials hold none; is it the right run?")
     _write_whole(path, harvested.records)
     left_out = f"; {harvested.left_out} trials left out" if harvested.left_out else ""
     click.echo(f"{len(harvested.records)} {what} in {path}{left_out}")

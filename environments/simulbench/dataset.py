@@ -1,4 +1,4 @@
-"""Reads the files of all stages: JSON lines, with errors that name file, line, field and fix."""
+"""Reads the data files of all stages: JSON lines. Errors name file, line, field and fix."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -10,7 +10,7 @@ from environments.simulbench.records import PUBLISHED_LICENCE, Dialogue, Id, Pai
 
 MAX_BYTES = 256 << 20
 LONE: Mapping[str, Place] = {"154": "subseqchan"}
-"""A published script whose sibling was dropped: by the rule it is a firstchan, in the paper's counts it is none."""
+"""A published script that is a firstchan by the rule but a subseqchan in the paper, since its firstchan was dropped."""
 Record = TypeVar("Record", Task, Dialogue, Script, Pair)
 
 
@@ -20,7 +20,7 @@ def load(path: Path, kind: type[Record]) -> tuple[Record, ...]:
     for number, line in _lines(path):
         record = _record(f"{path}:{number}", line, kind)
         if record.id in records:
-            raise ValueError(f"{path}:{number}: id: {record.id!r} stands twice; give each record its own")
+            raise ValueError(f"{path}:{number}: id: {record.id!r} appears twice; give each record its own")
         records[record.id] = record
     if not records:
         raise ValueError(f"{path}: holds no {kind.__name__.lower()}; write one JSON object a line")
@@ -28,10 +28,10 @@ def load(path: Path, kind: type[Record]) -> tuple[Record, ...]:
 
 
 def places(scripts: Sequence[Script], path: Path | None = None) -> dict[str, Place]:
-    """Which of the three types each script has, by its id.
+    """The type of each script, by its id. Raises ValueError if the file is broken.
 
-    By a file (JSON: script id to type) where it names the script; else by rule: `turn_num` 0 is lastonly, the smallest
-    of a dialogue is firstchan, the others are subseqchan; LONE stands above the rule. Raises ValueError.
+    The type is that in the file `path` (JSON: script id to type), if it names the script. Else `turn_num` 0 is
+    lastonly, the smallest `turn_num` of a dialogue is firstchan, and others are subseqchan; LONE lists exceptions.
     """
     named = {} if path is None else _types(path)
     first: dict[tuple[str, str], int] = {}

@@ -1,4 +1,4 @@
-"""SimulBench (Jia et al., arXiv 2409.07641): simulators, judged; and every stage that makes their scripts."""
+"""SimulBench (Jia et al., arXiv 2409.07641): rates agents as simulators, and has the stages that make its scripts."""
 
 import hashlib
 from collections import Counter
@@ -15,8 +15,7 @@ from environments.simulbench.judges.interview import BAD_REPLIES, Unparsed
 from environments.simulbench.judges.judges import JUDGE_DEFAULTS, Judges, open_judges
 from environments.simulbench.judges.models import HelperConfig
 from environments.simulbench.prompt import ALL, SYSTEM
-from environments.simulbench.published import PROMPT
-from environments.simulbench.published import read as read_published
+from environments.simulbench.published import PROMPT, read_judge
 from environments.simulbench.records import TURNS, Mode
 from environments.simulbench.reply import Profile
 from environments.simulbench.stage import Direction, Setting, Stage
@@ -37,49 +36,49 @@ STAGES: dict[Mode, Callable[[Setting], Stage]] = {
     "compare": CompareStage,
 }
 PUBLISHED_JUDGES = ("gpt-4", "gpt-4-0613")
-"""One model: what the name stood for when the ratings were published."""
+"""Two names of one model: `gpt-4` meant `gpt-4-0613` when the ratings were published."""
 PUBLISHED_SCRIPTS = {"lastonly": 225, "firstchan": 93, "subseqchan": 182}
 PUBLISHED_SAMPLING: Mapping[str, JsonValue] = {"temperature": 0, "max_tokens": 1024}
-"""Of the agents."""
+"""The agents' sampling."""
 USUAL_RESPONSE_CHARS = 32_000
-"""More than 1024 tokens can be."""
+"""More characters than 1024 tokens can have."""
 _REVISIONS: Mapping[Mode, str] = {"script": "3", "live": "4", "extract": "3", "generate": "4", "compare": "3"}
-"""To be changed with any change of behaviour that shapes a trial."""
+"""Raise a mode's revision with every change to what its trials show or how they are scored."""
 
 
 class SimulBench(Environment):
-    """The agent simulates a terminal, a game, a generator; a judge rates its reply from 1 to 10.
+    """The agent simulates a terminal, a game or a generator; a judge rates its reply from 1 to 10.
 
-    In the modes `extract`, `generate` and `compare` the agent is itself the judge or author of the benchmark.
+    In the modes `extract`, `generate` and `compare` the agent is the benchmark's judge or author.
     """
 
     data: Path | None = None
-    """A file of JSON lines: scripts, or what else the mode takes; None for those shipped with Proctor."""
+    """A file of JSON lines with the mode's records: scripts, tasks, dialogues or pairs; None for the shipped ones."""
     mode: Mode = "script"
-    """`script` and `live` (samples: scripts, tasks) play the simulator; `extract`, `generate` and `compare` (dialogues,
-    tasks, pairs) play the judge or author that makes scripts and compares runs."""
+    """In `script` (samples: scripts) and `live` (tasks) the agent is the simulator; in `extract` (dialogues) and
+    `compare` (pairs) it is the judge, in `generate` (tasks) the author."""
     profile: Profile = "strict"
-    """`compat` reads ratings and verdicts as the published code does, `strict` as they are meant."""
+    """`compat` parses ratings and verdicts as the published code does; `strict` also accepts common variants."""
     judge: HelperConfig | None = None
-    """The model that rates in `script` and `live`; None for the judge by rules, which needs nothing."""
+    """The judge model in `script` and `live`; None for the judge by rules, which needs no model."""
     user: HelperConfig | None = None
-    """The model that plays the user in `live`; None for the user by rules."""
+    """The user model in `live`; None for the user by rules."""
     prompts: Path | None = None
-    """A Python file with another prompt of the judge, such as SimulBench's own; None for ours. It is read, not run."""
+    """A Python file with another judge prompt, such as SimulBench's; None for ours. The file is parsed, not run."""
     types: Path | None = None
     """A JSON file from script id to `lastonly`, `firstchan` or `subseqchan`; None for the rule."""
     system: str | None = SYSTEM
-    """The system line to the agent in `script` and `live`; null for none. With `prompts` it is theirs, unless set."""
+    """The agent's system message in `script` and `live`; null for none. If not set, `prompts` replaces the default."""
     ensure_ascii: bool = False
-    """True escapes non-ASCII characters in the JSON that judges and users are shown, as published."""
+    """Whether to escape non-ASCII characters in the JSON in prompts of judges and users, as published."""
     max_response_chars: int = Field(default=USUAL_RESPONSE_CHARS, ge=1)
-    """A judge is shown no more of a response; what was cut is noted."""
+    """Limit on the characters of a response that a judge is shown; the number of cut ones is recorded."""
     direction: Direction = "both"
-    """`compare`: both orders of each pair, or one by the seed."""
+    """`compare`: judge both orders of each pair, or one chosen by the seed."""
     count: int = Field(default=20, ge=1)
-    """`generate`: how many tasks."""
+    """`generate`: number of tasks."""
     cache: Path | None = None
-    """Folder of the replies of judge and user; None for `proctor/simulbench` in the user's folder for caches."""
+    """Folder for replies of judge and user; None for `proctor/simulbench` in the user's cache folder."""
 
     bad_replies: ClassVar[str | None] = BAD_REPLIES
     capacity: ClassVar[int] = 16
@@ -95,8 +94,8 @@ class SimulBench(Environment):
     @property
     def max_turns(self) -> int:
         orders = 2 if self.direction == "both" else 1
-        asked = {"script": 1, "live": TURNS, "compare": orders * self._setting.tries}
-        return asked.get(self.mode, self._setting.tries)
+        turns = {"script": 1, "live": TURNS, "compare": orders * self._setting.tries}
+        return turns.get(self.mode, self._setting.tries)
 
     def samples(self) -> Sequence[str]:
         return self._stage.samples()
@@ -184,7 +183,7 @@ class SimulBench(Environment):
     @cached_property
     def _setting(self) -> Setting:
         judged_by = "rules, not a model" if self.judge is None else f"model {self.judge.model}"
-        published = None if self.prompts is None else read_published(self.prompts)
+        published = None if self.prompts is None else read_judge(self.prompts)
         fields = self.model_dump(include=set(Setting.model_fields))
         if published is not None and "system" not in self.model_fields_set:
             fields["system"] = published.system

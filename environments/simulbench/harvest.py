@@ -1,4 +1,4 @@
-"""From the finished trials of one stage to the records of the next."""
+"""Converts the finished trials of one stage to the records of the next."""
 
 import re
 from collections.abc import Sequence
@@ -11,15 +11,15 @@ from proctor.types import Value
 
 
 class Harvest(NamedTuple):
-    """What was made of a run."""
+    """The records made from a run."""
 
     records: Sequence[Value]
     left_out: int
-    """Trials, or pairs of them, that gave nothing: faults, agents out of context, doubles."""
+    """Number of trials, or pairs of trials, without a record: faults, agents out of context, duplicates."""
 
 
 def tasks(trials: Sequence[FinishedTrial]) -> Harvest:
-    """The tasks that were thought up, each act once, in the run's order."""
+    """The authors' tasks, each act once, in the run's order."""
     made: dict[str, Task] = {}
     for trial in trials:
         act = str(trial.finish.detail.get("act"))
@@ -36,7 +36,7 @@ def tasks(trials: Sequence[FinishedTrial]) -> Harvest:
 
 
 def dialogues(trials: Sequence[FinishedTrial]) -> Harvest:
-    """The whole dialogues, named after task, agent and epoch."""
+    """The complete dialogues, with task, agent and epoch in their ids."""
     made = [dialogue for trial in trials if (dialogue := _dialogue(trial)) is not None]
     return Harvest(made, len(trials) - len(made))
 
@@ -59,13 +59,13 @@ def _dialogue(trial: FinishedTrial) -> Dialogue | None:
 
 
 def _marked(trial: FinishedTrial) -> str:
-    """The licence of what was made in a trial; where published records were changed, it says so."""
+    """The licence of a record made in a trial, with a note if it is made from published records."""
     licence = str(trial.finish.detail["licence"])
     return f"{licence}{CHANGED}" if PUBLISHED_LICENCE in licence and CHANGED not in licence else licence
 
 
 def scripts(trials: Sequence[FinishedTrial], given: Sequence[Dialogue]) -> Harvest:
-    """The scripts of all dialogues whose challenging turn was found, by the first epoch that did, numbered from 0."""
+    """The scripts of all dialogues, cut at the turn of the first epoch that has one; their ids count from 0."""
     known = {dialogue.id: dialogue for dialogue in given}
     cuts: dict[str, Sequence[Script]] = {}
     for trial in trials:
@@ -78,7 +78,7 @@ def scripts(trials: Sequence[FinishedTrial], given: Sequence[Dialogue]) -> Harve
 
 
 def pairs(one: Sequence[FinishedTrial], other: Sequence[FinishedTrial], given: Sequence[Script]) -> Harvest:
-    """The responses of two agents to the same scripts, side by side; one who was out of context said nothing."""
+    """Pairs of two agents' responses to the same script and epoch; empty if an agent was out of context."""
     known = {script.id: script for script in given}
     second = {(trial.sample, trial.epoch): trial for trial in other}
     made = []

@@ -1,4 +1,4 @@
-"""Agents without memory that play the simulator: the reference, a weak heuristic and a random one."""
+"""Scripted policies without memory that play the simulator: references, a weak heuristic and a random one."""
 
 import random
 import re
@@ -13,37 +13,37 @@ _ON = "The simulation goes on; its state now follows from that, step after step.
 
 
 def always(text: str) -> Policy:
-    """The policy that says one thing."""
+    """A policy that always replies with the same text."""
     return lambda conversation, transcript: Action(content=text)
 
 
 def knowing(exchanges: Sequence[Exchange]) -> Policy:
-    """Gives the right reply to each request in turn."""
+    """A policy that gives the right reply to each known request."""
 
     def policy(conversation: str, transcript: Sequence[Message]) -> Action:
-        said = transcript[-1].content
-        exchange = next((exchange for exchange in exchanges if exchange.request == said), exchanges[-1])
+        request = transcript[-1].content
+        exchange = next((exchange for exchange in exchanges if exchange.request == request), exchanges[-1])
         return Action(content=exchange.answer)
 
     return policy
 
 
 def formed(conversation: str, transcript: Sequence[Message]) -> Action:
-    """A reply with all the outer marks of a good one, where no right one is known: a real judge finds it worthless."""
-    asked = list(dict.fromkeys(re.findall(r"\w{3,}", transcript[-1].content)))[:REQUEST_WORDS]
+    """Replies with all marks of a good reply for the rules, if no right one is known; a judge model rates it low."""
+    requested = list(dict.fromkeys(re.findall(r"\w{3,}", transcript[-1].content)))[:REQUEST_WORDS]
     earlier = next((message.content for message in reversed(transcript) if message.role == "assistant"), "")
-    text = f"{' '.join(asked)}: {_ON} {' '.join(earlier.replace('```', ' ').split())}"
+    text = f"{' '.join(requested)}: {_ON} {' '.join(earlier.replace('```', ' ').split())}"
     longest = int(max(usual_length(transcript), 180))
     return Action(content=_blocked(text[:longest], transcript))
 
 
 def naive(conversation: str, transcript: Sequence[Message]) -> Action:
-    """Says the request again, in the form that the task asks for."""
+    """Repeats the request, in the form that the task asks for."""
     return Action(content=_blocked(f"Here is what you asked for: {transcript[-1].content}", transcript))
 
 
 def chance(sample: str, seed: int) -> Policy:
-    """Some words of the dialogue by chance."""
+    """A policy that replies with random words of the dialogue."""
 
     def policy(conversation: str, transcript: Sequence[Message]) -> Action:
         dice = random.Random(f"{sample}:{seed}:{len(transcript)}")

@@ -1,7 +1,7 @@
-"""What judges, users and authors are told.
+"""The prompts of judges, users and authors.
 
-The parts and their order are those of SimulBench's Appendix B (arXiv 2409.07641): B.1 authors, B.2 users, B.3
-challenging turns, B.4 both judges; in our own words.
+Parts and their order follow SimulBench's Appendix B (arXiv 2409.07641): B.1 authors, B.2 users, B.3 challenging turns,
+B.4 both judges. The sentences are our own.
 """
 
 import json
@@ -132,7 +132,7 @@ ALL = (
 
 def rating(history: tuple[DialogueLine, ...], response: str, *, ensure_ascii: bool) -> tuple[Message, ...]:
     """Asks for a rating of the last response."""
-    return _asked(
+    return _messages(
         RATING,
         history=_json(plain(history), ensure_ascii),
         response=_json(_reply(response), ensure_ascii),
@@ -141,7 +141,7 @@ def rating(history: tuple[DialogueLine, ...], response: str, *, ensure_ascii: bo
 
 def verdict(pair: Pair, first: str, second: str, *, ensure_ascii: bool) -> tuple[Message, ...]:
     """Asks which of two responses is better."""
-    return _asked(
+    return _messages(
         VERDICT,
         history=_json(plain(pair.dialogue_history), ensure_ascii),
         first=_json(_reply(first), ensure_ascii),
@@ -151,7 +151,7 @@ def verdict(pair: Pair, first: str, second: str, *, ensure_ascii: bool) -> tuple
 
 def user(task: Task, history: tuple[DialogueLine, ...], *, ensure_ascii: bool) -> tuple[Message, ...]:
     """Asks for the user's next message."""
-    return _asked(
+    return _messages(
         USER,
         request_type=task.request_type,
         task=_json(task.task_description, ensure_ascii),
@@ -166,22 +166,22 @@ def challenge(dialogue: Dialogue, *, ensure_ascii: bool) -> tuple[Message, ...]:
         {"turn": index // 2 + 1, "user": lines[index].content, "assistant": lines[index + 1].content}
         for index in range(0, len(lines), 2)
     ]
-    return _asked(CHALLENGE, dialogue=_json(turns, ensure_ascii))
+    return _messages(CHALLENGE, dialogue=_json(turns, ensure_ascii))
 
 
 def author(examples: Sequence[Task], kind: Kind, *, ensure_ascii: bool) -> tuple[Message, ...]:
     """Asks for a new task."""
     fields = ("act", "task_description", "request_type", "type")
     shown = [{field: getattr(task, field) for field in fields} for task in examples]
-    return _asked(AUTHOR, type=kind, meaning=MEANINGS[kind], examples=_json(shown, ensure_ascii))
+    return _messages(AUTHOR, type=kind, meaning=MEANINGS[kind], examples=_json(shown, ensure_ascii))
 
 
 def reminder(text: str, problem: str) -> str:
-    """What is asked again after an answer that can't be read."""
+    """The message after an unreadable answer."""
     return _filled(text, problem=problem)
 
 
-def _asked(text: str, **parts: str) -> tuple[Message, ...]:
+def _messages(text: str, **parts: str) -> tuple[Message, ...]:
     return (Message(role="user", content=_filled(text, **parts)),)
 
 
@@ -194,5 +194,5 @@ def _json(value: object, ensure_ascii: bool) -> str:
 
 
 def _filled(text: str, **parts: str) -> str:
-    """The text with its names in braces replaced, in one pass, so that braces in a part stay what they are."""
+    """The text with names in braces replaced in one pass, so that braces in the parts are kept."""
     return re.sub(r"\{(\w+)\}", lambda name: parts[name[1]], text)

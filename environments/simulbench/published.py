@@ -1,4 +1,4 @@
-"""The published prompt of the judge, from the file that SimulBench's repository has it in, which users bring along."""
+"""Reads the published judge prompt from SimulBench's file, which users supply."""
 
 import json
 import re
@@ -12,20 +12,20 @@ from proctor.types import Message, Value
 PARTS = ("SIMULATION", "DIALOGUE", "RESPONSE")
 _SYSTEM, _RATING = "EVAL_SYSTEM_RPOMPT", "EVAL_PROMPT_SCORING"
 PROMPT = Source(file="SimulBench's src/prompts.py", fingerprints=frozenset(("ff53164b7d08e65f9dd3ddd7cbd2047e",)))
-"""Known by both texts of the file, as of the paper."""
+"""The fingerprint covers both texts of the file, as of the paper."""
 _FIX = f"give {PROMPT.file}, or a file that sets these two"
 
 
 class PublishedJudge(Value):
-    """What the published judge is told."""
+    """The texts of the published judge prompt."""
 
     system: str
-    """The agents under test are told the same."""
+    """The system message of the judge and of the agents under test."""
     rating: str
-    """With its parts in braces."""
+    """The rating prompt with `{SIMULATION}`, `{DIALOGUE}` and `{RESPONSE}`."""
 
     def asks(self, script: Script, response: str, *, ensure_ascii: bool) -> tuple[Message, ...]:
-        """Asks for a rating of a response, in the published form of a dialogue."""
+        """The messages that ask for a rating of a response, with the dialogue in the published form."""
         names = {"user": "user", "assistant": "AI"}
         dialogue = [{names[line.role]: line.content} for line in script.dialogue_history]
         parts = {
@@ -37,12 +37,12 @@ class PublishedJudge(Value):
         return (Message(role="system", content=self.system), Message(role="user", content=filled))
 
     def texts(self) -> list[str]:
-        """All it says: what it is known by."""
+        """All texts, for the fingerprint."""
         return [self.system, self.rating]
 
 
-def read(path: Path) -> PublishedJudge:
-    """The texts of a file, which is not run. Raises ValueError naming file, name and fix."""
+def read_judge(path: Path) -> PublishedJudge:
+    """The texts of a file, which is parsed but not run. Raises ValueError with file, name and fix."""
     texts = texts_of(tree_of(path))
     for name in (_SYSTEM, _RATING):
         if name not in texts:

@@ -1,4 +1,4 @@
-"""What passes from stage to stage: tasks, dialogues, scripts, pairs (SimulBench, arXiv 2409.07641, section 2)."""
+"""Records of the stages: tasks, dialogues, scripts, pairs (SimulBench, arXiv 2409.07641, section 2)."""
 
 from typing import Annotated, Literal, get_args
 
@@ -7,20 +7,20 @@ from pydantic import AfterValidator, BeforeValidator, Field, JsonValue, model_va
 from proctor.types import Message, Value
 
 TURNS = 4
-"""Exchanges of a whole dialogue."""
+"""Number of exchanges in a whole dialogue."""
 PUBLISHED_LICENCE = "CC BY-NC 4.0: SimulBench, Jia, Yue, Zheng, Huang and Lin 2024 (arXiv 2409.07641)"
-"""Of every record that names no licence: the published files name none."""
+"""Licence of records that name none, as in the published files."""
 CHANGED = "; changed by models in Proctor"
-"""Stands after the licence of what was made of published records, as that licence demands."""
+"""Appended to the licence of records made from published ones, as that licence demands."""
 
 Mode = Literal["script", "live", "extract", "generate", "compare"]
 """The stages of the benchmark."""
 Kind = Literal["stateful", "stateless"]
 Place = Literal["lastonly", "firstchan", "subseqchan"]
 Strategy = Literal["dissatisfaction", "next_step", "harder", "other"]
-"""Why a user asks what it asks next: the four strategies of the paper's Appendix B.2."""
+"""A user's reason for its next request: the four strategies of the paper's Appendix B.2."""
 STRATEGIES: tuple[Strategy, ...] = get_args(Strategy)
-"""In the order of the numbers that prompts give them, from 1."""
+"""In the order of their numbers in prompts, from 1."""
 
 
 def _text(value: object) -> object:
@@ -28,7 +28,7 @@ def _text(value: object) -> object:
 
 
 Id = Annotated[str, BeforeValidator(_text), Field(min_length=1)]
-"""A number in the published files, a text in others."""
+"""A non-empty string; whole numbers, as in the published files, are converted."""
 
 
 class DialogueLine(Value):
@@ -38,7 +38,7 @@ class DialogueLine(Value):
     content: str
 
     def message(self) -> Message:
-        """The line as an agent is shown it."""
+        """The line as a chat message."""
         return Message(role=self.role, content=self.content)
 
 
@@ -50,7 +50,7 @@ class Exchange(Value):
     """None for the first request, which is the task itself."""
     answer: str = Field(min_length=1)
     facts: tuple[str, ...] = Field(min_length=1)
-    """What any right reply holds, each as a piece of text."""
+    """Texts that every right reply contains."""
 
 
 def _of_all_turns(exchanges: tuple[Exchange, ...]) -> tuple[Exchange, ...]:
@@ -60,27 +60,27 @@ def _of_all_turns(exchanges: tuple[Exchange, ...]) -> tuple[Exchange, ...]:
 
 
 Exchanges = Annotated[tuple[Exchange, ...], AfterValidator(_of_all_turns)]
-"""Those of a whole dialogue, or none where right replies aren't known."""
+"""The exchanges of a whole dialogue; empty if right replies are not known."""
 
 
 class Task(Value):
-    """Something to be simulated; fields as in the published `simulbench_tasks.jsonl`."""
+    """A task of simulation; fields as in the published `simulbench_tasks.jsonl`."""
 
     id: Id
     act: str
-    """What the agent is to be."""
+    """The role of the agent."""
     task_description: str = Field(min_length=1)
     """The first message to the agent."""
     request_type: str
-    """What a user writes next, such as "your next move"."""
+    """Kind of the user's next messages, such as "your next move"."""
     type: Kind
     licence: str = PUBLISHED_LICENCE
     exchanges: Exchanges = ()
-    """A whole dialogue with right replies, where there is one."""
+    """A whole dialogue with right replies; empty if there is none."""
 
 
 class Dialogue(Value):
-    """A whole dialogue, ending with a reply."""
+    """A whole dialogue; its last message is a reply."""
 
     id: Id
     source_id: str
@@ -88,14 +88,14 @@ class Dialogue(Value):
     task_description: str
     type: Kind
     source_file_name: str
-    """Who simulated: `<agent>.json`, from the second dialogue of a task on `<agent>-<n>.json`."""
+    """The simulating agent as `<agent>.json`; `<agent>-<n>.json` from its second dialogue of a task on."""
     messages: tuple[DialogueLine, ...]
     strategies: tuple[Strategy, ...] = ()
-    """Of the requests from the second one on."""
+    """Strategies of the requests, from the second request on."""
     licence: str = PUBLISHED_LICENCE
     exchanges: Exchanges = ()
     challenging: int | None = Field(default=None, ge=0, le=TURNS)
-    """The first challenging turn, from 1; 0 where none is; None where nobody knows."""
+    """The first challenging turn, from 1; 0 if there is none; None if it is not known."""
 
     @model_validator(mode="after")
     def _is_whole(self) -> "Dialogue":
@@ -105,9 +105,10 @@ class Dialogue(Value):
 
 
 class Script(Value):
-    """A dialogue up to a request whose answer is judged; fields as in the published `simulbench_all.jsonl`.
+    """A dialogue up to a request whose reply is judged; fields as in the published `simulbench_all.jsonl`.
 
-    Its first message is the task's description, but for four published scripts (ids 45 to 48), where that was edited.
+    Its first message is the task's description, except in four published scripts (ids 45 to 48), which have an edited
+    one.
     """
 
     id: Id
@@ -121,7 +122,7 @@ class Script(Value):
     dialogue_history: tuple[DialogueLine, ...] = Field(min_length=1)
     licence: str = PUBLISHED_LICENCE
     exchange: Exchange | None = None
-    """The request with its right reply, where one is known; the published scripts have none."""
+    """The request with its right reply; None if none is known, as in the published scripts."""
 
     @model_validator(mode="after")
     def _is_a_history(self) -> "Script":

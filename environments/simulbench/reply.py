@@ -1,4 +1,4 @@
-"""What judges, users and authors mean: their texts as numbers, verdicts, requests and tasks."""
+"""Parses answers of judges, users and authors: ratings, verdicts, turns, requests and tasks."""
 
 import ast
 import json
@@ -14,10 +14,10 @@ from proctor.thoughts import without_thought
 
 Profile = Literal["compat", "strict"]
 Verdict = Literal["A", "B", "C"]
-"""Which of two responses is the better one; C is a tie."""
+"""The better one of two responses; C is a tie."""
 MAX_REQUEST_CHARS = 8_000
 MAX_FENCES = 10
-"""So many are looked into for JSON."""
+"""Number of fences that are searched for JSON."""
 
 _MARK = re.compile(r"\[\[([^\[\]]*)\]\]")
 _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
@@ -38,15 +38,15 @@ Model = TypeVar("Model", bound=BaseModel)
 
 
 class UnreadableAnswer(ValueError):
-    """A text does not say what was asked for; the message says what is missing."""
+    """An answer can't be parsed; the message names the problem."""
 
 
 def rating(text: str, profile: Profile) -> float:
-    """The rating a judge gives. Raises UnreadableAnswer.
+    """A judge's rating. Raises UnreadableAnswer.
 
-    `strict`: the number in brackets or alone that follows the word "Rating" last, where there is none the last
-    `[[number]]`; from 1 to 10, with "/10" behind it or a decimal comma too. `compat`, as published: the first
-    `[[number]]`, else the first `[number]`, a Python literal in whatever range.
+    `strict`: the last number, in brackets or not, after the word "Rating", else the last `[[number]]`. It must be from
+    1 to 10; a decimal comma and "/10" after it are accepted. `compat`, as published: the first `[[number]]`, else the
+    first `[number]`, a Python literal in any range.
     """
     if profile == "compat":
         found = next(filter(None, (pattern.search(text) for pattern in _COMPAT)), None)
@@ -64,8 +64,8 @@ def rating(text: str, profile: Profile) -> float:
 def verdict(text: str, profile: Profile) -> Verdict:
     """The better response. Raises UnreadableAnswer.
 
-    `strict`: the last of `[[A]]`, `[[B]]`, `[[C]]`; `[[tie]]` is C. `compat`: A where `[[A]]` stands anywhere, then B,
-    then C.
+    `strict`: the last of `[[A]]`, `[[B]]`, `[[C]]`; `[[tie]]` is C. `compat`: A if `[[A]]` is anywhere in the text,
+    else B, else C.
     """
     if profile == "compat":
         given = [_VERDICTS[letter] for letter in "ABC" if f"[[{letter}]]" in text]
@@ -78,7 +78,7 @@ def verdict(text: str, profile: Profile) -> Verdict:
 
 
 def turn(text: str, turns: int) -> int:
-    """The first challenging turn, from 1, or 0 where none is: the last `[[n]]`. Raises UnreadableAnswer."""
+    """The first challenging turn, from 1, or 0 for none: the last `[[n]]`. Raises UnreadableAnswer."""
     number = _within(_MARK.findall(_unescaped(without_thought(text))), 0, turns)
     if number != int(number):
         raise UnreadableAnswer("the turn is no whole number")
@@ -86,14 +86,14 @@ def turn(text: str, turns: int) -> int:
 
 
 class UserRequest(BaseModel):
-    """What a user wants next, and why."""
+    """A user's next request and its strategy."""
 
     strategy: Strategy
     request: str = Field(min_length=1, max_length=MAX_REQUEST_CHARS)
 
 
 class Authored(BaseModel):
-    """A task that an author thought up."""
+    """An author's task."""
 
     act: str = Field(min_length=1, max_length=80)
     task_description: str = Field(min_length=40, max_length=4_000)
@@ -105,12 +105,10 @@ class _User(BaseModel):
     user: dict[str, object]
 
 
-def asked(text: str) -> UserRequest:
-    """The next request of a user: JSON with `user.strategy` and `user.request`, also in a fence.
+def user_request(text: str) -> UserRequest:
+    """A user's next request, from JSON with `user.strategy` and `user.request`, in a fence or not.
 
-    Raises UnreadableAnswer.
-
-    A strategy is known by its number, or by any word of its name; one that is unknown is `other`.
+    A strategy is recognized by its number or a part of its name; else it is `other`. Raises UnreadableAnswer.
     """
     user = _parsed(text, _User).user
     request = user.get("request")
@@ -124,18 +122,18 @@ def asked(text: str) -> UserRequest:
 
 
 def authored(text: str) -> Authored:
-    """The task an author writes as JSON, also in a fence. Raises UnreadableAnswer."""
+    """An author's task, from JSON in a fence or not. Raises UnreadableAnswer."""
     return _parsed(text, Authored)
 
 
 def unquoted(text: str) -> str:
-    """The stripped text without a leading double quote, and then without a trailing one, as published."""
+    """The stripped text without a leading double quote and, if it had one, a trailing one, as published."""
     text = text.strip()
     return text[1:].removesuffix('"') if text.startswith('"') else text
 
 
 def _unescaped(text: str) -> str:
-    r"""Without the backslashes that Markdown or LaTeX wants: `\[\[8\]\]`."""
+    r"""The text without backslashes before brackets, which Markdown or LaTeX need: `\[\[8\]\]`."""
     return text.replace("\\[", "[").replace("\\]", "]")
 
 
@@ -161,9 +159,9 @@ def _strategy(name: str) -> Strategy:
 
 
 def _parsed(text: str, model: type[Model]) -> Model:
-    """The first of these that fits: the whole text, what its fences hold, its balanced objects.
+    """The first valid model in the whole text, the contents of its fences, and its balanced objects.
 
-    Raises UnreadableAnswer, about the first of them that is JSON.
+    Raises UnreadableAnswer with the error of the first of them that is JSON.
     """
     text = without_thought(text)
     error = None

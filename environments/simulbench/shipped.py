@@ -1,4 +1,4 @@
-"""Tasks, dialogues, scripts and pairs of our own: all made of `samples/dialogues.yaml`."""
+"""The shipped tasks, dialogues, scripts and pairs, all made from `samples/dialogues.yaml`."""
 
 import functools
 from pathlib import Path
@@ -28,7 +28,7 @@ class _File(Value):
 
 
 def tasks() -> tuple[Task, ...]:
-    """One for each dialogue, with its right replies."""
+    """One task for each dialogue, with its right replies."""
     return tuple(
         Task(
             id=_id(number, written),
@@ -44,7 +44,7 @@ def tasks() -> tuple[Task, ...]:
 
 
 def dialogues() -> tuple[Dialogue, ...]:
-    """All of them whole, with the first challenging turn."""
+    """All dialogues with their first challenging turn."""
     return tuple(
         dialogue_of(
             task,
@@ -56,14 +56,14 @@ def dialogues() -> tuple[Dialogue, ...]:
 
 
 def scripts() -> tuple[Script, ...]:
-    """What the dialogues give, cut at their challenging turns."""
+    """The scripts of all dialogues, cut at their challenging turns."""
     return tuple(
         script for dialogue in dialogues() for script in cut(dialogue, dialogue.challenging or 0, dialogue.id[:3])
     )
 
 
 def pairs() -> tuple[Pair, ...]:
-    """For each script what the naive policy says, and the right reply."""
+    """For each script the naive policy's reply and the right reply."""
     of = places(scripts())
     return tuple(
         Pair(
@@ -84,7 +84,7 @@ def pairs() -> tuple[Pair, ...]:
 
 
 def dialogue_of(task: Task, texts: list[str], *, source_file_name: str) -> Dialogue:
-    """A whole dialogue about a task: the texts of user and assistant in turn."""
+    """A whole dialogue about a task; `texts` are those of user and assistant in turn."""
     return Dialogue(
         id=f"{task.id}/{source_file_name}",
         source_id=task.id,
@@ -101,9 +101,9 @@ def dialogue_of(task: Task, texts: list[str], *, source_file_name: str) -> Dialo
 
 
 def cut(dialogue: Dialogue, first: int, name: str) -> tuple[Script, ...]:
-    """The scripts of a dialogue: up to its first challenging turn and to each later one; to the last if `first` is 0.
+    """The scripts of a dialogue up to turn `first` and up to each later one; if `first` is 0, one up to the last turn.
 
-    Their ids are the name and the turn.
+    Their ids are `<name>-<turn>`.
     """
     return tuple(_script(dialogue, turn, f"{name}-{turn}") for turn in (range(first, TURNS + 1) if first else (0,)))
 

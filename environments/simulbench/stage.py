@@ -1,4 +1,4 @@
-"""One stage of the benchmark: what its samples are, how one is played, what many of them say."""
+"""Interface of the benchmark's stages: samples, play, policies, summary."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,7 +12,7 @@ from environments.simulbench.judges.judges import Judges
 from environments.simulbench.published import PublishedJudge
 from environments.simulbench.records import Dialogue, Pair, Script, Task
 from environments.simulbench.reply import Profile
-from environments.simulbench.summary import GIVEN_WORDING, WORDING
+from environments.simulbench.summary import GIVEN_PROMPT_NOTE, OWN_PROMPT_NOTE
 from proctor.environment import Agent, Policy
 from proctor.types import Finish, Summary, Value
 
@@ -20,7 +20,7 @@ Direction = Literal["both", "random"]
 
 
 class Setting(Value):
-    """The fields of the environment that its stages go by."""
+    """The environment's fields that its stages use."""
 
     data: Path | None
     types: Path | None
@@ -31,18 +31,18 @@ class Setting(Value):
     direction: Direction
     count: int
     judged_by: str
-    """`rules`, or the model."""
+    """Name of the judge for notes: the rules, or the model."""
     published: PublishedJudge | None
-    """What a judge is told in the place of our own prompt."""
+    """The judge prompt of the file `prompts`; None for our own."""
 
     @property
-    def wording(self) -> str:
-        """Whose words the judge's prompt has, for notes."""
-        return WORDING if self.published is None else GIVEN_WORDING
+    def prompt_note(self) -> str:
+        """The note on the judge's prompt."""
+        return OWN_PROMPT_NOTE if self.published is None else GIVEN_PROMPT_NOTE
 
     @property
     def tries(self) -> int:
-        """Answers asked for before a judge or author counts as unreadable."""
+        """Limit of answers requested from a judge or author for one question."""
         return TRIES[self.profile]
 
 
@@ -50,7 +50,7 @@ Record = TypeVar("Record", Task, Dialogue, Script, Pair)
 
 
 class Stage(ABC):
-    """A mode of the environment."""
+    """A stage of the benchmark, which is a mode of the environment."""
 
     def __init__(self, setting: Setting) -> None:
         self.setting = setting
@@ -61,19 +61,19 @@ class Stage(ABC):
 
     @abstractmethod
     def shape(self) -> object:
-        """The data that shape a trial."""
+        """The data that shape trials, for the digest."""
 
     @abstractmethod
     def about(self, sample: str) -> dict[str, JsonValue]:
-        """What every finish says of its sample: `type` and `licence` at least. Raises ValueError."""
+        """Fields of the sample for every finish's detail, at least `type` and `licence`. Raises ValueError."""
 
     @abstractmethod
     async def play(self, sample: str, agent: Agent, seed: int, judges: Judges) -> Finish:
-        """One session. Raises Unparsed where a judge, user or author can't be read, and AgentStopped."""
+        """Plays one session. Raises AgentStopped, and Unparsed if answers of a judge, user or author are unreadable."""
 
     @abstractmethod
     def policies(self, sample: str, seed: int) -> tuple[Policy, Policy, Policy]:
-        """The reference, the naive and the random one."""
+        """The reference, the naive and the random policy."""
 
     @abstractmethod
     def summarize(self, finishes: Sequence[Finish]) -> Summary:
@@ -81,7 +81,7 @@ class Stage(ABC):
 
 
 class Records(Stage, Generic[Record]):
-    """A stage over records of one kind; unless it says otherwise, its samples."""
+    """A stage with records of one kind, which are its samples unless a subclass overrides `samples`."""
 
     def __init__(self, setting: Setting, records: Iterable[Record]) -> None:
         super().__init__(setting)
@@ -98,7 +98,7 @@ class Records(Stage, Generic[Record]):
         return {"type": record.type, "licence": record.licence}
 
     def record(self, sample: str) -> Record:
-        """The record of a sample. Raises ValueError."""
+        """The record of a sample. Raises ValueError if there is none."""
         if sample not in self.records:
             raise ValueError(f"no sample {sample!r}; ids look like {next(iter(self.records))}")
         return self.records[sample]

@@ -6,11 +6,14 @@ from proctor.types import Finish, FinishReason, Summary
 
 PRIMARY = "strict_mean"
 WORST = 1.0
-"""What an agent out of its context counts as in the primary metric."""
+"""Rating in the primary metric of an agent that ran out of context."""
 FULL_COVERAGE = 0.99
-WORDING = "The prompts of judge and user say in our own words what the paper's Appendix B prints."
-GIVEN_WORDING = "The judge's prompt is the one that `prompts` names; a user's is in our own words."
-QUOTES = "What was recorded quotes material under CC BY-NC 4.0 (SimulBench, Jia et al. 2024), and is under it too."
+OWN_PROMPT_NOTE = "The prompts of judge and user are Proctor's own texts of what the paper's Appendix B prints."
+GIVEN_PROMPT_NOTE = "The judge's prompt is that of the file `prompts`; the user's is Proctor's own text."
+QUOTES = (
+    "The recorded transcripts quote material under CC BY-NC 4.0 (SimulBench, Jia et al. 2024), so that licence applies "
+    "to them too."
+)
 
 Wanted = Callable[[Finish], bool]
 SUBSETS: dict[str, Wanted] = {
@@ -23,14 +26,15 @@ SUBSETS: dict[str, Wanted] = {
     "firstchan_stateless": lambda finish: SUBSETS["firstchan"](finish) and SUBSETS["stateless"](finish),
     "firstchan_stateful": lambda finish: SUBSETS["firstchan"](finish) and SUBSETS["stateful"](finish),
 }
-"""Beside all; `hard` is what is not lastonly."""
+"""The subsets with metrics of their own; `hard` is all but lastonly."""
 
 
-def ratings(finishes: Sequence[Finish], judged_by: str, wording: str = WORDING) -> Summary:
-    """Mean ratings from 1 to 10, each with the number of scripts behind it; absent where there is none.
+def ratings(finishes: Sequence[Finish], judged_by: str, prompt_note: str = OWN_PROMPT_NOTE) -> Summary:
+    """Mean ratings from 1 to 10, each with its number of scripts; absent if there is none.
 
-    `mean` and the means of subsets are over the rated scripts. `strict_mean`, the primary one, counts as 1 also those
-    where the agent was out of context or beyond its limits. Faults enter neither; `coverage` is rated of requested.
+    `mean` and the means of subsets cover rated scripts. `strict_mean`, the primary metric, also counts a rating of 1
+    for each script where the agent ran out of context or over a limit. Faults enter neither. `coverage` is the fraction
+    of rated scripts among those requested.
     """
     rated = [finish for finish in finishes if "rating" in finish.metrics]
     stopped = [finish for finish in finishes if finish.score is not None and "rating" not in finish.metrics]
@@ -45,27 +49,27 @@ def ratings(finishes: Sequence[Finish], judged_by: str, wording: str = WORDING) 
     for name in ("judge_prompt_tokens", "judge_completion_tokens"):
         metrics[name] = sum(_number(finish, name) for finish in finishes)
     return Summary(
-        primary=PRIMARY, metrics=metrics, notes=notes(finishes, metrics, f"Judged by: {judged_by}.", wording)
+        primary=PRIMARY, metrics=metrics, notes=notes(finishes, metrics, f"Judged by: {judged_by}.", prompt_note)
     )
 
 
 def verdicts(finishes: Sequence[Finish]) -> Summary:
-    """Win, tie and lose in percent of the pairs with a verdict, and the difference of win and lose, also by subset."""
-    told = [finish for finish in finishes if "win" in finish.metrics]
-    metrics = {"difference": _difference(told)} if told else {}
-    metrics |= means({name: [100 * finish.metrics[name] for finish in told] for name in ("win", "tie", "lose")})
-    metrics["n"] = float(len(told))
+    """Win, tie and lose in percent of the pairs with a verdict; `difference` is win minus lose, also by subset."""
+    decided = [finish for finish in finishes if "win" in finish.metrics]
+    metrics = {"difference": _difference(decided)} if decided else {}
+    metrics |= means({name: [100 * finish.metrics[name] for finish in decided] for name in ("win", "tie", "lose")})
+    metrics["n"] = float(len(decided))
     for name, wanted in SUBSETS.items():
-        subset = [finish for finish in told if wanted(finish)]
+        subset = [finish for finish in decided if wanted(finish)]
         if subset:
             metrics |= {f"difference_{name}": _difference(subset), f"n_{name}": float(len(subset))}
-    metrics |= _coverage(finishes, len(told))
-    who = "The figures are the candidate's, against the reference model; the agent of this run is the judge."
+    metrics |= _coverage(finishes, len(decided))
+    who = "The metrics are the candidate's, against the reference model; the agent of this run is the judge."
     return Summary(primary="difference", metrics=metrics, notes=notes(finishes, metrics, who))
 
 
 def work(finishes: Sequence[Finish], names: Sequence[str], who: str) -> Summary:
-    """Means over the usable answers of a judge; the first is the primary one."""
+    """Means of the named metrics over the readable answers of a judge; the first is the primary metric."""
     usable = [finish for finish in finishes if names[0] in finish.metrics]
     metrics = means({name: [finish.metrics[name] for finish in usable] for name in names})
     metrics |= {"n": float(len(usable)), **_coverage(finishes, len(usable))}
@@ -73,21 +77,23 @@ def work(finishes: Sequence[Finish], names: Sequence[str], who: str) -> Summary:
 
 
 def authored(finishes: Sequence[Finish]) -> Summary:
-    """The share of usable tasks that are no other's double, by their act."""
+    """The number of different acts divided by the number of readable tasks."""
     acts = [str(finish.detail["act"]).lower() for finish in finishes if finish.reason is FinishReason.COMPLETED]
     metrics = {"distinct": len(set(acts)) / len(acts)} if acts else {}
     metrics |= {"n": float(len(acts))} | _coverage(finishes, len(acts))
     return Summary(primary="distinct", metrics=metrics, notes=notes(finishes, metrics, "The agent is the author."))
 
 
-def notes(finishes: Sequence[Finish], metrics: dict[str, float], first: str, wording: str = WORDING) -> tuple[str, ...]:
-    """What must be known beside the figures of any stage."""
-    told = [first, wording]
+def notes(
+    finishes: Sequence[Finish], metrics: dict[str, float], first: str, prompt_note: str = OWN_PROMPT_NOTE
+) -> tuple[str, ...]:
+    """The notes to the metrics of any stage: judge, prompt, licence and low coverage."""
+    found = [first, prompt_note]
     if any("CC BY-NC" in str(finish.detail.get("licence", "")) for finish in finishes):
-        told.append(QUOTES)
+        found.append(QUOTES)
     if (coverage := metrics.get("coverage", 1.0)) < FULL_COVERAGE:
-        told.append(f"Coverage is {coverage:.1%}: below 99 %, don't compare these figures.")
-    return tuple(told)
+        found.append(f"Coverage is {coverage:.1%}: below 99 %, don't compare these metrics.")
+    return tuple(found)
 
 
 def mean(values: Sequence[float]) -> float:
@@ -96,7 +102,7 @@ def mean(values: Sequence[float]) -> float:
 
 
 def means(values: Mapping[str, Sequence[float]]) -> dict[str, float]:
-    """The mean of each; one over nothing is absent."""
+    """The mean of each sequence; empty ones are left out."""
     return {name: mean(each) for name, each in values.items() if each}
 
 
@@ -114,8 +120,9 @@ def _unparsed(finishes: Sequence[Finish], who: str) -> int:
     return sum(finish.detail.get("cause") == f"{who}_unparsed" for finish in finishes)
 
 
-def _difference(told: Sequence[Finish]) -> float:
-    return 100 * (mean([finish.metrics["win"] for finish in told]) - mean([finish.metrics["lose"] for finish in told]))
+def _difference(decided: Sequence[Finish]) -> float:
+    wins, losses = ([finish.metrics[name] for finish in decided] for name in ("win", "lose"))
+    return 100 * (mean(wins) - mean(losses))
 
 
 def _number(finish: Finish, name: str) -> float:

@@ -1,4 +1,4 @@
-"""The paper's table: mean ratings by subset, an agent a row."""
+"""The paper's table: mean ratings by subset, one row per agent."""
 
 from collections.abc import Sequence
 
@@ -14,14 +14,14 @@ COLUMNS = {
     "Stateless": "_firstchan_stateless",
     "Stateful": "_firstchan_stateful",
 }
-"""Suffixes of the metrics. The paper's table 4 has Stateless and Stateful over FirstChan alone."""
+"""Metric suffix by column title. As in the paper's table 4, Stateless and Stateful cover FirstChan only."""
 WIDTH = 13
 
 
 def table(trials: Sequence[FinishedTrial]) -> list[str]:
-    """The lines of the table, the best agent first; none where no trial is of the mode `script`.
+    """The lines of the table, best agent first; empty if no trial is of the mode `script`.
 
-    A cell is a mean rating with the number of scripts behind it; a row ends with its coverage.
+    A cell is a mean rating with its number of scripts; the last cell of a row is the coverage.
     """
     ours = [trial for trial in trials if trial.finish.detail.get("simulbench") == "script"]
     tasks = {(trial.run, trial.task) for trial in ours}

@@ -659,7 +659,7 @@ ANSWERED = [*GOOD["dialogue_history"], {"role": "assistant", "content": "3"}]  #
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        ({"id": 0}, "id: '0' stands twice"),
+        ({"id": 0}, "id: '0' appears twice"),
         ({"act": None}, "act: Input should be a valid string"),
         ({"type": "other"}, "type: Input should be 'stateful' or 'stateless'"),
         ({"dialogue_history": ANSWERED}, "must alternate"),

@@ -1,1 +1,1 @@
-"""Who judges and who plays the user: models, or rules."""
+"""Judges and users: models or rules."""

@@ -1,4 +1,4 @@
-"""What the sessions of a worker share: who judges, and who plays the user."""
+"""The judge and the user that the sessions of a worker share."""
 
 import json
 from collections.abc import AsyncIterator
@@ -16,18 +16,18 @@ from proctor.llm import Replies
 
 JUDGE_DEFAULTS: dict[str, JsonValue] = {"temperature": 0, "max_tokens": 1024}
 USER_DEFAULTS: dict[str, JsonValue] = {"temperature": 1.2, "max_tokens": 300}
-"""As published; an entry of the helper's own `sampling` stands above them."""
+"""Published values; entries of the configured `sampling` override them."""
 
 
 class Judges:
-    """Makes a judge or a user for a session: rules, or a model where there is a desk for it."""
+    """Makes a judge or a user for a session: a model if there is a pool for it, else rules."""
 
     def __init__(self, judge: ModelPool | None, user: ModelPool | None) -> None:
         self._judge = judge
         self._user = user
 
     def judge(self, script: Script, response: str, profile: Profile) -> SessionModel:
-        """Who rates a response; what is readable hangs on the profile."""
+        """The judge of a response. Each profile has its own cached replies, since it parses replies differently."""
         if self._judge is not None:
             return EndpointModel(self._judge, profile)
         history = [line.message() for line in script.dialogue_history]
@@ -35,7 +35,7 @@ class Judges:
         return RuleModel(f"Judged by rules, not by a model.\nRating: [[{rating:g}]]")
 
     def user(self, task: Task, history: tuple[DialogueLine, ...], seed: int) -> SessionModel:
-        """Who writes the next message of a dialogue; equal seeds get equal messages."""
+        """The author of the user's next message in a dialogue; equal seeds give equal messages."""
         if self._user is not None:
             return EndpointModel(self._user, f"{task.id}:{seed}")
         strategy, request = rules.follow_up(task, len(history) // 2 + 1, seed)
@@ -44,7 +44,7 @@ class Judges:
 
 @asynccontextmanager
 async def open_judges(judge: HelperConfig | None, user: HelperConfig | None, cache: Path) -> AsyncIterator[Judges]:
-    """The bench of a lifespan. Raises EnvironmentFault where the cache can't be used."""
+    """The judges of a lifespan. Raises EnvironmentFault if the cache can't be used."""
     if judge is None and user is None:
         yield Judges(None, None)
         return

@@ -1,4 +1,4 @@
-"""Who judges, and who asks, on the environment's side: models behind endpoints, or rules."""
+"""Judge and user models of the environment: endpoints, or replies made by rules."""
 
 import asyncio
 from abc import ABC, abstractmethod
@@ -17,7 +17,7 @@ from proctor.llm import Answer, CachedModel, ChatConfig, Completion, ModelReply,
 from proctor.types import Message
 
 CHARS_A_TOKEN = 4
-"""What is paid for, where an endpoint doesn't say."""
+"""Estimate for endpoints that report no usage."""
 
 
 class HelperConfig(ChatConfig):
@@ -26,21 +26,21 @@ class HelperConfig(ChatConfig):
     operational: ClassVar[frozenset[str]] = ChatConfig.operational | {"concurrency", "tokens"}
 
     concurrency: int = Field(default=8, ge=1)
-    """Requests in flight at once, in one worker."""
+    """Limit of concurrent requests of one worker."""
     tokens: int | None = Field(default=None, ge=1)
-    """What all replies bought into the cache may have cost: reported by the endpoint, or else estimated."""
+    """Budget: limit of the tokens of all replies in the cache, as reported by the endpoint, else estimated."""
 
 
 class SessionModel(ABC):
-    """Serves the environment for one session."""
+    """A judge or user for one session."""
 
     @abstractmethod
     async def ask(self, question: JudgeQuestion[Meaning]) -> Answer[Meaning]:
-        """The answer, and who gave it. Raises Unparsed, EnvironmentFault: nothing here is the tested agent's doing."""
+        """The parsed answer with its reply. Raises Unparsed or EnvironmentFault, never due to the agent under test."""
 
 
 class RuleModel(SessionModel):
-    """Says one text, which was made by rules: deterministic, without any model."""
+    """Replies with a fixed text made by rules, without a model."""
 
     def __init__(self, text: str) -> None:
         self._reply = ModelReply(text=text, model="rules")
@@ -53,7 +53,7 @@ class RuleModel(SessionModel):
 
 
 class ModelPool(CachedModel):
-    """Where the helpers of one model are asked: within its limits and budget, and never twice for the same."""
+    """One cached model for all sessions, with a limit on concurrent requests and a token budget."""
 
     def __init__(
         self, role: str, config: HelperConfig, defaults: dict[str, JsonValue], client: AnyClient, kept: Replies
@@ -68,8 +68,8 @@ class ModelPool(CachedModel):
             self._refuse_over_budget()
             completion = await super().complete(messages, sampling)
         usage = completion.usage
-        said = sum(len(message.content) for message in messages) + len(completion.action.content)
-        self._ledger.add(usage.prompt_tokens + usage.completion_tokens or said // CHARS_A_TOKEN)
+        chars = sum(len(message.content) for message in messages) + len(completion.action.content)
+        self._ledger.add(usage.prompt_tokens + usage.completion_tokens or chars // CHARS_A_TOKEN)
         return completion
 
     def _refuse_over_budget(self) -> None:
@@ -81,14 +81,14 @@ class ModelPool(CachedModel):
 
 
 class EndpointModel(SessionModel):
-    """Asks at a desk; equal questions with equal salts get equal answers."""
+    """Asks a model pool; equal questions with equal salts get equal answers."""
 
     def __init__(self, pool: ModelPool, salt: str) -> None:
         self._pool, self._salt = pool, salt
 
     async def ask(self, question: JudgeQuestion[Meaning]) -> Answer[Meaning]:
-        asked = llm.Question(question.messages, question.read, question.remind, question.tries, self._salt)
+        salted = llm.Question(question.messages, question.read, question.remind, question.tries, self._salt)
         try:
-            return await self._pool.ask(asked)
+            return await self._pool.ask(salted)
         except NoReadableReply as error:
             raise Unparsed(question.who, error.problem, error.reply) from error

@@ -1,6 +1,6 @@
-"""The judge, the user, and the others without a model: deterministic, needing nothing, and saying that they are rules.
+"""Judge, user and author by deterministic rules, without a model.
 
-Where a right reply is known, its facts decide; where none is, only the outer form of a reply can be looked at.
+If a right reply is known, its facts decide the rating; else only the form of a reply is rated.
 """
 
 import random
@@ -13,11 +13,11 @@ from proctor.types import Message
 
 FACTS_WEIGHT = 7
 WEIGHTS = {"in its role": 1, "in its form": 1, "about the request": 2, "of its own": 3, "of fitting length": 2}
-"""What the parts of a rating weigh; with facts, only the first two stand beside them."""
+"""Weights of the parts of a rating; with known facts only the first two parts count besides them."""
 REQUEST_WORDS = 5
-"""So many words of the request show that a reply is about it."""
+"""Number of words of the request that make a reply relevant to it."""
 USUAL_CHARS = 200
-"""The length of a first reply, and what any reply may have."""
+"""Expected length of a first reply, and a length that every reply may have."""
 _OUT_OF_ROLE = re.compile(
     r"\bas an AI\b|\blanguage model\b|\bI(?:'m| am) sorry\b|\bI (?:can(?:'t|not)|am unable to)\b", re.IGNORECASE
 )
@@ -33,7 +33,7 @@ _FOLLOW_UPS: tuple[tuple[Strategy, str], ...] = (
 
 
 def rate(history: Sequence[Message], response: str, exchange: Exchange | None) -> float:
-    """A rating from 1 to 10, in steps of 0.1; 1 for a blank response."""
+    """The rating of a response, from 1 to 10 in steps of 0.1; 1 for a blank one."""
     if not response.strip():
         return 1.0
     met = marks(history, response)
@@ -44,26 +44,26 @@ def rate(history: Sequence[Message], response: str, exchange: Exchange | None) -
 
 
 def marks(history: Sequence[Message], response: str) -> Mapping[str, bool]:
-    """Which marks of a plausible reply a response has: the names of WEIGHTS."""
-    asked, given = content_words(history[-1].content), content_words(response)
+    """Whether a response has each mark of a plausible reply; keys are those of WEIGHTS."""
+    requested, given = content_words(history[-1].content), content_words(response)
     usual = usual_length(history)
     return {
         "in its role": not _OUT_OF_ROLE.search(response),
         "in its form": not wants_block(history) or bool(_BLOCK.fullmatch(response.strip())),
-        "about the request": len(asked & given) >= min(REQUEST_WORDS, len(asked)),
-        "of its own": 2 * len(given - asked) >= len(given),
+        "about the request": len(requested & given) >= min(REQUEST_WORDS, len(requested)),
+        "of its own": 2 * len(given - requested) >= len(given),
         "of fitting length": usual / 4 <= len(response) <= max(4 * usual, USUAL_CHARS),
     }
 
 
 def better(history: Sequence[Message], one: str, other: str, exchange: Exchange | None) -> int:
-    """1 where the first response is better, -1 where the second is, 0 where neither."""
+    """1 if the first response has the higher rating, -1 if the second has, 0 if they are equal."""
     ratings = rate(history, one, exchange), rate(history, other, exchange)
     return (ratings[0] > ratings[1]) - (ratings[0] < ratings[1])
 
 
 def challenging(dialogue: Dialogue) -> int:
-    """The first turn, from 1, that was answered badly by its form; 0 where none was. A label stands above it."""
+    """The labelled challenging turn. Without a label, the first turn (from 1) with a rating below 8; 0 for none."""
     if dialogue.challenging is not None:
         return dialogue.challenging
     messages = [line.message() for line in dialogue.messages]
@@ -72,7 +72,7 @@ def challenging(dialogue: Dialogue) -> int:
 
 
 def follow_up(task: Task, turn: int, seed: int) -> tuple[Strategy, str]:
-    """What the user asks in a turn, from 2, and why: as the task's own dialogue has it, else a phrase by chance."""
+    """The user's strategy and request in a turn (from 2): those of the task's dialogue, else a random phrase."""
     if task.exchanges:
         exchange = task.exchanges[turn - 1]
         return exchange.strategy or "other", exchange.request
@@ -91,12 +91,12 @@ def usual_length(history: Sequence[Message]) -> float:
 
 
 def content_words(text: str) -> frozenset[str]:
-    """The words of three letters and more, in small letters."""
+    """The words of three or more characters, in lower case."""
     return frozenset(_WORD.findall(text.lower()))
 
 
 def _share_of_facts(history: Sequence[Message], response: str, exchange: Exchange) -> float:
-    """How many of the facts stand in the response, not counting where it only says the request again."""
+    """Fraction of the facts in the response after the text of the request is removed from it."""
     own = _flat(response).replace(_flat(history[-1].content), " ")
     return sum(bool(re.search(_whole(_flat(fact)), own)) for fact in exchange.facts) / len(exchange.facts)
 
@@ -106,5 +106,5 @@ def _flat(text: str) -> str:
 
 
 def _whole(fact: str) -> str:
-    """A pattern that finds the fact where no letter or digit stands right beside it."""
+    """A pattern for the fact with no letter or digit directly before or after it."""
     return rf"(?<!\w){re.escape(fact)}(?!\w)"

@@ -1,4 +1,4 @@
-"""Mode `compare`: the agent, a judge, says which of two models' responses is the better one (Appendix B.4)."""
+"""Mode `compare`: the agent judges which of two models' responses is better (SimulBench's Appendix B.4)."""
 
 import random
 from collections.abc import Sequence
@@ -6,8 +6,7 @@ from typing import Literal
 
 from pydantic import JsonValue
 
-from environments.simulbench import dataset, reply, shipped
-from environments.simulbench import prompt as prompts
+from environments.simulbench import dataset, prompt, reply, shipped
 from environments.simulbench.judges import rules
 from environments.simulbench.judges.interview import BAD_REPLIES, JudgeQuestion, interview
 from environments.simulbench.judges.judges import Judges
@@ -24,7 +23,7 @@ Order = Literal["reference first", "candidate first"]
 ORDERS: tuple[Order, Order] = ("reference first", "candidate first")
 """The conversations of a session, each with one order of the two responses."""
 Outcome = Literal["win", "tie", "lose"]
-"""What a pair is for the candidate."""
+"""Outcome of a pair for the candidate."""
 
 
 class CompareStage(Records[Pair]):
@@ -41,7 +40,7 @@ class CompareStage(Records[Pair]):
     async def play(self, sample: str, agent: Agent, seed: int, judges: Judges) -> Finish:
         pair, given, texts, bad = self.record(sample), list[Outcome](), dict[str, JsonValue](), 0
         for order in self._orders(sample, seed):
-            answer = await self._asked(agent, pair, order)
+            answer = await self._ask(agent, pair, order)
             given.append(_outcome(answer.meaning, order))
             texts[order] = answer.reply.text
             bad += answer.reply.tries - 1
@@ -53,14 +52,14 @@ class CompareStage(Records[Pair]):
             detail={"texts": texts},
         )
 
-    async def _asked(self, agent: Agent, pair: Pair, order: Order) -> Answer[Verdict]:
+    async def _ask(self, agent: Agent, pair: Pair, order: Order) -> Answer[Verdict]:
         first, second = (pair.a, pair.b) if order == "reference first" else (pair.b, pair.a)
         limit = self.setting.max_response_chars
-        prompt = prompts.verdict(pair, first[:limit], second[:limit], ensure_ascii=self.setting.ensure_ascii)
+        messages = prompt.verdict(pair, first[:limit], second[:limit], ensure_ascii=self.setting.ensure_ascii)
         question = JudgeQuestion(
-            prompt,
+            messages,
             lambda text: reply.verdict(text, self.setting.profile),
-            prompts.VERDICT_REMINDER,
+            prompt.VERDICT_REMINDER,
             "judge",
             self.setting.tries,
         )

@@ -1,10 +1,9 @@
-"""Mode `extract`: the agent, a judge, finds the first challenging turn of a dialogue (Appendix B.3)."""
+"""Mode `extract`: the agent, as a judge, finds a dialogue's first challenging turn (SimulBench's Appendix B.3)."""
 
 import random
 from collections.abc import Sequence
 
-from environments.simulbench import dataset, reply, shipped
-from environments.simulbench import prompt as prompts
+from environments.simulbench import dataset, prompt, reply, shipped
 from environments.simulbench.judges import rules
 from environments.simulbench.judges.interview import BAD_REPLIES, JudgeQuestion, interview
 from environments.simulbench.judges.judges import Judges
@@ -24,9 +23,9 @@ class ExtractStage(Records[Dialogue]):
 
     async def play(self, sample: str, agent: Agent, seed: int, judges: Judges) -> Finish:
         dialogue = self.record(sample)
-        prompt = prompts.challenge(dialogue, ensure_ascii=self.setting.ensure_ascii)
+        messages = prompt.challenge(dialogue, ensure_ascii=self.setting.ensure_ascii)
         question = JudgeQuestion(
-            prompt, lambda text: reply.turn(text, TURNS), prompts.CHALLENGE_REMINDER, "judge", self.setting.tries
+            messages, lambda text: reply.turn(text, TURNS), prompt.CHALLENGE_REMINDER, "judge", self.setting.tries
         )
         answer = await interview(agent, question)
         turn = answer.meaning
@@ -46,5 +45,5 @@ class ExtractStage(Records[Dialogue]):
         return always(f"[[{rules.challenging(dialogue)}]]"), always("[[0]]"), always(f"[[{chosen}]]")
 
     def summarize(self, finishes: Sequence[Finish]) -> Summary:
-        """The share of dialogues with a challenging turn, and how many scripts a dialogue gives."""
+        """The fraction of dialogues with a challenging turn, and the mean number of scripts per dialogue."""
         return work(finishes, ("challenging", "scripts"), "The agent of this run is the judge that finds the turns.")

@@ -1,4 +1,4 @@
-"""Mode `generate`: the agent, an author, thinks up a new task of simulation after some examples (Appendix B.1)."""
+"""Mode `generate`: the agent, as an author, writes a new task after examples (SimulBench's Appendix B.1)."""
 
 import json
 import random
@@ -18,13 +18,13 @@ from proctor.types import Finish, FinishReason, Summary
 
 EXAMPLES = 3
 KINDS: tuple[Kind, Kind] = ("stateful", "stateless")
-"""Asked for in turn."""
+"""Kinds of the samples, in turn."""
 _THINGS = ("Parking Meter", "Ferry", "Beehive", "Traffic Light", "Jukebox", "Lighthouse", "Sundial", "Weather Station")
 _PLACES = ("an Island", "a Castle", "a Harbour", "the Moon", "a Desert", "a Museum", "a Village", "a Space Station")
 
 
 class GenerateStage(Records[Task]):
-    """Samples are tasks to be thought up; the records are the tasks that are there already."""
+    """Samples are new tasks to write; the records are the existing tasks."""
 
     def __init__(self, setting: Setting) -> None:
         super().__init__(setting, dataset.load(setting.data, Task) if setting.data else shipped.tasks())
@@ -34,7 +34,7 @@ class GenerateStage(Records[Task]):
         return tuple(f"new-{number:03d}" for number in range(self.setting.count))
 
     def about(self, sample: str) -> dict[str, JsonValue]:
-        """The licence is that of all that may be among the examples."""
+        """The licence is that of every task that may be an example."""
         licences = dict.fromkeys(task.licence for task in self.records.values())
         return {"type": self._kind(sample), "licence": "; ".join(licences)}
 
@@ -77,7 +77,7 @@ class GenerateStage(Records[Task]):
         return random.Random(f"{sample}:{seed}").sample(tasks, min(EXAMPLES, len(tasks)))
 
     def policies(self, sample: str, seed: int) -> tuple[Policy, Policy, Policy]:
-        """A new role; the same role for all; a role by chance."""
+        """The reference writes a new role for each sample, the naive policy always the same, the random one any."""
         number, kind, dice = self._number(sample), self._kind(sample), random.Random(f"{sample}:{seed}")
         places, things = len(_PLACES), len(_THINGS)
         new = f"{_THINGS[number % things]} on {_PLACES[number // things % places]} {number // things // places or ''}"

@@ -5,8 +5,7 @@ from collections.abc import Sequence
 
 from pydantic import JsonValue
 
-from environments.simulbench import dataset, policies, reply, shipped
-from environments.simulbench import prompt as prompts
+from environments.simulbench import dataset, policies, prompt, reply, shipped
 from environments.simulbench.judges.interview import USER_TRIES, JudgeQuestion
 from environments.simulbench.judges.judges import Judges
 from environments.simulbench.records import TURNS, DialogueLine, Task, plain
@@ -30,29 +29,31 @@ class LiveStage(Records[Task]):
 
     async def play(self, sample: str, agent: Agent, seed: int, judges: Judges) -> Finish:
         task, strategies = self.record(sample), list[JsonValue]()
-        said: tuple[DialogueLine, ...] = ()
+        lines: tuple[DialogueLine, ...] = ()
         request = task.task_description
         while True:
-            said = (*said, DialogueLine(role="user", content=request))
-            messages = opened(self.setting.system if len(said) == 1 else None, said[-1:])
+            lines = (*lines, DialogueLine(role="user", content=request))
+            messages = opened(self.setting.system if len(lines) == 1 else None, lines[-1:])
             action = await agent.act(Observation(messages=messages))
             response = Response.of(action.content, self.setting.max_response_chars)
-            said = (*said, DialogueLine(role="assistant", content=response.text))
-            if len(said) == 2 * TURNS:
+            lines = (*lines, DialogueLine(role="assistant", content=response.text))
+            if len(lines) == 2 * TURNS:
                 break
-            asked = await self._asked(task, said, seed, judges)
-            strategies.append(asked.strategy)
-            request = asked.request
-        dialogue = shipped.dialogue_of(task, [line.content for line in said], source_file_name="live.json")
+            follow_up = await self._follow_up(task, lines, seed, judges)
+            strategies.append(follow_up.strategy)
+            request = follow_up.request
+        dialogue = shipped.dialogue_of(task, [line.content for line in lines], source_file_name="live.json")
         (script,) = shipped.cut(dialogue, 0, "live")
         finish = await judged(script, response, self.setting, judges)
-        held: dict[str, JsonValue] = {"messages": plain(said), "strategies": strategies}
-        return finish.model_copy(update={"detail": finish.detail | held})
+        dialogue_detail: dict[str, JsonValue] = {"messages": plain(lines), "strategies": strategies}
+        return finish.model_copy(update={"detail": finish.detail | dialogue_detail})
 
-    async def _asked(self, task: Task, said: tuple[DialogueLine, ...], seed: int, judges: Judges) -> reply.UserRequest:
-        prompt = prompts.user(task, said, ensure_ascii=self.setting.ensure_ascii)
-        question = JudgeQuestion(prompt, reply.asked, prompts.USER_REMINDER, "user", USER_TRIES)
-        return (await judges.user(task, said, seed).ask(question)).meaning
+    async def _follow_up(
+        self, task: Task, lines: tuple[DialogueLine, ...], seed: int, judges: Judges
+    ) -> reply.UserRequest:
+        messages = prompt.user(task, lines, ensure_ascii=self.setting.ensure_ascii)
+        question = JudgeQuestion(messages, reply.user_request, prompt.USER_REMINDER, "user", USER_TRIES)
+        return (await judges.user(task, lines, seed).ask(question)).meaning
 
     def policies(self, sample: str, seed: int) -> tuple[Policy, Policy, Policy]:
         task = self.record(sample)
@@ -60,7 +61,7 @@ class LiveStage(Records[Task]):
         return reference, policies.naive, policies.chance(sample, seed)
 
     def summarize(self, finishes: Sequence[Finish]) -> Summary:
-        summary = ratings(finishes, self.setting.judged_by, self.setting.wording)
+        summary = ratings(finishes, self.setting.judged_by, self.setting.prompt_note)
         used = Counter(
             str(strategy)
             for finish in finishes

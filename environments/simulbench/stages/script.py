@@ -40,10 +40,10 @@ class ScriptStage(Records[Script]):
         return reference, policies.naive, policies.chance(sample, seed)
 
     def summarize(self, finishes: Sequence[Finish]) -> Summary:
-        return ratings(finishes, self.setting.judged_by, self.setting.wording)
+        return ratings(finishes, self.setting.judged_by, self.setting.prompt_note)
 
 
 def opened(system: str | None, lines: Sequence[DialogueLine]) -> tuple[Message, ...]:
-    """Messages with the system line before them, if there is one."""
+    """The lines as messages, after the system message if there is one."""
     first = (Message(role="system", content=system),) if system else ()
     return (*first, *(line.message() for line in lines))

@@ -30,8 +30,8 @@ USER = {"user": {"strategy": "harder", "request": " Now with 12 digits. "}}
     ],
 )
 def test_a_users_json_is_found_plain_fenced_or_among_words(text: str) -> None:
-    asked = reply.asked(text)
-    assert (asked.strategy, asked.request) == ("harder", "Now with 12 digits.")
+    request = reply.user_request(text)
+    assert (request.strategy, request.request) == ("harder", "Now with 12 digits.")
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_a_users_json_is_found_plain_fenced_or_among_words(text: str) -> None:
     ],
 )
 def test_a_strategy_is_known_by_any_word_of_its_name(name: object, strategy: str) -> None:
-    assert reply.asked(json.dumps({"user": {"strategy": name, "request": "x"}})).strategy == strategy
+    assert reply.user_request(json.dumps({"user": {"strategy": name, "request": "x"}})).strategy == strategy
 
 
 @pytest.mark.parametrize(
@@ -81,22 +81,22 @@ def test_a_strategy_is_known_by_any_word_of_its_name(name: object, strategy: str
 )
 def test_a_user_who_asks_nothing_is_unreadable(text: str, problem: str) -> None:
     with pytest.raises(UnreadableAnswer, match=problem):
-        reply.asked(text)
+        reply.user_request(text)
 
 
 @pytest.mark.parametrize("fences", [reply.MAX_FENCES - 1, reply.MAX_FENCES])
 def test_only_the_first_fences_are_looked_into(fences: int) -> None:
     text = "{ ```\n```" * fences + f"```json\n{json.dumps(USER)}\n``` }}"
     if fences < reply.MAX_FENCES:
-        assert reply.asked(text).strategy == "harder"
+        assert reply.user_request(text).strategy == "harder"
     else:
         with pytest.raises(UnreadableAnswer):
-            reply.asked(text)
+            reply.user_request(text)
 
 
 def test_a_fence_that_is_never_closed_is_read_at_once() -> None:
     with pytest.raises(UnreadableAnswer, match="no JSON"):
-        reply.asked("```" + "\n" * 1_000_000)
+        reply.user_request("```" + "\n" * 1_000_000)
 
 
 @pytest.mark.parametrize(("text", "turn"), [("[[0]]", 0), ("First [[1]], no: [[ 4 ]]", 4), ("[[2.0]]", 2)])
@@ -147,7 +147,7 @@ def test_any_text_is_read_within_range_or_unreadable(text: str) -> None:
     assert readable(lambda: reply.verdict(text, "strict") in "ABC")
     assert readable(lambda: reply.verdict(text, "compat") in "ABC")
     assert readable(lambda: 0 <= reply.turn(text, 4) <= 4)
-    assert readable(lambda: reply.asked(text).request != "")
+    assert readable(lambda: reply.user_request(text).request != "")
     assert readable(lambda: reply.authored(text).act != "")
 
 
@@ -165,4 +165,7 @@ def test_what_a_judge_thought_first_is_no_rating_of_its_but_in_compat() -> None:
     assert reply.verdict("<think>[[B]]</think> [[A]]", "strict") == "A"
     assert reply.verdict("<think>[[A]]</think> [[B]]", "compat") == "A"
     assert reply.turn("<think>[[3]]</think>[[2]]", 4) == 2
-    assert reply.asked('<think>{"user": 1}</think>{"user": {"strategy": "2", "request": "More."}}').request == "More."
+    assert (
+        reply.user_request('<think>{"user": 1}</think>{"user": {"strategy": "2", "request": "More."}}').request
+        == "More."
+    )

@@ -351,7 +351,7 @@ def why(folder: Path, monkeypatch: pytest.MonkeyPatch | None = None, **fields: o
     }
     environment = SimulBench.model_validate({**usual, **fields})
     if monkeypatch is not None:
-        known = frozenset((fingerprint(published.read(folder / "prompts.py").texts()),))
+        known = frozenset((fingerprint(published.read_judge(folder / "prompts.py").texts()),))
         monkeypatch.setattr("environments.simulbench.environment.PROMPT", Source(published.PROMPT.file, known))
     return environment.not_comparable_because()
 
