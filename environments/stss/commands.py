@@ -1,4 +1,4 @@
-"""`proctor stss ...`: look at the days of a run, get its files, freeze its meetings for the language level."""
+"""`proctor stss`: imports the published data, shows a run's days, makes scenarios for the language level."""
 
 import os
 import re
@@ -8,9 +8,9 @@ from pathlib import Path
 import click
 
 from environments.stss.data import published
-from environments.stss.days import draw as drawing
+from environments.stss.days.draw import page
 from environments.stss.days.transcript import DayTranscript, unpack
-from environments.stss.language import scenarios as frozen
+from environments.stss.language.scenarios import Scenario, ScenarioFile, chosen, meetings
 from proctor.plugins import FinishedTrial, OpenRun
 
 FOLDER = click.Path(file_okay=False, path_type=Path)
@@ -18,7 +18,7 @@ FOLDER = click.Path(file_okay=False, path_type=Path)
 
 @click.group()
 def stss() -> None:
-    """Bring the published data in, look at simulated days, and make scenarios of them.
+    """Import the published data, show simulated days, and make scenarios from them.
 
     RUN is a run's folder, its name in `runs`, or `latest`.
     """
@@ -28,7 +28,7 @@ def stss() -> None:
 @click.argument("repository", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @click.argument("folder", type=click.Path(path_type=Path))
 def import_(repository: Path, folder: Path) -> None:
-    """Make FOLDER, which `data` can name, of REPOSITORY, a checkout of the paper's own repository."""
+    """Import REPOSITORY, a checkout of the paper's repository, to FOLDER, for the field `data` of a task."""
     try:
         counts = published.import_repository(repository, folder)
     except ValueError as error:
@@ -44,9 +44,9 @@ def import_(repository: Path, folder: Path) -> None:
 @click.option("--to", type=FOLDER, default=Path("stss-days"), show_default=True, help="Folder of the pages.")
 @click.pass_obj
 def draw(open_run: OpenRun, run: str, to: Path) -> None:
-    """Draw the days of each trial of RUN as an HTML page of its own: who was where, who talked, when it was done."""
-    for name, trial, _ in _lived(open_run, run):
-        path = _write(to / f"{name}.html", drawing.page(name, trial.finish))
+    """Draw the days of each trial of RUN as an HTML page: places, activities, talks, sub-goals done."""
+    for name, trial, _ in _played_days(open_run, run):
+        path = _write(to / f"{name}.html", page(name, trial.finish))
         click.echo(path)
 
 
@@ -55,8 +55,8 @@ def draw(open_run: OpenRun, run: str, to: Path) -> None:
 @click.option("--to", type=FOLDER, default=Path("stss-days"), show_default=True, help="Folder of the files.")
 @click.pass_obj
 def files(open_run: OpenRun, run: str, to: Path) -> None:
-    """Write each trial's trajectory.jsonl and conversations.jsonl, all that its score comes from."""
-    for name, _, day_transcript in _lived(open_run, run):
+    """Write trajectory.jsonl and conversations.jsonl of each trial of RUN, from which its score is computed."""
+    for name, _, day_transcript in _played_days(open_run, run):
         _write(to / name / "trajectory.jsonl", _lines(day_transcript.event_log.trajectory()))
         _write(to / name / "conversations.jsonl", _lines(day_transcript.event_log.conversations()))
         click.echo(to / name)
@@ -65,30 +65,32 @@ def files(open_run: OpenRun, run: str, to: Path) -> None:
 @stss.command()
 @click.argument("run")
 @click.option("--to", type=click.Path(dir_okay=False, path_type=Path), required=True, help="JSON file to write.")
-@click.option("--task", help="Only the trials of this task, where the run has several.")
+@click.option("--task", help="Only trials of this task, if the run has several.")
 @click.pass_obj
 def scenarios(open_run: OpenRun, run: str, to: Path, task: str | None) -> None:
-    """Freeze the meetings of day 1 of RUN, of all its agents, as scenarios of the language level.
+    """Save the meetings on day 1 of RUN, of all its agents, as scenarios of the language level.
 
-    At most two of each pair and twelve of each task; for appointments only meetings with the one who is wanted.
+    At most two per pair of characters and twelve per task; for appointments only meetings with its targets.
     """
-    found: list[frozen.Scenario] = []
-    for _, trial, day_transcript in _lived(open_run, run, task):
+    found: list[Scenario] = []
+    for _, trial, day_transcript in _played_days(open_run, run, task):
         targets = trial.finish.detail.get("targets")
         names = [str(name) for name in targets] if isinstance(targets, list) else []
         performer = str(trial.finish.detail["performer"])
-        found += frozen.meetings(trial.sample, performer, names, day_transcript.event_log)
-    chosen = tuple(frozen.chosen(found))
-    if not chosen:
+        found += meetings(trial.sample, performer, names, day_transcript.event_log)
+    kept = tuple(chosen(found))
+    if not kept:
         raise click.UsageError(f"{run}: its performers met nobody on day 1")
-    _write(to, frozen.ScenarioFile(format="proctor-stss-1", scenarios=chosen).model_dump_json(indent=1) + "\n")
-    click.echo(f"{to}: {len(chosen)} scenarios of {len({scenario.task for scenario in chosen})} tasks")
+    _write(to, ScenarioFile(format="proctor-stss-1", scenarios=kept).model_dump_json(indent=1) + "\n")
+    click.echo(f"{to}: {len(kept)} scenarios of {len({scenario.task for scenario in kept})} tasks")
 
 
-def _lived(open_run: OpenRun, run: str, task: str | None = None) -> Iterator[tuple[str, FinishedTrial, DayTranscript]]:
-    """The trials, of one task or all, that have simulated days, with names that can be files'.
+def _played_days(
+    open_run: OpenRun, run: str, task: str | None = None
+) -> Iterator[tuple[str, FinishedTrial, DayTranscript]]:
+    """Yields file name, trial and transcript of each trial at the action level, of one task or all.
 
-    Raises UsageError where there are none, or one is damaged.
+    Raises UsageError if there are none, or a transcript is damaged.
     """
     some = False
     for trial in open_run(run):
@@ -106,7 +108,7 @@ def _unpacked(name: str, packed: str) -> DayTranscript:
     try:
         return unpack(packed)
     except ValueError as error:
-        raise click.UsageError(f"{name}: the evidence of its finish is damaged: {error}") from error
+        raise click.UsageError(f"{name}: the stored days of its finish are damaged: {error}") from error
 
 
 def _lines(lines: Iterator[str]) -> str:
@@ -114,7 +116,7 @@ def _lines(lines: Iterator[str]) -> str:
 
 
 def _write(path: Path, text: str) -> Path:
-    """Whole or not at all."""
+    """Writes a file completely or not at all. Raises UsageError."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         part = path.with_name(path.name + ".part")

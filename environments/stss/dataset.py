@@ -1,4 +1,4 @@
-"""Characters and tasks in the published format of STSS (arXiv 2404.05337), as `data` holds them."""
+"""Characters, tasks and map of a folder in the published format of STSS (arXiv 2404.05337)."""
 
 import csv
 from collections.abc import Mapping, Sequence
@@ -27,7 +27,7 @@ CATEGORIES: Mapping[TaskType, Category] = {
     "Online meeting": "online",
     "Ask for others": "help",
 }
-"""From the files' task_type to the paper's category."""
+"""The paper's category by the files' task_type."""
 ANY = "N/A"
 
 
@@ -61,7 +61,7 @@ class Persona(Value):
     daily_plan_req: str = ""
     living_area: str
     routine: tuple[RoutineRow, ...] = ()
-    """Usual rows of a day: from, to, activity, address; ours, the published files have none."""
+    """Usual rows of a day: start, end, activity, address. Proctor's own field, not in the published files."""
 
 
 class SubGoal(Value):
@@ -78,17 +78,17 @@ class SubGoal(Value):
 
     @property
     def keywords(self) -> tuple[str, ...]:
-        """All words any of which names the activity."""
+        """All keywords; any of them names the activity."""
         return (self.keyword, *self.alter_kwd)
 
     @property
     def in_words(self) -> str:
-        """What, where and when, as far as that is fixed."""
+        """Keyword, location and start time, as far as they are fixed."""
         return ", ".join(part for part in (self.keyword, self.location, self.start_time) if part != ANY)
 
 
 class Target(Value):
-    """Whom the goal is about, how many people it wants (the performer counted), and its sub-goals in order."""
+    """Target characters, number of people needed (including the performer), and sub-goals in order."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -98,7 +98,7 @@ class Target(Value):
 
 
 class Template(Value):
-    """A task whose cast, place and time are open: `#performer`, `#target_0`, `#location_0`, ... stand for them."""
+    """A task with placeholders (`#performer`, `#target_0`, `#location_0`, ...) for cast, place and time."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -118,7 +118,7 @@ class Template(Value):
 
 
 class SocialTask(Template):
-    """A social goal of one character, and who lives in the town meanwhile."""
+    """A social goal of one character, and the cast of the town."""
 
     env_name: str = Field(min_length=1)
     all_chars: tuple[str, ...] = Field(min_length=2)
@@ -130,29 +130,29 @@ class SocialTask(Template):
 
 
 class Town(NamedTuple):
-    """A map, its people and where they begin."""
+    """A map, its characters and their start positions."""
 
     world: TownMap
     places: Places
     personas: Mapping[str, Persona]
-    """In the order of the file, which is the order casts are sampled in."""
+    """In the order of the file, which is the order for sampling casts."""
     positions: Mapping[str, int]
-    """From a name to a tile."""
+    """Start tile by name."""
     known_places: Mapping[str, tuple[str, ...]]
-    """From a name to the sectors this character knows."""
+    """Sectors that a character knows, by its name."""
     history: Mapping[str, tuple[str, ...]]
-    """From a name to what it knows about acquaintances; empty where the file is missing."""
+    """Facts that a character knows about acquaintances, by its name; empty without the file."""
 
 
 class Data:
-    """A folder in the published format; everything is read when it is first asked for, and then kept."""
+    """A folder in the published format; each part is read at its first use and then kept."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
     @cached_property
     def town(self) -> Town:
-        """Map and people. Raises ValueError naming file, field and fix."""
+        """Map and characters. Raises ValueError with file, field and fix."""
         built = world.load(self.folder / "matrix")
         people = _people(self.folder / "characteristics.json")
         for name, persona in people.items():
@@ -163,18 +163,18 @@ class Data:
 
     @cached_property
     def tasks(self) -> tuple[SocialTask, ...]:
-        """The tasks as the files have them. Raises ValueError naming file, task, field and fix."""
+        """The tasks as in the files. Raises ValueError with file, task, field and fix."""
         path = only(self.folder, "tasks*.json")
         tasks = read_json(path, TypeAdapter(Annotated[tuple[SocialTask, ...], Field(min_length=1)]))
         for task in tasks:
             self._check(path, task)
         if len({task.env_name for task in tasks}) < len(tasks):
-            raise ValueError(f"{path}: env_name: one stands twice; give each task its own")
+            raise ValueError(f"{path}: env_name: one appears twice; give each task its own")
         return tasks
 
     @cached_property
     def templates(self) -> tuple[Template, ...]:
-        """The templates. Raises ValueError as `tasks` does."""
+        """The templates. Raises ValueError with file, template, field and fix."""
         path = only(self.folder, "templates*.json")
         templates = read_json(path, TypeAdapter(Annotated[tuple[Template, ...], Field(min_length=1)]))
         for index, template in enumerate(templates):
@@ -182,7 +182,7 @@ class Data:
         return templates
 
     def _check_goal(self, path: Path, item: str, task: Template) -> None:
-        """Whom and where a goal names must be in the town."""
+        """Raises ValueError if a goal names a character or place that is not in the town."""
         named: dict[str, Sequence[str]] = {"performer": [task.performer], "task.target": task.task.target}
         for index, goal in enumerate(task.task.goal):
             field = f"task.goal.{index}"
@@ -206,7 +206,7 @@ class Data:
         if task.category == "appointment" and not task.task.target:
             raise bad(path, task.env_name, "task.target", "is empty; an appointment is with somebody")
         if len(set(task.all_chars)) < len(task.all_chars):
-            raise bad(path, task.env_name, "all_chars", "somebody stands twice; name each once")
+            raise bad(path, task.env_name, "all_chars", "a name appears twice; name each once")
 
 
 def home_of(persona: Persona) -> str:
@@ -228,7 +228,7 @@ def _people(path: Path) -> dict[str, Persona]:
     people = {name: _persona(path, name, persona) for name, persona in fields.items()}
     for name, persona in people.items():
         if persona.name != name:
-            raise bad(path, name, "name", f"is {persona.name!r}; give it the key it stands under")
+            raise bad(path, name, "name", f"is {persona.name!r}; give it the same name as its key")
     return people
 
 
@@ -250,7 +250,7 @@ def _positions(path: Path, people: Mapping[str, Persona], built: TownMap) -> dic
     tiles: dict[str, int] = {}
     for name in people:
         if name not in found:
-            raise bad(path, name, "x", "is missing; say where this character is at midnight")
+            raise bad(path, name, "x", "is missing; give the tile of this character at midnight")
         tiles[name] = found[name].y * built.width + found[name].x
         if not 0 <= found[name].x < built.width or tiles[name] not in built.reachable:
             raise bad(path, name, "x, y", "nobody can get away from there; give a tile of the home")
@@ -258,7 +258,7 @@ def _positions(path: Path, people: Mapping[str, Persona], built: TownMap) -> dic
 
 
 def _known(path: Path) -> tuple[str, ...]:
-    """Sectors of a spatial memory; all are in its one world."""
+    """The sectors of a spatial memory, which must hold one world."""
     memory = parsed(path)
     if not isinstance(memory, dict) or len(memory) != 1:
         raise ValueError(f"{path}: must hold one world with its sectors")

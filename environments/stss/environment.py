@@ -25,8 +25,8 @@ from environments.stss.dataset import Data, SocialTask
 from environments.stss.days.event_log import EventLog
 from environments.stss.days.simulation import DayLimits, Drivers, Simulation
 from environments.stss.days.transcript import DayTranscript, pack, picture
-from environments.stss.language import level as language
 from environments.stss.language.judge import ModelJudge, SlotJudge
+from environments.stss.language.level import LanguageStage, language_metrics, play_scenarios
 from environments.stss.language.scenarios import Scenario, load
 from environments.stss.session import Silent
 from environments.stss.summary import OWN_WORLD, summarize
@@ -38,47 +38,47 @@ from proctor.types import Finish, Summary
 
 SHIPPED = Path(__file__).with_name("samples")
 _REVISION = "3"
-"""To be changed with any change of behaviour that shapes a trial."""
+"""Raise it with every change to what a trial shows or how it is scored."""
 MAX_CALLS = 200
 _UNSHAPING = {"data", "scenarios", "cache", "driver", "judge"}
-"""Fields that say where things lie, and how an endpoint is reached."""
+"""Fields with paths and endpoints, which the digest leaves out."""
 Outcome = tuple[float, dict[str, float], dict[str, JsonValue]]
-"""Score, metrics, evidence."""
+"""Score, metrics, detail."""
 
 
 class Stss(Environment):
-    """The agent lives two days in a small town and has to bring people together; what they do is scored."""
+    """The agent lives two days in a small town and brings people together; the score is about what they then do."""
 
     data: Path | None = None
     """A folder in the published format; None for the town shipped with Proctor."""
     level: Literal["action", "language"] = "action"
-    """The two days, or single conversations from frozen meetings."""
+    """`action`: two simulated days. `language`: single conversations in saved meetings."""
     scenarios: Path | None = None
-    """The meetings of the language level, as `proctor stss scenarios` writes them; None for the shipped ones."""
+    """File of meetings for the language level, written by `proctor stss scenarios`; None for the shipped ones."""
     driver: ChatConfig | None = None
-    """The model that plays the background characters; None for the rules, which need nothing."""
+    """The model that plays the background characters; None for rules, which need no model."""
     judge: ChatConfig | None = None
     """The model that judges the language level; None for the slot parser."""
     cache: Path | None = None
-    """Folder of the replies of driver and judge; None for `proctor/stss` in the user's folder for caches."""
+    """Folder for replies of driver and judge; None for `proctor/stss` in the user's cache folder."""
     planning: Literal["tdp", "ga"] = "tdp"
-    """With the target-driven planning of the paper (two calls more), or with the goal in the persona alone."""
+    """`tdp`: the paper's target-driven planning (two more calls). `ga`: the goal is only a part of the persona."""
     profile: Literal["strict", "compat"] = "strict"
-    """`compat` shows the published tasks as they are and scores as the published code does."""
+    """`compat` plays the published tasks unchanged and scores as the published code does; `strict` repairs both."""
     sociability: float = Field(default=0.6, ge=0, le=1)
-    """How much of their routines people spend away from home."""
+    """Probability of each routine activity of a character; it also scales how often characters begin a talk."""
     pass_on: bool = False
-    """True: whom the performer has invited may invite others."""
+    """Whether characters invited by the performer may invite others."""
     history: bool = False
-    """True: the performer's persona tells what it knows of its acquaintances."""
+    """Whether the performer's persona includes facts about its acquaintances."""
     templates: int = Field(default=0, ge=0, le=1000)
-    """Casts made of each template of the data, instead of its tasks; 0 for the tasks."""
+    """Number of casts for each template of the data, instead of its tasks; 0 for the tasks."""
     talks_day_1: int = Field(default=14, ge=0, le=50)
     talks_day_2: int = Field(default=10, ge=0, le=50)
     calls: int = Field(default=MAX_CALLS, ge=1, le=MAX_CALLS)
-    """Replies the performer has; then it is silent."""
+    """Limit of the performer's replies; then it is silent."""
     walk_s: int = Field(default=10, ge=1, le=60)
-    """Seconds that a tile takes."""
+    """Simulated seconds to walk one tile."""
 
     bad_replies: ClassVar[str | None] = "format_errors"
     capacity: ClassVar[int] = 16
@@ -86,7 +86,7 @@ class Stss(Environment):
 
     _scripts: dict[tuple[str, int], PerformerScript] = PrivateAttr(default_factory=dict)
     _mended: dict[str, SocialTask] = PrivateAttr(default_factory=dict)
-    """The tasks as `strict` plays them, by name; filled with `_tasks`."""
+    """The repaired tasks that `strict` plays, by name; `_tasks` fills it."""
     _helpers: dict[str, CharacterModel] = PrivateAttr(default_factory=dict)
     _floors: dict[tuple[str, int], float] = PrivateAttr(default_factory=dict)
 
@@ -134,8 +134,8 @@ class Stss(Environment):
         performer = self._performer(shown, agent, self.calls)
         if self.planning == "tdp":
             await performer.think()
-        measured = self._talks if self.level == "language" else self._days
-        score, metrics, detail = await measured(task, performer, seed)
+        play_level = self._talks if self.level == "language" else self._days
+        score, metrics, detail = await play_level(task, performer, seed)
         about: dict[str, JsonValue] = {
             "level": self.level,
             "category": task.category,
@@ -154,10 +154,10 @@ class Stss(Environment):
         )
 
     async def _days(self, task: SocialTask, performer: Performer, seed: int) -> Outcome:
-        """The action level: two days, their scores, and the floor beside them."""
+        """Plays the action level: two days, with their scores and the task's floor."""
         event_log = await self._live(task, performer, seed)
         town, mended = self._data.town, self._mended[task.env_name]
-        metrics = await asyncio.to_thread(session.measures, event_log, mended, task, town.places)
+        metrics = await asyncio.to_thread(session.metrics, event_log, mended, task, town.places)
         metrics["floor"] = await self._floor(task, seed)
         day_transcript = await asyncio.to_thread(_packed, event_log, mended, town.world)
         return (
@@ -167,12 +167,12 @@ class Stss(Environment):
         )
 
     async def _talks(self, task: SocialTask, performer: Performer, seed: int) -> Outcome:
-        """The language level: the task's scenarios."""
+        """Plays the language level: the task's scenarios."""
         judge = ModelJudge(self._helper("judge")) if self.judge is not None else SlotJudge(self._data.town.places)
         scenarios, mended = self._scenarios[task.env_name], self._mended[task.env_name]
-        stage = language.LanguageStage(self._data.town.personas, self._driver(task, seed), judge)
-        results = await language.play(mended, scenarios, performer, stage)
-        metrics = language.measures(results)
+        stage = LanguageStage(self._data.town.personas, self._driver(task, seed), judge)
+        results = await play_scenarios(mended, scenarios, performer, stage)
+        metrics = language_metrics(results)
         detail: dict[str, JsonValue] = {
             "judge": judge.name,
             "scenarios": [result.model_dump(mode="json") for result in results],
@@ -202,13 +202,13 @@ class Stss(Environment):
         return self._helpers[role]
 
     async def _floor(self, task: SocialTask, seed: int) -> float:
-        """What the task scores when the performer stays at home and says nothing."""
+        """The task's score with a performer that stays at home and says nothing."""
         key = (task.env_name, seed)
         if key not in self._floors:
             event_log = await self._live(task, self._performer(task, Silent(), 0), seed)
             mended, places = self._mended[task.env_name], self._data.town.places
-            measured = await asyncio.to_thread(session.measures, event_log, mended, task, places)
-            self._floors[key] = measured[self.profile]
+            metrics = await asyncio.to_thread(session.metrics, event_log, mended, task, places)
+            self._floors[key] = metrics[self.profile]
         return self._floors[key]
 
     def reference(self, sample: str, seed: int = 0) -> Policy:
@@ -224,7 +224,7 @@ class Stss(Environment):
         return policies.random_performer(task, public_places(self._data.town, task), seed)
 
     def script(self, sample: str, seed: int = 0) -> PerformerScript:
-        """What scripted performers go by."""
+        """The script for scripted performers."""
         key = (sample, seed)
         if key not in self._scripts:
             task = self._mended[self.task(sample).env_name]
@@ -239,7 +239,7 @@ class Stss(Environment):
         return OWN_WORLD[:1].lower() + OWN_WORLD[1:].rstrip(".")
 
     def task(self, sample: str) -> SocialTask:
-        """The task of a sample as its file has it. Raises ValueError where there is none."""
+        """The task of a sample, unrepaired. Raises ValueError if there is none."""
         if sample not in self._tasks:
             raise ValueError(f"no sample {sample!r}; ids look like {next(iter(self._tasks))}")
         return self._tasks[sample]
@@ -276,7 +276,7 @@ class Stss(Environment):
 
     @cached_property
     def _scenarios(self) -> Mapping[str, list[Scenario]]:
-        """By task."""
+        """Scenarios by task."""
         found: defaultdict[str, list[Scenario]] = defaultdict(list)
         for scenario in load(self._scenario_file):
             found[scenario.task].append(scenario)

@@ -1,4 +1,4 @@
-"""Scripted performers, functions of the transcript alone: what the spec's table of reference policies names."""
+"""Scripted performers, each a function of the transcript only."""
 
 import json
 import re
@@ -20,35 +20,35 @@ _SAYS = re.compile(r'says: "(.*)"', re.DOTALL)
 _INSTEAD = re.compile(r"How about (\d\d:\d\d) instead")
 _AGREED = re.compile(r"gladly: .* on \d{4}-\d\d-\d\d (\d\d:\d\d).*I will be there", re.DOTALL)
 SPARE = 2
-"""Guests invited beyond those needed: some are kept."""
+"""Number of additional guests, since some do not come."""
 TIRED = 3
-"""Own utterances in a talk after which a script says goodbye."""
+"""Number of own utterances in a talk after which a script ends it."""
 
 
 class PerformerTurn(NamedTuple):
-    """What a request says."""
+    """A request with its phase."""
 
     code: str
     text: str
-    """Of the last request."""
+    """Text of the last request."""
     phase: str
-    """All requests of the phase, the brief among them."""
+    """All requests of the phase, including the brief."""
     spoken: int
-    """Replies given in the phase."""
+    """Number of replies in the phase."""
 
 
 Handler = Callable[[PerformerTurn], object]
 
 
 def _policy(handlers: dict[str, Handler]) -> Policy:
-    """A policy that answers each code by its handler, with JSON."""
+    """A policy that answers each request with the JSON of the handler for its code."""
 
     def act(conversation: str, transcript: Sequence[Message]) -> Action:
-        heard = [message.content for message in transcript if message.role == "user"]
-        code = _CODE.findall("\n".join(heard))[-1]
-        phase = "\n".join(heard)
-        said = sum(message.role == "assistant" for message in transcript)
-        answer = handlers[code](PerformerTurn(code, heard[-1], phase, said))
+        requests = [message.content for message in transcript if message.role == "user"]
+        phase = "\n".join(requests)
+        code = _CODE.findall(phase)[-1]
+        spoken = sum(message.role == "assistant" for message in transcript)
+        answer = handlers[code](PerformerTurn(code, requests[-1], phase, spoken))
         return Action(content=json.dumps(answer, ensure_ascii=False))
 
     return act
@@ -59,7 +59,7 @@ def _row(start: int, end: int, activity: str, place: str) -> dict[str, str]:
 
 
 def _plan(visits: Sequence[Visit], own: Sequence[dict[str, str]]) -> object:
-    """A D reply; filled up to four rows at home."""
+    """The reply to the request for a day's plan; rows at home are added up to four rows."""
     rows = [_row(start, end, "looking for people to talk to", address) for start, end, address in visits] + list(own)
     spare = (("06:00", "06:10"), ("06:10", "06:20"), ("06:20", "06:30"), ("22:00", "22:30"))
     free = [{"start": a, "end": b, "activity": "resting", "place": "home"} for a, b in spare]
@@ -77,7 +77,7 @@ def _thinking() -> dict[str, Handler]:
 
 
 def ideal_inviter(task: SocialTask, script: PerformerScript) -> Policy:
-    """Visits busy places, says what, when and where to everyone who is needed, and keeps its own commitments."""
+    """Visits busy places, invites everyone needed with activity, time and place, and keeps its own commitments."""
     wanted = task.task.target_num - 1 + SPARE if task.category in ("public", "online", "companions") else 1
     own_time = task.category in ("public", "online")
     end = min(script.start + script.minutes, 22 * 60 + 30)
@@ -104,11 +104,11 @@ def ideal_inviter(task: SocialTask, script: PerformerScript) -> Policy:
         return {"note": "agreed", "commitment": promise, "reschedule": None}
 
     def utterance(turn: PerformerTurn) -> object:
-        heard = _said(turn)
+        latest = _partner_text(turn)
         if not needed(_SPEAKER.search(turn.text)):
             return {"utterance": "I am well, thank you. Goodbye!", "end": True}
-        proposed = _INSTEAD.search(heard)
-        if _AGREED.search(heard):
+        proposed = _INSTEAD.search(latest)
+        if _AGREED.search(latest):
             return {"utterance": "Thank you, see you then!", "end": True}
         if proposed and task.category in ("appointment", "help"):
             return {"utterance": f"{proposed[1]} is fine, agreed.", "end": False}
@@ -123,7 +123,7 @@ def ideal_inviter(task: SocialTask, script: PerformerScript) -> Policy:
     return _policy(_thinking() | {"D": day, "E": encounter, "U": utterance, "N": note})
 
 
-def _said(turn: PerformerTurn) -> str:
+def _partner_text(turn: PerformerTurn) -> str:
     found = _SAYS.findall(turn.text)
     return found[-1] if found else ""
 
@@ -133,15 +133,15 @@ def _nothing(_: PerformerTurn) -> object:
 
 
 def _talker(invitation: str, visits: tuple[Sequence[Visit], Sequence[Visit]], *, agrees: bool = True) -> Policy:
-    """Goes about, says one thing to everybody until it is agreed on, and promises nothing to itself.
+    """Makes the visits, repeats the invitation to everybody until it is accepted, and records no commitments.
 
-    `agrees` says whether it takes any other time that is proposed.
+    `agrees`: whether it accepts other times that are proposed.
     """
 
     def utterance(turn: PerformerTurn) -> object:
-        if _INSTEAD.search(_said(turn)):
+        if _INSTEAD.search(_partner_text(turn)):
             return {"utterance": "Fine with me." if agrees else "No, that does not suit me.", "end": True}
-        return {"utterance": invitation, "end": turn.spoken >= TIRED or bool(_AGREED.search(_said(turn)))}
+        return {"utterance": invitation, "end": turn.spoken >= TIRED or bool(_AGREED.search(_partner_text(turn)))}
 
     return _policy(
         _thinking()
@@ -155,22 +155,22 @@ def _talker(invitation: str, visits: tuple[Sequence[Visit], Sequence[Visit]], *,
 
 
 def vague_inviter(script: PerformerScript) -> Policy:
-    """As `ideal_inviter`, without ever naming a time."""
+    """Invites everybody it meets without naming a time."""
     return _talker(script.vague, script.visits)
 
 
 def late(script: PerformerScript) -> Policy:
-    """Invites everybody for an hour after the activity is over."""
+    """Invites everybody for an hour after the end of the activity."""
     return _talker(script.late, script.visits, agrees=False)
 
 
 def liar(script: PerformerScript) -> Policy:
-    """Invites as well as it can, agrees on everything, and stays at home on day 2."""
+    """Invites everybody, agrees to every proposal, and stays at home on day 2."""
     return _talker(script.invitation, (script.visits[0], ()))
 
 
 def goal_repeater(task: SocialTask, places: Sequence[str]) -> Policy:
-    """Sits at one public place all day and tells everybody its goal as it was told it."""
+    """Stays at one public place all day and repeats the text of its goal to everybody."""
     visit = ((9 * 60, 20 * 60, places[0]),)
     return _talker(f"{task.FPG} Will you join?", (visit, visit))
 
@@ -189,12 +189,12 @@ def silent() -> Policy:
 
 
 def garbage(conversation: str, transcript: Sequence[Message]) -> Action:
-    """Text without JSON."""
+    """Replies with text that holds no JSON."""
     return Action(content="I would rather stay in bed.")
 
 
 def random_performer(task: SocialTask, places: Sequence[str], seed: int) -> Policy:
-    """Well-formed replies by chance: random places, small talk or a walk at a random time."""
+    """Random well-formed replies: random places, small talk, or an invitation to a walk at a random time."""
 
     def dice(turn: PerformerTurn) -> object:
         roll = chance(task.env_name, seed, turn.phase, turn.spoken)
@@ -203,8 +203,10 @@ def random_performer(task: SocialTask, places: Sequence[str], seed: int) -> Poli
             return _plan([(hour * 60, hour * 60 + 60, roll.choice(places)) for hour in starts], [])
         if turn.code == "N":
             return _nothing(turn)
-        said = f"Would you like to join me for a walk at {roll.choice(places)} tomorrow at {roll.randrange(8, 20)}:00?"
-        words = {"utterance": roll.choice(["Hello!", "How are you?", said])}
+        invitation = (
+            f"Would you like to join me for a walk at {roll.choice(places)} tomorrow at {roll.randrange(8, 20)}:00?"
+        )
+        words = {"utterance": roll.choice(["Hello!", "How are you?", invitation])}
         return words | ({"talk": roll.random() < 0.5} if turn.code == "E" else {"end": roll.random() < 0.5})
 
     return _policy(_thinking() | dict.fromkeys("DEUN", dice))

@@ -1,4 +1,4 @@
-"""What the performer is told; the wording is ours."""
+"""The requests to the performer, in our own words. Each begins with a code that scripted performers recognize."""
 
 from collections.abc import Sequence
 
@@ -27,11 +27,11 @@ Rules
 def brief(
     persona: Persona, task: SocialTask, world: TownMap, sectors: Sequence[str], facts: Sequence[str], *, tdp: bool
 ) -> str:
-    """The fixed part of every request: who the performer is, the goal, how it is judged, the places, the rules."""
-    told = "" if tdp else f" {task.FPG.rstrip('.')}."
+    """The fixed part of every phase: the performer's persona, the goal, how it is judged, the places, the rules."""
+    goal = "" if tdp else f" {task.FPG.rstrip('.')}."
     card = [
         f"You are {persona.name}, {persona.age} years old: {persona.innate}.",
-        f"{persona.learned} {persona.currently}{told} {persona.lifestyle}",
+        f"{persona.learned} {persona.currently}{goal} {persona.lifestyle}",
     ]
     if facts:
         card.append("You know: " + "; ".join(facts))
@@ -49,7 +49,7 @@ def _places(world: TownMap, sectors: Sequence[str]) -> str:
 
 
 def digest(plan: Sequence[str], commitments: Sequence[Commitment], notes: Sequence[str]) -> str:
-    """The performer's memory in at most twelve lines: its plan, its commitments, the latest notes."""
+    """The performer's memory in at most twelve lines: plan, commitments, latest notes."""
     kept = [f"- Plan: {line}" for line in plan] + [f"- Committed: {promise.line()}" for promise in commitments]
     kept = kept[: DIGEST_LINES - 3]
     latest = [f"- {note}" for note in notes][-(DIGEST_LINES - len(kept)) :]
@@ -58,7 +58,7 @@ def digest(plan: Sequence[str], commitments: Sequence[Commitment], notes: Sequen
 
 
 def first_plan() -> str:
-    """T1."""
+    """Request T1: the first plan."""
     return (
         "Request T1. How will you reach the goal? Think of whom to ask, where to meet them, and what must be agreed.\n"
         'Answer: {"plan": ["...", "..."]} with 3 to 5 short lines.'
@@ -66,7 +66,7 @@ def first_plan() -> str:
 
 
 def reminder() -> str:
-    """T2."""
+    """Request T2: the reminder for planning a day, and the checklist for talks."""
     return (
         "Request T2. Turn the plan into what to keep in mind when you plan a day, and into a list of what every talk"
         ' must settle.\nAnswer: {"schedule_reminder": "...", "checklist": ["..."]} with at most 4 items.'
@@ -74,7 +74,7 @@ def reminder() -> str:
 
 
 def day(now: int, reminded: str, commitments: Sequence[Commitment]) -> str:
-    """D."""
+    """Request D: the plan of a day."""
     kept = "".join(f"\nAlready committed: {promise.line()}" for promise in commitments)
     remember = f"\nKeep in mind: {reminded}" if reminded else ""
     return (
@@ -86,7 +86,7 @@ def day(now: int, reminded: str, commitments: Sequence[Commitment]) -> str:
 
 
 def encounter(now: int, place: str, partner: str, doing: str, checklist: Sequence[str]) -> str:
-    """E."""
+    """Request E: whether to talk to somebody nearby."""
     return (
         f"Request E. It is {spoken(now)}. You are at {place}. {partner} is near: {doing}.{_settle(checklist)} Do you"
         ' want to talk?\nAnswer: {"talk": true, "utterance": "what you say first"} or {"talk": false}.'
@@ -94,7 +94,7 @@ def encounter(now: int, place: str, partner: str, doing: str, checklist: Sequenc
 
 
 def approached(now: int, place: str, partner: str, text: str, checklist: Sequence[str]) -> str:
-    """U, the first one of a talk that the other side began."""
+    """Request U: the first utterance in a talk that the partner began."""
     return (
         f"Request U. It is {spoken(now)}. You are at {place}. {partner} comes up to you.{_settle(checklist)}\n"
         f"{said(partner, text)}"
@@ -102,22 +102,22 @@ def approached(now: int, place: str, partner: str, text: str, checklist: Sequenc
 
 
 def said(partner: str, text: str) -> str:
-    """U, what the partner says."""
+    """The part of a request U with the partner's utterance."""
     return f'{partner} says: "{text}"\nAnswer: {{"utterance": "...", "end": false}}; "end": true ends the talk with it.'
 
 
 def answered(partner: str, text: str) -> str:
-    """U after the performer has spoken."""
+    """Request U: the next utterance in a talk."""
     return f"Request U. {said(partner, text)}"
 
 
 def note(partner: str, last: str | None, rows: Sequence[Row]) -> str:
-    """N."""
-    heard = f'{partner} says: "{last}"\n' if last is not None else ""
-    told = (f"{time_text(row.start)}-{time_text(row.end)} {row.activity}, {row.address}" for row in rows)
-    left = "; ".join(told) or "nothing"
+    """Request N: note, commitment and changed schedule after a talk."""
+    quote = f'{partner} says: "{last}"\n' if last is not None else ""
+    remaining = (f"{time_text(row.start)}-{time_text(row.end)} {row.activity}, {row.address}" for row in rows)
+    left = "; ".join(remaining) or "nothing"
     return (
-        f"{heard}Request N. The talk with {partner} is over. What do you note? If you have promised to be somewhere,"
+        f"{quote}Request N. The talk with {partner} is over. What do you note? If you have promised to be somewhere,"
         f" make it a commitment. Left of today's schedule: {left}.\n"
         'Answer: {"note": "...", "commitment": null or {"activity": "...", "place": "...", "start": "2023-02-14 15:00",'
         ' "end": "2023-02-14 16:00"}, "reschedule": null or at most 14 new rows for the rest of today}.'
@@ -125,7 +125,7 @@ def note(partner: str, last: str | None, rows: Sequence[Row]) -> str:
 
 
 def review() -> str:
-    """R."""
+    """Request R: notes at the end of day 1."""
     return (
         "Request R. The day is nearly over. What do you want to remember tomorrow?\n"
         f'Answer: {{"notes": ["...", "..."]}} with at most {MAX_NOTES} short lines.'
@@ -133,7 +133,7 @@ def review() -> str:
 
 
 def repair(error: Exception) -> str:
-    """What a reply that can't be used is answered with, once."""
+    """The message after an invalid reply."""
     return f"Your answer can't be used: {error}. Give the answer to the same request again, as one JSON object."
 
 

@@ -1,4 +1,4 @@
-"""The scores of a chronicle by the rules of the published code, with their faults (spec sections 6.2 and 9)."""
+"""Scores an event log by the rules of the published code, including their errors."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -11,7 +11,7 @@ TALK = "conversing about"
 
 
 class ScoredEvent(NamedTuple):
-    """A maximal run of minutes with one action at one declared place."""
+    """A maximal interval with one action at one declared place."""
 
     start: int
     end: int
@@ -20,7 +20,7 @@ class ScoredEvent(NamedTuple):
 
 
 def score(event_log: EventLog, task: SocialTask) -> float:
-    """From 0 to 1, by the task's category. `task` is the one of the files, without repairs."""
+    """The score, from 0 to 1, by the task's category. `task` must be the unrepaired one."""
     events = {name: _events(event_log, name) for name in dict.fromkeys(task.all_chars)}
     wanted = max(1, task.task.target_num - 1)
     goal = task.task.goal[0]
@@ -47,7 +47,7 @@ def _events(event_log: EventLog, name: str) -> list[ScoredEvent]:
     return events
 
 
-def _says(event: ScoredEvent, goal: SubGoal) -> bool:
+def _names_goal(event: ScoredEvent, goal: SubGoal) -> bool:
     return any(word.lower() in event.action.lower() for word in goal.keywords)
 
 
@@ -56,8 +56,8 @@ def _is_there(event: ScoredEvent, goal: SubGoal) -> bool:
 
 
 def _starts_within(event: ScoredEvent, goal: SubGoal) -> bool:
-    """By time of day only, both ends included."""
-    if not (_says(event, goal) and _is_there(event, goal)):
+    """Whether an event fits a sub-goal; times are compared without their dates, both ends inclusive."""
+    if not (_names_goal(event, goal) and _is_there(event, goal)):
         return False
     if goal.start_time == ANY:
         return True
@@ -70,16 +70,16 @@ def _appointment(events: Mapping[str, Sequence[ScoredEvent]], task: SocialTask, 
     for mine in events[task.performer]:
         for theirs in (event for name in task.task.target for event in events[name]):
             meet = mine.start < theirs.end and theirs.start < mine.end
-            if meet and all(_says(event, goal) and TALK not in event.action for event in (mine, theirs)):
+            if meet and all(_names_goal(event, goal) and TALK not in event.action for event in (mine, theirs)):
                 same = mine.place.rpartition(":")[0] == theirs.place.rpartition(":")[0]
                 best = max(best, 1.0 if same else 0.5)
     return best
 
 
 def _companions(events: Mapping[str, Sequence[ScoredEvent]], task: SocialTask, goal: SubGoal) -> int:
-    """The most others that qualify at a minute at which the performer does."""
+    """The largest number of others that qualify at the same minute as the performer."""
     qualified = {
-        name: [event for event in events[name] if _says(event, goal) and _near(event, goal)] for name in events
+        name: [event for event in events[name] if _names_goal(event, goal) and _near(event, goal)] for name in events
     }
     starts = {event.start for found in qualified.values() for event in found}
 
@@ -95,7 +95,7 @@ def _near(event: ScoredEvent, goal: SubGoal) -> bool:
 
 
 def _help(events: Mapping[str, Sequence[ScoredEvent]], task: SocialTask) -> float:
-    """What is done counts for everybody after the one who did it; only the order is a person's own."""
+    """A sub-goal that a person did also counts for every later person; only the order is each person's own."""
     goals, done, best = task.task.goal, set[int](), 0.0
     for name in task.others:
         in_order = 0
@@ -103,7 +103,7 @@ def _help(events: Mapping[str, Sequence[ScoredEvent]], task: SocialTask) -> floa
             for index, goal in enumerate(goals):
                 if (
                     TALK not in event.action
-                    and _says(event, goal)
+                    and _names_goal(event, goal)
                     and _is_there(event, goal)
                     and _strictly(event, goal)
                 ):

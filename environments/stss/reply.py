@@ -1,4 +1,4 @@
-"""The performer's replies: one JSON object each, by the code of the request (spec table T1 to R)."""
+"""Parses the performer's replies: one JSON object each, with a form for each kind of request."""
 
 import contextlib
 import json
@@ -15,32 +15,32 @@ from proctor.json_objects import MAX_CHARS, objects
 from proctor.types import Value
 
 TEXT_CHARS = 200
-"""Of every text but an utterance that are kept."""
+"""Limit of characters kept of every text but an utterance."""
 MAX_ROWS = 14
 MAX_NOTES = 12
 UTTERANCE_WORDS = 80
 UTTERANCE_CHARS = 800
-"""For languages without blanks between words."""
+"""Limit for languages without blanks between words."""
 HOME = "home"
 SILENCE = "..."
 EARLIEST, LATEST = 5 * 60, 23 * 60
-"""Commitments lie between these times of day."""
+"""Commitments must start between these times of day, in minutes since midnight."""
 
 
 class FormatError(ValueError):
-    """A reply that is no JSON object of the kind asked for."""
+    """A reply without a JSON object of the requested form."""
 
 
 class ActionError(ValueError):
-    """A reply that can be read and asks for what is not allowed."""
+    """A readable reply that asks for something not allowed."""
 
 
 _BLANKS = dict.fromkeys((*range(0x20), *range(0x7F, 0xA0)), " ")
-"""Control characters, which no database and no page need hold."""
+"""Control characters, replaced so that they reach no database or page."""
 
 
 def _plain(text: str) -> str:
-    """A text on one line, without control characters and halves of surrogate pairs."""
+    """A text on one line, without control characters and lone surrogates."""
     return " ".join(text.encode(errors="replace").decode().translate(_BLANKS).split())
 
 
@@ -55,13 +55,13 @@ def _filled(text: str) -> str:
 
 
 Speech = Annotated[str, AfterValidator(_plain)]
-"""What is said, cut elsewhere."""
+"""An utterance of any length; `limited` cuts it."""
 Text = Annotated[Speech, AfterValidator(_short)]
 Line = Annotated[Text, AfterValidator(_filled)]
 
 
 class PerformerReply(Value):
-    """What every kind of reply has in common: fields nobody asked for are ignored, and null stands for a default."""
+    """Base of all forms of replies: unknown fields are ignored, and null means the default of an optional field."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -75,20 +75,20 @@ class PerformerReply(Value):
 
 
 class FirstPlan(PerformerReply):
-    """T1."""
+    """The reply to request T1: the first plan."""
 
     plan: tuple[Line, ...] = Field(min_length=3, max_length=5)
 
 
 class Reminder(PerformerReply):
-    """T2."""
+    """The reply to request T2: reminder and checklist."""
 
     schedule_reminder: Text
     checklist: tuple[Line, ...] = Field(max_length=4)
 
 
 class PlannedRow(PerformerReply):
-    """A row of a day plan, unchecked."""
+    """A row of a day's plan, not yet checked."""
 
     start: Text
     end: Text
@@ -98,7 +98,7 @@ class PlannedRow(PerformerReply):
 
 
 class Day(PerformerReply):
-    """D."""
+    """The reply to request D: the plan of a day."""
 
     wake: Text
     bed: Text
@@ -106,21 +106,21 @@ class Day(PerformerReply):
 
 
 class Encounter(PerformerReply):
-    """E."""
+    """The reply to request E: whether to talk, and the first utterance."""
 
     talk: bool
     utterance: Speech = ""
 
 
 class Utterance(PerformerReply):
-    """U."""
+    """The reply to request U: an utterance, and whether the talk ends with it."""
 
     utterance: Speech
     end: bool = False
 
 
 class Promise(PerformerReply):
-    """A commitment, unchecked; times may carry a date."""
+    """A commitment, not yet checked; its times may include a date."""
 
     activity: Line
     place: Line
@@ -129,7 +129,7 @@ class Promise(PerformerReply):
 
 
 class Note(PerformerReply):
-    """N."""
+    """The reply to request N: note, commitment and changed schedule."""
 
     note: Text = ""
     commitment: Promise | None = None
@@ -137,7 +137,7 @@ class Note(PerformerReply):
 
 
 class Review(PerformerReply):
-    """R."""
+    """The reply to request R: notes."""
 
     notes: tuple[Line, ...] = Field(default=(), max_length=MAX_NOTES)
 
@@ -146,9 +146,9 @@ Kind = TypeVar("Kind", bound=PerformerReply)
 
 
 def read(reply: str, kind: type[Kind]) -> Kind:
-    """The first balanced object of a reply that fits the kind asked for. Raises FormatError, about the first of all.
+    """The first balanced JSON object in a reply that fits the form. Raises FormatError about the first object.
 
-    A later object, or one within another, must have a field of the kind: where all fields have defaults, any would fit.
+    A later or nested object must set a field of the form, since without required fields every object would fit.
     """
     found = objects(reply)
     try:
@@ -167,7 +167,7 @@ def read(reply: str, kind: type[Kind]) -> Kind:
 
 
 def _fitted(text: str | None, kind: type[Kind]) -> Kind:
-    """What an object says; line breaks and tabs may stand in its strings. Raises FormatError."""
+    """Parses an object; its strings may contain line breaks and tabs. Raises FormatError."""
     if text is None:
         raise FormatError(f"the first {{ is not closed within {MAX_CHARS} characters")
     try:
@@ -178,14 +178,14 @@ def _fitted(text: str | None, kind: type[Kind]) -> Kind:
         raise FormatError(f"not JSON: {error}") from error
 
 
-def spoken(text: str) -> str:
-    """An utterance within the limits: at most 80 words and 800 characters, `...` where it is blank."""
+def limited(text: str) -> str:
+    """An utterance cut to 80 words and 800 characters; `...` if it is blank."""
     words = _plain(text).split()
     return " ".join(words[:UTTERANCE_WORDS])[:UTTERANCE_CHARS].strip() or SILENCE
 
 
 def rows_of(planned: tuple[PlannedRow, ...], day: int, places: Places, home: str) -> tuple[Row, ...]:
-    """The rows of a day with addresses. Raises ActionError for places, times and overlaps that can't be."""
+    """The rows of a day with addresses. Raises ActionError for unknown places, wrong times and overlaps."""
     rows: list[Row] = []
     for row in planned:
         start, end = day * DAY + _time(row.start), day * DAY + _time(row.end)
@@ -201,8 +201,8 @@ def _end(rows: list[Row]) -> str:
     return time_text(rows[-1].end)
 
 
-def day_of(reply: Day, day: int, places: Places, home: str) -> DayPlan:
-    """The day plan of a D reply. Raises ActionError."""
+def day_plan_of(reply: Day, day: int, places: Places, home: str) -> DayPlan:
+    """The checked plan of a day. Raises ActionError."""
     wake, bed = _time(reply.wake), _time(reply.bed)
     if wake < 4 * 60 or (4 * 60 <= bed <= wake):
         raise ActionError(f"wake {reply.wake}, bed {reply.bed}: wake at 04:00 or later, and go to bed after that")
@@ -211,8 +211,8 @@ def day_of(reply: Day, day: int, places: Places, home: str) -> DayPlan:
     return DayPlan(first + wake, first + bed + late, rows_of(reply.schedule, day, places, home))
 
 
-def commitment_of(promise: Promise, now: int, taken: Sequence[Commitment], places: Places, home: str) -> Commitment:
-    """The commitment of an N reply. Raises ActionError where it is past, at night, or clashes with an earlier one."""
+def commitment_of(promise: Promise, now: int, existing: Sequence[Commitment], places: Places, home: str) -> Commitment:
+    """The checked commitment. Raises ActionError if it is past, at night, or overlaps an existing one."""
     start, end = _moment(promise.start), _moment(promise.end)
     if end <= start:
         raise ActionError(f"{promise.start}-{promise.end}: a commitment must end after it starts")
@@ -220,7 +220,7 @@ def commitment_of(promise: Promise, now: int, taken: Sequence[Commitment], place
         raise ActionError(f"{promise.start}: that time is over")
     if start >= END or not EARLIEST <= start % DAY < LATEST:
         raise ActionError(f"{promise.start}: commitments begin from 05:00 to 22:40")
-    for other in taken:
+    for other in existing:
         if overlaps(start, end, other.start, other.end):
             raise ActionError(f"you are committed then: {other.line()}")
     row = PlannedRow(start="", end="", activity=promise.activity, place=promise.place)
@@ -246,7 +246,7 @@ def _time(text: str) -> int:
 
 
 def _moment(text: str) -> int:
-    """A time with its date; without one it is of day 2, which the goals are about."""
+    """The minute of a time with a date; without a date it is on day 2, the day of the goals."""
     for day, date in enumerate(DATES):
         if text.strip().startswith(date):
             return day * DAY + _time(text.strip()[len(date) :].replace("T", " "))

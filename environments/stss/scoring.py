@@ -1,4 +1,4 @@
-"""The scores of a chronicle in `strict`: what people did, where they really were, and when (spec section 6.1)."""
+"""Scores an event log in `strict`: by people's activities, actual positions and times."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -10,7 +10,7 @@ from environments.stss.town.clock import DAY, END, read_stamp
 
 
 class GoalHit(NamedTuple):
-    """Somebody does what a sub-goal names, from one minute to before another."""
+    """A person does the activity of a sub-goal, from minute `start` to before `end`."""
 
     start: int
     end: int
@@ -19,7 +19,7 @@ class GoalHit(NamedTuple):
 
 
 def score(event_log: EventLog, task: SocialTask) -> float:
-    """From 0 to 1, by the task's category."""
+    """The score, from 0 to 1, by the task's category."""
     found = hits(event_log, task)
     wanted = max(1, task.task.target_num - 1)
     match task.category:
@@ -35,14 +35,14 @@ def score(event_log: EventLog, task: SocialTask) -> float:
 
 
 def hits(event_log: EventLog, task: SocialTask) -> Mapping[str, list[list[GoalHit]]]:
-    """For everybody of the cast, for each sub-goal, the hits in order of time."""
+    """Hits in order of time, by name and then by sub-goal, for the whole cast."""
     return {
         name: [_hits(event_log.of(name), goal) for goal in task.task.goal] for name in dict.fromkeys(task.all_chars)
     }
 
 
 def reached(event_log: EventLog, task: SocialTask) -> list[tuple[str, int, GoalHit]]:
-    """All hits with their person and sub-goal, for drawing."""
+    """All hits with name and sub-goal, for drawing."""
     return [
         (name, index, hit)
         for name, goals in hits(event_log, task).items()
@@ -52,7 +52,7 @@ def reached(event_log: EventLog, task: SocialTask) -> list[tuple[str, int, GoalH
 
 
 def window(goal: SubGoal) -> tuple[int, int]:
-    """From which minute to before which one a sub-goal counts; without a time it is all of day 2."""
+    """First minute and end (exclusive) of a sub-goal's time; all of day 2 if it names none."""
     if goal.start_time == ANY:
         return DAY, 2 * DAY
     start = read_stamp(goal.start_time)
@@ -73,7 +73,7 @@ def _hits(records: Sequence[ActivityRecord], goal: SubGoal) -> list[GoalHit]:
 
 
 def inside(record: ActivityRecord, location: str) -> bool:
-    """True where the tile is in the location, a sector or `sector:arena`."""
+    """Whether a record's position is in a location: a sector, `sector:arena`, or ANY."""
     return location in (ANY, record.sector, f"{record.sector}:{record.arena}")
 
 
@@ -88,7 +88,7 @@ def _appointment(mine: Sequence[GoalHit], theirs: Sequence[GoalHit]) -> float:
 
 
 def _together(mine: Sequence[GoalHit], others: Sequence[Sequence[GoalHit]]) -> int:
-    """The most others that hit at one minute at which the performer hits too; only starts of hits need looking at."""
+    """The largest number of others with a hit at the same minute as the performer; only starts of hits are checked."""
     starts = {hit.start for hit in mine} | {hit.start for found in others for hit in found}
     return max((sum(_at(found, minute) for found in others) for minute in starts if _at(mine, minute)), default=0)
 
@@ -98,13 +98,13 @@ def _at(found: Sequence[GoalHit], minute: int) -> bool:
 
 
 def _errand(goals: Sequence[Sequence[GoalHit]]) -> float:
-    """Share of sub-goals done; half where all are done in the wrong order."""
+    """Fraction of sub-goals done; 0.5 if all are done but in the wrong order."""
     done = sum(map(bool, goals)) / len(goals)
     return 1.0 if done == 1 and _in_order(goals) else (0.5 if done == 1 else done)
 
 
 def _in_order(goals: Sequence[Sequence[GoalHit]]) -> bool:
-    """True where each sub-goal can be done after the one before it has begun."""
+    """Whether hits of the sub-goals exist in order, each not over before the one before it begins."""
     minute = 0
     for found in goals:
         later = [max(hit.start, minute) for hit in found if hit.end > minute]

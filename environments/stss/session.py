@@ -1,4 +1,4 @@
-"""What surrounds a simulation: what the performer is told of the town, and what its two days are worth."""
+"""The performer's brief before a simulation, and the metrics after it."""
 
 from environments.stss import prompt, published_scoring, scoring
 from environments.stss.characters.slots import read
@@ -12,14 +12,14 @@ from proctor.types import Action, Observation
 
 
 class Silent(Agent):
-    """A performer that is never there: what the floor is measured with."""
+    """A performer without calls, for the floor."""
 
     async def act(self, observation: Observation) -> Action:
         raise AssertionError("a performer without calls is never asked")
 
 
 def known_sectors(town: Town, task: SocialTask) -> list[str]:
-    """The sectors a performer is told of: those it knows, those the task adds, those of the goal."""
+    """The sectors in a performer's brief: those it knows, those the task adds, those of the goal."""
     added = [*task.required_spatial_mem, *task.shared_spatial_mem]
     named = [goal.location.split(":")[0] for goal in task.task.goal if goal.location != ANY]
     return [
@@ -28,14 +28,17 @@ def known_sectors(town: Town, task: SocialTask) -> list[str]:
 
 
 def brief(town: Town, task: SocialTask, *, tdp: bool, history: bool) -> str:
-    """The fixed part of every request."""
+    """The fixed part of every phase."""
     facts = town.history.get(task.performer, ()) if history else ()
     persona = town.personas[task.performer]
     return prompt.brief(persona, task, town.world, known_sectors(town, task), facts, tdp=tdp)
 
 
-def measures(event_log: EventLog, played: SocialTask, published: SocialTask, places: Places) -> dict[str, float]:
-    """Both scores, and what stands beside them."""
+def metrics(event_log: EventLog, played: SocialTask, published: SocialTask, places: Places) -> dict[str, float]:
+    """The scores of both profiles, and counts of talks, invitations and commitments.
+
+    `played` is the repaired task, `published` the unrepaired one.
+    """
     me = played.performer
     met = {name for talk in event_log.talks if me in talk.people for name in talk.people} - {me}
     early = {name for talk in event_log.talks if me in talk.people and talk.t < DAY for name in talk.people} - {me}
@@ -58,13 +61,13 @@ def measures(event_log: EventLog, played: SocialTask, published: SocialTask, pla
 
 
 def _invites(talk: Talk, me: str, places: Places) -> bool:
-    """True where the performer names something to do."""
+    """Whether the performer names an activity in a talk."""
     mine = (line.text for line in talk.lines if line.speaker == me)
     return any(read(text, places, day_of(talk.t)).activity is not None for text in mine)
 
 
 def _kept(event_log: EventLog, agreed: Agreed) -> bool:
-    """True where somebody does what was agreed, there and then."""
+    """Whether a commitment is kept: its activity is done at its place in its time."""
     promise = agreed.commitment
     return any(
         record.kind == "act"

@@ -1,4 +1,4 @@
-"""The metrics of many tasks: means by category and over all (spec section 6.3)."""
+"""The metrics of many tasks: means over all and by category."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -24,11 +24,11 @@ OWN_WORLD = (
     " published tables."
 )
 MACRO = "Plain rates are means over tasks (macro), those called micro_ are over conversations."
-FLOOR = "`floor` is what the same tasks score when the performer stays at home and says nothing."
+FLOOR = "`floor` is the score of the same tasks with a performer that stays at home and says nothing."
 
 
 def summarize(finishes: Sequence[Finish]) -> Summary:
-    """Means over the scored tasks that have a metric, none where there are none; faults enter no mean."""
+    """Means over the scored tasks that have a metric; a metric without tasks is absent. Faults enter no mean."""
     scored = [finish for finish in finishes if finish.score is not None]
     metrics = _mean(PRIMARY, [finish.score or 0.0 for finish in scored])
     language = any(finish.detail.get("level") == "language" for finish in scored)
@@ -48,12 +48,12 @@ def summarize(finishes: Sequence[Finish]) -> Summary:
     drivers = sorted({str(finish.detail.get("driver")) for finish in scored})
     driven = (f"Background characters driven by: {', '.join(drivers)}.",) if drivers else ()
     judges = sorted({str(finish.detail.get("judge")) for finish in scored})
-    told = (f"Judged by: {', '.join(judges)}.", MACRO) if language else (FLOOR,)
-    return Summary(primary=PRIMARY, metrics=metrics, notes=(*driven, *told))
+    notes = (f"Judged by: {', '.join(judges)}.", MACRO) if language else (FLOOR,)
+    return Summary(primary=PRIMARY, metrics=metrics, notes=(*driven, *notes))
 
 
 def _micro(scored: Sequence[Finish]) -> dict[str, float]:
-    """Over conversations, weighted by how many of a task are judged; and how many are not."""
+    """Rates over conversations: tasks weighted by their numbers of judged ones. Also the numbers of unscored ones."""
     metrics = {"scenarios": sum(finish.metrics.get("scenarios", 0.0) for finish in scored)}
     for level in ("conversation", "summary"):
         judged = [finish for finish in scored if finish.metrics.get(f"judged_{level}")]
@@ -67,5 +67,5 @@ def _micro(scored: Sequence[Finish]) -> dict[str, float]:
 
 
 def _mean(name: str, values: Sequence[float]) -> dict[str, float]:
-    """The mean under its name; nothing where there are no values."""
+    """The mean by its name; empty without values."""
     return {name: sum(values) / len(values)} if values else {}

@@ -1,23 +1,22 @@
-"""The evaluated agent as a character: asks it, repairs once, falls back, and counts."""
+"""The evaluated agent as a character: sends requests, asks again once after an invalid reply, and counts replies."""
 
 from collections.abc import Callable
 from typing import TypeVar
 
 from environments.stss import prompt
-from environments.stss import reply as protocol
-from environments.stss.reply import ActionError, FormatError, PerformerReply, read
+from environments.stss.reply import ActionError, FirstPlan, FormatError, PerformerReply, Reminder, read
 from environments.stss.town.schedule import Commitment
 from proctor.environment import Agent, AgentStopped
 from proctor.types import FinishReason, Message, Observation
 
 MAX_INVALID = 10
-"""Invalid replies beyond which a session ends as invalid."""
+"""A session with more invalid replies ends with an invalid finish reason."""
 Kind = TypeVar("Kind", bound=PerformerReply)
 Result = TypeVar("Result")
 
 
 class Performer:
-    """What the agent knows and how many calls it has left. History is cut wherever a phase begins."""
+    """The agent with its memory and its remaining calls. Each phase is a new dialogue."""
 
     def __init__(self, agent: Agent, brief: str, max_calls: int) -> None:
         self._agent, self._brief, self._left = agent, brief, max_calls
@@ -26,7 +25,7 @@ class Performer:
         self.action_errors = 0
         self.valid = 0
         self.stopped: FinishReason | None = None
-        """Why the agent is no longer asked; None while it is."""
+        """Why the agent gets no more requests; None while it gets them."""
         self.plan: tuple[str, ...] = ()
         self.reminder = ""
         self.checklist: tuple[str, ...] = ()
@@ -35,7 +34,7 @@ class Performer:
 
     @property
     def reason(self) -> FinishReason:
-        """How the session ends once the simulated time is over."""
+        """The finish reason at the end of the simulated time."""
         if self.stopped is not None:
             return self.stopped
         invalid = self.format_errors + self.action_errors
@@ -46,26 +45,29 @@ class Performer:
         return FinishReason.COMPLETED
 
     def counts(self) -> dict[str, float]:
-        """Replies, and how many of them were no object asked for, or asked for what can't be."""
+        """Number of replies, of replies that can't be parsed, and of replies that ask for something not allowed."""
         counts = {"calls": self.calls, "format_errors": self.format_errors, "action_errors": self.action_errors}
         return {name: float(count) for name, count in counts.items()}
 
     async def think(self) -> None:
-        """Target-driven planning, T1 and T2."""
-        self.plan = await self.ask(prompt.first_plan(), protocol.FirstPlan, lambda reply: reply.plan, begins=True) or ()
-        reply = await self.ask(prompt.reminder(), protocol.Reminder, lambda reply: reply)
+        """Target-driven planning: asks for the first plan and for the reminder."""
+        self.plan = await self.ask(prompt.first_plan(), FirstPlan, lambda reply: reply.plan, begins=True) or ()
+        reply = await self.ask(prompt.reminder(), Reminder, lambda reply: reply)
         if reply is not None:
             self.reminder, self.checklist = reply.schedule_reminder, reply.checklist
 
     async def ask(
         self, text: str, kind: type[Kind], check: Callable[[Kind], Result], *, begins: bool = False
     ) -> Result | None:
-        """What the check makes of the agent's reply; None where the fallback holds. `begins` starts a phase."""
+        """The result of `check` on the agent's reply; None if two replies are invalid or the agent is stopped.
+
+        `begins` starts a phase. `check` raises ActionError for a reply that asks for something not allowed.
+        """
         if begins:
             digest = prompt.digest(self.plan, self.commitments, self.notes)
             text = f"{self._brief}\n\n{digest}\n\n{text}"
         for attempt in range(2):
-            reply = await self._say(text, fresh=begins and attempt == 0)
+            reply = await self._request(text, fresh=begins and attempt == 0)
             if reply is None:
                 return None
             try:
@@ -81,8 +83,8 @@ class Performer:
                 return result
         return None
 
-    async def _say(self, text: str, *, fresh: bool) -> str | None:
-        """The agent's reply; None where it is no longer asked."""
+    async def _request(self, text: str, *, fresh: bool) -> str | None:
+        """The agent's reply; None if it is stopped."""
         if self.stopped is None and self._left == 0:
             self.stopped = FinishReason.TURN_LIMIT
         if self.stopped is not None:

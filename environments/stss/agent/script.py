@@ -1,4 +1,4 @@
-"""What a scripted performer says and where it goes, made from the task and, for the reference, everybody's plans."""
+"""The script of a scripted performer: its invitations and visits, made from the task and the characters' plans."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -10,38 +10,38 @@ from environments.stss.town.clock import DATES, DAY, time_text
 from environments.stss.town.schedule import Block, agenda, overlaps
 
 OUT = (6 * 60 + 30, 21 * 60)
-"""From when to when a day's visits last, minutes since midnight."""
+"""Start and end of a day's visits, minutes since midnight."""
 BEFORE = 45
 """Minutes before the activity at which the visits of day 2 end."""
 MEETING = 15
-"""Minutes that somebody must be there to be met."""
+"""Minutes that a character must be at a place to be met there."""
 MAX_ROWS = 12
 Visit = tuple[int, int, str]
 """From, to (minutes since midnight), address."""
 
 
 class PerformerScript(NamedTuple):
-    """The task in words that are understood."""
+    """Texts, times and visits of a scripted performer."""
 
     activity: str
     place: str
-    """The address of the activity; empty where it is anywhere."""
+    """The address of the activity; empty if it can be anywhere."""
     start: int
-    """Of the activity, minutes since midnight of day 2."""
+    """Start of the activity, minutes since midnight of day 2."""
     minutes: int
     fixed: bool
-    """True where the task names the time."""
+    """Whether the task names the time."""
     invitation: str
     vague: str
     """The invitation without its time."""
     late: str
-    """The invitation for an hour after the task's time is over."""
+    """The invitation for an hour after the end of the activity."""
     visits: tuple[tuple[Visit, ...], tuple[Visit, ...]]
-    """Where to go on the two days, to meet people."""
+    """Visits of the two days, to meet people."""
 
 
 def script(town: Town, task: SocialTask, sociability: float, seed: str) -> PerformerScript:
-    """The script of a task as it is played with a seed."""
+    """The script of a task, for characters with this sociability and seed."""
     goal = task.task.goal[0]
     fixed = goal.start_time != ANY
     place = (
@@ -67,7 +67,7 @@ def script(town: Town, task: SocialTask, sociability: float, seed: str) -> Perfo
 
 
 def public_places(town: Town, task: SocialTask) -> list[str]:
-    """The sectors that the performer knows and nobody lives in."""
+    """The sectors that the performer knows and that hold no character's home."""
     homes = {home_of(persona).split(":")[0] for persona in town.personas.values()}
     return [sector for sector in town.known_places[task.performer] if sector not in homes and sector in town.world]
 
@@ -86,12 +86,12 @@ def _invitation(task: SocialTask, place: str, when: str) -> str:
 
 
 def _errand(keyword: str) -> str:
-    """A keyword as something to do."""
+    """A keyword as an errand: a single word is fetched."""
     return keyword if len(keyword.split()) > 1 else f"fetch {keyword}"
 
 
 def _best_hour(town: Town, wanted: Sequence[str]) -> int:
-    """The hour of the afternoon, then of the day, at which most of the wanted are awake and off work."""
+    """Minutes since midnight of the hour at which most of the wanted characters are awake and off work; 15:00 first."""
     own = [habits(town.personas[name], town.places) for name in wanted]
 
     def free(hour: int) -> int:
@@ -105,7 +105,7 @@ def _best_hour(town: Town, wanted: Sequence[str]) -> int:
 
 
 def _day(town: Town, task: SocialTask, day: int, sociability: float, seed: str) -> Mapping[str, list[Block]]:
-    """Where everybody but the performer means to be."""
+    """The agenda of every character but the performer, by name."""
     return {
         name: agenda(
             day,
@@ -119,7 +119,7 @@ def _day(town: Town, task: SocialTask, day: int, sociability: float, seed: str) 
 
 
 def _tour(days: Mapping[str, list[Block]], unmet: set[str], begin: int, end: int) -> Iterator[Visit]:
-    """An hour at a time, where most of those are who have not been met; staying where there is no better."""
+    """Visits of an hour, each where most unmet characters are; the last place again if no other has more."""
     visits: list[Visit] = []
     for start in range(begin, end - HOUR // 2, HOUR):
         here = visits[-1][2] if visits else ""

@@ -1,1 +1,1 @@
-"""The background characters: what they do of their own accord, and what they answer."""
+"""The background characters: their routines and their talks."""

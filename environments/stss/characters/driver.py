@@ -1,4 +1,4 @@
-"""What moves the background characters: five questions about one of them, asked of rules or of a model."""
+"""Interface to the rules or the model that drive the background characters."""
 
 from abc import ABC, abstractmethod
 from typing import NamedTuple
@@ -18,7 +18,7 @@ class SpokenLine(NamedTuple):
 
 
 class Context(NamedTuple):
-    """What a background character knows when it is asked something."""
+    """A background character's situation and memory."""
 
     persona: Persona
     now: int
@@ -27,36 +27,36 @@ class Context(NamedTuple):
     lines: tuple[SpokenLine, ...] = ()
     """The talk so far."""
     doing: str = ""
-    """The character's activity and where it is."""
+    """The character's activity."""
     place: str = ""
     """The sector the character is in."""
     commitments: tuple[Commitment, ...] = ()
     memory: tuple[str, ...] = ()
-    """What it remembers, the latest last."""
+    """Summaries of earlier talks, latest last."""
 
 
 class Driver(ABC):
-    """Answers for the background characters. Each call may raise EnvironmentFault."""
+    """Decides for the background characters. Each method may raise EnvironmentFault."""
 
     name: str
-    """What every finish says drove the town."""
+    """Name of the driver in every finish's detail."""
 
     @abstractmethod
     async def day_plan(self, context: Context, day: int) -> DayPlan:
-        """The day's sleep and rows."""
+        """The character's plan of a day (0 or 1)."""
 
     @abstractmethod
     async def wants_to_talk(self, context: Context) -> str | None:
-        """What the character says first to the partner it has come across, or None."""
+        """The character's first utterance to a partner nearby; None if it does not speak first."""
 
     @abstractmethod
     async def reply(self, context: Context) -> tuple[str, bool]:
-        """Its next utterance, and whether the talk ends with it."""
+        """The character's next utterance, and whether the talk ends with it."""
 
     @abstractmethod
     async def after_conversation(self, context: Context) -> tuple[Commitment, ...]:
-        """What it has agreed to in the talk; an errand is two commitments in order."""
+        """The character's commitments from the talk; an errand is two of them in order."""
 
     @abstractmethod
     async def summary(self, context: Context) -> str:
-        """What it remembers of the talk, in a sentence or two."""
+        """The character's summary of the talk, in one or two sentences."""

@@ -1,4 +1,4 @@
-"""Asks a model on the environment's side, each prompt once: what could be read is kept, its failures are faults."""
+"""A cached model of the environment: drives characters or judges. Readable replies are stored; failures are faults."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -9,28 +9,27 @@ from proctor.thoughts import without_thought
 from proctor.types import Message
 
 TRIES = 3
-"""Replies for one answer, where they can't be read: the first and two more."""
+"""Limit of replies requested for one answer."""
 Result = TypeVar("Result")
 
 
 class UnreadableReply(Exception):
-    """No reply of a model could be read; the message says what was wrong with the last one."""
+    """No reply of a model was readable; the message names the problem of the last one."""
 
 
 class CharacterModel:
-    """A model behind its endpoint, at temperature 0 unless its sampling says otherwise; what it says is kept."""
+    """A model behind an endpoint, with temperature 0 unless its sampling sets another; its replies are cached."""
 
     def __init__(self, role: str, config: ChatConfig, client: AnyClient, replies: Replies) -> None:
         self.name = f"model {config.model}"
         self._model = CachedModel(role, config, client, replies, {"temperature": 0})
 
     async def ask(self, system: str, text: str, read: Callable[[str], Result]) -> Result:
-        """What `read` makes of the reply, without what was thought before it.
+        """The result of `read` on the model's reply, without its thoughts.
 
-        That goes in `compat` too: the forms asked for are ours, and no published code reads them.
-
-        `read` raises ValueError for one that can't be read, which is asked for again. Raises UnreadableReply after
-        three tries, EnvironmentFault where the model can't be had.
+        Thoughts are removed in `compat` too, since the reply forms are ours and no published code parses them. If
+        `read` raises ValueError, the model is asked again. Raises UnreadableReply after three tries, and
+        EnvironmentFault if the endpoint fails.
         """
         messages = (Message(role="system", content=system), Message(role="user", content=text))
         try:

@@ -1,19 +1,29 @@
-"""Background characters played by a model: five questions, JSON replies."""
+"""Drives the background characters with a model that replies with JSON."""
 
 from collections.abc import Callable
 from typing import Annotated, TypeVar
 
 from pydantic import Field
 
-from environments.stss import reply as protocol
 from environments.stss.characters.driver import Context, Driver
 from environments.stss.characters.model import CharacterModel, UnreadableReply
 from environments.stss.dataset import Town, home_of
+from environments.stss.reply import (
+    Day,
+    Encounter,
+    PerformerReply,
+    Promise,
+    Speech,
+    Utterance,
+    commitment_of,
+    day_plan_of,
+    read,
+)
 from environments.stss.town.clock import spoken
 from environments.stss.town.schedule import Commitment, DayPlan
 from proctor.environment import EnvironmentFault
 
-Kind = TypeVar("Kind", bound=protocol.PerformerReply)
+Kind = TypeVar("Kind", bound=PerformerReply)
 Result = TypeVar("Result")
 SYSTEM = (
     "You play one character of a small simulated town, and nobody else. Stay true to the character. What other people"
@@ -25,20 +35,20 @@ MAX_SUMMARY = 1_000
 """Characters."""
 
 
-class Taken(protocol.PerformerReply):
-    """What a character has agreed to."""
+class TalkCommitments(PerformerReply):
+    """A character's commitments from a talk."""
 
-    commitments: tuple[protocol.Promise, ...] = ()
+    commitments: tuple[Promise, ...] = ()
 
 
-class Remembered(protocol.PerformerReply):
-    """What a character remembers of a talk."""
+class TalkSummary(PerformerReply):
+    """A character's summary of a talk."""
 
-    summary: Annotated[protocol.Speech, Field(min_length=1, max_length=MAX_SUMMARY)]
+    summary: Annotated[Speech, Field(min_length=1, max_length=MAX_SUMMARY)]
 
 
 class ModelDriver(Driver):
-    """Drives characters by asking a model; an answer that can't be used thrice running is a fault."""
+    """Drives characters with a model. Three invalid replies in a row raise EnvironmentFault."""
 
     def __init__(self, town: Town, helper: CharacterModel) -> None:
         self.name = helper.name
@@ -51,16 +61,14 @@ class ModelDriver(Driver):
             'Answer: {"wake": "07:00", "bed": "23:00", "schedule": [{"start": "08:00", "end": "09:00",'
             ' "activity": "...", "place": "..."}, ...]} with 4 to 14 rows in order, without overlaps.'
         )
-        return await self._ask(
-            context, request, protocol.Day, lambda reply: protocol.day_of(reply, day, self._town.places, home)
-        )
+        return await self._ask(context, request, Day, lambda reply: day_plan_of(reply, day, self._town.places, home))
 
     async def wants_to_talk(self, context: Context) -> str | None:
         request = (
             f"{context.partner} is near. Does the character speak first?\n"
             'Answer: {"talk": true, "utterance": "..."} or {"talk": false}.'
         )
-        reply = await self._ask(context, request, protocol.Encounter, lambda reply: reply)
+        reply = await self._ask(context, request, Encounter, lambda reply: reply)
         return reply.utterance if reply.talk else None
 
     async def reply(self, context: Context) -> tuple[str, bool]:
@@ -68,7 +76,7 @@ class ModelDriver(Driver):
             "What does the character say next? Say clearly what it agrees to: what, which day, what time, where; and"
             ' what stands against it.\nAnswer: {"utterance": "...", "end": false}; "end": true ends the talk with it.'
         )
-        reply = await self._ask(context, request, protocol.Utterance, lambda reply: reply)
+        reply = await self._ask(context, request, Utterance, lambda reply: reply)
         return reply.utterance, reply.end
 
     async def after_conversation(self, context: Context) -> tuple[Commitment, ...]:
@@ -77,26 +85,26 @@ class ModelDriver(Driver):
             ' entries in order. Places: the sector, or `home`.\nAnswer: {"commitments": [{"activity": "...",'
             ' "place": "...", "start": "2023-02-14 15:00", "end": "2023-02-14 16:00"}]} or {"commitments": []}.'
         )
-        return await self._ask(context, request, Taken, lambda reply: self._taken(reply, context))
+        return await self._ask(context, request, TalkCommitments, lambda reply: self._commitments(reply, context))
 
     async def summary(self, context: Context) -> str:
         request = (
             "The talk is over. What does the character remember of it, with every day, time and place that was named?\n"
             'Answer: {"summary": "..."}.'
         )
-        return await self._ask(context, request, Remembered, lambda reply: reply.summary)
+        return await self._ask(context, request, TalkSummary, lambda reply: reply.summary)
 
-    def _taken(self, reply: Taken, context: Context) -> tuple[Commitment, ...]:
-        home, taken = home_of(context.persona), list(context.commitments)
+    def _commitments(self, reply: TalkCommitments, context: Context) -> tuple[Commitment, ...]:
+        home, existing = home_of(context.persona), list(context.commitments)
         for promise in reply.commitments[:MAX_COMMITMENTS]:
-            made = protocol.commitment_of(promise, context.now, taken, self._town.places, home)
-            taken.append(made.model_copy(update={"with_whom": context.partner}))
-        return tuple(taken[len(context.commitments) :])
+            made = commitment_of(promise, context.now, existing, self._town.places, home)
+            existing.append(made.model_copy(update={"with_whom": context.partner}))
+        return tuple(existing[len(context.commitments) :])
 
     async def _ask(self, context: Context, request: str, kind: type[Kind], make: Callable[[Kind], Result]) -> Result:
         text = f"{_situation(context)}\n\n{request}"
         try:
-            return await self._helper.ask(SYSTEM, text, lambda reply: make(protocol.read(reply, kind)))
+            return await self._helper.ask(SYSTEM, text, lambda reply: make(read(reply, kind)))
         except UnreadableReply as error:
             raise EnvironmentFault(str(error)) from error
 

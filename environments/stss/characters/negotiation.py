@@ -1,4 +1,4 @@
-"""How a rule-driven character answers what is asked of it: a fold over the talk, without memory of its own."""
+"""How a rule-driven character negotiates an invitation: a function of the talk so far, without state."""
 
 import re
 from collections.abc import Sequence
@@ -14,13 +14,13 @@ from environments.stss.town.schedule import Commitment, overlaps
 Move = Literal["chat", "ask_activity", "ask_time", "ask_place", "propose", "decline", "accept", "settled"]
 HOUR = 60
 LEG = 10
-"""Minutes that each leg of an errand takes."""
+"""Minutes for each leg of an errand."""
 USUAL = 15 * HOUR
-"""The time of day that is proposed where none is named."""
+"""The time of day to propose if the partner names none."""
 STEP = 30
-"""Minutes between the times that are proposed instead."""
+"""Minutes between alternative times to propose."""
 PATIENCE = 3
-"""Own turns without anything agreed after which a character takes its leave."""
+"""Number of own turns without an agreement after which a character ends the talk."""
 _YES = re.compile(
     r"\b(?:yes|yeah|sure|ok|okay|fine|great|perfect|agreed?|deal|works|good|see you|of course|sounds)\b", re.IGNORECASE
 )
@@ -28,14 +28,14 @@ _NO = re.compile(r"\b(?:no|not|can't|cannot|unfortunately|sorry|pity|too bad)\b"
 
 
 class Stance(NamedTuple):
-    """Where a character stands after what it has heard."""
+    """A character's next move after the lines so far."""
 
     move: Move
     slots: InvitationSlots
     commitments: tuple[Commitment, ...] = ()
-    """What it agrees to (accept, settled) or proposes (propose)."""
+    """The commitments that it agrees to (accept, settled) or proposes (propose)."""
     why: str = ""
-    """What stands against it (propose, decline)."""
+    """The obstacle, as an utterance (propose, decline)."""
 
 
 def negotiate(context: Context, places: Places, home: str) -> Stance:
@@ -43,17 +43,17 @@ def negotiate(context: Context, places: Places, home: str) -> Stance:
     stance = Stance("chat", InvitationSlots())
     for line in context.lines:
         if line.speaker == context.partner:
-            stance = _heard(stance, line.text, context, places, home)
+            stance = _after(stance, line.text, context, places, home)
     return stance
 
 
-def _heard(before: Stance, text: str, context: Context, places: Places, home: str) -> Stance:
+def _after(before: Stance, text: str, context: Context, places: Places, home: str) -> Stance:
     if before.move in ("accept", "settled"):
         return before._replace(move="settled")
-    said = read(text, places, context.now // DAY)
-    if before.move == "propose" and _agrees(text, said, before):
+    latest = read(text, places, context.now // DAY)
+    if before.move == "propose" and _agrees(text, latest, before):
         return before._replace(move="accept")
-    slots = before.slots.merged(said)
+    slots = before.slots.merged(latest)
     if slots.activity is None:
         return Stance("ask_activity" if slots.place or slots.start is not None else "chat", slots)
     if slots.place is None and not slots.online:
@@ -64,11 +64,11 @@ def _heard(before: Stance, text: str, context: Context, places: Places, home: st
     return _weigh(slots, context, habits(context.persona, places), home)
 
 
-def _agrees(text: str, said: InvitationSlots, proposed: Stance) -> bool:
-    """True where a proposal is taken up: by a yes, or by naming its time."""
+def _agrees(text: str, latest: InvitationSlots, proposed: Stance) -> bool:
+    """Whether an utterance accepts a proposal: with a yes, or by naming its time."""
     start = proposed.commitments[0].start % DAY
-    if said.start is not None:
-        return said.start == start
+    if latest.start is not None:
+        return latest.start == start
     return bool(_YES.search(text)) and not _NO.search(text)
 
 
@@ -83,7 +83,7 @@ def _weigh(slots: InvitationSlots, context: Context, own: Habits, home: str) -> 
 
 
 def _suggest(slots: InvitationSlots, context: Context, own: Habits, home: str) -> Stance:
-    """A time of its own, where none is named even when asked for."""
+    """Proposes a time of its own, after the partner named none when asked."""
     wanted = _commitments(slots._replace(start=USUAL, end=None), context, home)
     if wanted is None:
         return Stance("decline", slots, why="that is not a day I can plan for")
@@ -93,7 +93,7 @@ def _suggest(slots: InvitationSlots, context: Context, own: Habits, home: str) -
 def _propose(
     slots: InvitationSlots, wanted: tuple[Commitment, ...], context: Context, own: Habits, obstacle: str
 ) -> Stance:
-    """The nearest free time of the same day, or a refusal."""
+    """Proposes the nearest free time of the same day, or declines if there is none."""
     day = wanted[0].start // DAY
     length = wanted[-1].end - wanted[0].start
     starts = sorted(range(day * DAY, (day + 1) * DAY, STEP), key=lambda start: (abs(start - wanted[0].start), start))
@@ -109,7 +109,7 @@ def _moved(promise: Commitment, minutes: int) -> Commitment:
 
 
 def _commitments(slots: InvitationSlots, context: Context, home: str) -> tuple[Commitment, ...] | None:
-    """What is asked for; None where it lies outside of the two days. Tomorrow, where no day is said on day 1."""
+    """The requested commitments; None if they are after the two days. Without a named day, day 2 is meant."""
     if slots.activity is None or slots.start is None:
         raise ValueError("an invitation is weighed once it is complete")
     day = slots.day if slots.day is not None else min(context.now // DAY + 1, 1)
@@ -133,7 +133,7 @@ def _commitments(slots: InvitationSlots, context: Context, home: str) -> tuple[C
 
 
 def _obstacle(wanted: Sequence[Commitment], context: Context, own: Habits, *, early: bool) -> str | None:
-    """What stands against commitments, or None."""
+    """The first obstacle to commitments, as an utterance; None if there is none."""
     start, end = wanted[0].start, wanted[-1].end
     clock, day = start % DAY, start // DAY
     if start <= context.now:
@@ -158,8 +158,8 @@ def _within(address: str, work: str) -> bool:
     return address.partition(":")[0] == work.partition(":")[0]
 
 
-def told(commitments: Sequence[Commitment]) -> str:
-    """Commitments in words that the slots can be read from again."""
+def commitments_text(commitments: Sequence[Commitment]) -> str:
+    """Commitments in words from which the slots can be parsed again."""
     first, *rest = commitments
     where = "" if first.address == "" else f" at {first.address}"
     then = "".join(f" and then {leg.activity} at {leg.address}" for leg in rest)

@@ -1,4 +1,4 @@
-"""What a character does of its own accord: sleep, work and the rest of a day, from its persona and a table of ours."""
+"""A character's routine: sleep, work and usual activities, from its persona and our table of routines."""
 
 import hashlib
 import json
@@ -15,31 +15,31 @@ from environments.stss.town.places import Places
 from environments.stss.town.schedule import DayPlan, Row
 
 TABLE = Path(__file__).with_name("routines.json")
-"""Usual days of the 25 published characters, in our words; `characteristics.json` may bring its own (`routine`)."""
+"""Usual days of the 25 published characters, written by us; `routine` in `characteristics.json` overrides them."""
 DINNER = 45
-"""Minutes of a dinner at home."""
+"""Duration of a dinner at home, in minutes."""
 _SLEEP = re.compile(r"to bed (?:around|at) (?P<bed>[\w:]+).*?(?:awakes?|wakes?) up (?:around|at) (?P<wake>[\w:]+)")
 _DINNER = re.compile(r"dinner (?:around|at) (?P<dinner>\d[\w:]*)")
 _HOURS = re.compile(r"(\d{1,2})(?::(\d{2}))?\s*(am|pm)", re.IGNORECASE)
 
 
 class Habits(NamedTuple):
-    """What stays the same every day; minutes since midnight, `bed` beyond 24:00 where it lies after midnight."""
+    """The same times every day, in minutes since midnight; `bed` is over 24:00 if it is after midnight."""
 
     wake: int
     bed: int
     dinner: int | None
     duty: tuple[int, int, str] | None
-    """Work or classes: from, to, address."""
+    """Work or classes: start, end, address."""
 
 
 def chance(*parts: object) -> random.Random:
-    """Dice that fall the same for equal parts, in every process."""
+    """A random generator with a seed from `parts`; equal parts give equal draws in every process."""
     return random.Random(hashlib.blake2b(repr(parts).encode(), digest_size=8).digest())
 
 
 def habits(persona: Persona, places: Places) -> Habits:
-    """Sleep and dinner from `lifestyle`, duty from `daily_plan_req` where that names a place and two times."""
+    """Sleep and dinner from `lifestyle`; duty from `daily_plan_req` if that names a place and two times."""
     sleep, dinner = _SLEEP.search(persona.lifestyle), _DINNER.search(persona.lifestyle)
     wake, bed = (_hour(sleep["wake"]), _hour(sleep["bed"])) if sleep else (7 * 60, 23 * 60)
     meal = _hour(dinner["dinner"]) if dinner else None
@@ -47,10 +47,7 @@ def habits(persona: Persona, places: Places) -> Habits:
 
 
 def day_plan(town: Town, persona: Persona, day: int, sociability: float, seed: str) -> DayPlan:
-    """The rows of a day: duty, dinner, and of the routine what chance leaves of it.
-
-    Each row of the routine away from home is kept with the probability `sociability`.
-    """
+    """The plan of a day: duty, dinner, and rows of the routine, each kept with the probability `sociability`."""
     own, first = habits(persona, town.places), day * DAY
     dice = chance(seed, persona.name, day, "day")
     rows: list[Row] = []
@@ -88,7 +85,7 @@ def _duty(text: str, places: Places) -> tuple[int, int, str] | None:
 
 
 def _hour(text: str) -> int:
-    """Minutes since midnight of `8am`, `17:30pm` or `midnight`; noon where it is none of them."""
+    """Minutes since midnight of a time such as `8am`, `17:30pm` or `midnight`; noon for any other text."""
     if text == "midnight":
         return DAY
     match = _HOURS.match(text)

@@ -1,7 +1,7 @@
-"""The default driver: routines, slots and a few set phrases; the same for equal seeds, and free."""
+"""The default driver: routines, slots and fixed phrases; deterministic for a seed, and without a model."""
 
 from environments.stss.characters.driver import SIDE_LIMIT, Context, Driver
-from environments.stss.characters.negotiation import PATIENCE, Stance, negotiate, told
+from environments.stss.characters.negotiation import PATIENCE, Stance, commitments_text, negotiate
 from environments.stss.characters.routine import chance, day_plan
 from environments.stss.dataset import Town, home_of
 from environments.stss.town.clock import DATES, DAY, time_text
@@ -10,7 +10,7 @@ from environments.stss.town.schedule import Commitment, DayPlan
 FORWARD = 0.1
 """Probability, times sociability, that a character speaks first to the performer."""
 GOSSIP = 0.5
-"""Probability, times sociability, that two background characters who come across each other talk."""
+"""Probability, times sociability, that two background characters who meet talk."""
 _QUESTIONS = {
     "ask_activity": "What would that be for?",
     "ask_time": "Gladly, but when would that be?",
@@ -19,12 +19,12 @@ _QUESTIONS = {
 
 
 class RuleDriver(Driver):
-    """Drives one session's characters; all chance comes from the seed."""
+    """Drives one session's characters; all random choices come from the seed."""
 
     name = "rules"
 
     def __init__(self, town: Town, sociability: float, seed: str) -> None:
-        """`seed` names task and run."""
+        """`seed` is made of task and seed of the trial."""
         self._town = town
         self._sociability, self._seed = sociability, seed
 
@@ -38,14 +38,14 @@ class RuleDriver(Driver):
         return f"Hello {_first(context.partner)}! How are you today?"
 
     def gossips(self, name: str, other: str, day: int) -> bool:
-        """True where two background characters who come across each other talk."""
+        """Whether two background characters who meet on a day talk."""
         return chance(self._seed, name, other, day, "gossip").random() < GOSSIP * self._sociability
 
     async def reply(self, context: Context) -> tuple[str, bool]:
         stance = self._stance(context)
-        spoken = sum(line.speaker == context.persona.name for line in context.lines) + 1
-        text, end = self._says(stance, context, spoken)
-        return text, end or spoken >= SIDE_LIMIT or (spoken > PATIENCE and stance.move != "accept")
+        turn = sum(line.speaker == context.persona.name for line in context.lines) + 1
+        text, end = self._utterance(stance, context, turn)
+        return text, end or turn >= SIDE_LIMIT or (turn > PATIENCE and stance.move != "accept")
 
     async def after_conversation(self, context: Context) -> tuple[Commitment, ...]:
         stance = self._stance(context)
@@ -54,7 +54,7 @@ class RuleDriver(Driver):
     async def summary(self, context: Context) -> str:
         stance, partner = self._stance(context), context.partner
         if stance.move in ("accept", "settled"):
-            return f"{partner} invited me to {told(stance.commitments)}. I agreed."
+            return f"{partner} invited me to {commitments_text(stance.commitments)}. I agreed."
         slots = stance.slots
         if slots.activity is None:
             return f"I had a chat with {partner}."
@@ -67,9 +67,9 @@ class RuleDriver(Driver):
         home = self._town.world.full(home_of(context.persona))
         return negotiate(context, self._town.places, home)
 
-    def _says(self, stance: Stance, context: Context, spoken: int) -> tuple[str, bool]:
+    def _utterance(self, stance: Stance, context: Context, turn: int) -> tuple[str, bool]:
         if stance.move == "accept":
-            return f"Yes, gladly: {told(stance.commitments)}. I will be there.", False
+            return f"Yes, gladly: {commitments_text(stance.commitments)}. I will be there.", False
         if stance.move == "settled":
             return "See you then!", True
         if stance.move == "propose":
@@ -78,7 +78,7 @@ class RuleDriver(Driver):
         if stance.move == "decline":
             return f"I am sorry, {stance.why}.", True
         if stance.move == "chat":
-            if spoken > 1:
+            if turn > 1:
                 return "It was nice to talk to you. Goodbye!", True
             return f"Hello {_first(context.partner)}! I am {context.doing}. What about you?", False
         return _QUESTIONS[stance.move], False

@@ -1,4 +1,4 @@
-"""Understands an invitation or a request by its slots: activity, place, day, time; knows no task's words."""
+"""Parses invitations and requests into slots (activity, place, day, time), without words of particular tasks."""
 
 import re
 from collections.abc import Sequence
@@ -8,9 +8,9 @@ from environments.stss.town.clock import DAY
 from environments.stss.town.places import Mention, Places
 
 MAX_CHARS = 4_000
-"""Of an utterance that are read."""
+"""Limit of characters parsed from an utterance."""
 MAX_WORDS = 12
-"""Of an activity that are kept."""
+"""Limit of words kept of an activity."""
 _DAY_WORDS = (
     (r"2023-02-13|(?:february|feb\.?) 13(?:th)?|13(?:th)?(?: of)? (?:february|feb)|(?:on )?monday|the 13th", 0),
     (r"2023-02-14|(?:february|feb\.?) 14(?:th)?|14(?:th)?(?: of)? (?:february|feb)|(?:on )?tuesday|the 14th", 1),
@@ -26,7 +26,7 @@ _CLOCK = re.compile(
 )
 _RANGE = re.compile(r"^\s*(?:-|–|to|until|till)\s*$")
 _AFTERNOON = 8
-"""`six o'clock` before this hour means the afternoon."""
+"""Earlier hours with "o'clock" are in the afternoon."""
 _INVITES = (
     r"invit(?:es?|ing) (?:you|everyone|everybody)(?: all)? (?:to|for)(?: come to| join(?: me (?:for|in|at))?| attend)?",
     r"(?:invited|asked) (?:me|us)(?: (?:to|for))",
@@ -67,13 +67,13 @@ _EMPTY = re.compile(
 
 
 class InvitationSlots(NamedTuple):
-    """What is understood; None where nothing is said."""
+    """The slots of one or more utterances; None if not named."""
 
     activity: str | None = None
     place: str | None = None
     online: bool = False
     day: int | None = None
-    """0 and 1 are the two simulated days; any other day is one that nobody plans for."""
+    """0 and 1 are the two simulated days; other values are days outside of the simulation."""
     start: int | None = None
     """Minutes since midnight."""
     end: int | None = None
@@ -81,10 +81,10 @@ class InvitationSlots(NamedTuple):
     """The second leg of an errand."""
     then_place: str | None = None
     early: bool = False
-    """True where one is asked to get up for it."""
+    """Whether the request is to get up for it."""
 
     def merged(self, later: "InvitationSlots") -> "InvitationSlots":
-        """What two utterances say together: of the activity the first, of everything else the last."""
+        """The slots of two utterances: the first activity, and the last value of every other slot."""
         newer = later._asdict()
         merged = {
             name: new if new is not None else old
@@ -101,7 +101,7 @@ class InvitationSlots(NamedTuple):
         return InvitationSlots(**merged)
 
     def or_else(self, other: "InvitationSlots") -> "InvitationSlots":
-        """These slots, and the other's where these say nothing."""
+        """These slots, with those of `other` in place of None."""
         return self._replace(**{name: given for name, given in other._asdict().items() if getattr(self, name) is None})
 
 
@@ -112,7 +112,7 @@ class _Span(NamedTuple):
 
 
 def read(text: str, places: Places, today: int) -> InvitationSlots:
-    """The slots of one utterance said on day `today` (0 or 1)."""
+    """The slots of one utterance on day `today` (0 or 1)."""
     text = " ".join(text[:MAX_CHARS].replace("’", "'").split())
     days, times, spots = _days(text, today), _times(text), places.mentions(text)
     stops = [span.start for span in (*days, *times)] + [spot.start for spot in spots]
@@ -134,25 +134,25 @@ def read(text: str, places: Places, today: int) -> InvitationSlots:
 
 
 def _first_place(spots: Sequence[Mention], begins: int, second: tuple[str, str, int] | None) -> str | None:
-    """The first place after the activity begins, for want of one the last place before it."""
+    """The first place after the start of the activity; if there is none, the last place before it."""
     limit = second[2] if second else MAX_CHARS
     after = [spot for spot in spots if begins <= spot.start < limit]
     return after[0].address if after else (spots[-1].address if spots and not second else None)
 
 
 def _second_leg(text: str, activity: str | None, begins: int, spots: Sequence[Mention]) -> tuple[str, str, int] | None:
-    """Activity, place and position of what is to be done afterwards, with the first leg's thing for `it`."""
+    """Activity, place and position of an errand's second leg, with pronouns replaced by the thing of the first leg."""
     match = _SECOND.search(text, begins) if activity else None
     place = next((spot for spot in spots if match and spot.start > match.start()), None)
     if match is None or place is None or activity is None:
         return None
-    said = _trimmed(text[match.start(1) : place.start])
+    phrase = _trimmed(text[match.start(1) : place.start])
     thing = re.sub(rf"^{_ERRAND}\s+", "", activity, flags=re.IGNORECASE)
-    return re.sub(r"\b(?:it|them|these|those)\b", thing, said, flags=re.IGNORECASE), place.address, match.start()
+    return re.sub(r"\b(?:it|them|these|those)\b", thing, phrase, flags=re.IGNORECASE), place.address, match.start()
 
 
 def _activity(text: str, stops: Sequence[int]) -> tuple[str | None, int]:
-    """The first phrase that names something to do, and where it begins; (None, 0) where there is none."""
+    """The first phrase that names an activity, and its position; (None, 0) if there is none."""
     for lead in _LEADS.finditer(text):
         begin = lead.end()
         if _INVITED.match(text, begin):

@@ -1,4 +1,4 @@
-"""A talk of two: who speaks when, and how long it takes."""
+"""A talk of two characters in turns, and its duration."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
@@ -6,11 +6,11 @@ from environments.stss.characters.driver import SIDE_LIMIT, SpokenLine
 
 CHARS_A_MINUTE = 240
 Speaker = Callable[[Sequence[SpokenLine]], Awaitable[tuple[str, bool]]]
-"""From the talk so far to the next utterance, and whether the talk ends with it."""
+"""Given the talk so far, returns the next utterance and whether the talk ends with it."""
 
 
 async def converse(opening: SpokenLine, first: str, speaks: Mapping[str, Speaker]) -> list[SpokenLine]:
-    """The lines of a talk begun by `opening`, to which `first` answers; each side has at most eight."""
+    """The lines of a talk that begins with `opening` and a reply of `first`; each side has at most eight."""
     lines, speaker = [opening], first
     while sum(line.speaker == speaker for line in lines) < SIDE_LIMIT:
         text, end = await speaks[speaker](lines)
@@ -22,5 +22,5 @@ async def converse(opening: SpokenLine, first: str, speaks: Mapping[str, Speaker
 
 
 def minutes(lines: Sequence[SpokenLine]) -> int:
-    """How long a talk takes."""
+    """The duration of a talk in simulated minutes."""
     return max(1, -(-sum(len(line.text) for line in lines) // CHARS_A_MINUTE))

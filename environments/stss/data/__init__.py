@@ -1,1 +1,1 @@
-"""The published tasks: imported, repaired, and made from templates."""
+"""The published tasks: imports and repairs them, and makes tasks from templates."""

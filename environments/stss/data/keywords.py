@@ -1,4 +1,4 @@
-"""The words that name an activity, taken from the text of a goal whose own keywords stand in none of its texts."""
+"""Extracts keywords of an activity from a goal's text, for goals whose own keywords occur in none of the texts."""
 
 import re
 from collections.abc import Sequence
@@ -15,13 +15,13 @@ _DOING = re.compile(r"^\w+ing\s+(?=\w)", re.IGNORECASE)
 
 
 def missing(keywords: Sequence[str], texts: Sequence[str]) -> bool:
-    """Whether none of the keywords stands in any of the texts, as a whole word and without regard to case."""
+    """Whether no keyword occurs in any of the texts as a whole word; case does not matter."""
     words = "|".join(map(re.escape, keywords))
     return not re.search(rf"(?<!\w)(?:{words})(?!\w)", "\n".join(texts), re.IGNORECASE)
 
 
 def of_goal(goal: str, location: str) -> tuple[str, ...]:
-    """What a goal wants done, and the same without its `...ing`; nothing where it can't be told from the rest.
+    """The activity in a goal's text, and the same without a leading `...ing` word; empty if none is found.
 
     From `Invite some friends for watching movies together online at 2023-02-14 20:30`: `watching movies`, `movies`.
     """

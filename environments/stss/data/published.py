@@ -1,4 +1,4 @@
-"""The layout of the paper's repository (arXiv 2404.05337), and the folder for `data` that is made of it."""
+"""Imports the paper's repository (arXiv 2404.05337) to a folder for the field `data`."""
 
 import json
 import shutil
@@ -14,7 +14,7 @@ TASKS = "environment/data/task_0905"
 TEMPLATES = "environment/data/meta_tasks_240208/meta_task_dlc_240208.json"
 PEOPLE = "environment/data/characters/characteristics.json"
 BASE = "environment/frontend_server/storage/clipped_the_ville_n25"
-"""The simulation that all tasks begin from."""
+"""The simulation from which all tasks start."""
 ASSETS = "environment/frontend_server/static_dirs/assets/the_ville"
 ONE_FILE = {
     "characteristics.json": PEOPLE,
@@ -27,7 +27,7 @@ IF_THERE = {"LICENSE": "LICENSE", "agent_history_init_n25.csv": f"{ASSETS}/agent
 
 
 class Counts(NamedTuple):
-    """How much a folder holds."""
+    """Numbers of records in a folder."""
 
     tasks: int
     templates: int
@@ -35,10 +35,10 @@ class Counts(NamedTuple):
 
 
 def import_repository(repository: Path, folder: Path) -> Counts:
-    """Make a new folder of what a checkout of the repository holds, checked and whole or not at all.
+    """Copies the data of a checkout of the repository to a new folder, checked, and completely or not at all.
 
-    Its files of tasks become one. Raises ValueError naming file, field and fix, OSError where the folder can't be
-    written.
+    The files of tasks are merged into one. Raises ValueError with file, field and fix, and OSError if the folder can't
+    be written.
     """
     if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
         raise ValueError(f"{folder}: is there already; give a new folder")
@@ -56,7 +56,7 @@ def import_repository(repository: Path, folder: Path) -> Counts:
 
 
 def _copies(repository: Path) -> Iterator[tuple[Path, str]]:
-    """From which file of the repository to which of the folder. Raises ValueError where one is missing."""
+    """Yields each file of the repository with its name in the folder. Raises ValueError if one is missing."""
     for name, source in ONE_FILE.items():
         yield from ((path, name) for path in _found(repository, source))
     for name, source in SEVERAL_FILES.items():
@@ -89,7 +89,7 @@ def _tasks(repository: Path) -> list[object]:
 
 
 def _counts(repository: Path, made: Path) -> Counts:
-    """Of a folder that is read as a whole. Raises ValueError about the file of the folder to be."""
+    """Reads and checks the whole new folder and counts its records. Raises ValueError with paths of the repository."""
     data = Data(made)
     try:
         return Counts(len(data.tasks), len(data.templates), len(data.town.personas))

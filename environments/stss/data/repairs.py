@@ -1,4 +1,4 @@
-"""Mends known faults of the published tasks, and says which; the files stay as they are."""
+"""Repairs known errors of the published tasks and logs each change; the files are not changed."""
 
 import re
 from collections.abc import Mapping
@@ -10,11 +10,11 @@ from environments.stss.town.places import Places
 from proctor.types import Value
 
 SHORT = 6
-"""Letters of a keyword up to which it stands in many other words."""
+"""Keywords of at most so many letters often occur within other words, so the whole-word match is logged."""
 
 
 class Repair(Value):
-    """One change."""
+    """One change of a task's field."""
 
     task: str
     field: str
@@ -23,14 +23,14 @@ class Repair(Value):
 
 
 class Repaired(NamedTuple):
-    """A task as it is played in `strict`, and what was changed."""
+    """A task as played in `strict`, and its changes."""
 
     task: SocialTask
     log: tuple[Repair, ...]
 
 
 def repair(task: SocialTask, town: Town) -> Repaired:
-    """The task with places that exist, all required characters, keywords of its own, texts that say what is counted."""
+    """The task with existing places, all required characters, fitting keywords, and texts that match its scoring."""
     log: list[Repair] = []
     goals = tuple(_goal(task, index, town, log) for index in range(len(task.task.goal)))
     mended = task.model_copy(update={"task": task.task.model_copy(update={"goal": goals})})
@@ -52,7 +52,7 @@ def _with_places(text: str, task: SocialTask, mended: SocialTask) -> str:
 
 
 def _misleads(task: SocialTask) -> bool:
-    """True where the criteria name another head count, or none of the activity's words."""
+    """Whether `Description` names another number of people, or for companions none of the keywords."""
     if task.category == "help":
         return False
     without_dates = re.sub(r"\d{4}-\d\d-\d\d(?: \d\d:\d\d)?", "", task.Description)
@@ -66,7 +66,7 @@ def _misleads(task: SocialTask) -> bool:
 
 
 def _goal_text(task: SocialTask, shown: str, places: Places) -> str:
-    """FPG, or, where that names another place than the goal, the goal itself in its form."""
+    """FPG; if it names another place than the goal, the goal's text in the form of FPG."""
     location, named = task.task.goal[0].location, [mention.address for mention in places.mentions(shown)]
     if task.category != "public" or location == ANY or not named or location in named:
         return shown
@@ -97,7 +97,7 @@ def _goal(task: SocialTask, index: int, town: Town, log: list[Repair]) -> SubGoa
 
 
 def _keywords(task: SocialTask, goal: SubGoal) -> tuple[str, ...]:
-    """The goal's keywords; those of its text where none of them stands in any text of the task."""
+    """The goal's keywords; those extracted from its text if none of them occurs in any text of the task."""
     if task.category == "help" or not keywords.missing(goal.keywords, (task.goal, task.FPG, task.Description)):
         return goal.keywords
     return keywords.of_goal(task.goal, goal.location) or goal.keywords
@@ -109,7 +109,7 @@ def _note(log: list[Repair], task: SocialTask, field: str, was: str, now: str) -
 
 
 def criteria(task: SocialTask) -> str:
-    """What is counted, in words: the text of `Description` as `strict` tells it."""
+    """The scoring rule in words: the text of `Description` in `strict`."""
     goal, target = task.task.goal[0], task.task
     place = "" if goal.location == ANY else f" at {goal.location}"
     time = "on 2023-02-14" if goal.start_time == ANY else f"at {goal.start_time}"

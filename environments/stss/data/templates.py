@@ -1,4 +1,4 @@
-"""Tasks made from templates: a cast, and everything the placeholders stand for (spec section 2)."""
+"""Makes tasks from templates: draws a cast and fills in the placeholders."""
 
 import math
 from collections.abc import Sequence
@@ -7,11 +7,11 @@ from environments.stss.characters.routine import chance
 from environments.stss.dataset import ANY, SocialTask, Target, Template
 
 OTHERS = (10, 12)
-"""Background characters, at least and at most."""
+"""Minimum and maximum number of background characters."""
 
 
 def instantiate(template: Template, name: str, people: Sequence[str], seed: int) -> SocialTask:
-    """A task of a template. Equal seeds give equal casts; performer, targets and all required are always among them."""
+    """A task of a template. Equal seeds give equal casts, always with performer, targets and required characters."""
     dice = chance(name, seed, "cast")
     goals = template.task.goal
     required = [*template.task.target, *(who for goal in goals for who in goal.required_character)]
@@ -32,7 +32,7 @@ def instantiate(template: Template, name: str, people: Sequence[str], seed: int)
 
 
 def _heads(template: Template, others: int) -> int:
-    """How many people the goal wants, the performer counted."""
+    """The number of people that the goal needs, including the performer."""
     if template.category == "public":
         return math.ceil(others / 2) + 1
     if template.category == "companions":

@@ -1,1 +1,1 @@
-"""Two simulated days: played, recorded and drawn."""
+"""The two simulated days: plays, records and draws them."""

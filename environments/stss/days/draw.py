@@ -1,4 +1,4 @@
-"""Draws the two days of a finished trial as one page that needs nothing else: map, times, talks, goals."""
+"""Draws the two days of a finished trial as one self-contained HTML page: map, times, talks, goals."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,12 +13,12 @@ from proctor.types import Finish
 
 PAGE = Path(__file__).with_name("page.html")
 LANE, LABEL, HOUR = 18, 140, 24
-"""Pixels: the height of a person's lane, the width of its name, the width of an hour."""
+"""In pixels: height of a person's lane, width of a name, width of an hour."""
 PIXELS_A_TILE = 9
 
 
 def page(title: str, finish: Finish) -> str:
-    """The page of a finish at the action level. Raises ValueError where it holds no evidence."""
+    """The page of a finish at the action level. Raises ValueError if the finish holds no transcript."""
     packed = finish.detail.get("evidence")
     if not isinstance(packed, str):
         raise ValueError(f"{title}: holds no days to draw; only trials at the action level that were scored do")
@@ -45,7 +45,7 @@ def page(title: str, finish: Finish) -> str:
 
 
 def _by_person(records: Sequence[ActivityRecord], performer: str) -> Mapping[str, list[ActivityRecord]]:
-    """The performer first, then everybody by name."""
+    """Records by person: the performer first, then the others by name."""
     names = sorted({record.who for record in records}, key=lambda name: (name != performer, name))
     return {name: [record for record in records if record.who == name] for name in names}
 
@@ -95,10 +95,10 @@ def _bar(record: ActivityRecord, until: int, y: int) -> str:
     return _rect((record.t, until), y + 2, LANE - 8, record.kind, f"{time_text(record.t)} {record.activity} ({where})")
 
 
-def _rect(span: tuple[int, int], y: int, height: int, kind: str, told: str) -> str:
+def _rect(span: tuple[int, int], y: int, height: int, kind: str, title: str) -> str:
     start, end = map(_x, span)
     size = f'x="{start}" y="{y}" width="{end - start:.1f}" height="{height}"'
-    return f'<rect class="{kind}" {size}><title>{escape(told)}</title></rect>'
+    return f'<rect class="{kind}" {size}><title>{escape(title)}</title></rect>'
 
 
 def _x(minute: int) -> float:
@@ -111,17 +111,17 @@ def _sub_goals(finish: Finish) -> list[str]:
 
 
 def _hits(day_transcript: DayTranscript, goals: Sequence[str]) -> str:
-    told = [
+    items = [
         f"<li>{escape(who)}: {spoken(start)} to {time_text(end)}, {escape(goals[goal])}</li>"
         for who, goal, start, end in sorted(day_transcript.hits, key=lambda hit: hit[2])
     ]
-    return "<ul>" + "".join(told) + "</ul>" if told else "<p>Nobody did what the goal names, there and then.</p>"
+    return "<ul>" + "".join(items) + "</ul>" if items else "<p>Nobody did what the goal names, there and then.</p>"
 
 
 def _talk(talk: Talk, performer: str) -> str:
-    said = "".join(
+    lines = "".join(
         f"<blockquote><b>{escape(line.speaker)}</b>: {escape(line.text)}</blockquote>" for line in talk.lines
     )
     mark = " open" if performer in talk.people else ""
     head = escape(f"{spoken(talk.t)}: {talk.people[0]} and {talk.people[1]}")
-    return f"<details{mark}><summary>{head}</summary>{said}</details>"
+    return f"<details{mark}><summary>{head}</summary>{lines}</details>"

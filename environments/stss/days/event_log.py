@@ -1,4 +1,4 @@
-"""What happened in two days: the trajectory, the talks and what was agreed; scorers and pages read nothing else."""
+"""The event log of two days: activities, talks and commitments. Scorers and pages read nothing else."""
 
 import hashlib
 import json
@@ -11,7 +11,7 @@ from environments.stss.town.schedule import Commitment, Kind
 
 
 class ActivityRecord(NamedTuple):
-    """A change of what somebody does; it holds until the next record of the same person."""
+    """A person's activity from minute `t` until the person's next record."""
 
     t: int
     """Minutes since the first midnight."""
@@ -21,13 +21,13 @@ class ActivityRecord(NamedTuple):
     arena: str
     activity: str
     address: str
-    """The declared one, with the world's name; of a talk `<persona> NAME`."""
+    """The activity's address with the world's name; `<persona> NAME` for a talk."""
     kind: Kind
     talk_with: str = ""
 
 
 class Talk(NamedTuple):
-    """A conversation; the first speaker began it."""
+    """A conversation; the first of `people` spoke first."""
 
     t: int
     minutes: int
@@ -36,7 +36,7 @@ class Talk(NamedTuple):
 
 
 class Agreed(NamedTuple):
-    """A commitment somebody took on."""
+    """A commitment that a person made."""
 
     t: int
     who: str
@@ -44,14 +44,14 @@ class Agreed(NamedTuple):
 
 
 class EventLog(NamedTuple):
-    """All of it, in order of time."""
+    """All events, in order of time."""
 
     records: tuple[ActivityRecord, ...]
     talks: tuple[Talk, ...]
     agreed: tuple[Agreed, ...]
 
     def digest(self) -> str:
-        """32 hex digits that agree exactly when two trajectories are equal."""
+        """A digest of the trajectory, 32 hex digits."""
         return hashlib.blake2b("\n".join(self.trajectory()).encode(), digest_size=16).hexdigest()
 
     def trajectory(self) -> Iterator[str]:
@@ -71,5 +71,5 @@ class EventLog(NamedTuple):
 
 
 def intervals(records: Sequence[ActivityRecord], end: int) -> Iterator[tuple[ActivityRecord, int]]:
-    """Each record of one person with the minute at which it ceases to hold."""
+    """Each record of one person with the minute at which it ends."""
     return zip(records, [*(later.t for later in records[1:]), end], strict=False)

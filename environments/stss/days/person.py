@@ -1,4 +1,4 @@
-"""One inhabitant under way: its agenda, where it stands, and what it does at a minute."""
+"""One inhabitant: its agenda, position and activity."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,7 @@ WAITING = "waiting"
 
 
 class Person:
-    """Moves along its agenda; between `due` minutes it needs no work."""
+    """Follows its agenda. `due` is the next minute at which `advance` must be called."""
 
     def __init__(self, persona: Persona, tile: int, world: TownMap, walk_s: int, start: int) -> None:
         self.persona = persona
@@ -24,7 +24,7 @@ class Person:
         self.doing = ""
         self.talking_until = 0
         self.met: set[str] = set()
-        """Whom it has talked to today."""
+        """Names of those it has talked to today."""
         self.commitments: list[Commitment] = []
         self.memory: list[str] = []
         self.plan = DayPlan(start, start, ())
@@ -43,7 +43,7 @@ class Person:
         return self._world.place(self.tile)
 
     def live(self, plan: DayPlan, now: int) -> None:
-        """Begin a day by a plan, or go on with it by another."""
+        """Starts a day with a plan, or continues it with another."""
         day = now // DAY
         if day * DAY > self.plan.wake:
             self._late = self.plan.bed
@@ -55,7 +55,7 @@ class Person:
         self._agenda = agenda(day, self.plan, self._late, self.commitments, self.home)
 
     def commit(self, promise: Commitment, now: int) -> Commitment:
-        """Take a commitment on; the second leg of an errand no earlier than it can be reached."""
+        """Adds a commitment. The second leg of an errand starts no earlier than its place can be reached."""
         if promise.after_previous and self.commitments:
             before = self.commitments[-1]
             way = self._walk_minutes(self._world.tiles(self._world.full(before.address)), promise.address)
@@ -66,13 +66,13 @@ class Person:
         return promise
 
     def talk(self, partner: str, topic: str, now: int, until: int) -> ActivityRecord | None:
-        """Stand still and talk."""
+        """Stops walking and talks until minute `until`."""
         self.talking_until = self.due = until
         self.kind, self._goal = "talk", None
         return self._changed(now, f"conversing about {topic}", f"<persona> {partner}", partner)
 
     def advance(self, now: int) -> ActivityRecord | None:
-        """Do what is due at a minute; the record of it where something has changed."""
+        """Acts at a minute. Returns a record if the activity or position changed."""
         if self.talking_until > now:
             self.due = self.talking_until
             return None
@@ -94,14 +94,14 @@ class Person:
             self._walked, self.tile = steps, self._way[steps - 1]
 
     def _block(self, now: int) -> Block:
-        """The block to follow: a commitment once it is time to set off, else the agenda's."""
+        """The block to follow: the next commitment once it is time to leave for it, else the agenda's current block."""
         for block in self._agenda:
             if block.prompt and block.start > now and now >= block.start - self._minutes_to(block):
                 return block
         return next(block for block in reversed(self._agenda) if block.start <= now)
 
     def _next(self, now: int, block: Block) -> int:
-        """When something is to be done next: the block's end, or when to set off to a commitment."""
+        """The next minute to act: the start or end of the block, or the departure for a commitment."""
         if now < block.start:
             return block.start
         departures = [each.start - self._minutes_to(each) for each in self._agenda if each.prompt and each.start > now]
@@ -111,7 +111,7 @@ class Person:
         return self._walk_minutes([self.tile], block.address)
 
     def _walk_minutes(self, tiles: Sequence[int], address: str) -> int:
-        """Minutes of the longest way from any of the tiles, rounded up."""
+        """Minutes of the longest way from any of the tiles to the address, rounded up."""
         full = self._world.full(address)
         steps = max((self._world.distance(tile, full) for tile in tiles), default=0)
         return -(-steps * self._walk_s // 60)

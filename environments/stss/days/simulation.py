@@ -1,4 +1,4 @@
-"""Two days in the town: an event queue of people, encounters, and the calls to the performer between them."""
+"""Simulates two days in the town: advances people by due time, and handles encounters and the performer's requests."""
 
 import asyncio
 from collections import Counter, defaultdict
@@ -6,33 +6,44 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from environments.stss import prompt
-from environments.stss import reply as protocol
 from environments.stss.agent.performer import Performer
 from environments.stss.characters.driver import Context, Driver, SpokenLine
-from environments.stss.characters.negotiation import told
+from environments.stss.characters.negotiation import commitments_text
 from environments.stss.characters.rule_driver import RuleDriver
 from environments.stss.characters.slots import InvitationSlots, read
 from environments.stss.characters.talk import converse, minutes
 from environments.stss.dataset import SocialTask, Town
 from environments.stss.days.event_log import ActivityRecord, Agreed, EventLog, Talk
 from environments.stss.days.person import Person
-from environments.stss.reply import ActionError
+from environments.stss.reply import (
+    SILENCE,
+    ActionError,
+    Day,
+    Encounter,
+    Note,
+    Review,
+    Utterance,
+    commitment_of,
+    day_plan_of,
+    limited,
+    rows_of,
+)
 from environments.stss.town.clock import DAY, END, REVIEW, START, day_of
 from environments.stss.town.schedule import Commitment, DayPlan, overlaps
 from proctor.types import Value
 
 QUIET_HOUR = 23
 ASKS = 2
-"""How often a day the performer is asked whether to talk to one and the same person."""
+"""Limit of requests per day to the performer whether to talk to the same person."""
 AT_HOME = (7 * 60, 23 * 60)
-"""Wake and bed of a performer without a plan."""
+"""Wake and bed time of a performer without a plan, minutes since midnight."""
 BREATH = 30
-"""Simulated minutes after which other sessions may run, between people too, for whom new ways are looked up then."""
+"""Every so many simulated minutes the simulation yields to other sessions, after each person's step."""
 IDLE_TALK = ("Hello, nice weather today.", "It is. See you!")
 
 
 class DayLimits(Value):
-    """What the performer may do, and the town's pace."""
+    """Limit of talks per day, seconds per tile, and whether guests pass invitations on."""
 
     talks: tuple[int, int] = (14, 10)
     walk_s: int = 10
@@ -40,14 +51,14 @@ class DayLimits(Value):
 
 
 class Drivers(NamedTuple):
-    """Who answers for the background characters: in everything, and in their talks with one another."""
+    """Drivers of the background characters: in general, and for talks with one another."""
 
     everything: Driver
     gossip: RuleDriver
 
 
 class Simulation:
-    """One session's town. `run` plays it to the end."""
+    """One session's town."""
 
     def __init__(
         self,
@@ -73,7 +84,7 @@ class Simulation:
         self._agreed: list[Agreed] = []
 
     async def run(self) -> EventLog:
-        """What happened. Raises AgentUnavailable and EnvironmentFault."""
+        """Simulates both days and returns their event log. Raises AgentUnavailable and EnvironmentFault."""
         due = [(START, self._morning), (REVIEW, self._review), (DAY, self._midnight), (DAY + START, self._morning)]
         breath = START
         await self._plan_all(START)
@@ -101,16 +112,14 @@ class Simulation:
         text = prompt.day(
             now, performer.reminder, [each for each in performer.commitments if day_of(each.start) == day]
         )
-        plan = await performer.ask(
-            text, protocol.Day, lambda reply: protocol.day_of(reply, day, self._places, home), begins=True
-        )
+        plan = await performer.ask(text, Day, lambda reply: day_plan_of(reply, day, self._places, home), begins=True)
         self._self.live(plan or self._at_home(day), now)
 
     def _at_home(self, day: int) -> DayPlan:
         return DayPlan(day * DAY + AT_HOME[0], day * DAY + AT_HOME[1], ())
 
     async def _review(self, now: int) -> None:
-        notes = await self._performer.ask(prompt.review(), protocol.Review, lambda reply: reply.notes, begins=True)
+        notes = await self._performer.ask(prompt.review(), Review, lambda reply: reply.notes, begins=True)
         self._performer.notes += notes or ()
 
     async def _midnight(self, now: int) -> None:
@@ -122,7 +131,7 @@ class Simulation:
         await self._plan_all(now)
 
     async def _plan_all(self, now: int) -> None:
-        """Everybody's day; the performer's is a night's sleep until it is asked at 06:00."""
+        """Plans the day of every person; the performer sleeps until its request at 06:00."""
         for person in self._people.values():
             if person is self._self:
                 person.live(self._at_home(day_of(now)), now)
@@ -132,7 +141,7 @@ class Simulation:
     # Encounters and talks.
 
     async def _encounters(self, moved: Sequence[Person], now: int) -> None:
-        """Whoever has done something at this minute may talk to whom it perceives, the performer first."""
+        """Persons who moved at this minute may talk to those they perceive; pairs with the performer come first."""
         crowds: defaultdict[tuple[str, str], list[Person]] = defaultdict(list)
         for person in self._people.values():
             crowds[person.place].append(person)
@@ -163,35 +172,35 @@ class Simulation:
         return both_free and other.name not in one.met and now % DAY // 60 != QUIET_HOUR
 
     async def _encounter(self, partner: Person, now: int) -> None:
-        """The performer and somebody else: who speaks first, if anybody does."""
+        """The performer meets a character: either may begin a talk, the character first."""
         if self._talks_today >= self._limits.talks[day_of(now)] or self._asked[partner.name] >= ASKS:
             return
         self._asked[partner.name] += 1
         me, place, checklist = self._self, self._self.place[0], self._performer.checklist
         first = await self._driver.wants_to_talk(self._context(partner, now))
         if first is not None:
-            opening = SpokenLine(partner.name, protocol.spoken(first))
+            opening = SpokenLine(partner.name, limited(first))
             text = prompt.approached(now, place, partner.name, opening.text, checklist)
             await self._talk(partner, opening, now, text)
             return
         text = prompt.encounter(now, place, partner.name, partner.doing, checklist)
-        reply = await self._performer.ask(text, protocol.Encounter, lambda reply: reply, begins=True)
+        reply = await self._performer.ask(text, Encounter, lambda reply: reply, begins=True)
         if reply is not None and reply.talk:
-            await self._talk(partner, SpokenLine(me.name, protocol.spoken(reply.utterance)), now, None)
+            await self._talk(partner, SpokenLine(me.name, limited(reply.utterance)), now, None)
 
     async def _talk(self, partner: Person, opening: SpokenLine, now: int, begins: str | None) -> None:
-        """A talk with the performer; `begins` is its first request where the partner has spoken first."""
+        """A talk with the performer. `begins`: its first request if the partner spoke first, else None."""
         self._talks_today += 1
 
         async def performer_speaks(lines: Sequence[SpokenLine]) -> tuple[str, bool]:
             opens = begins is not None and len(lines) == 1
             text = begins if begins and opens else prompt.answered(partner.name, lines[-1].text)
-            reply = await self._performer.ask(text, protocol.Utterance, lambda reply: reply, begins=opens)
-            return (protocol.SILENCE, True) if reply is None else (protocol.spoken(reply.utterance), reply.end)
+            reply = await self._performer.ask(text, Utterance, lambda reply: reply, begins=opens)
+            return (SILENCE, True) if reply is None else (limited(reply.utterance), reply.end)
 
         async def partner_speaks(lines: Sequence[SpokenLine]) -> tuple[str, bool]:
             text, end = await self._driver.reply(self._context(partner, now, lines))
-            return protocol.spoken(text), end
+            return limited(text), end
 
         me = self._self.name
         answers = me if opening.speaker == partner.name else partner.name
@@ -205,7 +214,7 @@ class Simulation:
     def _conclude(
         self, one: Person, other: Person, lines: Sequence[SpokenLine], now: int, promised: Sequence[Commitment]
     ) -> None:
-        """Enter a talk, the time it takes, and what the other has taken on."""
+        """Records a talk, its duration, and the commitments of `other`."""
         until = min(now + minutes(lines), END)
         topic = promised[0].activity if promised else self._topic(one.name, lines, now)
         self._talks.append(Talk(now, until - now, (lines[0].speaker, lines[1].speaker), tuple(lines)))
@@ -216,7 +225,7 @@ class Simulation:
             self._agreed.append(Agreed(now, other.name, other.commit(promise, now)))
 
     def _possible(self, person: Person, promised: Sequence[Commitment], now: int) -> Sequence[Commitment]:
-        """What can be kept of what was promised: places there are, in the future, none at the time of another."""
+        """The commitments if all can be kept, else none: known places, future times, no overlap with earlier ones."""
         for promise in promised:
             clash = any(overlaps(promise.start, promise.end, old.start, old.end) for old in person.commitments)
             if promise.address not in self._world or not now < promise.start < min(promise.end, END) or clash:
@@ -234,20 +243,19 @@ class Simulation:
         me, performer = self._self, self._performer
         left = [row for row in me.plan.rows if row.end > now and day_of(row.start) == day_of(now)]
 
-        def check(reply: protocol.Note) -> tuple[protocol.Note, Commitment | None, DayPlan | None]:
+        def check(reply: Note) -> tuple[Note, Commitment | None, DayPlan | None]:
             promise = None
             if reply.commitment is not None:
-                taken = performer.commitments
-                promise = protocol.commitment_of(reply.commitment, now, taken, self._places, me.home)
+                promise = commitment_of(reply.commitment, now, performer.commitments, self._places, me.home)
             if reply.reschedule is None:
                 return reply, promise, None
-            rows = protocol.rows_of(reply.reschedule, day_of(now), self._places, me.home)
+            rows = rows_of(reply.reschedule, day_of(now), self._places, me.home)
             if rows and rows[0].start < now:
                 raise ActionError("reschedule: the first row lies in the past; give the rest of today")
             return reply, promise, me.plan._replace(rows=rows)
 
         checked = await performer.ask(
-            prompt.note(partner.name, last.text if last.speaker == partner.name else None, left), protocol.Note, check
+            prompt.note(partner.name, last.text if last.speaker == partner.name else None, left), Note, check
         )
         if checked is None:
             return
@@ -261,7 +269,7 @@ class Simulation:
             me.live(plan, now)
 
     async def _gossip(self, one: Person, other: Person, now: int) -> None:
-        """A talk of two background characters, always by rules."""
+        """A talk of two background characters, always driven by rules."""
         if not self._rules.gossips(one.name, other.name, day_of(now)):
             return
         if not self._invited(one):
@@ -270,7 +278,7 @@ class Simulation:
         promised: Sequence[Commitment] = ()
         invited = self._invited(one)
         if self._limits.pass_on and invited:
-            opening = SpokenLine(one.name, f"{self._self.name} invites you to {told(invited)}.")
+            opening = SpokenLine(one.name, f"{self._self.name} invites you to {commitments_text(invited)}.")
             context = self._context(other, now, [opening], one)
             reply, _ = await self._rules.reply(context)
             lines = [opening, SpokenLine(other.name, reply)]
@@ -278,7 +286,7 @@ class Simulation:
         self._conclude(one, other, lines, now, promised)
 
     def _invited(self, person: Person) -> list[Commitment]:
-        """What somebody has promised the performer."""
+        """A character's commitments to the performer."""
         return [promise for promise in person.commitments if promise.with_whom == self._self.name]
 
     def _context(

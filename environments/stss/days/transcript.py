@@ -1,4 +1,4 @@
-"""What a finish keeps of its two days, as short text: enough to draw them, to score them again, to freeze meetings."""
+"""The compressed transcript of two days in a finish: enough to draw, to score again, and to make scenarios."""
 
 import base64
 import zlib
@@ -12,27 +12,27 @@ from proctor.types import Value
 
 
 class Picture(Value):
-    """A map for drawing."""
+    """The map of a town, for drawing."""
 
     width: int
     height: int
     walls: str
-    """One character a tile, row by row: `#` for a wall, `.` for what can be walked on."""
+    """One character per tile, row by row: `#` for a wall, `.` for a free tile."""
     sectors: Mapping[str, tuple[int, int, int, int]]
-    """From a sector to the box around it: x, y, width, height in tiles."""
+    """Bounding box by sector: x, y, width, height in tiles."""
 
 
 class DayTranscript(NamedTuple):
-    """All that is kept."""
+    """Event log, map, and hits of sub-goals."""
 
     event_log: EventLog
     town: Picture
     hits: Sequence[tuple[str, int, int, int]]
-    """Who did what a sub-goal names, which one (from 0), from which minute to before which."""
+    """Person, sub-goal (from 0), start minute, end minute (exclusive)."""
 
 
 class _Packed(Value):
-    """Each text once, each record as indices into them."""
+    """Stores each text once, and each record as minute, tile and indices of texts."""
 
     texts: tuple[str, ...]
     rows: tuple[tuple[int, ...], ...]
@@ -54,7 +54,7 @@ def picture(world: TownMap) -> Picture:
 
 
 def pack(day_transcript: DayTranscript) -> str:
-    """As text: JSON, zlib, base 64."""
+    """The transcript as text: JSON, compressed with zlib, in base 64."""
     texts: dict[str, int] = {}
     event_log = day_transcript.event_log
     rows = tuple(
@@ -73,11 +73,11 @@ def pack(day_transcript: DayTranscript) -> str:
 
 
 def unpack(text: str) -> DayTranscript:
-    """What `pack` was given. Raises ValueError."""
+    """The transcript of a text made by `pack`. Raises ValueError if the text is damaged."""
     try:
         value = _Packed.model_validate_json(zlib.decompress(base64.b64decode(text)))
     except zlib.error as error:
-        raise ValueError(f"not packed evidence: {error}") from error
+        raise ValueError(f"not a packed transcript: {error}") from error
     records = tuple(_record(value.texts, row) for row in value.rows)
     return DayTranscript(EventLog(records, value.talks, value.agreed), value.town, value.hits)
 

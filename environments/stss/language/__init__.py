@@ -1,1 +1,1 @@
-"""The language level: single conversations, judged by conditions."""
+"""The language level: single conversations, judged by a list of conditions."""

@@ -1,17 +1,16 @@
-"""The language level: single conversations from frozen meetings, judged by conditions (spec section 7)."""
+"""The language level: plays single conversations in saved meetings and has them judged by conditions."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from environments.stss import prompt
-from environments.stss import reply as protocol
 from environments.stss.agent.performer import Performer
 from environments.stss.characters.driver import Context, Driver, SpokenLine
 from environments.stss.characters.talk import converse
 from environments.stss.dataset import Persona, SocialTask
 from environments.stss.language.judge import Judge, conditions
 from environments.stss.language.scenarios import Scenario
-from environments.stss.reply import SILENCE
+from environments.stss.reply import SILENCE, Encounter, Utterance, limited
 from proctor.environment import EnvironmentFault
 from proctor.types import Value
 
@@ -19,28 +18,28 @@ Verdicts = tuple[bool, ...] | None
 
 
 class Judged(Value):
-    """One scenario as it went."""
+    """The conversation of one scenario, its summary, and the verdicts on both."""
 
     scenario: str
     lines: tuple[SpokenLine, ...]
     summary: str
     conversation_met: Verdicts
-    """Of the conversation; None where the judge's verdict could not be read."""
+    """Verdicts on the conversation; None if the judge's replies were unreadable."""
     summary_met: Verdicts
 
 
 class LanguageStage(NamedTuple):
-    """Who plays the partners, and who judges."""
+    """The personas and driver of the partners, and the judge."""
 
     personas: Mapping[str, Persona]
     driver: Driver
     judge: Judge
 
 
-async def play(
+async def play_scenarios(
     task: SocialTask, scenarios: Sequence[Scenario], performer: Performer, stage: LanguageStage
 ) -> list[Judged]:
-    """All scenarios of a task, one after the other. Raises AgentUnavailable and EnvironmentFault."""
+    """Plays the scenarios of a task one after the other. Raises AgentUnavailable and EnvironmentFault."""
     results = []
     for scenario in scenarios:
         performer.notes = [f"Talked to {name}" for name in scenario.met]
@@ -69,33 +68,33 @@ async def play(
 
 async def _talk(scenario: Scenario, context: Context, performer: Performer, driver: Driver) -> list[SpokenLine]:
     text = prompt.encounter(scenario.minute, scenario.place, scenario.partner, scenario.doing, performer.checklist)
-    reply = await performer.ask(text, protocol.Encounter, lambda reply: reply, begins=True)
+    reply = await performer.ask(text, Encounter, lambda reply: reply, begins=True)
     if reply is None or not reply.talk:
         return []
 
     async def performer_speaks(lines: Sequence[SpokenLine]) -> tuple[str, bool]:
-        asked = prompt.answered(scenario.partner, lines[-1].text)
-        said = await performer.ask(asked, protocol.Utterance, lambda reply: reply)
-        return (SILENCE, True) if said is None else (protocol.spoken(said.utterance), said.end)
+        request = prompt.answered(scenario.partner, lines[-1].text)
+        answer = await performer.ask(request, Utterance, lambda reply: reply)
+        return (SILENCE, True) if answer is None else (limited(answer.utterance), answer.end)
 
     async def partner_speaks(lines: Sequence[SpokenLine]) -> tuple[str, bool]:
         text, end = await driver.reply(context._replace(lines=tuple(lines)))
-        return protocol.spoken(text), end
+        return limited(text), end
 
-    opening = SpokenLine(scenario.performer, protocol.spoken(reply.utterance))
+    opening = SpokenLine(scenario.performer, limited(reply.utterance))
     speaks = {scenario.performer: performer_speaks, scenario.partner: partner_speaks}
     return await converse(opening, scenario.partner, speaks)
 
 
 async def _verdicts(task: SocialTask, lines: Sequence[SpokenLine], judge: Judge, spoken: int) -> Verdicts:
-    """All no where at most one utterance was made."""
+    """The judge's verdicts; all False if at most one utterance was made."""
     return await judge.verdicts(task, lines) if spoken > 1 else (False,) * len(conditions(task))
 
 
-def measures(results: Sequence[Judged]) -> dict[str, float]:
-    """SR and GCSR of conversations and summaries, where any is judged, and over how many.
+def language_metrics(results: Sequence[Judged]) -> dict[str, float]:
+    """Success rate (SR) and goal condition success rate (GCSR) of conversations and summaries, and their numbers.
 
-    Raises EnvironmentFault where no conversation is judged.
+    Raises EnvironmentFault if no conversation has readable verdicts.
     """
     judged: Mapping[str, list[Verdicts]] = {
         "conversation": [result.conversation_met for result in results],

@@ -1,4 +1,4 @@
-"""Frozen meetings for the language level: made from the chronicles of action-level runs, kept as plain JSON."""
+"""Scenarios of the language level: meetings from the event logs of action-level runs, saved as JSON."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,9 +14,9 @@ from environments.stss.town.schedule import Commitment
 from proctor.types import Value
 
 A_PAIR = 2
-"""Scenarios of one performer with one partner, at most."""
+"""Limit of scenarios with the same performer and partner."""
 A_TASK = 12
-"""Scenarios of one task, at most."""
+"""Limit of scenarios of one task."""
 
 
 def _of_day_1(text: str) -> str:
@@ -26,22 +26,22 @@ def _of_day_1(text: str) -> str:
 
 
 class Scenario(Value):
-    """Performer and partner meet on day 1; what both know and do is fixed."""
+    """A meeting of performer and partner on day 1, with fixed knowledge and activities of both."""
 
     id: str
     task: str
     performer: str
     partner: str
     time: Annotated[str, AfterValidator(_of_day_1)]
-    """`2023-02-13 10:24`."""
+    """Such as `2023-02-13 10:24`."""
     place: str
     """The sector they are in."""
     met: tuple[str, ...]
-    """Whom the performer has talked to before."""
+    """Names of those the performer has talked to before."""
     doing: str
     """The partner's activity."""
     commitments: tuple[Commitment, ...]
-    """What the partner has promised before."""
+    """The partner's earlier commitments."""
 
     @property
     def minute(self) -> int:
@@ -57,7 +57,7 @@ class ScenarioFile(Value):
 
 
 def load(path: Path) -> tuple[Scenario, ...]:
-    """The scenarios of a file. Raises ValueError naming file, field and fix."""
+    """The scenarios of a file. Raises ValueError with file, field and fix."""
     try:
         file = ScenarioFile.model_validate_json(path.read_bytes())
     except OSError as error:
@@ -69,7 +69,7 @@ def load(path: Path) -> tuple[Scenario, ...]:
 
 
 def meetings(task: str, performer: str, targets: Sequence[str], event_log: EventLog) -> Iterator[Scenario]:
-    """The performer's meetings of day 1; where there are targets, only those with them."""
+    """The performer's meetings on day 1; if there are targets, only those with a target."""
     met: list[str] = []
     for talk in event_log.talks:
         if talk.t >= DAY or performer not in talk.people:
@@ -103,7 +103,7 @@ def _partner(talk: Talk, performer: str) -> str:
 
 
 def chosen(found: Iterable[Scenario]) -> list[Scenario]:
-    """At most two for each pair and twelve for each task, first those of pairs that have none yet; equal ones once."""
+    """At most two different scenarios per pair and twelve per task; pairs without one come first."""
     unique = list({scenario.id: scenario for scenario in found}.values())
     pairs: Counter[tuple[str, str]] = Counter()
     ranked: list[tuple[int, Scenario]] = []

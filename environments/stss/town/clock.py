@@ -10,7 +10,7 @@ START = 6 * 60
 END = DAY + 22 * 60 + 40
 """The simulation runs from 06:00 of day 1 to 22:40 of day 2."""
 REVIEW = 22 * 60
-"""When the performer may review day 1."""
+"""The minute of the performer's review of day 1."""
 _TIME = re.compile(r"(\d{1,2}):(\d{2})")
 _STAMP = re.compile(r"(\d{4}-\d{2}-\d{2}) (\d{2}):(\d{2})")
 
@@ -21,22 +21,22 @@ def day_of(minute: int) -> int:
 
 
 def time_text(minute: int) -> str:
-    """`19:05`, whatever the day."""
+    """The time of day, such as `19:05`."""
     return f"{minute % DAY // 60:02d}:{minute % 60:02d}"
 
 
 def stamp(minute: int) -> str:
-    """`2023-02-14 19:05`."""
+    """Date and time, such as `2023-02-14 19:05`."""
     return f"{DATES[day_of(minute)]} {time_text(minute)}"
 
 
 def spoken(minute: int) -> str:
-    """`Tuesday 2023-02-14, 19:05`, as requests say it."""
+    """Weekday, date and time for requests, such as `Tuesday 2023-02-14, 19:05`."""
     return f"{NAMES[day_of(minute)]} {DATES[day_of(minute)]}, {time_text(minute)}"
 
 
 def read_time(text: str) -> int:
-    """Minutes since midnight of an `HH:MM` text, 24-hour clock. Raises ValueError."""
+    """Minutes since midnight for an `HH:MM` text, 24-hour clock. Raises ValueError."""
     match = _TIME.fullmatch(text.strip())
     if match is None or int(match[1]) > 23 or int(match[2]) > 59:
         raise ValueError(f"{text!r} is no time; write HH:MM from 00:00 to 23:59")

@@ -1,4 +1,4 @@
-"""Reads the files of a town; what can't be read is refused with file, field and fix."""
+"""Reads the files of a town. Errors name file, field and fix."""
 
 import json
 from pathlib import Path
@@ -10,7 +10,7 @@ Parsed = TypeVar("Parsed")
 
 
 def read_text(path: Path) -> str:
-    """The text of a file of the data. Raises ValueError naming it where it can't be read."""
+    """The text of a data file. Raises ValueError with its path if it can't be read."""
     try:
         return path.read_text(encoding="utf-8")
     except OSError as error:
@@ -20,12 +20,12 @@ def read_text(path: Path) -> str:
 
 
 def bad(path: Path, item: str, field: str, problem: str) -> ValueError:
-    """The error that names a file, an item of it, and the item's field; the problem ends with its fix."""
+    """An error with a file, an item of it, and the item's field; `problem` must end with the fix."""
     return ValueError(f"{path}: {item}: {field}: {problem}")
 
 
 def only(folder: Path, pattern: str) -> Path:
-    """The one file of a pattern. Raises ValueError where there is none, or several."""
+    """The only file that matches a pattern. Raises ValueError if there are none or several."""
     found = sorted(folder.glob(pattern))
     if len(found) != 1:
         raise ValueError(f"{folder / pattern}: there must be one such file; there are {len(found)}")
@@ -42,7 +42,7 @@ def parsed(path: Path) -> object:
 
 
 def read_json(path: Path, adapter: TypeAdapter[Parsed]) -> Parsed:
-    """The JSON of a file as the kind wanted. Raises ValueError."""
+    """The JSON of a file, validated. Raises ValueError."""
     try:
         return adapter.validate_python(parsed(path))
     except ValidationError as error:
@@ -51,6 +51,6 @@ def read_json(path: Path, adapter: TypeAdapter[Parsed]) -> Parsed:
 
 
 def first_problem(error: ValidationError) -> tuple[str, str]:
-    """Where the first problem lies, and what it is."""
+    """The field and the message of the first problem."""
     problem = error.errors(include_input=False)[0]
     return ".".join(str(part) for part in problem["loc"]) or "the file", problem["msg"].removeprefix("Value error, ")

@@ -1,4 +1,4 @@
-"""From what people call a place to its address."""
+"""Finds the addresses of places from their names in texts."""
 
 import difflib
 import re
@@ -17,9 +17,9 @@ NICKNAMES: Mapping[str, str] = {
     "the dorm": "Dorm for Oak Hill College",
     "the college": "Oak Hill College",
 }
-"""Names in use for places of the published map that none of its own names gives."""
+"""Sector of the published map by another common name."""
 CLOSE = 0.87
-"""Similarity, from 0 to 1, from which a misspelt name is taken for the right one."""
+"""Minimum similarity, from 0 to 1, for a misspelt name to match."""
 
 
 class Mention(NamedTuple):
@@ -38,7 +38,7 @@ class Places:
 
     @cached_property
     def _names(self) -> Mapping[str, str]:
-        """From a name in small letters to an address; of several with one name the first stays."""
+        """Address by name in lower case; the first address of several with the same name."""
         world, names = self._world, dict[str, str]()
         for address in (*world.sectors, *world.arenas, *world.objects):
             names[address.lower()] = address
@@ -60,7 +60,7 @@ class Places:
         return re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, longest))})(?!\w)", re.IGNORECASE)
 
     def find(self, text: str) -> str | None:
-        """The address that a name stands for, forgiving case, the world's name and small slips; None for no place."""
+        """The address of a name; case, the world's name and small misspellings do not matter. None if there is none."""
         name = " ".join(text.replace("’", "'").strip().strip(".").lower().split())
         name = name.removeprefix(f"{self._world.name.lower()}:")
         if name in self._names:
@@ -78,4 +78,4 @@ class Places:
 
 
 _VAGUE = frozenset({"house", "apartment", "space", "bathroom", "store", "room", "college:", "garden"})
-"""Last words of a name that name no place."""
+"""Last words of names that do not identify a place."""

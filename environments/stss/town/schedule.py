@@ -1,4 +1,4 @@
-"""What people mean to do: rows of a day, commitments, and the agenda that both make."""
+"""Plans of people: rows of a day, commitments, and the agenda made from both."""
 
 from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple
@@ -10,18 +10,18 @@ Kind = Literal["act", "walk", "talk", "sleep"]
 
 
 class Row(NamedTuple):
-    """Something planned: from `start` to before `end`, minutes since the first midnight."""
+    """A planned activity from `start` to before `end`, minutes since the first midnight."""
 
     start: int
     end: int
     activity: str
     address: str
     fixed: bool = False
-    """True for work and classes, which no invitation moves."""
+    """Whether it is work or a class."""
 
 
 class Commitment(Value):
-    """What somebody has agreed to do; `activity` is in the words of whoever asked for it."""
+    """An agreed activity; `activity` is in the words of the person who asked for it."""
 
     activity: str
     address: str
@@ -29,15 +29,15 @@ class Commitment(Value):
     end: int
     with_whom: str = ""
     after_previous: bool = False
-    """True for the second leg of an errand: it begins once the first is done and the way is walked."""
+    """Whether it is the second leg of an errand, which begins after the first leg and the way between them."""
 
     def line(self) -> str:
-        """The commitment as a reader sees it."""
+        """The commitment as text."""
         return f"{self.activity}, {self.address}, {time_text(self.start)}-{time_text(self.end)}"
 
 
 class DayPlan(NamedTuple):
-    """One day of one person. `bed` may lie after midnight, `wake` before it is not allowed."""
+    """One day of one person. `bed` may be after midnight."""
 
     wake: int
     bed: int
@@ -45,7 +45,7 @@ class DayPlan(NamedTuple):
 
 
 class Block(NamedTuple):
-    """A stretch of an agenda."""
+    """An interval of an agenda."""
 
     start: int
     end: int
@@ -53,18 +53,18 @@ class Block(NamedTuple):
     address: str
     kind: Kind
     prompt: bool = False
-    """True where one sets off in time to arrive at the start: a commitment."""
+    """Whether the person leaves early enough to arrive at the start, as for commitments."""
 
 
 def overlaps(start: int, end: int, other_start: int, other_end: int) -> bool:
-    """True where two stretches share a minute."""
+    """Whether two intervals share a minute."""
     return start < other_end and other_start < end
 
 
 def agenda(day: int, plan: DayPlan, late: int, commitments: Iterable[Commitment], home: str) -> list[Block]:
-    """Without gaps and overlaps, the blocks of a day; commitments stand above rows, rows above sleep and home.
+    """The blocks of a day, without gaps and overlaps. Commitments override rows; rows override sleep and home.
 
-    `late` is when the night before ends in this day: the bedtime of yesterday where that lies after midnight.
+    `late`: yesterday's bedtime, which counts if it is after midnight.
     """
     first, last = day * DAY, (day + 1) * DAY
     blocks = [Block(first, last, "at home", home, "act")]
@@ -79,7 +79,7 @@ def agenda(day: int, plan: DayPlan, late: int, commitments: Iterable[Commitment]
 
 
 def _overlay(blocks: Sequence[Block], above: Block) -> list[Block]:
-    """The blocks with one more on top of them."""
+    """The blocks with `above` in place of the parts that it overlaps."""
     if above.start >= above.end:
         return list(blocks)
     result: list[Block] = []

@@ -1,4 +1,4 @@
-"""The map: tiles, walls, named places and the ways between them (the maze files of Park et al. 2023)."""
+"""The map: tiles, walls, named places and shortest ways (from the maze files of Park et al. 2023)."""
 
 import functools
 import json
@@ -15,7 +15,7 @@ WALL = "32125"
 UNREACHABLE = 0xFFFF
 LAYERS = ("collision", "sector", "arena", "game_object")
 SIGHT = 8
-"""Tiles within which people in one arena perceive each other."""
+"""Distance in tiles within which people in the same arena perceive each other."""
 
 
 class TownMap:
@@ -28,7 +28,7 @@ class TownMap:
         self.width, self.height = width, height
         self.walls = tuple(walls)
         self.names = tuple(addresses)
-        """Of each tile its sector, arena and object, as far as it has them."""
+        """Sector, arena and object of each tile, as far as it has them."""
         self._tiles: Mapping[str, list[int]] = _by_address(addresses)
         self._graph = self._inner(_grid(width, height, walls))
         self._neighbours = {tile: sorted(self._graph[tile]) for tile in self._graph}
@@ -37,33 +37,33 @@ class TownMap:
 
     @property
     def reachable(self) -> frozenset[int]:
-        """The tiles people live on: the connected ones, by four neighbours, with the most named tiles."""
+        """The tiles that people can walk on: the 4-connected component with the most tiles in an arena."""
         return frozenset(self._graph)
 
     @functools.cached_property
     def objects(self) -> tuple[str, ...]:
-        """All addresses that name an object, in alphabetical order."""
+        """All addresses of objects, in alphabetical order."""
         return tuple(sorted(address for address in self._tiles if address.count(":") == 2))
 
     @functools.cached_property
     def arenas(self) -> tuple[str, ...]:
-        """All addresses that name an arena."""
+        """All addresses of arenas, in alphabetical order."""
         return tuple(sorted(address for address in self._tiles if address.count(":") == 1))
 
     @functools.cached_property
     def sectors(self) -> tuple[str, ...]:
-        """All sectors."""
+        """All sectors, in alphabetical order."""
         return tuple(sorted(address for address in self._tiles if ":" not in address))
 
     def __contains__(self, address: str) -> bool:
         return address in self._tiles
 
     def tiles(self, address: str) -> Sequence[int]:
-        """The tiles of an address, walls and unreachable ones included."""
+        """The tiles of an address, including walls and unreachable ones."""
         return self._tiles[address]
 
     def full(self, address: str) -> str:
-        """The address down to an object, as far as there is one: the commonest of the arena, or of the sector."""
+        """The address extended to its object with the most tiles; unchanged if there is none in it."""
         if address not in self._full:
             inside = [longer for longer in self.objects if longer.startswith(f"{address}:")]
             best = max(inside, key=lambda longer: (len(self._tiles[longer]), longer), default=address)
@@ -71,7 +71,7 @@ class TownMap:
         return self._full[address]
 
     def place(self, tile: int) -> tuple[str, str]:
-        """Sector and arena of a tile, each empty where it has none."""
+        """Sector and arena of a tile, each empty if it has none."""
         names = self.names[tile]
         return (names[0] if names else "", names[1] if len(names) > 1 else "")
 
@@ -80,7 +80,7 @@ class TownMap:
         return tile % self.width, tile // self.width
 
     def sees(self, tile: int, other: int) -> bool:
-        """True where two people on these tiles perceive each other."""
+        """Whether two people on these tiles perceive each other."""
         place = self.place(tile)
         (x, y), (u, v) = self.point(tile), self.point(other)
         return bool(place[1]) and place == self.place(other) and (x - u) ** 2 + (y - v) ** 2 <= SIGHT**2
@@ -90,7 +90,7 @@ class TownMap:
         return self._map(address)[tile]
 
     def path(self, tile: int, address: str) -> list[int]:
-        """The tiles of a shortest way to an address, the first one left out; empty where one is there."""
+        """The tiles of a shortest way to an address without the first; empty if the tile is in it."""
         distances, way = self._map(address), list[int]()
         while distances[tile] > 0:
             tile = min(self._neighbours[tile], key=distances.__getitem__)
@@ -98,7 +98,7 @@ class TownMap:
         return way
 
     def _map(self, address: str) -> "array[int]":
-        """Steps from every tile to an address, kept once it is known."""
+        """Steps from every tile to an address, cached."""
         if address not in self._distances:
             distances = array("H", [UNREACHABLE]) * (self.width * self.height)
             for steps, layer in enumerate(nx.bfs_layers(self._graph, self._targets(address))):
@@ -108,7 +108,7 @@ class TownMap:
         return self._distances[address]
 
     def _targets(self, address: str) -> list[int]:
-        """The reachable tiles of an address; where it has none, those of the arena or sector around it."""
+        """The reachable tiles of an address; if it has none, those of the arena or sector around it."""
         found = [tile for tile in self._tiles[address] if tile in self._graph]
         return found or self._targets(address.rpartition(":")[0])
 
@@ -119,7 +119,7 @@ class TownMap:
 
 
 def load(folder: Path) -> TownMap:
-    """The map of a folder with `maze` and `special_blocks`. Raises ValueError naming file and fix."""
+    """The map of a folder with `maze` and `special_blocks`. Raises ValueError with file and fix."""
     meta = folder / "maze_meta_info.json"
     text = read_text(meta)
     try:
@@ -134,7 +134,7 @@ def load(folder: Path) -> TownMap:
     world = next(iter(_blocks(folder / "special_blocks" / "world_blocks.csv").values()))
     names = [_address(tile, codes, blocks, folder) for tile in range(width * height)]
     if all(code == WALL for code in collision):
-        raise ValueError(f"{folder}: maze: collision_maze.csv: all is wall; 0 is what can be walked on")
+        raise ValueError(f"{folder}: maze: collision_maze.csv: every tile is a wall; write 0 for free tiles")
     built = TownMap(world, width, height, [code == WALL for code in collision], names)
     for sector in built.sectors:
         if not any(tile in built.reachable for tile in built.tiles(sector)):
@@ -164,7 +164,7 @@ def _layer(path: Path, tiles: int) -> list[str]:
 
 
 def _blocks(path: Path) -> dict[str, str]:
-    """From a code to the last name of its line."""
+    """Last name of a line, by the code of the line."""
     lines = [line.split(",") for line in read_text(path).splitlines() if line.strip()]
     if not lines:
         raise ValueError(f"{path}: is empty; give lines of a code and its names")

@@ -35,7 +35,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (["files", "one", "--to", "file/days"], False, "--to: file/days"),
         (["scenarios", "one", "--to", "file/frozen.json"], False, "--to: file/frozen.json"),
         (["scenarios", "one", "--to", "frozen.json", "--task", "city"], False, "no trial of the task 'city'"),
-        (["draw", "one"], True, f"a-town-{SAMPLE}-0: the evidence of its finish is damaged"),
+        (["draw", "one"], True, f"a-town-{SAMPLE}-0: the stored days of its finish are damaged"),
     ],
 )
 def test_what_cannot_be_done_is_told_once(

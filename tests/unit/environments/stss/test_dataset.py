@@ -41,7 +41,7 @@ def edited(fields: Mapping[str, object]) -> Callable[[str], str]:
         ("tasks.json", lambda text: "{", "tasks.json: is not JSON"),
         ("tasks.json", lambda text: text.replace('"Ada Birch"', '"Nobody"', 1), "'Nobody' is not in characteristics"),
         ("tasks.json", lambda text: text.replace('"target_num": 7', '"target_num": 0', 1), "0.task.target_num"),
-        ("tasks.json", lambda text: text.replace("fernmouth_sing_along", "fernmouth_birthday"), "stands twice"),
+        ("tasks.json", lambda text: text.replace("fernmouth_sing_along", "fernmouth_birthday"), "appears twice"),
         ("characteristics.json", lambda text: text.replace("Ada's house:", "Moon:"), "living_area"),
         ("initial_positions.json", lambda text: json.dumps({}), "Ada Birch: x: is missing"),
         ("initial_positions.json", lambda text: text.replace('"x": ', '"x": 1'), "give a tile of the home"),

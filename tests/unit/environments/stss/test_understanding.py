@@ -11,7 +11,7 @@ from environments.stss.characters.slots import InvitationSlots
 from environments.stss.characters.slots import read as understand
 from environments.stss.dataset import Data
 from environments.stss.environment import SHIPPED
-from environments.stss.reply import Encounter, FormatError, Note, Utterance, read, spoken
+from environments.stss.reply import Encounter, FormatError, Note, Utterance, limited, read
 from environments.stss.town.clock import DAY
 from environments.stss.town.schedule import Commitment
 
@@ -59,8 +59,8 @@ def test_the_slots_of_an_utterance(text: str, slots: InvitationSlots | None) -> 
 @given(st.text(max_size=300))
 def test_any_text_is_understood_somehow(text: str) -> None:
     understand(text, TOWN.places, 0)
-    assert spoken(text).strip()
-    assert len(spoken(text).split()) <= 80
+    assert limited(text).strip()
+    assert len(limited(text).split()) <= 80
 
 
 @given(st.text(max_size=100), st.text(max_size=100))
