@@ -1,1 +1,1 @@
-"""WebShop: search a shop, choose options, and buy one product that fits an instruction."""
+"""WebShop: search a shop, choose options, and buy a product that fits an instruction."""

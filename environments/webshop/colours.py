@@ -1,4 +1,4 @@
-"""The colour words that option values are reduced to (the published table of WebShop)."""
+"""Reduces option values to colour words (WebShop's published table)."""
 
 import re
 
@@ -11,12 +11,12 @@ _TABLE = """
     rainbow red rose royal rust sand sapphire     seashell silver skull slate steel stone stonewash sunflower tan
     taupe teal tiger turquoise violet walnut wheat white     wine yellow"""
 COLOURS: tuple[str, ...] = tuple(_TABLE.split())
-"""102 words, alphabetical: the first that fits is taken."""
+"""102 words in alphabetical order; the first that matches counts."""
 _WHOLE = {colour: re.compile(rf"\b{colour}\b") for colour in COLOURS}
 
 
 def plain_colour(value: str, *, whole_words: bool) -> str:
-    """The first colour of the table that stands in a value, as a word or (as published) within one; else the value."""
+    """The first colour of the table in a value, as a whole word or (as published) as part of one; else the value."""
     for colour in COLOURS:
         if _WHOLE[colour].search(value) if whole_words else colour in value:
             return colour

@@ -1,4 +1,4 @@
-"""`proctor webshop`: makes catalogues, and shows them."""
+"""`proctor webshop`: generates, indexes and shows catalogues."""
 
 from pathlib import Path
 from typing import Literal
@@ -7,13 +7,13 @@ import click
 import uvicorn
 
 from environments.webshop import shipped
-from environments.webshop.catalogue import generate as invented
 from environments.webshop.catalogue.check_goals import compare, read
+from environments.webshop.catalogue.generate import write
 from environments.webshop.catalogue.make import make
 from environments.webshop.catalogue.nouns import extractor
 from environments.webshop.catalogue.published import files_in
-from environments.webshop.shop import browse as web
 from environments.webshop.shop import shop
+from environments.webshop.shop.browse import app
 from proctor.http.server import ConfigError, listen, url_of, uvicorn_config
 
 HOST = "127.0.0.1"
@@ -23,7 +23,7 @@ _NEW = click.Path(path_type=Path)
 
 @click.group()
 def webshop() -> None:
-    """Catalogues of the environment webshop: invent one, index one, look at one in a browser."""
+    """Generate catalogues of the environment webshop, index them, and show them in a browser."""
 
 
 @webshop.command()
@@ -33,11 +33,11 @@ def webshop() -> None:
 @click.option("--seed", type=int, default=0, show_default=True)
 @click.option("--compress", is_flag=True, help="Write .json.gz.")
 def generate(folder: Path, products: int, goals: int, seed: int, compress: bool) -> None:
-    """Invent products and goals, and write them to FOLDER in the form of the published files."""
+    """Generate products and goals, and write them to FOLDER in the form of the published files."""
     if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
         raise click.UsageError(f"{folder}: is there already; give a new folder")
     try:
-        invented.write(folder, products, goals, seed, compress=compress)
+        write(folder, products, goals, seed, compress=compress)
     except OSError as error:
         raise click.UsageError(f"{folder}: can't be written: {error}; give a new folder elsewhere") from error
     except ValueError as error:
@@ -48,11 +48,13 @@ def generate(folder: Path, products: int, goals: int, seed: int, compress: bool)
 @webshop.command()
 @click.argument("folder", type=_EXISTING)
 @click.argument("catalogue", type=_NEW)
-@click.option("--seed", type=int, default=0, show_default=True, help="Draws price limits and prices of ranges.")
+@click.option(
+    "--seed", type=int, default=0, show_default=True, help="Seed of price limits, and of prices in price ranges."
+)
 @click.option("--nouns", default="lexical", show_default=True, help="lexical, or the name of a spaCy model.")
 @click.option("--check", type=_EXISTING, help="JSON list of {goal_index, instruction} that the goals must agree with.")
 def index(folder: Path, catalogue: Path, seed: int, nouns: str, check: Path | None) -> None:
-    """Make a CATALOGUE of the published files in FOLDER (WebShop's folder `data`): the `data` of a task."""
+    """Make a CATALOGUE, for the field `data` of a task, from the published files in FOLDER (WebShop's `data`)."""
     if catalogue.exists():
         raise click.UsageError(f"{catalogue}: is there already; remove it or give a new folder")
     try:
@@ -72,15 +74,15 @@ def index(folder: Path, catalogue: Path, seed: int, nouns: str, check: Path | No
 
 
 @webshop.command()
-@click.option("--data", type=_EXISTING, help="A catalogue; without it the invented one that ships with Proctor.")
+@click.option("--data", type=_EXISTING, help="Folder of a catalogue; default: the one shipped with Proctor.")
 @click.option("--profile", type=click.Choice(["compat", "strict"]), default="compat", show_default=True)
-@click.option("--port", type=click.IntRange(0, 65535), default=0, help="0 takes a free one.")
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="0 for a free port.")
 def browse(data: Path | None, profile: Literal["compat", "strict"], port: int) -> None:
-    """Serve the shop as web pages, to this machine only, until interrupted."""
+    """Serve the shop as web pages on this machine only, until interrupted."""
     try:
         with shop.opened(data or shipped.catalogue(None)) as opened, listen(HOST, port) as listener:
             click.echo(url_of(HOST, listener))
-            config = uvicorn_config(web.app(opened, profile), keep_alive_s=5, last_replies_s=1)
+            config = uvicorn_config(app(opened, profile), keep_alive_s=5, last_replies_s=1)
             uvicorn.Server(config).run(sockets=[listener])
     except (ConfigError, ValueError) as error:
         raise click.UsageError(str(error)) from error

@@ -27,15 +27,15 @@ from proctor.published import AGENTBENCH_SAMPLING, Opening
 from proctor.types import Finish, Message, Summary
 
 PUBLISHED_PRODUCTS = 1_000_000
-"""The full published catalogue has more; goal indices and scores of smaller ones are not the published ones."""
+"""The full published catalogue has more products; smaller catalogues have other goal indices and scores."""
 PUBLISHED_GOALS = 12_087
 PUBLISHED_SPLITS = ((0, 200), (200, 280), (0, 500))
 PUBLISHED_NOUNS = "en_core_web_lg"
 USUAL_CANDIDATES = 1_000
-"""Of the full catalogue: so many give the hits of an exact search."""
+"""Number of candidates that gives the hits of an exact search in the full catalogue."""
 _DEMO_GOALS = 15
 _REVISION = "2"
-"""To be changed with any change of behaviour that shapes a trial."""
+"""Raise it with every change to what a trial shows or how it is scored."""
 _PREFIX = "goal-"
 
 
@@ -43,17 +43,17 @@ class WebShop(Environment):
     """The agent searches a shop, chooses options, and buys the product that fits an instruction best."""
 
     data: Path | None = None
-    """The folder of a catalogue, as `proctor webshop index` makes it; None for the invented one Proctor ships."""
+    """Folder of a catalogue made by `proctor webshop index`; None for the generated one shipped with Proctor."""
     profile: Profile = "compat"
-    """`compat` plays as published, `strict` with its faults repaired."""
+    """`compat` plays as the published code does, `strict` with its errors repaired."""
     goals: tuple[int, int] | None = None
-    """Indices of the goals to play, from the first up to, not including, the second; None for all."""
+    """Indices of the goals to play: the first, and the end (exclusive); None for all."""
     candidates: int | None = Field(default=None, ge=50, le=1_000_000)
-    """Documents that a search scores; None for 500, or 1,000 in catalogues of more than 100,000 products."""
+    """Number of documents that a search scores; None for 500, or 1,000 if there are more than 100,000 products."""
     prompts: Path | None = None
     """A file with another instruction and example, such as AgentBench's; None for our own."""
     cache: Path | None = None
-    """Folder of the shipped catalogue's index; None for `proctor/webshop` in the user's folder for caches."""
+    """Folder for the shipped catalogue; None for `proctor/webshop` in the user's cache folder."""
 
     capacity: ClassVar[int] = 32
     max_turns: ClassVar[int | None] = ROUNDS
@@ -61,7 +61,7 @@ class WebShop(Environment):
     _shop: Shop | None = PrivateAttr(default=None)
 
     def samples(self) -> Sequence[str]:
-        _ = self._opening  # a broken file is refused now, before anything is played
+        _ = self._opening  # refuses a broken file before the first trial
         return tuple(map(_name, self._range))
 
     def digest(self) -> str:
@@ -98,7 +98,7 @@ class WebShop(Environment):
         return policies.chance(self.goal(sample), sample, seed)
 
     def goal(self, sample: str) -> Goal:
-        """What a sample asks for. Raises ValueError where there is none of this id."""
+        """The goal of a sample. Raises ValueError if there is no sample with this id."""
         return _goal(self._folder / DATABASE, self._index(sample))
 
     def summarize(self, finishes: Sequence[Finish]) -> Summary:

@@ -1,4 +1,4 @@
-"""Agents without memory: the reference, a weak heuristic, chance, and some for tests."""
+"""Scripted policies without memory: the reference, a weak heuristic, a random one, and some for tests."""
 
 import ast
 import json
@@ -18,25 +18,25 @@ _EXAMPLE = sum(message.role == "assistant" for message in prompt.opening())
 
 
 class _Seen(NamedTuple):
-    """What an agent sees in its last observation, and what it has said itself."""
+    """The actions of the last observation, and the agent's own replies."""
 
     search_bar: bool
     clickables: tuple[str, ...]
-    said: tuple[str, ...]
+    replies: tuple[str, ...]
 
 
 def gold(goal: Goal) -> Policy:
-    """Searches the title of the goal's product, pages to it, clicks the wanted options, buys."""
+    """Searches for the title of the goal's product, pages to it, clicks the wanted options, and buys it."""
     return buyer(goal.asin, goal.name, goal.options)
 
 
 def gold_no_options(goal: Goal) -> Policy:
-    """The same without the options."""
+    """Acts as `gold` without clicking options."""
     return buyer(goal.asin, goal.name, ())
 
 
 def buyer(asin: str, title: str, options: Sequence[str]) -> Policy:
-    """Buys the product of a known asin, with these values of its options."""
+    """Buys the product with a known asin, with these option values."""
 
     def act(_: str, transcript: Sequence[Message]) -> Action:
         seen = _seen(transcript)
@@ -47,13 +47,13 @@ def buyer(asin: str, title: str, options: Sequence[str]) -> Policy:
         if BUY.lower() not in seen.clickables:
             return _click(NEXT.lower() if NEXT.lower() in seen.clickables else BACK.lower())
         wanted = (name for option in options for name in seen.clickables if _names(name, option))
-        return next((_click(name) for name in wanted if _click(name).content not in seen.said), _click(BUY.lower()))
+        return next((_click(name) for name in wanted if _click(name).content not in seen.replies), _click(BUY.lower()))
 
     return act
 
 
 def first_hit(goal: Goal) -> Policy:
-    """Searches the instruction, opens the first product, buys it."""
+    """Searches for the instruction, opens the first product, and buys it."""
 
     def act(_: str, transcript: Sequence[Message]) -> Action:
         seen = _seen(transcript)
@@ -67,11 +67,11 @@ def first_hit(goal: Goal) -> Policy:
 
 
 def chance(goal: Goal, sample: str, seed: int) -> Policy:
-    """Searches a word of the instruction where it can, else clicks anything."""
+    """Searches for a random word of the instruction on the search page, and clicks at random elsewhere."""
 
     def act(_: str, transcript: Sequence[Message]) -> Action:
         seen = _seen(transcript)
-        dice = random.Random(f"{sample} {seed} {len(seen.said)}")
+        dice = random.Random(f"{sample} {seed} {len(seen.replies)}")
         if seen.search_bar:
             return _search(dice.choice(goal.instruction.split() or ["anything"]))
         return _click(dice.choice(seen.clickables))
@@ -85,26 +85,26 @@ def looker(conversation: str, transcript: Sequence[Message]) -> Action:
 
 
 def garbage(conversation: str, transcript: Sequence[Message]) -> Action:
-    """Text without an action."""
+    """Replies with text that holds no action."""
     return Action(content="I would rather go to the market.")
 
 
 def _seen(transcript: Sequence[Message]) -> _Seen:
-    said = [message.content for message in transcript if message.role == "assistant"][_EXAMPLE:]
+    replies = [message.content for message in transcript if message.role == "assistant"][_EXAMPLE:]
     listed = transcript[-1].content.rpartition(_ACTIONS)[2]
     actions = ast.literal_eval(listed) if listed.startswith("{'") else json.loads(listed)
-    return _Seen(actions["has_search_bar"], tuple(actions["clickables"]), tuple(said))
+    return _Seen(actions["has_search_bar"], tuple(actions["clickables"]), tuple(replies))
 
 
 def _names(clickable: str, option: str) -> bool:
-    """Whether a clickable is an option's value, perhaps with the option's name before it."""
+    """Whether a clickable is an option's value, with or without the option's name before it."""
     return clickable == option or clickable.endswith(f": {option}")
 
 
 def _search(keywords: str) -> Action:
     plain = keywords.replace("[", " ").replace("]", " ").strip() or "anything"
-    return Action(content=prompt.said("I look for it.", f"search[{plain}]"))
+    return Action(content=prompt.reply_text("I look for it.", f"search[{plain}]"))
 
 
 def _click(name: str) -> Action:
-    return Action(content=prompt.said("This takes me on.", f"click[{name}]"))
+    return Action(content=prompt.reply_text("This takes me on.", f"click[{name}]"))

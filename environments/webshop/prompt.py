@@ -1,7 +1,7 @@
-"""What the agent is told: the task, one solved example, and each page with its actions.
+"""The agent's messages: the task, one solved example, and each page with its actions.
 
-They say what the prompts in AgentBench (arXiv 2308.03688, Appendix H.2) say, in our own words; the reply form, the form
-of an observation and the course of the example (search, results, item, option, purchase) are the published ones.
+They have the content of AgentBench's prompts (arXiv 2308.03688, Appendix H.2) in our own words. The forms of replies
+and observations and the course of the example (search, results, item, option, purchase) are the published ones.
 """
 
 import json
@@ -74,22 +74,22 @@ _EXAMPLE = (
 
 
 def opening() -> tuple[Message, ...]:
-    """What comes before the first round: the task, a consent, and the example of four rounds."""
+    """The messages before the first round: the task, a consent, and an example of four rounds."""
     messages = [Message(role="user", content=INSTRUCTION), Message(role="assistant", content=CONSENT)]
     for text, actions, thought, action in _EXAMPLE:
         messages.append(Message(role="user", content=_round(text, actions)))
-        messages.append(Message(role="assistant", content=said(thought, action)))
+        messages.append(Message(role="assistant", content=reply_text(thought, action)))
     return tuple(messages)
 
 
 def observation(page: Page, clickables: Sequence[str], profile: Profile) -> str:
-    """A round's message. Its last line is a Python literal in `compat`, JSON in `strict`."""
+    """The message of a round. Its last line is a Python literal in `compat`, JSON in `strict`."""
     actions = {"has_search_bar": page.search_bar, "clickables": list(clickables)}
     return _round(page.text(), repr(actions) if profile == "compat" else json.dumps(actions, ensure_ascii=False))
 
 
-def said(thought: str, action: str) -> str:
-    """A reply in the form that is asked for."""
+def reply_text(thought: str, action: str) -> str:
+    """A reply in the requested form."""
     return f"Thought:\n{thought}\n\nAction:\n{action}"
 
 

@@ -1,4 +1,4 @@
-"""The published instruction and example, from AgentBench's file, which users bring along."""
+"""The source of the published instruction and example: AgentBench's file, which users supply."""
 
 from proctor.published import Source
 

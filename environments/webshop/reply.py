@@ -1,4 +1,4 @@
-"""The action in an agent's reply (the grammar of AgentBench, arXiv 2308.03688, Appendix H)."""
+"""Parses the action in an agent's reply (grammar of AgentBench, arXiv 2308.03688, Appendix H)."""
 
 import re
 from typing import NamedTuple
@@ -9,22 +9,22 @@ _MARK = "ction:"
 _START = re.compile(rf"[Aa]{_MARK}[ \t]*+\r?\n?[ \t]*+((?:search|click)\[)[^\]]")
 _AROUND = "[ \\t*_`\"'“”‘’]{0,20}+"
 _STRICT_START = re.compile(rf"(?i:action)[*_]{{0,3}}:{_AROUND}(?:\r?\n)?{_AROUND}((?:search|click)\[)[^\]]")
-"""Takes emphasis, backticks and quotes around mark or action: `**ACTION:** "click[x]".`"""
+"""Accepts emphasis, backticks and quotes around mark or action, such as `**ACTION:** "click[x]"`."""
 
 
 class ShopMove(NamedTuple):
-    """What the agent wants to do."""
+    """An agent's action."""
 
     name: str
-    """`search` or `click`; anything else does nothing."""
+    """`search` or `click`; other names have no effect."""
     argument: str
-    """Lower case, up to the first `]`."""
+    """The text up to the first `]`, lower case."""
     longer: str = ""
-    """Of a click, up to the last `]` of the line, lower case."""
+    """The text of a click up to the last `]` of its line, lower case."""
 
 
 def read(reply: str, profile: Profile = "compat") -> ShopMove | None:
-    """The first action in a reply, or None; in time that grows with the reply's length, whatever it holds."""
+    """The first action in a reply; None if there is none. Takes linear time for every reply."""
     start = _start(reply) if profile == "compat" else _strict_start(reply)
     end = reply.find("]", start)
     if start < 0 or end < 0:
@@ -37,7 +37,7 @@ def read(reply: str, profile: Profile = "compat") -> ShopMove | None:
 
 
 def _start(reply: str) -> int:
-    """Where the first action begins, be it closed or not; -1 where there is none."""
+    """Offset of the first action, closed or not; -1 if there is none."""
     at = reply.find(_MARK)
     while at >= 0:
         if at and (match := _START.match(reply, at - 1)):

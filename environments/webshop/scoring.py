@@ -1,4 +1,4 @@
-"""What a purchase is worth (Yao et al., WebShop, arXiv 2207.01206, section 4.2, with the published code's rules)."""
+"""The reward of a purchase (Yao et al., WebShop, arXiv 2207.01206, section 4.2, with the published code's rules)."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Literal
@@ -10,11 +10,11 @@ from proctor.types import Value
 
 Profile = Literal["compat", "strict"]
 NO_NOUNS = 0.2
-"""The title score where the goal's title has no noun."""
+"""The title score if the goal's title has no noun."""
 
 
 class Reward(Value):
-    """A reward and its parts. `r_option` is None where the goal has no options."""
+    """A reward and its parts. `r_option` is None if the goal has no options."""
 
     reward: float
     r_type: float
@@ -59,7 +59,7 @@ def reward(goal: Goal, product: Product, chosen: Mapping[str, str], profile: Pro
 
 
 def type_factor(title: float, query_match: bool, category_match: bool) -> float:
-    """0, 0.1, 0.5 or 1: how far a product is of the wanted kind; what the titles share weighs more than any match."""
+    """The factor for the kind of product: 0, 0.1, 0.5 or 1. A title score below 0.1 outweighs the other matches."""
     if title == 0:
         return 0.0
     if title < 0.1:
@@ -68,7 +68,7 @@ def type_factor(title: float, query_match: bool, category_match: bool) -> float:
 
 
 def title_score(goal: Sequence[str], bought: Collection[str]) -> float:
-    """The distinct nouns two titles share, by the nouns of the goal's title with repeats."""
+    """The number of different nouns that two titles share, divided by the number of nouns in the goal's title."""
     return len(set(goal) & set(bought)) / len(goal) if goal else NO_NOUNS
 
 
@@ -79,7 +79,7 @@ def same_category(one: str, other: str) -> bool:
 
 
 def attribute_matches(wanted: Sequence[str], product: Product, profile: Profile) -> int:
-    """How many of the wanted attributes a product has, among its attributes or in its texts."""
+    """The number of wanted attributes that a product has, among its attributes or in its texts."""
     texts = [text.lower() for text in (product.title, " ".join(product.bullets), product.description)]
 
     def matches(attribute: str) -> bool:
@@ -92,7 +92,7 @@ def attribute_matches(wanted: Sequence[str], product: Product, profile: Profile)
 
 
 def option_matches(wanted: Sequence[str], chosen: Sequence[str], profile: Profile) -> int:
-    """How many of the wanted option values were chosen; in `strict` each chosen value serves one wanted value."""
+    """The number of wanted option values that were chosen; in `strict` a chosen value counts for one wanted value."""
     strict = profile == "strict"
     left, right = ([plain_colour(value, whole_words=strict) for value in values] for values in (wanted, chosen))
     if strict:
@@ -101,7 +101,7 @@ def option_matches(wanted: Sequence[str], chosen: Sequence[str], profile: Profil
 
 
 def _pairs(left: int, right: int, fits: Callable[[int, int], bool]) -> int:
-    """The most pairs that can be formed so that nothing is in two of them (Kuhn's algorithm)."""
+    """The size of a maximum matching between the two sides (Kuhn's algorithm)."""
     partner: dict[int, int] = {}
 
     def placed(one: int, seen: set[int]) -> bool:

@@ -1,4 +1,4 @@
-"""One session: up to ten rounds of a page and an action, until something is bought."""
+"""Plays one session: at most ten rounds of a page and an action, until a product is bought."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -18,21 +18,21 @@ ROUNDS = 10
 
 @dataclass
 class ShopSession:
-    """A visit of an agent."""
+    """An agent's session in the shop."""
 
     shop: Shop
     goal: Goal
     agent: Agent
     profile: Profile
     opening: tuple[Message, ...]
-    """What is told before the first round."""
+    """Messages before the first round."""
     rounds: int = field(default=0, init=False)
     noops: int = field(default=0, init=False)
     missing: int = field(default=0, init=False)
     place: Place = field(default_factory=Place, init=False)
 
     async def play(self) -> Finish:
-        """Plays to a purchase, or to the agent's end, and scores it."""
+        """Plays until a purchase, the last round or the agent's stop, and scores the session."""
         try:
             reason = await self._play()
         except AgentStopped as stopped:
@@ -41,21 +41,21 @@ class ShopSession:
 
     async def _play(self) -> FinishReason:
         visit = Visit(self.shop, self.goal.instruction, self.profile)
-        told, shown = self.opening, self._shown(visit)
+        before, shown = self.opening, self._shown(visit)
         for _ in range(ROUNDS):
-            action = await self.agent.act(Observation(messages=(*told, Message(role="user", content=shown))))
-            told = ()
+            action = await self.agent.act(Observation(messages=(*before, Message(role="user", content=shown))))
+            before = ()
             self.rounds += 1
-            seen = await asyncio.to_thread(self._step, visit, action.content)
-            if seen is None:
+            following = await asyncio.to_thread(self._step, visit, action.content)
+            if following is None:
                 return FinishReason.INVALID_FORMAT
-            shown = seen
+            shown = following
             if self.place.bought:
                 return FinishReason.COMPLETED
         return FinishReason.TURN_LIMIT
 
     def _step(self, visit: Visit, content: str) -> str | None:
-        """Goes where an agent's reply leads; what is seen there, None where the reply holds no action."""
+        """Executes the action in an agent's reply and returns the next observation; None if it holds no action."""
         move = reply.read(content, self.profile)
         if move is None:
             return None
@@ -87,9 +87,9 @@ class ShopSession:
         }
         if self.place.bought and self.place.product is not None:
             product = self.shop.store.product(self.place.product)
-            worth = reward(self.goal, product, self.place.chosen, self.profile)
-            parts = worth.model_dump()
+            earned = reward(self.goal, product, self.place.chosen, self.profile)
+            parts = earned.model_dump()
             metrics |= {name: float(value) for name, value in parts.items() if value is not None}
-            metrics["success"] = float(worth.reward == 1.0)
+            metrics["success"] = float(earned.reward == 1.0)
             detail |= {"asin": product.asin, "price": product.price, "chosen": dict(self.place.chosen), "parts": parts}
         return Finish(reason=reason, score=metrics["reward"], metrics=metrics, detail=detail)

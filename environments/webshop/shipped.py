@@ -1,4 +1,4 @@
-"""The catalogue that ships with Proctor: an invented one, indexed when it is first needed and kept."""
+"""The generated catalogue shipped with Proctor; it is indexed at its first use and then kept."""
 
 import hashlib
 import os
@@ -13,10 +13,10 @@ SAMPLES = Path(__file__).with_name("samples")
 
 
 def catalogue(cache: Path | None) -> Path:
-    """The folder of the shipped catalogue, made where it isn't there yet: about a second of work.
+    """The folder of the shipped catalogue. If it does not exist, it is made in about a second.
 
-    `cache` is where it is kept (None for `proctor/webshop` in the user's folder for caches). Processes that make it at
-    the same time end with the same one. Raises ValueError where it can't be written.
+    `cache`: its parent folder; None for `proctor/webshop` in the user's cache folder. Processes that make it at the
+    same time get the same folder. Raises ValueError if it can't be written.
     """
     nouns, files = extractor("lexical"), files_in(SAMPLES)
     state = hashlib.blake2b(f"{FORMAT} {nouns.name} {nouns.version}".encode(), digest_size=8)

@@ -1,16 +1,16 @@
-"""How alike two short texts are: the token-set ratio, as rapidfuzz and thefuzz compute it."""
+"""Similarity of two short texts: the token-set ratio, as rapidfuzz and thefuzz compute it."""
 
 import re
 
 MATCH = 85
-"""Texts above this are taken for the same."""
+"""Texts with a higher similarity count as the same."""
 _OTHER = re.compile(r"\W", re.ASCII)
 
 
 def similarity(one: str, other: str) -> int:
-    """From 0 to 100: the token-set ratio of two texts, rounded half to even; 0 where one holds no ASCII word.
+    """The token-set ratio of two texts, from 0 to 100, rounded half to even.
 
-    100 where the words of one are all in the other.
+    It is 0 if a text holds no ASCII word, and 100 if all words of one text are in the other.
     """
     left, right = _words(one), _words(other)
     if not left or not right:
@@ -29,7 +29,7 @@ def similarity(one: str, other: str) -> int:
 
 
 def alike(one: str, other: str) -> bool:
-    """Whether two texts are taken for the same."""
+    """Whether two texts count as the same."""
     return similarity(one, other) > MATCH
 
 
@@ -42,7 +42,7 @@ def _ratio(distance: int, lengths: int) -> float:
 
 
 def _distance(one: str, other: str) -> int:
-    """How many letters must be taken away or added to turn one text into the other."""
+    """The number of insertions and deletions of characters that turn one text into the other."""
     best = [0] * (len(other) + 1)
     for letter in one:
         diagonal = 0

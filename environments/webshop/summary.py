@@ -1,4 +1,4 @@
-"""The metrics of many sessions: the mean reward, and what stands beside it (arXiv 2308.03688, Appendix H)."""
+"""The metrics of many sessions: the mean reward, its parts, and counts (arXiv 2308.03688, Appendix H)."""
 
 from collections.abc import Sequence
 
@@ -15,12 +15,12 @@ _SESSIONS = {
 }
 _PURCHASES = ("r_type", "r_att", "r_option", "r_price")
 OWN_CATALOGUE = "The catalogue is invented: these are no WebShop scores."
-WORDING = "The instruction and its example say in our own words what the published ones say."
-COVERAGE = "Faults are left out of every mean; the parts r_type to r_price are means over purchases."
+OWN_PROMPT_NOTE = "The instruction and its example are Proctor's own texts with the content of the published ones."
+COVERAGE = "Faults enter no mean; the parts r_type to r_price are means over purchases."
 
 
 def summarize(finishes: Sequence[Finish], catalogue: Meta, *, own_words: bool) -> Summary:
-    """Means over all scored sessions, those of parts over purchases; a mean over nothing is absent."""
+    """Means over all scored sessions, and means of a reward's parts over purchases. A mean over nothing is absent."""
     scored = [finish for finish in finishes if finish.score is not None]
     values = {name: [finish.metrics.get(each, 0.0) for finish in scored] for name, each in _SESSIONS.items()}
     values |= {part: [finish.metrics[part] for finish in scored if part in finish.metrics] for part in _PURCHASES}
@@ -30,5 +30,5 @@ def summarize(finishes: Sequence[Finish], catalogue: Meta, *, own_words: bool) -
         metrics[reason.value] = float(sum(finish.reason is reason for finish in scored))
     metrics |= {"requested": float(len(finishes)), "scored": float(len(scored))}
     basis = f"Nouns by {catalogue.nouns}; prices and limits drawn with seed {catalogue.price_seed}."
-    notes = (OWN_CATALOGUE,) * catalogue.invented + (basis,) + (WORDING,) * own_words + (COVERAGE,)
+    notes = (OWN_CATALOGUE,) * catalogue.invented + (basis,) + (OWN_PROMPT_NOTE,) * own_words + (COVERAGE,)
     return Summary(primary=PRIMARY, metrics=metrics, notes=notes)

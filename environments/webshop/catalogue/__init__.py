@@ -1,1 +1,1 @@
-"""Catalogues: made, stored and indexed."""
+"""Makes, stores and indexes catalogues."""

@@ -1,7 +1,7 @@
-"""From a text to the tokens it is found by: Lucene's English analysis, as Anserini runs it.
+"""Analyses a text into search tokens: Lucene's English analysis as Anserini configures it.
 
-Words are split after Unicode UAX 29, lose a possessive 's, stop words and their endings (`porter`). Deviations from
-Lucene: each kana is a token of its own, and numbers that are not decimal digits (½, ①) are none.
+Words are split by Unicode UAX 29, then possessive 's, stop words and endings (`porter`) are removed. Differences from
+Lucene: each kana is a token of its own, and numbers that are not decimal digits (½, ①) are not tokens.
 """
 
 import functools
@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from environments.webshop.catalogue.porter import stem
 
 MAX_TOKEN = 255
-"""Characters; longer words are cut into pieces of this length (Lucene's StandardTokenizer)."""
-_KEPT = 40
-"""Characters; the tokens of longer parts are not kept, as agents may write many of them."""
+"""Limit in characters; longer words are cut into pieces of this length (Lucene's StandardTokenizer)."""
+_CACHED = 40
+"""Limit in characters for caching the tokens of a part, since agents may write many longer ones."""
 _STOP_WORDS = """
     a an and are as at be but by for if in into is it no not of on or such that the their then there these they this to
     was will with"""
@@ -43,7 +43,7 @@ _POSSESSIVE = re.compile("['\u2019\uff07][sS]$")
 
 
 def words(text: str) -> Iterator[str]:
-    """The words of a text after UAX 29, in order; those of underscores alone are none."""
+    """The words of a text by UAX 29, in order, without those of underscores only."""
     for match in _TOKEN.finditer(text):
         word = match[0]
         if match["run"] is None or any(map(str.isalnum, word)):
@@ -51,13 +51,15 @@ def words(text: str) -> Iterator[str]:
 
 
 def tokens(text: str) -> list[str]:
-    """The tokens of a document or a query, in order, repeats kept; none of them holds white space."""
+    """The tokens of a document or a query, in order, with repeats; none contains white space."""
     parts = text.split()
-    return [token for part in parts for token in (_of_part(part) if len(part) <= _KEPT else _of_part.__wrapped__(part))]
+    return [
+        token for part in parts for token in (_of_part(part) if len(part) <= _CACHED else _of_part.__wrapped__(part))
+    ]
 
 
 @functools.lru_cache(maxsize=1 << 16)
 def _of_part(part: str) -> tuple[str, ...]:
-    """Of a part without white space, which no word reaches over."""
+    """The tokens of a part without white space; no word crosses white space."""
     found = (_POSSESSIVE.sub("", word).lower() for word in words(part))
     return tuple(stem(word) for word in found if word not in STOP_WORDS)

@@ -1,4 +1,4 @@
-"""Whether a catalogue's goals stand where the published ones do."""
+"""Checks that a catalogue's goals have the published indices."""
 
 from contextlib import closing
 from pathlib import Path
@@ -14,21 +14,21 @@ from proctor.types import Value
 class _Goal(Value):
     goal_index: int
     instruction: str
-    """Without the price limit."""
+    """The instruction without the price limit."""
 
 
 _LIST = TypeAdapter(list[_Goal])
 
 
 class PublishedGoals(NamedTuple):
-    """Where published goals stand."""
+    """Published goals with their indices, and the path of their file."""
 
     path: Path
     goals: list[_Goal]
 
 
 def read(path: Path) -> PublishedGoals:
-    """A published list of `goal_index` and `instruction`. Raises ValueError naming file, entry and field, OSError."""
+    """A published list of `goal_index` and `instruction`. Raises OSError, and ValueError with file, entry and field."""
     try:
         return PublishedGoals(path, _LIST.validate_json(path.read_bytes()))
     except ValidationError as error:
@@ -37,7 +37,7 @@ def read(path: Path) -> PublishedGoals:
 
 
 def compare(catalogue: Path, published: PublishedGoals) -> None:
-    """Raises ValueError naming the first goal of a catalogue that isn't where it was published."""
+    """Raises ValueError with the first goal of a catalogue whose index is not the published one."""
     with closing(CatalogueStore(catalogue / DATABASE)) as store:
         for number, goal in enumerate(published.goals):
             if not 0 <= goal.goal_index < store.meta.goals:

@@ -1,4 +1,4 @@
-"""Invented catalogues of any size, in the published files' format; what is in them follows from size and seed alone."""
+"""Generates catalogues of any size in the published format; their content depends only on size and seed."""
 
 import gzip
 import json
@@ -14,7 +14,7 @@ from environments.webshop.catalogue.words import AISLES, COLOURS, FILLERS, PACKS
 from proctor.types import Value
 
 LARGE = 10_000
-"""From this many products on there are 300 kinds instead of 60."""
+"""Number of products from which there are 300 kinds instead of 60."""
 SHARE_BAD = 0.02
 _ASINS = 36**8
 _STRIDE = 1_000_000_007
@@ -31,18 +31,18 @@ class ProductKind(NamedTuple):
 
 
 class Made(Value):
-    """An invented product, as the published files hold it."""
+    """A generated product, as in the published files."""
 
     record: dict[str, object]
     attributes: tuple[str, ...]
     wish: dict[str, object]
-    """An instruction that it fulfils."""
+    """An instruction that the product fulfils."""
 
 
 def write(folder: Path, products: int, goals: int, seed: int = 0, *, compress: bool = False) -> None:
-    """Write the three published files, with so many usable products and goals, and some unusable records.
+    """Writes the three files with these numbers of usable products and goals, and some unusable records.
 
-    Raises ValueError where there are more goals than products.
+    Raises ValueError if there are more goals than products.
     """
     if goals > products:
         raise ValueError(f"goals: {goals} for {products} products; there is at most one for each")
@@ -68,12 +68,12 @@ def write(folder: Path, products: int, goals: int, seed: int = 0, *, compress: b
 
 
 def product(position: int, kinds: Sequence[ProductKind], products: int, seed: int) -> Made:
-    """The product at a position. Its title's model number is nowhere else, so that the title finds it."""
+    """The product at a position. The model number in its title is unique, so a search for the title finds it."""
     dice = random.Random(f"{seed} {position}")
     kind = kinds[dice.randrange(len(kinds))]
     aisle = AISLES[kind.category]
     phrases = dice.sample(aisle.attributes, dice.randint(4, 7))
-    titled, told = phrases[: dice.randint(2, 4)], phrases[2:]
+    titled, described = phrases[: dice.randint(2, 4)], phrases[2:]
     options = _options(aisle, dice)
     brand = _brand(dice.randrange(max(20, products // 5)))
     model = f"{dice.choice('abcdefghjkmnprstvwxz')}{dice.choice('bcdfghjkmnpqrtvwxz')}{position}".upper()
@@ -86,7 +86,7 @@ def product(position: int, kinds: Sequence[ProductKind], products: int, seed: in
         "query": kind.name.capitalize(),
         "product_category": " › ".join(_path(kind, aisle)),
         "pricing": _pricing(dice),
-        "full_description": _prose(kind.name, told, dice),
+        "full_description": _prose(kind.name, described, dice),
         "small_description": [phrase.capitalize() for phrase in _praise(kind.name, phrases[::-1], dice)],
         "customization_options": _written(options, dice),
         "images": [],
@@ -97,7 +97,7 @@ def product(position: int, kinds: Sequence[ProductKind], products: int, seed: in
 
 
 def _kinds(*, large: bool) -> list[ProductKind]:
-    """60 kinds, or 300 of them with their modified forms."""
+    """60 kinds, or 300 with their modified forms."""
     plain = [
         ProductKind(category, group, head, head)
         for category, aisle in AISLES.items()
@@ -115,7 +115,7 @@ def _kinds(*, large: bool) -> list[ProductKind]:
 
 
 def _path(kind: ProductKind, aisle: Aisle) -> Iterator[str]:
-    """Three to five steps."""
+    """The category path of a kind, three to five steps."""
     yield aisle.root
     yield kind.group
     if " " in kind.head:
@@ -126,7 +126,7 @@ def _path(kind: ProductKind, aisle: Aisle) -> Iterator[str]:
 
 
 def _brand(number: int) -> str:
-    """A word for each number."""
+    """A different word for each number."""
     word = ""
     number += len(SYLLABLES)
     while number:
@@ -151,14 +151,14 @@ def _pricing(dice: random.Random) -> str:
 
 
 def _options(aisle: Aisle, dice: random.Random) -> dict[str, list[str]]:
-    """From none to all of colour, size and pack, each with its values as written."""
+    """None or some of the options colour, size and pack, each with its values."""
     pools = {"Color": COLOURS, "Size": aisle.sizes, "Pack": PACKS}
     names = dice.sample(list(pools), dice.choice((0, 2, 2, 3, 3, 3)))
     return {name: dice.sample(pools[name], dice.randint(2, 5)) for name in names}
 
 
 def _written(options: dict[str, list[str]], dice: random.Random) -> object:
-    """The options as published; rarely with one that has no list."""
+    """The options in the published form; rarely with an additional one that has no list of values."""
     written: dict[str, object] = {
         name: [{"value": value, "image": None} for value in values] for name, values in options.items()
     }
@@ -184,9 +184,9 @@ def _wish(
     named = dice.sample(list(options), dice.randint((len(options) + 1) // 2, len(options)))
     chosen = [dice.choice(options[name]).replace("/", " | ").lower() for name in named]
     with_options = "".join(f", {name.lower()} {value}" for name, value in zip(named, chosen, strict=True))
-    told = f"{', '.join(wanted[:-1])} and {wanted[-1]}"
+    attributes = f"{', '.join(wanted[:-1])} and {wanted[-1]}"
     instruction = dice.choice(WISHES).format(
-        a=_article(kind.name), kind=kind.name, attributes=told, options=with_options
+        a=_article(kind.name), kind=kind.name, attributes=attributes, options=with_options
     )
     return {"instruction": instruction, "instruction_attributes": wanted, "instruction_options": chosen}
 
@@ -198,7 +198,7 @@ def _article(kind: str) -> str:
 
 
 def _with_bad(record: dict[str, object], position: int, seed: int) -> Iterator[dict[str, object]]:
-    """The record, and rarely one beside it that no loader may take, or its price without a currency."""
+    """Yields the record, rarely with an unusable price, or followed by a record that loaders must drop."""
     dice = random.Random(f"{seed} {position} bad")
     chance = dice.random() / SHARE_BAD
     if chance < 0.25:
@@ -210,7 +210,7 @@ def _with_bad(record: dict[str, object], position: int, seed: int) -> Iterator[d
 
 
 class _JsonFile:
-    """A JSON array or object, one entry a line."""
+    """Writes a JSON array or object with one entry per line."""
 
     def __init__(self, file: IO[str]) -> None:
         self._file = file
@@ -223,7 +223,7 @@ class _JsonFile:
 
 @contextmanager
 def _json_file(path: Path, marks: str, *, compress: bool) -> Iterator[_JsonFile]:
-    """A new file, between its opening and its closing mark; compressed without a date, so that equal is equal."""
+    """Writes a new file with an opening and a closing bracket; gzip has no date, so equal content gives equal files."""
     with ExitStack() as stack:
         if compress:
             raw = stack.enter_context(path.with_name(f"{path.name}.gz").open("wb"))

@@ -1,4 +1,4 @@
-"""The goals of a catalogue: what people wrote for its products, in the published order."""
+"""Makes the goals of a catalogue from people's instructions for its products, in the published order."""
 
 import random
 import sqlite3
@@ -15,9 +15,9 @@ SHUFFLE_SEED = 233
 
 
 def goals_of(connection: sqlite3.Connection, path: Path, seed: int, problems: Counter[str]) -> list[Goal]:
-    """All goals, shuffled as published: with the full catalogue their positions are the published goal indices.
+    """All goals, shuffled as published, so that in the full catalogue their positions are the published indices.
 
-    Raises ValueError naming file and entry.
+    Raises ValueError with file and entry.
     """
     found = dict(_by_position(connection, path, problems))
     goals = [goal for position in sorted(found) for goal in found[position]]
@@ -29,7 +29,7 @@ def goals_of(connection: sqlite3.Connection, path: Path, seed: int, problems: Co
 def _by_position(
     connection: sqlite3.Connection, path: Path, problems: Counter[str]
 ) -> Iterator[tuple[int, list[tuple[Mapping[str, object], Product]]]]:
-    """The usable instructions of each product that is in the catalogue, by its position."""
+    """Yields the position of each product in the catalogue that has instructions, with its usable instructions."""
     for asin, written in members(path):
         found = find(connection, "asin", asin.encode(errors="replace").decode())
         if found is None:
@@ -63,6 +63,6 @@ def _limited(written: Mapping[str, object], product: Product, position: int, see
 
 
 def _texts(written: object) -> tuple[str, ...]:
-    """The texts of a list, or the values of an object."""
+    """The texts of a list or of an object's values; empty for other values."""
     values = list(written.values()) if isinstance(written, Mapping) else written
     return tuple(map(text, values)) if isinstance(values, list) else ()

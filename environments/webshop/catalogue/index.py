@@ -1,6 +1,6 @@
-"""The candidates for a query, from a tantivy index on disk.
+"""Finds the candidates for a query in a tantivy index on disk.
 
-Its BM25 has other parameters than Lucene's here, so it only says which documents are worth scoring (`search`).
+Tantivy's BM25 has other parameters than ours, so its scores only select the documents that `search` scores.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -17,17 +17,17 @@ WRITER_BYTES = 128 << 20
 
 
 class Candidate(NamedTuple):
-    """A document that may be among the best."""
+    """A document that may be among the best hits."""
 
     position: int
     length: int
-    """In tokens."""
+    """Length in tokens."""
     score: float
-    """By tantivy's BM25."""
+    """Score by tantivy's BM25."""
 
 
 def write(folder: Path, documents: Iterable[Sequence[str]]) -> None:
-    """Make the index of documents, each its tokens, by their positions from 0."""
+    """Makes the index of documents, given as their tokens; positions count from 0."""
     folder.mkdir()
     schema = (
         tantivy.SchemaBuilder()
@@ -55,15 +55,16 @@ def write(folder: Path, documents: Iterable[Sequence[str]]) -> None:
 
 
 class Index:
-    """An index, open for reading; any thread may ask it. Each question raises ValueError where files are damaged."""
+    """An index, open for reading by any thread. Methods raise ValueError if its files are damaged."""
 
     def __init__(self, folder: Path) -> None:
-        """Raises ValueError where there is none, or it is damaged.
+        """Raises ValueError if there is no index, or a damaged one.
 
-        It is opened through links in a folder of its own, as tantivy writes a lock, and `folder` may be read-only.
+        The index is opened through links in a temporary folder, since tantivy writes a lock and `folder` may be
+        read-only.
         """
         self._folder = folder
-        with TemporaryDirectory(prefix="proctor-webshop-") as links, self._failures_told():
+        with TemporaryDirectory(prefix="proctor-webshop-") as links, self._damage_as_value_error():
             for file in folder.glob("*"):
                 (Path(links) / file.name).symlink_to(file.resolve())
             self._index = tantivy.Index.open(links)
@@ -73,17 +74,17 @@ class Index:
 
     @property
     def documents(self) -> int:
-        """How many there are."""
+        """Number of documents."""
         return int(self._searcher.num_docs)
 
     def containing(self, token: str) -> int:
-        """How many documents contain a token."""
-        with self._failures_told():
+        """Number of documents that contain a token."""
+        with self._damage_as_value_error():
             return int(self._searcher.doc_freq("tokens", token))
 
     def candidates(self, times: Mapping[str, int], limit: int) -> list[Candidate]:
-        """The best documents that contain any token of a query, by how often it has each; the best first."""
-        with self._failures_told():
+        """The best documents, best first, for a query given as its tokens with their counts."""
+        with self._damage_as_value_error():
             hits = self._searcher.search(self._query(times), limit=limit, count=False).hits
             addresses = [address for _, address in hits]
             positions = cast(list[int], self._searcher.fast_field_values("position", addresses))
@@ -98,8 +99,8 @@ class Index:
         return tantivy.Query.boolean_query(parts)
 
     @contextmanager
-    def _failures_told(self) -> Iterator[None]:
-        """Over damaged files tantivy also panics, and a panic is no Exception: nobody would take it for a fault."""
+    def _damage_as_value_error(self) -> Iterator[None]:
+        """Raises ValueError for damaged files. For some of them tantivy panics, and a panic is not an Exception."""
         try:
             yield
         except BaseException as error:

@@ -1,4 +1,4 @@
-"""A catalogue: a folder with a database (`store`) and a search index (`index`), made once of the published files."""
+"""Makes a catalogue from the published files: a folder with a database (`store`) and a search index (`index`)."""
 
 import hashlib
 import json
@@ -21,10 +21,10 @@ INDEX = "index"
 
 
 def make(files: Files, folder: Path, nouns: NounExtractor, seed: int = 0) -> Meta:
-    """Make a catalogue of the published files; nothing is left where it is interrupted.
+    """Makes a catalogue from the published files; an interrupted call leaves nothing.
 
-    `seed` draws price limits and the prices of ranges, once for all. Raises ValueError naming file, entry and fix,
-    OSError where the folder can't be written.
+    `seed` fixes the price limits and the prices of price ranges. Raises ValueError with file, entry and fix, and
+    OSError if the folder can't be written.
     """
     folder.parent.mkdir(parents=True, exist_ok=True)
     part = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", suffix=".part", dir=folder.parent))
@@ -69,7 +69,7 @@ def _fill(files: Files, folder: Path, nouns: NounExtractor, seed: int) -> Meta:
 def _import(
     connection: sqlite3.Connection, products: Path, importer: Importer, lengths: list[int]
 ) -> Iterator[list[str]]:
-    """Puts the products into the database; the tokens of each, by position."""
+    """Adds the products to the database and their lengths to `lengths`. Yields the tokens of each."""
     for record in records(products):
         attributes = _attributes(connection, record)
         product = importer.product(record, attributes, len(lengths))
@@ -82,7 +82,7 @@ def _import(
 
 
 def _read_attributes(connection: sqlite3.Connection, path: Path) -> None:
-    """Into a table of its own, as they are too many to be held."""
+    """Reads the attributes into a temporary table, since they are too many for memory."""
     connection.execute("create table attributes (asin text primary key, entry text) without rowid")
     rows = ((asin.encode(errors="replace").decode(), json.dumps(entry)) for asin, entry in members(path))
     connection.executemany("insert or replace into attributes values (?, ?)", rows)

@@ -1,6 +1,6 @@
-"""The nouns of product titles, which decide how far a product is of the wanted kind.
+"""Extracts the nouns of product titles, by which a reward compares the kinds of products.
 
-They are found once, when a catalogue is made, and stored in it with the name and version of what found them.
+They are extracted once, when a catalogue is made, and stored in it with the name and version of the extractor.
 """
 
 import re
@@ -63,18 +63,18 @@ _ADJECTIVE_ENDINGS = ("able", "ible", "ful", "less", "ous", "ive", "ish", "ical"
 
 
 class NounExtractor(NamedTuple):
-    """What finds nouns."""
+    """A function that extracts nouns, with its name and version."""
 
     name: str
     version: str
     nouns: Callable[[str], tuple[str, ...]]
-    """From a title to its noun tokens, lower case, in order, repeats kept."""
+    """Returns the nouns of a title in lower case, in order, with repeats."""
 
 
 def lexical(title: str) -> tuple[str, ...]:
-    """The words of a title but for numbers, small words and what ends like an adjective, an adverb or a verb.
+    """The words of a title without numbers, function words, and words with the ending of an adjective, adverb or verb.
 
-    The first word, a brand, may end as it likes.
+    The first word is taken for a brand and may have any ending.
     """
     found = _WORD.findall(title.lower())
     return tuple(word for at, word in enumerate(found) if _is_noun(word, brand=at == 0))
@@ -87,9 +87,9 @@ def _is_noun(word: str, *, brand: bool) -> bool:
 
 
 def extractor(name: str) -> NounExtractor:
-    """The extractor of this name: `lexical`, or a spaCy model (`en_core_web_lg`, `en_core_web_sm`).
+    """The extractor with this name: `lexical`, or a spaCy model (`en_core_web_lg`, `en_core_web_sm`).
 
-    Raises ValueError where spaCy or the model isn't installed.
+    Raises ValueError if spaCy or the model is not installed.
     """
     if name == "lexical":
         return NounExtractor("lexical", "1", lexical)

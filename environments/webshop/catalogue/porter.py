@@ -1,4 +1,4 @@
-"""Porter's stemmer, the original algorithm as Lucene runs it (M. F. Porter, Program 14(3), 1980)."""
+"""Porter's stemmer: the original algorithm as Lucene implements it (M. F. Porter, Program 14(3), 1980)."""
 
 import re
 
@@ -43,7 +43,7 @@ _SEQUENCES = re.compile("v+c+")
 
 
 def stem(word: str) -> str:
-    """The stem of a word in lower case; words of one or two letters are their own."""
+    """The stem of a lower-case word; words of one or two letters are returned unchanged."""
     if len(word) < 3:
         return word
     word = _step_1b(_step_1a(word))
@@ -54,7 +54,7 @@ def stem(word: str) -> str:
 
 
 def _shape(word: str) -> str:
-    """One letter for each: v for a vowel, c for a consonant; y is a vowel behind a consonant."""
+    """The word with v for each vowel and c for each consonant; y is a vowel after a consonant."""
     shape = ""
     for letter in word:
         vowel = letter in _VOWELS or (letter == "y" and shape[-1:] == "c")
@@ -63,7 +63,7 @@ def _shape(word: str) -> str:
 
 
 def _measure(word: str) -> int:
-    """How often a vowel sequence is followed by a consonant sequence: Porter's m."""
+    """The number of vowel sequences followed by a consonant sequence: Porter's m."""
     return len(_SEQUENCES.findall(_shape(word)))
 
 
@@ -97,7 +97,7 @@ def _step_1b(word: str) -> str:
 
 
 def _replaced(word: str, endings: tuple[tuple[str, str], ...]) -> str:
-    """The word with the first ending of a list that it has, replaced where a measure above 0 is left."""
+    """The word with its first ending in the list replaced if the rest has a measure above 0."""
     for ending, instead in endings:
         if word.endswith(ending):
             base = word[: -len(ending)]

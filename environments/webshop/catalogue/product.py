@@ -1,4 +1,4 @@
-"""Products and goals: what the shop sells, and what a sample asks for."""
+"""Products of the shop, and goals of the samples."""
 
 import random
 from collections.abc import Mapping
@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from proctor.types import Value
 
 PRICE_STEPS = tuple(range(10, 1000, 10))
-"""Dollars; price limits are taken from these."""
+"""Possible price limits, in dollars."""
 NO_LIMIT = 1_000_000.0
 
 
 class Product(Value):
-    """One product, as a page shows it and a reward looks at it."""
+    """One product, with the fields for pages and rewards."""
 
     asin: str
     title: str
@@ -19,52 +19,52 @@ class Product(Value):
     bullets: tuple[str, ...]
     price_tag: str
     price: float
-    """Dollars; for a range drawn once, when the catalogue was made."""
+    """In dollars; for a price range drawn once, when the catalogue is made."""
     category: str
     query: str
-    """The shop's leaf type, lower case."""
+    """The product's type in the shop, lower case."""
     product_category: str
-    """The path of categories, separated by `›`."""
+    """The path of categories, joined by `›`."""
     options: Mapping[str, tuple[str, ...]]
-    """From an option's name to its values, all lower case."""
+    """Values by option name, all lower case."""
     attributes: tuple[str, ...]
     nouns: tuple[str, ...]
-    """Of the title, lower case, repeats kept."""
+    """Nouns of the title, lower case, with repeats."""
     image: str
 
     def text(self) -> str:
-        """What it is found by: title, description, first bullet and options, lower case."""
+        """The text for the search index: title, description, first bullet and options, lower case."""
         options = ", and ".join(f"{name}: {', '.join(values)}" for name, values in self.options.items())
         return " ".join((self.title, self.description, self.bullets[0] if self.bullets else "", options)).lower()
 
 
 class Goal(Value):
-    """What one sample asks for. It is made from one product, which it names."""
+    """The goal of one sample, made from one product, whose asin it holds."""
 
     asin: str
     instruction: str
-    """With the price limit, where there is one."""
+    """The instruction, with the price limit if there is one."""
     attributes: tuple[str, ...]
     options: tuple[str, ...]
     price_upper: float
-    """Dollars."""
+    """In dollars; NO_LIMIT if there is no limit."""
     category: str
     query: str
     name: str
     product_category: str
     nouns: tuple[str, ...]
-    """Of the product's title."""
+    """Nouns of the product's title."""
 
 
 def price_between(low: float, high: float, asin: str, position: int, seed: int) -> float:
-    """The price, in dollars, that a range gets for good."""
+    """The fixed price, in dollars, of a product with a price range."""
     return random.Random(f"{seed} {asin} {position}").uniform(low, high)
 
 
 def price_limit(price: float, asin: str, position: int, seed: int) -> float | None:
-    """The larger of two of the next four multiples of ten above a price; None where fewer than two are left.
+    """The larger of two random ones of the next four PRICE_STEPS above a price; None if fewer than two are left.
 
-    `position` is the goal's among all, before they are shuffled.
+    `position` is the goal's position before the goals are shuffled.
     """
     above = [step for step in PRICE_STEPS if step > price][:4]
     if len(above) < 2:

@@ -1,7 +1,7 @@
-"""The published files of WebShop: products, their attributes, and the instructions that people wrote for them.
+"""Reads the published files of WebShop: products, their attributes, and people's instructions for them.
 
-A folder holds `items_shuffle.json` with `items_ins_v2.json` (1.18 million products), or both with `_1000` before the
-ending, and `items_human_ins.json`. Each may be compressed (`.json.gz`). The big ones are read entry by entry.
+A folder holds `items_shuffle.json` and `items_ins_v2.json` (1.18 million products), or both with `_1000` before the
+ending, and `items_human_ins.json`. Each may be compressed (`.json.gz`). Files are read entry by entry.
 """
 
 import gzip
@@ -13,29 +13,29 @@ from pathlib import Path
 from typing import IO, NamedTuple
 
 INVENTED = "INVENTED.txt"
-"""Stands beside files that our generator made."""
+"""File that marks a folder of generated files."""
 CHUNK = 1 << 20
 MAX_ENTRY = 1 << 26
-"""Characters; an entry that hasn't ended by then is broken."""
+"""Limit in characters; a longer entry is broken."""
 _BLANK = re.compile(r"\s*")
 
 
 class Files(NamedTuple):
-    """The three files that a catalogue is made of."""
+    """The three files from which a catalogue is made."""
 
     products: Path
     attributes: Path
     goals: Path
     invented: bool
-    """Whether our generator made them."""
+    """Whether the files are generated."""
 
     def paths(self) -> tuple[Path, Path, Path]:
-        """The files themselves."""
+        """The paths of the three files."""
         return self.products, self.attributes, self.goals
 
 
 def files_in(folder: Path) -> Files:
-    """The published files of a folder, the full set where it is there. Raises ValueError naming what is missing."""
+    """The published files of a folder, preferably the full set. Raises ValueError with the name of a missing file."""
     for ending in ("", "_1000"):
         products = _existing(folder, f"items_shuffle{ending}.json")
         if products is not None:
@@ -61,7 +61,7 @@ def _needed(folder: Path, name: str) -> Path:
 
 
 def records(path: Path) -> Iterator[Mapping[str, object]]:
-    """The objects of a file that is one JSON array, in order. Raises ValueError naming file, line, entry and fix."""
+    """The objects of a file that is one JSON array, in order. Raises ValueError with file, line, entry and fix."""
     with _Reader(path) as reader:
         reader.expect("[")
         while reader.goes_on("]"):
@@ -81,7 +81,7 @@ def members(path: Path) -> Iterator[tuple[str, object]]:
 
 
 class _Reader:
-    """Reads the values of a JSON text one after the other; holds no more of it than the value under way."""
+    """Reads the values of a JSON text one after the other; only the current value is in memory."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -104,7 +104,7 @@ class _Reader:
         self._file.close()
 
     def goes_on(self, end: str) -> bool:
-        """Whether another entry follows; steps over the comma before it, or over the end mark."""
+        """Whether another entry follows; moves past the comma before it, or past the closing bracket."""
         found = self._next()
         if self._entry and found == ",":
             self._at += 1
@@ -141,13 +141,13 @@ class _Reader:
                 if self._ended or len(self._text) - self._at > MAX_ENTRY:
                     raise self._broken(getattr(error, "msg", str(error)), getattr(error, "pos", self._at)) from error
             else:
-                if end < len(self._text) or self._ended:  # else a number may go on
+                if end < len(self._text) or self._ended:  # else the value may be the first part of a number
                     self._at = end
                     return value
             self._fill()
 
     def _next(self) -> str:
-        """The next character that is not blank; nothing at the end of the file."""
+        """The next non-blank character; empty at the end of the file."""
         while True:
             match = _BLANK.match(self._text, self._at)
             self._at = match.end() if match else self._at

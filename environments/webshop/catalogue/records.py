@@ -1,4 +1,4 @@
-"""From a published record to a product: the published loader's rules. What it crashes on is counted."""
+"""Converts published records to products by the published loader's rules. Records that would crash it are counted."""
 
 import re
 from collections import Counter
@@ -11,13 +11,13 @@ from environments.webshop.catalogue.product import Product, price_between
 
 MAX_ASIN = 10
 UNPRICED = 100.0
-"""Dollars, for a product without a price."""
+"""Price in dollars of a product without a price."""
 NO_ATTRIBUTES = ("DUMMY_ATTR",)
 _NOT_NUMERIC = re.compile(r"[^\d.]", re.ASCII)
 
 
 class Importer:
-    """Makes products of records, and counts what was wrong with them."""
+    """Makes products from records, and counts their problems."""
 
     def __init__(self, nouns: NounExtractor, seed: int) -> None:
         self.problems: Counter[str] = Counter()
@@ -26,7 +26,7 @@ class Importer:
         self._seen: set[str] = set()
 
     def product(self, record: Mapping[str, object], attributes: Mapping[str, object], position: int) -> Product | None:
-        """The product of a record, to stand at a position; None where its asin is unusable or was seen before."""
+        """The product of a record, at a position in the catalogue; None if its asin is unusable or a repeat."""
         asin = text(record.get("asin"))
         if not self._usable(asin):
             return None
@@ -64,7 +64,7 @@ class Importer:
         return True
 
     def _prices(self, pricing: object) -> tuple[str, tuple[float] | tuple[float, float]]:
-        """The price tag, and one price or the two ends of a range, in dollars."""
+        """The price tag, and the price or both ends of the price range in dollars."""
         written = text(pricing)
         if written:
             try:
@@ -109,7 +109,7 @@ class Importer:
 
 
 def text(value: object) -> str:
-    """A published value as text that every file can hold; empty for null."""
+    """A published value as text that UTF-8 can encode; empty for null."""
     return "" if value is None else str(value).encode(errors="replace").decode()
 
 

@@ -1,4 +1,4 @@
-"""The database of a catalogue: products, goals and what its documents hold, read on demand from SQLite."""
+"""The SQLite database of a catalogue: products, goals, and the tokens of its documents."""
 
 import json
 import sqlite3
@@ -16,9 +16,9 @@ from proctor.types import Value
 REMAKE = (
     "make the catalogue anew with `proctor webshop index` (remove this one first; Proctor's own comes back by itself)"
 )
-"""What helps against a missing or broken catalogue."""
+"""The fix in errors about a missing or broken catalogue."""
 FORMAT = 1
-"""To be changed with any change of what a catalogue holds, or how texts are analysed."""
+"""Raise it with every change to the content of catalogues or the analysis of texts."""
 _LISTS = ("bullets", "options", "attributes", "nouns")
 _COLUMNS = tuple(Product.model_fields)
 _SCHEMA = f"""
@@ -29,33 +29,33 @@ create table meta (meta text not null);
 
 
 class Meta(Value):
-    """What a catalogue says about itself."""
+    """Metadata of a catalogue."""
 
     format: int
     products: int = Field(ge=1)
     goals: int = Field(ge=1)
     average_length: float = Field(gt=0)
-    """Of the documents, in tokens."""
+    """Mean length of the documents in tokens."""
     invented: bool
-    """Whether the files were made by our generator."""
+    """Whether the files are generated."""
     price_seed: int
     nouns: str
-    """Name and version of what found the nouns."""
+    """Name and version of the noun extractor."""
     files: Mapping[str, str]
-    """The SHA-256 of the files it was made of, by name."""
+    """SHA-256 of the source files, by name."""
     problems: Mapping[str, int]
-    """What was wrong with the records, and how often."""
+    """Number of records with a problem, by problem."""
 
 
 def create(path: Path) -> sqlite3.Connection:
-    """A new database to be filled; it is thrown away whole where that fails, so nothing is journalled."""
+    """A new database. It has no journal, since the caller deletes it if filling it fails."""
     connection = sqlite3.connect(path)
     connection.executescript("pragma journal_mode = off; pragma synchronous = off;" + _SCHEMA)
     return connection
 
 
 def add_product(connection: sqlite3.Connection, position: int, product: Product, tokens: Sequence[str]) -> None:
-    """Put a product at a position, with the tokens of its document."""
+    """Stores a product at a position, with the tokens of its document."""
     fields = product.model_dump(mode="json")
     cells = [json.dumps(fields[name], ensure_ascii=False) if name in _LISTS else fields[name] for name in _COLUMNS]
     row = (position, " ".join(["", *tokens, ""]), *cells)
@@ -63,7 +63,7 @@ def add_product(connection: sqlite3.Connection, position: int, product: Product,
 
 
 def finish(connection: sqlite3.Connection, goals: Iterable[Goal], meta: Meta) -> None:
-    """Put the goals in their order, then the catalogue's words on itself."""
+    """Stores the goals in their order and the metadata, and commits."""
     rows = ((position, goal.model_dump_json()) for position, goal in enumerate(goals))
     connection.executemany("insert into goals values (?, ?)", rows)
     connection.execute("insert into meta values (?)", (meta.model_dump_json(),))
@@ -71,7 +71,7 @@ def finish(connection: sqlite3.Connection, goals: Iterable[Goal], meta: Meta) ->
 
 
 def find(connection: sqlite3.Connection, column: str, value: object) -> tuple[int, Product] | None:
-    """The product whose column (`asin` or `position`) has a value, with its position; None where there is none."""
+    """Position and product of the row with a value in a column (`asin` or `position`); None if there is none."""
     names = ", ".join(_COLUMNS)
     row = connection.execute(f"select position, {names} from products where {column} = ?", (value,)).fetchone()
     if row is None:
@@ -82,10 +82,10 @@ def find(connection: sqlite3.Connection, column: str, value: object) -> tuple[in
 
 
 class CatalogueStore:
-    """A database, open for reading; each thread has a connection to itself while it asks."""
+    """A database, open for reading by any thread; each query has a connection for itself."""
 
     def __init__(self, path: Path) -> None:
-        """Raises ValueError where it is no catalogue, or of another format."""
+        """Raises ValueError if the file is not a catalogue, or has another format."""
         self._path = path
         self._idle: LifoQueue[sqlite3.Connection] = LifoQueue()
         self._closed = False
@@ -96,14 +96,14 @@ class CatalogueStore:
             raise
 
     def close(self) -> None:
-        """Close all connections; one in use is closed when it has its answer."""
+        """Closes all connections; one in use is closed after its query."""
         self._closed = True
         with suppress(Empty):
             while True:
                 self._idle.get_nowait().close()
 
     def product(self, position: int) -> Product:
-        """The product at a position. Raises LookupError where there is none."""
+        """The product at a position. Raises LookupError if there is none."""
         with self._connection() as connection:
             found = find(connection, "position", position)
         if found is None:
@@ -111,7 +111,7 @@ class CatalogueStore:
         return found[1]
 
     def position(self, asin: str) -> int:
-        """Where the product of an asin stands. Raises LookupError where there is none."""
+        """The position of the product with an asin. Raises LookupError if there is none."""
         with self._connection() as connection:
             row = connection.execute("select position from products where asin = ?", (asin,)).fetchone()
         if row is None:
@@ -119,7 +119,7 @@ class CatalogueStore:
         return int(row[0])
 
     def goal(self, position: int) -> Goal:
-        """The goal of an index. Raises ValueError where there is none."""
+        """The goal with an index. Raises ValueError if there is none."""
         with self._connection() as connection:
             row = connection.execute("select goal from goals where position = ?", (position,)).fetchone()
         if row is None:
@@ -127,7 +127,7 @@ class CatalogueStore:
         return Goal.model_validate_json(row[0])
 
     def documents(self, positions: Sequence[int]) -> dict[int, str]:
-        """The tokens of documents by position, each between blanks; unknown ones are left out."""
+        """Texts of tokens by document position, with a blank before and after each token; unknown ones are left out."""
         chosen = ", ".join(map(str, positions))
         with self._connection() as connection:
             return dict(connection.execute(f"select position, tokens from products where position in ({chosen})"))

@@ -1,4 +1,4 @@
-"""The words that invented catalogues are made of."""
+"""Words for generated catalogues."""
 
 from typing import NamedTuple
 
@@ -9,10 +9,10 @@ class Aisle(NamedTuple):
     root: str
     """The first step of its category paths."""
     groups: dict[str, tuple[str, ...]]
-    """From a group to the kinds of product in it."""
+    """Kinds of products by group."""
     attributes: tuple[str, ...]
     modifiers: tuple[str, ...]
-    """What makes more kinds of a kind, in large catalogues."""
+    """Words before a kind's name that give additional kinds in large catalogues."""
     sizes: tuple[str, ...]
 
 

@@ -1,4 +1,4 @@
-"""Lucene's BM25 with Anserini's parameters: what a document scores for a query."""
+"""Lucene's BM25 with Anserini's parameters."""
 
 import functools
 import math
@@ -9,7 +9,7 @@ B = 0.4
 
 
 def quantised(length: int) -> int:
-    """A document's length in tokens as Lucene keeps it in one byte: exact below 40, then four leading bits and 24."""
+    """A document's length in tokens as Lucene stores it in one byte: exact below 40, then four leading bits plus 24."""
     if length < 40:
         return length
     rest = length - 24
@@ -18,20 +18,20 @@ def quantised(length: int) -> int:
 
 
 def idf(documents: int, containing: int) -> float:
-    """How much a token says that so many of all documents contain."""
+    """The inverse document frequency of a token in `containing` of all documents."""
     return math.log(1 + (documents - containing + 0.5) / (containing + 0.5))
 
 
 @functools.lru_cache(maxsize=1 << 12)
 def norm(length: int, average: float) -> float:
-    """What a document's length (in tokens, exact) adds to each count in the denominator."""
+    """The term for a document's length (in tokens, exact) in the denominator of each token's score."""
     return K1 * (1 - B + B * quantised(length) / average)
 
 
 def score(counts: Mapping[str, int], weights: Mapping[str, float], length_norm: float) -> float:
-    """The score of a document that holds tokens so often, for a query's tokens with their weights.
+    """The score of a document, by its tokens' counts, for a query, by its tokens' weights.
 
-    A weight is the token's `idf` times how often the query has it. Equal documents score exactly equal.
+    A weight is the token's `idf` times its count in the query. Equal documents get exactly equal scores.
     """
     total = 0.0
     for token, weight in weights.items():
@@ -43,11 +43,11 @@ def score(counts: Mapping[str, int], weights: Mapping[str, float], length_norm: 
 
 @functools.lru_cache(maxsize=1 << 12)
 def most(length: int, average: float) -> float:
-    """What a document of this length can't exceed, as a multiple of its score by tantivy.
+    """Upper bound of our score divided by tantivy's score, for a document of this length.
 
-    Tantivy counts 2.2 tf / (tf + theirs) with k1 1.2 and b 0.75, same idf and lengths, where `score` counts
-    tf / (tf + ours); the quotient is largest at tf 1 or for tf without end. A thousandth is added for its single
-    precision.
+    Per token, tantivy scores 2.2 tf / (tf + theirs) with k1 1.2 and b 0.75, and `score` tf / (tf + ours), with the same
+    idf and lengths. The quotient is largest at tf = 1 or in the limit of large tf. The factor 1.001 covers tantivy's
+    single precision.
     """
     ours = norm(length, average)
     theirs = 1.2 * (0.25 + 0.75 * quantised(length) / average)

@@ -11,38 +11,38 @@ from environments.webshop.catalogue.store import CatalogueStore
 from environments.webshop.search import bm25
 
 HITS = 50
-"""Products found at most."""
+"""Limit of products in a search result."""
 TokensIn = Callable[[str], list[str]]
-"""The query's tokens in a document, each as often as it has it."""
+"""Returns the query's tokens in a document, with repeats."""
 BATCH = 64
-"""Documents scored before looking whether the rest can still be among the best."""
+"""Number of documents scored between checks whether others can still be among the best."""
 
 
 class Hit(NamedTuple):
-    """A product that was found."""
+    """A product in a search result."""
 
     position: int
     score: float
 
 
 class Found(NamedTuple):
-    """What a search comes to."""
+    """The result of a search."""
 
     hits: tuple[Hit, ...] = ()
-    """Up to 50, the best first, of equal ones the first of the catalogue."""
+    """At most 50, best first; equal scores in the order of the catalogue."""
     missing: int = 0
-    """Products that the index has and the database lacks: left out."""
+    """Number of products in the index but not in the database, which are left out."""
 
 
 class Search:
-    """Finds products by keywords; any thread may ask it."""
+    """Finds products by keywords; may be used by any thread."""
 
     def __init__(
         self, store: CatalogueStore, index: Index, candidates: int | None = None, *, exact: bool = False
     ) -> None:
-        """`candidates` are scored of what the index finds (None for 500, or 1,000 above 100,000 products).
+        """`candidates`: number of documents of the index to score; None for 500, or 1,000 above 100,000 products.
 
-        `exact` scores every document that contains a word of the query.
+        `exact`: score every document that contains a word of the query.
         """
         self._store = store
         self._index = index
@@ -51,7 +51,7 @@ class Search:
         self._limit = index.documents if exact else candidates or usual
 
     def find(self, keywords: str) -> Found:
-        """What keywords find; nothing where no document holds any of their words."""
+        """The products for keywords; none if no document contains any of them."""
         times = {token: many for token, many in Counter(tokens(keywords)).items() if self._index.containing(token)}
         if not times:
             return Found()
@@ -62,7 +62,7 @@ class Search:
         return self._best(self._index.candidates(times, self._limit), weights)
 
     def _best(self, candidates: Sequence[Candidate], weights: Mapping[str, float]) -> Found:
-        """The best candidates, batch by batch in the order of what they can score at most."""
+        """The best candidates, scored in batches in the order of their upper bounds."""
         tokens_in = re.compile(f" ({'|'.join(map(re.escape, weights))})(?= )").findall
         average = self._store.meta.average_length
         bounds = [each.score * bm25.most(each.length, average) for each in candidates]

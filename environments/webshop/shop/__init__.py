@@ -1,1 +1,1 @@
-"""The shop: its pages, and a visit to it."""
+"""The shop: its pages, and visits to it."""

@@ -1,6 +1,6 @@
-"""The shop as web pages for a person, made of the same places and pages that agents see.
+"""Serves the shop as web pages for a person, with the places and pages of agents.
 
-Where a visitor is stands in the URL, so nothing is remembered here; every click is an agent's action.
+The URL holds the visitor's place, so the server has no state; every click is an agent's action.
 """
 
 from collections.abc import Iterator
@@ -34,7 +34,7 @@ _STYLE = (
 
 
 def app(shop: Shop, profile: Profile) -> Starlette:
-    """The pages of a shop: `/` leads to the first goal, `/N` to the goal of index N."""
+    """The web app of a shop: `/` redirects to the first goal, `/N` shows the goal with index N."""
 
     def first(_: Request) -> Response:
         return RedirectResponse("/0", 303)
@@ -59,7 +59,7 @@ def app(shop: Shop, profile: Profile) -> Starlette:
 
 
 def _move(request: Request) -> ShopMove | None:
-    """The agent's action that a request asks for."""
+    """The agent's action of a request; None if it has none."""
     for name, field in (("search", "keywords"), ("click", "click")):
         if (written := request.query_params.get(field)) is not None:
             return ShopMove(name, written.lower())

@@ -1,4 +1,4 @@
-"""The pages of the shop, as texts and as what can be clicked (WebShop's templates, without their HTML)."""
+"""The pages of the shop as texts and clickables (WebShop's templates without HTML)."""
 
 from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple, get_args
@@ -12,13 +12,13 @@ SUB_PAGES: tuple[SubPage, ...] = get_args(SubPage)
 
 
 class Button(NamedTuple):
-    """A button; `text` as the page shows it."""
+    """A button; `text` is its label."""
 
     text: str
 
 
 class Link(NamedTuple):
-    """A link to a product, its text an asin."""
+    """A link to a product; `text` is its asin."""
 
     text: str
 
@@ -31,37 +31,38 @@ class Choice(NamedTuple):
 
 
 Piece = str | Button | Link | Choice
-"""A piece of a page's text; all but plain text can be clicked."""
+"""A piece of a page's text; all pieces but plain strings can be clicked."""
 
 
 class Page(NamedTuple):
-    """What a page shows, in order."""
+    """The pieces of a page, in order."""
 
     pieces: tuple[Piece, ...]
     search_bar: bool = False
 
     def text(self) -> str:
-        """The visible text, its pieces joined as published."""
+        """The visible text, joined as published."""
         texts = (piece if isinstance(piece, str) else piece.text for piece in self.pieces)
         return " [SEP] ".join(text.strip() for text in texts if text and not (text.isspace() and "\n" in text))
 
-    def clickables(self, *, tell_shared: bool = False) -> dict[str, Button | Link | Choice]:
-        """What can be clicked by its name: buttons and links in lower case, then option values.
+    def clickables(self, *, qualify_shared: bool = False) -> dict[str, Button | Link | Choice]:
+        """Clickable pieces by name: buttons and links in lower case, then option values.
 
-        Of values that two options share, the last one counts; with `tell_shared` each is named `option: value`.
+        Of a value that two options share, only the last one is kept; with `qualify_shared` both are kept and named
+        `option: value`.
         """
         named: dict[str, Button | Link | Choice] = {}
         for kind in (Button, Link):
             named |= {piece.text.lower(): piece for piece in self.pieces if isinstance(piece, kind)}
         choices = [piece for piece in self.pieces if isinstance(piece, Choice)]
-        shared = _shared(choices) if tell_shared else frozenset()
+        shared = _shared(choices) if qualify_shared else frozenset()
         for choice in choices:
             named[f"{choice.option}: {choice.text}" if choice.text in shared else choice.text] = choice
         return named
 
 
 def _shared(choices: Sequence[Choice]) -> frozenset[str]:
-    """The values that more than one option has."""
+    """The values of more than one option."""
     options: dict[str, set[str]] = {}
     for choice in choices:
         options.setdefault(choice.text, set()).add(choice.option)
@@ -69,12 +70,12 @@ def _shared(choices: Sequence[Choice]) -> frozenset[str]:
 
 
 def search_page(instruction: str) -> Page:
-    """Where every session starts."""
+    """The search page, on which every session starts."""
     return Page(("WebShop", "Instruction:", instruction, Button(SEARCH)), search_bar=True)
 
 
 def result_page(instruction: str, number: int, total: int, products: Sequence[Product], *, more: bool) -> Page:
-    """A page of results, by its number from 1; `more` says whether it offers a next one."""
+    """A page of results, with its number from 1; `more`: whether it has a button to the next page."""
     pieces: list[Piece] = [*_head(instruction), f"Page {number} (Total results: {total})"]
     if number > 1:
         pieces.append(Button(PREVIOUS))
@@ -105,13 +106,13 @@ def item_page(instruction: str, product: Product) -> Page:
 
 
 def sub_page(instruction: str, product: Product, name: SubPage) -> Page:
-    """A product's description, features or reviews (there are none)."""
-    told: Mapping[SubPage, tuple[str, ...]] = {
+    """The page of a product's description, features or reviews; there are no reviews."""
+    texts: Mapping[SubPage, tuple[str, ...]] = {
         "Description": (product.description,),
         "Features": tuple(f" {bullet} " for bullet in product.bullets),
         "Reviews": (),
     }
-    return Page((*_head(instruction), Button(PREVIOUS), *told[name]))
+    return Page((*_head(instruction), Button(PREVIOUS), *texts[name]))
 
 
 def _head(instruction: str) -> tuple[Piece, ...]:

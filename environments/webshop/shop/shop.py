@@ -12,7 +12,7 @@ from environments.webshop.search.search import Search
 
 
 class Shop(NamedTuple):
-    """The goods, and how they are found."""
+    """The database of a catalogue, and its search."""
 
     store: CatalogueStore
     search: Search
@@ -20,7 +20,7 @@ class Shop(NamedTuple):
 
 @contextmanager
 def opened(folder: Path, candidates: int | None = None) -> Iterator[Shop]:
-    """The shop of a catalogue. Raises ValueError, naming the command that makes one, where it is missing or broken."""
+    """Opens the shop of a catalogue. Raises ValueError with the fix if the catalogue is missing or broken."""
     store = CatalogueStore(folder / DATABASE)
     try:
         index = Index(folder / INDEX)

@@ -1,4 +1,4 @@
-"""A visit to the shop: where the visitor is, what is seen there, and where an action leads."""
+"""A visit to the shop: places, their pages, and the effects of actions."""
 
 from collections.abc import Mapping
 
@@ -24,19 +24,19 @@ from environments.webshop.shop.shop import Shop
 from proctor.types import Value
 
 MAX_KEYWORDS = 1_000
-"""Characters of a search that are read."""
+"""Limit of characters read from a search."""
 
 
 class Place(Value):
-    """Where a visitor is; by default on the search page."""
+    """A visitor's place in the shop; the default is the search page."""
 
     keywords: str | None = None
     hits: tuple[int, ...] = ()
-    """The positions of what was found, the best first."""
+    """Positions of the products found, best first."""
     number: int = Field(default=1, ge=1)
-    """Of the page of results."""
+    """Number of the page of results."""
     product: int | None = None
-    """The position of the product whose page is open."""
+    """Position of the product whose page is open."""
     sub_page: SubPage | None = None
     chosen: Mapping[str, str] = Field(default_factory=dict)
     """The chosen value of each option."""
@@ -46,7 +46,7 @@ class Place(Value):
 
 
 class Visit:
-    """The rules of a shop, for one instruction. It remembers nothing; to ask it may take milliseconds."""
+    """The rules of a shop for one instruction, without state. Calls read from disk and may take milliseconds."""
 
     def __init__(self, shop: Shop, instruction: str, profile: Profile) -> None:
         self._shop = shop
@@ -54,7 +54,7 @@ class Visit:
         self._strict = profile == "strict"
 
     def page(self, place: Place) -> Page:
-        """What is seen at a place. Raises LookupError where its product isn't in the catalogue."""
+        """The page at a place. Raises LookupError if its product is not in the catalogue."""
         if place.product is not None:
             product = self._shop.store.product(place.product)
             if place.sub_page is not None:
@@ -68,11 +68,11 @@ class Visit:
         return pages.result_page(self._instruction, place.number, len(place.hits), products, more=more)
 
     def clickables(self, page: Page) -> dict[str, Button | Link | Choice]:
-        """What can be clicked on a page, by its name."""
-        return page.clickables(tell_shared=self._strict)
+        """The clickable pieces of a page by name."""
+        return page.clickables(qualify_shared=self._strict)
 
     def after(self, place: Place, move: ShopMove) -> Place | None:
-        """Where an action leads; None where it does nothing."""
+        """The place after an action; None if the action has no effect."""
         page = self.page(place)
         if move.name == "search" and (page.search_bar or not self._strict):
             return self._found(move.argument)

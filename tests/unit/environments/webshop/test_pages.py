@@ -7,7 +7,7 @@ import pytest
 
 from environments.webshop import policies, prompt, reply
 from environments.webshop.catalogue.product import Goal, Product
-from environments.webshop.prompt import observation, opening, said
+from environments.webshop.prompt import observation, opening, reply_text
 from environments.webshop.shop import pages
 from environments.webshop.shop.pages import Button, Choice, Page
 
@@ -48,7 +48,7 @@ def test_of_a_value_that_two_options_share_the_last_counts() -> None:
 
 
 def test_strict_names_the_options_of_shared_values() -> None:
-    clickables = SHARED.clickables(tell_shared=True)
+    clickables = SHARED.clickables(qualify_shared=True)
     assert list(clickables) == ["buy now", "size: blue", "xl", "color: blue"]
     assert clickables["size: blue"] == Choice("size", "blue")
 
@@ -110,7 +110,7 @@ def test_the_reference_searches_titles_that_hold_brackets(title: str) -> None:
 
 
 def test_what_is_said_can_be_read() -> None:
-    assert reply.read(said("why", "click[buy now]")) == ("click", "buy now", "buy now")
+    assert reply.read(reply_text("why", "click[buy now]")) == ("click", "buy now", "buy now")
 
 
 @pytest.mark.parametrize(
