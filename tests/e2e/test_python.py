@@ -119,7 +119,8 @@ def test_a_function_that_raises_is_a_fault_with_what_it_said(tmp_path: Path) -> 
 
 
 KILLED = """\
-import os, sys, time
+import os, signal, sys, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job's child ignores it
 from proctor import evaluate
 def slow(messages, tools):
     os.write(1, b"called\\n")

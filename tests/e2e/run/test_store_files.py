@@ -30,7 +30,7 @@ from eval_client.store.connection import connect, sqlite_url
 from eval_client.store.journal import Cost, Journal
 from eval_client.store.records import Manifest, TaskRecord, Trial, Turn
 from eval_client.store.store import Store
-from proctor.llm.kept_replies import KeptReply, Reply
+from proctor.llm.kept_replies import KeptReply, ModelReply
 from proctor.types import Action, Finish, FinishReason
 from task_server.wire.messages import Act
 
@@ -54,7 +54,7 @@ async def write(folder):
         for n in range(1, 6):
             act = Act(action=Action(content="x" * 2000))
             await journal.turn(trial, 0, Turn(turn=n, digest="d", observation="{}", reply=act))
-        said = Reply(text="yes\\0", model="judge", prompt_tokens=9)
+        said = ModelReply(text="yes\\0", model="judge", prompt_tokens=9)
         await journal.replies(trial, 0, [KeptReply(key="0" * 40, reply=said, bought=True)] * 3)
         await journal.finish(trial, 1, "w", Finish(reason=FinishReason.COMPLETED, score=1.0), Cost(5, 0, 0, 1.0))
     if "killed" in sys.argv:
