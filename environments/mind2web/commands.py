@@ -31,7 +31,7 @@ def generate(folder: Path, tasks: int, seed: int, split: str, raw_html: bool) ->
     if not re.fullmatch(SPLIT, split):
         raise click.BadParameter(f"{split!r}: write letters, digits and _ only", param_hint="--split")
     if (folder / f"{split}_0.json").exists():
-        raise click.UsageError(f"{folder}: {split}_0.json is there already; name another FOLDER or --split")
+        raise click.UsageError(f"{folder}: {split}_0.json already exists; name another FOLDER or --split")
     pack = generator.generate(tasks, seed, raw_html)
     try:
         files = generator.write(pack, folder, split, TASKS_A_FILE)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from proctor.types import Finish, FinishReason, Summary
 
-OWN_PROMPT_NOTE = "The instruction is Proctor's own text; the output forms it asks for are the published ones."
+OWN_PROMPT_NOTE = "The instruction is in our own words; the output forms it asks for are the published ones."
 
 
 def summarize(finishes: Sequence[Finish], *, own_words: bool) -> Summary:

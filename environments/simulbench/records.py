@@ -131,7 +131,7 @@ class Script(Value):
             raise ValueError("dialogue_history must alternate between user and assistant, and start and end with user")
         if len(roles) != 2 * (self.turn_num or TURNS) - 1:
             wanted = 2 * (self.turn_num or TURNS) - 1
-            raise ValueError(f"dialogue_history has {len(roles)} messages; turn_num {self.turn_num} wants {wanted}")
+            raise ValueError(f"dialogue_history has {len(roles)} messages; turn_num {self.turn_num} needs {wanted}")
         return self
 
 

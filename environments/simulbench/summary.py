@@ -8,8 +8,8 @@ PRIMARY = "strict_mean"
 WORST = 1.0
 """Rating in the primary metric of an agent that ran out of context."""
 FULL_COVERAGE = 0.99
-OWN_PROMPT_NOTE = "The prompts of judge and user are Proctor's own texts of what the paper's Appendix B prints."
-GIVEN_PROMPT_NOTE = "The judge's prompt is that of the file `prompts`; the user's is Proctor's own text."
+OWN_PROMPT_NOTE = "The prompts of judge and user are in our own words, with the content of the paper's Appendix B."
+GIVEN_PROMPT_NOTE = "The judge's prompt is the one that `prompts` names; the user's is in our own words."
 QUOTES = (
     "The recorded transcripts quote material under CC BY-NC 4.0 (SimulBench, Jia et al. 2024), so that licence applies "
     "to them too."

@@ -253,7 +253,7 @@ def _positions(path: Path, people: Mapping[str, Persona], built: TownMap) -> dic
             raise bad(path, name, "x", "is missing; give the tile of this character at midnight")
         tiles[name] = found[name].y * built.width + found[name].x
         if not 0 <= found[name].x < built.width or tiles[name] not in built.reachable:
-            raise bad(path, name, "x, y", "nobody can get away from there; give a tile of the home")
+            raise bad(path, name, "x, y", "no way leads away from it; give a tile of the home")
     return tiles
 
 

@@ -97,18 +97,18 @@ def approached(now: int, place: str, partner: str, text: str, checklist: Sequenc
     """Request U: the first utterance in a talk that the partner began."""
     return (
         f"Request U. It is {spoken(now)}. You are at {place}. {partner} comes up to you.{_settle(checklist)}\n"
-        f"{said(partner, text)}"
+        f"{partner_line(partner, text)}"
     )
 
 
-def said(partner: str, text: str) -> str:
+def partner_line(partner: str, text: str) -> str:
     """The part of a request U with the partner's utterance."""
     return f'{partner} says: "{text}"\nAnswer: {{"utterance": "...", "end": false}}; "end": true ends the talk with it.'
 
 
 def answered(partner: str, text: str) -> str:
     """Request U: the next utterance in a talk."""
-    return f"Request U. {said(partner, text)}"
+    return f"Request U. {partner_line(partner, text)}"
 
 
 def note(partner: str, last: str | None, rows: Sequence[Row]) -> str:

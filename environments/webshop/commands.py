@@ -35,7 +35,7 @@ def webshop() -> None:
 def generate(folder: Path, products: int, goals: int, seed: int, compress: bool) -> None:
     """Generate products and goals, and write them to FOLDER in the form of the published files."""
     if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
-        raise click.UsageError(f"{folder}: is there already; give a new folder")
+        raise click.UsageError(f"{folder}: already exists; give a new folder")
     try:
         write(folder, products, goals, seed, compress=compress)
     except OSError as error:
@@ -56,7 +56,7 @@ def generate(folder: Path, products: int, goals: int, seed: int, compress: bool)
 def index(folder: Path, catalogue: Path, seed: int, nouns: str, check: Path | None) -> None:
     """Make a CATALOGUE, for the field `data` of a task, from the published files in FOLDER (WebShop's `data`)."""
     if catalogue.exists():
-        raise click.UsageError(f"{catalogue}: is there already; remove it or give a new folder")
+        raise click.UsageError(f"{catalogue}: already exists; remove it or give a new folder")
     try:
         published = None if check is None else read(check)
         meta = make(files_in(folder), catalogue, extractor(nouns), seed)

@@ -15,7 +15,7 @@ _SESSIONS = {
 }
 _PURCHASES = ("r_type", "r_att", "r_option", "r_price")
 OWN_CATALOGUE = "The catalogue is invented: these are no WebShop scores."
-OWN_PROMPT_NOTE = "The instruction and its example are Proctor's own texts with the content of the published ones."
+OWN_PROMPT_NOTE = "The instruction and its example are in our own words, with the content of the published ones."
 COVERAGE = "Faults enter no mean; the parts r_type to r_price are means over purchases."
 
 

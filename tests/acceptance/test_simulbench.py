@@ -664,8 +664,8 @@ ANSWERED = [*GOOD["dialogue_history"], {"role": "assistant", "content": "3"}]  #
         ({"type": "other"}, "type: Input should be 'stateful' or 'stateless'"),
         ({"dialogue_history": ANSWERED}, "must alternate"),
         ({"dialogue_history": []}, "dialogue_history: Tuple should have at least 1 item"),
-        ({"turn_num": 2}, "dialogue_history has 1 messages; turn_num 2 wants 3"),
-        ({"turn_num": 0}, "turn_num 0 wants 7"),
+        ({"turn_num": 2}, "dialogue_history has 1 messages; turn_num 2 needs 3"),
+        ({"turn_num": 0}, "turn_num 0 needs 7"),
         ({"extra": 1}, "extra: Extra inputs are not permitted; remove it"),
     ],
 )

@@ -41,7 +41,7 @@ def import_repository(repository: Path, folder: Path) -> Counts:
     be written.
     """
     if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
-        raise ValueError(f"{folder}: is there already; give a new folder")
+        raise ValueError(f"{folder}: already exists; give a new folder")
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as part:
         made = Path(part) / "data"

@@ -138,7 +138,7 @@ def load(folder: Path) -> TownMap:
     built = TownMap(world, width, height, [code == WALL for code in collision], names)
     for sector in built.sectors:
         if not any(tile in built.reachable for tile in built.tiles(sector)):
-            raise ValueError(f"{folder}: nobody can get to {sector!r}; leave a gap in its walls")
+            raise ValueError(f"{folder}: no way leads to {sector!r}; leave a gap in its walls")
     return built
 
 

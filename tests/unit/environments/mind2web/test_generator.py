@@ -115,7 +115,7 @@ def test_tasks_are_not_mixed_with_those_of_an_earlier_call(tmp_path: Path) -> No
     assert CliRunner().invoke(mind2web, [*options, "11"]).exit_code == 0
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     again = CliRunner().invoke(mind2web, [*options, "1"])
-    assert (again.exit_code, "own_0.json is there already" in again.output) == (2, True)
+    assert (again.exit_code, "own_0.json already exists" in again.output) == (2, True)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
     assert CliRunner().invoke(mind2web, [*options, "1", "--split", "other"]).exit_code == 0
 

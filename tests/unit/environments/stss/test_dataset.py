@@ -49,10 +49,14 @@ def edited(fields: Mapping[str, object]) -> Callable[[str], str]:
         ("matrix/maze/sector_maze.csv", lambda text: text.replace("101", "999"), "'999' is not in sector_blocks.csv"),
         ("matrix/maze_meta_info.json", lambda text: "{}", "maze_width"),
         ("matrix/maze_meta_info.json", lambda text: text.replace("60", "0"), "maze_meta_info.json: maze_width, "),
-        ("matrix/maze/collision_maze.csv", lambda text: ",".join(["32125"] * 2_400), "collision_maze.csv: all is wall"),
+        ("matrix/maze/collision_maze.csv", lambda text: ",".join(["32125"] * 2_400), "csv: every tile is a wall"),
         ("characteristics.json", lambda text: "[]", "characteristics.json: the file: "),
         ("characteristics.json", edited({"Ada Birch.age": "old"}), "characteristics.json: Ada Birch: age: "),
-        ("characteristics.json", edited({"Ada Birch.name": "Ada"}), "Ada Birch: name: is 'Ada'; give it the key"),
+        (
+            "characteristics.json",
+            edited({"Ada Birch.name": "Ada"}),
+            "Ada Birch: name: is 'Ada'; give it the same name as its key",
+        ),
         (
             "characteristics.json",
             edited({"Ada Birch.routine": [["25:00", "26:00", "x", "home"]]}),

@@ -78,7 +78,7 @@ async def test_evidence_is_small_and_comes_back_whole() -> None:
     assert len(packed) < 40_000
     assert pack(day_transcript) == packed
     assert day_transcript.event_log.digest() == finish.detail["trajectory"]
-    with pytest.raises(ValueError, match="not packed evidence"):
+    with pytest.raises(ValueError, match="not a packed transcript"):
         unpack("aaaa")
 
 

@@ -86,7 +86,7 @@ def test_a_repository_that_is_not_whole_is_refused_and_nothing_is_left(
 def test_a_folder_that_is_there_is_left_alone(repository: Path, tmp_path: Path) -> None:
     assert run(repository, tmp_path / "town")[0] == 0
     code, output = run(repository, tmp_path / "town")
-    assert (code, "is there already; give a new folder" in output) == (2, True)
+    assert (code, "already exists; give a new folder" in output) == (2, True)
     (tmp_path / "empty").mkdir()
     assert run(repository, tmp_path / "empty")[0] == 0
     (tmp_path / "file").touch()

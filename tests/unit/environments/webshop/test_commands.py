@@ -37,7 +37,7 @@ def test_a_catalogue_is_invented_indexed_and_played(tmp_path: Path) -> None:
     assert "invented" in (WebShop(data=made).not_comparable_because() or "")
     for again in (said("generate", files), said("index", files, made)):
         assert again[0] == 2
-        assert "is there already" in again[1]
+        assert "already exists" in again[1]
 
 
 def test_bad_input_gets_one_message(tmp_path: Path) -> None:
