@@ -35,7 +35,10 @@ class _Message(WireToolCalls):
     tool_call_id: str | None = None
 
     def value(self) -> Message:
-        return Message(role=self.role, content=self.content, tool_calls=self.calls(), tool_call_id=self.tool_call_id)
+        calls = self.calls() if self.role == "assistant" else ()
+        return Message(
+            role=self.role, content=self.content, tool_calls=calls, tool_call_id=self.tool_call_id, echo=self.echo()
+        )
 
 
 class _Function(Wire):
@@ -98,7 +101,8 @@ def completion(agent: str, answer: AgentReply) -> bytes:
     calls = answer.action.tool_calls
     if calls:
         message["content"] = answer.action.content or None
-        message["tool_calls"] = [tool_call_json(call) for call in calls]
+        message["tool_calls"] = [{**tool_call_json(call), **call.echo} for call in calls]
+    message |= answer.action.echo
     choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": answer.finish_reason()}
     return to_json({**_head(agent, "chat.completion"), "choices": [choice], "usage": answer.usage_json()})
 

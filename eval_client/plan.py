@@ -15,6 +15,7 @@ from proctor.config.yaml import FileError, load, parse
 from proctor.environment import PolicyKind, missing_policies
 from proctor.http.tls import Tls
 from proctor.llm.config import ModelName, Sampling, VariableName, plain_url
+from proctor.llm.wire import Reasoning, SystemRole
 from proctor.types import Value
 
 Name = Annotated[str, Field(pattern=NAME)]
@@ -71,6 +72,10 @@ class AgentEntry(Value):
     """The model's name at the endpoint; the agent's own name if absent."""
     sampling: Sampling = Field(default_factory=dict)
     """Request fields, passed through: temperature, top_p, max_tokens, seed, ..."""
+    reasoning: Annotated[Reasoning, Field(exclude_if=lambda value: value == "auto")] = "auto"
+    """Which messages of a history carry their reasoning back: `auto`, those with tool calls; `always`; `never`."""
+    system_role: Annotated[SystemRole, Field(exclude_if=lambda value: value == "system")] = "system"
+    """The role that the instruction is sent in; `user` puts it before the first user message."""
     concurrency: int = Field(default=16, ge=1, le=10_000)
     """Trials of this agent in flight at once."""
     metadata: bool = False

@@ -22,6 +22,15 @@ class Value(BaseModel):
     """Fields that do not affect a trial: a resumed run may change them."""
 
 
+def _is_empty(value: object) -> bool:
+    return not value
+
+
+Echo = dict[str, JsonValue]
+"""What an endpoint demands back with its own message, verbatim: reasoning, signatures. It is opaque, stays between
+client and endpoint, and is left out of dumps and digests where there is none."""
+
+
 class ToolCall(Value):
     """A function the agent asks to be run, as in OpenAI Chat Completions."""
 
@@ -29,6 +38,7 @@ class ToolCall(Value):
     name: str
     arguments: str
     """The JSON text exactly as the model wrote it; it may be malformed."""
+    echo: Echo = Field(default_factory=dict, exclude_if=_is_empty)
 
 
 class Tool(Value):
@@ -46,6 +56,7 @@ class Message(Value):
     content: str
     tool_calls: tuple[ToolCall, ...] = ()
     tool_call_id: str | None = None
+    echo: Echo = Field(default_factory=dict, exclude_if=_is_empty)
 
 
 class Observation(Value):
@@ -68,10 +79,20 @@ class Action(Value):
 
     content: str
     tool_calls: tuple[ToolCall, ...] = ()
+    echo: Echo = Field(default_factory=dict, exclude_if=_is_empty)
+    reasoning: str = Field(default="", exclude_if=_is_empty)
+    """What the model thought, where its endpoint says that as text: for readers and exports only."""
 
     def message(self) -> Message:
-        """The action as an assistant message of a transcript."""
-        return Message(role="assistant", content=self.content, tool_calls=self.tool_calls)
+        """The action as the assistant message that a transcript keeps."""
+        return Message(role="assistant", content=self.content, tool_calls=self.tool_calls, echo=self.echo)
+
+    def without_echo(self) -> "Action":
+        """The action as environments get it: without what is between client and endpoint."""
+        if not self.echo and not self.reasoning and not any(call.echo for call in self.tool_calls):
+            return self
+        calls = tuple(call.model_copy(update={"echo": {}}) for call in self.tool_calls)
+        return Action(content=self.content, tool_calls=calls)
 
 
 class FinishReason(StrEnum):

@@ -131,6 +131,8 @@ def chat_config(plan: Plan, agent: AgentEntry, builtin: str | None) -> ChatConfi
         model=agent.model or agent.name,
         api_key_env=LOCAL_TOKEN_ENV if own else endpoint.api_key_env,
         sampling=agent.sampling,
+        reasoning=agent.reasoning,
+        system_role=agent.system_role,
         metadata=agent.sends_metadata,
         deadline_s=endpoint.deadline_s,
         max_tries=endpoint.max_tries,

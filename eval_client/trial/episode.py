@@ -12,6 +12,7 @@ from eval_client.store.records import Trial, Turn
 from proctor.environment import ContextLimitExceeded, Transcript
 from proctor.llm import Completion
 from proctor.llm.kept_replies import KeptReply
+from proctor.llm.tool_calls import normalised
 from proctor.observability import tracing
 from proctor.types import Finish, FinishReason, Message, Observation, Tool
 from task_server.client.client import ReplyLog
@@ -168,7 +169,7 @@ class Episode:
             await self.write_turn(turn)
             self.trial_history.turns.append(turn)
         self._remember(step.observation, turn.reply)
-        return turn.reply
+        return Act(action=turn.reply.action.without_echo()) if isinstance(turn.reply, Act) else turn.reply
 
     def _remember(self, observation: Observation, reply: Act | Stop) -> None:
         if isinstance(reply, Act):
@@ -188,7 +189,7 @@ class Episode:
             turn=step.turn,
             digest=digest,
             observation=observation,
-            reply=Act(action=completion.action),
+            reply=Act(action=normalised(completion.action, history)),
             prompt_tokens=completion.usage.prompt_tokens,
             completion_tokens=completion.usage.completion_tokens,
             model_seconds=completion.seconds,

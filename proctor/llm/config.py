@@ -6,6 +6,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, Field, JsonValue
 
 from proctor.config.secrets import setting
+from proctor.llm.wire import Reasoning, SystemRole
 from proctor.observability.redaction import looks_secret
 from proctor.types import Value
 
@@ -66,6 +67,10 @@ class ChatConfig(Value):
     """Name of the variable that holds the key, never the key; where it is unset, no key is sent."""
     sampling: Sampling = Field(default_factory=dict)
     """Further request fields, passed through: temperature, top_p, max_tokens, seed, stop, ..."""
+    reasoning: Annotated[Reasoning, Field(exclude_if=lambda value: value == "auto")] = "auto"
+    """Which messages of a history carry their reasoning back: `auto`, those with tool calls; `always`; `never`."""
+    system_role: Annotated[SystemRole, Field(exclude_if=lambda value: value == "system")] = "system"
+    """The role that the instruction is sent in; `user` puts it before the first user message."""
     metadata: bool = False
     """True: requests have their task, sample and turn as metadata, which the built-in agents need."""
     deadline_s: float = Field(default=600.0, gt=0)

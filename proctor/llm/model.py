@@ -107,6 +107,8 @@ class ChatModel:
             tools,
             {**config.sampling, **sampling} if sampling else config.sampling,
             metadata if config.metadata else None,
+            reasoning=config.reasoning,
+            system_role=config.system_role,
         )
         with tracing.begin("model call", "client", **{"gen_ai.request.model": config.model}) as span:
             completion = await self._retry_until_available(body)

@@ -1,8 +1,9 @@
 """Builds requests and parses replies of OpenAI Chat Completions."""
 
 import json
+import logging
 from collections.abc import Mapping, Sequence
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import (
     BaseModel,
@@ -16,7 +17,10 @@ from pydantic import (
 )
 from pydantic_core import to_json
 
+from proctor.llm.tool_calls import sendable_arguments
 from proctor.types import Action, Message, Tool, ToolCall, Value
+
+log = logging.getLogger(__name__)
 
 MOST_TOKENS = 2**53
 """A larger count is invalid: JSON parsers that use doubles would round it."""
@@ -29,15 +33,41 @@ class Usage(Value):
     completion_tokens: int = 0
 
 
+Reasoning = Literal["auto", "always", "never"]
+"""Which messages carry their reasoning back: those with tool calls, all, none."""
+SystemRole = Literal["system", "developer", "user"]
+MESSAGE_ECHO = frozenset(
+    {"reasoning_content", "reasoning", "reasoning_details", "thinking_blocks", "provider_specific_fields"}
+)
+"""Fields of an assistant message that endpoints demand back: DeepSeek, Kimi, MiMo; OpenRouter; LiteLLM."""
+REASONING_TEXT = ("reasoning_content", "reasoning")
+CALL_ECHO = frozenset({"extra_content", "provider_specific_fields"})
+"""Fields of a tool call that endpoints demand back: Gemini's signature; LiteLLM."""
+MOST_ECHO_BYTES = 1 << 20
+MOST_CALLS = 32
+MOST_ARGUMENTS = 256 << 10
+"""Characters of all calls of a reply together; what is beyond is cut, and so malformed."""
+ONLY_WITH_TOOLS = frozenset({"tool_choice", "parallel_tool_calls"})
+"""Request fields that endpoints refuse in requests that offer no tools."""
+
+
 def request_body(
     model: str,
     messages: Sequence[Message],
     tools: Sequence[Tool],
     sampling: Mapping[str, JsonValue],
     metadata: Mapping[str, str] | None,
+    *,
+    reasoning: Reasoning = "auto",
+    system_role: SystemRole = "system",
 ) -> bytes:
     """The JSON body of `POST /chat/completions`."""
-    body: dict[str, object] = {**sampling, "model": model, "messages": [message_json(message) for message in messages]}
+    if not tools and sampling.keys() & ONLY_WITH_TOOLS:
+        sampling = {name: value for name, value in sampling.items() if name not in ONLY_WITH_TOOLS}
+    shaped = [message_json(message, reasoning) for message in messages]
+    if system_role != "system":
+        shaped = _with_system_role(shaped, system_role)
+    body: dict[str, object] = {**sampling, "model": model, "messages": shaped}
     if tools:
         body["tools"] = [tool_json(tool) for tool in tools]
     if metadata:
@@ -45,20 +75,40 @@ def request_body(
     return to_json(body)
 
 
-def message_json(message: Message) -> dict[str, object]:
-    """A message in wire format. `content` is null where an assistant only calls tools, as some servers require."""
+def _with_system_role(shaped: list[dict[str, object]], role: SystemRole) -> list[dict[str, object]]:
+    """The messages with their system text in another role, or at the beginning of the first user message."""
+    if role == "developer":
+        return [{**message, "role": role} if message["role"] == "system" else message for message in shaped]
+    told = [str(message["content"]) for message in shaped if message["role"] == "system"]
+    rest = [message for message in shaped if message["role"] != "system"]
+    first = next((number for number, message in enumerate(rest) if message["role"] == "user"), None)
+    if not told:
+        return rest
+    if first is None:
+        return [{"role": "user", "content": "\n\n".join(told)}, *rest]
+    opening = "\n\n".join([*told, str(rest[first]["content"])])
+    return [*rest[:first], {**rest[first], "content": opening}, *rest[first + 1 :]]
+
+
+def message_json(message: Message, reasoning: Reasoning = "auto") -> dict[str, object]:
+    """A message in wire format. An assistant that only calls tools has the content null, as some require."""
     shaped: dict[str, object] = {"role": message.role, "content": message.content}
     if message.tool_calls:
         shaped["content"] = message.content or None
-        shaped["tool_calls"] = [tool_call_json(call) for call in message.tool_calls]
+        shaped["tool_calls"] = [
+            {**tool_call_json(call, sendable_arguments(call.arguments)), **call.echo} for call in message.tool_calls
+        ]
     if message.tool_call_id is not None:
         shaped["tool_call_id"] = message.tool_call_id
+    if message.echo and (reasoning == "always" or (reasoning == "auto" and message.tool_calls)):
+        shaped |= message.echo
     return shaped
 
 
-def tool_call_json(call: ToolCall) -> dict[str, object]:
-    """A tool call in wire format."""
-    return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+def tool_call_json(call: ToolCall, arguments: str | None = None) -> dict[str, object]:
+    """A tool call in wire format, with other arguments where some are given."""
+    function = {"name": call.name, "arguments": call.arguments if arguments is None else arguments}
+    return {"id": call.id, "type": "function", "function": function}
 
 
 def tool_json(tool: Tool) -> dict[str, object]:
@@ -75,11 +125,17 @@ def _plain(content: object) -> object:
     """The text of `content`, which may also be null or a list of parts, whose texts are joined."""
     if isinstance(content, list):
         return "".join(str(part.get("text") or "") for part in content if isinstance(part, dict))
+    if isinstance(content, int | float):
+        return str(content)
     return "" if content is None else content
 
 
-def _list(value: object) -> object:
-    return [] if value is None else value
+def _calls(value: object) -> object:
+    return value[:MOST_CALLS] if isinstance(value, list) else []
+
+
+def _text_or_nothing(value: object) -> object:
+    return str(value) if isinstance(value, int | float) else value if isinstance(value, str) else ""
 
 
 Text = Annotated[str, BeforeValidator(_plain)]
@@ -95,29 +151,70 @@ class Wire(BaseModel):
 class WireFunction(Wire):
     """The function of a tool call; arguments given as an object instead of a text become its JSON text."""
 
-    name: str
+    name: Annotated[str, BeforeValidator(_text_or_nothing)] = ""
     arguments: Annotated[str, BeforeValidator(_arguments)] = ""
 
 
+NO_FUNCTION = WireFunction.model_construct(name="", arguments="")
+
+
+def _function(value: object) -> object:
+    return value if isinstance(value, dict | WireFunction) else NO_FUNCTION
+
+
 class WireToolCall(Wire):
-    """A tool call; where the server omits its id, its position makes one."""
+    """A tool call. One without a name, or of another type than `function`, calls an unknown function."""
 
-    id: str | None = None
-    function: WireFunction
+    model_config = ConfigDict(extra="allow")
 
-    def value(self, position: int) -> ToolCall:
-        """The tool call as a `ToolCall`, given its position in the message."""
-        return ToolCall(id=self.id or f"call_{position}", name=self.function.name, arguments=self.function.arguments)
+    id: Annotated[str, BeforeValidator(_text_or_nothing)] = ""
+    """Empty where the server leaves it out."""
+    function: Annotated[WireFunction, BeforeValidator(_function)] = NO_FUNCTION
+
+    def value(self) -> ToolCall:
+        """The tool call as a `ToolCall`."""
+        function = self.function
+        return ToolCall(id=self.id, name=function.name, arguments=function.arguments, echo=_echo(self, CALL_ECHO))
 
 
 class WireToolCalls(Wire):
-    """The tool calls of a message, null or absent where there are none."""
+    """The tool calls of a message, null or absent where there are none, and what goes back with it."""
 
-    tool_calls: Annotated[list[WireToolCall], BeforeValidator(_list)] = Field(default_factory=list)
+    model_config = ConfigDict(extra="allow")
+
+    tool_calls: Annotated[list[WireToolCall], BeforeValidator(_calls)] = Field(default_factory=list)
+    function_call: WireFunction | None = None
+    """The one call of servers that know no `tool_calls`."""
 
     def calls(self) -> tuple[ToolCall, ...]:
-        """The tool calls as `ToolCall` values."""
-        return tuple(call.value(position) for position, call in enumerate(self.tool_calls))
+        """The tool calls as `ToolCall` values, an id empty where there was none."""
+        if not self.tool_calls and self.function_call is not None:
+            return (ToolCall(id="", name=self.function_call.name, arguments=self.function_call.arguments),)
+        return tuple(call.value() for call in self.tool_calls)
+
+    def echo(self) -> dict[str, JsonValue]:
+        """What of the message goes back to its endpoint."""
+        return _echo(self, MESSAGE_ECHO)
+
+    def reasoning_text(self) -> str:
+        """What the model thought, where that is said as text."""
+        extra = self.model_extra or {}
+        return next((text for name in REASONING_TEXT if isinstance(text := extra.get(name), str)), "")
+
+
+def _cut(calls: tuple[ToolCall, ...]) -> tuple[ToolCall, ...]:
+    """The calls with at most MOST_ARGUMENTS characters of arguments in sum."""
+    left, cut = MOST_ARGUMENTS, list[ToolCall]()
+    for call in calls:
+        fits = len(call.arguments) <= left
+        cut.append(call if fits else call.model_copy(update={"arguments": call.arguments[:left]}))
+        left -= min(left, len(call.arguments))
+    return tuple(cut)
+
+
+def _echo(part: Wire, names: frozenset[str]) -> dict[str, JsonValue]:
+    extra = part.model_extra or {}
+    return {name: value for name, value in extra.items() if name in names and value is not None}
 
 
 class _Answer(WireToolCalls):
@@ -168,7 +265,12 @@ class ChatReply(Wire):
     def action(self) -> Action:
         """The first choice as an action; the text of a refusal is its content."""
         answer = self.choices[0].message
-        return Action(content=answer.content or answer.refusal, tool_calls=answer.calls())
+        calls, echo, reasoning = _cut(answer.calls()), answer.echo(), answer.reasoning_text()
+        echoed = [kept for kept in (echo, *(call.echo for call in calls)) if kept]
+        if echoed and len(to_json(echoed)) > MOST_ECHO_BYTES:
+            log.warning("an answer's reasoning is over %d bytes: it is neither kept nor sent back", MOST_ECHO_BYTES)
+            echo, reasoning, calls = {}, "", tuple(call.model_copy(update={"echo": {}}) for call in calls)
+        return Action(content=answer.content or answer.refusal, tool_calls=calls, echo=echo, reasoning=reasoning)
 
     def used(self) -> Usage:
         """The tokens that the reply cost; 0 where the server reports none."""

@@ -19,7 +19,7 @@ def test_what_the_chat_model_sends_is_what_the_agent_gets() -> None:
     messages = (
         Message(role="system", content="s"),
         Message(role="user", content="u"),
-        Message(role="assistant", content="", tool_calls=(CALL,)),
+        Message(role="assistant", content="", tool_calls=(CALL.model_copy(update={"arguments": "{}"}),)),
         Message(role="tool", content="done", tool_call_id="c1"),
     )
     tools = (Tool(name="run", description="runs", parameters={"type": "object"}),)

@@ -17,9 +17,10 @@ def reply(message: JsonValue, **fields: JsonValue) -> ChatReply:
 
 
 def test_a_request_has_the_protocols_shape() -> None:
+    called = CALL.model_copy(update={"arguments": '{"a": 1}'})
     messages = [
         Message(role="system", content="s"),
-        Message(role="assistant", content="", tool_calls=(CALL,)),
+        Message(role="assistant", content="", tool_calls=(called,)),
         Message(role="tool", content="done", tool_call_id="c1"),
     ]
     tools = [Tool(name="run", description="runs", parameters={"type": "object"})]
@@ -32,7 +33,7 @@ def test_a_request_has_the_protocols_shape() -> None:
             {
                 "role": "assistant",
                 "content": None,
-                "tool_calls": [{"id": "c1", "type": "function", "function": {"name": "run", "arguments": '{"a": '}}],
+                "tool_calls": [{"id": "c1", "type": "function", "function": {"name": "run", "arguments": '{"a": 1}'}}],
             },
             {"role": "tool", "content": "done", "tool_call_id": "c1"},
         ],
@@ -65,8 +66,8 @@ def test_what_is_not_given_is_not_sent() -> None:
             Action(
                 content="",
                 tool_calls=(
-                    ToolCall(id="call_0", name="f", arguments='{"a":1}'),
-                    ToolCall(id="call_1", name="g", arguments=""),
+                    ToolCall(id="", name="f", arguments='{"a":1}'),
+                    ToolCall(id="", name="g", arguments=""),
                 ),
             ),
         ),

@@ -1,0 +1,86 @@
+"""Tool calls between agents and endpoints: made whole when read, and made acceptable when sent back."""
+
+import json
+from collections.abc import Sequence
+from functools import lru_cache
+
+from pydantic_core import from_json
+
+from proctor.types import Action, Message, ToolCall
+
+MALFORMED = "malformed_arguments"
+MALFORMED_CHARS = 2_000
+"""Of malformed arguments, what an endpoint gets to see again."""
+
+
+def normalised(action: Action, history: Sequence[Message]) -> Action:
+    """The action with an id for every call, each once in its conversation, and names without control characters.
+
+    A call without an id gets `call_<k>`, k counting the calls of the conversation; an id that was there before gets
+    `_2`, `_3`, ... behind it, since endpoints pair results with calls by id. `history` is the conversation so far.
+    """
+    if not action.tool_calls:
+        return action
+    earlier = [call.id for message in history for call in message.tool_calls]
+    seen, calls = set(earlier), list[ToolCall]()
+    for number, call in enumerate(action.tool_calls, len(earlier)):
+        unique = _unseen(call.id or f"call_{number}", seen)
+        seen.add(unique)
+        name = "".join(char for char in call.name if char.isprintable())
+        same = (unique, name) == (call.id, call.name)
+        calls.append(call if same else call.model_copy(update={"id": unique, "name": name}))
+    return action.model_copy(update={"tool_calls": tuple(calls)})
+
+
+def _unseen(wanted: str, seen: set[str]) -> str:
+    unique, number = wanted, 1
+    while unique in seen:
+        number += 1
+        unique = f"{wanted}_{number}"
+    return unique
+
+
+@lru_cache(maxsize=4096)
+def sendable_arguments(arguments: str) -> str:
+    """The arguments of a call as every endpoint takes them in a history: the text of a JSON object.
+
+    Text that is no object is wrapped, cut to its beginning: vLLM and llama.cpp parse histories, and refuse all further
+    requests of a conversation that holds such a call.
+    """
+    if is_object(arguments):
+        return arguments
+    return json.dumps({MALFORMED: arguments[:MALFORMED_CHARS]}, ensure_ascii=False)
+
+
+def is_object(arguments: str) -> bool:
+    """True where the text is a JSON object."""
+    try:
+        return isinstance(from_json(arguments), dict)
+    except ValueError:
+        return False
+
+
+def invalid_history(messages: Sequence[Message]) -> str | None:
+    """Why an endpoint may refuse a history; None where none should.
+
+    Each call of an assistant message is answered by exactly one tool message, before any other message; no tool message
+    stands without its call; ids are unique.
+    """
+    seen: set[str] = set()
+    waiting: set[str] = set()
+    for number, message in enumerate(messages):
+        if message.role == "tool":
+            if message.tool_call_id not in waiting:
+                return f"messages.{number}: it answers no call: {message.tool_call_id!r}"
+            waiting.remove(message.tool_call_id)
+            continue
+        if waiting:
+            return f"messages.{number}: calls before it have no answer: {', '.join(sorted(waiting))}"
+        ids = [call.id for call in message.tool_calls]
+        if "" in ids:
+            return f"messages.{number}: a call has no id"
+        if again := next((id_ for n, id_ in enumerate(ids) if id_ in seen or id_ in ids[:n]), None):
+            return f"messages.{number}: the id of a call stands twice: {again!r}"
+        seen.update(ids)
+        waiting.update(ids)
+    return f"the last calls have no answer: {', '.join(sorted(waiting))}" if waiting else None

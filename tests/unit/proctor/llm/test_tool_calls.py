@@ -1,0 +1,170 @@
+"""Calls made whole, histories that endpoints take, and what goes back to them."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proctor.llm.tool_calls import invalid_history, is_object, normalised, sendable_arguments
+from proctor.llm.wire import MOST_ARGUMENTS, MOST_CALLS, MOST_ECHO_BYTES, ChatReply, request_body
+from proctor.types import Action, Message, Observation, Tool, ToolCall
+from tests.support import SHARED_DATA
+
+TOOL = Tool(name="f")
+
+
+def call(id_: str = "a", arguments: str = "{}", **echo: Any) -> ToolCall:
+    return ToolCall(id=id_, name="f", arguments=arguments, echo=echo)
+
+
+def read(message: Mapping[str, Any]) -> Action:
+    body = json.dumps({"choices": [{"message": {"role": "assistant", **message}}]}).encode()
+    return ChatReply.read(body).action()
+
+
+@pytest.mark.shared
+def test_replies_of_real_servers_are_read_as_the_table_says() -> None:
+    lines = (SHARED_DATA / "interop/fc/quirks.jsonl").read_text(encoding="utf-8").splitlines()
+    assert len(lines) == 21
+    for line in lines:
+        case = json.loads(line)
+        action = normalised(ChatReply.read(json.dumps(case["reply"]).encode()).action(), ())
+        expected = case["expect"]
+        assert action.content == expected["content"], case["case"]
+        calls = [[call.id, call.name, call.arguments] for call in action.tool_calls]
+        assert calls == expected["calls"], case["case"]
+        assert action.echo == expected.get("echo", {}), case["case"]
+        echoes = [call.echo for call in action.tool_calls if call.echo]
+        assert echoes == expected.get("call_echo", []), case["case"]
+
+
+def test_odd_replies_are_answers_and_not_failures() -> None:
+    assert read(
+        {"content": None, "tool_calls": [{"id": 7, "function": {"name": None, "arguments": None}}]}
+    ).tool_calls == (ToolCall(id="7", name="", arguments=""),)
+    assert read({"function_call": {"name": "f", "arguments": {"x": 1}}}).tool_calls == (
+        ToolCall(id="", name="f", arguments='{"x":1}'),
+    )
+    assert read({"content": 5}).content == "5"
+    assert read({"content": None, "refusal": "no"}).content == "no"
+    assert read({"content": "yes", "tool_calls": {}}).tool_calls == ()
+    custom = {"id": "a", "type": "custom", "custom": {"name": "f", "input": "x"}}
+    assert read({"tool_calls": [custom]}).tool_calls == (ToolCall(id="a", name="", arguments=""),)
+    many = read({"tool_calls": [{"function": {"name": "f", "arguments": "x" * 100_000}}] * 40})
+    assert len(many.tool_calls) == MOST_CALLS
+    assert sum(len(call.arguments) for call in many.tool_calls) == MOST_ARGUMENTS
+
+
+def test_calls_are_numbered_through_the_conversation_and_no_id_comes_twice() -> None:
+    history = [Message(role="assistant", content="", tool_calls=(call("call_0"), call("a")))]
+    action = Action(
+        content="", tool_calls=(call(""), call("a"), call("a"), ToolCall(id="b", name="f\n\0g", arguments=""))
+    )
+    whole = normalised(action, history)
+    assert [call.id for call in whole.tool_calls] == ["call_2", "a_2", "a_3", "b"]
+    assert whole.tool_calls[3].name == "fg"
+    assert normalised(whole, history[:0]) == whole, "what is whole stays as it is"
+    assert normalised(Action(content="x"), history) == Action(content="x")
+
+
+@given(st.text(max_size=50))
+def test_arguments_of_a_history_are_always_an_object(text: str) -> None:
+    sent = sendable_arguments(text)
+    assert is_object(sent)
+    assert sent == text or json.loads(sent) == {"malformed_arguments": text}
+
+
+def test_malformed_arguments_go_back_as_an_object_and_stay_as_they_came() -> None:
+    asked = Message(role="assistant", content="", tool_calls=(call(arguments='{"script": "' + "x" * 5_000),))
+    (sent,) = json.loads(request_body("m", [asked], [TOOL], {}, None))["messages"]
+    arguments = json.loads(sent["tool_calls"][0]["function"]["arguments"])
+    assert arguments == {"malformed_arguments": asked.tool_calls[0].arguments[:2_000]}
+
+
+ECHO = {"reasoning_content": "I think", "reasoning_details": [{"data": "zz"}]}
+SIGNED = {"extra_content": {"google": {"thought_signature": "s"}}}
+
+
+@pytest.mark.parametrize(
+    ("reasoning", "with_calls", "without_calls"),
+    [("auto", True, False), ("always", True, True), ("never", False, False)],
+)
+def test_reasoning_goes_back_where_it_is_wanted_and_signatures_always(
+    reasoning: Any, with_calls: bool, without_calls: bool
+) -> None:
+    called = read({"tool_calls": [{"id": "a", "function": {"name": "f", "arguments": "{}"}, **SIGNED}], **ECHO})
+    said = read({"content": "yes", **ECHO})
+    assert (called.reasoning, called.echo, said.echo) == ("I think", ECHO, ECHO)
+    messages = [called.message(), Message(role="tool", content="1", tool_call_id="a"), said.message()]
+    body = json.loads(request_body("m", messages, [TOOL], {}, None, reasoning=reasoning))
+    first, _, last = body["messages"]
+    assert (ECHO.items() <= first.items()) is with_calls
+    assert (ECHO.items() <= last.items()) is without_calls
+    assert SIGNED.items() <= first["tool_calls"][0].items()
+
+
+def test_unknown_fields_and_large_ones_do_not_go_back() -> None:
+    assert read({"content": "", "audio": {"id": 1}, "reasoning": None}).echo == {}
+    large = read(
+        {"content": "x", "reasoning_content": "y" * (MOST_ECHO_BYTES + 1), "tool_calls": [{"id": "a", **SIGNED}]}
+    )
+    assert (large.echo, large.reasoning, large.tool_calls[0].echo) == ({}, "", {})
+
+
+def test_environments_and_digests_never_see_an_echo() -> None:
+    action = read({"tool_calls": [{"id": "a", "function": {"name": "f"}, **SIGNED}], **ECHO})
+    assert action.without_echo() == Action(content="", tool_calls=(ToolCall(id="a", name="f", arguments=""),))
+    plain = Message(role="user", content="hello")
+    assert plain.model_dump_json() == '{"role":"user","content":"hello","tool_calls":[],"tool_call_id":null}'
+    assert Observation(messages=(plain,)).digest() == "9883c174403d097a"
+
+
+@pytest.mark.parametrize(
+    ("role", "shown"),
+    [
+        ("system", [("system", "rules"), ("user", "task"), ("assistant", "yes")]),
+        ("developer", [("developer", "rules"), ("user", "task"), ("assistant", "yes")]),
+        ("user", [("user", "rules\n\ntask"), ("assistant", "yes")]),
+    ],
+)
+def test_the_instruction_comes_in_the_role_that_the_endpoint_takes(role: Any, shown: list[tuple[str, str]]) -> None:
+    messages = [
+        Message(role="system", content="rules"),
+        Message(role="user", content="task"),
+        Message(role="assistant", content="yes"),
+    ]
+    sent = json.loads(request_body("m", messages, [], {}, None, system_role=role))["messages"]
+    assert [(message["role"], message["content"]) for message in sent] == shown
+
+
+def test_choices_of_tools_are_sent_only_where_there_are_tools() -> None:
+    sampling: dict[str, Any] = {"tool_choice": "required", "parallel_tool_calls": False, "temperature": 0}
+    with_tools = json.loads(request_body("m", [], [TOOL], sampling, None))
+    assert sampling.items() <= with_tools.items()
+    without = json.loads(request_body("m", [], [], sampling, None))
+    assert without == {"temperature": 0, "model": "m", "messages": []}
+
+
+TOLD = Message(role="tool", content="1", tool_call_id="a")
+ASKED = Message(role="assistant", content="", tool_calls=(call("a"),))
+
+
+@pytest.mark.parametrize(
+    ("messages", "why"),
+    [
+        ([ASKED, TOLD], None),
+        ([ASKED], "the last calls have no answer: a"),
+        ([TOLD], "answers no call"),
+        ([ASKED, TOLD, TOLD], "answers no call"),
+        ([ASKED, Message(role="user", content="x"), TOLD], "calls before it have no answer"),
+        ([ASKED, TOLD, ASKED, TOLD], "stands twice"),
+        ([Message(role="assistant", content="", tool_calls=(call("a"), call("a")))], "stands twice"),
+        ([Message(role="assistant", content="", tool_calls=(call(""),))], "has no id"),
+    ],
+)
+def test_histories_that_endpoints_refuse_are_known(messages: Sequence[Message], why: str | None) -> None:
+    found = invalid_history(messages)
+    assert found is None if why is None else why in str(found)
