@@ -40,6 +40,9 @@ class ToolCall(Value):
     """The JSON text exactly as the model wrote it; it may be malformed."""
     echo: Echo = Field(default_factory=dict, exclude_if=_is_empty)
 
+    def __hash__(self) -> int:
+        return hash((self.id, self.name, self.arguments))
+
 
 class Tool(Value):
     """A function offered to the agent; `parameters` is a JSON Schema object."""
@@ -57,6 +60,9 @@ class Message(Value):
     tool_calls: tuple[ToolCall, ...] = ()
     tool_call_id: str | None = None
     echo: Echo = Field(default_factory=dict, exclude_if=_is_empty)
+
+    def __hash__(self) -> int:
+        return hash((self.role, self.content, self.tool_calls, self.tool_call_id))
 
 
 class Observation(Value):
@@ -82,6 +88,9 @@ class Action(Value):
     echo: Echo = Field(default_factory=dict, exclude_if=_is_empty)
     reasoning: str = Field(default="", exclude_if=_is_empty)
     """What the model thought, where its endpoint says that as text: for readers and exports only."""
+
+    def __hash__(self) -> int:
+        return hash((self.content, self.tool_calls))
 
     def message(self) -> Message:
         """The action as the assistant message that a transcript keeps."""

@@ -117,6 +117,7 @@ def test_unknown_fields_and_large_ones_do_not_go_back() -> None:
 def test_environments_and_digests_never_see_an_echo() -> None:
     action = read({"tool_calls": [{"id": "a", "function": {"name": "f"}, **SIGNED}], **ECHO})
     assert action.without_echo() == Action(content="", tool_calls=(ToolCall(id="a", name="f", arguments=""),))
+    assert len({action, action.without_echo(), action.message()}) == 3, "values with an echo can be keys"
     plain = Message(role="user", content="hello")
     assert plain.model_dump_json() == '{"role":"user","content":"hello","tool_calls":[],"tool_call_id":null}'
     assert Observation(messages=(plain,)).digest() == "9883c174403d097a"
