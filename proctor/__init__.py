@@ -3,9 +3,7 @@
 A name is imported when it is first used, so that `import proctor` is cheap.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING
-
+TYPE_CHECKING = False  # as in typing, whose import would double what this one costs
 if TYPE_CHECKING:
     from eval_client.api import PlanError, aevaluate, assert_scores, evaluate, open_run, play
     from eval_client.run_results import Run, RunInterrupted, TrialResult, TurnResult
@@ -87,6 +85,8 @@ __all__ = [
 def __getattr__(name: str) -> object:
     if name not in _MODULE_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module  # costs as much as the interpreter's own start
+
     value = getattr(import_module(_MODULE_OF[name]), name)
     globals()[name] = value
     return value
