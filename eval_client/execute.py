@@ -25,7 +25,7 @@ from eval_client.store.connection import RunExists, RunOver, retry_until_availab
 from eval_client.store.damage import check_after_unclean_end, check_at_rest
 from eval_client.store.member import membership
 from eval_client.store.records import Manifest, PairTotals
-from eval_client.store.shards import ONLY_POSTGRESQL, several_may_work, tell_last
+from eval_client.store.shards import ONLY_POSTGRESQL, publish_last, several_may_work
 from eval_client.store.store import Store
 from proctor.http.client import AnyClient, http_client
 from proctor.llm import secret
@@ -121,7 +121,7 @@ async def _execute(request: RunRequest, watch: Watcher) -> RunResult:
                     if not member.alone and leaves_early(ended):  # others may go on while our sessions end
                         spent = context.endpoints.spend.by_agent
                         await retry_until_available(
-                            tell_last, request.store.engine, request.store.run, member.shard, spent
+                            publish_last, request.store.engine, request.store.run, member.shard, spent
                         )
                 if member.alone or await must_close(member, ended):
                     if not ended.abandoned:
@@ -216,7 +216,7 @@ async def _play(
     runner, limits = context.runner, request.plan.limits
     demand = DemandReport(request.store, request.plan, runner.progress, runner.endpoints)
     informed = asyncio.create_task(_inform(context, TaskWatcher(runner, client, demand, limits.patience_s)))
-    playing = asyncio.create_task(runner.run(request.store.owed() if context.member.alone else []))
+    playing = asyncio.create_task(runner.run(request.store.pending_trials() if context.member.alone else []))
     try:
         with watch(context):
             waited_for: set[asyncio.Future[Any]] = {playing, informed, local.failure}
@@ -282,7 +282,7 @@ async def summarize(store: Store, client: TaskClient, digests: Mapping[str, str]
 
     Those of a pair are left out if the task server is gone, or if they lack the primary metric.
     """
-    totals = await retry_until_available(store.standing, aside=False)
+    totals = await retry_until_available(store.pair_totals, aside=False)
     await asyncio.gather(*(_summarize_pair(store, client, pair, digests[pair.task]) for pair in totals))
 
 
@@ -305,5 +305,5 @@ def _close(store: Store, ended: RunResult, shard: int) -> None:
         state = "interrupted"
     else:
         check_at_rest(store)
-        state = "finished" if all(pair.scored == pair.planned for pair in store.standing()) else "incomplete"
+        state = "finished" if all(pair.scored == pair.planned for pair in store.pair_totals()) else "incomplete"
     store.set_state(state, shard)

@@ -4,6 +4,7 @@ import functools
 import os
 from collections.abc import Generator, Iterator
 
+import hypothesis
 import pytest
 
 from tests import support
@@ -11,6 +12,9 @@ from tests.e2e.proctor import ended
 
 ALLOWED_SKIPS = support.ROOT / "tests" / "allowed_skips.txt"
 _missing = functools.cache(support.missing)
+
+hypothesis.settings.register_profile("proctor", deadline=None)  # no test depends on absolute time
+hypothesis.settings.load_profile("proctor")
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -34,7 +34,7 @@ def status(run: str, output: Path, store: str | None, as_json: bool) -> None:
     with report_usage_errors():
         found, folder = find_run(run, store, output)
         found.manifest()
-        pairs, state, clients = found.standing(), _state(found), _clients(found)
+        pairs, state, clients = found.pair_totals(), _state(found), _clients(found)
     troubles = troubles_of(folder) if state == "running" else []
     endpoints = shared_lines_of(folder) if state == "running" else []
     if as_json:
@@ -138,7 +138,7 @@ def _clients(store: Store) -> int:
 
 def _row(store: Store) -> dict[str, str]:
     try:
-        return {"run": store.run, "state": _state(store), "trials": _share(store.standing())}
+        return {"run": store.run, "state": _state(store), "trials": _share(store.pair_totals())}
     except (StoreError, sa.exc.SQLAlchemyError) as error:
         return {"run": store.run, "state": "unreadable", "trials": str(getattr(error, "orig", error))}
 

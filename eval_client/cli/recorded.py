@@ -17,7 +17,7 @@ def open_run(run: str) -> Iterator[FinishedTrial]:
     with report_usage_errors():
         store, _ = find_run(run, secret_text(STORE), Path("runs"))
         store.manifest()
-    for pair in store.standing():
+    for pair in store.pair_totals():
         for sample, epoch, finish in store.finishes(pair.agent, pair.task):
             yield FinishedTrial(
                 run=store.run, agent=pair.agent, task=pair.task, sample=sample, epoch=epoch, finish=finish

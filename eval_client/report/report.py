@@ -85,7 +85,7 @@ def report(store: Store) -> RunReport:
             prices=prices,
             costs=costs,
         )
-        for totals in store.standing()
+        for totals in store.pair_totals()
     ]
     order = list(manifest.tasks)
     pairs.sort(key=lambda pair: (order.index(pair.task), pair.value is None, -(pair.value or 0.0)))

@@ -104,7 +104,7 @@ async def _end(member: Member, client: TaskClient, url: str, session: str) -> No
 
 
 def _progress(store: Store) -> Progress:
-    totals = {(pair.agent, pair.task): pair for pair in store.standing()}
+    totals = {(pair.agent, pair.task): pair for pair in store.pair_totals()}
     return Progress(
         planned={key: pair.planned for key, pair in totals.items()},
         scored={key: pair.scored for key, pair in totals.items()},

@@ -17,7 +17,7 @@ from eval_client.endpoints.endpoints import Endpoints
 from eval_client.run.limit_exchange import QuotaExchange
 from eval_client.run.runner import Runner
 from eval_client.store import claims, shards
-from eval_client.store.connection import passes, retry_until_available
+from eval_client.store.connection import is_transient, retry_until_available
 from eval_client.store.member import Member
 from eval_client.store.store import Store
 
@@ -52,7 +52,7 @@ class ShardCoordinator:
             try:
                 await self._work()
             except sa.exc.SQLAlchemyError as error:
-                if not passes(error):
+                if not is_transient(error):
                     raise
                 await asyncio.sleep(BEAT_S)
             await asyncio.sleep(LEAST_PAUSE_S)
@@ -116,7 +116,7 @@ class ShardCoordinator:
         if time.monotonic() < self._progress_at:
             return
         self._progress_at, progress = time.monotonic() + PROGRESS_S, self._runner.progress
-        for pair, (scored, total, unscored) in (await self._call(claims.standing)).items():
+        for pair, (scored, total, unscored) in (await self._call(claims.pair_counts)).items():
             progress.scored[pair], progress.score_sum[pair], progress.unscored[pair] = scored, total, unscored
 
     def _ceilings(self) -> dict[str, int]:
@@ -173,7 +173,7 @@ class ShardCoordinator:
 
         This also finds trials of this shard that it claimed in a commit whose confirmation was lost.
         """
-        agents = await self._call(claims.agents_owed)
+        agents = await self._call(claims.agents_pending)
         if not self._runner.quiet or self._runner.returned:
             return
         if not agents - self._runner.refused.keys():

@@ -14,7 +14,7 @@ from eval_client.core.shares import EndpointFeedback
 from eval_client.endpoints.endpoints import Endpoints
 from eval_client.plan import Endpoint
 from eval_client.run.runner import Runner
-from eval_client.store.connection import passes
+from eval_client.store.connection import is_transient
 from eval_client.store.member import Member
 from eval_client.store.pools.base import PoolError, Pools, Settle
 from eval_client.store.pools.files import FilePools, state_folder
@@ -144,7 +144,7 @@ class Sharing:
                 await asyncio.to_thread(self._change, place, name, settle)
                 self._endpoints.unshared.pop(name, None)
         except sa.exc.SQLAlchemyError as error:
-            if not passes(error):
+            if not is_transient(error):
                 raise
         except PoolError as error:
             if name not in self._endpoints.unshared:

@@ -33,7 +33,7 @@ def free(engine: sa.Engine, run: str) -> dict[Pair, int]:
         return {(agent, task): int(count) for agent, task, count in connection.execute(query)}
 
 
-def agents_owed(engine: sa.Engine, run: str) -> set[str]:
+def agents_pending(engine: sa.Engine, run: str) -> set[str]:
     """The agents with trials still to be played since the run's last start or resume: free, or held by any shard."""
     query = sa.select(trial_table.c.agent).where(_pending(run, trial_table.c.holder != SETTLED)).distinct()
     with engine.connect() as connection:
@@ -48,7 +48,7 @@ def held(engine: sa.Engine, run: str, shard: int) -> list[Trial]:
         return sorted((Trial.model_construct(**row._mapping) for row in rows), key=lambda trial: trial.id)
 
 
-def standing(engine: sa.Engine, run: str) -> dict[Pair, tuple[int, float, int]]:
+def pair_counts(engine: sa.Engine, run: str) -> dict[Pair, tuple[int, float, int]]:
     """(agent, task) -> (scored trials, sum of their scores, trials left unscored since the last start or resume)."""
     t = trial_table.c
     unscored = sa.func.sum(sa.case((sa.and_(t.score.is_(None), t.holder == SETTLED), 1), else_=0))

@@ -107,7 +107,7 @@ def is_writable(path: str) -> bool:
     return os.access(Path(path).parent, os.W_OK)
 
 
-def passes(error: sa.exc.SQLAlchemyError) -> bool:
+def is_transient(error: sa.exc.SQLAlchemyError) -> bool:
     """Whether an error is transient: the database is unavailable, full or locked, or has dropped the connection."""
     if isinstance(error, sa.exc.OperationalError):
         return not is_damage(error) and not _is_forbidden(error)
@@ -143,7 +143,7 @@ async def retry_until_available(ask: Callable[..., Answer], *arguments: object, 
         try:
             return await asyncio.to_thread(ask, *arguments) if aside else ask(*arguments)
         except sa.exc.SQLAlchemyError as error:
-            if not passes(error):
+            if not is_transient(error):
                 raise
             tried += 1
             if tried == SAY_AFTER:

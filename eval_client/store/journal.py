@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 
 from eval_client.metrics import JournalMetrics
-from eval_client.store.connection import StoreError, damaged, is_damage, passes, reason
+from eval_client.store.connection import StoreError, damaged, is_damage, is_transient, reason
 from eval_client.store.records import Trial, Turn, reply_row
 from eval_client.store.shards import Fenced, hold_live
 from eval_client.store.store import Store, now_text
@@ -221,7 +221,7 @@ class Journal:
             except (Fenced, StoreError) as error:
                 return error
             except sa.exc.SQLAlchemyError as error:
-                if passes(error):
+                if is_transient(error):
                     unknown_outcome = True
                     self._report(f"the store can't be written to, waiting: {reason(error)}")
                     if self._closing.wait(RETRY_S):

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from eval_client.core.failure_detector import BEAT_S, LEASE_S, FailureDetector
 from eval_client.store import lock, shards
-from eval_client.store.connection import RunOver, StoreError, passes
+from eval_client.store.connection import RunOver, StoreError, is_transient
 from eval_client.store.shards import Fenced
 from eval_client.store.store import Store
 
@@ -92,7 +92,7 @@ class ShardMember(Member):
         except Fenced as fenced:
             self._fenced = fenced
         except sa.exc.SQLAlchemyError as error:
-            if not passes(error):
+            if not is_transient(error):
                 raise
             self._drop()
 

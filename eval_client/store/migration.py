@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import sqlalchemy as sa
 
-from eval_client.store.connection import StoreError, passes, reason
+from eval_client.store.connection import StoreError, is_transient, reason
 from eval_client.store.tables import attempt_table, metadata, turn_table
 
 log = logging.getLogger(__name__)
@@ -22,7 +22,7 @@ def migrate(engine: sa.Engine) -> None:
     try:
         _again_if_it_fails(_add_columns, engine)
     except sa.exc.DatabaseError as error:
-        if passes(error):
+        if is_transient(error):
             raise
         fix = f"let its account alter the table {attempt_table.name} (as its owner)"
         raise StoreError(f"store: its tables are of an earlier version; {fix}: {reason(error)}") from error

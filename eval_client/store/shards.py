@@ -185,7 +185,7 @@ def exchange(
             connection.execute(run_table.update().where(run_table.c.id == run).values(levels=changed.model_dump_json()))
 
 
-def tell_last(engine: sa.Engine, run: str, shard: int, spent: Mapping[str, tuple[int, int]]) -> None:
+def publish_last(engine: sa.Engine, run: str, shard: int, spent: Mapping[str, tuple[int, int]]) -> None:
     """Publish the total spending of a shard that has stopped playing, and release all its quotas. Raises Fenced."""
     with engine.begin() as connection:
         hold_live(connection, run, shard)

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from pydantic import JsonValue
 
 from eval_client.store import shards, wal
-from eval_client.store.connection import RunExists, StoreError, is_writable, passes
+from eval_client.store.connection import RunExists, StoreError, is_transient, is_writable
 from eval_client.store.migration import migrate
 from eval_client.store.records import DIVERGED, HelperCost, Manifest, PairTotals, Trial, Turn, kept_reply
 from eval_client.store.tables import (
@@ -75,7 +75,7 @@ class Store:
             with self.engine.connect() as connection:
                 row = connection.execute(sa.select(run_table).where(run_table.c.id == self.run)).one_or_none()
         except sa.exc.DatabaseError as error:
-            if passes(error):
+            if is_transient(error):
                 raise
             raise StoreError(f"run {self.run!r}: the store can't be read: {error.orig}") from error
         if row is None:
@@ -127,7 +127,7 @@ class Store:
         """Start a new first shard and return its number; writes for older shards are rejected from now on."""
         return shards.take_over(self.engine, self.run)
 
-    def owed(self) -> list[Trial]:
+    def pending_trials(self) -> list[Trial]:
         """The trials without a score, in the run's order."""
         columns = [trial_table.c[name] for name in Trial.model_fields]
         query = sa.select(*columns).where(trial_table.c.run == self.run, trial_table.c.score.is_(None))
@@ -220,7 +220,7 @@ class Store:
                 for row in connection.execute(query).mappings()
             ]
 
-    def standing(self) -> list[PairTotals]:
+    def pair_totals(self) -> list[PairTotals]:
         """The progress of every pair, in the order of the run's plan."""
         t = trial_table.c
         sums = (sa.func.sum(t[name] * 1.0).label(name) for name in _SUMMED)

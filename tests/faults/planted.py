@@ -395,7 +395,7 @@ BUGS = (
     Bug(
         "a client gives no sign any more once its database was away",
         "eval_client/store/member.py",
-        "            if not passes(error):\n                raise\n            self._drop()",
+        "            if not is_transient(error):\n                raise\n            self._drop()",
         "            raise",
         "faults/test_shards.py::postgresql_restarted",
     ),

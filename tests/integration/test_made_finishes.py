@@ -60,7 +60,7 @@ def worker() -> Worker:
 
 
 @pytest.mark.parametrize("world", WORLDS)
-@settings(deadline=None, max_examples=60, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60, suppress_health_check=list(HealthCheck))
 @given(finishes=st.lists(scores | faults, max_size=4).map(tuple))
 def test_made_finishes_give_a_summary_or_a_400(world: str, finishes: tuple[Finish, ...]) -> None:
     try:

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from eval_client.core.shares import Quota, ShardState
 from eval_client.store import claims, lock, member, shards
-from eval_client.store.connection import RunOver, StoreError, connect, passes
+from eval_client.store.connection import RunOver, StoreError, connect, is_transient
 from eval_client.store.journal import Cost, Journal
 from eval_client.store.lock import is_worked_on
 from eval_client.store.member import membership
@@ -66,7 +66,7 @@ def test_clients_that_claim_at_the_same_time_never_claim_the_same(store: Store) 
         claimed = [trial for found in pool.map(claim_all, numbers) for trial in found]
     assert sorted(claimed) == list(range(60))
     assert claims.free(store.engine, store.run) == {}
-    assert claims.agents_owed(store.engine, store.run) == {"a"}
+    assert claims.agents_pending(store.engine, store.run) == {"a"}
 
 
 async def test_what_a_lost_client_held_is_free_and_what_it_writes_is_refused(store: Store) -> None:
@@ -97,10 +97,10 @@ async def test_a_fault_is_owed_to_nobody_until_the_run_is_resumed(store: Store) 
     await journal.finish(trial, 1, "w", Finish.fault(FinishReason.TASK_ERROR, "gone"), Cost(1, 1, 1, 1.0))
     await journal.close()
     assert len(claims.held(store.engine, store.run, shard)) == 59
-    assert claims.standing(store.engine, store.run) == {PAIR: (0, 0.0, 1)}
+    assert claims.pair_counts(store.engine, store.run) == {PAIR: (0, 0.0, 1)}
     store.take_over()
     assert claims.free(store.engine, store.run) == {PAIR: 60}
-    assert claims.standing(store.engine, store.run) == {PAIR: (0, 0.0, 0)}
+    assert claims.pair_counts(store.engine, store.run) == {PAIR: (0, 0.0, 0)}
 
 
 def test_what_is_given_back_is_claimed_by_others(store: Store) -> None:
@@ -128,7 +128,7 @@ def test_who_plays_no_more_tells_to_the_last_what_it_spent_and_holds_nothing_of_
     leaves, stays = store.take_over(), shards.join(store.engine, store.run)
     mine = ShardState(slices={"n": Quota(held=3, wanted=3)}, spent={"x": (10, 7)}, unreachable=frozenset({"t"}))
     shards.exchange(store.engine, store.run, leaves, lambda coordinator: (coordinator.levels, mine))
-    shards.tell_last(store.engine, store.run, leaves, {"x": (40, 14)})
+    shards.publish_last(store.engine, store.run, leaves, {"x": (40, 14)})
     heard: list[ShardState] = []
 
     def look(coordinator: ShardSnapshot) -> tuple[Levels, ShardState]:
@@ -283,5 +283,5 @@ def test_a_connection_dropped_in_the_midst_of_a_transaction_is_tried_again(store
         until(lambda: other.execute(alive, {"pid": pid}).scalar_one() == 0)
         with pytest.raises(sa.exc.SQLAlchemyError) as dropped:
             idle.execute(sa.text("SELECT 1"))
-        assert passes(dropped.value)
+        assert is_transient(dropped.value)
     engine.dispose()

@@ -98,7 +98,7 @@ def scored(score: float) -> Finish:
 
 
 async def test_what_is_acknowledged_can_be_read_from_another_connection(store: Store, journal: Journal) -> None:
-    trial = store.owed()[0]
+    trial = store.pending_trials()[0]
     await journal.begin(trial, 1, 0, "f" * 32)
     await journal.turn(trial, 0, turn(1))
     elsewhere = Store(connect(store.engine.url.render_as_string(hide_password=False)), store.run)
@@ -109,24 +109,24 @@ async def test_what_is_acknowledged_can_be_read_from_another_connection(store: S
 
 
 async def test_a_score_is_kept_to_its_last_digit(store: Store, journal: Journal) -> None:
-    trial = store.owed()[0]
+    trial = store.pending_trials()[0]
     await journal.finish(trial, 1, "w", scored(1 / 6), Cost(1, 1, 1, 1 / 7))
     (row,) = (row for row in store.trial_rows() if row["id"] == trial.id)
     assert (row["score"], row["seconds"]) == (1 / 6, 1 / 7)
 
 
 async def test_a_scored_trial_is_settled_and_an_unscored_one_is_owed_again(store: Store, journal: Journal) -> None:
-    first, second, *_ = store.owed()
+    first, second, *_ = store.pending_trials()
     for trial, finish in ((first, scored(1.0)), (second, Finish.fault(FinishReason.TASK_ERROR, "gone"))):
         await journal.begin(trial, 1, 0, "0" * 32)
         await journal.finish(trial, 1, "w", finish, Cost(2, 20, 2, 0.5))
-    assert [trial.id for trial in store.owed()] == [1, 2, 3]
+    assert [trial.id for trial in store.pending_trials()] == [1, 2, 3]
     assert store.last_session(first.id) is None
     assert store.causes(second.agent, "t") == {"gone": 1}
 
 
 async def test_a_final_row_is_never_overwritten(store: Store, journal: Journal) -> None:
-    trial = store.owed()[0]
+    trial = store.pending_trials()[0]
     await journal.begin(trial, 1, 0, "0" * 32)
     await journal.finish(trial, 1, "w", scored(1.0), Cost(1, 1, 1, 1.0))
     await journal.finish(trial, 1, "w", scored(0.0), Cost(9, 9, 9, 9.0))
@@ -134,7 +134,7 @@ async def test_a_final_row_is_never_overwritten(store: Store, journal: Journal) 
 
 
 async def test_a_journal_begun_anew_counts_what_the_old_one_paid(store: Store, journal: Journal) -> None:
-    trial = store.owed()[0]
+    trial = store.pending_trials()[0]
     await journal.begin(trial, 1, 0, "0" * 32)
     await journal.turn(trial, 0, turn(1))
     await journal.turn(trial, 0, turn(2))
@@ -148,7 +148,7 @@ async def test_a_journal_begun_anew_counts_what_the_old_one_paid(store: Store, j
 async def test_a_diverged_attempt_that_was_the_last_leaves_a_new_journal_to_resume_with(
     store: Store, journal: Journal
 ) -> None:
-    ended, given_up, *_ = store.owed()
+    ended, given_up, *_ = store.pending_trials()
     fault = Finish.fault(FinishReason.TASK_ERROR, "why")
     for trial in (ended, given_up):
         await journal.begin(trial, 1, 0, f"{trial.id:032}")
@@ -160,7 +160,7 @@ async def test_a_diverged_attempt_that_was_the_last_leaves_a_new_journal_to_resu
 
 
 async def test_the_same_turn_is_journalled_once(store: Store, journal: Journal) -> None:
-    trial = store.owed()[0]
+    trial = store.pending_trials()[0]
     await journal.begin(trial, 1, 0, "0" * 32)
     await journal.turn(trial, 0, turn(1))
     with pytest.raises(Exception, match=r"(?i)unique|duplicate"):
@@ -168,7 +168,7 @@ async def test_the_same_turn_is_journalled_once(store: Store, journal: Journal) 
 
 
 async def test_one_bad_write_does_not_take_its_group_down(store: Store, journal: Journal) -> None:
-    first, second, *_ = store.owed()
+    first, second, *_ = store.pending_trials()
     await journal.begin(first, 1, 0, "0" * 32)
     await journal.turn(first, 0, turn(1))
     outcomes = await asyncio.gather(
@@ -180,7 +180,7 @@ async def test_one_bad_write_does_not_take_its_group_down(store: Store, journal:
 
 
 async def test_counts_of_any_size_are_stored_and_added_up(store: Store, journal: Journal) -> None:
-    trial, other, *_ = store.owed()
+    trial, other, *_ = store.pending_trials()
     await journal.begin(trial, 1, 0, "0" * 32)
     for number in range(1, 1026):
         await journal.turn(trial, 0, turn(number, 2**53))
@@ -188,13 +188,13 @@ async def test_counts_of_any_size_are_stored_and_added_up(store: Store, journal:
     await journal.turn(other, 0, turn(1, 3 * 10**9))
     assert store.spent() == {trial.agent: (1025 * 2**53, 1025), other.agent: (3 * 10**9, 1)}
     await journal.finish(trial, 1, "w", scored(1.0), Cost(1025, 1025 * 2**53, 1025, 1.0))
-    assert next(pair for pair in store.standing() if pair.agent == trial.agent).prompt_tokens == 2**63
+    assert next(pair for pair in store.pair_totals() if pair.agent == trial.agent).prompt_tokens == 2**63
 
 
 async def test_whatever_else_a_write_raises_reaches_its_writer_and_later_writes_are_made(
     store: Store, journal: Journal
 ) -> None:
-    first, second, *_ = store.owed()
+    first, second, *_ = store.pending_trials()
     await journal.begin(first, 1, 0, "0" * 32)
     with pytest.raises((OverflowError, WriteRefused)):
         await asyncio.wait_for(journal.turn(first, 0, turn(1, 10**23)), slowly(10))
@@ -219,7 +219,7 @@ def test_a_servers_store_of_narrow_counts_is_widened_when_it_is_written_again(st
 
 
 async def test_an_attempt_is_kept_with_its_digest_also_in_a_store_made_before_there_was_one(store: Store) -> None:
-    first, second, *_ = store.owed()
+    first, second, *_ = store.pending_trials()
     with store.engine.begin() as connection:
         for column in ("digest", "version"):
             connection.execute(sa.text(f"ALTER TABLE proctor_attempt DROP COLUMN {column}"))
@@ -253,7 +253,7 @@ def test_several_clients_may_give_a_store_its_new_columns_at_once(store: Store) 
 
 
 async def test_a_client_that_was_taken_over_writes_nothing_more(store: Store, journal: Journal) -> None:
-    trial = store.owed()[0]
+    trial = store.pending_trials()[0]
     store.take_over()
     with pytest.raises(Fenced):
         await journal.begin(trial, 1, 0, "0" * 32)
@@ -279,7 +279,7 @@ async def test_a_locked_store_holds_writers_up_and_loses_nothing(
         connection.exec_driver_sql("PRAGMA busy_timeout=10")
     journal = Journal(impatient, impatient.take_over(), trouble)
     blocker.execute("BEGIN IMMEDIATE")
-    writing = asyncio.create_task(journal.begin(store.owed()[0], 1, 0, "0" * 32))
+    writing = asyncio.create_task(journal.begin(store.pending_trials()[0], 1, 0, "0" * 32))
     await asyncio.wait_for(told.wait(), slowly(10))
     assert not writing.done()
     blocker.execute("ROLLBACK")
@@ -306,7 +306,7 @@ async def test_a_killed_server_holds_writers_up_and_loses_nothing(
     with serve() as server:
         store = new_store(server.url)
         journal = Journal(store, store.take_over())
-        trial = store.owed()[0]
+        trial = store.pending_trials()[0]
         await journal.begin(trial, 1, 0, "0" * 32)
         writing = [asyncio.create_task(journal.turn(trial, 0, turn(number))) for number in range(1, 1501)]
         await writing[0]
@@ -322,15 +322,15 @@ async def test_a_closed_journal_refuses_writes(store: Store) -> None:
     journal = Journal(store, store.take_over())
     await journal.close()
     with pytest.raises(JournalClosed):
-        await journal.begin(store.owed()[0], 1, 0, "0" * 32)
+        await journal.begin(store.pending_trials()[0], 1, 0, "0" * 32)
 
 
 async def test_standing_and_summaries_come_from_rows_not_transcripts(store: Store, journal: Journal) -> None:
-    for trial, score in zip(store.owed(), (1.0, 0.0, 0.5, None), strict=True):
+    for trial, score in zip(store.pending_trials(), (1.0, 0.0, 0.5, None), strict=True):
         await journal.begin(trial, 1, 0, "0" * 32)
         finish = Finish.fault(FinishReason.AGENT_ERROR, "away") if score is None else scored(score)
         await journal.finish(trial, 1, "w", finish, Cost(3, 30, 3, 1.5))
-    b, a = store.standing()
+    b, a = store.pair_totals()
     assert (b.agent, b.planned, b.scored, b.unscored, b.mean) == ("b", 2, 2, 0, 0.75)
     assert (a.agent, a.scored, a.unscored, a.mean, a.turns) == ("a", 1, 1, 0.0, 6)
     assert a.reasons == {"completed": 1, "agent_error": 1}

@@ -194,6 +194,11 @@ MUTANTS = (
         shared=True,
     ),
     Mutant(
-        "the end comes while others still play", claims, "agents_owed", lambda *of: set(), ("I4", "STATE"), shared=True
+        "the end comes while others still play",
+        claims,
+        "agents_pending",
+        lambda *of: set(),
+        ("I4", "STATE"),
+        shared=True,
     ),
 )

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import sqlalchemy as sa
 
-from eval_client.store.connection import passes, reason
+from eval_client.store.connection import is_transient, reason
 from eval_client.store.pools.base import PoolError, Pools, Settle, read_pool
 from eval_client.store.shards import database_now
 from eval_client.store.tables import endpoint_table
@@ -74,7 +74,7 @@ def _described() -> Iterator[None]:
     try:
         yield
     except sa.exc.DatabaseError as error:
-        if passes(error):
+        if is_transient(error):
             raise
         fix = "let the database's owner make it and grant the run's account SELECT, INSERT, UPDATE and DELETE"
         raise PoolError(f"the store's table {endpoint_table.name} can't be used; {fix}: {reason(error)}") from error

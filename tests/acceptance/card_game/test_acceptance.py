@@ -170,7 +170,7 @@ async def test_04_the_trajectory_hash_follows_the_seed() -> None:
 TEAMS = st.lists(st.sampled_from(sorted(SPECIES)), min_size=4, max_size=4, unique=True)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(teams=st.tuples(TEAMS, TEAMS), seed=st.integers(0, 2**32), greedy=st.tuples(st.booleans(), st.booleans()))
 @pytest.mark.parametrize("rules", [CODE, PAPER], ids=["code", "paper"])
 def test_05_the_invariants_hold_in_every_game(

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from proctor.json_objects import MAX_CHARS, MAX_TRIED, objects
@@ -26,7 +26,6 @@ def test_each_brace_begins_what_it_closes(reply: str, found: list[str | None]) -
     assert list(objects(reply)) == found
 
 
-@settings(deadline=None)
 @given(st.dictionaries(st.text(), st.text() | st.dictionaries(st.text(), st.integers())), st.text(alphabet='ab }\n"'))
 def test_an_object_is_found_whatever_stands_around_it(value: dict[str, object], around: str) -> None:
     assert next(objects(f"{around}{json.dumps(value)}{around}{{")) == json.dumps(value)

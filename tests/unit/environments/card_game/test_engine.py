@@ -4,7 +4,7 @@ import random
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from environments.card_game.rules.engine import LAST_PHASE, Game
@@ -360,7 +360,6 @@ MOVES = st.one_of(
 )
 
 
-@settings(deadline=None)
 @given(moves=st.lists(MOVES, min_size=1, max_size=20))
 def test_no_move_crashes_the_engine(moves: list[Move]) -> None:
     game = Game(((5, 6, 9, 1), (2, 3, 8, 10)), random.Random(0))

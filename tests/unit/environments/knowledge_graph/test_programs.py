@@ -100,7 +100,7 @@ SIZES = st.tuples(st.sampled_from(IDS), st.just(SIZE), st.sampled_from(["1", "2"
 GRAPHS = st.frozensets(st.one_of(EDGES, SIZES), max_size=16)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(PROGRAMS, GRAPHS)
 def test_answers_are_the_members_without_the_programs_ids(program: Program, triples: Triples) -> None:
     answers = ask(store(triples), answers_query(program, GRAPH))
@@ -108,7 +108,7 @@ def test_answers_are_the_members_without_the_programs_ids(program: Program, trip
     assert set(answers) == members(program, triples) - ids(program)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(PROGRAMS, GRAPHS)
 def test_counts_are_of_distinct_members_without_the_programs_ids(program: Program, triples: Triples) -> None:
     assert ask(store(triples), answers_query(Count(program), GRAPH)) == [
@@ -116,7 +116,7 @@ def test_counts_are_of_distinct_members_without_the_programs_ids(program: Progra
     ]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(PROGRAMS, GRAPHS)
 def test_relations_are_those_of_the_members(program: Program, triples: Triples) -> None:
     inner = members(program, triples)

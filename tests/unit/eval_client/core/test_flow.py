@@ -89,7 +89,7 @@ class Scene:
             self.owe(self.chance.choice(sorted(self.owed) or [("a0", "t0")]), 1)
 
 
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=1500)
 @given(seed=st.integers(0, 2**32))
 def test_every_start_is_a_maximum_flow_over_what_is_free(seed: int) -> None:
     scene = Scene(seed)
@@ -100,7 +100,7 @@ def test_every_start_is_a_maximum_flow_over_what_is_free(seed: int) -> None:
         scene.change()
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(seed=st.integers(0, 2**32))
 def test_nothing_is_started_beyond_a_limit_or_without_being_owed(seed: int) -> None:
     scene = Scene(seed)
@@ -113,7 +113,7 @@ def test_nothing_is_started_beyond_a_limit_or_without_being_owed(seed: int) -> N
             assert used <= capacity
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(seed=st.integers(0, 2**32))
 def test_every_trial_owed_is_started_in_the_end(seed: int) -> None:
     scene = Scene(seed)

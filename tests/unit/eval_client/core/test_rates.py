@@ -4,7 +4,7 @@ import random
 from collections import Counter
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from eval_client.core.rates import BURST_S, SLIP_S, Estimate, Pace, RateRequest, Rates, Slot, reserve
@@ -18,7 +18,6 @@ def most_in_a_minute(moments: list[tuple[float, float]]) -> float:
     return max(sum(amount for at, amount in moments if begin <= at < begin + 60) for begin, _ in moments)
 
 
-@settings(deadline=None)
 @given(rpm=BUSIEST, clients=st.integers(1, 4), seed=st.integers(0, 100))
 def test_no_minute_sees_more_requests_than_rpm_whoever_asks_when(rpm: int, clients: int, seed: int) -> None:
     """Clients ask at random times for random numbers, and send up to the slip after what they were given."""
@@ -58,7 +57,6 @@ def test_clients_that_all_wait_get_equal_parts_whoever_asks_more_often() -> None
     assert often < 1.25 * seldom
 
 
-@settings(deadline=None)
 @given(tpm=st.sampled_from([10_000, 200_000]), seed=st.integers(0, 50))
 def test_tokens_stay_within_tpm_but_for_one_request_where_estimates_are_right(tpm: int, seed: int) -> None:
     rng, now, pace = random.Random(seed), 0.0, Pace()

@@ -3,7 +3,7 @@
 from typing import get_args
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from task_server.client.client import LONGEST_PAUSE_S, pause_s
@@ -24,7 +24,6 @@ from task_server.wire.messages import Problem, ProblemType
 TYPES: tuple[ProblemType, ...] = get_args(ProblemType)
 
 
-@settings(deadline=None)
 @given(st.integers(0, 10_000), st.one_of(st.none(), st.floats(0, 60)), st.floats(0, 1, exclude_max=True))
 def test_a_pause_is_what_the_server_asks_plus_bounded_jitter(failures: int, asked_s: float | None, draw: float) -> None:
     pause = pause_s(failures, asked_s, draw)

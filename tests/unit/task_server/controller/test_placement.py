@@ -1,7 +1,7 @@
 """Where sessions go, what is lost, and that the controller's view follows from the latest heartbeats alone."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from task_server.controller.placement import Placement
@@ -277,7 +277,6 @@ def test_a_heartbeat_of_many_unknown_sessions_costs_no_more_for_many_workers() -
     assert _Counted.looked_up < 10 * len(bogus)
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(["w1", "w2", "w3"]), st.integers(0, 4), st.booleans()), max_size=30))
 def test_the_standing_is_a_function_of_the_latest_heartbeats(heard: list[tuple[str, int, bool]]) -> None:
     view, latest = Placement(lease_s=10.0), {}

@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
@@ -81,7 +80,6 @@ class TurnsAgainstAList(RuleBasedStateMachine):
 
 
 TestTurnsAgainstAList = TurnsAgainstAList.TestCase
-TestTurnsAgainstAList.settings = settings(deadline=None)
 
 
 def test_a_conflict_names_the_current_turn() -> None:
