@@ -159,7 +159,7 @@ def test_exchanges_follow_one_another_so_that_none_misses_what_another_told(stor
 
 
 async def test_a_run_is_joined_only_while_it_is_played(store: Store) -> None:
-    with pytest.raises(StoreError, match="no client works on it"):
+    with pytest.raises(StoreError, match="no client is playing it"):
         async with membership(store, joins=True):
             pass
     async with membership(store) as first:
