@@ -718,6 +718,21 @@ async def test_a_private_server_ends_with_the_process_that_started_it(own_tmp: N
     assert not folder.exists()
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root runs the server under another account")
+async def test_a_private_server_is_set_up_without_the_systems_folder_for_temporary_files(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Servers that start remove each other's temporary tables in a folder that they share."""
+    with tempfile.TemporaryDirectory(prefix="pdb-", dir="/tmp") as folder:
+        Path(folder).chmod(0o711)  # the server's account may create nothing here
+        monkeypatch.setenv("TMPDIR", folder)
+        monkeypatch.setattr(tempfile, "tempdir", folder)
+        server = PrivateServer()
+        await server.start()
+        assert server.pid is not None
+        await server.stop()
+
+
 async def test_a_private_server_that_is_ending_is_waited_for_and_started_anew() -> None:
     server = PrivateServer()
     await server.start()

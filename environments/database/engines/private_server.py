@@ -112,6 +112,7 @@ class PrivateServer(Server):
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             cwd=self._folder,
+            env={**os.environ, "TMPDIR": str(self._folder)},  # servers that start delete temporary tables they find
             check=False,
         )
         if done.returncode:
