@@ -3,6 +3,8 @@
 import re
 from collections.abc import Iterator
 
+from pydantic_core import from_json
+
 MAX_CHARS = 50_000
 """Characters of a reply that are searched, from its first brace on."""
 MAX_TRIED = 10
@@ -32,3 +34,11 @@ def _balanced(text: str) -> str | None:
             if depth == 0:
                 return text[: position + 1]
     return None
+
+
+def is_object(text: str) -> bool:
+    """True where the whole text is a JSON object."""
+    try:
+        return isinstance(from_json(text), dict)
+    except ValueError:
+        return False

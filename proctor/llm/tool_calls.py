@@ -4,8 +4,7 @@ import json
 from collections.abc import Sequence
 from functools import lru_cache
 
-from pydantic_core import from_json
-
+from proctor.json_objects import is_object
 from proctor.types import Action, Message, ToolCall
 
 MALFORMED = "malformed_arguments"
@@ -50,14 +49,6 @@ def sendable_arguments(arguments: str) -> str:
     if is_object(arguments):
         return arguments
     return json.dumps({MALFORMED: arguments[:MALFORMED_CHARS]}, ensure_ascii=False)
-
-
-def is_object(arguments: str) -> bool:
-    """True where the text is a JSON object."""
-    try:
-        return isinstance(from_json(arguments), dict)
-    except ValueError:
-        return False
 
 
 def invalid_history(messages: Sequence[Message]) -> str | None:
