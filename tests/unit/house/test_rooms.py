@@ -1,6 +1,7 @@
 """The house keeps its floors small and its names apart."""
 
 import ast
+import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -35,3 +36,29 @@ def test_no_public_class_name_stands_twice() -> None:
         if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
     )
     assert [name for name, n in count.items() if n > 1] == []
+
+
+OLD_NAMES = re.compile(
+    "[Bb]argain|[Tt]eam|[Cc]rew|[Ll]ookout|[Ss]cene|[Oo]wed|[Cc]aps|Standing|Heard|Ended|standstill|Waits|Troubles|"
+    "assured|patiently|Broken|listening|web_pages|PageGuard|suspicion|yaml_file|hosting|reporting|Seat|HeartbeatTaken|"
+    "Turned|Alive|suited_parameters|TaskStanding|PairStanding|chronicle|Helper|Desk|Bench|census|Asked|Nothing|Past|"
+    "comparable"
+)
+"""Names that things had before the house was moved, but for those that other things rightly bear."""
+
+
+def test_nothing_is_named_as_before_the_move() -> None:
+    named = [
+        f"{path.relative_to(ROOT)}:{node.lineno}: {node.name}"
+        for path in files(*PRODUCT)
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and OLD_NAMES.fullmatch(node.name)
+    ]
+    assert named + [str(path.relative_to(ROOT)) for path in files(*PRODUCT) if OLD_NAMES.fullmatch(path.stem)] == []
+
+
+def test_pages_use_the_words_of_the_glossary_not_older_ones() -> None:
+    words = re.compile(r"\b(bargain|crew|lookout|standstill|census|owed trials?|onlooker|amiss)\b", re.IGNORECASE)
+    pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
+    found = [f"{page.name}: {word}" for page in pages for word in words.findall(page.read_text(encoding="utf-8"))]
+    assert found == []

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from eval_client.core.flow import Flow, Pair
 
 
-class Scene:
+class Assignment:
     """A random assignment problem, and what is under way in it, kept apart from the code under test."""
 
     def __init__(self, seed: int) -> None:
@@ -20,7 +20,7 @@ class Scene:
         self.agents = {f"a{i}": size(0, 6) for i in range(size(1, 7))}
         self.tasks = {f"t{i}": size(0, 6) for i in range(size(1, 6))}
         self.endpoint_of = {agent: self.chance.choice(sorted(self.endpoints)) for agent in self.agents}
-        self.owed: Counter[Pair] = Counter()
+        self.pending: Counter[Pair] = Counter()
         self.running: Counter[Pair] = Counter()
         self.flow = Flow(self.endpoint_of)
         for name, limit in self.endpoints.items():
@@ -32,10 +32,10 @@ class Scene:
         for agent in self.agents:
             for task in self.tasks:
                 if self.chance.random() < 0.6:
-                    self.owe((agent, task), size(0, 8))
+                    self.plan((agent, task), size(0, 8))
 
-    def owe(self, pair: Pair, trials: int) -> None:
-        self.owed[pair] += trials
+    def plan(self, pair: Pair, trials: int) -> None:
+        self.pending[pair] += trials
         self.flow.add(pair, trials)
 
     def maximum(self) -> int:
@@ -52,19 +52,19 @@ class Scene:
             graph.add_edge(self.endpoint_of[name], name, capacity=max(0, limit - use[name]))
         for name, limit in self.tasks.items():
             graph.add_edge(name, "sink", capacity=max(0, limit - use[name]))
-        for (agent, task), count in self.owed.items():
+        for (agent, task), count in self.pending.items():
             graph.add_edge(agent, task, capacity=count)
         return int(nx.maximum_flow_value(graph, "source", "sink", flow_func=nx.algorithms.flow.edmonds_karp))
 
     def start(self) -> list[Pair]:
         started = self.flow.start()
         for pair in started:
-            self.owed[pair] -= 1
+            self.pending[pair] -= 1
             self.running[pair] += 1
         return started
 
     def change(self) -> None:
-        """One random event: a trial ends, a limit moves, or more is owed."""
+        """One random event: a trial ends, a limit moves, or more is pending."""
         event = self.chance.random()
         running = [pair for pair, count in self.running.items() if count]
         if event < 0.6 and running:
@@ -82,32 +82,32 @@ class Scene:
         elif running and event < 0.9:
             pair = self.chance.choice(running)
             self.running[pair] -= 1
-            self.owed[pair] += 1
+            self.pending[pair] += 1
             self.flow.release(pair)
             self.flow.add_again(pair)
         else:
-            self.owe(self.chance.choice(sorted(self.owed) or [("a0", "t0")]), 1)
+            self.plan(self.chance.choice(sorted(self.pending) or [("a0", "t0")]), 1)
 
 
 @settings(max_examples=1500)
 @given(seed=st.integers(0, 2**32))
 def test_every_start_is_a_maximum_flow_over_what_is_free(seed: int) -> None:
-    scene = Scene(seed)
+    case = Assignment(seed)
     for _ in range(6):
-        expected = scene.maximum()
-        assert len(scene.start()) == expected
-        assert scene.maximum() == 0
-        scene.change()
+        expected = case.maximum()
+        assert len(case.start()) == expected
+        assert case.maximum() == 0
+        case.change()
 
 
 @settings(max_examples=300)
 @given(seed=st.integers(0, 2**32))
 def test_nothing_is_started_beyond_a_limit_or_without_being_owed(seed: int) -> None:
-    scene = Scene(seed)
-    scene.start()
-    assert min(scene.owed.values(), default=0) >= 0
-    for kind, nodes in scene.flow.use().items():
-        limits = {"endpoint": scene.endpoints, "agent": scene.agents, "task": scene.tasks}[kind]
+    case = Assignment(seed)
+    case.start()
+    assert min(case.pending.values(), default=0) >= 0
+    for kind, nodes in case.flow.use().items():
+        limits = {"endpoint": case.endpoints, "agent": case.agents, "task": case.tasks}[kind]
         for name, (used, capacity) in nodes.items():
             assert capacity == limits[name]
             assert used <= capacity
@@ -116,20 +116,20 @@ def test_nothing_is_started_beyond_a_limit_or_without_being_owed(seed: int) -> N
 @settings(max_examples=200)
 @given(seed=st.integers(0, 2**32))
 def test_every_trial_owed_is_started_in_the_end(seed: int) -> None:
-    scene = Scene(seed)
-    for name in scene.endpoints:
-        scene.flow.limit_endpoint(name, 3)
-    for name in scene.agents:
-        scene.flow.limit_agent(name, 2)
-    for name in scene.tasks:
-        scene.flow.limit_task(name, 1)
-    owed = scene.owed.total()
+    case = Assignment(seed)
+    for name in case.endpoints:
+        case.flow.limit_endpoint(name, 3)
+    for name in case.agents:
+        case.flow.limit_agent(name, 2)
+    for name in case.tasks:
+        case.flow.limit_task(name, 1)
+    pending = case.pending.total()
     under_way: list[Pair] = []
-    for _ in range(owed + 1):
-        under_way += scene.start()
+    for _ in range(pending + 1):
+        under_way += case.start()
         if under_way:
-            scene.flow.release(under_way.pop(scene.chance.randrange(len(under_way))))
-    assert scene.owed.total() == 0
+            case.flow.release(under_way.pop(case.chance.randrange(len(under_way))))
+    assert case.pending.total() == 0
 
 
 def test_fifty_agents_share_the_tasks_evenly() -> None:

@@ -85,7 +85,7 @@ class NoReplies(ReplyLog):
         raise AssertionError(replies)
 
 
-class Desk:
+class EpisodeParts:
     """Everything an episode needs, and the journal it writes."""
 
     def __init__(self, environment: Environment | None = None, trial_history: TrialHistory | None = None) -> None:
@@ -112,46 +112,46 @@ class Desk:
 
 
 @pytest.fixture
-async def desk() -> AsyncIterator[Desk]:
-    made = Desk()
+async def parts() -> AsyncIterator[EpisodeParts]:
+    made = EpisodeParts()
     yield made
     await made.server.sessions.end_all()
 
 
-async def test_every_turn_is_journalled_and_paid_once(desk: Desk) -> None:
+async def test_every_turn_is_journalled_and_paid_once(parts: EpisodeParts) -> None:
     model = Model()
-    finish = await desk.episode(model).play()
-    assert (finish.score, model.calls, len(desk.journal)) == (1.0, 3, 3)
+    finish = await parts.episode(model).play()
+    assert (finish.score, model.calls, len(parts.journal)) == (1.0, 3, 3)
     assert model.histories[-1] == ["1, seed 7", "1", "2, seed 7", "2", "3, seed 7"]
-    assert (desk.trial_history.cost().turns, desk.trial_history.tokens()) == (3, (30, 3))
+    assert (parts.trial_history.cost().turns, parts.trial_history.tokens()) == (3, (30, 3))
 
 
 @pytest.mark.parametrize("lost_after", [1, 2, 3])
-async def test_a_lost_session_is_replayed_without_asking_again(desk: Desk, lost_after: int) -> None:
+async def test_a_lost_session_is_replayed_without_asking_again(parts: EpisodeParts, lost_after: int) -> None:
     first = Model(fails_at=lost_after, failure=KeyboardInterrupt())  # type: ignore[arg-type]
     with pytest.raises(KeyboardInterrupt):
-        await desk.episode(first).play()
+        await parts.episode(first).play()
     second = Model()
-    finish = await desk.episode(second, session="1" * 32).play()
+    finish = await parts.episode(second, session="1" * 32).play()
     assert finish.score == 1.0
     assert first.calls - 1 + second.calls == 3
     assert second.histories[-1] == ["1, seed 7", "1", "2, seed 7", "2", "3, seed 7"]
 
 
-async def test_a_session_that_lives_on_is_continued_where_it_stands(desk: Desk) -> None:
+async def test_a_session_that_lives_on_is_continued_where_it_stands(parts: EpisodeParts) -> None:
     first = Model(fails_at=3, failure=KeyboardInterrupt())  # type: ignore[arg-type]
     with pytest.raises(KeyboardInterrupt):
-        await desk.episode(first).play()
+        await parts.episode(first).play()
     second = Model()
-    assert (await desk.episode(second).play()).score == 1.0
+    assert (await parts.episode(second).play()).score == 1.0
     assert second.calls == 1
     assert second.histories == [["1, seed 7", "1", "2, seed 7", "2", "3, seed 7"]]
 
 
-async def test_an_answer_journalled_but_never_sent_is_sent_not_asked_again(desk: Desk) -> None:
+async def test_an_answer_journalled_but_never_sent_is_sent_not_asked_again(parts: EpisodeParts) -> None:
     """The client died between the journal and the server."""
     model = Model()
-    started = await desk.server.start("0" * 32, "t", "3", 7, digest="0", log=NoReplies())
+    started = await parts.server.start("0" * 32, "t", "3", 7, digest="0", log=NoReplies())
     assert started.step.kind == "observation"
     observation = started.step.observation
     answered = Turn(
@@ -160,16 +160,16 @@ async def test_an_answer_journalled_but_never_sent_is_sent_not_asked_again(desk:
         observation=observation.model_dump_json(),
         reply=Act(action=Action(content="1")),
     )
-    desk.trial_history.turns.append(answered)
-    assert (await desk.episode(model).play()).score == 1.0
+    parts.trial_history.turns.append(answered)
+    assert (await parts.episode(model).play()).score == 1.0
     assert model.calls == 2
 
 
-async def test_a_replay_that_observes_something_else_diverges_and_starts_anew(desk: Desk) -> None:
+async def test_a_replay_that_observes_something_else_diverges_and_starts_anew(parts: EpisodeParts) -> None:
     first = Model(fails_at=3, failure=KeyboardInterrupt())  # type: ignore[arg-type]
     with pytest.raises(KeyboardInterrupt):
-        await desk.episode(first).play()
-    other = Desk(Counting(noise="well, "), desk.trial_history)
+        await parts.episode(first).play()
+    other = EpisodeParts(Counting(noise="well, "), parts.trial_history)
     end = await attempt(other.episode(Model()))
     assert end.outcome is Outcome.DIVERGED
     other.trial_history.start_anew()
@@ -180,18 +180,18 @@ async def test_a_replay_that_observes_something_else_diverges_and_starts_anew(de
     await other.server.sessions.end_all()
 
 
-async def test_turns_and_tokens_beyond_the_limit_end_the_trial_with_what_was_reached(desk: Desk) -> None:
-    end = await attempt(desk.episode(Model(), limits=TrialLimits(turns=2)))
+async def test_turns_and_tokens_beyond_the_limit_end_the_trial_with_what_was_reached(parts: EpisodeParts) -> None:
+    end = await attempt(parts.episode(Model(), limits=TrialLimits(turns=2)))
     assert end.finish is not None
     assert (end.finish.reason, end.finish.score) == (FinishReason.TURN_LIMIT, 0.0)
-    other = Desk()
+    other = EpisodeParts()
     model = Model()
     await attempt(other.episode(model, limits=TrialLimits(tokens=11)))
     assert model.calls == 1
 
 
-async def test_a_full_context_is_the_agents_doing(desk: Desk) -> None:
-    end = await attempt(desk.episode(Model(fails_at=2, failure=ContextLimitExceeded())))
+async def test_a_full_context_is_the_agents_doing(parts: EpisodeParts) -> None:
+    end = await attempt(parts.episode(Model(fails_at=2, failure=ContextLimitExceeded())))
     assert end.finish is not None
     assert end.finish.reason is FinishReason.CONTEXT_LIMIT
     assert end.finish.score == 0.0
@@ -209,9 +209,9 @@ async def test_a_full_context_is_the_agents_doing(desk: Desk) -> None:
     ],
 )
 async def test_every_failure_is_classified(
-    desk: Desk, failure: Exception, outcome: Outcome, reason: FinishReason | None
+    parts: EpisodeParts, failure: Exception, outcome: Outcome, reason: FinishReason | None
 ) -> None:
-    end = await attempt(desk.episode(Model(fails_at=1, failure=failure)))
+    end = await attempt(parts.episode(Model(fails_at=1, failure=failure)))
     assert end.outcome is outcome
     assert (end.finish.reason if end.finish else None) is reason
     assert end.finish is None or end.finish.score is None
