@@ -105,6 +105,7 @@ def show_result(request: RunRequest, ended: RunResult, errors: "Console") -> int
     """Show the report of a run and how to resume it if it is unfinished; returns the exit code."""
     from eval_client.report.render import report_console, show
     from eval_client.report.report import report
+    from eval_client.report.trajectory import trial_to_read
 
     result = event_loop.run(retry_until_available(report, request.store, aside=False))
     show(result, report_console(), full=False)
@@ -119,6 +120,8 @@ def show_result(request: RunRequest, ended: RunResult, errors: "Console") -> int
         errors.print(f"run: {request.folder}", markup=False, soft_wrap=True)
     else:
         _print_how_to_resume(request, errors)
+    if (lowest := trial_to_read(request.store)) is not None:
+        errors.print(f"read the lowest-scored trial: proctor show {request.folder} {lowest}", soft_wrap=True)
     if ended.refused:
         return 2
     if ended.stopped == STOPPED_BY_USER:

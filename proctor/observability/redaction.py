@@ -71,6 +71,11 @@ def redacted(text: str) -> str:
         for pattern in _escaped.values():
             text = pattern.sub(HIDDEN, text)
     text = _QUERY_KEY.sub(r"\1" + HIDDEN, _KEY_LIKE.sub(HIDDEN, _USERINFO.sub(HIDDEN + "@", text)))
+    return visible(text)
+
+
+def visible(text: str) -> str:
+    """The text with characters that control a terminal or the direction of text as escapes, such as `\\x1b`."""
     return _CONTROL.sub(lambda found: ascii(found[0])[1:-1], text)
 
 

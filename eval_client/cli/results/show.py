@@ -1,0 +1,115 @@
+"""`proctor show`: reads one trial's conversation."""
+
+import io
+import json
+from pathlib import Path
+
+import click
+from rich.console import Console
+
+from eval_client.cli.common import output_option, report_usage_errors, store_option
+from eval_client.report.conversation import conversation
+from eval_client.report.show_trial import show_against, show_trial
+from eval_client.report.trajectory import Trajectory, find_trial, read_trajectory
+from eval_client.report.trial_markdown import markdown
+from eval_client.store.connection import StoreError
+from eval_client.store.run_folders import find_run
+
+FORM = "a trial is a number, or AGENT@TASK/SAMPLE"
+
+
+@click.command()
+@click.argument("run")
+@click.argument("trial", required=False)
+@output_option
+@store_option
+@click.option("--epoch", type=click.IntRange(min=0), default=0, show_default=True, help="Epoch of a sample.")
+@click.option("--turn", type=click.IntRange(min=1), help="Show only this turn, with all messages that were sent.")
+@click.option("--journal", type=click.IntRange(min=0), help="Show an earlier journal, from before a divergence.")
+@click.option("--against", metavar="TRIAL", help="Show another trial of RUN, or RUN:AGENT@TASK/SAMPLE, beside it.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print one JSON value: the trial, and its turns with all messages."
+)
+@click.option("--markdown", "as_markdown", is_flag=True, help="Print Markdown.")
+@click.option("--pager/--no-pager", default=True, help="Page long output on a terminal.")
+def show(
+    run: str,
+    trial: str | None,
+    output: Path,
+    store: str | None,
+    epoch: int,
+    turn: int | None,
+    journal: int | None,
+    against: str | None,
+    as_json: bool,
+    as_markdown: bool,
+    pager: bool,
+) -> None:
+    """Show the conversation of one trial: what the agent was told, what it answered, and its score with the evidence.
+
+    RUN is a folder, a name, or `latest`; TRIAL is a number, or AGENT@TASK/SAMPLE. `RUN:AGENT@TASK/SAMPLE` names both.
+
+    Examples: `proctor show latest 12`, `proctor show latest gpt@os/std-0031 --against naive@os/std-0031`
+    """
+    if against is not None and (as_json or as_markdown or turn is not None or journal is not None):
+        raise click.UsageError("--against: leave out --json, --markdown, --turn and --journal")
+    name, place = (run, trial) if trial is not None else _split(run)
+    with report_usage_errors():
+        shown = _read(name, place, store, output, epoch, journal)
+        other = None if against is None else _read(*_other(name, against), store, output, epoch, None)
+        if turn is not None and turn not in {each.turn for each in shown.turns}:
+            raise StoreError(f"trial {shown.trial} has no turn {turn}; it has {len(shown.turns)}")
+    if as_json:
+        click.echo(_json(shown, turn))
+    elif as_markdown:
+        click.echo(markdown(shown, turn), nl=False)
+    else:
+        _print(shown, other, turn, pager)
+
+
+def _split(address: str) -> tuple[str, str]:
+    """RUN and TRIAL of `RUN:AGENT@TASK/SAMPLE`, or of a trial in the latest run. Raises UsageError."""
+    run, colon, place = address.partition(":")
+    if colon:
+        return run or "latest", place
+    if address.isdigit() or "@" in address:
+        return "latest", address
+    raise click.UsageError(f"{address!r} names no trial: give RUN and TRIAL, or RUN:AGENT@TASK/SAMPLE; {FORM}")
+
+
+def _other(run: str, address: str) -> tuple[str, str]:
+    name, colon, place = address.partition(":")
+    return (name or run, place) if colon and "@" not in name else (run, address)
+
+
+def _read(run: str, place: str, store: str | None, output: Path, epoch: int, journal: int | None) -> Trajectory:
+    found, _ = find_run(run, store, output)
+    found.manifest()
+    if place.isdecimal():
+        return read_trajectory(found, int(place), journal)
+    agent, at, rest = place.partition("@")
+    task, slash, sample = rest.partition("/")
+    if not (at and slash):
+        raise StoreError(f"{place!r} names no trial: {FORM}, for example gpt@os/std-0031")
+    return read_trajectory(found, find_trial(found, agent, task, sample, epoch), journal)
+
+
+def _json(trial: Trajectory, turn: int | None) -> str:
+    turns = [each for each in conversation(trial.turns) if turn in (None, each.turn)]
+    facts = trial.model_dump(mode="json", exclude={"turns"})
+    return json.dumps({**facts, "turns": [each.model_dump(mode="json") for each in turns]}, ensure_ascii=False)
+
+
+def _print(trial: Trajectory, other: Trajectory | None, turn: int | None, pager: bool) -> None:
+    terminal = Console(highlight=False)
+    width = terminal.width if terminal.is_terminal else 120
+    text = io.StringIO()
+    page = Console(file=text, width=width, highlight=False, force_terminal=terminal.is_terminal)
+    if other is None:
+        show_trial(trial, page, turn)
+    else:
+        show_against(trial, other, page)
+    if pager and terminal.is_terminal and text.getvalue().count("\n") >= terminal.height:
+        click.echo_via_pager(text.getvalue(), color=True)
+    else:
+        click.echo(text.getvalue(), nl=False)

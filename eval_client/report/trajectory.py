@@ -1,0 +1,112 @@
+"""Reads one trial of a run: its row, its attempts, and the turns of one of its journals."""
+
+import json
+from collections.abc import Sequence
+
+import sqlalchemy as sa
+from pydantic import Field
+
+from eval_client.store.connection import StoreError
+from eval_client.store.records import Turn
+from eval_client.store.store import Store
+from eval_client.store.tables import attempt_table, trial_table, turn_table
+from proctor.types import Finish, Value
+
+SHOWN_NAMES = 10
+"""Names of agents, tasks or samples in an error."""
+
+
+class AttemptRecord(Value):
+    """One attempt at a trial. `outcome` is None while it is under way, and for ever where its client was killed."""
+
+    number: int
+    journal: int
+    """The journal that the attempt replayed and went on with."""
+    outcome: str | None
+    cause: str | None
+    worker: str | None
+    started_at: str
+
+
+class Trajectory(Value):
+    """All that is stored about a trial."""
+
+    run: str
+    trial: int
+    agent: str
+    task: str
+    sample: str
+    epoch: int
+    finish: Finish | None
+    """None while the trial is not over."""
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    seconds: float = 0.0
+    attempts: tuple[AttemptRecord, ...]
+    journal: int
+    """The number of the journal that `turns` are from."""
+    journals: tuple[int, ...]
+    """All journals with turns; a new one begins where a replay diverged."""
+    turns: tuple[Turn, ...] = Field(repr=False)
+
+
+def find_trial(store: Store, agent: str, task: str, sample: str, epoch: int) -> int:
+    """The id of a trial. Raises StoreError, naming what there is, where the run has no such trial."""
+    t, found = trial_table.c, sa.and_(trial_table.c.run == store.run)
+    with store.engine.connect() as connection:
+        for column, value in ((t.agent, agent), (t.task, task), (t.sample, sample), (t.epoch, epoch)):
+            query = sa.select(column).where(found).group_by(column).order_by(sa.func.min(t.id))
+            held = list(connection.execute(query).scalars())
+            if value not in held:
+                raise StoreError(f"run {store.run!r} has no {column.name} {value!r}; there are: {_some(held)}")
+            found = sa.and_(found, column == value)
+        return int(connection.execute(sa.select(t.id).where(found)).scalar_one())
+
+
+def trial_to_read(store: Store) -> int | None:
+    """The id of a trial worth reading: of those with the lowest score the one with the most turns; None without any."""
+    t = trial_table.c
+    query = sa.select(t.id).where(t.run == store.run, t.score.is_not(None), t.turns > 0)
+    with store.engine.connect() as connection:
+        return connection.execute(query.order_by(t.score, t.turns.desc(), t.id).limit(1)).scalar()
+
+
+def read_trajectory(store: Store, trial: int, journal: int | None = None) -> Trajectory:
+    """A trial with the turns of a journal, the newest one by default. Raises StoreError where there is none."""
+    t, a, u = trial_table.c, attempt_table.c, turn_table.c
+    mine = sa.and_(u.run == store.run, u.trial == trial)
+    attempts = [a[name] for name in AttemptRecord.model_fields]
+    with store.engine.connect() as connection:
+        row = connection.execute(sa.select(trial_table).where(t.run == store.run, t.id == trial)).mappings().first()
+        if row is None:
+            count = connection.execute(sa.select(sa.func.count()).where(t.run == store.run)).scalar_one()
+            raise StoreError(f"run {store.run!r} has no trial {trial}; its trials are 0 to {count - 1}")
+        tries = connection.execute(sa.select(*attempts).where(a.run == store.run, a.trial == trial).order_by(a.number))
+        records = tuple(AttemptRecord.model_validate(dict(each._mapping)) for each in tries)
+        journals = tuple(connection.execute(sa.select(u.journal).where(mine).distinct().order_by(u.journal)).scalars())
+        chosen = journal if journal is not None else max(journals, default=0)
+        if journal is not None and journal not in journals:
+            raise StoreError(f"trial {trial} has no journal {journal}; it has: {_some(journals)}")
+        rows = connection.execute(sa.select(turn_table).where(mine, u.journal == chosen).order_by(u.turn)).mappings()
+        turns = tuple(_turn(dict(each)) for each in rows)
+    return Trajectory(
+        run=store.run,
+        trial=trial,
+        finish=None if row["finish"] is None else Finish.model_validate_json(row["finish"]),
+        attempts=records,
+        journal=chosen,
+        journals=journals,
+        turns=turns,
+        **{name: row[name] for name in ("agent", "task", "sample", "epoch")},
+        **{name: row[name] or 0 for name in ("prompt_tokens", "completion_tokens", "seconds")},
+    )
+
+
+def _turn(row: dict[str, object]) -> Turn:
+    fields = {name: row[name] for name in Turn.model_fields if name in row}
+    return Turn.model_validate({**fields, "reply": json.loads(str(row["reply"]))})
+
+
+def _some(names: Sequence[object]) -> str:
+    more = f" and {len(names) - SHOWN_NAMES} more" if len(names) > SHOWN_NAMES else ""
+    return (", ".join(map(str, names[:SHOWN_NAMES])) or "none") + more
