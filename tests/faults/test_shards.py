@@ -46,9 +46,10 @@ def shards(parts: Farm, state: str) -> int:
     return count
 
 
-def until_joined(parts: Farm, count: int) -> None:
-    """Come back once so many clients of the run live or were lost."""
-    until(lambda: shards(parts, "live") + shards(parts, "lost") == count)
+def until_joined(parts: Farm, count: int, newest: "subprocess.Popen[str]") -> None:
+    """Come back once so many clients of the run live or were lost; the newest of them must not have ended."""
+    until(lambda: newest.poll() is not None or shards(parts, "live") + shards(parts, "lost") == count)
+    assert newest.poll() is None, newest.communicate()
 
 
 def level(parts: Farm) -> float:
@@ -246,7 +247,7 @@ def test_clients_killed_ten_times_at_random_moments_while_others_join(tmp_path: 
             victim.kill()
             victim.communicate()
             clients.append(parts.begin("join"))
-            until_joined(parts, joined)
+            until_joined(parts, joined, clients[-1])
         parts.link("agents").faults.clear()
         for client in clients:
             parts.completed(client)
