@@ -1,0 +1,185 @@
+"""What a run has found, read from its rows: totals, costs, finishes, and all rows for exports.
+
+No query about scores reads transcripts.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import sqlalchemy as sa
+from pydantic import JsonValue
+
+from eval_client.store.records import HelperCost, PairTotals
+from eval_client.store.tables import reply_table, summary_table, trial_table, turn_table
+from proctor.types import Finish, FinishReason, Summary
+
+
+class Results:
+    """Reads the results of one run, finished or not."""
+
+    def __init__(self, engine: sa.Engine, run: str) -> None:
+        self.engine = engine
+        self.run = run
+
+    def spent(self) -> dict[str, tuple[int, int]]:
+        """agent -> (prompt, completion) tokens paid so far, unfinished trials included."""
+        spent: dict[str, list[int]] = {}
+        with self.engine.connect() as connection:
+            for query in (self._spent_on_final(), self._spent_on_open()):
+                for row in connection.execute(query).mappings():
+                    total = spent.setdefault(row["agent"], [0, 0])
+                    total[0] += int(row["prompt"] or 0)
+                    total[1] += int(row["completion"] or 0)
+        return {agent: (prompt, completion) for agent, (prompt, completion) in spent.items()}
+
+    def _spent_on_final(self) -> sa.Select[Any]:
+        sums = token_sums(trial_table)
+        mine = sa.and_(trial_table.c.run == self.run, trial_table.c.reason.is_not(None))
+        return sa.select(trial_table.c.agent, *sums).where(mine).group_by(trial_table.c.agent)
+
+    def _spent_on_open(self) -> sa.Select[Any]:
+        """One row per trial, by subqueries: for a join SQLite would scan every turn of the run."""
+        t, same = trial_table.c, sa.and_(turn_table.c.run == trial_table.c.run, turn_table.c.trial == trial_table.c.id)
+        sums = [
+            sa.select(total.element).where(same).correlate(trial_table).scalar_subquery().label(total.name)
+            for total in token_sums(turn_table)
+        ]
+        return sa.select(t.agent, *sums).where(t.run == self.run, t.reason.is_(None), t.attempts > 0)
+
+    def helper_costs(self) -> list[HelperCost]:
+        """Costs of models on the environment's side, by pair and model, in no order; empty for an older store."""
+        if not sa.inspect(self.engine).has_table(reply_table.name):
+            return []
+        t, r = trial_table.c, reply_table.c
+        trials = sa.and_(t.run == r.run, t.id == r.trial)
+        columns = (t.agent, t.task, r.model, sa.func.sum(r.tries).label("calls"), *token_sums(reply_table))
+        query = sa.select(*columns).select_from(reply_table.join(trial_table, trials))
+        query = query.where(r.run == self.run, r.bought).group_by(t.agent, t.task, r.model)
+        with self.engine.connect() as connection:
+            return [
+                HelperCost(
+                    agent=row["agent"],
+                    task=row["task"],
+                    model=row["model"],
+                    calls=int(row["calls"]),
+                    prompt_tokens=int(row["prompt"]),
+                    completion_tokens=int(row["completion"]),
+                )
+                for row in connection.execute(query).mappings()
+            ]
+
+    def pair_totals(self) -> list[PairTotals]:
+        """The progress of every pair, in the order of the run's plan."""
+        t = trial_table.c
+        sums = (sa.func.sum(t[name] * 1.0).label(name) for name in _SUMMED)
+        counts = (sa.func.count().label("planned"), sa.func.count(t.score).label("scored"))
+        columns = (t.agent, t.task, t.reason, sa.func.min(t.id).label("first"), *counts, *sums)
+        query = sa.select(*columns).where(t.run == self.run).group_by(t.agent, t.task, t.reason)
+        groups: dict[tuple[str, str], list[sa.RowMapping]] = {}
+        with self.engine.connect() as connection:
+            for row in sorted(connection.execute(query).mappings(), key=lambda row: int(row["first"])):
+                groups.setdefault((row["agent"], row["task"]), []).append(row)
+        return [_pair_totals(agent, task, rows) for (agent, task), rows in groups.items()]
+
+    def finishes(self, agent: str, task: str) -> Iterator[tuple[str, int, Finish]]:
+        """(sample, epoch, finish) of the pair's final rows, faults included, in the run's order."""
+        t = trial_table.c
+        query = sa.select(t.sample, t.epoch, t.finish).where(t.run == self.run, t.agent == agent, t.task == task)
+        with self.engine.connect() as connection:
+            for sample, epoch, finish in connection.execute(query.where(t.finish.is_not(None)).order_by(t.id)):
+                yield sample, epoch, Finish.model_validate_json(finish)
+
+    def sample_totals(self, agent: str, task: str) -> list[tuple[int, float]]:
+        """(scored trials, sum of their scores) for each of the pair's samples with a scored trial, in no order."""
+        t = trial_table.c
+        query = sa.select(sa.func.count(t.score), sa.func.sum(t.score)).group_by(t.sample)
+        mine = sa.and_(t.run == self.run, t.agent == agent, t.task == task, t.score.is_not(None))
+        with self.engine.connect() as connection:
+            return [(int(count), float(total)) for count, total in connection.execute(query.where(mine))]
+
+    def causes(self, agent: str, task: str) -> dict[str, int]:
+        """cause -> number of the pair's unscored final rows."""
+        t = trial_table.c
+        mine = sa.and_(t.run == self.run, t.agent == agent, t.task == task, t.cause.is_not(None))
+        with self.engine.connect() as connection:
+            rows = connection.execute(sa.select(t.cause, sa.func.count()).where(mine).group_by(t.cause))
+            return {str(row[0]): int(row[1]) for row in rows}
+
+    def summaries(self) -> dict[tuple[str, str], tuple[int, Summary]]:
+        """(agent, task) -> (number of scored trials behind the summary, summary)."""
+        s = summary_table.c
+        with self.engine.connect() as connection:
+            rows = connection.execute(sa.select(s.agent, s.task, s.scored, s.summary).where(s.run == self.run))
+            return {(a, t): (scored, Summary.model_validate_json(text)) for a, t, scored, text in rows}
+
+    def trial_rows(self) -> Iterator[dict[str, JsonValue]]:
+        """All trials as plain data, in the run's order, for exports and comparisons."""
+        query = sa.select(trial_table).where(trial_table.c.run == self.run).order_by(trial_table.c.id)
+        with self.engine.connect() as connection:
+            for row in connection.execution_options(stream_results=True).execute(query):
+                fields = dict(row._mapping)
+                del fields["holder"]
+                finish = fields.pop("finish")
+                fields["finish"] = None if finish is None else json.loads(finish)
+                yield fields
+
+    def turn_rows(self) -> Iterator[dict[str, JsonValue]]:
+        """All turns of every trial's newest journal as plain data, in the run's order."""
+        t, same = turn_table, sa.and_(turn_table.c.run == trial_table.c.run, turn_table.c.trial == trial_table.c.id)
+        newer = turn_table.alias()
+        newest = (
+            sa.select(sa.func.max(newer.c.journal)).where(newer.c.run == t.c.run, newer.c.trial == t.c.trial)
+        ).scalar_subquery()
+        keys = [trial_table.c[name] for name in ("agent", "task", "sample", "epoch")]
+        query = sa.select(*keys, t).select_from(t.join(trial_table, same)).where(t.c.run == self.run)
+        query = query.where(t.c.journal == newest).order_by(t.c.trial, t.c.turn)
+        with self.engine.connect() as connection:
+            for row in connection.execution_options(stream_results=True).execute(query):
+                fields = dict(row._mapping)
+                reply = json.loads(fields.pop("reply"))
+                fields["observation"] = json.loads(fields["observation"])
+                yield {**fields, "action": reply.get("action"), "stop": reply.get("reason")}
+
+    def reply_rows(self) -> Iterator[dict[str, JsonValue]]:
+        """All replies of judges, hosts and users as plain data, in the run's order; none in an older store."""
+        if not sa.inspect(self.engine).has_table(reply_table.name):
+            return
+        r, same = reply_table, sa.and_(reply_table.c.run == trial_table.c.run, reply_table.c.trial == trial_table.c.id)
+        keys = [trial_table.c[name] for name in ("agent", "task", "sample", "epoch")]
+        query = sa.select(*keys, r).select_from(r.join(trial_table, same)).where(r.c.run == self.run)
+        query = query.order_by(r.c.trial, r.c.number)
+        with self.engine.connect() as connection:
+            for row in connection.execution_options(stream_results=True).execute(query):
+                yield {**row._mapping, "text": json.loads(row.text)}
+
+
+def token_sums(table: sa.Table) -> tuple[sa.Label[int], sa.Label[int]]:
+    """The sums of a table's token counts, `prompt` and `completion`."""
+    # As floats: SQLite refuses a sum of integers that leaves 64 bits.
+    prompt, completion = sa.func.sum(table.c.prompt_tokens * 1.0), sa.func.sum(table.c.completion_tokens * 1.0)
+    return prompt.label("prompt"), completion.label("completion")
+
+
+_SUMMED = ("score", "turns", "prompt_tokens", "completion_tokens", "seconds")
+
+
+def _pair_totals(agent: str, task: str, rows: Sequence[sa.RowMapping]) -> PairTotals:
+    def total(column: str) -> float:
+        return float(sum(row[column] or 0 for row in rows))
+
+    reasons = {str(row["reason"]): int(row["planned"]) for row in rows if row["reason"] is not None}
+    scored = int(total("scored"))
+    return PairTotals(
+        agent=agent,
+        task=task,
+        planned=int(total("planned")),
+        scored=scored,
+        unscored=sum(count for reason, count in reasons.items() if FinishReason(reason).is_fault),
+        mean=total("score") / scored if scored else None,
+        reasons=reasons,
+        turns=int(total("turns")),
+        prompt_tokens=int(total("prompt_tokens")),
+        completion_tokens=int(total("completion_tokens")),
+        seconds=total("seconds"),
+    )
