@@ -88,6 +88,8 @@ class Action(Value):
     echo: Echo = Field(default_factory=dict, exclude_if=_is_empty)
     reasoning: str = Field(default="", exclude_if=_is_empty)
     """What the model thought, where its endpoint says that as text: for readers and exports only."""
+    cut: bool = Field(default=False, exclude_if=_is_empty)
+    """Whether the endpoint cut a reply with tool calls off at `max_tokens`: the last call may lack its end."""
 
     def __hash__(self) -> int:
         return hash((self.content, self.tool_calls))
@@ -101,7 +103,7 @@ class Action(Value):
         if not self.echo and not self.reasoning and not any(call.echo for call in self.tool_calls):
             return self
         calls = tuple(call.model_copy(update={"echo": {}}) for call in self.tool_calls)
-        return Action(content=self.content, tool_calls=calls)
+        return Action(content=self.content, tool_calls=calls, cut=self.cut)
 
 
 class FinishReason(StrEnum):

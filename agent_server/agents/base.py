@@ -32,10 +32,16 @@ class AgentReply:
         """Why the answer ends, in OpenAI's terms."""
         return self.stop or ("tool_calls" if self.action.tool_calls else "stop")
 
-    def usage_json(self) -> dict[str, int]:
+    def usage_json(self) -> dict[str, JsonValue]:
         """The usage in OpenAI's terms."""
         prompt, completion = self.usage.prompt_tokens, self.usage.completion_tokens
-        return {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
+        return {
+            "prompt_tokens": prompt,
+            "completion_tokens": completion,
+            "total_tokens": prompt + completion,
+            "prompt_tokens_details": {"cached_tokens": self.usage.cached_tokens},
+            "completion_tokens_details": {"reasoning_tokens": self.usage.reasoning_tokens},
+        }
 
 
 class ServedAgent(ABC):

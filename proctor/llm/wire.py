@@ -31,6 +31,10 @@ class Usage(Value):
 
     prompt_tokens: int = 0
     completion_tokens: int = 0
+    cached_tokens: int = 0
+    """The prompt tokens among them that the endpoint had in its cache."""
+    reasoning_tokens: int = 0
+    """The tokens that the model thought in, which most endpoints count among the completion tokens too."""
 
 
 Reasoning = Literal["auto", "always", "never"]
@@ -227,16 +231,43 @@ class _Choice(Wire):
     finish_reason: str | None = None
 
 
+def _known(told: object, read: ValidatorFunctionWrapHandler) -> object:
+    try:
+        return read(told)
+    except ValidationError:
+        return None
+
+
+Detail = Annotated[Count | None, WrapValidator(_known)]
+"""A count beside the usage; one that is invalid counts as not given."""
+
+
+class _PromptDetails(Wire):
+    cached_tokens: Detail = None
+
+
+class _CompletionDetails(Wire):
+    reasoning_tokens: Detail = None
+
+
 class _Usage(Wire):
     prompt_tokens: Count = 0
     completion_tokens: Count = 0
+    prompt_tokens_details: Annotated[_PromptDetails | None, WrapValidator(_known)] = None
+    completion_tokens_details: Annotated[_CompletionDetails | None, WrapValidator(_known)] = None
+    prompt_cache_hit_tokens: Detail = None
+    """DeepSeek's name for `prompt_tokens_details.cached_tokens`."""
 
-
-def _known(usage: object, read: ValidatorFunctionWrapHandler) -> object:
-    try:
-        return read(usage)
-    except ValidationError:
-        return None
+    def value(self) -> Usage:
+        """The usage; more cached tokens than the prompt has are an invalid count, and 0."""
+        cached = (self.prompt_tokens_details or _PromptDetails()).cached_tokens or self.prompt_cache_hit_tokens or 0
+        reasoning = (self.completion_tokens_details or _CompletionDetails()).reasoning_tokens or 0
+        return Usage(
+            prompt_tokens=self.prompt_tokens,
+            completion_tokens=self.completion_tokens,
+            cached_tokens=cached if cached <= self.prompt_tokens else 0,
+            reasoning_tokens=reasoning,
+        )
 
 
 class ChatReply(Wire):
@@ -264,15 +295,15 @@ class ChatReply(Wire):
 
     def action(self) -> Action:
         """The first choice as an action; the text of a refusal is its content."""
-        answer = self.choices[0].message
+        answer, length = self.choices[0].message, self.choices[0].finish_reason == "length"
         calls, echo, reasoning = _cut(answer.calls()), answer.echo(), answer.reasoning_text()
         echoed = [kept for kept in (echo, *(call.echo for call in calls)) if kept]
         if echoed and len(to_json(echoed)) > MOST_ECHO_BYTES:
             log.warning("an answer's reasoning is over %d bytes: it is neither kept nor sent back", MOST_ECHO_BYTES)
             echo, reasoning, calls = {}, "", tuple(call.model_copy(update={"echo": {}}) for call in calls)
-        return Action(content=answer.content or answer.refusal, tool_calls=calls, echo=echo, reasoning=reasoning)
+        content, cut = answer.content or answer.refusal, length and bool(calls)
+        return Action(content=content, tool_calls=calls, echo=echo, reasoning=reasoning, cut=cut)
 
     def used(self) -> Usage:
         """The tokens that the reply cost; 0 where the server reports none."""
-        usage = self.usage or _Usage()
-        return Usage(prompt_tokens=usage.prompt_tokens, completion_tokens=usage.completion_tokens)
+        return self.usage.value() if self.usage is not None else Usage()

@@ -69,6 +69,11 @@ def test_a_bad_request_is_refused_naming_the_field(body: str, param: str | None,
     assert (caught.value.status, caught.value.param) == (400, param)
 
 
+def test_the_usage_of_a_model_behind_the_server_is_passed_on_with_its_details() -> None:
+    usage = Usage(prompt_tokens=10, completion_tokens=4, cached_tokens=6, reasoning_tokens=3)
+    assert ChatReply.read(completion("a", AgentReply(ACTION, usage))).used() == usage
+
+
 @pytest.mark.parametrize("usage", [True, False])
 def test_a_stream_is_the_same_answer_in_pieces(usage: bool) -> None:
     events = [event.removeprefix(b"data: ") for event in chunks("a", AgentReply(ACTION), usage)]

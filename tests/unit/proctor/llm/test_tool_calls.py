@@ -119,6 +119,10 @@ def test_environments_and_digests_never_see_an_echo() -> None:
     action = read({"tool_calls": [{"id": "a", "function": {"name": "f"}, **SIGNED}], **ECHO})
     assert action.without_echo() == Action(content="", tool_calls=(ToolCall(id="a", name="f", arguments=""),))
     assert len({action, action.without_echo(), action.message()}) == 3, "values with an echo can be keys"
+    cut = action.model_copy(update={"cut": True})
+    assert cut.without_echo().cut, "that a reply was cut is the environment's business"
+    assert "cut" not in action.model_dump_json()
+    assert Action.model_validate_json(cut.model_dump_json()) == cut
     plain = Message(role="user", content="hello")
     assert plain.model_dump_json() == '{"role":"user","content":"hello","tool_calls":[],"tool_call_id":null}'
     assert Observation(messages=(plain,)).digest() == "9883c174403d097a"

@@ -95,6 +95,52 @@ def test_usage_is_read(usage: JsonValue, used: Usage) -> None:
     assert reply({"content": ""}, usage=usage).used() == used
 
 
+CACHED = {"prompt_tokens_details": {"cached_tokens": 6, "audio_tokens": 0}}
+THOUGHT = {"completion_tokens_details": {"reasoning_tokens": 3}}
+
+
+@pytest.mark.parametrize(
+    ("details", "cached", "thought"),
+    [
+        (CACHED, 6, 0),
+        (THOUGHT, 0, 3),
+        (CACHED | THOUGHT, 6, 3),
+        ({"prompt_cache_hit_tokens": 7, "prompt_cache_miss_tokens": 3}, 7, 0),
+        ({"prompt_cache_hit_tokens": 6} | CACHED, 6, 0),
+        ({"prompt_cache_hit_tokens": 5, "prompt_tokens_details": {}}, 5, 0),
+        ({"prompt_tokens_details": None, "completion_tokens_details": None}, 0, 0),
+        ({"prompt_tokens_details": {"cached_tokens": None}}, 0, 0),
+        ({"prompt_tokens_details": {"cached_tokens": 11}}, 0, 0),
+    ],
+)
+def test_usage_tells_what_was_cached_and_what_was_thought(
+    details: dict[str, JsonValue], cached: int, thought: int
+) -> None:
+    read = reply({"content": ""}, usage={"prompt_tokens": 10, "completion_tokens": 4, **details})
+    assert read.used() == Usage(prompt_tokens=10, completion_tokens=4, cached_tokens=cached, reasoning_tokens=thought)
+
+
+@pytest.mark.parametrize("count", [10**23, 2**53 + 1, -1, 1.5, "many", [], {}, float("inf")])
+@pytest.mark.parametrize("name", ["prompt_tokens_details", "completion_tokens_details", "prompt_cache_hit_tokens"])
+def test_details_of_usage_that_are_no_counts_are_0_and_leave_the_rest_metered(name: str, count: JsonValue) -> None:
+    wrongs: list[JsonValue] = [count, {"cached_tokens": count, "reasoning_tokens": count}, [{"cached_tokens": 1}]]
+    for details in wrongs:
+        read = reply({"content": "hi"}, usage={"prompt_tokens": 10, "completion_tokens": 4, name: details})
+        assert (read.action(), read.used()) == (Action(content="hi"), Usage(prompt_tokens=10, completion_tokens=4))
+
+
+@pytest.mark.parametrize(
+    ("finish_reason", "calls", "cut"),
+    [("length", 1, True), ("length", 0, False), ("tool_calls", 1, False), (None, 1, False)],
+)
+def test_a_reply_with_tool_calls_that_was_cut_by_max_tokens_says_so(
+    finish_reason: str | None, calls: int, cut: bool
+) -> None:
+    message = {"content": "", "tool_calls": [{"id": "c", "function": {"name": "run", "arguments": '{"a": '}}] * calls}
+    body = {"choices": [{"message": message, "finish_reason": finish_reason}]}
+    assert ChatReply.read(json.dumps(body).encode()).action().cut is cut
+
+
 @pytest.mark.parametrize("count", [10**23, 2**53 + 1, -1, 1.5, "many", [], {}])
 def test_an_answer_whose_counts_are_no_counts_is_taken_as_unmetered(count: JsonValue) -> None:
     for usage in ({"prompt_tokens": count}, {"prompt_tokens": 3, "completion_tokens": count}, "none"):
