@@ -42,6 +42,8 @@ class TrialResult(Value):
     turns: int
     prompt_tokens: int
     completion_tokens: int
+    cached_tokens: int = 0
+    reasoning_tokens: int = 0
     seconds: float
 
     @property
@@ -63,6 +65,8 @@ class TurnResult(Value):
     """None if the agent stopped instead."""
     prompt_tokens: int
     completion_tokens: int
+    cached_tokens: int = 0
+    reasoning_tokens: int = 0
     model_seconds: float
 
 
@@ -113,12 +117,14 @@ class Run:
     def trials(self) -> Iterator[TrialResult]:
         """All trials, in the run's order."""
         for row in self.store.trial_rows():
-            yield TrialResult.model_validate({name: row[name] or 0 for name in _COUNTS} | {n: row[n] for n in _KEYS})
+            yield TrialResult.model_validate(
+                {name: row.get(name) or 0 for name in _COUNTS} | {n: row[n] for n in _KEYS}
+            )
 
     def turns(self) -> Iterator[TurnResult]:
         """All turns in the newest journal of every trial, in the run's order."""
         for row in self.store.turn_rows():
-            yield TurnResult.model_validate({name: row[name] for name in TurnResult.model_fields})
+            yield TurnResult.model_validate({name: row[name] for name in TurnResult.model_fields if name in row})
 
     def frame(self) -> "pd.DataFrame":
         """The trials as a pandas DataFrame. Raises ImportError if pandas is not installed."""
@@ -158,7 +164,8 @@ class Run:
         return report(self.store).pairs
 
 
-_COUNTS = ("attempts", "turns", "prompt_tokens", "completion_tokens", "seconds")
+_TOKENS = ("prompt_tokens", "completion_tokens", "cached_tokens", "reasoning_tokens")
+_COUNTS = ("attempts", "turns", *_TOKENS, "seconds")
 _KEYS = ("agent", "task", "sample", "epoch", "finish")
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from pydantic import Field
 
+from eval_client.core.spend import Tokens
 from eval_client.core.throttle import LONGEST_COOL_S, EndpointLimit
 from proctor.types import Value
 
@@ -28,8 +29,8 @@ class ShardState(Value):
 
     slices: dict[str, Quota] = Field(default_factory=dict)
     """By limit: `endpoint NAME`, `agent NAME` or `task NAME`."""
-    spent: dict[str, tuple[int, int]] = Field(default_factory=dict)
-    """agent -> (prompt, completion) tokens paid by this shard; the first shard counts what was paid before as well."""
+    spent: dict[str, Tokens] = Field(default_factory=dict)
+    """agent -> tokens paid by this shard; the first shard counts what was paid before as well."""
     unreachable: frozenset[str] = frozenset()
     """Tasks that this shard has waited for longer than `limits.patience_s`."""
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from pydantic import Field
 
@@ -11,15 +12,42 @@ HELPER = "environment:"
 """Prefix for the names of environment models (judges, hosts, users) in tables that list agents too."""
 
 
+class Tokens(NamedTuple):
+    """Tokens that answers cost."""
+
+    prompt: int = 0
+    completion: int = 0
+    cached: int = 0
+    """Those of the prompts that the endpoint had in its cache."""
+    reasoning: int = 0
+    """Those that the model thought in; most endpoints count them among the completions too."""
+
+    def plus(self, other: "Tokens") -> "Tokens":
+        """The sum, count by count."""
+        return Tokens(*(one + more for one, more in zip(self, other, strict=True)))
+
+    @property
+    def total(self) -> int:
+        """Prompts and completions together, which limits count."""
+        return self.prompt + self.completion
+
+
+NO_TOKENS = Tokens()
+
+
 class Price(Value):
     """Money per million tokens, in any one currency."""
 
     input: float = Field(ge=0)
     output: float = Field(ge=0)
+    cached_input: float | None = Field(default=None, ge=0, exclude_if=lambda price: price is None)
+    """Of the prompt tokens that the endpoint had in its cache; like `input` if absent."""
 
-    def of(self, prompt_tokens: int, completion_tokens: int) -> float:
+    def of(self, tokens: Tokens) -> float:
         """The cost of these tokens."""
-        return (prompt_tokens * self.input + completion_tokens * self.output) / 1e6
+        cached_input = self.input if self.cached_input is None else self.cached_input
+        read = (tokens.prompt - tokens.cached) * self.input + tokens.cached * cached_input
+        return (read + tokens.completion * self.output) / 1e6
 
 
 class RunLimits(Value):
@@ -52,36 +80,33 @@ class Spend:
 
     limits: RunLimits
     prices: Mapping[str, Price]
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
+    tokens: Tokens = NO_TOKENS
     money: float = 0.0
-    elsewhere: Mapping[str, tuple[int, int]] = field(default_factory=dict)
-    """agent -> (prompt, completion) tokens paid by the run's other clients."""
-    by_agent: dict[str, tuple[int, int]] = field(default_factory=dict)
+    elsewhere: Mapping[str, Tokens] = field(default_factory=dict)
+    """agent -> tokens paid by the run's other clients."""
+    by_agent: dict[str, Tokens] = field(default_factory=dict)
     unmetered: set[str] = field(default_factory=set)
     """Agents and environment models with an answer whose tokens are unknown; run limits can't count those."""
     unpriced: set[str] = field(default_factory=set)
     """Environment models that were paid for and have no price."""
 
-    def add(self, agent: str, prompt_tokens: int, completion_tokens: int) -> None:
+    def add(self, agent: str, tokens: Tokens) -> None:
         """Add a paid answer of an agent."""
-        self.prompt_tokens += prompt_tokens
-        self.completion_tokens += completion_tokens
-        before = self.by_agent.get(agent, (0, 0))
-        self.by_agent[agent] = (before[0] + prompt_tokens, before[1] + completion_tokens)
-        self.money += self._price(agent, prompt_tokens, completion_tokens)
+        self.tokens = self.tokens.plus(tokens)
+        self.by_agent[agent] = self.by_agent.get(agent, NO_TOKENS).plus(tokens)
+        self.money += self._price(agent, tokens)
 
-    def add_helper(self, model: str, prompt_tokens: int, completion_tokens: int) -> None:
+    def add_helper(self, model: str, tokens: Tokens) -> None:
         """Add a paid reply of an environment model. No tokens mean that its endpoint reports no usage."""
-        if not prompt_tokens + completion_tokens:
+        if not tokens.total:
             self.unmetered.add(helper(model))
         if price_of(helper(model), self.prices) is None:
             self.unpriced.add(model)
-        self.add(helper(model), prompt_tokens, completion_tokens)
+        self.add(helper(model), tokens)
 
-    def _price(self, agent: str, prompt_tokens: int, completion_tokens: int) -> float:
+    def _price(self, agent: str, tokens: Tokens) -> float:
         price = price_of(agent, self.prices)
-        return price.of(prompt_tokens, completion_tokens) if price is not None else 0.0
+        return price.of(tokens) if price is not None else 0.0
 
     def unknown(self) -> str | None:
         """A message on agents and models of unknown cost, with the limits that miss it; None if there are none."""
@@ -102,8 +127,8 @@ class Spend:
 
     def exhausted(self) -> str | None:
         """A message on the limit of the run that is reached, and how to go on; None while more may be spent."""
-        tokens = self.prompt_tokens + self.completion_tokens + sum(map(sum, self.elsewhere.values()))
-        money = self.money + sum(self._price(agent, *tokens) for agent, tokens in self.elsewhere.items())
+        tokens = self.tokens.total + sum(paid.total for paid in self.elsewhere.values())
+        money = self.money + sum(self._price(agent, paid) for agent, paid in self.elsewhere.items())
         if self.limits.tokens is not None and tokens >= self.limits.tokens:
             return (
                 f"limits.run.tokens: {tokens} of {self.limits.tokens} spent; resume with --set limits.run.tokens=MORE"

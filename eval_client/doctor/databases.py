@@ -6,7 +6,7 @@ import sqlalchemy as sa
 
 from eval_client.doctor.finding import Finding, fail, ok
 from eval_client.store.connection import StoreError, connect, reason
-from eval_client.store.tables import SCHEMA_VERSION, run_table
+from eval_client.store.tables import OLDEST_SCHEMA, SCHEMA_VERSION, run_table
 
 PROBE = "proctor_doctor_probe"
 CONNECT_S = 5
@@ -71,9 +71,8 @@ def store_finding(facts: StoreFacts) -> Finding:
         return fail("store-unreachable", f"{facts.url}: {facts.unreachable}")
     if facts.refused is not None:
         return fail("store-rights", f"{facts.url}: {facts.refused}")
-    others = [str(number) for number in facts.schemas if number != SCHEMA_VERSION]
+    others = [str(number) for number in facts.schemas if not OLDEST_SCHEMA <= number <= SCHEMA_VERSION]
     if others:
-        return fail(
-            "store-schema", f"{facts.url}: holds runs of schema {', '.join(others)}; this version has {SCHEMA_VERSION}"
-        )
+        known = f"this version reads {OLDEST_SCHEMA} to {SCHEMA_VERSION}"
+        return fail("store-schema", f"{facts.url}: holds runs of schema {', '.join(others)}; {known}")
     return ok("store", f"{facts.url}: {facts.version}; tables and rows can be written")

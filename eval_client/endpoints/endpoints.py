@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from eval_client.core.pool import Share
 from eval_client.core.rates import Estimate
 from eval_client.core.shares import EndpointFeedback
-from eval_client.core.spend import Spend
+from eval_client.core.spend import Spend, Tokens
 from eval_client.core.throttle import EndpointLimit
 from eval_client.endpoints.gate import Gate
 from eval_client.metrics import EndpointMetrics
@@ -194,7 +194,7 @@ class _Limited:
         finally:
             del self._calls[id(call)]
         self._metrics.answer_s.observe(completion.seconds, self._agent)
-        self._spend.add(self._agent, completion.usage.prompt_tokens, completion.usage.completion_tokens)
+        self._spend.add(self._agent, _tokens(completion.usage))
         if not completion.metered:
             self._spend.unmetered.add(self._agent)
         elif tokens:
@@ -216,6 +216,10 @@ class _Limited:
         while (wait_s := self._limit.cool_for_s(now)) > 0:
             await asyncio.sleep(wait_s * random.uniform(1.0, 1.25))
             now = time.monotonic()
+
+
+def _tokens(usage: Usage) -> Tokens:
+    return Tokens(usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens, usage.reasoning_tokens)
 
 
 def _chars(messages: Sequence[Message]) -> int:

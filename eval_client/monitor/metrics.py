@@ -81,12 +81,12 @@ def _model_calls(context: RunContext) -> str:
 def _spending(spend: Spend) -> str:
     tokens = {
         (agent, kind): count
-        for agent, counts in spend.by_agent.items()
-        for kind, count in zip(("prompt", "completion"), counts, strict=True)
+        for agent, paid in spend.by_agent.items()
+        for kind, count in (("prompt", paid.prompt), ("completion", paid.completion))
     }
     money = {
-        (agent,): price.of(*counts)
-        for agent, counts in spend.by_agent.items()
+        (agent,): price.of(paid)
+        for agent, paid in spend.by_agent.items()
         if (price := price_of(agent, spend.prices)) is not None
     }
     return family(

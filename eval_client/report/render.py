@@ -84,7 +84,7 @@ def _validity(report: RunReport) -> Table:
 
 
 def _costs(report: RunReport) -> Table:
-    right = ("turns", "tokens in", "tokens out", "money", "s per trial")
+    right = ("turns", "tokens in", "cached", "tokens out", "reasoning", "money", "s per trial")
     table = _table("costs of the finished trials", ("agent", "task"), right)
     for pair in report.pairs:
         ended = pair.scored + sum(pair.faults.values())
@@ -93,7 +93,9 @@ def _costs(report: RunReport) -> Table:
             escape(pair.task),
             f"{pair.turns:,}",
             f"{pair.prompt_tokens:,}",
+            _count(pair.cached_tokens),
             f"{pair.completion_tokens:,}",
+            _count(pair.reasoning_tokens),
             "-" if pair.money is None else f"{pair.money:.2f}",
             f"{pair.seconds / ended:.2f}" if ended else "-",
         )
@@ -129,6 +131,10 @@ def _metric_cells(values: list[float | None]) -> list[str]:
     """The cells of one row in one format: counts as whole numbers, other values with three decimals."""
     counts = all(value is None or value == int(value) for value in values) and max(v or 0.0 for v in values) > 1
     return ["-" if value is None else f"{value:.0f}" if counts else f"{value:.3f}" for value in values]
+
+
+def _count(value: int | None) -> str:
+    return "-" if value is None else f"{value:,}"
 
 
 def _decimal(value: float | None) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from pydantic import JsonValue
 
-from eval_client.core.spend import Price, helper, price_of
+from eval_client.core.spend import Price, Tokens, helper, price_of
 from eval_client.core.statistics.clustered import clustered_mean
 from eval_client.plan import AgentEntry, Plan
 from eval_client.store.records import HelperCost, Manifest, PairTotals
@@ -48,6 +48,10 @@ class PairReport(Value):
     turns: int
     prompt_tokens: int
     completion_tokens: int
+    cached_tokens: int | None
+    """The prompt tokens that the endpoint had in its cache; None in a store of schema 2."""
+    reasoning_tokens: int | None
+    """The tokens that the model thought in; None in a store of schema 2."""
     money: float | None
     seconds: float
     helpers: tuple[HelperReport, ...]
@@ -123,7 +127,9 @@ def _pair(
         turns=totals.turns,
         prompt_tokens=totals.prompt_tokens,
         completion_tokens=totals.completion_tokens,
-        money=_money(totals.agent, totals, prices),
+        cached_tokens=totals.cached_tokens,
+        reasoning_tokens=totals.reasoning_tokens,
+        money=_money(totals.agent, totals.tokens(), prices),
         seconds=totals.seconds,
         helpers=tuple(_helper(cost, prices) for cost in costs if (cost.agent, cost.task) == pair),
     )
@@ -135,7 +141,7 @@ def _helper(cost: HelperCost, prices: Mapping[str, Price]) -> HelperReport:
         calls=cost.calls,
         prompt_tokens=cost.prompt_tokens,
         completion_tokens=cost.completion_tokens,
-        money=_money(helper(cost.model), cost, prices),
+        money=_money(helper(cost.model), Tokens(cost.prompt_tokens, cost.completion_tokens), prices),
     )
 
 
@@ -158,6 +164,6 @@ def _mean_score(store: Store, totals: PairTotals) -> Summary:
     return Summary(primary="mean_score", metrics=metrics, standard_error=error, notes=notes)
 
 
-def _money(name: str, paid: PairTotals | HelperCost, prices: Mapping[str, Price]) -> float | None:
+def _money(name: str, tokens: Tokens, prices: Mapping[str, Price]) -> float | None:
     price = price_of(name, prices)
-    return None if price is None else price.of(paid.prompt_tokens, paid.completion_tokens)
+    return None if price is None else price.of(tokens)

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 
 from eval_client.core.progress import Progress
-from eval_client.core.spend import Spend
+from eval_client.core.spend import Spend, Tokens
 from eval_client.endpoints.endpoints import Endpoints
 from eval_client.plan import Plan
 from eval_client.run.runner import Runner
@@ -51,10 +51,10 @@ async def run_context(
     progress = _progress(store)
     spend = Spend(plan.limits.run, plan.all_prices())
     if not member.joined:
-        for agent, (prompt, completion) in store.spent().items():
-            spend.add(agent, prompt, completion)
+        for agent, tokens in store.spent().items():
+            spend.add(agent, tokens)
         for cost in store.helper_costs():
-            spend.add_helper(cost.model, cost.prompt_tokens, cost.completion_tokens)
+            spend.add_helper(cost.model, Tokens(cost.prompt_tokens, cost.completion_tokens))
 
     def trouble(what: str | None) -> None:
         progress.trouble = what

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from eval_client.core.shares import EndpointFeedback, Quota, ShardState, adjusted, given_up, granted
+from eval_client.core.spend import NO_TOKENS, Tokens
 from eval_client.store import shards
 
 
@@ -26,8 +27,8 @@ class QuotaExchange:
         self.levels = shards.Levels()
         self.grants: dict[str, int] = {}
         """limit -> trials at once that this shard may have under way from now on"""
-        self.elsewhere: dict[str, tuple[int, int]] = {}
-        """agent -> (prompt, completion) tokens paid by the other shards"""
+        self.elsewhere: dict[str, Tokens] = {}
+        """agent -> tokens paid by the other shards"""
         self.given_up: frozenset[str] = frozenset()
         """Tasks that no live shard can reach."""
 
@@ -53,10 +54,9 @@ class QuotaExchange:
         return own.model_copy(update={"held": max(own.held, self.grants[name])})
 
 
-def _sum(states: list[ShardState]) -> dict[str, tuple[int, int]]:
-    total: dict[str, tuple[int, int]] = {}
+def _sum(states: list[ShardState]) -> dict[str, Tokens]:
+    total: dict[str, Tokens] = {}
     for state in states:
-        for agent, (prompt, completion) in state.spent.items():
-            before = total.get(agent, (0, 0))
-            total[agent] = (before[0] + prompt, before[1] + completion)
+        for agent, tokens in state.spent.items():
+            total[agent] = total.get(agent, NO_TOKENS).plus(tokens)
     return total

@@ -42,6 +42,8 @@ class Cost:
     prompt_tokens: int
     completion_tokens: int
     seconds: float
+    cached_tokens: int = 0
+    reasoning_tokens: int = 0
 
 
 Operation = tuple[sa.Executable, dict[str, object]]
@@ -71,9 +73,10 @@ _ATTEMPT_END = (
         attempt_table.c.number == sa.bindparam("b_number"),
         attempt_table.c.outcome.is_(None),
     )
-    .values(outcome=sa.bindparam("b_outcome"), cause=sa.bindparam("b_cause"), worker=sa.bindparam("b_worker"))
+    .values({name: sa.bindparam(f"b_{name}") for name in ("outcome", "cause", "worker", "ended_at")})
 )
-_FINAL_COLUMNS = ("reason", "score", "cause", "finish", "turns", "prompt_tokens", "completion_tokens", "seconds")
+_COUNTS = ("prompt_tokens", "completion_tokens", "cached_tokens", "reasoning_tokens")
+_FINAL_COLUMNS = ("reason", "score", "cause", "finish", "turns", *_COUNTS, "seconds", "ended_at")
 _FINAL = (
     trial_table.update()
     .where(
@@ -115,8 +118,9 @@ class Journal:
 
     async def turn(self, trial: Trial, journal: int, turn: Turn) -> None:
         """Record a turn; durable before the agent's reply is sent to the environment."""
+        keys = {"run": self._store.run, "trial": trial.id, "journal": journal, "ended_at": now_text()}
         row = {**turn.model_dump(exclude={"reply"}), "reply": turn.reply.model_dump_json()}
-        await self._put((_TURN, {"run": self._store.run, "trial": trial.id, "journal": journal, **row}))
+        await self._put((_TURN, {**keys, **row}))
 
     async def replies(self, trial: Trial, first: int, replies: Sequence[KeptReply]) -> None:
         """Record replies of models on the environment's side; `first` is the number of the first of them, from 0."""
@@ -148,9 +152,9 @@ class Journal:
             "b_cause": cause,
             "b_finish": finish.model_dump_json(),
             "b_turns": cost.turns,
-            "b_prompt_tokens": min(cost.prompt_tokens, MOST_TOKENS),
-            "b_completion_tokens": min(cost.completion_tokens, MOST_TOKENS),
+            **{f"b_{name}": min(getattr(cost, name), MOST_TOKENS) for name in _COUNTS},
             "b_seconds": cost.seconds,
+            "b_ended_at": now_text(),
         }
         ending = self._ending(trial, number, outcome, cause, worker)
         await self._put((_ATTEMPT_END, ending), (_FINAL, final))
@@ -174,7 +178,7 @@ class Journal:
     def _ending(
         self, trial: Trial, number: int, outcome: str, cause: str | None, worker: str | None
     ) -> dict[str, object]:
-        keys = {"b_run": self._store.run, "b_trial": trial.id, "b_number": number}
+        keys = {"b_run": self._store.run, "b_trial": trial.id, "b_number": number, "b_ended_at": now_text()}
         return {**keys, "b_outcome": outcome, "b_cause": cause and redacted(cause), "b_worker": worker}
 
     async def _put(self, *operations: Operation) -> None:

@@ -122,6 +122,7 @@ async def membership(store: Store, *, joins: bool = False, either: bool = False)
     """
     if not shards.several_may_work(store.engine):
         with lock.sole_client(store):
+            store.upgrade()
             yield Member(store, store.take_over())
         return
     member = await (_join(store, alone_too=either) if joins or either else _begin(store))
@@ -148,6 +149,7 @@ async def _join(store: Store, *, alone_too: bool) -> ShardMember:
     try:
         others_hold_it = await lock.enter(held, store.run)
         if others_hold_it or await _others_live(store):
+            store.upgrade()
             shard = shards.join(store.engine, store.run)
             if not others_hold_it:
                 lock.make_shared(held, store.run)
@@ -183,7 +185,8 @@ async def _others_live(store: Store) -> bool:
 
 
 def _take_over(store: Store, held: sa.Connection) -> ShardMember:
-    """End all earlier shards while the lock is exclusive, then share the lock."""
+    """Upgrade the run and end all earlier shards while the lock is exclusive, then share the lock."""
+    store.upgrade()
     shard = store.take_over()
     lock.make_shared(held, store.run)
     return ShardMember(store, shard, held, joined=False)

@@ -2,14 +2,17 @@
 
 import logging
 from collections.abc import Callable
+from typing import Any
 
 import sqlalchemy as sa
 
 from eval_client.store.connection import StoreError, is_transient, reason
-from eval_client.store.tables import attempt_table, metadata, turn_table
+from eval_client.store.tables import attempt_table, metadata, trial_table, turn_table
 
 log = logging.getLogger(__name__)
 
+GROWN = (trial_table, attempt_table, turn_table)
+"""The tables that have got columns since schema 2."""
 TOKEN_COUNTS = ("prompt_tokens", "completion_tokens")
 
 
@@ -24,7 +27,7 @@ def migrate(engine: sa.Engine) -> None:
     except sa.exc.DatabaseError as error:
         if is_transient(error):
             raise
-        fix = f"let its account alter the table {attempt_table.name} (as its owner)"
+        fix = f"let its account alter the tables {', '.join(table.name for table in GROWN)} (as their owner)"
         raise StoreError(f"store: its tables are of an earlier version; {fix}: {reason(error)}") from error
     _widen_token_counts(engine)
 
@@ -40,13 +43,20 @@ def _again_if_it_fails(change: Callable[[sa.Engine], None], engine: sa.Engine) -
                 raise
 
 
+def columns_there(engine: sa.Engine, table: sa.Table) -> list[sa.Column[Any]]:
+    """The columns of a table that a store has; one of an earlier schema lacks some."""
+    there = {column["name"] for column in sa.inspect(engine).get_columns(table.name)}
+    return [column for column in table.columns if column.name in there]
+
+
 def _add_columns(engine: sa.Engine) -> None:
-    there = {column["name"] for column in sa.inspect(engine).get_columns(attempt_table.name)}
-    missing = [column for column in attempt_table.columns if column.name not in there]
-    with engine.begin() as connection:
-        for column in missing:
-            added = sa.schema.CreateColumn(column).compile(dialect=engine.dialect)
-            connection.execute(sa.text(f"ALTER TABLE {attempt_table.name} ADD COLUMN {added}"))
+    for table in GROWN:
+        there = {column.name for column in columns_there(engine, table)}
+        missing = [column for column in table.columns if column.name not in there]
+        with engine.begin() as connection:
+            for column in missing:
+                added = sa.schema.CreateColumn(column).compile(dialect=engine.dialect)
+                connection.execute(sa.text(f"ALTER TABLE {table.name} ADD COLUMN {added}"))
 
 
 def _widen_token_counts(engine: sa.Engine) -> None:

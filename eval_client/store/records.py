@@ -6,12 +6,15 @@ from typing import Any
 
 from pydantic import Field, JsonValue
 
+from eval_client.core.spend import Tokens
 from proctor.llm.kept_replies import KeptReply, ModelReply
 from proctor.types import Value
 from task_server.wire.messages import Act, Stop
 
 DIVERGED = "diverged"
 """The outcome of an attempt whose replay got another observation than the journal has; the journal is not reused."""
+MODEL_CHARS, STOP_CHARS = 255, 64
+"""What is kept of a model's name, and of a finish_reason."""
 
 
 class TaskRecord(Value):
@@ -45,7 +48,7 @@ class Manifest(Value):
 
 
 class Trial(Value):
-    """A planned attempt at a sample by an agent; `id` counts from 0 within the run."""
+    """A planned sample for an agent in one epoch; `id` counts from 0 within the run."""
 
     id: int
     agent: str
@@ -53,10 +56,12 @@ class Trial(Value):
     sample: str
     epoch: int
     attempts: int = 0
+    cluster: str | None = None
+    """The name that samples of the same world share; None in runs of schema 2."""
 
 
 class Turn(Value):
-    """A journalled turn: the observation, the agent's reply and its cost."""
+    """A journalled turn: the observation, the agent's reply and their costs."""
 
     turn: int
     digest: str
@@ -65,8 +70,22 @@ class Turn(Value):
     reply: Act | Stop = Field(discriminator="kind")
     prompt_tokens: int = 0
     completion_tokens: int = 0
+    cached_tokens: int = 0
+    reasoning_tokens: int = 0
     model_seconds: float = 0.0
     tries: int = 0
+    world_seconds: float | None = None
+    """From the answer before, or the start of the session, to the observation. None in runs of schema 2."""
+    stop: str | None = None
+    """The endpoint's finish_reason; `length` is a reply cut by `max_tokens`. None where the client stopped."""
+    model: str | None = None
+    """The model's name as the endpoint reported it."""
+    metered: bool | None = None
+    """Whether the endpoint reported the usage."""
+
+    def tokens(self) -> Tokens:
+        """The tokens that the reply cost."""
+        return Tokens(self.prompt_tokens, self.completion_tokens, self.cached_tokens, self.reasoning_tokens)
 
 
 class HelperCost(Value):
@@ -94,7 +113,19 @@ class PairTotals(Value):
     turns: int
     prompt_tokens: int
     completion_tokens: int
+    cached_tokens: int | None
+    """None in a store of schema 2, as are the reasoning tokens."""
+    reasoning_tokens: int | None
     seconds: float
+
+    def tokens(self) -> Tokens:
+        """The tokens that the pair's final rows cost."""
+        return Tokens(self.prompt_tokens, self.completion_tokens, self.cached_tokens or 0, self.reasoning_tokens or 0)
+
+
+def storable(text: str, length: int) -> str:
+    """A name from elsewhere as every database takes it: without NUL characters, cut to a length."""
+    return text.replace("\0", "")[:length]
 
 
 def reply_row(kept: KeptReply) -> dict[str, object]:
@@ -103,7 +134,7 @@ def reply_row(kept: KeptReply) -> dict[str, object]:
     return {
         "key": kept.key,
         "text": json.dumps(reply.text),
-        "model": reply.model.replace("\0", "")[:255],
+        "model": storable(reply.model, MODEL_CHARS),
         "prompt_tokens": reply.prompt_tokens,
         "completion_tokens": reply.completion_tokens,
         "tries": reply.tries,

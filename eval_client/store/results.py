@@ -10,6 +10,8 @@ from typing import Any
 import sqlalchemy as sa
 from pydantic import JsonValue
 
+from eval_client.core.spend import NO_TOKENS, Tokens
+from eval_client.store.migration import columns_there
 from eval_client.store.records import HelperCost, PairTotals
 from eval_client.store.tables import reply_table, summary_table, trial_table, turn_table
 from proctor.types import Finish, FinishReason, Summary
@@ -22,16 +24,14 @@ class Results:
         self.engine = engine
         self.run = run
 
-    def spent(self) -> dict[str, tuple[int, int]]:
-        """agent -> (prompt, completion) tokens paid so far, unfinished trials included."""
-        spent: dict[str, list[int]] = {}
+    def spent(self) -> dict[str, Tokens]:
+        """agent -> tokens paid so far, unfinished trials included."""
+        spent: dict[str, Tokens] = {}
         with self.engine.connect() as connection:
             for query in (self._spent_on_final(), self._spent_on_open()):
                 for row in connection.execute(query).mappings():
-                    total = spent.setdefault(row["agent"], [0, 0])
-                    total[0] += int(row["prompt"] or 0)
-                    total[1] += int(row["completion"] or 0)
-        return {agent: (prompt, completion) for agent, (prompt, completion) in spent.items()}
+                    spent[row["agent"]] = spent.get(row["agent"], NO_TOKENS).plus(tokens_of(row))
+        return spent
 
     def _spent_on_final(self) -> sa.Select[Any]:
         sums = token_sums(trial_table)
@@ -63,8 +63,8 @@ class Results:
                     task=row["task"],
                     model=row["model"],
                     calls=int(row["calls"]),
-                    prompt_tokens=int(row["prompt"]),
-                    completion_tokens=int(row["completion"]),
+                    prompt_tokens=tokens_of(row).prompt,
+                    completion_tokens=tokens_of(row).completion,
                 )
                 for row in connection.execute(query).mappings()
             ]
@@ -72,7 +72,8 @@ class Results:
     def pair_totals(self) -> list[PairTotals]:
         """The progress of every pair, in the order of the run's plan."""
         t = trial_table.c
-        sums = (sa.func.sum(t[name] * 1.0).label(name) for name in _SUMMED)
+        there = (column for column in columns_there(self.engine, trial_table) if column.name in _SUMMED)
+        sums = (sa.func.sum(column * 1.0).label(column.name) for column in there)
         counts = (sa.func.count().label("planned"), sa.func.count(t.score).label("scored"))
         columns = (t.agent, t.task, t.reason, sa.func.min(t.id).label("first"), *counts, *sums)
         query = sa.select(*columns).where(t.run == self.run).group_by(t.agent, t.task, t.reason)
@@ -115,7 +116,8 @@ class Results:
 
     def trial_rows(self) -> Iterator[dict[str, JsonValue]]:
         """All trials as plain data, in the run's order, for exports and comparisons."""
-        query = sa.select(trial_table).where(trial_table.c.run == self.run).order_by(trial_table.c.id)
+        columns = columns_there(self.engine, trial_table)
+        query = sa.select(*columns).where(trial_table.c.run == self.run).order_by(trial_table.c.id)
         with self.engine.connect() as connection:
             for row in connection.execution_options(stream_results=True).execute(query):
                 fields = dict(row._mapping)
@@ -125,20 +127,26 @@ class Results:
                 yield fields
 
     def turn_rows(self) -> Iterator[dict[str, JsonValue]]:
-        """All turns of every trial's newest journal as plain data, in the run's order."""
+        """All turns of every trial's newest journal as plain data, in the run's order.
+
+        `stop` is the reason of a turn where the client stopped; the endpoint's is `finish_reason`.
+        """
         t, same = turn_table, sa.and_(turn_table.c.run == trial_table.c.run, turn_table.c.trial == trial_table.c.id)
         newer = turn_table.alias()
         newest = (
             sa.select(sa.func.max(newer.c.journal)).where(newer.c.run == t.c.run, newer.c.trial == t.c.trial)
         ).scalar_subquery()
         keys = [trial_table.c[name] for name in ("agent", "task", "sample", "epoch")]
-        query = sa.select(*keys, t).select_from(t.join(trial_table, same)).where(t.c.run == self.run)
+        columns = (*keys, *columns_there(self.engine, t))
+        query = sa.select(*columns).select_from(t.join(trial_table, same)).where(t.c.run == self.run)
         query = query.where(t.c.journal == newest).order_by(t.c.trial, t.c.turn)
         with self.engine.connect() as connection:
             for row in connection.execution_options(stream_results=True).execute(query):
                 fields = dict(row._mapping)
                 reply = json.loads(fields.pop("reply"))
                 fields["observation"] = json.loads(fields["observation"])
+                if "stop" in fields:
+                    fields["finish_reason"] = fields.pop("stop")
                 yield {**fields, "action": reply.get("action"), "stop": reply.get("reason")}
 
     def reply_rows(self) -> Iterator[dict[str, JsonValue]]:
@@ -154,14 +162,22 @@ class Results:
                 yield {**row._mapping, "text": json.loads(row.text)}
 
 
-def token_sums(table: sa.Table) -> tuple[sa.Label[int], sa.Label[int]]:
-    """The sums of a table's token counts, `prompt` and `completion`."""
+def token_sums(table: sa.Table) -> list[sa.Label[float]]:
+    """The sum of each token count that a table has, for `tokens_of`."""
     # As floats: SQLite refuses a sum of integers that leaves 64 bits.
-    prompt, completion = sa.func.sum(table.c.prompt_tokens * 1.0), sa.func.sum(table.c.completion_tokens * 1.0)
-    return prompt.label("prompt"), completion.label("completion")
+    return [
+        sa.func.sum(table.c[f"{name}_tokens"] * 1.0).label(name)
+        for name in Tokens._fields
+        if f"{name}_tokens" in table.c
+    ]
 
 
-_SUMMED = ("score", "turns", "prompt_tokens", "completion_tokens", "seconds")
+def tokens_of(sums: sa.RowMapping) -> Tokens:
+    """The tokens in a row of `token_sums`."""
+    return Tokens(*(int(sums.get(name) or 0) for name in Tokens._fields))
+
+
+_SUMMED = ("score", "turns", *(f"{name}_tokens" for name in Tokens._fields), "seconds")
 
 
 def _pair_totals(agent: str, task: str, rows: Sequence[sa.RowMapping]) -> PairTotals:
@@ -181,5 +197,7 @@ def _pair_totals(agent: str, task: str, rows: Sequence[sa.RowMapping]) -> PairTo
         turns=int(total("turns")),
         prompt_tokens=int(total("prompt_tokens")),
         completion_tokens=int(total("completion_tokens")),
+        cached_tokens=int(total("cached_tokens")) if "cached_tokens" in rows[0] else None,
+        reasoning_tokens=int(total("reasoning_tokens")) if "reasoning_tokens" in rows[0] else None,
         seconds=total("seconds"),
     )

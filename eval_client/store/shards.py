@@ -13,6 +13,7 @@ import sqlalchemy as sa
 from pydantic import Field
 
 from eval_client.core.shares import EndpointLevel, ShardState
+from eval_client.core.spend import Tokens
 from eval_client.store.connection import RunOver, StoreError
 from eval_client.store.tables import FREE, run_table, shard_table, trial_table
 from proctor.types import Value
@@ -185,7 +186,7 @@ def exchange(
             connection.execute(run_table.update().where(run_table.c.id == run).values(levels=changed.model_dump_json()))
 
 
-def publish_last(engine: sa.Engine, run: str, shard: int, spent: Mapping[str, tuple[int, int]]) -> None:
+def publish_last(engine: sa.Engine, run: str, shard: int, spent: Mapping[str, Tokens]) -> None:
     """Publish the total spending of a shard that has stopped playing, and release all its quotas. Raises Fenced."""
     with engine.begin() as connection:
         hold_live(connection, run, shard)

@@ -10,12 +10,14 @@ from collections.abc import Sequence
 
 import sqlalchemy as sa
 
+from eval_client.core.spend import Tokens
 from eval_client.store import shards, wal
 from eval_client.store.connection import RunExists, StoreError, is_transient, is_writable
 from eval_client.store.migration import migrate
 from eval_client.store.records import DIVERGED, Manifest, Trial, Turn, kept_reply
-from eval_client.store.results import Results, token_sums
+from eval_client.store.results import Results, token_sums, tokens_of
 from eval_client.store.tables import (
+    OLDEST_SCHEMA,
     SCHEMA_VERSION,
     attempt_table,
     reply_table,
@@ -75,20 +77,23 @@ class Store(Results):
             raise StoreError(f"run {self.run!r}: the store can't be read: {error.orig}") from error
         if row is None:
             raise StoreError(f"no run {self.run!r} in this store; `proctor ls` lists the runs")
-        if row.schema_version != SCHEMA_VERSION:
+        if not OLDEST_SCHEMA <= row.schema_version <= SCHEMA_VERSION:
             raise StoreError(f"run {self.run!r} was written by another version (schema {row.schema_version})")
         return Manifest.model_validate_json(row.manifest)
 
     def check(self) -> None:
-        """Check that the store can be written, and upgrade its tables, if there are any, to this version.
-
-        Raises SQLAlchemyError where the store can't be reached, StoreError where it can't be written.
-        """
+        """Check that the store can be written. Raises SQLAlchemyError where it can't be reached, StoreError."""
         path = self.engine.url.database
         if self.engine.dialect.name == "sqlite" and path and not is_writable(path):
             raise StoreError(f"{path}: its folder can't be written to; copy the run's folder to a writable place")
-        if sa.inspect(self.engine).has_table(run_table.name):
-            migrate(self.engine)
+        self.engine.connect().close()
+
+    def upgrade(self) -> None:
+        """Bring a run that can be read to this version's schema; called with the run's lock. Raises StoreError."""
+        migrate(self.engine)
+        with self.engine.begin() as connection:
+            older = sa.and_(run_table.c.id == self.run, run_table.c.schema_version < SCHEMA_VERSION)
+            connection.execute(run_table.update().where(older).values(schema_version=SCHEMA_VERSION))
 
     def update_manifest(self, manifest: Manifest) -> None:
         """Replace the manifest with that of a resume."""
@@ -130,7 +135,7 @@ class Store(Results):
             rows = connection.execute(query.order_by(trial_table.c.id))
             return [Trial.model_construct(**row._mapping) for row in rows]
 
-    def journal(self, trial: int) -> tuple[int, list[Turn], tuple[int, int]]:
+    def journal(self, trial: int) -> tuple[int, list[Turn], Tokens]:
         """A trial's newest journal: its number (from 0), its turns, and the tokens paid in the ones before it.
 
         Where the last attempt diverged, that is a new one without turns.
@@ -145,7 +150,7 @@ class Store(Results):
             rows = connection.execute(turns).mappings().all()
             sums = sa.select(*token_sums(turn_table)).where(of_trial, turn_table.c.journal < newest)
             paid = connection.execute(sums).mappings().one()
-        return newest, [_turn(row) for row in rows], (int(paid["prompt"] or 0), int(paid["completion"] or 0))
+        return newest, [_turn(row) for row in rows], tokens_of(paid)
 
     def replies(self, trial: int) -> list[KeptReply]:
         """Replies of models on the environment's side in a trial, over all its attempts, in the order of first use."""

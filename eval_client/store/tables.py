@@ -2,15 +2,25 @@
 
 import sqlalchemy as sa
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
+OLDEST_SCHEMA = 2
+"""Runs from this schema on can be read as they are; a resume adds the columns that they lack."""
 LONG = sa.Text().with_variant(sa.Text(2**32 - 1), "mysql", "mariadb")
 """Text of any length; the length given for MySQL and MariaDB makes the column LONGTEXT."""
 NAME = sa.String(64)
+TIME = sa.String(32)
+"""A moment in UTC, as ISO 8601 text."""
 FREE, SETTLED = 0, -1
 """Values of `holder` that are no shard's number: unclaimed; has its final row until the run is resumed."""
 
 UTF8 = {"mysql_charset": "utf8mb4", "mariadb_charset": "utf8mb4"}
 """The character set of our tables, independent of the server's default."""
+
+
+def _count(name: str) -> sa.Column[int]:
+    """A column of token counts that earlier schemas lack: 0 in their rows."""
+    return sa.Column(name, sa.BigInteger, nullable=False, server_default="0")
+
 
 metadata = sa.MetaData()
 run_table = sa.Table(
@@ -18,7 +28,7 @@ run_table = sa.Table(
     metadata,
     sa.Column("id", NAME, primary_key=True),
     sa.Column("schema_version", sa.Integer, nullable=False),
-    sa.Column("created_at", sa.String(32), nullable=False),
+    sa.Column("created_at", TIME, nullable=False),
     sa.Column("manifest", LONG, nullable=False),
     sa.Column("fence", sa.Integer, nullable=False),
     sa.Column("state", sa.String(32), nullable=False),
@@ -52,7 +62,12 @@ trial_table = sa.Table(
     sa.Column("completion_tokens", sa.BigInteger),
     sa.Column("seconds", sa.Double),
     sa.Column("holder", sa.Integer, nullable=False, default=FREE, server_default=str(FREE)),
+    sa.Column("cluster", sa.String(255)),
+    _count("cached_tokens"),
+    _count("reasoning_tokens"),
+    sa.Column("ended_at", TIME),
 )
+"""`cluster` is the name that samples of the same world share. It and `ended_at` are null in rows of schema 2."""
 attempt_table = sa.Table(
     "proctor_attempt",
     metadata,
@@ -64,11 +79,15 @@ attempt_table = sa.Table(
     sa.Column("outcome", sa.String(32)),
     sa.Column("cause", LONG),
     sa.Column("worker", sa.String(255)),
-    sa.Column("started_at", sa.String(32), nullable=False),
+    sa.Column("started_at", TIME, nullable=False),
     sa.Column("digest", sa.String(255)),
     sa.Column("version", sa.String(64)),
+    sa.Column("ended_at", TIME),
 )
-"""`digest` is the task's, which the worker had to match; `version` is Proctor's. Null in rows of earlier versions."""
+"""`digest` is the task's, which the worker had to match; `version` is Proctor's. Null in rows of earlier versions.
+
+`ended_at` is null in those too, and where the client was killed in mid-attempt.
+"""
 turn_table = sa.Table(
     "proctor_turn",
     metadata,
@@ -83,7 +102,16 @@ turn_table = sa.Table(
     sa.Column("completion_tokens", sa.BigInteger, nullable=False),
     sa.Column("model_seconds", sa.Double, nullable=False),
     sa.Column("tries", sa.Integer, nullable=False),
+    _count("cached_tokens"),
+    _count("reasoning_tokens"),
+    sa.Column("world_seconds", sa.Double),
+    sa.Column("stop", NAME),
+    sa.Column("model", sa.String(255)),
+    sa.Column("metered", sa.Boolean),
+    sa.Column("ended_at", TIME),
 )
+"""`stop` is the endpoint's finish_reason, `model` the name it gave, `metered` whether it reported the usage: null where
+the client stopped instead of asking. The columns from `world_seconds` on are null in rows of schema 2."""
 reply_table = sa.Table(
     "proctor_reply",
     metadata,

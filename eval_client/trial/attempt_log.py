@@ -4,7 +4,7 @@ import secrets
 from collections.abc import Mapping, Sequence
 
 from eval_client.core.progress import Progress
-from eval_client.core.spend import Spend
+from eval_client.core.spend import Spend, Tokens
 from eval_client.store.journal import Journal, WriteRefused
 from eval_client.store.records import Turn
 from eval_client.trial.attempt import Outcome
@@ -30,7 +30,7 @@ class _TrialReplies(ReplyLog):
         await self._journal.replies(self._trial, len(self.replies), replies)
         self.replies += replies
         for reply in (kept.reply for kept in replies if kept.bought):
-            self._spend.add_helper(reply.model, reply.prompt_tokens, reply.completion_tokens)
+            self._spend.add_helper(reply.model, Tokens(reply.prompt_tokens, reply.completion_tokens))
 
 
 class AttemptLog:

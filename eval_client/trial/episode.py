@@ -4,11 +4,13 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import Protocol
 
+from eval_client.core.spend import NO_TOKENS, Tokens
 from eval_client.plan import TrialLimits
 from eval_client.store.journal import Cost
-from eval_client.store.records import Trial, Turn
+from eval_client.store.records import MODEL_CHARS, STOP_CHARS, Trial, Turn, storable
 from proctor.environment import ContextLimitExceeded, Transcript
 from proctor.llm import Completion
 from proctor.llm.kept_replies import KeptReply
@@ -62,17 +64,15 @@ class TrialHistory:
     journal: int = 0
     """The number of the current journal; a replay that diverged began a new one."""
     turns: list[Turn] = field(default_factory=list)
-    paid_before: tuple[int, int] = (0, 0)
-    """(prompt, completion) tokens of earlier journals."""
+    paid_before: Tokens = NO_TOKENS
+    """Those of earlier journals."""
     seconds: float = 0.0
     replies: list[KeptReply] = field(default_factory=list)
     """The replies of environment models, which serve every journal of the trial."""
 
-    def tokens(self) -> tuple[int, int]:
-        """(prompt, completion) tokens that the agent's answers in this trial cost."""
-        prompt = sum(turn.prompt_tokens for turn in self.turns)
-        completion = sum(turn.completion_tokens for turn in self.turns)
-        return self.paid_before[0] + prompt, self.paid_before[1] + completion
+    def tokens(self) -> Tokens:
+        """The tokens that the agent's answers in this trial cost."""
+        return reduce(Tokens.plus, (turn.tokens() for turn in self.turns), self.paid_before)
 
     def start_anew(self) -> None:
         """Begin a new journal, as the old one can't be replayed; its tokens stay counted."""
@@ -82,8 +82,8 @@ class TrialHistory:
 
     def cost(self) -> Cost:
         """The trial's cost so far."""
-        prompt, completion = self.tokens()
-        return Cost(len(self.turns), prompt, completion, self.seconds)
+        prompt, completion, cached, reasoning = self.tokens()
+        return Cost(len(self.turns), prompt, completion, self.seconds, cached, reasoning)
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ class Episode:
                     started = await self._start()
                 self.on_started(started)
                 async with asyncio.timeout(self.limits.seconds) as limit:
-                    return await self._play_from(started)
+                    return await self._play_from(started, time.monotonic() - begun)
         except TimeoutError as error:
             if not limit.expired():
                 raise
@@ -138,14 +138,17 @@ class Episode:
             begun=self.begun,
         )
 
-    async def _play_from(self, started: Started) -> Finish:
+    async def _play_from(self, started: Started, world_s: float) -> Finish:
+        """Play on from a started session; `world_s` is how long the start took."""
         step = started.step
         if isinstance(step, Observed):
             self._catch_up(step.turn)
         while isinstance(step, Observed):
             with tracing.begin("turn", turn=step.turn):
-                reply = await self._reply(step)
+                reply = await self._reply(step, world_s)
+                replied = time.monotonic()
                 step = await self.server.turn(started.url, self.session, step.turn, reply, self.reply_log)
+                world_s = time.monotonic() - replied
         return step.finish
 
     def _catch_up(self, turn: int) -> None:
@@ -157,7 +160,7 @@ class Episode:
             self._transcript.observe(observation)
             self._remember(observation, past.reply)
 
-    async def _reply(self, step: Observed) -> Act | Stop:
+    async def _reply(self, step: Observed, world_s: float) -> Act | Stop:
         history = self._transcript.observe(step.observation)
         digest = step.observation.digest()
         if step.turn <= len(self.trial_history.turns):
@@ -165,7 +168,7 @@ class Episode:
             if turn.digest != digest:
                 raise Diverged(f"turn {step.turn} of the replay observed something else")
         else:
-            turn = await self._ask(step, history, digest)
+            turn = (await self._ask(step, history, digest)).model_copy(update={"world_seconds": world_s})
             await self.write_turn(turn)
             self.trial_history.turns.append(turn)
         self._remember(step.observation, turn.reply)
@@ -192,8 +195,13 @@ class Episode:
             reply=Act(action=normalised(completion.action, history)),
             prompt_tokens=completion.usage.prompt_tokens,
             completion_tokens=completion.usage.completion_tokens,
+            cached_tokens=completion.usage.cached_tokens,
+            reasoning_tokens=completion.usage.reasoning_tokens,
             model_seconds=completion.seconds,
             tries=completion.tries,
+            stop=completion.stop and storable(completion.stop, STOP_CHARS),
+            model=storable(completion.model, MODEL_CHARS),
+            metered=completion.metered,
         )
 
     def _over_limit(self, turn: int) -> bool:

@@ -11,6 +11,7 @@ import pytest
 import sqlalchemy as sa
 
 from eval_client.core.shares import Quota, ShardState
+from eval_client.core.spend import Tokens
 from eval_client.store import claims, lock, member, shards
 from eval_client.store.connection import RunOver, StoreError, connect, is_transient
 from eval_client.store.journal import Cost, Journal
@@ -126,9 +127,9 @@ def test_of_clients_that_leave_at_the_same_time_one_is_the_last(store: Store) ->
 
 def test_who_plays_no_more_tells_to_the_last_what_it_spent_and_holds_nothing_of_a_limit(store: Store) -> None:
     leaves, stays = store.take_over(), shards.join(store.engine, store.run)
-    mine = ShardState(slices={"n": Quota(held=3, wanted=3)}, spent={"x": (10, 7)}, unreachable=frozenset({"t"}))
+    mine = ShardState(slices={"n": Quota(held=3, wanted=3)}, spent={"x": Tokens(10, 7)}, unreachable=frozenset({"t"}))
     shards.exchange(store.engine, store.run, leaves, lambda coordinator: (coordinator.levels, mine))
-    shards.publish_last(store.engine, store.run, leaves, {"x": (40, 14)})
+    shards.publish_last(store.engine, store.run, leaves, {"x": Tokens(40, 14)})
     heard: list[ShardState] = []
 
     def look(coordinator: ShardSnapshot) -> tuple[Levels, ShardState]:
@@ -136,7 +137,7 @@ def test_who_plays_no_more_tells_to_the_last_what_it_spent_and_holds_nothing_of_
         return coordinator.levels, coordinator.live[stays]
 
     shards.exchange(store.engine, store.run, stays, look)
-    assert heard == [ShardState(spent={"x": (40, 14)}, unreachable=frozenset({"t"}))]
+    assert heard == [ShardState(spent={"x": Tokens(40, 14)}, unreachable=frozenset({"t"}))]
 
 
 def test_exchanges_follow_one_another_so_that_none_misses_what_another_told(store: Store) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
+from eval_client.core.spend import Tokens
 from eval_client.store import journal as journal_module
 from eval_client.store.connection import StoreError, connect, runs, sqlite_url
 from eval_client.store.journal import Cost, Journal, JournalClosed, WriteRefused
@@ -102,7 +103,7 @@ async def test_what_is_acknowledged_can_be_read_from_another_connection(store: S
     await journal.begin(trial, 1, 0, "f" * 32)
     await journal.turn(trial, 0, turn(1))
     elsewhere = Store(connect(store.engine.url.render_as_string(hide_password=False)), store.run)
-    assert elsewhere.journal(trial.id) == (0, [turn(1)], (0, 0))
+    assert elsewhere.journal(trial.id) == (0, [turn(1)], Tokens())
     assert elsewhere.last_session(trial.id) == "f" * 32
     assert elsewhere.under_way() == {trial.id}
     elsewhere.engine.dispose()
@@ -141,8 +142,8 @@ async def test_a_journal_begun_anew_counts_what_the_old_one_paid(store: Store, j
     await journal.end(trial, 1, "diverged", "why", "w")
     await journal.begin(trial, 2, 1, "1" * 32)
     await journal.turn(trial, 1, turn(1))
-    assert store.journal(trial.id) == (1, [turn(1)], (20, 2))
-    assert store.spent() == {trial.agent: (30, 3)}
+    assert store.journal(trial.id) == (1, [turn(1)], Tokens(20, 2))
+    assert store.spent() == {trial.agent: Tokens(30, 3)}
 
 
 async def test_a_diverged_attempt_that_was_the_last_leaves_a_new_journal_to_resume_with(
@@ -156,7 +157,7 @@ async def test_a_diverged_attempt_that_was_the_last_leaves_a_new_journal_to_resu
     await journal.finish(ended, 1, "w", fault, Cost(1, 10, 1, 1.0), outcome="diverged")
     await journal.end(given_up, 1, "diverged", "why", "w")
     await journal.finish(given_up, 1, None, fault, Cost(1, 10, 1, 1.0))
-    assert store.journal(ended.id) == store.journal(given_up.id) == (1, [], (10, 1))
+    assert store.journal(ended.id) == store.journal(given_up.id) == (1, [], Tokens(10, 1))
 
 
 async def test_the_same_turn_is_journalled_once(store: Store, journal: Journal) -> None:
@@ -186,7 +187,7 @@ async def test_counts_of_any_size_are_stored_and_added_up(store: Store, journal:
         await journal.turn(trial, 0, turn(number, 2**53))
     await journal.begin(other, 1, 0, "1" * 32)
     await journal.turn(other, 0, turn(1, 3 * 10**9))
-    assert store.spent() == {trial.agent: (1025 * 2**53, 1025), other.agent: (3 * 10**9, 1)}
+    assert store.spent() == {trial.agent: Tokens(1025 * 2**53, 1025), other.agent: Tokens(3 * 10**9, 1)}
     await journal.finish(trial, 1, "w", scored(1.0), Cost(1025, 1025 * 2**53, 1025, 1.0))
     assert next(pair for pair in store.pair_totals() if pair.agent == trial.agent).prompt_tokens == 2**63
 
@@ -212,8 +213,8 @@ def test_a_servers_store_of_narrow_counts_is_widened_when_it_is_written_again(st
         connection.execute(sa.text(f"ALTER TABLE proctor_turn {', '.join(map(change.format, names))}"))
     row = {"run": store.run, "trial": 0, "journal": 0, "turn": 1, "prompt_tokens": 3 * 10**9, "completion_tokens": 1}
     texts = {"digest": "d", "observation": "{}", "reply": "{}", "model_seconds": 0.0, "tries": 1}
-    store.check()
-    store.check()
+    store.upgrade()
+    store.upgrade()
     with store.engine.begin() as connection:
         connection.execute(turn_table.insert(), {**row, **texts})
 
@@ -229,8 +230,8 @@ async def test_an_attempt_is_kept_with_its_digest_also_in_a_store_made_before_th
         connection.execute(sa.text(f"INSERT INTO proctor_attempt ({names}) VALUES ({values})"), row)
     assert store.manifest().digests() == {"t": "d"}
     assert store.last_session(first.id) == "0" * 32
-    store.check()
-    store.check()
+    store.upgrade()
+    store.upgrade()
     journal = Journal(store, store.take_over())
     await journal.begin(second, 1, 0, "1" * 32, "d")
     await journal.close()
@@ -247,7 +248,7 @@ def test_several_clients_may_give_a_store_its_new_columns_at_once(store: Store) 
     url = store.engine.url.render_as_string(hide_password=False)
     others = [Store(connect(url), store.run) for _ in range(4)]
     with ThreadPoolExecutor(4) as pool:
-        list(pool.map(Store.check, others))
+        list(pool.map(Store.upgrade, others))
     for other in others:
         other.engine.dispose()
 

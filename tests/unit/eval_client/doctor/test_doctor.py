@@ -178,7 +178,9 @@ def test_free_networks_are_those_that_no_network_and_no_route_overlaps() -> None
         (StoreFacts("s", version="postgresql 15", schemas=()), "store"),
         (StoreFacts("s", unreachable="refused"), "store-unreachable"),
         (StoreFacts("s", version="x", refused="permission denied"), "store-rights"),
-        (StoreFacts("s", version="x", schemas=(0,)), "store-schema"),
+        (StoreFacts("s", version="x", schemas=(2, 3)), "store"),
+        (StoreFacts("s", version="x", schemas=(0, 3)), "store-schema"),
+        (StoreFacts("s", version="x", schemas=(4,)), "store-schema"),
     ],
 )
 def test_stores(facts: StoreFacts, kind: str) -> None:

@@ -69,6 +69,25 @@ async def test_the_environments_own_metrics_replace_the_mean_while_they_are_of_t
     assert report(store).pairs[0].primary == "mean_score", "it is of an earlier state of the run"
 
 
+async def test_what_was_cached_costs_its_own_price_and_stands_beside_what_was_thought(tmp_path: Path) -> None:
+    price = {"input": 2.0, "output": 10.0, "cached_input": 0.5}
+    plan = {**PLAN, "agents": [{"name": "paid", "model": "m", "price": price}]}
+    store = Store(connect(sqlite_url(tmp_path)), "r")
+    trials = [Trial(id=number, agent="paid", task="t", sample=f"s{number}", epoch=0) for number in range(2)]
+    tasks = {"t": TaskRecord(environment="ltp", digest="d", samples=2)}
+    store.create(Manifest(version="1", plan_path="p", plan=plan, identity={}, tasks=tasks), trials)
+    journal = Journal(store, store.take_over())
+    for trial in trials:
+        await journal.finish(trial, 1, "w", ENDS[0], Cost(4, 1_000_000, 200_000, 6.0, 600_000, 70_000))
+    await journal.close()
+    made = report(store)
+    (paid,) = made.pairs
+    assert (paid.cached_tokens, paid.reasoning_tokens) == (1_200_000, 140_000)
+    assert paid.money == pytest.approx(2 * (0.4 * 2.0 + 0.6 * 0.5 + 0.2 * 10.0))
+    costs = next(line for line in shown(made).splitlines() if "2,000,000" in line)
+    assert costs.split()[3:8] == ["2,000,000", "1,200,000", "400,000", "140,000", "6.20"]
+
+
 def shown(made: RunReport, *, full: bool = True) -> str:
     console = Console(width=120, highlight=False, record=True, file=io.StringIO())
     show(made, console, full=full)
@@ -83,7 +102,7 @@ async def test_a_report_is_shown_with_scores_notes_validity_costs_and_faults(sto
     assert any(line == "  note: Not comparable with published scores: it is small" for line in lines)
     assert any(line == "unscored: 1 of paid on t: no room" for line in lines)
     costs = next(line for line in lines if "3,000,000" in line)
-    assert costs.split() == ["paid", "t", "12", "3,000,000", "600,000", "12.00", "6.00"]
+    assert costs.split() == ["paid", "t", "12", "3,000,000", "0", "600,000", "0", "12.00", "6.00"]
 
 
 def pair(**fields: object) -> PairReport:
@@ -91,7 +110,7 @@ def pair(**fields: object) -> PairReport:
         **{"agent": "a", "task": "t", "environment": "e", "planned": 2, "scored": 2, "primary": "m", "value": 0.5},
         **{"standard_error": None, "metrics": {"m": 0.5}, "notes": (), "comparable": None, "validity": {}},
         **{"faults": {}, "turns": 0, "prompt_tokens": 0, "completion_tokens": 0, "money": None, "seconds": 0.0},
-        "helpers": (),
+        **{"cached_tokens": None, "reasoning_tokens": None, "helpers": ()},
     }
     return PairReport.model_validate({**usual, **fields})
 

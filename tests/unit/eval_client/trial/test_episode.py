@@ -1,9 +1,12 @@
 """An attempt: journal before sending, replay without paying, limits, divergence. The server is the real one's core."""
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 
 import pytest
+from pydantic import JsonValue
 
+from eval_client.core.spend import Tokens
 from eval_client.endpoints.endpoints import BudgetExhausted
 from eval_client.plan import TrialLimits
 from eval_client.store.records import Trial, Turn
@@ -12,12 +15,13 @@ from eval_client.trial.episode import Episode, TrialHistory
 from proctor.environment import Agent, AgentRefused, AgentUnavailable, ContextLimitExceeded, Environment
 from proctor.llm import Completion, Usage
 from proctor.llm.kept_replies import KeptReply
-from proctor.types import Action, Finish, FinishReason, Message, Observation, Tool
+from proctor.types import Action, Finish, FinishReason, Message, Observation, Tool, ToolCall
 from task_server.client.client import ReplyLog
 from task_server.wire.errors import DigestDiffers, NoCapacity, UnknownSession
 from task_server.wire.messages import Act, Started, StartSession, Step, Stop, TurnRequest
 from task_server.worker.sessions import Sessions
 
+WORLD_S = 0.05
 TRIAL = Trial(id=0, agent="a", task="t", sample="3", epoch=0)
 
 
@@ -123,7 +127,64 @@ async def test_every_turn_is_journalled_and_paid_once(parts: EpisodeParts) -> No
     finish = await parts.episode(model).play()
     assert (finish.score, model.calls, len(parts.journal)) == (1.0, 3, 3)
     assert model.histories[-1] == ["1, seed 7", "1", "2, seed 7", "2", "3, seed 7"]
+<<<<<<< HEAD
     assert (parts.trial_history.cost().turns, parts.trial_history.tokens()) == (3, (30, 3))
+=======
+    assert (desk.trial_history.cost().turns, desk.trial_history.tokens()) == (3, Tokens(30, 3))
+
+
+class Slow(Counting):
+    """Takes its time before the second observation, and notes what it is answered."""
+
+    async def play(self, sample: str, agent: Agent, seed: int = 0) -> Finish:
+        for number in range(1, 3):
+            if number == 2:
+                await asyncio.sleep(WORLD_S)
+            action = await agent.act(Observation(messages=(Message(role="user", content=str(number)),)))
+        detail: dict[str, JsonValue] = {"answer": action.model_dump(mode="json")}
+        return Finish(reason=FinishReason.COMPLETED, score=1.0, detail=detail)
+
+
+class Cut(Model):
+    """A model behind a gateway: it thinks, its endpoint caches, and its calls are cut by `max_tokens`."""
+
+    async def __call__(
+        self, messages: Sequence[Message], tools: Sequence[Tool], metadata: Mapping[str, str]
+    ) -> Completion:
+        call = ToolCall(id="c", name="run", arguments='{"a', echo={"extra_content": 1})
+        action = Action(content="", tool_calls=(call,), reasoning="hm", cut=True)
+        usage = Usage(prompt_tokens=10, completion_tokens=4, cached_tokens=6, reasoning_tokens=3)
+        metered, model = metadata["turn"] == "1", "m-1\0" + "x" * 300
+        return Completion(action=action, usage=usage, metered=metered, model=model, stop="length", seconds=0.1, tries=1)
+
+
+async def test_a_turn_keeps_what_the_endpoint_told_and_how_long_the_environment_took() -> None:
+    desk = Desk(Slow())
+    finish = await desk.episode(Cut(), limits=TrialLimits(turns=3)).play()
+    first, second = desk.journal
+    assert (first.stop, first.model, first.metered, second.metered) == ("length", "m-1" + "x" * 252, True, False)
+    assert first.tokens() == second.tokens() == Tokens(10, 4, 6, 3)
+    assert first.world_seconds is not None
+    assert second.world_seconds is not None
+    assert first.world_seconds >= 0
+    assert second.world_seconds >= WORLD_S
+    assert desk.trial_history.tokens() == Tokens(20, 8, 12, 6)
+    cost = desk.trial_history.cost()
+    assert (cost.cached_tokens, cost.reasoning_tokens) == (12, 6)
+    answer = finish.detail["answer"]
+    assert isinstance(answer, dict)
+    assert answer["cut"] is True, "the worker is told that the calls were cut"
+    assert answer.keys() == {"content", "tool_calls", "cut"}, "and neither echo nor reasoning"
+    await desk.server.sessions.end_all()
+
+
+async def test_a_turn_at_which_the_client_stopped_has_no_endpoints_word(desk: Desk) -> None:
+    await attempt(desk.episode(Model(), limits=TrialLimits(turns=1)))
+    _, last = desk.journal
+    assert isinstance(last.reply, Stop)
+    assert (last.stop, last.model, last.metered) == (None, None, None)
+    assert last.world_seconds is not None
+>>>>>>> 123f622 (Schema 3: when and how long, what the endpoint told, cached tokens)
 
 
 @pytest.mark.parametrize("lost_after", [1, 2, 3])
@@ -176,7 +237,7 @@ async def test_a_replay_that_observes_something_else_diverges_and_starts_anew(pa
     again = await attempt(other.episode(Model(), session="2" * 32))
     assert again.finish is not None
     assert again.finish.score == 1.0
-    assert other.trial_history.tokens() == (50, 5)
+    assert other.trial_history.tokens() == Tokens(50, 5)
     await other.server.sessions.end_all()
 
 
