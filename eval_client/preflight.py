@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
+from itertools import islice
 
 from eval_client.endpoints.endpoints import check_settings
 from eval_client.plan import Plan, differences
@@ -41,8 +42,13 @@ def check_trust(plan: Plan, listed: Mapping[str, SampleList]) -> None:
 
 
 def check_tasks(manifest: Manifest, listed: Mapping[str, SampleList]) -> None:
-    """Raises PreflightError if a task's data, prompts or settings have changed since the run began."""
+    """Raises PreflightError if a task's protocol, data, prompts or settings have changed since the run began."""
     for name, record in manifest.tasks.items():
+        if name in listed and listed[name].protocol != record.protocol:
+            raise PreflightError(
+                f"task {name}: its protocol changed since the run began "
+                f"({record.protocol} -> {listed[name].protocol}); change it back, or start a new run"
+            )
         if name in listed and listed[name].digest != record.digest:
             raise PreflightError(
                 f"task {name}: its data, prompts or settings changed since the run began "
@@ -50,17 +56,20 @@ def check_tasks(manifest: Manifest, listed: Mapping[str, SampleList]) -> None:
             )
 
 
-def trials_of(plan: Plan, samples: Mapping[str, Sequence[str]]) -> list[Trial]:
-    """All trials of a run in the order of their numbers: by pair, then epoch, then sample."""
+def trials_of(plan: Plan, samples: Mapping[str, Mapping[str, str]]) -> list[Trial]:
+    """All trials of a run in the order of their numbers: by pair, then epoch, then sample.
+
+    `samples` has the cluster of each sample by task and sample.
+    """
     keys = (
-        (agent, task, sample, epoch)
+        (agent, task, sample, epoch, cluster)
         for agent, task in plan.pairs()
         for epoch in range(plan.epochs)
-        for sample in samples[task]
+        for sample, cluster in samples[task].items()
     )
     return [
-        Trial(id=number, agent=agent, task=task, sample=sample, epoch=epoch)
-        for number, (agent, task, sample, epoch) in enumerate(keys)
+        Trial(id=number, agent=agent, task=task, sample=sample, epoch=epoch, cluster=cluster)
+        for number, (agent, task, sample, epoch, cluster) in enumerate(keys)
     ]
 
 
@@ -68,7 +77,7 @@ def new_run(
     plan: Plan, plan_path: str, overrides: Sequence[str], limit: int | None, listed: Mapping[str, SampleList]
 ) -> tuple[Manifest, list[Trial]]:
     """A new run's manifest and trials; `limit` is the number of samples per task, None for all."""
-    samples = {name: task.samples[:limit] for name, task in listed.items()}
+    samples = {name: dict(islice(task.cluster_of().items(), limit)) for name, task in listed.items()}
     records = {
         name: TaskRecord(
             environment=task.environment,
@@ -76,6 +85,7 @@ def new_run(
             samples=len(samples[name]),
             comparable=task.comparable or _cut(len(samples[name]), len(task.samples)),
             published_sampling=task.published_sampling,
+            protocol=task.protocol,
         )
         for name, task in listed.items()
     }

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, JsonValue
 
 from proctor.digest import digest_of
 from proctor.thoughts import without_thought
-from proctor.types import Action, Finish, FinishReason, Message, Observation, Summary
+from proctor.types import Action, Finish, FinishReason, Message, Observation, Summary, TaskProtocol
 
 Policy = Callable[[str, Sequence[Message]], Action]
 """A stateless agent: (conversation, its whole transcript so far) -> action."""
@@ -103,6 +103,13 @@ class Environment(BaseModel, ABC):
         """
         return digest_of((type(self).__name__, self.revision, self))
 
+    def cluster(self, sample: str) -> str:
+        """The name of what the sample shares with others (a table, a house, a puzzle); by default the sample's own id.
+
+        Scores within a cluster are not independent, which standard errors must know. At most 255 characters.
+        """
+        return sample
+
     def reference(self, sample: str, seed: int = 0) -> Policy | None:
         """A policy known to solve the sample; None if the environment has no such policy, whatever the sample."""
         return None
@@ -165,6 +172,12 @@ class Environment(BaseModel, ABC):
     def trusted_agents_only(self) -> bool:
         """True if the isolation is too weak for a model's actions: then only built-in agents may play."""
         return False
+
+
+def protocol_of(environment: Environment) -> TaskProtocol:
+    """How the environment takes answers: its field `protocol`; `text` if it has none."""
+    protocol: TaskProtocol = getattr(environment, "protocol", "text")
+    return protocol
 
 
 def policy_of(environment: Environment, kind: PolicyKind, sample: str, seed: int = 0) -> Policy | None:

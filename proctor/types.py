@@ -26,6 +26,9 @@ def _is_empty(value: object) -> bool:
     return not value
 
 
+TaskProtocol = Literal["text", "tools"]
+"""How a task takes the agent's answers: as texts, or as calls of the tools that it offers."""
+
 Echo = dict[str, JsonValue]
 """What an endpoint demands back with its own message, verbatim: reasoning, signatures. It is opaque, stays between
 client and endpoint, and is left out of dumps and digests where there is none."""

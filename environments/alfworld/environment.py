@@ -79,6 +79,10 @@ class ALFWorld(Environment):
             finish = await session.play()
         return finish.model_copy(update={"detail": {"game": entry.path, **finish.detail}})
 
+    def cluster(self, sample: str) -> str:
+        """The task in its room: type, objects and room, which games that differ in the trial alone share."""
+        return self._entry(sample).folder
+
     def reference(self, sample: str, seed: int = 0) -> Policy:
         return policies.reference(self.plan(sample))
 

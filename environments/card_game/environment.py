@@ -71,6 +71,11 @@ class CardGame(Environment):
         match = SampleGame(self.setup(sample), seed)
         return await CardGameSession(match, agent, self.explain_rules, self.max_agent_calls).play()
 
+    def cluster(self, sample: str) -> str:
+        """The opponent and the stage."""
+        setup = self.setup(sample)
+        return f"{setup.opponent}-stage{setup.stage}"
+
     def reference(self, sample: str, seed: int = 0) -> Policy:
         return policies.reference(self.setup(sample), seed)
 

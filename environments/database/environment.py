@@ -23,6 +23,7 @@ from environments.database.scoring import marks
 from environments.database.summary import summarize
 from environments.database.table_hash import TableHash
 from proctor.config.secrets import secret_text
+from proctor.digest import digest_of
 from proctor.environment import Agent, AgentStopped, Environment, Policy
 from proctor.published import AGENTBENCH_SAMPLING, Opening, other_count
 from proctor.types import Finish, FinishReason, Message, Observation, Summary
@@ -99,6 +100,11 @@ class Database(Environment):
             result = await _converse(session, agent, opening, lenient=self.profile != "compat")
             changed = await session.table_hash() if entry.table_hash else TableHash()
             return self._finish(entry, result, changed, session.setup_error)
+
+    def cluster(self, sample: str) -> str:
+        """The content of the sample's table."""
+        table = self._entry(sample).table
+        return f"table-{digest_of((table.columns, table.rows))}"
 
     def reference(self, sample: str, seed: int = 0) -> Policy:
         return policies.reference(self._entry(sample))

@@ -41,6 +41,11 @@ class StepDataset:
             )
         return number
 
+    def first_step(self, sample: str) -> str:
+        """The sample id of the first step of the same task."""
+        number = self.number(sample)
+        return self.sample(number - self._index[number].number)
+
     def step(self, sample: str) -> Step:
         """The step with this sample id. Raises ValueError with file, step, field and fix if its record is broken."""
         place = self._index[self.number(sample)]

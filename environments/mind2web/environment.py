@@ -92,6 +92,10 @@ class Mind2Web(Environment):
             raise EnvironmentFault(str(error)) from error
         return await session.play(contest, agent, self.profile, examples)
 
+    def cluster(self, sample: str) -> str:
+        """The recorded task, named by its first step."""
+        return self._dataset.first_step(sample)
+
     def contest(self, sample: str) -> Contest:
         """The step, prepared for play. Raises ValueError if its record is broken, OSError if it can't be read."""
         return Contest(self._dataset.step(sample), self._ranker, self.shuffle_seed)

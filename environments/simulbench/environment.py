@@ -127,6 +127,10 @@ class SimulBench(Environment):
             finish = Finish(reason=FinishReason.TASK_ERROR, detail=unparsed.detail)
         return finish.model_copy(update={"detail": about | finish.detail})
 
+    def cluster(self, sample: str) -> str:
+        """The simulation task, which all scripts, dialogues and pairs from it share."""
+        return self._stage.cluster(sample)
+
     def reference(self, sample: str, seed: int = 0) -> Policy:
         return self._stage.policies(sample, seed)[0]
 

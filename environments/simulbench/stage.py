@@ -67,6 +67,10 @@ class Stage(ABC):
     def about(self, sample: str) -> dict[str, JsonValue]:
         """Fields of the sample for every finish's detail, at least `type` and `licence`. Raises ValueError."""
 
+    def cluster(self, sample: str) -> str:
+        """The simulation task of the sample, by default the sample itself."""
+        return sample
+
     @abstractmethod
     async def play(self, sample: str, agent: Agent, seed: int, judges: Judges) -> Finish:
         """Plays one session. Raises AgentStopped, and Unparsed if answers of a judge, user or author are unreadable."""

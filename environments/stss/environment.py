@@ -211,6 +211,10 @@ class Stss(Environment):
             self._floors[key] = metrics[self.profile]
         return self._floors[key]
 
+    def cluster(self, sample: str) -> str:
+        """The template; a task that was made from none is its own."""
+        return self.task(sample).env_name.rpartition("-")[0] if self.templates else sample
+
     def reference(self, sample: str, seed: int = 0) -> Policy:
         task = self._mended[self.task(sample).env_name]
         return policies.ideal_inviter(task, self.script(sample, seed))

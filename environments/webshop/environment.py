@@ -88,6 +88,10 @@ class WebShop(Environment):
         goal = await asyncio.to_thread(self._shop.store.goal, index)
         return await ShopSession(self._shop, goal, agent, self.profile, self._opening).play()
 
+    def cluster(self, sample: str) -> str:
+        """The product that the goal was made from."""
+        return self._products[self._index(sample)]
+
     def reference(self, sample: str, seed: int = 0) -> Policy:
         return policies.gold(self.goal(sample))
 
@@ -143,6 +147,12 @@ class WebShop(Environment):
     def _meta(self) -> Meta:
         with closing(CatalogueStore(self._folder / DATABASE)) as store:
             return store.meta
+
+    @cached_property
+    def _products(self) -> Sequence[str]:
+        """The asin of each goal's product, by the goal's index."""
+        with closing(CatalogueStore(self._folder / DATABASE)) as store:
+            return store.goal_products()
 
     @cached_property
     def _range(self) -> range:

@@ -49,7 +49,8 @@ def _table(title: str, left: tuple[str, ...], right: tuple[str, ...]) -> Table:
 
 def _leaderboard(task: str, pairs: list[PairReport]) -> Table:
     right = (pairs[0].primary, "± s.e.", "scored", "coverage")
-    table = _table(f"{task} ({pairs[0].environment})", ("agent",), right)
+    protocol = "" if pairs[0].protocol == "text" else f", {pairs[0].protocol}"
+    table = _table(f"{task} ({pairs[0].environment}{protocol})", ("agent",), right)
     for pair in pairs:
         scored = f"{pair.scored}/{pair.planned}"
         cells = (_decimal(pair.value), _decimal(pair.standard_error), scored, f"{pair.coverage:.0%}")
@@ -79,7 +80,7 @@ def _validity(report: RunReport) -> Table:
         shares = (f"{pair.validity[reason]:.0%}" if pair.validity else "-" for reason in VALIDITY)
         bad = pair.metrics.get(NOT_UNDERSTOOD)
         counts = ("-" if bad is None else f"{bad:.0f}", str(sum(pair.faults.values())))
-        table.add_row(escape(pair.agent), escape(pair.task), *shares, *counts)
+        table.add_row(escape(pair.agent), _task(pair), *shares, *counts)
     return table
 
 
@@ -90,7 +91,7 @@ def _costs(report: RunReport) -> Table:
         ended = pair.scored + sum(pair.faults.values())
         table.add_row(
             escape(pair.agent),
-            escape(pair.task),
+            _task(pair),
             f"{pair.turns:,}",
             f"{pair.prompt_tokens:,}",
             _count(pair.cached_tokens),
@@ -109,7 +110,7 @@ def _helper_costs(report: RunReport) -> Table:
         for cost in pair.helpers:
             table.add_row(
                 escape(pair.agent),
-                escape(pair.task),
+                _task(pair),
                 escape(cost.model),
                 f"{cost.calls:,}",
                 f"{cost.prompt_tokens:,}",
@@ -123,8 +124,13 @@ def _print_faults(report: RunReport, console: Console) -> None:
     for pair in report.pairs:
         for cause, count in sorted(pair.faults.items(), key=lambda item: -item[1]):
             console.print(
-                f"unscored: {count} of {escape(pair.agent)} on {escape(pair.task)}: {escape(cause)}", soft_wrap=True
+                f"unscored: {count} of {escape(pair.agent)} on {_task(pair)}: {escape(cause)}", soft_wrap=True
             )
+
+
+def _task(pair: PairReport) -> str:
+    """The pair's task, with its protocol where that is not text."""
+    return escape(pair.task if pair.protocol == "text" else f"{pair.task} ({pair.protocol})")
 
 
 def _metric_cells(values: list[float | None]) -> list[str]:

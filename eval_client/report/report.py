@@ -9,7 +9,7 @@ from eval_client.core.statistics.clustered import clustered_mean
 from eval_client.plan import AgentEntry, Plan
 from eval_client.store.records import HelperCost, Manifest, PairTotals
 from eval_client.store.store import Store
-from proctor.types import FinishReason, Summary, Value
+from proctor.types import FinishReason, Summary, TaskProtocol, Value
 
 VALIDITY = tuple(reason.value for reason in FinishReason if not reason.is_fault)
 """AgentBench's validity classes: the finish reasons of scored trials."""
@@ -31,6 +31,8 @@ class PairReport(Value):
     agent: str
     task: str
     environment: str
+    protocol: TaskProtocol
+    """How the task takes answers. Scores of unlike protocols are of unlike tasks."""
     planned: int
     scored: int
     primary: str
@@ -114,6 +116,7 @@ def _pair(
         agent=totals.agent,
         task=totals.task,
         environment=task.environment,
+        protocol=task.protocol,
         planned=totals.planned,
         scored=scored,
         primary=summary.primary,

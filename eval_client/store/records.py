@@ -8,7 +8,7 @@ from pydantic import Field, JsonValue
 
 from eval_client.core.spend import Tokens
 from proctor.llm.kept_replies import KeptReply, ModelReply
-from proctor.types import Value
+from proctor.types import TaskProtocol, Value
 from task_server.wire.messages import Act, Stop
 
 DIVERGED = "diverged"
@@ -27,6 +27,8 @@ class TaskRecord(Value):
     """Why scores are not comparable with published ones; None where they are."""
     published_sampling: dict[str, JsonValue] = Field(default_factory=dict)
     """The sampling parameters of the agents' requests behind published scores."""
+    protocol: TaskProtocol = "text"
+    """How the task takes answers."""
 
 
 class Manifest(Value):

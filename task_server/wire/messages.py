@@ -8,7 +8,7 @@ from pydantic import Field, JsonValue, model_validator
 
 from proctor.config.task import NAME
 from proctor.llm.kept_replies import KeptReply
-from proctor.types import Action, Finish, FinishReason, Observation, Value
+from proctor.types import Action, Finish, FinishReason, Observation, TaskProtocol, Value
 
 SessionId = Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
 """128 random bits in hex, chosen by the client, so that a start can be repeated."""
@@ -182,6 +182,9 @@ class SamplesQuery(Value):
     """Prefer a worker with this digest."""
 
 
+Cluster = Annotated[str, Field(max_length=255)]
+
+
 class SampleList(Value):
     """Answer to `GET /tasks/{task}/samples`."""
 
@@ -195,6 +198,20 @@ class SampleList(Value):
     published_sampling: dict[str, JsonValue] = Field(default_factory=dict, exclude_if=lambda sampling: not sampling)
     """The sampling parameters of the published scores: `Environment.published_sampling`; omitted if empty."""
     trusted_agents_only: bool = False
+    protocol: TaskProtocol = Field(default="text", exclude_if=lambda protocol: protocol == "text")
+    """How the task takes answers; omitted if by text: older clients don't know it."""
+    clusters: tuple[Cluster, ...] = Field(default=(), exclude_if=lambda clusters: not clusters)
+    """The `Environment.cluster` of each sample. Omitted if empty: each sample is a cluster of its own."""
+
+    @model_validator(mode="after")
+    def _a_cluster_each(self) -> "SampleList":
+        if self.clusters and len(self.clusters) != len(self.samples):
+            raise ValueError("clusters: must be as many as samples, or none")
+        return self
+
+    def cluster_of(self) -> dict[str, str]:
+        """sample -> its cluster"""
+        return dict(zip(self.samples, self.clusters or self.samples, strict=True))
 
 
 class SummarizeRequest(Value):

@@ -5,6 +5,7 @@ import logging
 from collections.abc import Callable, Iterator
 
 from proctor.config.task import TaskDefinition
+from proctor.environment import protocol_of
 from proctor.observability.redaction import redacted
 from task_server.wire.errors import DigestDiffers, NotReady, UnknownSample
 from task_server.wire.messages import SampleList
@@ -87,14 +88,18 @@ class HostedTask:
 
     def _read(self) -> SampleList:
         environment = self.environment
+        samples = tuple(environment.samples())
+        clusters = tuple(map(environment.cluster, samples))
         return SampleList(
             task=self.name,
             environment=self.environment_name,
-            samples=tuple(environment.samples()),
+            samples=samples,
             digest=environment.digest(),
             comparable=environment.not_comparable_because(),
             published_sampling=dict(environment.published_sampling()),
             trusted_agents_only=environment.trusted_agents_only(),
+            protocol=protocol_of(environment),
+            clusters=clusters if len(set(clusters)) < len(samples) else (),
         )
 
     def _set_waiting(self, waiting: str | None) -> None:

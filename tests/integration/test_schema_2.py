@@ -168,7 +168,7 @@ def test_it_is_read_by_every_command_and_not_altered(store: Store, tmp_path: Pat
     told = runner.invoke(report, ["old", *where, "--json"])
     assert told.exit_code == 0, told.output
     (pair,) = json.loads(told.output)["pairs"]
-    assert (pair["value"], pair["money"], pair["cached_tokens"]) == (1.0, 3.0, None)
+    assert (pair["value"], pair["money"], pair["cached_tokens"], pair["protocol"]) == (1.0, 3.0, None, "text")
     text = runner.invoke(report, ["old", *where]).output
     (line,) = (line for line in text.splitlines() if "1,000,000" in line)
     assert line.split()[3:6] == ["1,000,000", "-", "100,000"], "what it lacks is a dash, never a 0"

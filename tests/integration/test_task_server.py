@@ -7,10 +7,11 @@ import threading
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Literal
 
 import httpx
 import pytest
-from pydantic import model_validator
+from pydantic import ValidationError, model_validator
 from starlette.types import ASGIApp, Receive, Scope, Send
 from starlette.types import Message as Message_
 
@@ -48,6 +49,7 @@ from task_server.wire.messages import (
     LeasesRenewed,
     Observed,
     RenewLeases,
+    SampleList,
     Started,
     StartSession,
     SummarizeRequest,
@@ -138,6 +140,44 @@ async def settled(client: TaskClient, task: str = "count", free: int = 1) -> Tas
 
 def say(content: object) -> Act:
     return Act(action=Action(content=str(content)))
+
+
+class Spoken(Counting):
+    """Takes calls of tools; two of its samples share a world."""
+
+    protocol: Literal["text", "tools"] = "tools"
+
+    def cluster(self, sample: str) -> str:
+        return "broken" if sample == "fault" else "sound"
+
+
+async def test_a_sample_list_tells_protocol_and_clusters_through_the_controller_too(
+    network: Network, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("proctor.registry.load", lambda name: Spoken)
+    async with controller(network), worker(network, controller=True):
+        await settled(network.client("c", patience_s=slowly(5.0)))
+        for host in ("w1", "c"):
+            listed = await network.client(host).samples("count")
+            assert (listed.protocol, listed.clusters) == ("tools", ("sound", "sound", "broken"))
+            assert listed.cluster_of() == {"plain": "sound", "other": "sound", "fault": "broken"}
+
+
+async def test_a_sample_list_says_nothing_of_what_is_usual_to_older_clients(network: Network) -> None:
+    async with worker(network):
+        told = (await network.http.get("http://w1/tasks/count/samples")).json()
+        assert not {"protocol", "clusters"} & told.keys()
+        listed = await network.client().samples("count")
+    assert (listed.protocol, listed.clusters) == ("text", ())
+    assert listed.cluster_of() == {sample: sample for sample in listed.samples}
+
+
+def test_a_sample_list_has_a_cluster_for_each_sample_or_none() -> None:
+    fields = {"task": "t", "environment": "e", "samples": ("1", "2"), "digest": "d"}
+    with pytest.raises(ValidationError, match="clusters: must be as many as samples, or none"):
+        SampleList.model_validate({**fields, "clusters": ("1",)})
+    with pytest.raises(ValidationError, match="at most 255 characters"):
+        SampleList.model_validate({**fields, "clusters": ("1", "x" * 256)})
 
 
 async def test_an_agent_plays_a_remote_session_as_it_would_a_local_one(network: Network) -> None:

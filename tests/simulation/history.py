@@ -88,7 +88,8 @@ class History:
         self._ways: dict[Process, str] = {}
         """How a client comes to the run: `resume`, `join` or `either`."""
         listed = {task.name: Chain.model_validate(task.parameters).listed for task in self.setting.definitions}
-        self.trials = trials_of(self.setting.plan, listed)
+        samples = {task: dict(zip(names, names, strict=True)) for task, names in listed.items()}
+        self.trials = trials_of(self.setting.plan, samples)
 
     def _let_share(self) -> None:
         """Several clients: they meet in the database, which knows who of them is fenced."""

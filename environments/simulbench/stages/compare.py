@@ -15,6 +15,7 @@ from environments.simulbench.records import Pair
 from environments.simulbench.reply import Verdict
 from environments.simulbench.stage import Records, Setting
 from environments.simulbench.summary import verdicts
+from proctor.digest import digest_of
 from proctor.environment import Agent, Policy
 from proctor.llm import Answer
 from proctor.types import Action, Finish, FinishReason, Message, Summary
@@ -36,6 +37,10 @@ class CompareStage(Records[Pair]):
         pair = self.record(sample)
         models: dict[str, JsonValue] = {"reference": pair.model_a, "candidate": pair.model_b}
         return {**super().about(sample), "place": pair.place, **models}
+
+    def cluster(self, sample: str) -> str:
+        """A pair does not name its task; the first message of its dialogue is the task's description."""
+        return f"task-{digest_of(self.record(sample).dialogue_history[0].content)}"
 
     async def play(self, sample: str, agent: Agent, seed: int, judges: Judges) -> Finish:
         pair, given, texts, bad = self.record(sample), list[Outcome](), dict[str, JsonValue](), 0

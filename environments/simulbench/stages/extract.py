@@ -21,6 +21,9 @@ class ExtractStage(Records[Dialogue]):
     def __init__(self, setting: Setting) -> None:
         super().__init__(setting, dataset.load(setting.data, Dialogue) if setting.data else shipped.dialogues())
 
+    def cluster(self, sample: str) -> str:
+        return self.record(sample).source_id
+
     async def play(self, sample: str, agent: Agent, seed: int, judges: Judges) -> Finish:
         dialogue = self.record(sample)
         messages = prompt.challenge(dialogue, ensure_ascii=self.setting.ensure_ascii)

@@ -27,6 +27,9 @@ class ScriptStage(Records[Script]):
     def about(self, sample: str) -> dict[str, JsonValue]:
         return {**super().about(sample), "place": self._places[sample], "act": self.records[sample].act}
 
+    def cluster(self, sample: str) -> str:
+        return self.record(sample).source_id
+
     async def play(self, sample: str, agent: Agent, seed: int, judges: Judges) -> Finish:
         script = self.record(sample)
         history = opened(self.setting.system, script.dialogue_history)

@@ -126,6 +126,12 @@ class CatalogueStore:
             raise ValueError(f"no goal {position}; the catalogue has {self.meta.goals}, from 0")
         return Goal.model_validate_json(row[0])
 
+    def goal_products(self) -> tuple[str, ...]:
+        """The asin of the product of each goal, by the goals' indices."""
+        with self._connection() as connection:
+            rows = connection.execute("select json_extract(goal, '$.asin') from goals order by position")
+            return tuple(str(asin) for (asin,) in rows)
+
     def documents(self, positions: Sequence[int]) -> dict[int, str]:
         """Texts of tokens by document position, with a blank before and after each token; unknown ones are left out."""
         chosen = ", ".join(map(str, positions))

@@ -162,9 +162,10 @@ def test_the_schema_accepts_what_the_plan_accepts_and_refuses_typos() -> None:
 
 def test_trials_are_every_pair_by_epoch_by_sample_numbered_from_zero(tmp_path: Path) -> None:
     plan = with_overrides(load_plan(written(tmp_path, SMALL)), ["epochs=2"])
-    trials = trials_of(plan, {"db-own": ["x", "y"]})
+    trials = trials_of(plan, {"db-own": {"x": "table-1", "y": "table-1"}})
     assert [trial.id for trial in trials] == list(range(8))
     assert len({(t.agent, t.task, t.sample, t.epoch) for t in trials}) == 8
+    assert {t.cluster for t in trials} == {"table-1"}
 
 
 def test_seeds_are_equal_for_all_agents_and_differ_by_sample_and_epoch() -> None:

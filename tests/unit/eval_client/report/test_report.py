@@ -107,7 +107,8 @@ async def test_a_report_is_shown_with_scores_notes_validity_costs_and_faults(sto
 
 def pair(**fields: object) -> PairReport:
     usual: dict[str, object] = {
-        **{"agent": "a", "task": "t", "environment": "e", "planned": 2, "scored": 2, "primary": "m", "value": 0.5},
+        **{"agent": "a", "task": "t", "environment": "e", "protocol": "text", "planned": 2, "scored": 2},
+        **{"primary": "m", "value": 0.5},
         **{"standard_error": None, "metrics": {"m": 0.5}, "notes": (), "comparable": None, "validity": {}},
         **{"faults": {}, "turns": 0, "prompt_tokens": 0, "completion_tokens": 0, "money": None, "seconds": 0.0},
         **{"cached_tokens": None, "reasoning_tokens": None, "helpers": ()},
