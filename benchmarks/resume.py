@@ -115,7 +115,8 @@ def _insert(database: sqlite3.Connection, run: str, finished: int) -> None:
         ((run, n, f"{n:032x}", now) for n in range(finished)),
     )
     database.executemany(
-        "INSERT INTO proctor_turn VALUES (?, ?, 0, ?, ?, ?, ?, 120, 60, 0.5, 1)",
+        "INSERT INTO proctor_turn (run, trial, journal, turn, digest, observation, reply, prompt_tokens, "
+        "completion_tokens, model_seconds, tries) VALUES (?, ?, 0, ?, ?, ?, ?, 120, 60, 0.5, 1)",
         ((run, n, turn, digest, text, reply) for n in range(finished) for turn in range(1, TURNS + 1)),
     )
 

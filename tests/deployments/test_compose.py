@@ -25,7 +25,7 @@ pytestmark = [
 ]
 
 PORTS = {"CONTROLLER_PORT": 28000, "AGENTS_PORT": 28001, "STORE_PORT": 25432}
-VARYING = {"run", "seconds", "attempts"}
+VARYING = {"run", "seconds", "attempts", "ended_at"}
 PATIENCE_S = slowly(240.0)
 
 

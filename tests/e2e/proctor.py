@@ -113,6 +113,6 @@ def rows(run: str, cwd: Path, **extra: str) -> list[dict[str, object]]:
     """A run's trials, without what differs between equal runs (times, attempts)."""
     exported = proctor("export", run, "--to", "rows.jsonl", cwd=cwd, **extra)
     assert exported.returncode == 0, exported.stderr
-    varying = {"run", "seconds", "attempts"}
+    varying = {"run", "seconds", "attempts", "ended_at"}
     lines = (cwd / "rows.jsonl").read_text().splitlines()
     return [{key: value for key, value in json.loads(line).items() if key not in varying} for line in lines]
