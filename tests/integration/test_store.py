@@ -6,6 +6,7 @@ import secrets
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -190,6 +191,36 @@ async def test_counts_of_any_size_are_stored_and_added_up(store: Store, journal:
     assert store.spent() == {trial.agent: Tokens(1025 * 2**53, 1025), other.agent: Tokens(3 * 10**9, 1)}
     await journal.finish(trial, 1, "w", scored(1.0), Cost(1025, 1025 * 2**53, 1025, 1.0))
     assert next(pair for pair in store.pair_totals() if pair.agent == trial.agent).prompt_tokens == 2**63
+
+
+async def test_what_was_cached_and_thought_is_added_up_over_journals_and_trials(store: Store, journal: Journal) -> None:
+    diverged, over, *_ = store.pending_trials()
+    told = turn(1).model_copy(update={"cached_tokens": 6, "reasoning_tokens": 1})
+    await journal.begin(diverged, 1, 0, "0" * 32)
+    await journal.turn(diverged, 0, told)
+    await journal.end(diverged, 1, "diverged", "why", "w")
+    await journal.begin(diverged, 2, 1, "1" * 32)
+    await journal.turn(diverged, 1, told)
+    await journal.finish(over, 1, "w", scored(1.0), Cost(1, 100, 10, 1.0, 60, 7))
+    assert store.journal(diverged.id) == (1, [told], Tokens(10, 1, 6, 1))
+    assert store.spent() == {diverged.agent: Tokens(20, 2, 12, 2), over.agent: Tokens(100, 10, 60, 7)}
+    pair = next(pair for pair in store.pair_totals() if pair.agent == over.agent)
+    assert pair.tokens() == Tokens(100, 10, 60, 7)
+
+
+async def test_trials_and_attempts_keep_their_end(store: Store, journal: Journal) -> None:
+    lost, over, *_ = store.pending_trials()
+    for trial in (lost, over):
+        await journal.begin(trial, 1, 0, f"{trial.id:032}")
+    await journal.end(lost, 1, "lost", "why", "w")
+    await journal.finish(over, 1, "w", scored(1.0), Cost(1, 1, 1, 1.0))
+    ended = {row["id"]: row["ended_at"] for row in store.trial_rows()}
+    assert [trial for trial, at in ended.items() if at] == [over.id]
+    query = sa.select(attempt_table.c.started_at, attempt_table.c.ended_at).where(attempt_table.c.run == store.run)
+    with store.engine.connect() as connection:
+        rows = connection.execute(query).all()
+    assert len(rows) == 2
+    assert all(datetime.fromisoformat(row.started_at) <= datetime.fromisoformat(row.ended_at) for row in rows)
 
 
 async def test_whatever_else_a_write_raises_reaches_its_writer_and_later_writes_are_made(

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from eval_client.core.shares import EndpointFeedback, Quota, ShardState, adjusted, divide, given_up, granted
+from eval_client.core.spend import Tokens
 
 DEMANDS = st.dictionaries(st.integers(1, 20), st.integers(0, 60), min_size=1, max_size=6)
 
@@ -127,3 +128,10 @@ def test_what_could_not_be_told_is_told_with_what_came_later() -> None:
     later.was_throttled(7.0)
     later.was_throttled(None)
     assert later.retry_after_s == pytest.approx(7.0)
+
+
+def test_what_a_client_of_an_earlier_version_has_published_can_be_read() -> None:
+    told = ShardState.model_validate_json('{"slices": {}, "spent": {"a": [10, 7]}, "unreachable": []}')
+    assert told.spent == {"a": Tokens(10, 7)}
+    mine = ShardState(spent={"a": Tokens(10, 7, 6, 3)})
+    assert ShardState.model_validate_json(mine.model_dump_json()) == mine

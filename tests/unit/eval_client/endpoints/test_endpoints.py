@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from eval_client.core.rates import Rates, Slot
-from eval_client.core.spend import RunLimits, Spend
+from eval_client.core.spend import Price, RunLimits, Spend, Tokens
 from eval_client.endpoints.endpoints import Endpoints
 from eval_client.plan import Plan
 from eval_client.store.shards import Fenced
@@ -100,6 +100,18 @@ async def test_without_a_rate_no_request_asks_for_a_moment_and_with_one_each_doe
         gate.take(Rates(rpm=60), ())
         await endpoints.model("a")((Message(role="user", content="?"),), (), {})
         assert asked == [1, 1]
+
+
+async def test_what_was_cached_is_spent_at_its_own_price() -> None:
+    details = {"prompt_tokens_details": {"cached_tokens": 600}, "completion_tokens_details": {"reasoning_tokens": 20}}
+    usage = {"prompt_tokens": 700, "completion_tokens": 50, **details}
+    cached = httpx.Response(200, json={**GOOD.json(), "usage": usage})
+    spend = Spend(RunLimits(), {"a": Price(input=1e6, output=0.0, cached_input=0.0)})
+    async with answering(cached) as http:
+        endpoints = Endpoints(PLAN, http, spend, None, lambda: None, ensure_lease=ensure_lease)
+        await endpoints.model("a")((Message(role="user", content="?"),), (), {})
+    assert spend.by_agent == {"a": Tokens(700, 50, 600, 20)}
+    assert spend.money == 100.0
 
 
 async def test_what_an_answer_took_beyond_its_estimate_is_owed_and_later_estimates_know_it() -> None:
