@@ -22,7 +22,7 @@ from eval_client.store.store import Store
 from eval_client.store.tables import SCHEMA_VERSION, run_table
 from proctor.types import Action, Finish, FinishReason, Message, Observation
 from task_server.wire.messages import Act
-from tests.database_servers import postgresql
+from tests.database_servers import mariadb, postgresql
 
 TABLES = (
     "proctor_run (id VARCHAR(64) NOT NULL, schema_version INTEGER NOT NULL, created_at VARCHAR(32) NOT NULL, "
@@ -62,19 +62,32 @@ SCORED, PENDING = 0, 1
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[str]:
+def postgresql_url() -> Iterator[str]:
     with postgresql() as server:
         yield server.url
 
 
-@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgresql)])
+@pytest.fixture(scope="module")
+def mariadb_url() -> Iterator[str]:
+    with mariadb() as server:
+        yield server.url
+
+
+KINDS = [
+    "sqlite",
+    pytest.param("postgresql", marks=pytest.mark.postgresql),
+    pytest.param("mariadb", marks=pytest.mark.mariadb),
+]
+
+
+@pytest.fixture(params=KINDS)
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
     """A run of schema 2: a scored trial, and one with a turn whose client was killed."""
     if request.param == "sqlite":
         (tmp_path / "old").mkdir()
         made = Store(connect(sqlite_url(tmp_path / "old")), "old")
     else:
-        made = Store(_database(request.getfixturevalue("server")), "old")
+        made = Store(_database(request.getfixturevalue(f"{request.param}_url")), "old")
     _write(made)
     yield made
     made.engine.dispose()
