@@ -43,7 +43,7 @@ def _again_if_it_fails(change: Callable[[sa.Engine], None], engine: sa.Engine) -
                 raise
 
 
-def columns_there(engine: sa.Engine, table: sa.Table) -> list[sa.Column[Any]]:
+def existing_columns(engine: sa.Engine, table: sa.Table) -> list[sa.Column[Any]]:
     """The columns of a table that a store has; one of an earlier schema lacks some."""
     there = {column["name"] for column in sa.inspect(engine).get_columns(table.name)}
     return [column for column in table.columns if column.name in there]
@@ -51,7 +51,7 @@ def columns_there(engine: sa.Engine, table: sa.Table) -> list[sa.Column[Any]]:
 
 def _add_columns(engine: sa.Engine) -> None:
     for table in GROWN:
-        there = {column.name for column in columns_there(engine, table)}
+        there = {column.name for column in existing_columns(engine, table)}
         missing = [column for column in table.columns if column.name not in there]
         with engine.begin() as connection:
             for column in missing:

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from pydantic import JsonValue
 
 from eval_client.core.spend import NO_TOKENS, Tokens
-from eval_client.store.migration import columns_there
+from eval_client.store.migration import existing_columns
 from eval_client.store.records import HelperCost, PairTotals
 from eval_client.store.tables import reply_table, summary_table, trial_table, turn_table
 from proctor.types import Finish, FinishReason, Summary
@@ -72,7 +72,7 @@ class Results:
     def pair_totals(self) -> list[PairTotals]:
         """The progress of every pair, in the order of the run's plan."""
         t = trial_table.c
-        there = (column for column in columns_there(self.engine, trial_table) if column.name in _SUMMED)
+        there = (column for column in existing_columns(self.engine, trial_table) if column.name in _SUMMED)
         sums = (sa.func.sum(column * 1.0).label(column.name) for column in there)
         counts = (sa.func.count().label("planned"), sa.func.count(t.score).label("scored"))
         columns = (t.agent, t.task, t.reason, sa.func.min(t.id).label("first"), *counts, *sums)
@@ -116,7 +116,7 @@ class Results:
 
     def trial_rows(self) -> Iterator[dict[str, JsonValue]]:
         """All trials as plain data, in the run's order, for exports and comparisons."""
-        columns = columns_there(self.engine, trial_table)
+        columns = existing_columns(self.engine, trial_table)
         query = sa.select(*columns).where(trial_table.c.run == self.run).order_by(trial_table.c.id)
         with self.engine.connect() as connection:
             for row in connection.execution_options(stream_results=True).execute(query):
@@ -137,7 +137,7 @@ class Results:
             sa.select(sa.func.max(newer.c.journal)).where(newer.c.run == t.c.run, newer.c.trial == t.c.trial)
         ).scalar_subquery()
         keys = [trial_table.c[name] for name in ("agent", "task", "sample", "epoch")]
-        columns = (*keys, *columns_there(self.engine, t))
+        columns = (*keys, *existing_columns(self.engine, t))
         query = sa.select(*columns).select_from(t.join(trial_table, same)).where(t.c.run == self.run)
         query = query.where(t.c.journal == newest).order_by(t.c.trial, t.c.turn)
         with self.engine.connect() as connection:

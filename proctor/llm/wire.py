@@ -231,9 +231,9 @@ class _Choice(Wire):
     finish_reason: str | None = None
 
 
-def _known(told: object, read: ValidatorFunctionWrapHandler) -> object:
+def _known(value: object, read: ValidatorFunctionWrapHandler) -> object:
     try:
-        return read(told)
+        return read(value)
     except ValidationError:
         return None
 
