@@ -130,8 +130,8 @@ class TaskClient:
         )
 
     async def samples(self, task: str, digest: str | None = None) -> SampleList:
-        """The samples of a task and its digest; from a worker with the expected `digest` where there is one."""
-        query = urlencode(SamplesQuery(digest=digest).model_dump(exclude_defaults=True))
+        """Samples, clusters and digest of a task; from a worker with the expected `digest` where there is one."""
+        query = urlencode(SamplesQuery(digest=digest, clusters=True).model_dump(exclude_defaults=True))
         return await self._retry_until_available(
             f"the samples of {task}",
             lambda: self._caller.call(

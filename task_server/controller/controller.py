@@ -131,9 +131,8 @@ class Controller(PlacementService):
 
     async def samples(self, task: str, query: SamplesQuery) -> SampleList:
         ref = self._any_holding(task, query.digest)
-        return await self._ask_any(
-            ref, self._caller.call("GET", f"{ref.url}/tasks/{task}/samples", SampleList, deadline_s=RELAY_S)
-        )
+        url = f"{ref.url}/tasks/{task}/samples{'?clusters=true' if query.clusters else ''}"
+        return await self._ask_any(ref, self._caller.call("GET", url, SampleList, deadline_s=RELAY_S))
 
     async def start(self, request: StartSession) -> Started:
         self.check_ready()

@@ -180,6 +180,8 @@ class SamplesQuery(Value):
 
     digest: str | None = None
     """Prefer a worker with this digest."""
+    clusters: bool = False
+    """Whether the answer may have clusters: older clients don't know them."""
 
 
 Cluster = Annotated[str, Field(max_length=255)]
@@ -201,7 +203,7 @@ class SampleList(Value):
     protocol: TaskProtocol = Field(default="text", exclude_if=lambda protocol: protocol == "text")
     """How the task takes answers; omitted if by text: older clients don't know it."""
     clusters: tuple[Cluster, ...] = Field(default=(), exclude_if=lambda clusters: not clusters)
-    """The `Environment.cluster` of each sample. Omitted if empty: each sample is a cluster of its own."""
+    """The `Environment.cluster` of each sample, if asked for. Empty, and omitted: each sample is its own cluster."""
 
     @model_validator(mode="after")
     def _a_cluster_each(self) -> "SampleList":

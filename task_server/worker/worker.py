@@ -106,7 +106,8 @@ class Worker(TaskService):
         return TaskList(version=self._version(), tasks=self._capacities())
 
     async def samples(self, task: str, query: SamplesQuery) -> SampleList:
-        return self._task(task).samples()
+        listed = self._task(task).samples()
+        return listed if query.clusters else listed.model_copy(update={"clusters": ()})
 
     async def start(self, request: StartSession) -> Started:
         task = self._task(request.task)

@@ -161,6 +161,8 @@ async def test_a_sample_list_tells_protocol_and_clusters_through_the_controller_
             listed = await network.client(host).samples("count")
             assert (listed.protocol, listed.clusters) == ("tools", ("sound", "sound", "broken"))
             assert listed.cluster_of() == {"plain": "sound", "other": "sound", "fault": "broken"}
+            told = (await network.http.get(f"http://{host}/tasks/count/samples?digest=1")).json()
+            assert "clusters" not in told, "an older client does not ask for them, and knows none"
 
 
 async def test_a_sample_list_says_nothing_of_what_is_usual_to_older_clients(network: Network) -> None:
