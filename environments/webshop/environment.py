@@ -10,22 +10,27 @@ from pathlib import Path
 from typing import ClassVar
 
 import pydantic_core
-from pydantic import Field, JsonValue, PrivateAttr
+from pydantic import Field, JsonValue, PrivateAttr, model_validator
 
-from environments.webshop import policies, prompt, shipped
+from environments.webshop import policies, prompt, reply, shipped
 from environments.webshop.catalogue.make import DATABASE
 from environments.webshop.catalogue.product import Goal
 from environments.webshop.catalogue.store import CatalogueStore, Meta
+from environments.webshop.functions import TOOLSET
 from environments.webshop.published_prompt import PROMPT
+from environments.webshop.reply import ShopMove
 from environments.webshop.scoring import Profile
-from environments.webshop.session import ROUNDS, ShopSession
+from environments.webshop.session import ShopSession
 from environments.webshop.shop import shop
 from environments.webshop.shop.shop import Shop
 from environments.webshop.summary import summarize
 from proctor.environment import Agent, Environment, EnvironmentFault, Policy
 from proctor.published import AGENTBENCH_SAMPLING, Opening
+from proctor.tools import OWN_FUNCTIONS, CallReader, Protocol, ReplyReader, TextReader, in_tools
 from proctor.types import Finish, Message, Summary
 
+ROUNDS: Mapping[Protocol, int] = {"text": 10, "tools": 20}
+"""The most rounds, as in AgentBench v0.2 and in AgentBench FC."""
 PUBLISHED_PRODUCTS = 1_000_000
 """The full published catalogue has more products; smaller catalogues have other goal indices and scores."""
 PUBLISHED_GOALS = 12_087
@@ -46,6 +51,8 @@ class WebShop(Environment):
     """Folder of a catalogue made by `proctor webshop index`; None for the generated one shipped with Proctor."""
     profile: Profile = "compat"
     """`compat` plays as the published code does, `strict` with its errors repaired."""
+    protocol: Protocol = Field(default="text", exclude_if=lambda protocol: protocol == "text")
+    """`text`: a reply's text holds the action; `tools`: the agent calls functions."""
     goals: tuple[int, int] | None = None
     """Indices of the goals to play: the first, and the end (exclusive); None for all."""
     candidates: int | None = Field(default=None, ge=50, le=1_000_000)
@@ -56,9 +63,18 @@ class WebShop(Environment):
     """Folder for the shipped catalogue; None for `proctor/webshop` in the user's cache folder."""
 
     capacity: ClassVar[int] = 32
-    max_turns: ClassVar[int | None] = ROUNDS
 
     _shop: Shop | None = PrivateAttr(default=None)
+
+    @model_validator(mode="after")
+    def _fields_fit_together(self) -> "WebShop":
+        if self.protocol == "tools" and self.prompts is not None:
+            raise ValueError("prompts: the file's prompt is for protocol: text; leave one of the two out")
+        return self
+
+    @property
+    def max_turns(self) -> int:
+        return ROUNDS[self.protocol]
 
     def samples(self) -> Sequence[str]:
         _ = self._opening  # refuses a broken file before the first trial
@@ -86,33 +102,38 @@ class WebShop(Environment):
         if self._shop is None:
             raise RuntimeError("enter the environment's lifespan before playing")
         goal = await asyncio.to_thread(self._shop.store.goal, index)
-        return await ShopSession(self._shop, goal, agent, self.profile, self._opening).play()
+        session = ShopSession(
+            self._shop, goal, agent, self.profile, self._opening, self._reader(), ROUNDS[self.protocol]
+        )
+        return await session.play()
 
     def cluster(self, sample: str) -> str:
         """The product that the goal was made from."""
         return self._products[self._index(sample)]
 
     def reference(self, sample: str, seed: int = 0) -> Policy:
-        return policies.gold(self.goal(sample))
+        return self._in_protocol(policies.gold(self.goal(sample)))
 
     def naive(self, sample: str, seed: int = 0) -> Policy:
-        return policies.first_hit(self.goal(sample))
+        return self._in_protocol(policies.first_hit(self.goal(sample)))
 
     def random(self, sample: str, seed: int = 0) -> Policy:
-        return policies.chance(self.goal(sample), sample, seed)
+        return self._in_protocol(policies.chance(self.goal(sample), sample, seed))
 
     def goal(self, sample: str) -> Goal:
         """The goal of a sample. Raises ValueError if there is no sample with this id."""
         return _goal(self._folder / DATABASE, self._index(sample))
 
     def summarize(self, finishes: Sequence[Finish]) -> Summary:
-        return summarize(finishes, self._meta, own_words=self.prompts is None)
+        return summarize(finishes, self._meta, self.protocol if self.prompts is None else None)
 
     @classmethod
     def detect_parameters(cls) -> dict[str, JsonValue]:
         return {"goals": [0, _DEMO_GOALS]}
 
     def not_comparable_because(self) -> str | None:
+        if self.protocol == "tools":
+            return OWN_FUNCTIONS
         if self.data is None or self._meta.invented:
             return "the catalogue is invented; such scores are no WebShop scores"
         if self._meta.products < PUBLISHED_PRODUCTS:
@@ -132,6 +153,19 @@ class WebShop(Environment):
     def published_sampling(self) -> Mapping[str, JsonValue]:
         return AGENTBENCH_SAMPLING
 
+    def _reader(self) -> ReplyReader[ShopMove | None]:
+        """How the replies of one session are read."""
+        if self.protocol == "tools":
+            return CallReader(TOOLSET, strict=self.profile != "compat")
+        return TextReader(self._move)
+
+    def _in_protocol(self, policy: Policy) -> Policy:
+        """A policy written for `text`, in the protocol of this environment."""
+        return in_tools(policy, self._move, policies.spelled, TOOLSET) if self.protocol == "tools" else policy
+
+    def _move(self, text: str) -> ShopMove | None:
+        return reply.read(text, self.profile)
+
     def _opened(self, stack: ExitStack) -> Shop:
         return stack.enter_context(shop.opened(self._folder, self.candidates))
 
@@ -141,7 +175,7 @@ class WebShop(Environment):
 
     @cached_property
     def _opening(self) -> tuple[Message, ...]:
-        return prompt.opening() if self.prompts is None else PROMPT.read(self.prompts).messages
+        return prompt.opening(self.protocol) if self.prompts is None else PROMPT.read(self.prompts).messages
 
     @cached_property
     def _meta(self) -> Meta:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from environments.webshop import prompt
 from environments.webshop.catalogue.product import Goal
+from environments.webshop.reply import ShopMove
 from environments.webshop.shop.pages import BACK, BUY, NEXT, PREVIOUS
 from proctor.environment import Policy
 from proctor.types import Action, Message
@@ -15,6 +16,7 @@ from proctor.types import Action, Message
 _ACTIONS = "Available Actions:\n"
 _BUTTONS = frozenset(text.lower() for text in (BACK, BUY, NEXT, PREVIOUS))
 _EXAMPLE = sum(message.role == "assistant" for message in prompt.opening())
+"""Replies of the opening in protocol `text`; that of `tools`, which begins with a system message, has none."""
 
 
 class _Seen(NamedTuple):
@@ -90,7 +92,8 @@ def garbage(conversation: str, transcript: Sequence[Message]) -> Action:
 
 
 def _seen(transcript: Sequence[Message]) -> _Seen:
-    replies = [message.content for message in transcript if message.role == "assistant"][_EXAMPLE:]
+    example = 0 if transcript[0].role == "system" else _EXAMPLE
+    replies = [message.content for message in transcript if message.role == "assistant"][example:]
     listed = transcript[-1].content.rpartition(_ACTIONS)[2]
     actions = ast.literal_eval(listed) if listed.startswith("{'") else json.loads(listed)
     return _Seen(actions["has_search_bar"], tuple(actions["clickables"]), tuple(replies))
@@ -102,9 +105,20 @@ def _names(clickable: str, option: str) -> bool:
 
 
 def _search(keywords: str) -> Action:
-    plain = keywords.replace("[", " ").replace("]", " ").strip() or "anything"
-    return Action(content=prompt.reply_text("I look for it.", f"search[{plain}]"))
+    return _said(ShopMove("search", keywords.replace("[", " ").replace("]", " ").strip() or "anything"))
 
 
 def _click(name: str) -> Action:
-    return Action(content=prompt.reply_text("This takes me on.", f"click[{name}]"))
+    return _said(ShopMove("click", name))
+
+
+def _said(move: ShopMove) -> Action:
+    return Action(content=spelled(move))
+
+
+def spelled(move: ShopMove | None) -> str:
+    """The reply in which the policies ask for a move."""
+    if move is None:
+        return ""
+    thought = "I look for it." if move.name == "search" else "This takes me on."
+    return prompt.reply_text(thought, f"{move.name}[{move.argument}]")

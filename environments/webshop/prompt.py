@@ -2,6 +2,7 @@
 
 They have the content of AgentBench's prompts (arXiv 2308.03688, Appendix H.2) in our own words. The forms of replies
 and observations and the course of the example (search, results, item, option, purchase) are the published ones.
+Protocol `tools` has no example, as in AgentBench FC.
 """
 
 import json
@@ -9,6 +10,7 @@ from collections.abc import Sequence
 
 from environments.webshop.scoring import Profile
 from environments.webshop.shop.pages import Page
+from proctor.tools import Protocol
 from proctor.types import Message
 
 INSTRUCTION = """\
@@ -28,6 +30,17 @@ Your reasoning about what to do next
 
 Action:
 click[something]"""
+
+CALLS_INSTRUCTION = """\
+You are shopping on the web. I give you an instruction that says what to buy, and you have to follow it.
+In every round you are shown an observation and a list of the actions that are available; you have to call a function \
+that fits them.
+Where a search bar is available you can call search_action; among the clickable values you can click one by \
+click_action.
+A call that is not valid changes nothing. The keywords of a search are up to you, so choose them with care; the value \
+of a click must be one of the values in the list of available actions.
+Think first about what to do next, then call exactly one function. Call one in every round, even if you have a \
+question: nobody answers questions, and you need no permission to use any of the functions."""
 
 CONSENT = "Understood."
 
@@ -73,8 +86,10 @@ _EXAMPLE = (
 )
 
 
-def opening() -> tuple[Message, ...]:
-    """The messages before the first round: the task, a consent, and an example of four rounds."""
+def opening(protocol: Protocol = "text") -> tuple[Message, ...]:
+    """The messages before the first round: the task; in `text` also a consent, and an example of four rounds."""
+    if protocol == "tools":
+        return (Message(role="system", content=CALLS_INSTRUCTION),)
     messages = [Message(role="user", content=INSTRUCTION), Message(role="assistant", content=CONSENT)]
     for text, actions, thought, action in _EXAMPLE:
         messages.append(Message(role="user", content=_round(text, actions)))
@@ -82,10 +97,15 @@ def opening() -> tuple[Message, ...]:
     return tuple(messages)
 
 
-def observation(page: Page, clickables: Sequence[str], profile: Profile) -> str:
-    """The message of a round. Its last line is a Python literal in `compat`, JSON in `strict`."""
+def observation(page: Page, clickables: Sequence[str], profile: Profile, told: str | None = None) -> str:
+    """The message of a round. Its last line is a Python literal in `compat`, JSON in `strict`.
+
+    `told` stands in place of the page's text.
+    """
     actions = {"has_search_bar": page.search_bar, "clickables": list(clickables)}
-    return _round(page.text(), repr(actions) if profile == "compat" else json.dumps(actions, ensure_ascii=False))
+    return _round(
+        told or page.text(), repr(actions) if profile == "compat" else json.dumps(actions, ensure_ascii=False)
+    )
 
 
 def reply_text(thought: str, action: str) -> str:

@@ -1,19 +1,19 @@
-"""Plays one session: at most ten rounds of a page and an action, until a product is bought."""
+"""Plays one session: rounds of a page and an action, until a product is bought."""
 
 import asyncio
 from dataclasses import dataclass, field
 
 from pydantic import JsonValue
 
-from environments.webshop import prompt, reply
+from environments.webshop import prompt
 from environments.webshop.catalogue.product import Goal
+from environments.webshop.reply import ShopMove
 from environments.webshop.scoring import Profile, reward
 from environments.webshop.shop.shop import Shop
 from environments.webshop.shop.visit import Place, Visit
 from proctor.environment import Agent, AgentStopped
-from proctor.types import Finish, FinishReason, Message, Observation
-
-ROUNDS = 10
+from proctor.tools import ReplyReader, UnreadableCall
+from proctor.types import Action, Finish, FinishReason, Message, Observation
 
 
 @dataclass
@@ -26,6 +26,9 @@ class ShopSession:
     profile: Profile
     opening: tuple[Message, ...]
     """Messages before the first round."""
+    reader: ReplyReader[ShopMove | None]
+    limit: int
+    """The most rounds."""
     rounds: int = field(default=0, init=False)
     noops: int = field(default=0, init=False)
     missing: int = field(default=0, init=False)
@@ -41,43 +44,40 @@ class ShopSession:
 
     async def _play(self) -> FinishReason:
         visit = Visit(self.shop, self.goal.instruction, self.profile)
-        before, shown = self.opening, self._shown(visit)
-        for _ in range(ROUNDS):
-            action = await self.agent.act(Observation(messages=(*before, Message(role="user", content=shown))))
-            before = ()
+        messages: tuple[Message, ...] | None = (*self.opening, Message(role="user", content=self._shown(visit)))
+        for _ in range(self.limit):
+            reply = await self.agent.act(Observation(messages=messages, tools=self.reader.tools))
             self.rounds += 1
-            following = await asyncio.to_thread(self._step, visit, action.content)
-            if following is None:
+            messages = await asyncio.to_thread(self._step, visit, reply)
+            if messages is None:
                 return FinishReason.INVALID_FORMAT
-            shown = following
             if self.place.bought:
                 return FinishReason.COMPLETED
-        return FinishReason.TURN_LIMIT
+        return self.reader.limit_reason()
 
-    def _step(self, visit: Visit, content: str) -> str | None:
-        """Executes the action in an agent's reply and returns the next observation; None if it holds no action."""
-        move = reply.read(content, self.profile)
+    def _step(self, visit: Visit, reply: Action) -> tuple[Message, ...] | None:
+        """Executes the action in an agent's reply and returns the next messages; None if it holds no action."""
+        parsed = self.reader.read(reply)
+        (move,) = parsed.actions
         if move is None:
             return None
+        if isinstance(move, UnreadableCall):
+            return parsed.answered([self._shown(visit, move.why)])
         place = visit.after(self.place, move)
         self.noops += place is None
         self.missing += place is not None and move.name == "search" and place.missing
         self.place = place or self.place
-        return self._shown(visit)
+        return parsed.answered([self._shown(visit)])
 
-    def _shown(self, visit: Visit) -> str:
+    def _shown(self, visit: Visit, told: str | None = None) -> str:
         page = visit.page(self.place)
-        return prompt.observation(page, list(visit.clickables(page)), self.profile)
+        return prompt.observation(page, list(visit.clickables(page)), self.profile, told)
 
     def _finish(self, reason: FinishReason) -> Finish:
         meta = self.shop.store.meta
-        detail: dict[str, JsonValue] = {
-            "goal_asin": self.goal.asin,
-            "profile": self.profile,
-            "price_seed": meta.price_seed,
-            "nouns": meta.nouns,
-        }
-        metrics = {
+        detail: dict[str, JsonValue] = {"goal_asin": self.goal.asin, "profile": self.profile}
+        detail |= {"price_seed": meta.price_seed, "nouns": meta.nouns}
+        metrics = self.reader.metrics() | {
             "reward": 0.0,
             "success": 0.0,
             "purchase": float(self.place.bought),
