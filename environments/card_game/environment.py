@@ -9,13 +9,16 @@ import pydantic_core
 from pydantic import Field, model_validator
 
 from environments.card_game import policies, prompt
+from environments.card_game.conversation import opened
+from environments.card_game.functions import BOTH
 from environments.card_game.rules.engine import FIRST_PHASE, LAST_PHASE
 from environments.card_game.rules.opponents import NAMES
 from environments.card_game.rules.variants import Profile
 from environments.card_game.sample_game import SampleGame, Setup, Stage
 from environments.card_game.session import TRIES, CardGameSession
-from environments.card_game.summary import summarize
+from environments.card_game.summary import FUNCTIONS, WORDING, summarize
 from proctor.environment import Agent, Environment, Policy
+from proctor.tools import NO_PUBLISHED_FUNCTIONS, Protocol, in_tools
 from proctor.types import Finish, Summary
 
 PUBLISHED_REPETITIONS = (3, 5)
@@ -29,6 +32,8 @@ class CardGame(Environment):
 
     profile: Profile = "compat"
     """`compat`: the published code; `strict`: the same with its mistakes repaired; `paper`: the rules of the paper."""
+    protocol: Protocol = Field(default="text", exclude_if=lambda protocol: protocol == "text")
+    """`text`: a reply's text holds the move as JSON; `tools`: the agent calls functions."""
     repetitions: int = Field(default=3, ge=1, le=100_000)
     """Games for each opponent and seat: 3 in the published dev split, 5 in the standard one."""
     stages: tuple[Stage, ...] | None = Field(default=None, min_length=1)
@@ -62,14 +67,17 @@ class CardGame(Environment):
     def digest(self) -> str:
         by_stage = {setup.stage: setup for setup in self._setups.values()}
         rules = [
-            prompt.rules(name, setup, self.explain_rules) for setup in by_stage.values() for name in ("guess", "act")
+            prompt.rules(name, setup, self.explain_rules, self.protocol)
+            for setup in by_stage.values()
+            for name in ("guess", "act")
         ]
         content = pydantic_core.to_json([_REVISION, self.model_dump(mode="json"), rules, prompt.CONFIRMATION])
         return hashlib.blake2b(content, digest_size=16).hexdigest()
 
     async def play(self, sample: str, agent: Agent, seed: int = 0) -> Finish:
         match = SampleGame(self.setup(sample), seed)
-        return await CardGameSession(match, agent, self.explain_rules, self.max_agent_calls).play()
+        guessing, acting = opened(match.setup, self.explain_rules, self.protocol)
+        return await CardGameSession(match, agent, guessing, acting, self.max_agent_calls).play()
 
     def cluster(self, sample: str) -> str:
         """The opponent and the stage."""
@@ -77,18 +85,21 @@ class CardGame(Environment):
         return f"{setup.opponent}-stage{setup.stage}"
 
     def reference(self, sample: str, seed: int = 0) -> Policy:
-        return policies.reference(self.setup(sample), seed)
+        return self._in_protocol(policies.reference(self.setup(sample), seed))
 
     def naive(self, sample: str, seed: int = 0) -> Policy:
-        return policies.blind_aoe(self.setup(sample), seed)
+        return self._in_protocol(policies.blind_aoe(self.setup(sample), seed))
 
     def random(self, sample: str, seed: int = 0) -> Policy:
-        return policies.random_agent(self.setup(sample), seed)
+        return self._in_protocol(policies.random_agent(self.setup(sample), seed))
 
     def summarize(self, finishes: Sequence[Finish]) -> Summary:
-        return summarize(finishes, self.legacy_agent_bugs, self._stages)
+        wording = FUNCTIONS if self.protocol == "tools" else WORDING
+        return summarize(finishes, self.legacy_agent_bugs, self._stages, wording)
 
     def not_comparable_because(self) -> str:
+        if self.protocol == "tools":
+            return NO_PUBLISHED_FUNCTIONS
         if self.profile == "paper":
             return "the profile `paper` has the rules of the paper's text, which differ from the published code's"
         if self.profile == "strict":
@@ -104,6 +115,10 @@ class CardGame(Environment):
         if not self.legacy_agent_bugs:
             return "the published code refuses an agent's eel AOE and sunfish Infight; set legacy_agent_bugs: true"
         return "the prompts are in Proctor's own words; the published ones can't be given"
+
+    def _in_protocol(self, policy: Policy) -> Policy:
+        """A policy written for `text`, in the protocol of this environment."""
+        return in_tools(policy, str, str, BOTH) if self.protocol == "tools" else policy
 
     @property
     def _stages(self) -> tuple[Stage, ...]:

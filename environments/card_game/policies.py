@@ -139,8 +139,9 @@ def _hidden_type(transcript: Sequence[Message], dice: random.Random) -> Move:
 
 
 def _replies(transcript: Sequence[Message]) -> int:
-    """The number of the agent's replies, without the confirmation, which is part of the prompt."""
-    return sum(message.role == "assistant" for message in transcript) - 1
+    """The number of the agent's replies, without the confirmation, which is part of the prompt in protocol `text`."""
+    confirmed = transcript[0].role == "user"
+    return sum(message.role == "assistant" for message in transcript) - confirmed
 
 
 # How prompts are read and replies written.

@@ -1,7 +1,7 @@
 """The agent's prompts: the rules with a fixed confirmation, and the state before each of its phases.
 
 The rules have the content and the numbers of the two prompts in AgentBench (arXiv 2308.03688, Appendix E.3), in our
-own words; the reply forms are the published ones.
+own words; the reply forms are the published ones. Protocol `tools` names the functions in their place.
 """
 
 import json
@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from environments.card_game.rules.fish import SPECIES, STANDARD_TEAM
 from environments.card_game.rules.moves import GameEvent, MoveRecord
 from environments.card_game.sample_game import SampleGame, Setup
+from proctor.tools import Protocol
 
 CONFIRMATION = "I have read the rules and will reply in the form you ask for."
 
@@ -29,6 +30,12 @@ _TYPES = "The four types of your fish, which are also the four types of the enem
     f"- {SPECIES[id].name}: {_PASSIVES[SPECIES[id].passive]} {_ACTIVES[SPECIES[id].active]}" for id in STANDARD_TEAM
 )
 _REPLY = "In each round write down your thoughts, then give your move as a JSON object of this form:"
+_FORMS = {
+    "guess": '{"guess_type": "<type of fish>", "target_position": <0 to 3>}',
+    "act": '{"pick_fish": "<name of a living fish of yours>", "action": "normal" or "active", '
+    '"target_position": <0 to 3>}',
+}
+"""The JSON object of each conversation."""
 _DUTY = "You must give a move in each round, otherwise you have lost."
 
 _EXPOSURE = (
@@ -47,11 +54,7 @@ _GUESS = f"""\
 hidden from the other side at first. In each round you guess what one of the enemy's fish is, which must be a living \
 one. If you are right, it is exposed, and each of the enemy's fish loses 50 health. {_END}
 
-{_TYPES}
-
-{_REPLY}
-{{"guess_type": "<type of fish>", "target_position": <0 to 3>}}
-{_DUTY}"""
+{_TYPES}"""
 
 DIFFERENCES = (
     "The game as played differs from this in that a spray's AOE deals a constant 70 damage to each enemy, a deflecting "
@@ -61,26 +64,25 @@ DIFFERENCES = (
 """Added with the field `explain_rules`: where the published code differs from the rules in its prompts."""
 
 
-def rules(conversation: str, setup: Setup, explained: bool) -> str:
+def rules(conversation: str, setup: Setup, explained: bool, protocol: Protocol) -> str:
     """The rules prompt of a conversation, `guess` or `act`."""
-    text = _GUESS if conversation == "guess" else _act(setup)
+    guesses = conversation == "guess"
+    called = f"In each round think about your move first, then call the function `{conversation}` exactly once."
+    form = f"{_REPLY}\n{_FORMS[conversation]}" if protocol == "text" else called
+    targets = _TARGETS if setup.profile == "strict" and not guesses else ""
+    text = f"{_GUESS if guesses else _act(setup)}\n\n{form}\n{targets}{_DUTY}"
     return f"{text}\n\n{DIFFERENCES}" if explained else text
 
 
 def _act(setup: Setup) -> str:
     exposure = _EXPOSURE if setup.stage == 2 else ""
-    targets = _TARGETS if setup.profile == "strict" else ""
     return f"""\
 {_GAME} Each fish starts with 400 health and 200 attack, and has a passive and an active skill. In each round one of \
 your living fish, which you choose, uses its active skill or makes a normal attack on one enemy fish, with half of its \
 attack as damage. A passive skill works by itself where its condition holds, for every fish, chosen or not.{exposure} \
 {_END}
 
-{_TYPES}
-
-{_REPLY}
-{{"pick_fish": "<name of a living fish of yours>", "action": "normal" or "active", "target_position": <0 to 3>}}
-{targets}{_DUTY}"""
+{_TYPES}"""
 
 
 def guess_state(match: SampleGame) -> str:

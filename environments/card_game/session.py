@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from environments.card_game import prompt
-from environments.card_game.conversation import Conversation
+from environments.card_game.conversation import Conversation, limit_reason, metrics
 from environments.card_game.replay import replay
 from environments.card_game.reply import IllegalReply
 from environments.card_game.rules.moves import Assert, Move, Pass
@@ -22,7 +22,8 @@ class CardGameSession:
 
     match: SampleGame
     agent: Agent
-    explain_rules: bool = False
+    guessing: Conversation
+    acting: Conversation
     max_calls: int | None = None
     calls: int = field(default=0, init=False)
     guesses: int = field(default=0, init=False)
@@ -40,21 +41,18 @@ class CardGameSession:
         return self._finish(reason)
 
     async def _play(self) -> FinishReason:
-        guessing, acting = [
-            Conversation(name, prompt.rules(name, self.match.setup, self.explain_rules)) for name in ("guess", "act")
-        ]
         while not self.match.over:
             if self.match.game.asserting:
-                await self._guess(guessing)
+                await self._guess()
                 continue
-            move = await self._tried(acting, prompt.act_state(self.match))
+            move = await self._tried(self.acting, prompt.act_state(self.match))
             if isinstance(move, IllegalReply):
                 return FinishReason.INVALID_ACTION if move.parsed else FinishReason.INVALID_FORMAT
             self.match.play(move)
         return FinishReason.COMPLETED
 
-    async def _guess(self, conversation: Conversation) -> None:
-        move = await self._tried(conversation, prompt.guess_state(self.match))
+    async def _guess(self) -> None:
+        move = await self._tried(self.guessing, prompt.guess_state(self.match))
         if isinstance(move, IllegalReply):
             self.match.play(Pass())
             return
@@ -69,21 +67,21 @@ class CardGameSession:
         parsed, asked = False, state
         for _ in range(TRIES):
             if self.calls == self.max_calls:
-                raise AgentStopped(FinishReason.TURN_LIMIT)
+                raise AgentStopped(limit_reason(self.guessing, self.acting))
             self.calls += 1
             action = await self.agent.act(conversation.ask(asked))
-            move = self._read(action.content)
+            move = self._read(conversation.read(action))
             if not isinstance(move, IllegalReply):
                 conversation.accept(asked, action.content)
                 return move
             self.bad_replies += not move.parsed
             parsed = parsed or move.parsed
-            if self.match.setup.profile == "strict":
+            if conversation.corrects:
                 asked = state + prompt.correction(move.why)
         return IllegalReply(parsed, "no reply was accepted")
 
-    def _read(self, text: str) -> Move | IllegalReply:
-        move = self.match.read(text)
+    def _read(self, text: str | IllegalReply) -> Move | IllegalReply:
+        move = text if isinstance(text, IllegalReply) else self.match.read(text)
         if not isinstance(move, IllegalReply) and self.match.setup.refuses(move):
             return IllegalReply(True, "the target doesn't fit this skill")
         return move
@@ -91,7 +89,7 @@ class CardGameSession:
     def _finish(self, reason: FinishReason) -> Finish:
         setup, damage = self.match.setup, self.match.damage()
         won = win(reason, self.match.game.winner, setup.seat, setup.profile)
-        metrics = {
+        own = {
             "win": won,
             "damage": float(damage),
             "calls": float(self.calls),
@@ -103,7 +101,7 @@ class CardGameSession:
         return Finish(
             reason=reason,
             score=score(won, damage / ALL_HP),
-            metrics=metrics,
+            metrics=metrics(self.guessing, self.acting) | own,
             detail={
                 "opponent": setup.opponent,
                 "seat": setup.seat,

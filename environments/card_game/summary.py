@@ -11,11 +11,14 @@ WORDING = (
     "The rules are in our own words, with the content and the reply forms of the published prompts; the state also "
     "lists the hits and passives of the last actions."
 )
+FUNCTIONS = "The rules and the functions are in our own words; no game with function calls was published."
 SEATS = "Player 0 has an advantage; the agent plays each opponent from both seats."
 
 
-def summarize(finishes: Sequence[Finish], legacy_agent_bugs: bool, stages: Sequence[int] = (2,)) -> Summary:
-    """All metrics; a rate over no scored games is left out. `stages` are the planned ones."""
+def summarize(
+    finishes: Sequence[Finish], legacy_agent_bugs: bool, stages: Sequence[int] = (2,), wording: str = WORDING
+) -> Summary:
+    """All metrics; a rate over no scored games is left out. `stages` are the planned ones, `wording` is a note."""
     scored = [finish for finish in finishes if finish.score is not None]
     games_of = {stage: [finish for finish in scored if finish.detail.get("stage") == stage] for stage in (1, 2)}
     rates = {stage: _rates(games) for stage, games in games_of.items() if games}
@@ -42,7 +45,7 @@ def summarize(finishes: Sequence[Finish], legacy_agent_bugs: bool, stages: Seque
         for played in rates
         for stage in set(stages) - set(rates)
     )
-    return Summary(primary="score", metrics=metrics, notes=(*left_out, switch, SEATS, COVERAGE, WORDING))
+    return Summary(primary="score", metrics=metrics, notes=(*left_out, switch, SEATS, COVERAGE, wording))
 
 
 def _rates(games: Sequence[Finish]) -> dict[str, float]:

@@ -9,7 +9,7 @@ from pydantic import JsonValue
 
 from proctor.environment import Agent, Environment, Transcript, play_to_finish
 from proctor.llm.tool_calls import invalid_history, normalised
-from proctor.types import Action, Finish, Message, Observation, Tool, ToolCall
+from proctor.types import Action, Finish, Observation, Tool, ToolCall
 
 BAD_ARGUMENTS = ("", "{", "[]", "null", "{}", '{"a": ', '{"other": 1}', '{"a": null, "b": [{}]}', "[" * 50_000)
 VALUES: tuple[JsonValue, ...] = (None, True, 0, -7, 1 << 70, 2.5, "", "\x00\ud800", "x" * 70_000, [], {"a": 1})
@@ -78,23 +78,24 @@ async def fuzz(environment: Environment, sample: str, seed: int) -> Finish:
 
 
 class ScriptedCaller(Agent):
-    """Gives replies in turn, the last one for ever; keeps each observation, and checks every history."""
+    """Gives replies in turn, the last one for ever; keeps all observations, and checks every history."""
 
     def __init__(self, *replies: Action) -> None:
         self._replies = list(replies)
         self._transcript = Transcript()
         self.seen: list[Observation] = []
-        self.histories: list[tuple[Message, ...]] = []
 
     async def act(self, observation: Observation) -> Action:
         history = self._transcript.observe(observation)
         assert invalid_history(history) is None
         self.seen.append(observation)
-        self.histories.append(tuple(history))
-        reply = self._replies.pop(0) if len(self._replies) > 1 else self._replies[0]
-        action = normalised(reply, history)
+        action = normalised(self.reply(observation.conversation), history)
         self._transcript.answer(observation, action)
         return action
+
+    def reply(self, conversation: str) -> Action:
+        """The next reply."""
+        return self._replies.pop(0) if len(self._replies) > 1 else self._replies[0]
 
 
 def call(name: str, **arguments: JsonValue) -> Action:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import pytest
 
 from environments.card_game import policies
+from environments.card_game.conversation import opened
 from environments.card_game.environment import CardGame
 from environments.card_game.prompt import CONFIRMATION, DIFFERENCES
 from environments.card_game.sample_game import SampleGame, Setup
@@ -167,7 +168,7 @@ async def test_an_infight_on_itself_or_alone_is_refused() -> None:
     for position in (0, 2, 3):
         match.game.teams[0][position].hp, match.game.teams[0][position].dead = 0, True
     agent = Scripted(["-"], ['{"pick_fish": "flame", "action": "active", "target_position": 0}'])
-    assert (await CardGameSession(match, agent).play()).reason is FinishReason.INVALID_ACTION
+    assert (await CardGameSession(match, agent, *opened(match.setup)).play()).reason is FinishReason.INVALID_ACTION
 
 
 async def test_a_game_lost_by_replies_keeps_its_damage() -> None:
@@ -231,7 +232,7 @@ async def test_with_the_published_bugs_a_guess_is_asked_for_even_where_none_is_l
     for fish in match.game.teams[1]:
         fish.exposed = True
     agent = Scripted([GUESS], [SWEEP, "-"])
-    finish = await CardGameSession(match, agent).play()
+    finish = await CardGameSession(match, agent, *opened(match.setup)).play()
     asked = [name for name, _ in agent.calls]
     assert asked == (["guess", "act", "guess", *["act"] * 5] if bugs else [*["guess"] * 5, *["act"] * 6])
     assert json.loads(agent.told("guess")[-1][-1].content)["Positions to guess"] == []
@@ -242,7 +243,7 @@ async def test_with_the_published_bugs_a_guess_at_a_dead_fish_is_refused() -> No
     match = SampleGame(Setup("random", 0, 0, legacy_agent_bugs=True), 0)
     match.game.teams[1][2].hp, match.game.teams[1][2].dead = 0, True
     agent = Scripted([GUESS], ["-"])
-    finish = await CardGameSession(match, agent).play()
+    finish = await CardGameSession(match, agent, *opened(match.setup)).play()
     assert (len(agent.told("guess")), finish.metrics["guesses"]) == (5, 0)
 
 

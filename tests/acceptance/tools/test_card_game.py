@@ -1,0 +1,62 @@
+"""The acceptance list of function calling, for the card game: one test a line under its number."""
+
+import pytest
+
+from environments.card_game.environment import CardGame
+from proctor.config.task import TaskDefinition
+from proctor.conformance.check import check
+from proctor.environment import PolicyAgent, play_to_finish
+from proctor.types import Action, FinishReason
+from tests.acceptance.tools.fuzzed_calls import ScriptedCaller, calls, fuzz, unread
+
+FIELDS: list[dict[str, object]] = [{}, {"profile": "strict"}, {"profile": "paper"}, {"legacy_agent_bugs": True}]
+
+
+def game(**fields: object) -> CardGame:
+    return CardGame.model_validate({"protocol": "tools", **fields})
+
+
+@pytest.mark.parametrize("fields", FIELDS)
+async def test_3_the_reference_scores_the_same_in_both_protocols_on_every_sample(fields: dict[str, object]) -> None:
+    text, tools = CardGame.model_validate(fields), game(**fields)
+    for sample in text.samples():
+        in_text, in_tools = [
+            await play_to_finish(each, sample, PolicyAgent(each.reference(sample, 7)), 7) for each in (text, tools)
+        ]
+        assert (in_tools.score, in_tools.reason) == (in_text.score, in_text.reason)
+        assert in_tools.detail["trajectory"] == in_text.detail["trajectory"], "the same game, move by move"
+
+
+@pytest.mark.parametrize("fields", [{}, {"profile": "strict"}])
+async def test_4_check_passes(fields: dict[str, object]) -> None:
+    results = [result async for result in check(game(**fields))]
+    assert [f"{result.name}: {result.detail}" for result in results if result.state != "ok"] == []
+
+
+def test_5_digest_and_shape_differ_between_the_protocols() -> None:
+    text, tools = (
+        TaskDefinition(name="card", environment="card_game", parameters={"protocol": protocol})
+        for protocol in ("text", "tools")
+    )
+    assert text.shape() != tools.shape()
+    assert CardGame(protocol="text").digest() != CardGame(protocol="tools").digest()
+
+
+@pytest.mark.parametrize("profile", ["compat", "strict"])
+async def test_20_sessions_without_calls_and_of_unknown_functions(profile: str) -> None:
+    silent = await play_to_finish(game(profile=profile), "random-seat0-0", ScriptedCaller(Action(content="{}")))
+    assert silent.reason is FinishReason.INVALID_FORMAT
+    assert silent.metrics["no_call"] == silent.metrics["calls"] == silent.metrics["bad_replies"] == 10
+    unknown = await play_to_finish(game(profile=profile), "random-seat0-0", ScriptedCaller(calls(("swim", "{}"))))
+    assert unknown.reason is FinishReason.INVALID_ACTION
+    assert (unknown.metrics["win"], unknown.metrics["unknown_function"]) == (0.0, 10)
+
+
+@pytest.mark.parametrize("fields", FIELDS)
+async def test_22_random_and_mutated_calls(fields: dict[str, object]) -> None:
+    environment = game(**fields)
+    samples = environment.samples()
+    finishes = [await fuzz(environment, samples[seed % len(samples)], seed) for seed in range(60)]
+    assert sum(finish.metrics["calls"] for finish in finishes) > 1_000
+    assert min(unread(finishes).values()) > 50
+    assert sum(finish.metrics["phases"] for finish in finishes) > 1_000
