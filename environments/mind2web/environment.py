@@ -15,12 +15,15 @@ from environments.mind2web.contest import Contest, Ranker
 from environments.mind2web.data import files
 from environments.mind2web.dataset import StepDataset
 from environments.mind2web.examples import PUBLISHED, Prompt, own_examples
+from environments.mind2web.functions import TOOLSET
 from environments.mind2web.pages.markup import Rendered
 from environments.mind2web.policies import Chooser
 from environments.mind2web.ranking.tournament import Profile
+from environments.mind2web.reply import StepReply, read, written
 from environments.mind2web.summary import summarize
 from proctor.environment import Agent, Environment, EnvironmentFault, Policy
 from proctor.published import AGENTBENCH_SAMPLING, Opening
+from proctor.tools import NO_PUBLISHED_FUNCTIONS, CallReader, Protocol, ReplyReader, TextReader, in_tools
 from proctor.types import Finish, Message, Summary
 
 SAMPLES = Path(__file__).with_name("samples")
@@ -49,6 +52,8 @@ class Mind2Web(Environment):
     """Accept a score file that lacks more than half of the steps; BM25 ranks those steps."""
     profile: Profile = "compat"
     """`compat` plays as the published code does; `strict` also asks about a single last candidate."""
+    protocol: Protocol = Field(default="text", exclude_if=lambda protocol: protocol == "text")
+    """`text`: a reply's text holds the answer; `tools`: the agent calls a function, and sees no solved examples."""
     prompt: Prompt = "cot"
     """Our own solved examples with thoughts (`cot`) or without (`plain`); has no effect on the examples of a file."""
     examples: Path | None = None
@@ -70,27 +75,33 @@ class Mind2Web(Environment):
             raise ValueError("data: the shipped tasks have one split, with scores of their own; give `data` as well")
         if self.ranker == "scores" and self.data is not None and self.scores is None:
             raise ValueError("scores: the ranker `scores` needs a score file; give one, or set ranker: bm25")
+        if self.protocol == "tools" and self.examples is not None:
+            raise ValueError("examples: the file's prompt is for protocol: text; leave one of the two out")
+        if self.protocol == "tools" and self.prompt != "cot":
+            raise ValueError("prompt: protocol: tools shows no solved examples; leave `prompt` out")
         if self.examples is not None and self.prompt != "cot":
             raise ValueError("prompt: chooses among our own examples; for a file without thoughts, leave it out")
         return self
 
     def samples(self) -> Sequence[str]:
-        _ = self._examples  # refuses a broken file before the first trial
+        _ = self._opening  # refuses a broken file before the first trial
         number = self._dataset.head.steps
         return tuple(map(self._dataset.sample, range(min(number, self.steps or number))))
 
     def digest(self) -> str:
         shape = self.model_dump(mode="json", exclude={"data", "scores", "examples", "cache"})
-        messages = [*self._examples, prompt.asked(Rendered("", ()), "", ())]
+        messages = [*self._opening, prompt.asked(Rendered("", ()), "", ())]
         content = pydantic_core.to_json([_REVISION, shape, self._ranker, self._dataset.head.digest, messages])
         return hashlib.blake2b(content, digest_size=16).hexdigest()
 
     async def play(self, sample: str, agent: Agent, seed: int = 0) -> Finish:
         try:
-            contest, examples = await asyncio.to_thread(lambda: (self.contest(sample), self._examples))
+            contest, opening = await asyncio.to_thread(lambda: (self.contest(sample), self._opening))
         except (OSError, ValueError) as error:
             raise EnvironmentFault(str(error)) from error
-        return await session.play(contest, agent, self.profile, examples)
+        reader = self._reader()
+        finish = await session.play(contest, agent, self.profile, opening, reader)
+        return finish.model_copy(update={"metrics": reader.metrics() | finish.metrics})
 
     def cluster(self, sample: str) -> str:
         """The recorded task, named by its first step."""
@@ -105,13 +116,13 @@ class Mind2Web(Environment):
         return policies.rehearsed(lambda: self.contest(sample), chooser, self.profile)
 
     def reference(self, sample: str, seed: int = 0) -> Policy:
-        return self.rehearsed(sample, policies.gold)
+        return self._in_protocol(self.rehearsed(sample, policies.gold))
 
     def naive(self, sample: str, seed: int = 0) -> Policy:
-        return policies.naive
+        return self._in_protocol(policies.naive)
 
     def random(self, sample: str, seed: int = 0) -> Policy:
-        return policies.chance(sample, seed)
+        return self._in_protocol(policies.chance(sample, seed))
 
     def summarize(self, finishes: Sequence[Finish]) -> Summary:
         return summarize(finishes, self._notes())
@@ -121,6 +132,8 @@ class Mind2Web(Environment):
         return {"steps": DEMO_STEPS}
 
     def not_comparable_because(self) -> str | None:
+        if self.protocol == "tools":
+            return NO_PUBLISHED_FUNCTIONS
         if self._dataset.head.own_tasks:
             return "the tasks, pages and scores are Proctor's own, not Mind2Web's"
         if self._ranker == "bm25":
@@ -133,10 +146,18 @@ class Mind2Web(Environment):
             return f"the profile {self.profile!r} asks more than the published code; use compat"
         if self.steps not in (None, PUBLISHED_STEPS):
             return f"only the first {self.steps} steps are played; leave `steps` out, or set {PUBLISHED_STEPS}"
-        return PUBLISHED.differs(self.examples, Opening(self._examples))
+        return PUBLISHED.differs(self.examples, Opening(self._opening))
 
     def published_sampling(self) -> Mapping[str, JsonValue]:
         return AGENTBENCH_SAMPLING
+
+    def _reader(self) -> ReplyReader[StepReply]:
+        """How the replies of one session are read."""
+        return CallReader(TOOLSET, strict=self.profile != "compat") if self.protocol == "tools" else TextReader(read)
+
+    def _in_protocol(self, policy: Policy) -> Policy:
+        """A policy written for `text`, in the protocol of this environment."""
+        return in_tools(policy, read, written, TOOLSET) if self.protocol == "tools" else policy
 
     @property
     def _ranker(self) -> Ranker:
@@ -147,7 +168,10 @@ class Mind2Web(Environment):
         return OWN_SCORES if self.data is None else self.scores
 
     @cached_property
-    def _examples(self) -> tuple[Message, ...]:
+    def _opening(self) -> tuple[Message, ...]:
+        """The messages before each question."""
+        if self.protocol == "tools":
+            return (Message(role="system", content=prompt.CALLS_INSTRUCTION),)
         return own_examples(self.prompt) if self.examples is None else PUBLISHED.read(self.examples).messages
 
     @cached_property

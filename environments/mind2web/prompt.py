@@ -1,6 +1,6 @@
-"""The question to an agent.
+"""The question to an agent, and the instruction of protocol `tools`.
 
-Its fixed text is MindAct's multiple-choice prompt (arXiv 2306.06070, section 4.2) in AgentBench's form
+The fixed text of a question is MindAct's multiple-choice prompt (arXiv 2306.06070, section 4.2) in AgentBench's form
 (arXiv 2308.03688, Appendix I).
 """
 
@@ -9,6 +9,11 @@ from collections.abc import Sequence
 from environments.mind2web.pages.markup import Rendered
 from proctor.types import Message
 
+CALLS_INSTRUCTION = """\
+You act on web pages. I show you a part of a page, a task, the actions done so far, and some elements of the page as \
+choices. Find the element that has to be acted on next to get the task done, and what to do with it: click it, select \
+an option, or type a text. It may be that none of the choices is the right one.
+Think first, then call the function choose exactly once; a reply without a call answers nothing."""
 LETTERS = "ABCDEF"
 NONE = LETTERS[0]
 PREVIOUS = 5

@@ -7,8 +7,9 @@ from environments.mind2web.prompt import NONE
 
 MAX_VALUE = 2_000
 """Limit of characters read from a value."""
+OPERATIONS = ("CLICK", "SELECT", "TYPE")
 _LETTER = re.compile(r"Answer: ([A-F])")
-_OPERATION = re.compile(r"Action: (CLICK|SELECT|TYPE)")
+_OPERATION = re.compile(rf"Action: ({'|'.join(OPERATIONS)})")
 _VALUE = re.compile(r"Value: (.*)$", re.MULTILINE)
 
 
@@ -34,6 +35,10 @@ def read(text: str) -> StepReply:
     )
 
 
+NO_ANSWER = StepReply(NONE, " ", False)
+"""A reply that names no letter, and no action."""
+
+
 def write(letter: str, operation: str = "", value: str = "") -> str:
     """The text of a reply with these parts."""
     lines = [f"Answer: {letter}."]
@@ -42,3 +47,9 @@ def write(letter: str, operation: str = "", value: str = "") -> str:
     if operation and operation != "CLICK":
         lines.append(f"Value: {value}")
     return "\n".join(lines)
+
+
+def written(reply: StepReply) -> str:
+    """The text of a parsed reply."""
+    operation, _, value = reply.action.partition(" ")
+    return write(reply.letter, operation, value)

@@ -10,9 +10,10 @@ from environments.mind2web.contest import Contest
 from environments.mind2web.pages.markup import ElementChoice
 from environments.mind2web.prompt import LETTERS
 from environments.mind2web.ranking.tournament import Prediction, Profile, Tournament
-from environments.mind2web.reply import StepReply, read
+from environments.mind2web.reply import NO_ANSWER, StepReply
 from environments.mind2web.scoring import score
 from proctor.environment import Agent, AgentStopped
+from proctor.tools import ReplyReader, UnreadableCall
 from proctor.types import Finish, FinishReason, Message, Observation
 
 UPSTREAM = {
@@ -34,29 +35,28 @@ class _End(NamedTuple):
     flag: str | None = None
 
 
-async def play(contest: Contest, agent: Agent, profile: Profile, examples: Sequence[Message]) -> Finish:
-    """Asks about each group in turn and scores the outcome. AgentUnavailable is not caught.
-
-    Each question is a separate dialogue that begins with the solved examples.
-    """
+async def play(
+    contest: Contest, agent: Agent, profile: Profile, opening: Sequence[Message], reader: ReplyReader[StepReply]
+) -> Finish:
+    """Asks about each group, in a dialogue that `opening` begins, and scores the outcome. Raises AgentUnavailable."""
     replies = list[StepReply]()
     if not contest.positives:
         return _finish(contest, _End(FinishReason.COMPLETED, "unknown", flag="no_positive"), replies)
     tournament = Tournament(contest.line(), profile)
     while group := tournament.group():
         page = await asyncio.to_thread(contest.render, group)
-        messages = (*examples, contest.asked(page))
+        question = Observation(messages=(*opening, contest.asked(page)), tools=reader.tools, fresh=True)
         try:
-            action = await agent.act(Observation(messages=messages, fresh=True))
+            (reply,) = reader.read(await agent.act(question)).actions
         except AgentStopped as stopped:
             first_too_long = not replies and stopped.reason is FinishReason.CONTEXT_LIMIT
             upstream = "agent invalid action" if first_too_long else UPSTREAM[stopped.reason]
             return _finish(contest, _End(stopped.reason, upstream, tournament.earlier), replies)
-        replies.append(read(action.content))
+        replies.append(NO_ANSWER if isinstance(reply, UnreadableCall) else reply)
         if chosen := choice_of(replies[-1].letter, page.choices):
             tournament.choose(Prediction(chosen.id, replies[-1].action))
     prediction = tournament.prediction
-    reason = _reason(prediction, replies)
+    reason = _reason(prediction, replies, reader.limit_reason())
     return _finish(contest, _End(reason, UPSTREAM[reason], prediction, None if replies else "not_asked"), replies)
 
 
@@ -66,13 +66,13 @@ def choice_of(letter: str, choices: tuple[ElementChoice, ...]) -> ElementChoice 
     return choices[place] if 0 <= place < len(choices) else None
 
 
-def _reason(prediction: Prediction, replies: Sequence[StepReply]) -> FinishReason:
-    """The finish reason; COMPLETED if the agent was never asked."""
+def _reason(prediction: Prediction, replies: Sequence[StepReply], limit: FinishReason) -> FinishReason:
+    """The finish reason; COMPLETED if the agent was never asked. `limit` is the reader's reason at a limit."""
     if prediction.element or not replies:
         return FinishReason.COMPLETED
     if any(reply.parsed for reply in replies):
         return FinishReason.INVALID_ACTION
-    return FinishReason.INVALID_FORMAT
+    return FinishReason.INVALID_FORMAT if limit is FinishReason.TURN_LIMIT else limit
 
 
 def _finish(contest: Contest, end: _End, replies: Sequence[StepReply]) -> Finish:
