@@ -44,13 +44,13 @@ def test_2_the_functions_are_the_published_ones() -> None:
 
 
 async def test_3_the_reference_scores_the_same_in_both_protocols_on_every_goal(cache: Path) -> None:
-    scores: dict[Protocol, list[float | None]] = {"text": [], "tools": []}
+    scores: dict[Protocol, list[tuple[float | None, float]]] = {"text": [], "tools": []}
     for protocol, reached in scores.items():
         environment = WebShop(cache=cache, protocol=protocol)
         async with environment.lifespan():
             for sample in environment.samples():
                 finish = await play_to_finish(environment, sample, PolicyAgent(environment.reference(sample)))
-                reached.append(finish.score)
+                reached.append((finish.score, finish.metrics["rounds"]))
     assert scores["text"] == scores["tools"]
     assert len(scores["tools"]) == 200
 
