@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import ClassVar
 
@@ -12,15 +12,18 @@ from pydantic import JsonValue, PrivateAttr
 
 from environments.lateral_thinking import dataset, game, policies
 from environments.lateral_thinking.dataset import Puzzle
+from environments.lateral_thinking.functions import toolset
 from environments.lateral_thinking.host import Host, Profile
 from environments.lateral_thinking.hosts.judge import SAMPLING
 from environments.lateral_thinking.hosts.lexical import LexicalHost
 from environments.lateral_thinking.hosts.model import ModelHost
 from environments.lateral_thinking.hosts.model_prompt import HOST_TEXTS
-from environments.lateral_thinking.prompt import ROUNDS, SOLVER_TEXTS
+from environments.lateral_thinking.prompt import CALL_TEXTS, ROUNDS, SOLVER_TEXTS
+from environments.lateral_thinking.reply import question_of
 from environments.lateral_thinking.summary import PRIMARY, summarize
 from proctor.environment import Agent, Environment, Policy
 from proctor.llm import ChatConfig, default_folder
+from proctor.tools import NO_PUBLISHED_FUNCTIONS, Protocol, in_tools
 from proctor.types import Finish, Summary
 
 SHIPPED_SAMPLES = Path(__file__).with_name("samples")
@@ -37,6 +40,8 @@ class LateralThinking(Environment):
     """A puzzle file (xlsx as published, or YAML) or a folder of them; None for the puzzles shipped with Proctor."""
     profile: Profile = "strict"
     """`compat` counts as the published code does, `strict` as its rules intend."""
+    protocol: Protocol = "text"
+    """How the agent asks: by its text, or by calls of the function `ask`."""
     host: ChatConfig | None = None
     """The model that judges; None for the lexical host, which compares words and needs no model."""
     cache: Path | None = None
@@ -52,7 +57,8 @@ class LateralThinking(Environment):
 
     def digest(self) -> str:
         host = None if self.host is None else (self.host.model, self.host.sampling, HOST_TEXTS)
-        shape = [_REVISION, self.profile, host, SOLVER_TEXTS, list(self._puzzles.values())]
+        shape: list[object] = [_REVISION, self.profile, host, SOLVER_TEXTS, list(self._puzzles.values())]
+        shape += [] if self.protocol == "text" else [self.protocol, CALL_TEXTS]
         return hashlib.blake2b(pydantic_core.to_json(shape), digest_size=16).hexdigest()
 
     @asynccontextmanager
@@ -69,8 +75,9 @@ class LateralThinking(Environment):
         puzzle = self._puzzle(sample)
         if self._host is None:
             raise RuntimeError("enter the environment's lifespan before playing")
-        reason, tally = await game.play(puzzle, self._host.game(puzzle, self.profile), agent, self.profile)
-        metrics = tally.metrics()
+        turns = game.turns(puzzle, self.profile, self.protocol)
+        reason, tally = await game.play(puzzle, self._host.game(puzzle, self.profile), agent, turns, self.profile)
+        metrics = turns.reader.metrics() | tally.metrics()
         return Finish(
             reason=reason,
             score=metrics[PRIMARY],
@@ -86,18 +93,20 @@ class LateralThinking(Environment):
         )
 
     def reference(self, sample: str, seed: int = 0) -> Policy:
-        return policies.reference(self._puzzle(sample))
+        return self._in_protocol(sample, policies.reference(self._puzzle(sample)))
 
     def naive(self, sample: str, seed: int = 0) -> Policy:
-        return policies.naive(self._puzzle(sample))
+        return self._in_protocol(sample, policies.naive(self._puzzle(sample)))
 
     def random(self, sample: str, seed: int = 0) -> Policy:
-        return policies.chance(self._puzzle(sample), seed)
+        return self._in_protocol(sample, policies.chance(self._puzzle(sample), seed))
 
     def summarize(self, finishes: Sequence[Finish]) -> Summary:
         return summarize(finishes, "lexical" if self.host is None else f"model {self.host.model}")
 
     def not_comparable_because(self) -> str:
+        if self.protocol == "tools":
+            return NO_PUBLISHED_FUNCTIONS
         if self.data is None:
             return "the samples are Proctor's own, not the published ones"
         if self.host is None:
@@ -111,6 +120,13 @@ class LateralThinking(Environment):
         if any(puzzle.language != "en" for puzzle in self._puzzles.values()):
             return "some puzzles are Chinese; the published code plays them with its English prompts"
         return "the instruction and the host's prompts are in Proctor's own words; the published ones can't be given"
+
+    def _in_protocol(self, sample: str, policy: Policy) -> Policy:
+        """A policy for text, in the protocol of this configuration."""
+        if self.protocol == "text":
+            return policy
+        functions = toolset(self._puzzle(sample).language, self.profile)
+        return in_tools(policy, partial(question_of, profile=self.profile), str, functions)
 
     @cached_property
     def _puzzles(self) -> Mapping[str, Puzzle]:

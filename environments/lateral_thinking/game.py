@@ -1,46 +1,77 @@
 """One game: the story, up to 25 questions, and a hint or an answer to each."""
 
+from functools import partial
+from typing import NamedTuple
+
 from environments.lateral_thinking.dataset import Puzzle
+from environments.lateral_thinking.functions import Question, toolset
 from environments.lateral_thinking.host import HostedGame, Profile, Ruling
-from environments.lateral_thinking.prompt import ROUNDS, SOLVER_TEXTS, SolverTexts
+from environments.lateral_thinking.prompt import CALL_TEXTS, ROUNDS, SOLVER_TEXTS, SolverTexts
 from environments.lateral_thinking.reply import Screening, question_of, screen
 from environments.lateral_thinking.scoring import Tally
 from proctor.environment import Agent, AgentStopped
+from proctor.tools import CallReader, Protocol, ReplyReader, TextReader, UnreadableCall
 from proctor.types import FinishReason, Message, Observation
 
 ABORT_STEP = 2
 """Points for a forbidden phrase."""
 ABORT_LIMIT = 5
 """Points at which the game ends."""
+Ending = tuple[FinishReason, Tally]
 
 
-async def play(puzzle: Puzzle, host: HostedGame, agent: Agent, profile: Profile) -> tuple[FinishReason, Tally]:
+class Turns(NamedTuple):
+    """What differs between the protocols of a game."""
+
+    opening: tuple[Message, ...]
+    reader: ReplyReader[Question]
+
+
+def turns(puzzle: Puzzle, profile: Profile, protocol: Protocol) -> Turns:
+    """A game's first messages, and a reader of its replies."""
+    if protocol == "text":
+        instruction = _with_story(SOLVER_TEXTS[puzzle.language].instruction, puzzle)
+        return Turns((Message(role="user", content=instruction),), TextReader(partial(question_of, profile=profile)))
+    texts = CALL_TEXTS[puzzle.language]
+    rules = Message(role="system", content=texts.system)
+    story = Message(role="user", content=_with_story(texts.story, puzzle))
+    return Turns((rules, story), CallReader(toolset(puzzle.language, profile), strict=profile != "compat"))
+
+
+def _with_story(text: str, puzzle: Puzzle) -> str:
+    return text.replace("{story}", puzzle.story)
+
+
+async def play(puzzle: Puzzle, host: HostedGame, agent: Agent, turns: Turns, profile: Profile) -> Ending:
     """Plays a game: why it ended, and its tally. Raises EnvironmentFault and AgentUnavailable."""
     texts, tally, abort = SOLVER_TEXTS[puzzle.language], Tally(puzzle, profile), 0
-    message = texts.instruction.replace("{story}", puzzle.story)
+    messages, reader = turns.opening, turns.reader
     while tally.rounds < ROUNDS:
         try:
-            action = await agent.act(Observation(messages=(Message(role="user", content=message),)))
+            reply = reader.read(await agent.act(Observation(messages=messages, tools=reader.tools)))
         except AgentStopped as stopped:
             return stopped.reason, tally
-        question = question_of(action.content, profile)
+        question = reply.actions[0]
         if question is None:
             return FinishReason.INVALID_FORMAT, tally
         tally.rounds += 1
+        if isinstance(question, UnreadableCall):
+            messages = reply.answered([question.why])
+            continue
         verdict = screen(question, puzzle, profile)
         abort += ABORT_STEP if verdict is Screening.GO_ON else 0
         if abort >= ABORT_LIMIT:
             return FinishReason.INVALID_ACTION, tally
         if verdict is not Screening.ASK:
             tally.hints += 1
-            message = _hint(texts, verdict)
+            messages = reply.answered([_hint(texts, verdict)])
             continue
         ruling = await host.rule(question, tally.remaining)
         tally.record(ruling)
         if profile == "strict" and not tally.remaining:
             return FinishReason.COMPLETED, tally
-        message = _answer(texts, ruling, profile)
-    return FinishReason.TURN_LIMIT, tally
+        messages = reply.answered([_answer(texts, ruling, profile)])
+    return reader.limit_reason(), tally
 
 
 def _hint(texts: SolverTexts, verdict: Screening) -> str:

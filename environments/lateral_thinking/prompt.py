@@ -10,6 +10,19 @@ from proctor.types import Value
 ROUNDS = 25
 
 
+class CallTexts(Value):
+    """The texts of protocol `tools` that differ from those of `text`."""
+
+    system: str
+    """The rules, and how to ask."""
+    story: str
+    """The first user message, with `{story}` in place of the story."""
+    ask: str
+    """What the function `ask` does."""
+    question: str
+    """What its argument is."""
+
+
 class SolverTexts(Value):
     """All texts for the solver, and the phrases that it must not use."""
 
@@ -28,7 +41,7 @@ class SolverTexts(Value):
     """The beginning of a question for the reason, as a regular expression."""
 
 
-_ENGLISH = """\
+_ENGLISH_RULES = """\
 You are the player of a lateral thinking puzzle, a game of deduction that is also called a situation puzzle. Its rules:
 1. The game opens with a tale, the "story". You ask about it what a "yes", a "no" or an "irrelevant" can answer, and \
 so work out what is behind it, the "truth".
@@ -39,14 +52,17 @@ so work out what is behind it, the "truth".
 6. Don't ask "why" something in the story is so. Guess the truth yourself.
 7. Don't inquire into the story outright. Draw your own conclusions.
 
-Reason with everything you have been told. Ask only what "yes", "no" or "irrelevant" can answer, one question each time.
+Reason with everything you have been told. Ask only what "yes", "no" or "irrelevant" can answer, one question each \
+time."""
+
+_ENGLISH_STORY = """\
 The story:
 {story}
 
 Begin to guess the truth; your questions will be answered. Once more: "yes", "no" or "irrelevant" must be able to \
 answer them."""
 
-_CHINESE = """\
+_CHINESE_RULES = """\
 你是海龟汤游戏的玩家。海龟汤又叫情境猜谜，是一种推理游戏。规则如下：
 1. 游戏从一段故事开始，这叫“汤面”，其中的关键没有讲出来。请针对汤面提问，问题要能用“是”、“不是”或“无关”回答，\
 从而猜出背后的真相，也就是“汤底”。
@@ -57,7 +73,9 @@ _CHINESE = """\
 6. 不要问汤面里的事“为什么”会这样，要自己去猜。
 7. 不要直接打听汤底，要自己推断。
 
-请用上你知道的一切来推理。只提能用“是”、“不是”或“无关”回答的问题，一次一个。
+请用上你知道的一切来推理。只提能用“是”、“不是”或“无关”回答的问题，一次一个。"""
+
+_CHINESE_STORY = """\
 汤面：
 {story}
 
@@ -65,7 +83,7 @@ _CHINESE = """\
 
 SOLVER_TEXTS: dict[Language, SolverTexts] = {
     "en": SolverTexts(
-        instruction=_ENGLISH,
+        instruction=f"{_ENGLISH_RULES}\n{_ENGLISH_STORY}",
         answers={"yes": "Yes.", "no": "No.", "irrelevant": "Irrelevant."},
         go_on='Go on guessing the truth of the story: ask something that "yes", "no" or "irrelevant" can answer.',
         in_story="The story says so already. Ask something else.",
@@ -85,12 +103,29 @@ SOLVER_TEXTS: dict[Language, SolverTexts] = {
         why=r"\W*(?:so |but |and |then )?why\b",
     ),
     "zh": SolverTexts(
-        instruction=_CHINESE,
+        instruction=f"{_CHINESE_RULES}\n{_CHINESE_STORY}",
         answers={"yes": "是", "no": "不是", "irrelevant": "无关"},
         go_on="请继续猜故事的真相：提一个可以用“是”、“不是”或“无关”回答的问题。",
         in_story="故事里已经说过这一点了。请换一个问题。",
         guess="我不能告诉你原因。请你猜一个原因，再问我对不对。",
         forbidden=("感谢", "谢谢", "再见"),
         why=r"\W*(?:那么|那|但是|可是)?(?:请问)?(?:为什么|为何|为啥)",
+    ),
+}
+
+CALL_TEXTS: dict[Language, CallTexts] = {
+    "en": CallTexts(
+        system=f"{_ENGLISH_RULES}\nPut every question by calling the function `ask`, exactly once in each turn. You "
+        "may think first, but a reply without a call asks nothing and costs a turn.",
+        story=_ENGLISH_STORY,
+        ask='Asks the host one question about the story. The result is its answer: "yes", "no" or "irrelevant".',
+        question="One question on one line.",
+    ),
+    "zh": CallTexts(
+        system=f"{_CHINESE_RULES}\n每次都请调用函数 `ask` 来提问，每轮只调用一次。可以先思考，"
+        "但没有调用函数的回复不算提问，仍要占用一轮。",
+        story=_CHINESE_STORY,
+        ask="就汤面向主持人提一个问题，结果是主持人的回答：“是”、“不是”或“无关”。",
+        question="一个问题，写成一行。",
     ),
 }

@@ -17,7 +17,7 @@ from openpyxl import Workbook
 
 from environments.lateral_thinking.dataset import Language, Puzzle, load
 from environments.lateral_thinking.environment import LateralThinking
-from environments.lateral_thinking.game import play
+from environments.lateral_thinking.game import play, turns
 from environments.lateral_thinking.host import Profile
 from environments.lateral_thinking.hosts.judge import PuzzleJudge
 from environments.lateral_thinking.hosts.model import ModelGame
@@ -410,7 +410,13 @@ async def test_a_host_that_explains_shouts_or_quotes_is_read_and_an_unreadable_o
     ]
     for profile, expected, unreadable in cases:
         agent = Scripted(*(f"Question number {n} of them all?" for n in range(6)), ContextLimitExceeded())
-        _, tally = await play(puzzle, ModelGame(puzzle, profile, judge_of(Judging(replies))), agent, profile)
+        _, tally = await play(
+            puzzle,
+            ModelGame(puzzle, profile, judge_of(Judging(replies))),
+            agent,
+            turns(puzzle, profile, "text"),
+            profile,
+        )
         assert agent.seen[1:] == expected
         assert tally.unreadable == unreadable
         assert sum(tally.answers.values()) == 6
