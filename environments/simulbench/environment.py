@@ -26,6 +26,7 @@ from environments.simulbench.stages.live import LiveStage
 from environments.simulbench.stages.script import ScriptStage
 from proctor.environment import Agent, AgentStopped, Environment, Policy
 from proctor.llm import default_folder
+from proctor.tools import Protocol
 from proctor.types import Finish, FinishReason, Summary
 
 STAGES: dict[Mode, Callable[[Setting], Stage]] = {
@@ -57,6 +58,8 @@ class SimulBench(Environment):
     mode: Mode = "script"
     """In `script` (samples: scripts) and `live` (tasks) the agent is the simulator; in `extract` (dialogues) and
     `compare` (pairs) it is the judge, in `generate` (tasks) the author."""
+    protocol: Protocol = "text"
+    """Only `text`: the reply is what is judged, so there are no functions to call."""
     profile: Profile = "strict"
     """`compat` parses ratings and verdicts as the published code does; `strict` also accepts common variants."""
     judge: HelperConfig | None = None
@@ -84,6 +87,12 @@ class SimulBench(Environment):
     capacity: ClassVar[int] = 16
 
     _judges: Judges | None = PrivateAttr(default=None)
+
+    @model_validator(mode="after")
+    def _no_functions(self) -> "SimulBench":
+        if self.protocol == "tools":
+            raise ValueError("protocol: the agent's reply is what is judged, so there are no functions; set it to text")
+        return self
 
     @model_validator(mode="after")
     def _prompts_are_a_judges(self) -> "SimulBench":
