@@ -13,6 +13,7 @@ import pydantic_core
 from pydantic import Field, JsonValue, PrivateAttr
 
 from environments.stss import policies, prompt, scoring, session
+from environments.stss.agent.forms import CallForms, TextForms
 from environments.stss.agent.performer import Performer
 from environments.stss.agent.script import PerformerScript, public_places, script
 from environments.stss.characters.driver import Driver
@@ -25,6 +26,7 @@ from environments.stss.dataset import Data, SocialTask
 from environments.stss.days.event_log import EventLog
 from environments.stss.days.simulation import DayLimits, Drivers, Simulation
 from environments.stss.days.transcript import DayTranscript, pack, picture
+from environments.stss.functions import NAMES, toolset
 from environments.stss.language.judge import ModelJudge, SlotJudge
 from environments.stss.language.level import LanguageStage, language_metrics, play_scenarios
 from environments.stss.language.scenarios import Scenario, load
@@ -34,14 +36,15 @@ from environments.stss.town.world import TownMap
 from proctor.environment import Agent, Environment, Policy
 from proctor.http.client import http_client
 from proctor.llm import ChatConfig, Replies, default_folder
+from proctor.tools import NO_PUBLISHED_FUNCTIONS, Protocol
 from proctor.types import Finish, Summary
 
 SHIPPED = Path(__file__).with_name("samples")
 _REVISION = "3"
 """Raise it with every change to what a trial shows or how it is scored."""
 MAX_CALLS = 200
-_UNSHAPING = {"data", "scenarios", "cache", "driver", "judge"}
-"""Fields with paths and endpoints, which the digest leaves out."""
+_UNSHAPING = {"data", "scenarios", "cache", "driver", "judge", "protocol"}
+"""Fields with paths and endpoints, and the protocol: the digest's dump of all fields leaves them out."""
 Outcome = tuple[float, dict[str, float], dict[str, JsonValue]]
 """Score, metrics, detail."""
 
@@ -51,6 +54,8 @@ class Stss(Environment):
 
     data: Path | None = None
     """A folder in the published format; None for the town shipped with Proctor."""
+    protocol: Protocol = "text"
+    """How the agent answers a request: by a JSON object in its text, or by a call of the function that is offered."""
     level: Literal["action", "language"] = "action"
     """`action`: two simulated days. `language`: single conversations in saved meetings."""
     scenarios: Path | None = None
@@ -106,6 +111,8 @@ class Stss(Environment):
         town = self._data.town
         shape += [list(town.personas.values()), town.positions, town.known_places, town.world.walls, town.world.names]
         shape += [town.history if self.history else None]
+        if self.protocol == "tools":
+            shape += [self.protocol, prompt.CALL_RULE, toolset(*NAMES).tools()]
         return hashlib.blake2b(pydantic_core.to_json(shape), digest_size=16).hexdigest()
 
     @asynccontextmanager
@@ -181,7 +188,8 @@ class Stss(Environment):
 
     def _performer(self, shown: SocialTask, agent: Agent, calls: int) -> Performer:
         brief = session.brief(self._data.town, shown, tdp=self.planning == "tdp", history=self.history)
-        return Performer(agent, brief, calls)
+        forms = TextForms() if self.protocol == "text" else CallForms(strict=self.profile != "compat")
+        return Performer(agent, forms, brief, calls)
 
     async def _live(self, task: SocialTask, performer: Performer, seed: int) -> EventLog:
         driver, rules = self._driver(task, seed), self._rules(task, seed)
@@ -217,15 +225,18 @@ class Stss(Environment):
 
     def reference(self, sample: str, seed: int = 0) -> Policy:
         task = self._mended[self.task(sample).env_name]
-        return policies.ideal_inviter(task, self.script(sample, seed))
+        return self._in_protocol(policies.ideal_inviter(task, self.script(sample, seed)))
 
     def naive(self, sample: str, seed: int = 0) -> Policy:
         task = self._mended[self.task(sample).env_name]
-        return policies.goal_repeater(task, public_places(self._data.town, task))
+        return self._in_protocol(policies.goal_repeater(task, public_places(self._data.town, task)))
 
     def random(self, sample: str, seed: int = 0) -> Policy:
         task = self.task(sample)
-        return policies.random_performer(task, public_places(self._data.town, task), seed)
+        return self._in_protocol(policies.random_performer(task, public_places(self._data.town, task), seed))
+
+    def _in_protocol(self, policy: Policy) -> Policy:
+        return policy if self.protocol == "text" else policies.called(policy)
 
     def script(self, sample: str, seed: int = 0) -> PerformerScript:
         """The script for scripted performers."""
@@ -240,6 +251,8 @@ class Stss(Environment):
         return summarize(finishes)
 
     def not_comparable_because(self) -> str | None:
+        if self.protocol == "tools":
+            return NO_PUBLISHED_FUNCTIONS
         return OWN_WORLD[:1].lower() + OWN_WORLD[1:].rstrip(".")
 
     def task(self, sample: str) -> SocialTask:

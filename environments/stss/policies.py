@@ -8,8 +8,11 @@ from typing import NamedTuple
 from environments.stss.agent.script import PerformerScript, Visit
 from environments.stss.characters.routine import chance
 from environments.stss.dataset import SocialTask
+from environments.stss.functions import NAMES, Reply, toolset
+from environments.stss.reply import FormatError, PerformerReply, fields_of, fitted
 from environments.stss.town.clock import DATES, time_text
 from proctor.environment import Policy
+from proctor.tools import UnreadableCall, in_tools
 from proctor.types import Action, Message
 
 _CODE = re.compile(r"Request ([A-Z]\d?)\.")
@@ -52,6 +55,24 @@ def _policy(handlers: dict[str, Handler]) -> Policy:
         return Action(content=json.dumps(answer, ensure_ascii=False))
 
     return act
+
+
+def called(policy: Policy) -> Policy:
+    """A scripted performer's policy, in protocol `tools`."""
+    return in_tools(policy, _form_of, _spelled, toolset(*NAMES))
+
+
+def _form_of(reply: str) -> Reply:
+    """The form of a scripted reply: only a reply of its own kind has the first field of that form."""
+    try:
+        fields = fields_of(reply)
+    except FormatError as error:
+        return UnreadableCall(str(error), "no_call")
+    return next(fitted(fields, kind) for kind in NAMES if next(iter(kind.model_fields)) in fields)
+
+
+def _spelled(reply: Reply) -> str:
+    return reply.model_dump_json() if isinstance(reply, PerformerReply) else reply.why
 
 
 def _row(start: int, end: int, activity: str, place: str) -> dict[str, str]:

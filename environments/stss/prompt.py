@@ -3,7 +3,18 @@
 from collections.abc import Sequence
 
 from environments.stss.dataset import Persona, SocialTask
-from environments.stss.reply import MAX_NOTES, UTTERANCE_WORDS
+from environments.stss.reply import (
+    MAX_NOTES,
+    UTTERANCE_WORDS,
+    Day,
+    Encounter,
+    FirstPlan,
+    Note,
+    PerformerReply,
+    Reminder,
+    Review,
+    Utterance,
+)
 from environments.stss.town.clock import spoken, time_text
 from environments.stss.town.schedule import Commitment, Row
 from environments.stss.town.world import TownMap
@@ -11,7 +22,7 @@ from environments.stss.town.world import TownMap
 DIGEST_LINES = 12
 LINE_CHARS = 180
 
-RULES = f"""\
+_RULES = f"""\
 Rules
 - Two days are simulated: Monday 2023-02-13 is for making arrangements, on Tuesday 2023-02-14 things are done. The end
   is Tuesday 22:40.
@@ -20,14 +31,35 @@ Rules
 - What counts is what people do: who is really there, at the right time, doing what the goal names. So say what it is,
   the date, the time and the place, in clear words, and keep your own appointments.
 - You may talk to each person once a day. An utterance has at most {UTTERANCE_WORDS} words.
-- Times are HH:MM, 24-hour clock. A place is one of the list, such as `Sector` or `Sector:room`, or `home`.
-- Answer every request with exactly one JSON object and nothing else."""
+- Times are HH:MM, 24-hour clock. A place is one of the list, such as `Sector` or `Sector:room`, or `home`."""
+JSON_RULE = "- Answer every request with exactly one JSON object and nothing else."
+CALL_RULE = (
+    "- Answer every request by calling the function that it names, exactly once. You may think first, but a reply\n"
+    "  without a call answers nothing."
+)
+RULES = f"{_RULES}\n{JSON_RULE}"
+ANSWERS: dict[type[PerformerReply], str] = {
+    FirstPlan: '{"plan": ["...", "..."]} with 3 to 5 short lines.',
+    Reminder: '{"schedule_reminder": "...", "checklist": ["..."]} with at most 4 items.',
+    Day: '{"wake": "07:00", "bed": "23:00", "schedule": [{"start": "08:00", "end": "09:30", "activity": "...",'
+    ' "place": "..."}, ...]} with 4 to 14 rows in order, without overlaps; a row may name an "object". Between rows'
+    " you are at home.",
+    Encounter: '{"talk": true, "utterance": "what you say first"} or {"talk": false}.',
+    Utterance: '{"utterance": "...", "end": false}; "end": true ends the talk with it.',
+    Note: '{"note": "...", "commitment": null or {"activity": "...", "place": "...", "start": "2023-02-14 15:00",'
+    ' "end": "2023-02-14 16:00"}, "reschedule": null or at most 14 new rows for the rest of today}.',
+    Review: f'{{"notes": ["...", "..."]}} with at most {MAX_NOTES} short lines.',
+}
+"""What protocol `text` says about the reply to each kind of request."""
 
 
 def brief(
     persona: Persona, task: SocialTask, world: TownMap, sectors: Sequence[str], facts: Sequence[str], *, tdp: bool
 ) -> str:
-    """The fixed part of every phase: the performer's persona, the goal, how it is judged, the places, the rules."""
+    """The fixed part of every phase: the performer's persona, the goal, how it is judged, the places, the rules.
+
+    JSON_RULE or CALL_RULE ends it.
+    """
     goal = "" if tdp else f" {task.FPG.rstrip('.')}."
     card = [
         f"You are {persona.name}, {persona.age} years old: {persona.innate}.",
@@ -37,7 +69,9 @@ def brief(
         card.append("You know: " + "; ".join(facts))
     aim = [f"Your goal: {task.FPG}"] if tdp else []
     people = f"People in town: {', '.join(task.others)}."
-    return "\n".join([*card, *aim, f"How it is judged: {task.Description}", _places(world, sectors), people, "", RULES])
+    return "\n".join(
+        [*card, *aim, f"How it is judged: {task.Description}", _places(world, sectors), people, "", _RULES]
+    )
 
 
 def _places(world: TownMap, sectors: Sequence[str]) -> str:
@@ -59,17 +93,14 @@ def digest(plan: Sequence[str], commitments: Sequence[Commitment], notes: Sequen
 
 def first_plan() -> str:
     """Request T1: the first plan."""
-    return (
-        "Request T1. How will you reach the goal? Think of whom to ask, where to meet them, and what must be agreed.\n"
-        'Answer: {"plan": ["...", "..."]} with 3 to 5 short lines.'
-    )
+    return "Request T1. How will you reach the goal? Think of whom to ask, where to meet them, and what must be agreed."
 
 
 def reminder() -> str:
     """Request T2: the reminder for planning a day, and the checklist for talks."""
     return (
         "Request T2. Turn the plan into what to keep in mind when you plan a day, and into a list of what every talk"
-        ' must settle.\nAnswer: {"schedule_reminder": "...", "checklist": ["..."]} with at most 4 items.'
+        " must settle."
     )
 
 
@@ -77,19 +108,14 @@ def day(now: int, reminded: str, commitments: Sequence[Commitment]) -> str:
     """Request D: the plan of a day."""
     kept = "".join(f"\nAlready committed: {promise.line()}" for promise in commitments)
     remember = f"\nKeep in mind: {reminded}" if reminded else ""
-    return (
-        f"Request D. It is {spoken(now)}. Plan your day.{remember}{kept}\n"
-        'Answer: {"wake": "07:00", "bed": "23:00", "schedule": [{"start": "08:00", "end": "09:30", "activity": "...",'
-        ' "place": "..."}, ...]} with 4 to 14 rows in order, without overlaps; a row may name an "object". Between rows'
-        " you are at home."
-    )
+    return f"Request D. It is {spoken(now)}. Plan your day.{remember}{kept}"
 
 
 def encounter(now: int, place: str, partner: str, doing: str, checklist: Sequence[str]) -> str:
     """Request E: whether to talk to somebody nearby."""
     return (
         f"Request E. It is {spoken(now)}. You are at {place}. {partner} is near: {doing}.{_settle(checklist)} Do you"
-        ' want to talk?\nAnswer: {"talk": true, "utterance": "what you say first"} or {"talk": false}.'
+        " want to talk?"
     )
 
 
@@ -103,7 +129,7 @@ def approached(now: int, place: str, partner: str, text: str, checklist: Sequenc
 
 def partner_line(partner: str, text: str) -> str:
     """The part of a request U with the partner's utterance."""
-    return f'{partner} says: "{text}"\nAnswer: {{"utterance": "...", "end": false}}; "end": true ends the talk with it.'
+    return f'{partner} says: "{text}"'
 
 
 def answered(partner: str, text: str) -> str:
@@ -118,23 +144,23 @@ def note(partner: str, last: str | None, rows: Sequence[Row]) -> str:
     left = "; ".join(remaining) or "nothing"
     return (
         f"{quote}Request N. The talk with {partner} is over. What do you note? If you have promised to be somewhere,"
-        f" make it a commitment. Left of today's schedule: {left}.\n"
-        'Answer: {"note": "...", "commitment": null or {"activity": "...", "place": "...", "start": "2023-02-14 15:00",'
-        ' "end": "2023-02-14 16:00"}, "reschedule": null or at most 14 new rows for the rest of today}.'
+        f" make it a commitment. Left of today's schedule: {left}."
     )
 
 
 def review() -> str:
     """Request R: notes at the end of day 1."""
-    return (
-        "Request R. The day is nearly over. What do you want to remember tomorrow?\n"
-        f'Answer: {{"notes": ["...", "..."]}} with at most {MAX_NOTES} short lines.'
-    )
+    return "Request R. The day is nearly over. What do you want to remember tomorrow?"
 
 
 def repair(error: Exception) -> str:
     """The message after an invalid reply."""
     return f"Your answer can't be used: {error}. Give the answer to the same request again, as one JSON object."
+
+
+def repair_call(error: Exception) -> str:
+    """The result of a call that asks for something not allowed."""
+    return f"Your call can't be used: {error}. Call the same function again."
 
 
 def _settle(checklist: Sequence[str]) -> str:

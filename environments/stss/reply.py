@@ -2,10 +2,10 @@
 
 import contextlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, TypeVar
 
-from pydantic import AfterValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, JsonValue, ValidationError, model_validator
 
 from environments.stss.town.clock import DATES, DAY, END, read_time, time_text
 from environments.stss.town.files import first_problem
@@ -167,15 +167,30 @@ def read(reply: str, kind: type[Kind]) -> Kind:
 
 
 def _fitted(text: str | None, kind: type[Kind]) -> Kind:
-    """Parses an object; its strings may contain line breaks and tabs. Raises FormatError."""
     if text is None:
         raise FormatError(f"the first {{ is not closed within {MAX_CHARS} characters")
+    return fitted(fields_of(text), kind)
+
+
+def fields_of(text: str) -> dict[str, JsonValue]:
+    """Parses an object; its strings may contain line breaks and tabs. Raises FormatError."""
+    if len(text) > MAX_CHARS:
+        raise FormatError(f"it has more than {MAX_CHARS} characters")
     try:
-        return kind.model_validate(json.loads(text, strict=False))
-    except ValidationError as error:
-        raise FormatError("{}: {}".format(*first_problem(error))) from error
+        fields = json.loads(text, strict=False)
     except (ValueError, RecursionError) as error:
         raise FormatError(f"not JSON: {error}") from error
+    if not isinstance(fields, dict):
+        raise FormatError("no JSON object")
+    return fields
+
+
+def fitted(fields: Mapping[str, JsonValue], kind: type[Kind]) -> Kind:
+    """Fields as a form. Raises FormatError."""
+    try:
+        return kind.model_validate(fields)
+    except ValidationError as error:
+        raise FormatError("{}: {}".format(*first_problem(error))) from error
 
 
 def limited(text: str) -> str:

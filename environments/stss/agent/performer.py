@@ -1,12 +1,15 @@
 """The evaluated agent as a character: sends requests, asks again once after an invalid reply, and counts replies."""
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from environments.stss import prompt
-from environments.stss.reply import ActionError, FirstPlan, FormatError, PerformerReply, Reminder, read
+from environments.stss.agent.forms import Forms
+from environments.stss.functions import Reply
+from environments.stss.reply import ActionError, FirstPlan, PerformerReply, Reminder
 from environments.stss.town.schedule import Commitment
 from proctor.environment import Agent, AgentStopped
+from proctor.tools import ParsedReply, UnreadableCall
 from proctor.types import FinishReason, Message, Observation
 
 MAX_INVALID = 10
@@ -18,8 +21,9 @@ Result = TypeVar("Result")
 class Performer:
     """The agent with its memory and its remaining calls. Each phase is a new dialogue."""
 
-    def __init__(self, agent: Agent, brief: str, max_calls: int) -> None:
-        self._agent, self._brief, self._left = agent, brief, max_calls
+    def __init__(self, agent: Agent, forms: Forms, brief: str, max_calls: int) -> None:
+        self._agent, self._forms, self._brief, self._left = agent, forms, brief, max_calls
+        self._last = ParsedReply[Reply](())
         self.calls = 0
         self.format_errors = 0
         self.action_errors = 0
@@ -45,9 +49,12 @@ class Performer:
         return FinishReason.COMPLETED
 
     def counts(self) -> dict[str, float]:
-        """Number of replies, of replies that can't be parsed, and of replies that ask for something not allowed."""
+        """Numbers of replies, of those that can't be parsed, and of those that ask for something not allowed.
+
+        In protocol `tools` also those of its reader.
+        """
         counts = {"calls": self.calls, "format_errors": self.format_errors, "action_errors": self.action_errors}
-        return {name: float(count) for name, count in counts.items()}
+        return self._forms.metrics() | {name: float(count) for name, count in counts.items()}
 
     async def think(self) -> None:
         """Target-driven planning: asks for the first plan and for the reminder."""
@@ -63,38 +70,45 @@ class Performer:
 
         `begins` starts a phase. `check` raises ActionError for a reply that asks for something not allowed.
         """
-        if begins:
-            digest = prompt.digest(self.plan, self.commitments, self.notes)
-            text = f"{self._brief}\n\n{digest}\n\n{text}"
+        text = self._forms.request(text, kind)
         for attempt in range(2):
-            reply = await self._request(text, fresh=begins and attempt == 0)
+            reply = await self._reply(text, kind, begins=begins and attempt == 0)
             if reply is None:
                 return None
+            if isinstance(reply, UnreadableCall):
+                unknown = reply.kind == "unknown_function"
+                self.action_errors += unknown
+                self.format_errors += not unknown
+                text = reply.why
+                continue
             try:
-                result = check(read(reply, kind))
-            except FormatError as error:
-                self.format_errors += 1
-                text = prompt.repair(error)
+                result = check(cast(Kind, reply))
             except ActionError as error:
                 self.action_errors += 1
-                text = prompt.repair(error)
+                text = self._forms.repair(error)
             else:
                 self.valid += 1
                 return result
         return None
 
-    async def _request(self, text: str, *, fresh: bool) -> str | None:
-        """The agent's reply; None if it is stopped."""
+    async def _reply(self, text: str, kind: type[PerformerReply], *, begins: bool) -> Reply | None:
+        """The agent's reply to a request; None if it is stopped."""
         if self.stopped is None and self._left == 0:
-            self.stopped = FinishReason.TURN_LIMIT
+            self.stopped = self._forms.limit_reason()
         if self.stopped is not None:
             return None
         self._left -= 1
-        observation = Observation(messages=(Message(role="user", content=text),), conversation="performer", fresh=fresh)
+        messages = self._opening(text) if begins else self._last.answered([text])
+        reader = self._forms.reader(kind)
+        observation = Observation(messages=messages, tools=reader.tools, conversation="performer", fresh=begins)
         try:
             action = await self._agent.act(observation)
         except AgentStopped as stopped:
             self.stopped = stopped.reason
             return None
         self.calls += 1
-        return action.content
+        self._last = reader.read(action)
+        return self._last.actions[0]
+
+    def _opening(self, text: str) -> tuple[Message, ...]:
+        return self._forms.opening(self._brief, prompt.digest(self.plan, self.commitments, self.notes), text)
