@@ -2,7 +2,10 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Coroutine
-from typing import Literal
+from contextlib import aclosing
+from typing import Literal, get_args
+
+from pydantic import ValidationError
 
 from proctor.conformance.contract import (
     REQUIREMENTS,
@@ -11,11 +14,13 @@ from proctor.conformance.contract import (
     LeftOut,
     Subject,
     digest_is_stable,
+    digests_differ,
     samples_are_stable,
     settles,
 )
 from proctor.conformance.leaks import HeldResources, held_resources
 from proctor.environment import Environment
+from proctor.tools import Protocol
 from proctor.types import Value
 
 
@@ -39,9 +44,45 @@ async def check(
 ) -> AsyncGenerator[CheckResult, None]:
     """Check each requirement in turn, and yield its result as soon as it is known.
 
-    Plays up to `samples` samples, spread over all; each requirement has `deadline_s` seconds. Never raises for what the
+    An environment that has both protocols is checked in both; their names stand before those of the results. Plays up
+    to `samples` samples, spread over all; each requirement has `deadline_s` seconds. Never raises for what the
     environment does. Iterate to the end, or close the iterator, so that the environment's lifespan ends.
     """
+    protocol = _protocol(environment)
+    prefix = "" if protocol is None else f"{protocol}: "
+    async with aclosing(_check_one(environment, samples, seed, deadline_s)) as results:
+        async for result in results:
+            yield result.model_copy(update={"name": f"{prefix}{result.name}"})
+    if protocol is None:
+        return
+    name: Protocol = "text" if protocol == "tools" else "tools"
+    try:
+        other = type(environment)(**{**dict(environment), "protocol": name})
+    except ValidationError as error:
+        yield CheckResult(name=f"protocol {name}", state="left out", detail=_reasons(error))
+        return
+    yield await _result_of("each protocol has its digest", digests_differ(environment, other), deadline_s)
+    async with aclosing(_check_one(other, samples, seed, deadline_s)) as results:
+        async for result in results:
+            yield result.model_copy(update={"name": f"{name}: {result.name}"})
+
+
+def _protocol(environment: Environment) -> Protocol | None:
+    """The protocol of an environment that has both; None where it has no choice of protocols."""
+    field = type(environment).model_fields.get("protocol")
+    if field is None or get_args(field.annotation) != get_args(Protocol):
+        return None
+    protocol: Protocol = dict(environment)["protocol"]
+    return protocol
+
+
+def _reasons(error: ValidationError) -> str:
+    return "; ".join(problem["msg"].removeprefix("Value error, ") for problem in error.errors())
+
+
+async def _check_one(
+    environment: Environment, samples: int, seed: int, deadline_s: float
+) -> AsyncGenerator[CheckResult, None]:
     before = await asyncio.create_task(held_resources())
     listed = await _result_of("samples are there, unique and stable", samples_are_stable(environment), deadline_s)
     yield listed

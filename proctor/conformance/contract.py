@@ -2,25 +2,25 @@
 
 import asyncio
 import itertools
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import NamedTuple
 
+from proctor.conformance.garbage import GARBAGE, garbage
 from proctor.conformance.leaks import HeldResources, held_resources
+from proctor.conformance.player import Player, never, raising, replying_garbage
 from proctor.environment import (
     POLICY_KINDS,
-    Agent,
     AgentStopped,
     AgentUnavailable,
     ContextLimitExceeded,
     Environment,
     Policy,
-    PolicyAgent,
     PolicyKind,
     play_to_finish,
     policy_of,
 )
 from proctor.summary import summarize
-from proctor.types import Action, Finish, FinishReason, Message, Observation, ToolCall
+from proctor.types import Action, Finish, FinishReason, Message, Observation
 
 CANCELLED_ACTS = 3
 """Sessions are cancelled at each of the first acts, up to this one, while they wait for the agent."""
@@ -28,16 +28,6 @@ MIN_CANCELLED = 6
 """Minimum number of sessions cancelled before leaks are counted, so that a pool that fills up is no leak."""
 SETTLE_S = 10.0
 """Seconds that the release of a session's resources may take."""
-
-GARBAGE = (
-    Action(content=""),
-    Action(content="\x00\x1b[31m\N{RIGHT-TO-LEFT OVERRIDE}\N{PILE OF POO}"),
-    Action(content="Action: "),
-    Action(content="```json\n{" + '"a":' * 50),
-    Action(content="x" * 100_000),
-    Action(content="", tool_calls=(ToolCall(id="1", name="no_such_tool", arguments='{"half": '),)),
-)
-"""Replies that are a well-formed action in no environment."""
 
 
 class ContractViolation(Exception):
@@ -102,6 +92,11 @@ async def digest_is_stable(environment: Environment) -> None:
         raise ContractViolation("a second call, or a new instance of the same configuration, gives another digest")
 
 
+async def digests_differ(environment: Environment, other: Environment) -> None:
+    if environment.digest() == other.digest():
+        raise ContractViolation("both protocols have the same digest; hash the field `protocol` where it is tools")
+
+
 def _fresh(environment: Environment) -> Environment:
     return type(environment)(**dict(environment))
 
@@ -109,49 +104,15 @@ def _fresh(environment: Environment) -> Environment:
 # The requirements of play.
 
 
-class Player(Agent):
-    """Follows a policy for `acts` acts, then calls `then`; records the digests of its observations."""
-
-    def __init__(self, policy: Policy, acts: float, then: Callable[[], Awaitable[Action]]) -> None:
-        self._agent = PolicyAgent(policy)
-        self._acts = acts
-        self._then = then
-        self.seen: list[str] = []
-
-    async def act(self, observation: Observation) -> Action:
-        await asyncio.sleep(0)  # so that the deadline ends a session that never ends by itself
-        self.seen.append(observation.digest())
-        if len(self.seen) > self._acts:
-            return await self._then()
-        return await self._agent.act(observation)
+async def _play(subject: Subject, sample: str, player: Player) -> Finish:
+    finish = await play_to_finish(subject.environment, sample, player, subject.seed)
+    if player.unanswered is not None:
+        raise ContractViolation(f"sample {sample!r}: {player.unanswered}")
+    return finish
 
 
-async def _never() -> Action:
-    raise AssertionError("a policy without limit is never left")
-
-
-def _raising(error: Exception) -> Callable[[], Awaitable[Action]]:
-    async def then() -> Action:
-        raise error
-
-    return then
-
-
-def _replying(actions: Sequence[Action]) -> Callable[[], Awaitable[Action]]:
-    replies = itertools.cycle(actions)
-
-    async def then() -> Action:
-        return next(replies)
-
-    return then
-
-
-async def _play(subject: Subject, sample: str, agent: Agent) -> Finish:
-    return await play_to_finish(subject.environment, sample, agent, subject.seed)
-
-
-async def _scored(subject: Subject, sample: str, agent: Agent) -> Finish:
-    finish = await _play(subject, sample, agent)
+async def _scored(subject: Subject, sample: str, player: Player) -> Finish:
+    finish = await _play(subject, sample, player)
     if finish.score is None:
         raise ContractViolation(
             f"sample {sample!r}: {finish.reason.value}: {finish.detail.get('cause', 'no cause given')}"
@@ -160,7 +121,7 @@ async def _scored(subject: Subject, sample: str, agent: Agent) -> Finish:
 
 
 def _whole(policy: Policy) -> Player:
-    return Player(policy, float("inf"), _never)
+    return Player(policy, float("inf"), never)
 
 
 async def _reference(subject: Subject) -> None:
@@ -186,9 +147,13 @@ async def _garbage(subject: Subject) -> None:
     """Each kind of garbage alone from the start, then all in turn after one act of the best policy."""
     sample = subject.samples[0]
     policy = subject.best_policy(sample)
-    for garbage in GARBAGE:
-        await _scored(subject, sample, Player(policy, 0, _replying([garbage])))
-    await _scored(subject, sample, Player(policy, 1, _replying(GARBAGE)))
+    number, kinds = 0, len(GARBAGE)
+    while number < kinds:
+        player = Player(policy, 0, replying_garbage([number]))
+        await _scored(subject, sample, player)
+        kinds = max(kinds, len(garbage(player.offered)))
+        number += 1
+    await _scored(subject, sample, Player(policy, 1, replying_garbage(range(kinds))))
 
 
 async def _stopped(subject: Subject) -> None:
@@ -196,14 +161,14 @@ async def _stopped(subject: Subject) -> None:
     policy = subject.best_policy(sample)
     for acts in range(2):
         for error in (ContextLimitExceeded(), AgentStopped(FinishReason.TURN_LIMIT)):
-            await _scored(subject, sample, Player(policy, acts, _raising(error)))
+            await _scored(subject, sample, Player(policy, acts, raising(error)))
 
 
 async def _agent_fault(subject: Subject) -> None:
     sample = subject.samples[0]
     policy = subject.best_policy(sample)
     for acts in range(2):
-        player = Player(policy, acts, _raising(AgentUnavailable("the endpoint is down")))
+        player = Player(policy, acts, raising(AgentUnavailable("the endpoint is down")))
         finish = await _play(subject, sample, player)
         if len(player.seen) > acts and finish.reason is not FinishReason.AGENT_ERROR:
             raise ContractViolation(f"sample {sample!r}: a failing agent ends {finish.reason.value}, not agent_error")
@@ -277,7 +242,7 @@ async def _cancel_at(subject: Subject, sample: str, acts: int) -> bool:
     """Cancel a session while it waits at an act (from 0). False where the session ended before that act."""
     parked = asyncio.Event()
 
-    async def park() -> Action:
+    async def park(_: Observation) -> Action:
         parked.set()
         await asyncio.Event().wait()
         raise AssertionError("nothing sets this event")

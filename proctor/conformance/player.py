@@ -1,0 +1,75 @@
+"""The agent that a check plays with."""
+
+import asyncio
+import itertools
+from collections.abc import Awaitable, Callable, Iterable
+
+from proctor.conformance.garbage import garbage
+from proctor.environment import Agent, Policy, PolicyAgent
+from proctor.types import Action, Observation, Tool
+
+Then = Callable[[Observation], Awaitable[Action]]
+"""Answers observations that a policy is not asked about."""
+
+
+class Player(Agent):
+    """Follows a policy for `acts` acts, then calls `then`; records what it observes."""
+
+    def __init__(self, policy: Policy, acts: float, then: Then) -> None:
+        self._agent = PolicyAgent(policy)
+        self._acts = acts
+        self._then = then
+        self._waiting: dict[str, list[str]] = {}
+        self.seen: list[str] = []
+        """The digests of the observations."""
+        self.offered: tuple[Tool, ...] = ()
+        """The functions that the latest observation offers."""
+        self.unanswered: str | None = None
+        """How an observation leaves calls without an answer each; None where none does."""
+
+    async def act(self, observation: Observation) -> Action:
+        await asyncio.sleep(0)  # so that the deadline ends a session that never ends by itself
+        self._check_answers(observation)
+        self.seen.append(observation.digest())
+        self.offered = observation.tools
+        action = await (self._agent.act if len(self.seen) <= self._acts else self._then)(observation)
+        if observation.tools:
+            self._waiting[observation.conversation] = [call.id for call in action.tool_calls]
+        return action
+
+    def _check_answers(self, observation: Observation) -> None:
+        """Endpoints refuse a history in which a call has not exactly one answer, before any other message."""
+        waiting = self._waiting.pop(observation.conversation, [])
+        results = [message for message in observation.messages if message.role == "tool"]
+        answered = [message.tool_call_id or "" for message in results]
+        right = sorted(answered) == sorted(waiting) and list(observation.messages[: len(results)]) == results
+        if not right and not observation.fresh and self.unanswered is None:
+            self.unanswered = (
+                f"the observation of turn {len(self.seen) + 1} answers the calls {answered}, not {waiting}: each call "
+                "needs one tool message, before all other messages"
+            )
+
+
+async def never(_: Observation) -> Action:
+    """For a policy that is followed to the end."""
+    raise AssertionError("a policy without limit is never left")
+
+
+def raising(error: Exception) -> Then:
+    """Fails."""
+
+    async def then(_: Observation) -> Action:
+        raise error
+
+    return then
+
+
+def replying_garbage(numbers: Iterable[int]) -> Then:
+    """Gives the kinds of garbage with these numbers, over and over."""
+    cycle = itertools.cycle(numbers)
+
+    async def then(observation: Observation) -> Action:
+        kinds = garbage(observation.tools)
+        return kinds[next(cycle) % len(kinds)]
+
+    return then
