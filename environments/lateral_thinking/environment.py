@@ -75,9 +75,9 @@ class LateralThinking(Environment):
         puzzle = self._puzzle(sample)
         if self._host is None:
             raise RuntimeError("enter the environment's lifespan before playing")
-        turns = game.turns(puzzle, self.profile, self.protocol)
-        reason, tally = await game.play(puzzle, self._host.game(puzzle, self.profile), agent, turns, self.profile)
-        metrics = turns.reader.metrics() | tally.metrics()
+        spoken = game.game_protocol(puzzle, self.profile, self.protocol)
+        reason, tally = await game.play(puzzle, self._host.game(puzzle, self.profile), agent, spoken, self.profile)
+        metrics = spoken.reader.metrics() | tally.metrics()
         return Finish(
             reason=reason,
             score=metrics[PRIMARY],

@@ -20,32 +20,33 @@ ABORT_LIMIT = 5
 Ending = tuple[FinishReason, Tally]
 
 
-class Turns(NamedTuple):
+class GameProtocol(NamedTuple):
     """What differs between the protocols of a game."""
 
     opening: tuple[Message, ...]
     reader: ReplyReader[Question]
 
 
-def turns(puzzle: Puzzle, profile: Profile, protocol: Protocol) -> Turns:
+def game_protocol(puzzle: Puzzle, profile: Profile, protocol: Protocol) -> GameProtocol:
     """A game's first messages, and a reader of its replies."""
     if protocol == "text":
         instruction = _with_story(SOLVER_TEXTS[puzzle.language].instruction, puzzle)
-        return Turns((Message(role="user", content=instruction),), TextReader(partial(question_of, profile=profile)))
+        reader = TextReader(partial(question_of, profile=profile))
+        return GameProtocol((Message(role="user", content=instruction),), reader)
     texts = CALL_TEXTS[puzzle.language]
     rules = Message(role="system", content=texts.system)
     story = Message(role="user", content=_with_story(texts.story, puzzle))
-    return Turns((rules, story), CallReader(toolset(puzzle.language, profile), strict=profile != "compat"))
+    return GameProtocol((rules, story), CallReader(toolset(puzzle.language, profile), strict=profile != "compat"))
 
 
 def _with_story(text: str, puzzle: Puzzle) -> str:
     return text.replace("{story}", puzzle.story)
 
 
-async def play(puzzle: Puzzle, host: HostedGame, agent: Agent, turns: Turns, profile: Profile) -> Ending:
+async def play(puzzle: Puzzle, host: HostedGame, agent: Agent, spoken: GameProtocol, profile: Profile) -> Ending:
     """Plays a game: why it ended, and its tally. Raises EnvironmentFault and AgentUnavailable."""
     texts, tally, abort = SOLVER_TEXTS[puzzle.language], Tally(puzzle, profile), 0
-    messages, reader = turns.opening, turns.reader
+    messages, reader = spoken.opening, spoken.reader
     while tally.rounds < ROUNDS:
         try:
             reply = reader.read(await agent.act(Observation(messages=messages, tools=reader.tools)))

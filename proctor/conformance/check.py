@@ -48,36 +48,30 @@ async def check(
     to `samples` samples, spread over all; each requirement has `deadline_s` seconds. Never raises for what the
     environment does. Iterate to the end, or close the iterator, so that the environment's lifespan ends.
     """
-    protocol = _protocol(environment)
-    prefix = "" if protocol is None else f"{protocol}: "
-    async with aclosing(_check_one(environment, samples, seed, deadline_s)) as results:
-        async for result in results:
-            yield result.model_copy(update={"name": f"{prefix}{result.name}"})
-    if protocol is None:
-        return
-    name: Protocol = "text" if protocol == "tools" else "tools"
-    try:
-        other = type(environment)(**{**dict(environment), "protocol": name})
-    except ValidationError as error:
-        yield CheckResult(name=f"protocol {name}", state="left out", detail=_reasons(error))
-        return
-    yield await _result_of("each protocol has its digest", digests_differ(environment, other), deadline_s)
-    async with aclosing(_check_one(other, samples, seed, deadline_s)) as results:
-        async for result in results:
-            yield result.model_copy(update={"name": f"{name}: {result.name}"})
+    protocols, refusal = _protocols(environment)
+    for prefix, each in protocols.items():
+        async with aclosing(_check_one(each, samples, seed, deadline_s)) as results:
+            async for result in results:
+                yield result.model_copy(update={"name": f"{prefix}{result.name}"})
+    if refusal is not None:
+        yield CheckResult(name="the other protocol", state="left out", detail=refusal)
+    if len(protocols) == 2:
+        yield await _result_of("each protocol has its digest", digests_differ(*protocols.values()), deadline_s)
 
 
-def _protocol(environment: Environment) -> Protocol | None:
-    """The protocol of an environment that has both; None where it has no choice of protocols."""
+def _protocols(environment: Environment) -> tuple[dict[str, Environment], str | None]:
+    """The environment in each protocol that it has, by what is put before its results; why it refuses the other."""
     field = type(environment).model_fields.get("protocol")
     if field is None or get_args(field.annotation) != get_args(Protocol):
-        return None
-    protocol: Protocol = dict(environment)["protocol"]
-    return protocol
-
-
-def _reasons(error: ValidationError) -> str:
-    return "; ".join(problem["msg"].removeprefix("Value error, ") for problem in error.errors())
+        return {"": environment}, None
+    fields = dict(environment)
+    name = "text" if fields["protocol"] == "tools" else "tools"
+    try:
+        other = type(environment)(**fields | {"protocol": name})
+    except ValidationError as error:
+        reasons = (problem["msg"].removeprefix("Value error, ") for problem in error.errors())
+        return {"": environment}, "; ".join(reasons)
+    return {f"{fields['protocol']}: ": environment, f"{name}: ": other}, None
 
 
 async def _check_one(

@@ -214,13 +214,12 @@ async def results_of(environment: Environment) -> list[CheckResult]:
 async def test_both_protocols_are_checked_the_given_one_first(protocol: Protocol) -> None:
     results = await results_of(Calling(protocol=protocol))
     assert [result for result in results if result.state != "ok"] == []
-    names = [result.name for result in results]
-    half = names.index("each protocol has its digest")
+    *names, last = [result.name for result in results]
     other = "text" if protocol == "tools" else "tools"
-    assert [name.removeprefix(f"{protocol}: ") for name in names[:half]] == [
-        name.removeprefix(f"{other}: ") for name in names[half + 1 :]
-    ]
-    assert f"{other}: the reference scores 1" in names[half:]
+    first, second = names[: len(names) // 2], names[len(names) // 2 :]
+    assert f"{protocol}: the reference scores 1" in first
+    assert second == [name.replace(f"{protocol}: ", f"{other}: ") for name in first]
+    assert last == "each protocol has its digest"
 
 
 @pytest.mark.parametrize(("environment", "name", "detail"), CASES, ids=[case[0].__name__ for case in CASES])
@@ -240,8 +239,11 @@ async def test_a_protocol_that_is_refused_is_left_out_with_the_reason() -> None:
                 raise ValueError("protocol: there are no functions")
             return self
 
-    last = (await results_of(Refusing()))[-1]
-    assert last == CheckResult(name="protocol tools", state="left out", detail="protocol: there are no functions")
+    results = await results_of(Refusing())
+    assert "the reference scores 1" in [result.name for result in results]
+    assert results[-1] == CheckResult(
+        name="the other protocol", state="left out", detail="protocol: there are no functions"
+    )
 
 
 async def test_a_field_protocol_of_another_kind_is_no_choice_of_protocols() -> None:

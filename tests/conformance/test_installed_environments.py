@@ -19,7 +19,7 @@ ENGINES = {
 
 LEFT_OUT = {
     "simulbench": [
-        "protocol tools: protocol: the agent's reply is what is judged, so there are no functions; set it to text"
+        "the other protocol: protocol: the agent's reply is what is judged, so there are no functions; set it to text"
     ]
 }
 """What the check of an environment says it has left out."""

@@ -17,7 +17,7 @@ from openpyxl import Workbook
 
 from environments.lateral_thinking.dataset import Language, Puzzle, load
 from environments.lateral_thinking.environment import LateralThinking
-from environments.lateral_thinking.game import play, turns
+from environments.lateral_thinking.game import game_protocol, play
 from environments.lateral_thinking.host import Profile
 from environments.lateral_thinking.hosts.judge import PuzzleJudge
 from environments.lateral_thinking.hosts.model import ModelGame
@@ -414,7 +414,7 @@ async def test_a_host_that_explains_shouts_or_quotes_is_read_and_an_unreadable_o
             puzzle,
             ModelGame(puzzle, profile, judge_of(Judging(replies))),
             agent,
-            turns(puzzle, profile, "text"),
+            game_protocol(puzzle, profile, "text"),
             profile,
         )
         assert agent.seen[1:] == expected

@@ -10,7 +10,7 @@ import pytest
 from pydantic import BaseModel
 
 from environments.lateral_thinking.dataset import Puzzle, load
-from environments.lateral_thinking.game import play, turns
+from environments.lateral_thinking.game import game_protocol, play
 from environments.lateral_thinking.hosts import model_prompt
 from environments.lateral_thinking.hosts.judge import PuzzleJudge
 from environments.lateral_thinking.hosts.model import ModelGame
@@ -111,7 +111,7 @@ async def test_compat_counts_as_the_published_task_did_in_all_100_games(tmp_path
         judge = RecordedJudge(puzzle, game.judge, tmp_path)
         agent = Asking(game.asked)
         _, tally = await play(
-            puzzle, ModelGame(puzzle, "compat", judge), agent, turns(puzzle, "compat", "text"), "compat"
+            puzzle, ModelGame(puzzle, "compat", judge), agent, game_protocol(puzzle, "compat", "text"), "compat"
         )
         place = (game.puzzle, game.kind)
         assert [as_published(told) for told in agent.told[1:]] == game.told, place
