@@ -26,10 +26,13 @@ def several(*replies: Action) -> Action:
 
 
 class CallingAgent(Agent):
-    """Keeps what it sees, and answers as the client does: each call gets an id of its own."""
+    """Keeps what it sees, and answers as the client does: each call gets an id of its own.
 
-    def __init__(self, reply: Callable[[Observation, Sequence[Message]], Action]) -> None:
-        self._reply = reply
+    A session of more than `longest` turns is a fault.
+    """
+
+    def __init__(self, reply: Callable[[Observation, Sequence[Message]], Action], longest: int = 1_000) -> None:
+        self._reply, self._longest = reply, longest
         self._histories = defaultdict[str, list[Message]](list)
         self.seen: list[Observation] = []
         self.calls = 0
@@ -38,6 +41,7 @@ class CallingAgent(Agent):
 
     async def act(self, observation: Observation) -> Action:
         self.seen.append(observation)
+        assert len(self.seen) <= self._longest, f"the session is longer than {self._longest} turns"
         history = self._histories[observation.conversation]
         if observation.fresh:
             history.clear()
@@ -55,34 +59,39 @@ def replying(*replies: Action) -> CallingAgent:
     return CallingAgent(lambda _observation, _history: left.pop(0) if len(left) > 1 else left[0])
 
 
-def fuzzing(policy: Policy, seed: int) -> CallingAgent:
+def fuzzing(policy: Policy, seed: int, longest: int = 1_000) -> CallingAgent:
     """An agent of random calls: calls of the policy, changed ones, made-up ones, and replies without any."""
-    chance = random.Random(seed)
+    chance, believed = random.Random(seed), defaultdict[str, list[Message]](list)
 
     def reply(observation: Observation, history: Sequence[Message]) -> Action:
-        sound = _of_policy(policy, observation, history)
+        if observation.fresh:
+            believed[observation.conversation].clear()
+        sound = _of_policy(policy, observation, believed[observation.conversation])
         offered = observation.tools or (Tool(name="none"),)
-        count = chance.choice((0, 1, 1, 1, 1, 1, 1, 2, 3, 40))
+        count = chance.choice((0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 3, 40))
         earlier = [each.id for message in history for each in message.tool_calls]
         calls = tuple(_random_call(chance, sound, offered, earlier) for _ in range(count))
         return Action(content=chance.choice(("", "I think.", "Final Answer: #0", sound.content)), tool_calls=calls)
 
-    return CallingAgent(reply)
+    return CallingAgent(reply, longest)
 
 
-def _of_policy(policy: Policy, observation: Observation, history: Sequence[Message]) -> Action:
-    """What a policy would do; nothing where it can't follow this history, which no policy of its own would make."""
+def _of_policy(policy: Policy, observation: Observation, believed: list[Message]) -> Action:
+    """What a policy does that believes it said all that it wanted to; nothing where it can't follow what it is told."""
+    believed += observation.messages
     try:
-        return policy(observation.conversation, history)
+        action = policy(observation.conversation, believed)
     except Exception:
-        return Action(content="")
+        action = Action(content="")
+    believed.append(action.message())
+    return action
 
 
 def _random_call(chance: random.Random, sound: Action, offered: Sequence[Tool], earlier: Sequence[str]) -> ToolCall:
     tool = chance.choice(offered)
     made = json.dumps(_value(chance, dict(tool.parameters)))
     name, arguments = tool.name, made
-    if sound.tool_calls and chance.random() < 0.5:
+    if sound.tool_calls and chance.random() < 0.7:
         name, arguments = sound.tool_calls[0].name, sound.tool_calls[0].arguments
     if chance.random() < 0.5:
         arguments = chance.choice(_MUTATIONS)(chance, arguments)

@@ -309,6 +309,27 @@ BUGS = (
         "faults/test_fuzz.py::agents",
     ),
     Bug(
+        "a call that is not executed gets no answer",
+        "proctor/tools/readers.py",
+        "padded = [*texts, *[NOT_EXECUTED] * (len(self.call_ids) - len(texts))]",
+        "padded = [*texts, *[NOT_EXECUTED] * (min(len(self.call_ids), 2) - len(texts))]",
+        "faults/test_fuzz_calls.py::ltp",
+    ),
+    Bug(
+        "arguments nested too deep are an exception",
+        "proctor/tools/functions.py",
+        "except (ValueError, RecursionError) as error:",
+        "except ValueError as error:",
+        "faults/test_fuzz_calls.py::ltp",
+    ),
+    Bug(
+        "a call that can't be read costs no round",
+        "environments/lateral_thinking/game.py",
+        "        tally.rounds += 1\n",
+        "        tally.rounds += not isinstance(question, UnreadableCall)\n",
+        "faults/test_fuzz_calls.py::ltp",
+    ),
+    Bug(
         "an environment takes its chance from nowhere",
         "environments/card_game/environment.py",
         "seed: int = 0) -> Finish:",
