@@ -59,6 +59,11 @@ def replying(*replies: Action) -> CallingAgent:
     return CallingAgent(lambda _observation, _history: left.pop(0) if len(left) > 1 else left[0])
 
 
+def following(policy: Policy) -> CallingAgent:
+    """An agent that follows a policy."""
+    return CallingAgent(lambda observation, history: policy(observation.conversation, history))
+
+
 def fuzzing(policy: Policy, seed: int, longest: int = 1_000) -> CallingAgent:
     """An agent of random calls: calls of the policy, changed ones, made-up ones, and replies without any."""
     chance, believed = random.Random(seed), defaultdict[str, list[Message]](list)

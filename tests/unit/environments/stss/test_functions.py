@@ -10,11 +10,11 @@ from environments.stss.environment import Stss
 from environments.stss.functions import NAMES, toolset
 from environments.stss.prompt import ANSWERS
 from environments.stss.reply import Day, Encounter, Note, PerformerReply, Review, fields_of, fitted
-from proctor.environment import Agent, Policy, PolicyAgent, play_to_finish
+from proctor.environment import Agent, PolicyAgent, play_to_finish
 from proctor.tools import NO_PUBLISHED_FUNCTIONS
 from proctor.tools.readers import NOT_EXECUTED
 from proctor.types import Action, Finish, FinishReason
-from tests.tool_calls import CallingAgent, call, fuzzing, replying, several
+from tests.tool_calls import call, following, fuzzing, replying, several
 
 TEXT, TOOLS = Stss(), Stss(protocol="tools")
 SAMPLE = "fernmouth_birthday"
@@ -23,10 +23,6 @@ PLAN = {"plan": ["Be there.", "Ask.", "Go."]}
 
 async def played(environment: Stss, agent: Agent, sample: str = SAMPLE) -> Finish:
     return await play_to_finish(environment, sample, agent)
-
-
-def following(policy: Policy) -> CallingAgent:
-    return CallingAgent(lambda observation, history: policy(observation.conversation, history))
 
 
 def parameters(kind: type[PerformerReply]) -> dict[str, JsonValue]:
