@@ -2,11 +2,11 @@
 
 import asyncio
 import itertools
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 
 from proctor.conformance.garbage import garbage
 from proctor.environment import Agent, Policy, PolicyAgent
-from proctor.types import Action, Observation, Tool
+from proctor.types import Action, Message, Observation, Tool
 
 Then = Callable[[Observation], Awaitable[Action]]
 """Answers observations that a policy is not asked about."""
@@ -19,13 +19,13 @@ class Player(Agent):
         self._agent = PolicyAgent(policy)
         self._acts = acts
         self._then = then
-        self._waiting: dict[str, list[str]] = {}
+        self._calls: dict[str, list[str]] = {}
         self.seen: list[str] = []
         """The digests of the observations."""
         self.offered: tuple[Tool, ...] = ()
         """The functions that the latest observation offers."""
         self.unanswered: str | None = None
-        """How an observation leaves calls without an answer each; None where none does."""
+        """How an observation answers calls otherwise than once each; None where none does."""
 
     async def act(self, observation: Observation) -> Action:
         await asyncio.sleep(0)  # so that the deadline ends a session that never ends by itself
@@ -34,20 +34,29 @@ class Player(Agent):
         self.offered = observation.tools
         action = await (self._agent.act if len(self.seen) <= self._acts else self._then)(observation)
         if observation.tools:
-            self._waiting[observation.conversation] = [call.id for call in action.tool_calls]
+            self._calls[observation.conversation] = [call.id for call in action.tool_calls]
         return action
 
     def _check_answers(self, observation: Observation) -> None:
-        """Endpoints refuse a history in which a call has not exactly one answer, before any other message."""
-        waiting = self._waiting.pop(observation.conversation, [])
-        results = [message for message in observation.messages if message.role == "tool"]
-        answered = [message.tool_call_id or "" for message in results]
-        right = sorted(answered) == sorted(waiting) and list(observation.messages[: len(results)]) == results
-        if not right and not observation.fresh and self.unanswered is None:
-            self.unanswered = (
-                f"the observation of turn {len(self.seen) + 1} answers the calls {answered}, not {waiting}: each call "
-                "needs one tool message, before all other messages"
-            )
+        made = self._calls.pop(observation.conversation, [])
+        problem = _unanswered([] if observation.fresh else made, observation.messages)
+        if problem is not None and self.unanswered is None:
+            self.unanswered = f"the observation of turn {len(self.seen) + 1} {problem}"
+
+
+def _unanswered(waiting: Sequence[str], messages: Sequence[Message]) -> str | None:
+    """What is wrong with the answers to calls: endpoints want one tool message for each, before any other message."""
+    left = list(waiting)
+    for message in messages:
+        if message.role != "tool":
+            if left:
+                break
+            left += [call.id for call in message.tool_calls]
+        elif message.tool_call_id in left:
+            left.remove(message.tool_call_id)
+        else:
+            return f"answers a call that nobody made: {message.tool_call_id!r}"
+    return f"does not answer the calls {left}: each needs one tool message, before any other message" if left else None
 
 
 async def never(_: Observation) -> Action:

@@ -121,6 +121,26 @@ class AnswersAll(Calling):
         return (*super().answered(parsed, text), extra) if self.protocol == "tools" else super().answered(parsed, text)
 
 
+class ShowsExample(Calling):
+    """Shows a call and its answer before it asks; meets every requirement."""
+
+    async def play(self, sample: str, agent: Agent, seed: int = 0) -> Finish:
+        if self.protocol == "text":
+            return await super().play(sample, agent, seed)
+
+        class Shown(Agent):
+            async def act(self, observation: Observation) -> Action:
+                if observation.messages[0].content != "your name?":
+                    return await agent.act(observation)
+                call = ToolCall(id="example", name="name", arguments='{"name": "x"}')
+                example = Message(role="assistant", content="", tool_calls=(call,))
+                answer = Message(role="tool", content="no", tool_call_id="example")
+                messages = (example, answer, *observation.messages)
+                return await agent.act(observation.model_copy(update={"messages": messages}))
+
+        return await super().play(sample, Shown(), seed)
+
+
 def offered(environment: Calling, action: Action) -> Sequence[ToolCall]:
     return action.tool_calls if environment.protocol == "tools" else ()
 
@@ -192,10 +212,14 @@ GARBAGE_RULE = "tools: garbage ends with a score"
 CASES: list[tuple[type[Environment], str, str]] = [
     (OneDigest, "each protocol has its digest", "the same digest"),
     (TextPolicies, "tools: the reference scores 1", "sample 'first': the reference ends invalid_format with score 0.0"),
-    (AnswersOne, GARBAGE_RULE, "answers the calls ['1'], not ['1', '2']"),
-    (AnswersAsUser, GARBAGE_RULE, "answers the calls [], not ['1']"),
-    (AnswersLate, GARBAGE_RULE, "before all other messages"),
-    (AnswersAll, GARBAGE_RULE, "answers the calls ['0'], not []"),
+    (AnswersOne, GARBAGE_RULE, "does not answer the calls ['2']"),
+    (AnswersAsUser, GARBAGE_RULE, "does not answer the calls ['1']"),
+    (
+        AnswersLate,
+        GARBAGE_RULE,
+        "['1']: each needs one tool message, before any other message",
+    ),
+    (AnswersAll, GARBAGE_RULE, "answers a call that nobody made: '0'"),
     *[
         (breaking, GARBAGE_RULE, "task_error: AssertionError")
         for breaking in (
@@ -220,6 +244,10 @@ async def test_both_protocols_are_checked_the_given_one_first(protocol: Protocol
     assert f"{protocol}: the reference scores 1" in first
     assert second == [name.replace(f"{protocol}: ", f"{other}: ") for name in first]
     assert last == "each protocol has its digest"
+
+
+async def test_an_example_with_its_answer_is_sound() -> None:
+    assert [result for result in await results_of(ShowsExample()) if result.state != "ok"] == []
 
 
 @pytest.mark.parametrize(("environment", "name", "detail"), CASES, ids=[case[0].__name__ for case in CASES])
