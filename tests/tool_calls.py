@@ -1,5 +1,6 @@
 """Agents that answer with function calls, sound and broken ones, and hold every request to what endpoints take."""
 
+import hashlib
 import json
 import random
 from collections import defaultdict
@@ -7,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 from pydantic import JsonValue
 
-from proctor.environment import Agent, Policy
+from proctor.environment import POLICY_KINDS, Agent, Environment, Policy, play_to_finish, policy_of
 from proctor.llm.tool_calls import invalid_history, normalised
 from proctor.types import Action, Message, Observation, Tool, ToolCall
 
@@ -62,6 +63,20 @@ def replying(*replies: Action) -> CallingAgent:
 def following(policy: Policy) -> CallingAgent:
     """An agent that follows a policy."""
     return CallingAgent(lambda observation, history: policy(observation.conversation, history))
+
+
+async def trace(environment: Environment, samples: Sequence[str]) -> str:
+    """16 hex digits of what the built-in policies observe on these samples, in each turn."""
+    seen = []
+    async with environment.lifespan():
+        for sample in samples:
+            for kind in POLICY_KINDS:
+                policy = policy_of(environment, kind, sample)
+                assert policy is not None
+                agent = following(policy)
+                await play_to_finish(environment, sample, agent)
+                seen += [observation.digest() for observation in agent.seen]
+    return hashlib.blake2b("\n".join(seen).encode(), digest_size=8).hexdigest()
 
 
 def fuzzing(policy: Policy, seed: int, longest: int = 1_000) -> CallingAgent:

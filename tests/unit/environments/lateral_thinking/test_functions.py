@@ -13,7 +13,7 @@ from proctor.environment import PolicyAgent, play_to_finish
 from proctor.tools import NO_PUBLISHED_FUNCTIONS
 from proctor.tools.readers import NOT_EXECUTED
 from proctor.types import Action, Finish, FinishReason, Message
-from tests.tool_calls import CallingAgent, call, fuzzing, replying, several
+from tests.tool_calls import CallingAgent, call, fuzzing, replying, several, trace
 
 TEXT = LateralThinking()
 TOOLS = LateralThinking(protocol="tools")
@@ -64,6 +64,8 @@ async def test_the_text_protocol_is_as_it_was() -> None:
     assert (first.role, agent.seen[0].tools) == ("user", ())
     assert "`ask`" not in first.content
     assert "calls" not in finish.metrics
+    assert await trace(TEXT, TEXT.samples()) == "734d4d637a845b2b"
+    assert await trace(LateralThinking(profile="compat"), TEXT.samples()) == "6a874da4d11ea62d"
     assert TEXT.digest() == "903ffb376604de85d1b429952bb027db"
     assert LateralThinking(profile="compat").digest() == "57dc2d540a177bf983bc59d8c04a565d"
 

@@ -14,7 +14,7 @@ from proctor.environment import Agent, PolicyAgent, play_to_finish
 from proctor.tools import NO_PUBLISHED_FUNCTIONS
 from proctor.tools.readers import NOT_EXECUTED
 from proctor.types import Action, Finish, FinishReason
-from tests.tool_calls import call, following, fuzzing, replying, several
+from tests.tool_calls import call, following, fuzzing, replying, several, trace
 
 TEXT, TOOLS = Stss(), Stss(protocol="tools")
 SAMPLE = "fernmouth_birthday"
@@ -95,6 +95,11 @@ async def test_scripted_performers_do_the_same_in_both_protocols(
 async def test_the_random_performer_plays_in_both_protocols() -> None:
     finish = await played(TOOLS, PolicyAgent(TOOLS.random(SAMPLE, 1)))
     assert (finish.reason, finish.metrics["format_errors"]) == (FinishReason.COMPLETED, 0)
+
+
+async def test_what_is_seen_in_text_is_as_it_was() -> None:
+    assert await trace(TEXT, [SAMPLE]) == "4f37007455241d01"
+    assert await trace(Stss(level="language"), [SAMPLE]) == "aa2bf16d42f52904"
 
 
 def test_only_protocol_tools_changes_the_digest() -> None:
