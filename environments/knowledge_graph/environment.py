@@ -4,7 +4,7 @@ import asyncio
 import hashlib
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from functools import cached_property
+from functools import cached_property, partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import ClassVar
@@ -14,14 +14,17 @@ from pydantic import Field, JsonValue, PrivateAttr, model_validator
 from environments.knowledge_graph import dataset, policies, prompt
 from environments.knowledge_graph.dataset import QuestionEntry
 from environments.knowledge_graph.endpoint import EndpointGraph
+from environments.knowledge_graph.functions import toolset
 from environments.knowledge_graph.graphs import MISSING, EmbeddedGraph, Graph
 from environments.knowledge_graph.ontology import FILES, Ontology, load_ontology
-from environments.knowledge_graph.published_prompt import PROMPT
+from environments.knowledge_graph.prompt import PROMPT, GraphDialogue
+from environments.knowledge_graph.reply import GraphAction, read, shorten
 from environments.knowledge_graph.scoring import summarize
 from environments.knowledge_graph.session import GraphSession
 from environments.knowledge_graph.tools import Profile, ToolRules
 from proctor.environment import Agent, Environment, EnvironmentFault, Policy
 from proctor.published import AGENTBENCH_SAMPLING, Opening, other_count
+from proctor.tools import OWN_FUNCTIONS, CallReader, Protocol, TextReader, in_tools
 from proctor.types import Finish, Message, Summary
 
 SAMPLES = Path(__file__).with_name("samples")
@@ -66,6 +69,8 @@ class KnowledgeGraph(Environment):
     """Relations and attributes that an observation shows; those not shown may still be used."""
     prompts: Path | None = None
     """A file with another instruction and example, such as AgentBench's; None for our own. Python is read, not run."""
+    protocol: Protocol = "text"
+    """How the agent acts: by what it writes (`text`), or by function calls (`tools`)."""
 
     max_turns: ClassVar[int | None] = prompt.ROUNDS
     bad_replies: ClassVar[str | None] = "n_bad_format"
@@ -86,6 +91,8 @@ class KnowledgeGraph(Environment):
             raise ValueError("world: scores must name their graph; set world: freebase, or your graph's name")
         if self.distractors and (self.endpoint or (self.graph and self.graph.is_dir())):
             raise ValueError("distractors: they can only be added to a file of N-Quads; remove this field")
+        if self.prompts and self.protocol == "tools":
+            raise ValueError("prompts: it is the published prompt of protocol text; remove it, or set protocol: text")
         return self
 
     def samples(self) -> Sequence[str]:
@@ -94,7 +101,10 @@ class KnowledgeGraph(Environment):
 
     def digest(self) -> str:
         state = hashlib.blake2b(digest_size=16)
-        fields = self.model_dump_json(exclude={"data", "ontology", "graph", "endpoint", "prompts"})
+        omitted = {"data", "ontology", "graph", "endpoint", "prompts"}
+        if self.protocol == "text":
+            omitted.add("protocol")
+        fields = self.model_dump_json(exclude=omitted)
         for part in (_REVISION, fields, self._world, *self._prompt_texts()):
             state.update(part.encode() + b"\0")
         for path in self._files():
@@ -105,17 +115,18 @@ class KnowledgeGraph(Environment):
         entry = self._entry(sample)
         if self._graph is None or self._rules is None:
             raise RuntimeError("the knowledge graph environment plays only inside its lifespan")
-        finish = await GraphSession(entry, self._graph, self._graph_name(entry), self._rules, self._before).play(agent)
+        session = GraphSession(entry, self._graph, self._graph_name(entry), self._rules, self._dialogue(entry))
+        finish = await session.play(agent)
         return finish.model_copy(update={"detail": finish.detail | {"graph": self._world}})
 
     def reference(self, sample: str, seed: int = 0) -> Policy:
-        return policies.reference(self._entry(sample))
+        return self._in_protocol(sample, policies.reference(self._entry(sample)))
 
     def naive(self, sample: str, seed: int = 0) -> Policy:
-        return policies.naive(self._entry(sample))
+        return self._in_protocol(sample, policies.naive(self._entry(sample)))
 
     def random(self, sample: str, seed: int = 0) -> Policy:
-        return policies.chance(self._entry(sample), seed)
+        return self._in_protocol(sample, policies.chance(self._entry(sample), seed))
 
     def summarize(self, finishes: Sequence[Finish]) -> Summary:
         in_file = len(self._entries) if self.profile == "compat" else None
@@ -143,6 +154,8 @@ class KnowledgeGraph(Environment):
         return {}
 
     def not_comparable_because(self) -> str | None:
+        if self.protocol == "tools":
+            return OWN_FUNCTIONS
         if self.data is None:
             return "the samples and their graph are Proctor's own, not the published ones"
         if self.world != FREEBASE:
@@ -165,8 +178,27 @@ class KnowledgeGraph(Environment):
     def _before(self) -> tuple[Message, ...]:
         return prompt.BEFORE if self.prompts is None else PROMPT.read(self.prompts).messages
 
+    def _dialogue(self, entry: QuestionEntry) -> GraphDialogue:
+        if self.protocol == "tools":
+            strict = self.profile == "strict"
+            reader = CallReader(toolset(self.profile), strict=strict)
+            return GraphDialogue(prompt.before_calls(self.profile), reader, kept=str, one_answer=not strict)
+        return GraphDialogue(self._before, TextReader(partial(self._read, entry)), kept=shorten, one_answer=False)
+
+    def _read(self, entry: QuestionEntry, reply: str) -> GraphAction:
+        return read(shorten(reply), tuple(entry.entities) if self.profile == "strict" else ())
+
+    def _in_protocol(self, sample: str, policy: Policy) -> Policy:
+        if self.protocol == "text":
+            return policy
+        return in_tools(policy, partial(self._read, self._entry(sample)), policies.spelled, toolset(self.profile))
+
     def _prompt_texts(self) -> Iterator[str]:
         """The texts of the prompt that enter the digest: all but our own confirmation."""
+        if self.protocol == "tools":
+            for part in (*prompt.before_calls(self.profile), *toolset(self.profile).tools()):
+                yield part.model_dump_json()
+            return
         for message in self._before:
             if message.content != prompt.CONFIRMATION:
                 yield message.content

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from environments.knowledge_graph import prompt
 from environments.knowledge_graph.dataset import QuestionEntry
+from environments.knowledge_graph.reply import FinalAnswer, GraphAction, LooseAnswer, ToolRequest, ToolRequests
 from proctor.environment import Policy
 from proctor.types import Action, Message
 
@@ -108,3 +109,13 @@ def call(text: str) -> Action:
 def answer(variable: int) -> Action:
     """A reply that answers with a variable."""
     return Action(content=f"Thought: That is it.\nFinal Answer: #{variable}")
+
+
+def spelled(action: GraphAction) -> str:
+    """An action as a reply of these policies."""
+    match action:
+        case FinalAnswer(number) | LooseAnswer(number):
+            return answer(int(number)).content
+        case ToolRequests((ToolRequest(written=written), *_)):
+            return call(written).content
+    return ""

@@ -4,10 +4,21 @@ Instruction and example have the content of those in AgentBench (arXiv 2308.0368
 names of tools and the forms of calls and observations are the published ones.
 """
 
+import ast
+import json
+from collections.abc import Callable, Iterator
+from functools import cache
+from itertools import islice
+from typing import NamedTuple
+
 from environments.knowledge_graph.dataset import QuestionEntry
-from environments.knowledge_graph.reply import ToolRequest
-from environments.knowledge_graph.tools import NUMBER, Listing, ToolRefusal, Variable
-from proctor.types import Message, Observation
+from environments.knowledge_graph.functions import TOOLS
+from environments.knowledge_graph.reply import GraphAction, ToolRequest, read
+from environments.knowledge_graph.tools import NUMBER, Listing, Profile, ToolRefusal, Variable
+from proctor.published import Source, Texts, in_turns, injected
+from proctor.python_file import value_of
+from proctor.tools import ReplyReader
+from proctor.types import Message, Observation, Tool, ToolCall
 
 ROUNDS = 15
 """The most replies of an agent, including the final answer."""
@@ -54,6 +65,27 @@ holds the answer, write instead
 Final Answer: #id
 where id is the variable's number, as in Final Answer: #3."""
 
+_CALLS_INSTRUCTION = f"""\
+You answer questions with the help of a knowledge graph, of which you can see only a part at a time. Functions are \
+offered to you that look into it: they list the relations that lead away from entities, follow a relation, intersect \
+two sets, list attributes, take the largest or smallest, and count. Call them in the order that leads to the answer.
+Keep in mind:
+- A variable stands for a set of entities, written #0, #1, ... in the order in which they were made; it need not be \
+listed for you to go on with it.
+- Choose the function that the question needs next. List relations before you follow one, and attributes before you \
+take the largest or smallest.
+- Each result that makes a variable tells you its number and type. Consider whether it holds the answer.
+- As soon as a variable holds the answer, call no function any more, but write
+Final Answer: #id
+where id is the variable's number, as in Final Answer: #3.@ANSWER@
+- In each turn, think, and then call exactly one function. You have {ROUNDS} turns for a question, and the final \
+answer takes one of them.
+- Every turn but that with the final answer must call a function."""
+_ANSWER_NOTE = {
+    "compat": " There is no function for the answer.",
+    "strict": " Or call the function answer with this variable.",
+}
+
 CONFIRMATION = "Understood. Which question shall I answer?"
 
 EXAMPLE = (
@@ -85,7 +117,69 @@ BEFORE = (
     Message(role="assistant", content=CONFIRMATION),
     *(Message(role="user" if role == "user" else "assistant", content=content) for role, content in EXAMPLE),
 )
-"""The messages before a question, in our own words."""
+"""The messages before a question in protocol `text`, in our own words."""
+
+
+_INSTRUCTION_AND_CONSENT = 2
+
+
+def _in_python(tree: ast.Module) -> Texts:
+    """The first two messages of the published file, then the texts of its example, in turns."""
+    example = value_of(tree, "ONE_SHOT")
+    texts = [text for text in example if isinstance(text, str)] if isinstance(example, list) else []
+    return [*islice(injected(tree), _INSTRUCTION_AND_CONSENT), *in_turns(texts)]
+
+
+PROMPT = Source(
+    file="AgentBench v0.2's src/server/tasks/knowledgegraph/task.py",
+    fingerprints=frozenset(("9dbb9c49be829fc40ad38f77ea463584",)),
+    in_python=_in_python,
+)
+"""The published instruction and example, which the user provides."""
+
+
+class GraphDialogue(NamedTuple):
+    """What depends on the protocol of a session."""
+
+    before: tuple[Message, ...]
+    """The messages before the question."""
+    reader: ReplyReader[GraphAction]
+    kept: Callable[[str], str]
+    """Gives the text of a reply as the history keeps it."""
+    one_answer: bool
+    """Whether a final answer that names no variable ends the session."""
+
+
+@cache
+def before_calls(profile: Profile) -> tuple[Message, ...]:
+    """The messages before a question in protocol `tools`: the instruction, and the same example with function calls."""
+    instruction = _CALLS_INSTRUCTION.replace("@ANSWER@", _ANSWER_NOTE[profile])
+    return (Message(role="system", content=instruction), *_example_with_calls())
+
+
+def _example_with_calls() -> Iterator[Message]:
+    call: ToolCall | None = None
+    for number, (role, text) in enumerate(EXAMPLE):
+        if role == "assistant":
+            call = _call(text, f"example_{number // 2}")
+            thought = text.removeprefix("Thought: ").partition("\nAction: ")[0]
+            yield Message(role="assistant", content=thought, tool_calls=(call,) if call else ())
+        elif call:
+            yield Message(role="tool", content=text, tool_call_id=call.id)
+        else:
+            yield Message(role="user", content=text)
+
+
+def _call(reply: str, id_: str) -> ToolCall | None:
+    """The call that a reply of the example asks for; None where it answers."""
+    asked = read(reply)
+    for function in TOOLS:
+        arguments = function.write(asked)
+        if arguments is not None:
+            return ToolCall(id=id_, name=function.name, arguments=json.dumps(arguments))
+    return None
+
+
 NO_ACTION = "There is no call of a tool in your reply. Please recheck the action."
 ANSWER_FORM = (
     "A final answer has the form `Final Answer: #id`, as in Final Answer: #3, and nothing else. Please repeat it."
@@ -98,9 +192,9 @@ def question(entry: QuestionEntry) -> Message:
     return Message(role="user", content=f"A new question: {entry.question}\nEntities: [{', '.join(entry.entities)}]")
 
 
-def next_step(history: list[Message], shortened: bool) -> Observation:
-    """The last message of a history, or all of it where the agent's own reply was shortened."""
-    return Observation(messages=tuple(history) if shortened else tuple(history[-1:]), fresh=shortened)
+def next_step(history: list[Message], new: int, shortened: bool, tools: tuple[Tool, ...]) -> Observation:
+    """The last `new` messages of a history, or all of it where the agent's own reply was shortened."""
+    return Observation(messages=tuple(history if shortened else history[-new:]), tools=tools, fresh=shortened)
 
 
 def listing(found: Listing, max_shown: int | None) -> str:

@@ -57,12 +57,15 @@ class NoAction:
     """A reply with no final answer and without a line that starts with `Action`."""
 
 
+GraphAction = FinalAnswer | LooseAnswer | ToolRequests | NoAction
+
+
 def shorten(reply: str) -> str:
     """A reply as the history keeps it: cut where it invents an observation, without backslashes before underscores."""
     return reply.partition("Observation:")[0].replace("\\_", "_")
 
 
-def read(reply: str, names: Sequence[str] = ()) -> FinalAnswer | LooseAnswer | ToolRequests | NoAction:
+def read(reply: str, names: Sequence[str] = ()) -> GraphAction:
     """What a shortened reply asks for.
 
     With `names` (the sample's entities, in the strict profile), an argument may be such a name with commas or

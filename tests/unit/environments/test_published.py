@@ -10,7 +10,7 @@ from environments.alfworld.environment import ALFWorld
 from environments.alfworld.published_prompt import EXAMPLES
 from environments.database import published_prompt as database
 from environments.database.environment import Database
-from environments.knowledge_graph import published_prompt as graph
+from environments.knowledge_graph import prompt as graph
 from environments.knowledge_graph.environment import SAMPLES, KnowledgeGraph
 from environments.operating_system import published_prompt as shell
 from environments.operating_system.environment import OperatingSystem
