@@ -4,7 +4,7 @@ import asyncio
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import ClassVar
 
@@ -15,16 +15,19 @@ from environments.alfworld import dataset, policies, prompt
 from environments.alfworld.dataset import GameEntry, Split
 from environments.alfworld.engine.errors import GameError
 from environments.alfworld.engine.game import ReadyGame
-from environments.alfworld.engine.grammar import FORMATS
+from environments.alfworld.engine.grammar import FORMATS, Format
 from environments.alfworld.examples import before, example
+from environments.alfworld.functions import spelled, toolset
+from environments.alfworld.prompt import ROUNDS, HouseholdDialogue, appended, retold
 from environments.alfworld.published_prompt import PROMPT, Published, read_prompts
-from environments.alfworld.reply import Profile
-from environments.alfworld.scoring import summarize
-from environments.alfworld.session import ROUNDS, HouseholdSession
-from environments.alfworld.task_types import TASK_TYPES, task_type
+from environments.alfworld.reply import Profile, read
+from environments.alfworld.scoring import WORDING, summarize
+from environments.alfworld.session import HouseholdSession
+from environments.alfworld.task_types import TASK_TYPES, TaskType, task_type
 from proctor.environment import Agent, Environment, Policy
 from proctor.published import AGENTBENCH_SAMPLING, other_count
-from proctor.types import Finish, Summary
+from proctor.tools import OWN_FUNCTIONS, CallReader, Protocol, TextReader, in_tools
+from proctor.types import Finish, Message, Summary
 
 PUBLISHED_GAMES = {"dev": 20, "standard": 50}
 _REVISION = "3"
@@ -48,15 +51,22 @@ class ALFWorld(Environment):
     prompts: Path | None = None
     """A folder with another instruction and other examples, such as AgentBench's; None for our own. Python in it is
     read, not run."""
+    protocol: Protocol = "text"
+    """How the agent acts: by what it writes (`text`), or by function calls (`tools`)."""
 
     capacity: ClassVar[int] = 32
-    max_turns: ClassVar[int | None] = ROUNDS
 
     @model_validator(mode="after")
     def _split_needs_data(self) -> "ALFWorld":
         if self.data is None and (self.split or self.plans):
             raise ValueError("split, plans: both need the folder of the games they list; set `data` as well")
+        if self.prompts and self.protocol == "tools":
+            raise ValueError("prompts: it is the published prompt of protocol text; remove it, or set protocol: text")
         return self
+
+    @property
+    def max_turns(self) -> int | None:
+        return ROUNDS[self.protocol]
 
     def samples(self) -> Sequence[str]:
         _ = self._published  # a broken folder is refused now, before anything is played
@@ -67,6 +77,8 @@ class ALFWorld(Environment):
         examples: list[object] = [example(type_, format) for type_ in TASK_TYPES for format in FORMATS]
         if self._published is not None:
             prompts, examples = self._published.texts(), []
+        if self.protocol == "tools":
+            prompts, examples = [prompt.CALLS_INSTRUCTION, *toolset(self.profile).tools()], []
         prompts += [prompt.TASK, prompt.with_list("", ("look", "inventory"))]
         games = [(entry.sample, entry.path, entry.digest) for entry in self._entries.values()]
         shape = pydantic_core.to_json([_REVISION, self.profile, prompts, examples, games])
@@ -84,22 +96,24 @@ class ALFWorld(Environment):
         return self._entry(sample).folder
 
     def reference(self, sample: str, seed: int = 0) -> Policy:
-        return policies.reference(self.plan(sample))
+        return self._in_protocol(policies.reference(self.plan(sample)))
 
     def naive(self, sample: str, seed: int = 0) -> Policy:
-        return policies.fetch
+        return self._in_protocol(policies.fetch)
 
     def random(self, sample: str, seed: int = 0) -> Policy:
-        return policies.chance(sample, seed)
+        return self._in_protocol(policies.chance(sample, seed))
 
     def summarize(self, finishes: Sequence[Finish]) -> Summary:
-        return summarize(finishes, self._split.skipped, own_words=self.prompts is None)
+        return summarize(finishes, self._split.skipped, WORDING[self.protocol] if self.prompts is None else None)
 
     @classmethod
     def detect_parameters(cls) -> dict[str, JsonValue]:
         return {"per_type": 1}
 
     def not_comparable_because(self) -> str | None:
+        if self.protocol == "tools":
+            return OWN_FUNCTIONS
         if self.data is None:
             return "the games are Proctor's own, not the published ones"
         if self.profile != "compat":
@@ -117,8 +131,20 @@ class ALFWorld(Environment):
         with _naming(entry):
             game = ReadyGame(texts.pddl_domain, texts.grammar, texts.pddl_problem)
             type_ = task_type(entry.folder)
-            opening = before(type_, game.grammar.format) if self._published is None else self._published.before(type_)
-            return HouseholdSession(game, type_, agent, self.profile, opening)
+            return HouseholdSession(game, type_, agent, self.profile, self._dialogue(type_, game.grammar.format))
+
+    def _dialogue(self, type_: TaskType, format: Format) -> HouseholdDialogue:
+        if self.protocol == "tools":
+            reader = CallReader(toolset(self.profile), strict=self.profile == "strict")
+            instruction = Message(role="system", content=prompt.CALLS_INSTRUCTION)
+            return HouseholdDialogue(ROUNDS["tools"], reader, appended((instruction,), reader.tools))
+        opening = before(type_, format) if self._published is None else self._published.before(type_)
+        return HouseholdDialogue(ROUNDS["text"], TextReader(partial(read, profile=self.profile)), retold(opening))
+
+    def _in_protocol(self, policy: Policy) -> Policy:
+        if self.protocol == "text":
+            return policy
+        return in_tools(policy, partial(read, profile=self.profile), spelled, toolset(self.profile))
 
     def plan(self, sample: str) -> Sequence[str]:
         """Commands that win a sample. Raises ValueError where neither its game nor the field `plans` has them."""

@@ -1,11 +1,15 @@
-"""Finds the action in a reply, and the command to carry out for it."""
+"""Finds the action in a reply, and the command to carry out for it.
 
+How much an action resembles a command is sentence BLEU, smoothed as NLTK's method 4 (Chen and Cherry 2014).
+"""
+
+import math
 import re
+from collections import Counter
 from collections.abc import Sequence
 from typing import Literal
 
-from environments.alfworld.similarity import nearest
-from proctor.types import Value
+from proctor.types import FinishReason, Value
 
 Profile = Literal["compat", "strict"]
 MAX_ACTION = 10_000
@@ -15,6 +19,25 @@ _STRICT_MARK = re.compile(rb"action[*_]{0,3}:")
 _AROUND = " \t\r*_`\"'“”‘’"
 """Characters stripped from around an action in `strict`: blanks, emphasis, backticks, quotes."""
 
+ORDERS = 4
+LEAST = 0.01
+"""A command is carried out for an action only if their similarity is larger (AgentBench v0.2)."""
+
+
+class Move(Value):
+    """A reply with an action."""
+
+    action: str
+    """The action as it is compared with commands."""
+    written: str
+    """What is compared to find repetitions: the whole reply in protocol `text`, the argument in `tools`."""
+
+
+class NoMove(Value):
+    """A reply without an action, which ends a session of protocol `text`."""
+
+    reason: FinishReason
+
 
 class Chosen(Value):
     """The command to carry out for an action."""
@@ -22,6 +45,14 @@ class Chosen(Value):
     command: str
     similarity: float
     """1 where the action is on the list, 0 where it resembles no command: it stays as it is, and is refused."""
+
+
+def read(reply: str, profile: Profile) -> Move | NoMove:
+    """What a reply of protocol `text` asks for."""
+    action = action_of(reply, profile)
+    if action:
+        return Move(action=action, written=reply)
+    return NoMove(reason=FinishReason.INVALID_FORMAT if action is None else FinishReason.INVALID_ACTION)
 
 
 def action_of(reply: str, profile: Profile) -> str | None:
@@ -33,7 +64,12 @@ def action_of(reply: str, profile: Profile) -> str | None:
     start = _behind_mark(reply) if profile == "compat" else _behind_any_mark(reply)
     if start is None:
         return None
-    action = reply[start:].split("\n", 1)[0].strip()[:MAX_ACTION].lower()
+    return cleaned(reply[start:], profile)
+
+
+def cleaned(written: str, profile: Profile) -> str:
+    """The first line of an action as it is compared with commands."""
+    action = written.split("\n", 1)[0].strip()[:MAX_ACTION].lower()
     if profile == "strict":
         action = action.lstrip(_AROUND).rstrip(f"{_AROUND}.")
     return action.replace("\0", "\\0").encode(errors="replace").decode()
@@ -57,3 +93,48 @@ def _behind_any_mark(reply: str) -> int | None:
     encoded = reply.encode(errors="replace")
     found = _STRICT_MARK.search(encoded.lower())
     return None if found is None else len(encoded[: found.end()].decode())
+
+
+class CommandCandidate:
+    """A text that is compared with many commands."""
+
+    def __init__(self, text: str) -> None:
+        words = text.split()
+        self._length = len(words)
+        self._counts = [_grams(words, order) for order in range(1, ORDERS + 1)]
+
+    def similarity(self, command: str) -> float:
+        """From 0 to 1; 0 where the texts have no word in common."""
+        reference = command.split()
+        matches = [
+            sum((_grams(reference, order) & _among(counts, reference, order)).values())
+            for order, counts in enumerate(self._counts, 1)
+        ]
+        if not matches[0]:
+            return 0.0
+        total, missing = 0.0, 0
+        for order, matched in enumerate(matches, 1):
+            share = matched / max(1, self._length - order + 1)
+            if not matched and self._length > 1:
+                missing += 1
+                share = math.log(self._length) / (5 * 2**missing) / max(1, self._length - order + 1)
+            total += math.log(share) if share else 0.0
+        longer = self._length > len(reference)
+        return (1.0 if longer else math.exp(1 - len(reference) / self._length)) * math.exp(total / ORDERS)
+
+
+def nearest(text: str, commands: Sequence[str]) -> tuple[str, float] | None:
+    """The first of the commands that resemble a text most, and by how much; None where none does."""
+    candidate = CommandCandidate(text)
+    scores = [candidate.similarity(command) for command in commands]
+    best = max(scores, default=0.0)
+    return (commands[scores.index(best)], best) if best > LEAST else None
+
+
+def _grams(words: Sequence[str], order: int) -> Counter[tuple[str, ...]]:
+    return Counter(tuple(words[at : at + order]) for at in range(len(words) - order + 1))
+
+
+def _among(counts: Counter[tuple[str, ...]], reference: Sequence[str], order: int) -> Counter[tuple[str, ...]]:
+    """The counts of those n-grams alone that the short reference has, so that a long candidate is read only once."""
+    return Counter({gram: counts[gram] for gram in set(_grams(reference, order)) if gram in counts})

@@ -1,10 +1,11 @@
 """When a session is over, what it scores, and the metrics of many sessions (AgentBench v0.2, alfworld)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from environments.alfworld.reply import Chosen, Profile
 from environments.alfworld.task_types import TASK_TYPES
+from proctor.tools import Protocol
 from proctor.types import Finish, FinishReason, Summary
 
 REPEATS = 3
@@ -12,13 +13,17 @@ REPEATS = 3
 FIRST_REPEAT = 4
 """Steps that a session must have before equal replies end it."""
 PRIMARY = "success_rate"
-WORDING = "The instruction and the examples are in our own words, not the published ones; prompts shift scores."
+WORDING: Mapping[Protocol, str] = {
+    "text": "The instruction and the examples are in our own words, not the published ones; prompts shift scores.",
+    "tools": "The instruction and the function are described in our own words; prompts shift scores.",
+}
 
 
 class CommandStep(NamedTuple):
     """One reply with an action, and the engine's part of the step."""
 
-    reply: str
+    written: str
+    """What is compared to find repetitions."""
     action: str
     chosen: Chosen
     refused: bool
@@ -38,7 +43,7 @@ def end_reason(won: bool, steps: Sequence[CommandStep], profile: Profile) -> Fin
 def _repeated(steps: Sequence[CommandStep], profile: Profile) -> bool:
     """Whether the last replies are equal; in `strict` only if the engine refused them."""
     last = steps[-REPEATS:]
-    if len(steps) < FIRST_REPEAT or len({step.reply for step in last}) > 1:
+    if len(steps) < FIRST_REPEAT or len({step.written for step in last}) > 1:
         return False
     return profile == "compat" or all(step.refused for step in last)
 
@@ -58,7 +63,7 @@ def step_metrics(steps: Sequence[CommandStep]) -> dict[str, float]:
     }
 
 
-def summarize(finishes: Sequence[Finish], skipped: int, *, own_words: bool) -> Summary:
+def summarize(finishes: Sequence[Finish], skipped: int, wording: str | None) -> Summary:
     """Rates over scored sessions; a rate over none is left out. Faults enter no rate; only `requested` counts them."""
     scored = [finish for finish in finishes if finish.score is not None]
     values = {
@@ -76,7 +81,7 @@ def summarize(finishes: Sequence[Finish], skipped: int, *, own_words: bool) -> S
     metrics |= {"requested": float(len(finishes)), "scored": float(len(scored)), "skipped_games": float(skipped)}
     formats = sorted({str(finish.detail["format"]) for finish in scored if "format" in finish.detail})
     notes = [
-        *([WORDING] if own_words else []),
+        *([wording] if wording else []),
         *([f"Command formats of the games: {', '.join(formats)}."] if formats else []),
     ]
     if skipped:

@@ -25,9 +25,8 @@ from environments.alfworld.engine.game import ReadyGame
 from environments.alfworld.engine.world import REFUSED, GameWorld
 from environments.alfworld.environment import ALFWorld
 from environments.alfworld.examples import in_format
-from environments.alfworld.reply import Profile
-from environments.alfworld.session import ROUNDS
-from environments.alfworld.similarity import CommandCandidate, nearest
+from environments.alfworld.prompt import ROUNDS
+from environments.alfworld.reply import CommandCandidate, Profile, nearest
 from environments.alfworld.task_types import TASK_TYPES, task_type
 from environments.alfworld.texts import SAMPLES, GameTexts
 from proctor.environment import Policy, PolicyAgent, play_to_finish
@@ -316,7 +315,7 @@ async def test_09_illegal_actions_are_refused_for_35_steps() -> None:
         played = await finishes(dev(profile), partial(_illegal, form))
         assert reasons(played) == {FinishReason.TURN_LIMIT: 20}
         assert {finish.score for finish in played} == {0.0}
-        assert {finish.metrics["refused"] for finish in played} == {float(ROUNDS)}
+        assert {finish.metrics["refused"] for finish in played} == {float(ROUNDS["text"])}
 
 
 def _illegal(form: str, sample: str, seed: int) -> Policy:

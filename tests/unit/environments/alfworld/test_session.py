@@ -9,8 +9,8 @@ from environments.alfworld.dataset import own_games
 from environments.alfworld.engine.grammar import Format
 from environments.alfworld.environment import ALFWorld
 from environments.alfworld.examples import LEAST_PLAN, LONGEST_PLAN, example, in_format
+from environments.alfworld.prompt import MAX_KEPT
 from environments.alfworld.reply import Profile
-from environments.alfworld.session import MAX_KEPT
 from environments.alfworld.task_types import TASK_TYPES, TaskType
 from proctor.environment import Agent, AgentStopped, AgentUnavailable, ContextLimitExceeded, Policy, play_to_finish
 from proctor.types import Action, Finish, FinishReason, Message, Observation

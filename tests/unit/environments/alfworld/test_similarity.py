@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from environments.alfworld.similarity import CommandCandidate, nearest
+from environments.alfworld.reply import CommandCandidate, nearest
 
 WORDS = ["go", "to", "open", "take", "cabinet", "mug", "1", "2", "from", "in/on"]
 texts = st.lists(st.sampled_from(WORDS), min_size=1, max_size=9).map(" ".join)

@@ -251,7 +251,7 @@ def test_the_digest_holds_instruction_example_and_functions(monkeypatch: pytest.
 
 VALUES = (
     *("#0", "#1", "#7", "Fenholm", "m.isle_006", "common.topic"),
-    *("isles.island.lighthouses", "isles.lighthouse.keeper", "isles.ship.length"),
+    *("isles.island.lighthouses", "isles.lighthouse.keeper", "isles.ship.length", "\ud800"),
 )
 
 
