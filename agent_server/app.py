@@ -17,7 +17,7 @@ from agent_server.agents.base import ServedAgent
 from agent_server.chat_completions import ChatRequest, chunks, completion, parse_request
 from agent_server.errors import RequestRefused
 from agent_server.metrics import UNKNOWN_AGENT, AgentMetrics
-from proctor.environment import AgentUnavailable, ContextLimitExceeded
+from proctor.environment import AgentUnavailable, ContextLimitExceeded, ToolsRefused
 from proctor.http.origin_guard import OriginGuard
 from proctor.observability import tracing
 from proctor.observability.process import ProcessMetrics
@@ -163,6 +163,8 @@ async def _answer(agents: Mapping[str, ServedAgent], request: Request, max_bytes
     except ContextLimitExceeded:
         message = "the messages don't fit this model's context"
         return name, _error(RequestRefused(400, message, code="context_length_exceeded", param="messages"))
+    except ToolsRefused as refused:
+        return name, _error(RequestRefused(400, str(refused), code="tools_not_supported", param="tools"))
     except AgentUnavailable as unavailable:
         return name, _error(RequestRefused(502, str(unavailable), code="agent_unavailable", type="server_error"))
     except Exception:

@@ -276,8 +276,7 @@ async def _executed(interrupts: Interrupts) -> Run:
     if ended.stopped is not None:
         raise RunInterrupted(ended.stopped, run)
     if ended.refused:
-        why = "; ".join(f"agent {agent}: {cause}" for agent, cause in ended.refused.items())
-        raise RunInterrupted(f"an endpoint refuses every request: {why}", run)
+        raise RunInterrupted("; ".join(ended.refusals()), run)
     return run
 
 

@@ -14,7 +14,7 @@ from proctor.config.task import NAME, TaskDefinition
 from proctor.config.yaml import FileError, load, parse
 from proctor.environment import PolicyKind, missing_policies
 from proctor.http.tls import Tls
-from proctor.llm.config import ModelName, Sampling, VariableName, plain_url
+from proctor.llm.config import MaxTokensField, ModelName, Sampling, VariableName, check_max_tokens, plain_url
 from proctor.llm.wire import Reasoning, SystemRole
 from proctor.types import Value
 
@@ -76,11 +76,18 @@ class AgentEntry(Value):
     """Which messages of a history carry their reasoning back: `auto`, those with tool calls; `always`; `never`."""
     system_role: Annotated[SystemRole, Field(exclude_if=lambda value: value == "system")] = "system"
     """The role that the instruction is sent in; `user` puts it before the first user message."""
+    max_tokens_field: Annotated[MaxTokensField | None, Field(exclude_if=lambda value: value is None)] = None
+    """The name under which the sampling's limit of tokens is sent; None: as it is written there."""
     concurrency: int = Field(default=16, ge=1, le=10_000)
     """Trials of this agent in flight at once."""
     metadata: bool = False
     """Send task, sample, conversation, seed, epoch and turn with each request; built-in agents need them."""
     price: Price | None = None
+
+    @model_validator(mode="after")
+    def _one_limit_of_tokens(self) -> Self:
+        check_max_tokens(self.max_tokens_field, self.sampling)
+        return self
 
     @property
     def is_function(self) -> bool:
@@ -266,7 +273,7 @@ class Plan(Value):
         """
         full = self.model_dump(mode="json")
         operational = {"concurrency", "deadline_s", "max_tries", "max_retry_s", "api_key_env", "price", "capacity"}
-        operational |= {"rpm", "tpm", "shared"}
+        operational |= {"rpm", "tpm", "shared", "max_tokens_field"}
         return {
             "seed": full["seed"],
             "epochs": full["epochs"],

@@ -46,6 +46,10 @@ class AgentRefused(AgentUnavailable):
     """The endpoint rejects every request of this configuration (wrong key, unknown model): a retry can't succeed."""
 
 
+class ToolsRefused(AgentRefused):
+    """The endpoint rejects every request that offers tools; it may answer others."""
+
+
 class EnvironmentFault(Exception):
     """A part that the environment depends on failed (container, database, judge): a fault, not a score."""
 

@@ -112,8 +112,8 @@ def show_result(request: RunRequest, ended: RunResult, errors: "Console") -> int
     all_scored = all(pair.scored == pair.planned for pair in result.pairs)
     for loss in ended.losses:
         errors.print(loss, markup=False, soft_wrap=True)
-    for agent, why in ended.refused.items():
-        errors.print(f"agent {agent}: its endpoint refuses every request: {why}", style="red", markup=False)
+    for refusal in ended.refusals():
+        errors.print(refusal, style="red", markup=False)
     if ended.stopped is not None:
         errors.print(f"stopped: {ended.stopped}", markup=False, soft_wrap=True)
     if all_scored:

@@ -49,9 +49,19 @@ class RunResult:
     """How a run ended. `stopped` is why some trials were not played; None if all were."""
 
     stopped: str | None
-    refused: Mapping[str, str]
-    """agent -> why its endpoint refuses it"""
+    refused: Mapping[Pair, str]
+    """pair -> why the agent's endpoint refuses it"""
     abandoned: bool = False
     """Whether trials under way were cut off."""
     losses: tuple[str, ...] = ()
     """A message for each client of `--shards` that did not reach the end of the run."""
+
+    def refusals(self) -> list[str]:
+        """A line for each agent and cause of refusal, with the tasks that it concerns."""
+        tasks: dict[tuple[str, str], list[str]] = {}
+        for (agent, task), why in self.refused.items():
+            tasks.setdefault((agent, why), []).append(task)
+        return [
+            f"agent {agent}: its endpoint refuses every request of {', '.join(of)}: {why}"
+            for (agent, why), of in tasks.items()
+        ]

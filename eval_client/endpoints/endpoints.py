@@ -133,6 +133,7 @@ def chat_config(plan: Plan, agent: AgentEntry, builtin: str | None) -> ChatConfi
         sampling=agent.sampling,
         reasoning=agent.reasoning,
         system_role=agent.system_role,
+        max_tokens_field=agent.max_tokens_field,
         metadata=agent.sends_metadata,
         deadline_s=endpoint.deadline_s,
         max_tries=endpoint.max_tries,

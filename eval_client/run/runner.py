@@ -62,8 +62,8 @@ class Runner:
         self._idle = asyncio.Event()
         self.abandoned = False
         self.stopped: str | None = None
-        self.refused: dict[str, str] = {}
-        """agent -> why its endpoint refuses it"""
+        self.refused: dict[Pair, str] = {}
+        """pair -> why the agent's endpoint refuses it"""
         self.unreachable: set[str] = set()
         """Tasks that were unavailable to this client for too long, until they are available again."""
         self.given_up: frozenset[str] = frozenset()
@@ -261,7 +261,10 @@ class Runner:
         match end.outcome:
             case Outcome.REFUSED:
                 self.returned.append(pending.trial)
-                self._refuse(pending.trial.agent, end.cause)
+                self._refuse([of for of in self.plan.pairs() if of[0] == pair[0]], end.cause)
+            case Outcome.TOOLS_REFUSED:
+                self.returned.append(pending.trial)
+                self._refuse([pair], end.cause)
             case Outcome.BUDGET:
                 self.returned.append(pending.trial)
                 self.drain(end.cause)
@@ -324,18 +327,18 @@ class Runner:
 
         asyncio.get_running_loop().call_later(wait_s, again)
 
-    def _refuse(self, agent: str, why: str) -> None:
-        """Start no more trials of an agent whose endpoint refuses it; they stay without a final row."""
-        self.refused.setdefault(agent, why)
-        for pair in self._waiting:
-            if pair[0] == agent:
-                self._return(pair)
+    def _refuse(self, pairs: Sequence[Pair], why: str) -> None:
+        """Start no more trials of pairs that the agent's endpoint refuses; they stay without a final row."""
+        for pair in pairs:
+            self.refused.setdefault(pair, why)
+            self._return(pair)
 
     def _return(self, pair: Pair) -> None:
         """Return a pair's waiting trials."""
         self.flow.drop(pair)
-        self.returned += [pending.trial for pending in self._waiting[pair]]
-        self._waiting[pair].clear()
+        waiting = self._waiting.get(pair, deque())
+        self.returned += [pending.trial for pending in waiting]
+        waiting.clear()
 
     async def _abandon(self) -> None:
         playing = list(self._playing)

@@ -145,7 +145,7 @@ class ShardCoordinator:
         return {
             (agent, task): count
             for (agent, task), count in self._free.items()
-            if agent not in self._runner.refused and task not in left_alone
+            if (agent, task) not in self._runner.refused and task not in left_alone
         }
 
     def _wanted(self) -> dict[Pair, int]:
@@ -173,10 +173,10 @@ class ShardCoordinator:
 
         This also finds trials of this shard that it claimed in a commit whose confirmation was lost.
         """
-        agents = await self._call(claims.agents_pending)
+        pairs = await self._call(claims.pairs_pending)
         if not self._runner.quiet or self._runner.returned:
             return
-        if not agents - self._runner.refused.keys():
+        if not pairs - self._runner.refused.keys():
             self._runner.take_no_more()
         elif mine := await self._call(claims.held, self._shard):
             self._runner.take(mine)

@@ -33,11 +33,12 @@ def free(engine: sa.Engine, run: str) -> dict[Pair, int]:
         return {(agent, task): int(count) for agent, task, count in connection.execute(query)}
 
 
-def agents_pending(engine: sa.Engine, run: str) -> set[str]:
-    """The agents with trials still to be played since the run's last start or resume: free, or held by any shard."""
-    query = sa.select(trial_table.c.agent).where(_pending(run, trial_table.c.holder != SETTLED)).distinct()
+def pairs_pending(engine: sa.Engine, run: str) -> set[tuple[str, str]]:
+    """The pairs with trials still to be played since the run's last start or resume: free, or held by any shard."""
+    pair = sa.select(trial_table.c.agent, trial_table.c.task)
+    query = pair.where(_pending(run, trial_table.c.holder != SETTLED)).distinct()
     with engine.connect() as connection:
-        return set(connection.execute(query).scalars())
+        return {(agent, task) for agent, task in connection.execute(query)}
 
 
 def held(engine: sa.Engine, run: str, shard: int) -> list[Trial]:

@@ -6,7 +6,7 @@ from eval_client.endpoints.endpoints import BudgetExhausted
 from eval_client.store.journal import WriteRefused
 from eval_client.store.records import DIVERGED
 from eval_client.trial.episode import Diverged, Episode, OutOfTime
-from proctor.environment import AgentRefused, AgentUnavailable
+from proctor.environment import AgentRefused, AgentUnavailable, ToolsRefused
 from proctor.types import Finish, FinishReason, Value
 from task_server.wire.errors import DigestDiffers, NoCapacity, SessionLost, TaskServerError
 
@@ -28,6 +28,8 @@ class Outcome(Enum):
     """The run has reached a spending limit."""
     REFUSED = "refused"
     """The agent's endpoint refuses every request of this configuration."""
+    TOOLS_REFUSED = "tools_refused"
+    """The agent's endpoint refuses every request that offers tools, and so all trials of the task."""
 
 
 class AttemptEnd(Value):
@@ -55,6 +57,8 @@ async def attempt(episode: Episode) -> AttemptEnd:
         return AttemptEnd(outcome=Outcome.FINISHED, finish=await episode.play())
     except OutOfTime as late:
         return _fault(Outcome.FINISHED, FinishReason.AGENT_ERROR, late)
+    except ToolsRefused as refused:
+        return AttemptEnd(outcome=Outcome.TOOLS_REFUSED, cause=str(refused))
     except AgentRefused as refused:
         return AttemptEnd(outcome=Outcome.REFUSED, cause=str(refused))
     except AgentUnavailable as unavailable:

@@ -1,9 +1,10 @@
 """The settings of a chat model and its endpoint, in plans and task files."""
 
-from typing import Annotated, ClassVar
+from collections.abc import Mapping
+from typing import Annotated, ClassVar, Literal, Self
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, Field, JsonValue
+from pydantic import AfterValidator, Field, JsonValue, model_validator
 
 from proctor.config.secrets import setting
 from proctor.llm.wire import Reasoning, SystemRole
@@ -53,11 +54,28 @@ ModelName = Annotated[str, Field(min_length=1), AfterValidator(_no_key)]
 VariableName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$"), AfterValidator(_no_key)]
 
 
+MaxTokensField = Literal["max_tokens", "max_completion_tokens"]
+_MAX_TOKENS: tuple[MaxTokensField, ...] = ("max_tokens", "max_completion_tokens")
+
+
+def check_max_tokens(field: MaxTokensField | None, sampling: Mapping[str, JsonValue]) -> None:
+    """Raises ValueError if the limit of tokens that the field renames is given twice."""
+    if field is not None and all(name in sampling for name in _MAX_TOKENS):
+        raise ValueError("sampling: holds both 'max_tokens' and 'max_completion_tokens'; remove one of them")
+
+
+def _renamed(sampling: Mapping[str, JsonValue], field: MaxTokensField | None) -> Mapping[str, JsonValue]:
+    """The sampling with its limit of tokens under the name of `field`."""
+    if field is None or not any(name in sampling and name != field for name in _MAX_TOKENS):
+        return sampling
+    return {field if name in _MAX_TOKENS else name: value for name, value in sampling.items()}
+
+
 class ChatConfig(Value):
     """One model at one OpenAI-compatible endpoint, with its time limits and retries."""
 
     operational: ClassVar[frozenset[str]] = frozenset(
-        {"api_key_env", "deadline_s", "max_tries", "max_retry_s", "max_reply_bytes"}
+        {"api_key_env", "deadline_s", "max_tokens_field", "max_tries", "max_retry_s", "max_reply_bytes"}
     )
 
     base_url: Annotated[str, AfterValidator(plain_url)] | None = None
@@ -71,6 +89,8 @@ class ChatConfig(Value):
     """Which messages of a history carry their reasoning back: `auto`, those with tool calls; `always`; `never`."""
     system_role: Annotated[SystemRole, Field(exclude_if=lambda value: value == "system")] = "system"
     """The role that the instruction is sent in; `user` puts it before the first user message."""
+    max_tokens_field: Annotated[MaxTokensField | None, Field(exclude_if=lambda value: value is None)] = None
+    """The name under which the sampling's limit of tokens is sent; None: as it is written there."""
     metadata: bool = False
     """True: requests have their task, sample and turn as metadata, which the built-in agents need."""
     deadline_s: float = Field(default=600.0, gt=0)
@@ -80,6 +100,16 @@ class ChatConfig(Value):
     max_retry_s: float = Field(default=600.0, ge=0)
     """Seconds after the first request, from which on no further one starts."""
     max_reply_bytes: int = Field(default=4 << 20, ge=1024)
+
+    @model_validator(mode="after")
+    def _one_limit_of_tokens(self) -> Self:
+        check_max_tokens(self.max_tokens_field, self.sampling)
+        return self
+
+    def request_sampling(self, more: Mapping[str, JsonValue] | None = None) -> Mapping[str, JsonValue]:
+        """The sampling of a request; `more` takes precedence."""
+        own = _renamed(self.sampling, self.max_tokens_field)
+        return {**own, **_renamed(more, self.max_tokens_field)} if more else own
 
     def endpoint(self) -> str:
         """The base URL in effect. Raises ValueError where OPENAI_BASE_URL is not a valid URL."""

@@ -70,9 +70,23 @@ def read_error(body: bytes) -> ErrorReply:
         data = data.get("error") or data
     if not isinstance(data, dict):
         return ErrorReply("", "", _text(data))
-    return ErrorReply(
-        _text(data.get("code")), _text(data.get("type")), _text(data.get("message") or data.get("detail"))
-    )
+    return ErrorReply(_text(data.get("code")), _text(data.get("type")), _message(data))
+
+
+def _message(data: dict[str, JsonValue]) -> str:
+    """The message; behind it what OpenRouter was answered itself. Of an invalid request, fields without values."""
+    message, metadata = data.get("message") or data.get("detail"), data.get("metadata")
+    if isinstance(message, list) and all(isinstance(each, dict) and "loc" in each for each in message):
+        return "; ".join(map(_problem, message))
+    raw = metadata.get("raw") if isinstance(metadata, dict) else None
+    return f"{_text(message)}: {raw}" if raw else _text(message)
+
+
+def _problem(detail: JsonValue) -> str:
+    assert isinstance(detail, dict)
+    where = detail["loc"]
+    path = ".".join(map(str, where)) if isinstance(where, list) else _text(where)
+    return f"{path}: {_text(detail.get('msg'))}"
 
 
 def is_context_limit(status: int, error: ErrorReply) -> bool:

@@ -10,10 +10,11 @@ from typing import Literal, NamedTuple
 from pydantic import JsonValue, ValidationError
 
 from proctor.config.secrets import secret
-from proctor.environment import AgentRefused, AgentUnavailable, ContextLimitExceeded
+from proctor.environment import AgentRefused, AgentUnavailable, ContextLimitExceeded, ToolsRefused
 from proctor.http.client import AnyClient, HttpFailure, HttpReply, bounded_request
 from proctor.llm.config import ChatConfig
 from proctor.llm.errors import is_context_limit, read_error
+from proctor.llm.refusals import MAX_TOKENS_FIX, TOOLS_FIX, refuses_max_tokens, refuses_tools
 from proctor.llm.wire import ChatReply, Usage, request_body
 from proctor.observability import tracing
 from proctor.observability.redaction import redacted, without
@@ -58,8 +59,8 @@ class _Failed(NamedTuple):
     retryable: bool = True
     throttled: bool = False
     retry_after_s: float | None = None
-    refused: bool = False
-    """The endpoint rejects every request of this configuration."""
+    refused: type[AgentRefused] | None = None
+    """Set where the endpoint rejects every request of this configuration, or each that offers tools."""
 
 
 class ChatModel:
@@ -85,6 +86,8 @@ class ChatModel:
         self._key = secret(config.api_key_env)
         self._policy = RetryPolicy(max_tries=config.max_tries, max_retry_s=config.max_retry_s)
         self._on_event = on_event
+        self._took_tools = False
+        """Whether the endpoint has answered a request with tools: then no later refusal is about offering them."""
         self._random, self._clock, self._wall_clock, self._sleep = random, clock, wall_clock, sleep
 
     async def complete(
@@ -97,21 +100,21 @@ class ChatModel:
         """The model's answer to a whole transcript. `sampling` takes precedence over the configured one.
 
         Metadata is sent only where the configuration asks for it. Raises ContextLimitExceeded; AgentRefused where no
-        request can succeed; AgentUnavailable after all retries, naming the last cause and an excerpt of the last reply,
-        without the key.
+        request can succeed, ToolsRefused where none with tools can; AgentUnavailable after all retries, naming the last
+        cause and an excerpt of the last reply, without the key.
         """
         config = self._config
         body = request_body(
             config.model,
             messages,
             tools,
-            {**config.sampling, **sampling} if sampling else config.sampling,
+            config.request_sampling(sampling),
             metadata if config.metadata else None,
             reasoning=config.reasoning,
             system_role=config.system_role,
         )
         with tracing.begin("model call", "client", **{"gen_ai.request.model": config.model}) as span:
-            completion = await self._retry_until_available(body)
+            completion = await self._retry_until_available(body, offers_tools=bool(tools))
             span.note(
                 tries=completion.tries,
                 **{
@@ -121,12 +124,13 @@ class ChatModel:
             )
         return completion
 
-    async def _retry_until_available(self, body: bytes) -> Completion:
+    async def _retry_until_available(self, body: bytes, *, offers_tools: bool) -> Completion:
         started, tries = self._clock(), 0
         while True:
             tries += 1
-            outcome = await self._request(body)
+            outcome = await self._request(body, offers_tools=offers_tools)
             if isinstance(outcome, ChatReply):
+                self._took_tools |= offers_tools
                 self._on_event(EndpointEvent(kind="ok", retry_after_s=None, cause=""))
                 return self._completion(outcome, self._clock() - started, tries)
             wait_s = self._wait_s(outcome, tries, self._clock() - started)
@@ -134,7 +138,7 @@ class ChatModel:
                 kind: Literal["throttled", "retry"] = "throttled" if outcome.throttled else "retry"
                 self._on_event(EndpointEvent(kind=kind, retry_after_s=outcome.retry_after_s, cause=outcome.cause))
             if wait_s is None:
-                failure = AgentRefused if outcome.refused else AgentUnavailable
+                failure = outcome.refused or AgentUnavailable
                 raise failure(f"{outcome.cause} (after {tries} {'try' if tries == 1 else 'tries'})")
             await self._sleep(wait_s)
 
@@ -156,7 +160,7 @@ class ChatModel:
             tries=tries,
         )
 
-    async def _request(self, body: bytes) -> ChatReply | _Failed:
+    async def _request(self, body: bytes, *, offers_tools: bool) -> ChatReply | _Failed:
         headers = {"Content-Type": "application/json", **tracing.headers()}
         if self._key is not None:
             headers["Authorization"] = f"Bearer {self._key.get_secret_value()}"
@@ -176,7 +180,7 @@ class ChatModel:
             reply = _without_key(reply, self._key.get_secret_value())
         if reply.status == 200:
             return self._read(reply)
-        return self._failed(reply)
+        return self._failed(reply, offers_tools=offers_tools)
 
     def _read(self, reply: HttpReply) -> ChatReply | _Failed:
         """The completion in a reply with status 200; some gateways report failures so, which become failures here."""
@@ -189,19 +193,24 @@ class ChatModel:
             where = ".".join(str(part) for part in problem["loc"]) or "body"
             return _Failed(f"{self._where()}: not a chat completion: {where}: {problem['msg']}: {self._excerpt(reply)}")
 
-    def _failed(self, reply: HttpReply) -> _Failed:
-        error = read_error(reply.body)
+    def _failed(self, reply: HttpReply, *, offers_tools: bool) -> _Failed:
+        error, said = read_error(reply.body), f"{self._where()}: status {reply.status}"
         if is_context_limit(reply.status, error):
             raise ContextLimitExceeded
+        if offers_tools and not self._took_tools and refuses_tools(reply.status, error):
+            cause = f"{said}: {self._excerpt(reply)}: it takes no tools; {TOOLS_FIX}"
+            return _Failed(cause, retryable=False, refused=ToolsRefused)
+        if refuses_max_tokens(reply.status, error):
+            return _Failed(f"{said}: {self._excerpt(reply)}: {MAX_TOKENS_FIX}", retryable=False, refused=AgentRefused)
         hint = ""
         if reply.status == 401:
             state = "is unset" if self._key is None else "holds the key that was sent"
             hint = f" (variable {self._config.api_key_env} {state})"
         return _Failed(
-            cause=f"{self._where()}: status {reply.status}{hint}: {self._excerpt(reply)}",
+            cause=f"{said}{hint}: {self._excerpt(reply)}",
             retryable=retryable(reply.status, error.code) and reply.headers.get("x-should-retry") != "false",
             throttled=reply.status == 429,
-            refused=reply.status in REFUSALS,
+            refused=AgentRefused if reply.status in REFUSALS else None,
             retry_after_s=retry_after_s(reply.headers, self._wall_clock()),
         )
 

@@ -1,15 +1,12 @@
 """A lone worker and a scripted endpoint, shared by the tests of a module."""
 
-import asyncio
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.e2e.proctor import Server, server
-from tests.e2e.scripted import ScriptedEndpoint
-from tests.pace import slowly
+from tests.e2e.scripted import ScriptedEndpoint, listening
 
 TASKS = "tasks: [{name: db-own, environment: db, parameters: {engine: sqlite}}]\n"
 
@@ -26,14 +23,6 @@ def worker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 @pytest.fixture
 def endpoint() -> Iterator[ScriptedEndpoint]:
     """An endpoint that answers as its script says, in a thread of its own."""
-    loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=loop.run_forever, daemon=True)
-    thread.start()
     scripted = ScriptedEndpoint()
-    asyncio.run_coroutine_threadsafe(scripted.open(), loop).result(slowly(10))
-    yield scripted
-    asyncio.run_coroutine_threadsafe(scripted.close(), loop).result(slowly(10))
-    asyncio.run_coroutine_threadsafe(asyncio.sleep(0), loop).result(slowly(10))
-    loop.call_soon_threadsafe(loop.stop)
-    thread.join()
-    loop.close()
+    with listening(scripted):
+        yield scripted

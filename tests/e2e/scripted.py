@@ -3,6 +3,10 @@
 import asyncio
 import contextlib
 import json
+import threading
+from collections.abc import Iterator
+
+from tests.pace import slowly
 
 ANSWER = "Action: Answer\nFinal Answer: []"
 GOOD = json.dumps(
@@ -81,3 +85,20 @@ class ScriptedEndpoint:
         if self.always is not False:
             return None if self.always is True else self.always
         return self.bad.pop(0) if self.bad else reply(200, GOOD)
+
+
+@contextlib.contextmanager
+def listening(scripted: ScriptedEndpoint) -> Iterator[None]:
+    """The endpoint answers, in a thread of its own."""
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever, daemon=True)
+    thread.start()
+    asyncio.run_coroutine_threadsafe(scripted.open(), loop).result(slowly(10))
+    try:
+        yield
+    finally:
+        asyncio.run_coroutine_threadsafe(scripted.close(), loop).result(slowly(10))
+        asyncio.run_coroutine_threadsafe(asyncio.sleep(0), loop).result(slowly(10))
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()

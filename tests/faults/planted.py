@@ -539,6 +539,21 @@ BUGS = (
         "max(by_requests, due - BURST_S)",
         "unit/eval_client/core/test_rates.py::no_minute",
     ),
+    Bug(
+        "what an endpoint demands back is lost in a replay",
+        "eval_client/store/store.py",
+        "return newest, [_turn(row) for row in rows],",
+        "return newest, [t if t.reply.kind == 'stop' else t.model_copy(update={'reply': t.reply.model_copy(update={"
+        "'action': t.reply.action.without_echo()})}) for t in map(_turn, rows)],",
+        "faults/test_tools.py::killed_50_times",
+    ),
+    Bug(
+        "an endpoint that takes no tools ends its agent's other tasks too",
+        "eval_client/run/runner.py",
+        "self._refuse([pair], end.cause)",
+        "self._refuse([of for of in self.plan.pairs() if of[0] == pair[0]], end.cause)",
+        "e2e/run/test_tools.py::without_tools_ends_its_pair",
+    ),
 )
 
 

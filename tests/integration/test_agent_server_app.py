@@ -16,7 +16,7 @@ from agent_server.app import build_app
 from agent_server.build import build_agents
 from agent_server.config import AgentServerConfig
 from agent_server.errors import RequestRefused
-from proctor.environment import AgentUnavailable, ContextLimitExceeded
+from proctor.environment import AgentUnavailable, ContextLimitExceeded, ToolsRefused
 from proctor.llm import ChatConfig, ChatModel
 from proctor.observability.process import ProcessMetrics
 from proctor.types import Action, Message
@@ -107,6 +107,7 @@ async def test_a_failing_policy_is_a_500_whose_cause_stays_in_the_log(
     [
         (ContextLimitExceeded(), 400, "context_length_exceeded"),
         (AgentUnavailable("behind"), 502, "agent_unavailable"),
+        (ToolsRefused("behind"), 400, "tools_not_supported"),
         (RequestRefused(429, "full", code="rate_limit_exceeded", retry_after_s=0.25), 429, "rate_limit_exceeded"),
     ],
 )

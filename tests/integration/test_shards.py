@@ -67,7 +67,7 @@ def test_clients_that_claim_at_the_same_time_never_claim_the_same(store: Store) 
         claimed = [trial for found in pool.map(claim_all, numbers) for trial in found]
     assert sorted(claimed) == list(range(60))
     assert claims.free(store.engine, store.run) == {}
-    assert claims.agents_pending(store.engine, store.run) == {"a"}
+    assert claims.pairs_pending(store.engine, store.run) == {PAIR}
 
 
 async def test_what_a_lost_client_held_is_free_and_what_it_writes_is_refused(store: Store) -> None:

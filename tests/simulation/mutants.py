@@ -196,7 +196,7 @@ MUTANTS = (
     Mutant(
         "the end comes while others still play",
         claims,
-        "agents_pending",
+        "pairs_pending",
         lambda *of: set(),
         ("I4", "STATE"),
         shared=True,

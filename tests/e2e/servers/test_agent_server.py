@@ -15,7 +15,7 @@ from typing import NamedTuple
 import httpx
 import openai
 import pytest
-from openai.types.chat import ChatCompletionMessageParam
+from openai.types.chat import ChatCompletionMessageParam, ChatCompletionToolUnionParam
 
 from tests.pace import slowly
 from tests.support import ROOT
@@ -89,7 +89,10 @@ def test_the_official_client_gets_an_answer(client: openai.OpenAI) -> None:
 
 def test_the_official_client_gets_tool_calls(client: openai.OpenAI) -> None:
     metadata = {**METADATA, "conversation": "tools"}
-    message = client.chat.completions.create(model="ref", messages=MESSAGES, metadata=metadata).choices[0].message
+    tools: list[ChatCompletionToolUnionParam] = [{"type": "function", "function": {"name": "say"}}]
+    done = client.chat.completions.create(model="ref", messages=MESSAGES, metadata=metadata, tools=tools)
+    choice, message = done.choices[0], done.choices[0].message
+    assert choice.finish_reason == "tool_calls"
     assert message.content is None
     assert message.tool_calls is not None
     assert message.tool_calls[0].type == "function"

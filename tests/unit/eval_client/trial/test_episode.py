@@ -12,7 +12,7 @@ from eval_client.plan import TrialLimits
 from eval_client.store.records import Trial, Turn
 from eval_client.trial.attempt import Outcome, attempt
 from eval_client.trial.episode import Episode, TrialHistory
-from proctor.environment import Agent, AgentRefused, AgentUnavailable, ContextLimitExceeded, Environment
+from proctor.environment import Agent, AgentRefused, AgentUnavailable, ContextLimitExceeded, Environment, ToolsRefused
 from proctor.llm import Completion, Usage
 from proctor.llm.kept_replies import KeptReply
 from proctor.types import Action, Finish, FinishReason, Message, Observation, Tool, ToolCall
@@ -263,6 +263,7 @@ async def test_a_full_context_is_the_agents_doing(parts: EpisodeParts) -> None:
     [
         (AgentUnavailable("away"), Outcome.FINISHED, FinishReason.AGENT_ERROR),
         (AgentRefused("wrong key"), Outcome.REFUSED, None),
+        (ToolsRefused("no parser"), Outcome.TOOLS_REFUSED, None),
         (BudgetExhausted("spent"), Outcome.BUDGET, None),
         (NoCapacity("full"), Outcome.PUT_BACK, None),
         (DigestDiffers("other data"), Outcome.PUT_BACK, None),
