@@ -217,18 +217,39 @@ class Transcript:
 
     def __init__(self) -> None:
         self._histories: dict[str, list[Message]] = {}
+        self._echoed: dict[tuple[str, str, str], Message] = {}
+        """(conversation, id and name of a call) -> the agent's last message with it, where that has an `echo`"""
 
     def observe(self, observation: Observation) -> Sequence[Message]:
-        """Add the observation's messages to its conversation, and return the whole history."""
+        """Add the observation's messages to its conversation, and return the whole history.
+
+        Environments get no `echo`. One that hands out the agent's own calls again, as with `fresh`, gets it put back.
+        """
         if observation.fresh:
             self._histories.pop(observation.conversation, None)
         history = self._histories.setdefault(observation.conversation, [])
-        history.extend(observation.messages)
+        if self._echoed:
+            history.extend(self._with_echo(observation.conversation, message) for message in observation.messages)
+        else:
+            history.extend(observation.messages)
         return history
 
     def answer(self, observation: Observation, action: Action) -> None:
         """Record the action that answered the observation."""
-        self._histories[observation.conversation].append(action.message())
+        message = action.message()
+        self._histories[observation.conversation].append(message)
+        if action.echo or any(call.echo for call in action.tool_calls):
+            self._echoed |= {(observation.conversation, call.id, call.name): message for call in action.tool_calls}
+
+    def _with_echo(self, conversation: str, message: Message) -> Message:
+        """The message with what its endpoint demands back of the calls in it whose ids are known."""
+        known = [self._echoed.get((conversation, call.id, call.name)) for call in message.tool_calls]
+        original = next((each for each in known if each is not None), None)
+        if original is None:
+            return message
+        echoes = {call.id: call.echo for call in original.tool_calls}
+        calls = tuple(call.model_copy(update={"echo": echoes.get(call.id, {})}) for call in message.tool_calls)
+        return message.model_copy(update={"tool_calls": calls, "echo": original.echo})
 
 
 class PolicyAgent(Agent):

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import pytest
 from scipy import stats as scipy_stats
 
-from proctor.environment import POLICY_KINDS, Agent, Environment, Policy, missing_policies, policy_of
+from proctor.environment import POLICY_KINDS, Agent, Environment, Policy, Transcript, missing_policies, policy_of
 from proctor.summary import summarize
-from proctor.types import Action, Finish, FinishReason
+from proctor.types import Action, Finish, FinishReason, Message, Observation, ToolCall
 
 
 class Bare(Environment):
@@ -60,3 +60,49 @@ def test_a_policy_is_found_by_its_kind() -> None:
     policy = policy_of(Solved(), "reference", "b", 4)
     assert policy is not None
     assert policy("main", ()).content == "b 4"
+
+
+ASKED = Message(role="user", content="?")
+CALLED = Action(
+    content="",
+    tool_calls=(
+        ToolCall(id="call_0", name="look", arguments="{}", echo={"extra_content": {"signature": "s"}}),
+        ToolCall(id="call_1", name="look", arguments="{}"),
+    ),
+    echo={"reasoning_content": "r"},
+)
+ANSWERED = tuple(Message(role="tool", content="!", tool_call_id=call.id) for call in CALLED.tool_calls)
+
+
+def told(message: Message, conversation: str = "main") -> Sequence[Message]:
+    """The history of an agent that has made CALLED, once the environment has handed out a whole history with this."""
+    transcript, first = Transcript(), Observation(messages=(ASKED,))
+    transcript.observe(first)
+    transcript.answer(first, CALLED)
+    return transcript.observe(
+        Observation(messages=(ASKED, message, *ANSWERED), conversation=conversation, fresh=True),
+    )
+
+
+def test_a_history_that_is_handed_out_again_gets_back_what_its_endpoint_demands() -> None:
+    assert told(CALLED.without_echo().message()) == [ASKED, CALLED.message(), *ANSWERED]
+
+
+def test_the_agents_own_history_keeps_what_its_endpoint_demands() -> None:
+    transcript, first = Transcript(), Observation(messages=(ASKED,))
+    transcript.observe(first)
+    transcript.answer(first, CALLED)
+    assert transcript.observe(Observation(messages=ANSWERED)) == [ASKED, CALLED.message(), *ANSWERED]
+
+
+@pytest.mark.parametrize(
+    ("call", "conversation"),
+    [
+        (ToolCall(id="call_7", name="look", arguments="{}"), "main"),
+        (ToolCall(id="call_0", name="worked_example", arguments="{}"), "main"),
+        (ToolCall(id="call_0", name="look", arguments="{}"), "another"),
+    ],
+)
+def test_a_call_that_the_agent_did_not_make_in_the_conversation_gets_nothing(call: ToolCall, conversation: str) -> None:
+    message = Message(role="assistant", content="", tool_calls=(call,))
+    assert told(message, conversation)[1] == message
