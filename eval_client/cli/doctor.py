@@ -64,7 +64,8 @@ def doctor(
 ) -> None:
     """Check this machine, or everything that PLAN needs, for problems, and print a fix for each.
 
-    With PLAN every agent's model gets one small request, which is paid for; --no-calls skips these requests.
+    With PLAN every agent's model gets one small request, which is paid for, and two more if it plays a task by function
+    calls; --no-calls skips these requests.
     Exit codes: 0 no check fails, 1 a check fails, 2 usage error.
     """
     options = Options(output, store, patience, not no_calls, run)

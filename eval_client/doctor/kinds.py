@@ -2,6 +2,8 @@
 
 from typing import NamedTuple
 
+from proctor.llm.refusals import TOOLS_FIX
+
 
 class FindingKind(NamedTuple):
     """Why a problem matters and how to fix it. Empty for checks that can only pass or be skipped."""
@@ -105,6 +107,16 @@ KINDS: dict[str, FindingKind] = {
     "agent-failing": FindingKind("trials are retried and may stay unscored", "read the endpoint's own log"),
     "agent-refuses": FindingKind("every request of a run would be refused", "correct `sampling` or `model`"),
     "agent-reply": FindingKind("its replies can't be read", "correct `base_url`: something else answers there"),
+    "agent-tools": FindingKind(),
+    "agent-tools-refused": FindingKind("its tasks with `protocol: tools` can't be played", TOOLS_FIX),
+    "agent-tools-unused": FindingKind(
+        "a session without a call ends as invalid_format, with score 0",
+        "name a model that calls functions, add `tool_choice: required` to `sampling`, or play `protocol: text`",
+    ),
+    "agent-tools-history": FindingKind(
+        "its trials fail at their second turn",
+        "set the agent's `reasoning` or `system_role` to what the endpoint demands (docs/agents.md)",
+    ),
     # task servers
     "controller": FindingKind(),
     "controller-unreachable": FindingKind("no session can be started", "start the controller, or correct `controller`"),

@@ -4,7 +4,7 @@ import json
 import re
 import ssl
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from pydantic import ValidationError
@@ -21,8 +21,9 @@ from proctor.http.client import (
 )
 from proctor.llm import ChatConfig, secret
 from proctor.llm.errors import ErrorReply, read_error
+from proctor.llm.refusals import MAX_TOKENS_FIX, refuses_max_tokens
 from proctor.llm.wire import ChatReply, request_body
-from proctor.types import Message
+from proctor.types import Message, Tool
 
 QUESTION = "This only checks the connection. Reply with the one word: ready"
 EXCERPT_CHARS = 200
@@ -46,9 +47,31 @@ class ProbeReply(NamedTuple):
 
 async def complete(http: AnyClient, agent: str, config: ChatConfig, patience_s: float) -> Finding:
     """Request one small completion with the plan's own sampling; it costs some twenty tokens."""
-    body = request_body(config.model, [Message(role="user", content=QUESTION)], (), config.sampling, None)
-    asked, reply = await _ask(http, agent, config, "/chat/completions", body=body, patience_s=patience_s)
+    question = [Message(role="user", content=QUESTION)]
+    asked, reply = await ask_completion(http, agent, config, question, patience_s=patience_s)
     return reply if isinstance(reply, Finding) else judge_completion(asked, reply.status, reply.body)
+
+
+async def ask_completion(
+    http: AnyClient,
+    agent: str,
+    config: ChatConfig,
+    messages: Sequence[Message],
+    *,
+    patience_s: float,
+    tools: Sequence[Tool] = (),
+) -> tuple[ProbeReply, HttpReply | Finding]:
+    """Request a completion as a run would; the finding where there is no reply."""
+    body = request_body(
+        config.model,
+        messages,
+        tools,
+        config.request_sampling(),
+        None,
+        reasoning=config.reasoning,
+        system_role=config.system_role,
+    )
+    return await _ask(http, agent, config, "/chat/completions", body=body, patience_s=patience_s)
 
 
 async def look_up(http: AnyClient, agent: str, config: ChatConfig, patience_s: float) -> Finding:
@@ -100,7 +123,7 @@ def judge_completion(asked: ProbeReply, status: int, body: bytes) -> Finding:
     try:
         reply = ChatReply.read(body)
     except ValidationError:
-        return fail("agent-reply", f"{asked}: answers, but not with a chat completion: {_excerpt(body)}")
+        return fail("agent-reply", f"{asked}: answers, but not with a chat completion: {excerpt(body)}")
     used = reply.used()
     tokens = f", {used.prompt_tokens} + {used.completion_tokens} tokens" if reply.usage else ", tokens not reported"
     return ok("agent", f"{asked} answers in {asked.seconds:.1f} s{tokens}")
@@ -115,7 +138,7 @@ def judge_models(asked: ProbeReply, status: int, body: bytes) -> Finding:
     try:
         listed = [str(each["id"]) for each in json.loads(body)["data"]]
     except (ValueError, LookupError, TypeError):
-        return fail("agent-reply", f"{asked}: answers, but not with a list of models: {_excerpt(body)}")
+        return fail("agent-reply", f"{asked}: answers, but not with a list of models: {excerpt(body)}")
     if asked.model in listed:
         return ok("agent", f"{asked} is listed")
     return fail("agent-model", f"{asked}: not among its models: {', '.join(listed[:10]) or 'none'}")
@@ -123,7 +146,7 @@ def judge_models(asked: ProbeReply, status: int, body: bytes) -> Finding:
 
 def _refused(asked: ProbeReply, status: int, body: bytes) -> Finding:
     error = read_error(body)
-    what = f"{asked}: status {status}: {_excerpt(error.message.encode() or body)}"
+    what = f"{asked}: status {status}: {excerpt(error.message.encode() or body)}"
     text = f"{error.code} {error.type} {error.message}"
     if status in (401, 403):
         state = f"variable {asked.key_env} {'holds the key that was sent' if asked.has_key else 'is unset'}"
@@ -134,6 +157,8 @@ def _refused(asked: ProbeReply, status: int, body: bytes) -> Finding:
         return warn("agent-throttled", what)
     if status >= 500:
         return fail("agent-failing", what)
+    if refuses_max_tokens(status, error):
+        return fail("agent-refuses", what, MAX_TOKENS_FIX)
     if status in (400, 404, 422) and _names_model(error, text):
         return fail("agent-model", what)
     return fail("agent-refuses" if status in (400, 413, 422) else "agent-url", what)
@@ -143,7 +168,8 @@ def _names_model(error: ErrorReply, text: str) -> bool:
     return error.code == "model_not_found" or _UNKNOWN_MODEL.search(text) is not None
 
 
-def _excerpt(body: bytes) -> str:
+def excerpt(body: bytes) -> str:
+    """The beginning of a reply in one line."""
     text = " ".join(body[: 4 * EXCERPT_CHARS].decode("utf-8", "replace").split())
     return text if len(text) <= EXCERPT_CHARS else text[: EXCERPT_CHARS - 3] + "..."
 

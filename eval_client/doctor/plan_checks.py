@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from urllib.parse import urlsplit
 
-from eval_client.doctor import models, resumed, servers, tasks
+from eval_client.doctor import models, resumed, servers, tasks, tool_calls
 from eval_client.doctor.docker_host import Sandboxes
-from eval_client.doctor.finding import Finding, fail, ok, skip, warn
+from eval_client.doctor.finding import Finding, Status, fail, ok, skip, warn
 from eval_client.doctor.machine_checks import Options, docker, general_checks
 from eval_client.doctor.run_checks import Check, in_thread
 from eval_client.endpoints.endpoints import chat_config
@@ -95,8 +95,20 @@ class PlanChecks:
             secret(config.api_key_env)
         except ValueError:
             return [skip("agent", f"agent {agent.name}: see key-broken")]
-        ask = models.complete if self.options.calls and not config.metadata else models.look_up
-        return [await ask(self.http, agent.name, config, self.options.patience_s)]
+        patience_s = self.options.patience_s
+        if not self.options.calls or config.metadata:
+            return [await models.look_up(self.http, agent.name, config, patience_s)]
+        if agent.name not in self._tool_players:
+            return [await models.complete(self.http, agent.name, config, patience_s)]
+        answered, with_tools = await asyncio.gather(
+            models.complete(self.http, agent.name, config, patience_s),
+            tool_calls.probe(self.http, agent.name, config, patience_s),
+        )
+        return [answered] if answered.status is Status.FAIL else [answered, *with_tools]
+
+    @cached_property
+    def _tool_players(self) -> set[str]:
+        return tool_calls.players(self.plan.pairs(), self.plan.definitions())
 
     async def _servers(self) -> Sequence[Finding]:
         try:

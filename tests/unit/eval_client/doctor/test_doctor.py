@@ -189,6 +189,7 @@ def test_stores(facts: StoreFacts, kind: str) -> None:
 
 ASKED = models.ProbeReply("a", "gpt", "http://e/v1", "KEY", True)
 NO_MODEL = b'{"error": {"message": "The model `gpt` does not exist.", "code": 404}}'
+WANTS_OTHER_NAME = b'{"error": {"message": "max_tokens is not supported. Use max_completion_tokens instead."}}'
 QUOTA = b'{"error": {"message": "You exceeded your current quota.", "code": "insufficient_quota"}}'
 
 
@@ -203,6 +204,7 @@ QUOTA = b'{"error": {"message": "You exceeded your current quota.", "code": "ins
         (405, b"", "agent-url"),
         (301, b"", "agent-url"),
         (400, b'{"error": {"message": "temperature must be at most 2"}}', "agent-refuses"),
+        (400, WANTS_OTHER_NAME, "agent-refuses"),
         (429, QUOTA, "agent-quota"),
         (402, b"{}", "agent-quota"),
         (429, b'{"error": {"message": "Rate limit reached"}}', "agent-throttled"),
