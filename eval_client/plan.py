@@ -147,6 +147,13 @@ class Local(Value):
     workers: int = Field(default=1, ge=1, le=64)
 
 
+class TraceSettings(Value):
+    """What spans hold, where spans are recorded."""
+
+    content: bool = False
+    """Whether the spans of model calls hold the messages too."""
+
+
 class Plan(Value):
     """A run: agents by tasks by samples by epochs."""
 
@@ -170,6 +177,7 @@ class Plan(Value):
     assignments: tuple[Assignment, ...] = ()
     """If empty, every agent plays every task."""
     limits: Limits = Limits.model_construct()
+    traces: TraceSettings = TraceSettings.model_construct()
     prices: dict[ModelName, Price] = Field(default_factory=dict)
     """Prices of environment models (judges, hosts, users), by name or its beginning; agents have their own `price`."""
 

@@ -79,7 +79,7 @@ class Doors(Environment):
 
     def _door(self, call: ToolCall) -> str:
         try:
-            return str(json.loads(call.arguments)["door"])
+            return str(json.loads(call.arguments)["door"]) if call.name == TOOLS[0].name else "none"
         except (ValueError, LookupError, TypeError):
             return "none"
 

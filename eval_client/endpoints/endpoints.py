@@ -119,7 +119,8 @@ class Endpoints:
                 await gate.enter(0.0)
             await self._ensure_lease()
 
-        return ChatModel(chat_config(plan, agent, builtin), client, on_event=on_event, sleep=sleep)
+        config, content = chat_config(plan, agent, builtin), plan.traces.content
+        return ChatModel(config, client, on_event=on_event, traces_content=content, sleep=sleep)
 
 
 def chat_config(plan: Plan, agent: AgentEntry, builtin: str | None) -> ChatConfig:

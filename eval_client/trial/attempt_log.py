@@ -81,4 +81,4 @@ class AttemptLog:
             finish = Finish.fault(FinishReason.TASK_ERROR, str(refused))
             await self._journal.finish(trial, trial.attempts, url, finish, cost, outcome=outcome.value)
         self._progress.settled(pair, finish)
-        self._traces.settled(trial, finish.reason.value)
+        self._traces.settled(trial, finish)

@@ -15,7 +15,8 @@ from proctor.environment import ContextLimitExceeded, Transcript
 from proctor.llm import Completion
 from proctor.llm.kept_replies import KeptReply
 from proctor.llm.tool_calls import normalised
-from proctor.observability import tracing
+from proctor.observability import gen_ai, tracing
+from proctor.observability.spans import Attribute
 from proctor.types import Finish, FinishReason, Message, Observation, Tool
 from task_server.client.client import ReplyLog
 from task_server.wire.messages import Act, Observed, Started, Step, Stop
@@ -113,7 +114,7 @@ class Episode:
         """
         begun = time.monotonic()
         try:
-            with tracing.begin("attempt", number=self.trial.attempts, session=self.session):
+            with tracing.begin(f"{gen_ai.INVOKE_AGENT} {self.trial.agent}", "internal", **self._attributes()):
                 with tracing.begin("session start"):
                     started = await self._start()
                 self.on_started(started)
@@ -125,6 +126,14 @@ class Episode:
             raise OutOfTime(f"limits.trial.seconds: not finished within {self.limits.seconds} s") from error
         finally:
             self.trial_history.seconds += time.monotonic() - begun
+
+    def _attributes(self) -> dict[str, Attribute]:
+        return {
+            gen_ai.OPERATION: gen_ai.INVOKE_AGENT,
+            gen_ai.AGENT: self.trial.agent,
+            gen_ai.CONVERSATION: self.session,
+            "number": self.trial.attempts,
+        }
 
     async def _start(self) -> Started:
         trial = self.trial

@@ -1,8 +1,9 @@
 """The traces and log ids of trials: one trace for each trial, over all its attempts by this client."""
 
 from eval_client.store.records import Trial
-from proctor.observability import logging, tracing
-from proctor.observability.spans import Span
+from proctor.observability import gen_ai, logging, tracing
+from proctor.observability.spans import Attribute, Span
+from proctor.types import Finish
 
 
 class Traces:
@@ -28,10 +29,15 @@ class Traces:
             )
         span.adopt()
 
-    def settled(self, trial: Trial, reason: str) -> None:
-        """End the span of a trial that has its final row."""
+    def settled(self, trial: Trial, finish: Finish) -> None:
+        """End the span of a trial that has its final row, with its score; a fault has none."""
         if span := self._open.pop(trial.id, None):
-            span.note(reason=reason)
+            span.note(reason=finish.reason.value)
+            if finish.score is None:
+                result: dict[str, Attribute] = {gen_ai.ERROR: finish.reason.value}
+            else:
+                result = {gen_ai.SCORE: finish.score, gen_ai.LABEL: finish.reason.value}
+            span.event(gen_ai.EVALUATION_EVENT, **{gen_ai.EVALUATION: trial.task}, **result)
             span.end()
 
     def close(self) -> None:

@@ -12,11 +12,12 @@ from pydantic import JsonValue, ValidationError
 from proctor.config.secrets import secret
 from proctor.environment import AgentRefused, AgentUnavailable, ContextLimitExceeded, ToolsRefused
 from proctor.http.client import AnyClient, HttpFailure, HttpReply, bounded_request
+from proctor.llm import traces
 from proctor.llm.config import ChatConfig
 from proctor.llm.errors import is_context_limit, read_error
 from proctor.llm.refusals import MAX_TOKENS_FIX, TOOLS_FIX, refuses_max_tokens, refuses_tools
 from proctor.llm.wire import ChatReply, Usage, request_body
-from proctor.observability import tracing
+from proctor.observability import gen_ai, tracing
 from proctor.observability.redaction import redacted, without
 from proctor.retry import RetryPolicy, retry_after_s, retryable
 from proctor.types import Action, Message, Tool, Value
@@ -75,6 +76,7 @@ class ChatModel:
         client: AnyClient,
         *,
         on_event: Callable[[EndpointEvent], None] = lambda event: None,
+        traces_content: bool = False,
         random: Callable[[], float] = chance.random,
         clock: Callable[[], float] = time.monotonic,
         wall_clock: Callable[[], float] = time.time,
@@ -85,7 +87,7 @@ class ChatModel:
         self._url = config.endpoint() + "/chat/completions"
         self._key = secret(config.api_key_env)
         self._policy = RetryPolicy(max_tries=config.max_tries, max_retry_s=config.max_retry_s)
-        self._on_event = on_event
+        self._on_event, self._traces_content = on_event, traces_content
         self._took_tools = False
         """Whether the endpoint has answered a request with tools: then no later refusal is about offering them."""
         self._random, self._clock, self._wall_clock, self._sleep = random, clock, wall_clock, sleep
@@ -103,25 +105,27 @@ class ChatModel:
         request can succeed, ToolsRefused where none with tools can; AgentUnavailable after all retries, naming the last
         cause and an excerpt of the last reply, without the key.
         """
-        config = self._config
+        config, sampling = self._config, self._config.request_sampling(sampling)
         body = request_body(
             config.model,
             messages,
             tools,
-            config.request_sampling(sampling),
+            sampling,
             metadata if config.metadata else None,
             reasoning=config.reasoning,
             system_role=config.system_role,
         )
-        with tracing.begin("model call", "client", **{"gen_ai.request.model": config.model}) as span:
+        if not tracing.recording():
+            return await self._retry_until_available(body, offers_tools=bool(tools))
+        attributes = traces.request_attributes(config.model, self._url, sampling)
+        with tracing.begin(f"{gen_ai.CHAT} {config.model}", "client", **attributes) as span:
+            if self._traces_content:
+                span.note(**{gen_ai.INPUT_MESSAGES: traces.input_messages(messages)})
             completion = await self._retry_until_available(body, offers_tools=bool(tools))
-            span.note(
-                tries=completion.tries,
-                **{
-                    "gen_ai.usage.input_tokens": completion.usage.prompt_tokens,
-                    "gen_ai.usage.output_tokens": completion.usage.completion_tokens,
-                },
-            )
+            used = completion.usage
+            span.note(tries=completion.tries, **traces.reply_attributes(completion.model, completion.stop, used))
+            if self._traces_content:
+                span.note(**{gen_ai.OUTPUT_MESSAGES: traces.output_messages(completion.action, completion.stop)})
         return completion
 
     async def _retry_until_available(self, body: bytes, *, offers_tools: bool) -> Completion:

@@ -11,10 +11,11 @@ from opentelemetry import trace
 from opentelemetry.context import Context
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.resources import SERVICE_NAME, Resource
-from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
+from proctor.observability import gen_ai
 from proctor.observability.spans import Attribute, Kind, Span
 
 _KINDS = {"internal": trace.SpanKind.INTERNAL, "client": trace.SpanKind.CLIENT, "server": trace.SpanKind.SERVER}
@@ -33,6 +34,9 @@ class OtelSpan(Span):
     def note(self, **attributes: Attribute) -> None:
         self._span.set_attributes(attributes)
 
+    def event(self, name: str, **attributes: Attribute) -> None:
+        self._span.add_event(name, attributes)
+
     def adopt(self) -> None:
         otel_context.attach(trace.set_span_in_context(self._span))
 
@@ -48,7 +52,7 @@ class OtelSpan(Span):
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         if kind is not None:
-            self._span.set_attribute("error.type", kind.__name__)  # not the message, which may hold a secret
+            self._span.set_attribute(gen_ai.ERROR, kind.__name__)  # not the message, which may hold a secret
             self._span.set_status(trace.StatusCode.ERROR)
         otel_context.detach(self._tokens.pop())
         self.end()
@@ -57,13 +61,13 @@ class OtelSpan(Span):
 class OtelRecorder:
     """Sends spans in batches from a thread of its own, so that an unreachable collector blocks no caller."""
 
-    def __init__(self, role: str) -> None:
+    def __init__(self, role: str, processor: SpanProcessor | None = None) -> None:
         attributes: dict[str, str] = {"proctor.role": role}
         named = os.environ.get("OTEL_SERVICE_NAME") or SERVICE_NAME in os.environ.get("OTEL_RESOURCE_ATTRIBUTES", "")
         if not named:
             attributes[SERVICE_NAME] = f"proctor-{role}"
         self._provider = TracerProvider(resource=Resource.create(attributes), shutdown_on_exit=False)
-        self._provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+        self._provider.add_span_processor(processor or BatchSpanProcessor(OTLPSpanExporter()))
         self._tracer = self._provider.get_tracer("proctor")
 
     def begin(

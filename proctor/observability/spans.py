@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Literal, Protocol
 
-Attribute = str | int | float | bool
+Attribute = str | int | float | bool | tuple[str, ...]
 Kind = Literal["internal", "client", "server"]
 
 
@@ -13,6 +13,9 @@ class Span:
 
     def note(self, **attributes: Attribute) -> None:
         """Add attributes; only before the span's end."""
+
+    def event(self, name: str, **attributes: Attribute) -> None:
+        """Record that something happened now; only before the span's end."""
 
     def adopt(self) -> None:
         """Make this span the parent of the spans that the running task begins from now on."""

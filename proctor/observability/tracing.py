@@ -1,6 +1,7 @@
 """Traces a trial through all processes. Without OTEL_* settings or the extra `otel`, nothing is recorded.
 
-Spans carry names, counts and kinds: never a prompt, an answer, a secret or the text of an error.
+Spans carry names, counts and kinds: never a secret or the text of an error; prompts and answers only where a plan asks
+for them. The names are those of `proctor.observability.gen_ai` where it has one.
 """
 
 import logging
@@ -29,6 +30,11 @@ def set_up(role: str) -> None:
     from proctor.observability.otel import OtelRecorder
 
     _recorder = OtelRecorder(role)
+
+
+def recording() -> bool:
+    """Whether this process records spans: only then anything need be prepared for them."""
+    return _recorder is not None
 
 
 def close() -> None:

@@ -1,13 +1,14 @@
 """The sessions of a worker. `play` runs as an asyncio task and waits in each `act` for the next turn's request."""
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from proctor.environment import Agent, AgentStopped, ContextLimitExceeded, Environment, play_to_finish
 from proctor.llm.kept_replies import SessionReplies, session_replies
-from proctor.observability import logging, tracing
-from proctor.types import Action, Finish, FinishReason, Observation
+from proctor.observability import gen_ai, logging, tracing
+from proctor.observability.spans import Span
+from proctor.types import Action, Finish, FinishReason, Observation, Tool
 from task_server.metrics import SessionMetrics
 from task_server.wire.errors import BadRequest, InWork, NoCapacity, UnknownSession
 from task_server.wire.messages import STEP_WAIT_S, Act, StartSession, Step, TurnRequest, TurnResponse
@@ -18,6 +19,10 @@ FINISHED_S = 15.0
 END_S = 10.0
 """Ending a session waits this long for its clean-up. A clean-up that takes longer goes on, and keeps the slot."""
 
+UNKNOWN_TOOL = "unknown"
+LONGEST_ID = 128
+"""Characters of a call's id in its span."""
+
 
 class Session(Agent):
     """One session. It is the agent of its `play`: `act` passes the observation to the client and awaits the answer."""
@@ -27,6 +32,7 @@ class Session(Agent):
         self.lease = Lease.granted(request.lease_s, now())
         self._now, self._metrics = now, metrics
         self._asked_at, self._span = now(), tracing.begin("environment step", turn=0)
+        self._calls: list[Span] = []
         self._ended = False
         self._turns = Turns()
         self._next_step: asyncio.Future[Step] = asyncio.get_running_loop().create_future()
@@ -43,6 +49,7 @@ class Session(Agent):
             reply = await self._reply
         self._span.adopt()
         if isinstance(reply, Act):
+            self._calls = tool_spans(reply.action, observation.tools)
             return reply.action
         raise ContextLimitExceeded if reply.reason is FinishReason.CONTEXT_LIMIT else AgentStopped(reply.reason)
 
@@ -84,7 +91,7 @@ class Session(Agent):
     def lost(self) -> None:
         """Fail the requests that wait for a step with UnknownSession: the session has ended."""
         self._ended = True
-        self._span.end()
+        self._end_spans()
         if not self._next_step.done():
             self._next_step.set_exception(UnknownSession("the session was ended"))
             self._next_step.exception()  # marks it retrieved: there may be no waiting request
@@ -93,8 +100,13 @@ class Session(Agent):
         self._turns = turns
         if not self._next_step.done() and turns.step is not None:
             self._metrics.stepped(self.request.task, turns.answered, self._now() - self._asked_at)
-            self._span.end()
+            self._end_spans()
             self._next_step.set_result(turns.step)
+
+    def _end_spans(self) -> None:
+        for span in (*self._calls, self._span):
+            span.end()
+        self._calls = []
 
     async def _step(self, replies: int | None) -> TurnResponse:
         step, has_news = self._next_step, replies is not None and replies < len(self._replies)
@@ -114,6 +126,25 @@ class Session(Agent):
     def _announce_reply(self) -> None:
         self._reply_news.set_result(None)
         self._reply_news = self._loop.create_future()
+
+
+def tool_spans(action: Action, offered: Sequence[Tool]) -> list[Span]:
+    """A span for each call, until the environment has answered all of them.
+
+    A name that was not offered is not recorded: it may be any text of the model.
+    """
+    if not action.tool_calls or not tracing.recording():
+        return []
+    names = {tool.name for tool in offered}
+    return [
+        tracing.begin(
+            f"{gen_ai.EXECUTE_TOOL} {name}",
+            "internal",
+            **{gen_ai.OPERATION: gen_ai.EXECUTE_TOOL, gen_ai.TOOL: name, gen_ai.TOOL_CALL: call.id[:LONGEST_ID]},
+        )
+        for call in action.tool_calls
+        for name in [call.name if call.name in names else UNKNOWN_TOOL]
+    ]
 
 
 class Sessions:

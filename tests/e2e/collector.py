@@ -20,6 +20,8 @@ class Recorded:
     parent: str
     seconds: float
     attributes: dict[str, str | int]
+    events: dict[str, dict[str, str | int | float]] = field(default_factory=dict)
+    """event -> its attributes"""
 
 
 @dataclass
@@ -55,7 +57,13 @@ class Collector:
                 attributes = {each.key: each.value.string_value or each.value.int_value for each in span.attributes}
                 seconds = (span.end_time_unix_nano - span.start_time_unix_nano) / 1e9
                 ids = (span.trace_id.hex(), span.span_id.hex(), span.parent_span_id.hex())
-                self.spans.append(Recorded(service, span.name, *ids, seconds, attributes))
+                events = {
+                    event.name: {
+                        each.key: each.value.string_value or each.value.double_value for each in event.attributes
+                    }
+                    for event in span.events
+                }
+                self.spans.append(Recorded(service, span.name, *ids, seconds, attributes, events))
 
 
 @contextlib.contextmanager

@@ -10,9 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from opentelemetry.semconv._incubating.attributes import gen_ai_attributes
 
 from tests.e2e.collector import Collector, Recorded, collector
 from tests.e2e.proctor import TOKEN, proctor
+from tests.e2e.scripted import listening
+from tests.e2e.tools_endpoint import ToolsEndpoint, importable
 from tests.pace import slowly
 
 PLAN = """\
@@ -60,11 +63,11 @@ def test_a_trial_is_one_trace_through_client_controller_worker_and_agent_server(
     traces = {trial.trace for trial in run.kept.named("trial")}
     assert len(traces) == 4
     assert {span.trace for span in run.kept.spans} == traces
-    attempt = ["proctor-client: trial", "attempt"]
+    attempt = ["proctor-client: trial", "invoke_agent naive"]
     relayed = ["proctor-controller: POST /sessions/{session}/turns", "proctor-worker: POST /sessions/{session}/turns"]
     started = ["proctor-controller: POST /sessions", "proctor-worker: POST /sessions"]
     paths = {tuple(run.kept.path(span)) for span in run.kept.spans}
-    assert (*attempt, "turn", "model call", "proctor-agent-server: POST /v1/chat/completions") in paths
+    assert (*attempt, "turn", "chat naive", "proctor-agent-server: POST /v1/chat/completions") in paths
     assert (*attempt, "turn", *relayed, "environment step") in paths
     assert (*attempt, "session start", *started, "environment step") in paths
     assert {path[0] for path in paths} == {"proctor-client: trial"}
@@ -75,7 +78,7 @@ def test_a_trace_has_every_turn_and_every_step(run: Run) -> None:
     for trial in played:
         turns = run.within(trial.trace, "turn")
         assert [turn.attributes["turn"] for turn in turns] == list(range(1, len(turns) + 1))
-        assert len(run.within(trial.trace, "model call")) == len(turns)
+        assert len(run.within(trial.trace, "chat naive")) == len(turns)
         assert len(run.within(trial.trace, "environment step")) == len(turns) + 1
         for span in run.kept.spans:
             above = run.kept.above(span)
@@ -94,7 +97,7 @@ def test_spans_hold_no_prompt_no_answer_no_error_and_no_secret(run: Run) -> None
     assert long
     for text in (*long, "127.0.0.1:1", "refused", KEY, TOKEN):
         assert text[:40].encode() not in run.kept.raw
-    failed = run.within(next(t.trace for t in run.kept.named("trial") if t.attributes["agent"] == "lost"), "model call")
+    failed = run.within(next(t.trace for t in run.kept.named("trial") if t.attributes["agent"] == "lost"), "chat none")
     assert [span.attributes["error.type"] for span in failed] == ["AgentUnavailable"]
 
 
@@ -106,10 +109,48 @@ def test_every_line_of_a_log_is_an_object_and_names_trial_session_and_trace(run:
     faults = [line for line in lines if line["message"].startswith("attempt 1: agent_error: ")]
     assert {line["trace"] for line in faults} == lost.keys()
     for line in faults:
-        attempt = run.within(line["trace"], "attempt")[0]
-        assert (line["run"], line["session"]) == ("r", attempt.attributes["session"])
+        attempt = run.within(line["trace"], "invoke_agent lost")[0]
+        assert (line["run"], line["session"]) == ("r", attempt.attributes["gen_ai.conversation.id"])
         assert int(line["trial"]) == lost[line["trace"]].attributes["trial"]
         assert KEY not in json.dumps(line)
+
+
+TOOLS_PLAN = """\
+endpoints: [{{name: scripted, base_url: "{endpoint}", api_key_env: SCRIPTED_KEY}}]
+agents: [{{name: walker, endpoint: scripted, model: signs, sampling: {{max_tokens: 9}}}}]
+tasks: [{{name: doors, environment: doors, parameters: {{turns: 2}}}}]
+traces: {{content: {content}}}
+"""
+
+
+@pytest.mark.parametrize("content", ["true", "false"])
+def test_calls_are_joined_from_client_to_worker_and_contents_are_recorded_only_if_asked_for(
+    tmp_path: Path, content: str
+) -> None:
+    with collector() as kept, listening(scripted := ToolsEndpoint()):
+        (tmp_path / "plan.yaml").write_text(TOOLS_PLAN.format(endpoint=scripted.url, content=content))
+        settings = {"OTEL_EXPORTER_OTLP_ENDPOINT": kept.url, **importable(tmp_path)}
+        ended = proctor("run", "plan.yaml", "--limit=1", "-q", cwd=tmp_path, **settings)
+    assert ended.returncode == 0, ended.stderr
+    (trial,) = kept.named("trial")
+    called = kept.named("execute_tool open_door")
+    assert len(called) == 2
+    for span in called:
+        path = kept.path(span)
+        assert path[:3] == ["proctor-client: trial", "invoke_agent walker", "turn"]
+        assert "proctor-worker: POST /sessions/{session}/turns" in path
+        assert path[-2:] == ["environment step", "execute_tool open_door"]
+    assert trial.events["gen_ai.evaluation.result"] == {
+        "gen_ai.evaluation.name": "doors",
+        "gen_ai.evaluation.score.value": 1.0,
+        "gen_ai.evaluation.score.label": "completed",
+    }
+    names = {name for span in kept.spans for name in span.attributes if name.startswith("gen_ai.")}
+    assert names - {value for value in vars(gen_ai_attributes).values() if isinstance(value, str)} == set()
+    assert {span.name for span in kept.spans if "gen_ai.output.messages" in span.attributes} == (
+        {"chat signs"} if content == "true" else set()
+    )
+    assert (b"You walk from door to door" in kept.raw) == (content == "true")
 
 
 @pytest.mark.parametrize("variable", ["PROCTOR_LOG_FORMAT", "PROCTOR_LOG_LEVEL"])

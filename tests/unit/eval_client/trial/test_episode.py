@@ -12,6 +12,7 @@ from eval_client.plan import TrialLimits
 from eval_client.store.records import Trial, Turn
 from eval_client.trial.attempt import Outcome, attempt
 from eval_client.trial.episode import Episode, TrialHistory
+from eval_client.trial.episode import Model as AnyModel
 from proctor.environment import Agent, AgentRefused, AgentUnavailable, ContextLimitExceeded, Environment, ToolsRefused
 from proctor.llm import Completion, Usage
 from proctor.llm.kept_replies import KeptReply
@@ -97,12 +98,14 @@ class EpisodeParts:
         self.trial_history = trial_history or TrialHistory()
         self.journal: list[Turn] = []
 
-    def episode(self, model: Model, session: str = "0" * 32, limits: TrialLimits | None = None) -> Episode:
+    def episode(
+        self, model: AnyModel, session: str = "0" * 32, limits: TrialLimits | None = None, trial: Trial = TRIAL
+    ) -> Episode:
         async def write(turn: Turn) -> None:
             self.journal.append(turn)
 
         return Episode(
-            trial=TRIAL,
+            trial=trial,
             seed=7,
             digest="0",
             session=session,

@@ -1,0 +1,65 @@
+"""What the span of a model call records, by the conventions in `proctor.observability.gen_ai`."""
+
+from collections.abc import Mapping, Sequence
+from urllib.parse import urlsplit
+
+from pydantic import JsonValue
+from pydantic_core import to_json
+
+from proctor.llm.wire import Usage
+from proctor.observability import gen_ai
+from proctor.observability.redaction import redacted
+from proctor.observability.spans import Attribute
+from proctor.types import Action, Message
+
+
+def request_attributes(model: str, url: str, sampling: Mapping[str, JsonValue]) -> dict[str, Attribute]:
+    """The attributes of a request; of its sampling those that the conventions name."""
+    attributes: dict[str, Attribute] = {
+        gen_ai.OPERATION: gen_ai.CHAT,
+        gen_ai.PROVIDER: gen_ai.provider(urlsplit(url).hostname or ""),
+        gen_ai.REQUEST_MODEL: model,
+    }
+    for field, name in gen_ai.REQUEST.items():
+        value = sampling.get(field)
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            attributes[name] = value
+    stop = sampling.get("stop")
+    ends = [stop] if isinstance(stop, str) else stop
+    if isinstance(ends, list) and ends:
+        attributes[gen_ai.STOP_SEQUENCES] = tuple(str(end) for end in ends)
+    return attributes
+
+
+def reply_attributes(model: str, stop: str | None, usage: Usage) -> dict[str, Attribute]:
+    """The attributes of a reply."""
+    return {
+        gen_ai.RESPONSE_MODEL: model,
+        gen_ai.FINISH_REASONS: (stop,) if stop else (),
+        gen_ai.INPUT_TOKENS: usage.prompt_tokens,
+        gen_ai.OUTPUT_TOKENS: usage.completion_tokens,
+    }
+
+
+def input_messages(messages: Sequence[Message]) -> str:
+    """The messages of a request in the shape of the conventions, secrets redacted."""
+    return redacted(to_json([_shaped(message) for message in messages]).decode())
+
+
+def output_messages(action: Action, stop: str | None) -> str:
+    """A reply in the shape of the conventions, secrets redacted."""
+    return redacted(to_json([{**_shaped(action.message()), "finish_reason": stop or ""}]).decode())
+
+
+def _shaped(message: Message) -> dict[str, object]:
+    if message.tool_call_id is not None:
+        parts: list[dict[str, object]] = [
+            {"type": "tool_call_response", "id": message.tool_call_id, "response": message.content}
+        ]
+    else:
+        parts = [{"type": "text", "content": message.content}] if message.content else []
+    parts += [
+        {"type": "tool_call", "id": call.id, "name": call.name, "arguments": call.arguments}
+        for call in message.tool_calls
+    ]
+    return {"role": message.role, "parts": parts}
