@@ -3,11 +3,32 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from pydantic import JsonValue
+
 from proctor.environment import Agent, Environment, Policy
-from proctor.types import Action, Finish, FinishReason, Message, Observation, Summary
+from proctor.types import Action, Finish, FinishReason, Message, Observation, Summary, Tool
 
 NAME = "bench-echo"
 QUESTION = "What do you say to this? " + "It is a line of text of an ordinary length, as tasks have them. " * 6
+
+
+def function(number: int) -> Tool:
+    """A function with two parameters, as tasks have them: some 450 bytes of JSON."""
+    texts = "A text of an ordinary length that says what the parameter is for."
+    properties: dict[str, JsonValue] = {
+        "text": {"type": "string", "description": texts},
+        "kind": {"type": "string", "enum": ["first", "second", "third"], "description": texts},
+    }
+    return Tool(
+        name=f"answer_{number}",
+        description="Says something, in one of three kinds. " * 3,
+        parameters={
+            "type": "object",
+            "properties": properties,
+            "required": ["text"],
+            "additionalProperties": False,
+        },
+    )
 
 
 class Echo(Environment):
@@ -15,16 +36,25 @@ class Echo(Environment):
 
     turns: int = 8
     count: int = 101_000
+    functions: int = 0
+    """Functions that are offered with each observation; with some, answers are calls, questions their results."""
 
     def samples(self) -> Sequence[str]:
         return [f"s{number}" for number in range(self.count)]
 
+    def tools(self) -> tuple[Tool, ...]:
+        """The functions offered."""
+        return tuple(function(number) for number in range(self.functions))
+
     def digest(self) -> str:
-        return f"{self.turns}-{self.count}"
+        return f"{self.turns}-{self.count}-{self.functions}"
 
     async def play(self, sample: str, agent: Agent, seed: int = 0) -> Finish:
+        tools, news = self.tools(), [Message(role="user", content=QUESTION)]
         for _ in range(self.turns):
-            await agent.act(Observation(messages=(Message(role="user", content=QUESTION),)))
+            action = await agent.act(Observation(messages=tuple(news), tools=tools))
+            if tools:
+                news = [Message(role="tool", content=QUESTION, tool_call_id=call.id) for call in action.tool_calls]
         return Finish(reason=FinishReason.COMPLETED, score=1.0)
 
     def reference(self, sample: str, seed: int = 0) -> Policy:

@@ -24,11 +24,18 @@ class Case(Value):
     turns: int = 8
     latency_ms: int = 0
     relayed: bool = False
+    functions: int = 0
+    """Functions that the task offers; 0: it is played in text."""
 
     def name(self) -> str:
         """As it stands in the results."""
         route = "relayed" if self.relayed else "direct"
-        return f"{route}, {self.turns} turns, {self.latency_ms} ms, {self.in_flight} in flight"
+        protocol = f", {self.functions} functions" if self.functions else ""
+        return f"{route}, {self.turns} turns, {self.latency_ms} ms, {self.in_flight} in flight{protocol}"
+
+    def task(self) -> str:
+        """The name of its task."""
+        return f"echo-{self.turns}-{self.functions}" if self.functions else f"echo-{self.turns}"
 
     def trials(self, turns: int) -> int:
         """As many as make so many turns, every slot used equally often and at least twice."""
@@ -58,7 +65,7 @@ def cases() -> list[Case]:
 def measure(quick: bool) -> Iterator[Figure]:
     """Every case in one set of servers, and the floor between them."""
     with world() as servers:
-        _play(servers, Case(in_flight=10), 200)  # first calls warm the servers up
+        play(servers, Case(in_flight=10), 200)  # first calls warm the servers up
         for case in [BUDGETED, AT_200] if quick else cases():
             yield from _case(servers, case, _turns(case, quick))
             if case == BUDGETED:
@@ -73,7 +80,7 @@ def _turns(case: Case, quick: bool) -> int:
 
 
 def _case(servers: World, case: Case, turns: int) -> Iterator[Figure]:
-    took = _play(servers, case, turns)
+    took = play(servers, case, turns)
     name, per_turn = case.name(), {part: 1000 * used / took.turns for part, used in took.cpu_s.items()}
     yield figure(f"{name}: turns/s", took.turns / took.wall_s, "1/s")
     ours = per_turn["client"] + per_turn["worker"]
@@ -90,7 +97,8 @@ def _case(servers: World, case: Case, turns: int) -> Iterator[Figure]:
         yield figure(f"{name}: {part} peak", peak_mb(servers.pids()[part]), "MB")
 
 
-def _play(servers: World, case: Case, turns: int) -> Took:
+def play(servers: World, case: Case, turns: int) -> Took:
+    """Play a case to its end; what it took."""
     plan = Plan.model_validate(
         {
             "controller": servers.controller.url,
@@ -98,12 +106,12 @@ def _play(servers: World, case: Case, turns: int) -> Took:
             "endpoints": [
                 {
                     "name": "e",
-                    "base_url": f"{servers.endpoint.url}/{case.latency_ms}/v1",
+                    "base_url": f"{servers.endpoint.url}/{case.latency_ms}{'/calls' if case.functions else ''}/v1",
                     "concurrency": case.in_flight,
                 }
             ],
             "agents": [{"name": "a", "endpoint": "e", "model": "echo", "concurrency": case.in_flight}],
-            "tasks": [{"name": f"echo-{case.turns}"}],
+            "tasks": [{"name": case.task()}],
         }
     )
     folder = servers.folder / "run"

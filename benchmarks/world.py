@@ -15,7 +15,13 @@ from benchmarks import echo
 
 CLI = [sys.executable, "-m", "eval_client.cli.main"]
 CAPACITY = 2048
-TURNS = (2, 8)
+TASKS = {
+    "echo-2": {"turns": 2},
+    "echo-8": {"turns": 8},
+    "echo-8-3": {"turns": 8, "functions": 3},
+    "echo-8-7": {"turns": 8, "functions": 7},
+}
+"""task -> its parameters"""
 
 
 @dataclass(frozen=True)
@@ -43,13 +49,13 @@ class World:
 
 @contextmanager
 def world(samples: int = 101_000) -> Iterator[World]:
-    """The servers up, the worker's tasks `echo-2` and `echo-8` ready; everything is gone afterwards."""
+    """The servers up, the worker's TASKS ready; everything is gone afterwards."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="proctor-bench-")))
         environment = {**os.environ, "PYTHONPATH": echo.install(folder), "OPENAI_API_KEY": "none"}
         environment.pop("PROCTOR_TOKEN", None)
         of = {"environment": echo.NAME, "capacity": CAPACITY}
-        tasks = [{"name": f"echo-{turns}", **of, "parameters": {"turns": turns, "count": samples}} for turns in TURNS]
+        tasks = [{"name": name, **of, "parameters": {**given, "count": samples}} for name, given in TASKS.items()]
         (folder / "tasks.yaml").write_text(json.dumps({"tasks": tasks}))
 
         def start(*command: str) -> Process:

@@ -54,6 +54,9 @@ class Tool(Value):
     description: str = ""
     parameters: dict[str, JsonValue] = Field(default_factory=dict)
 
+    def __hash__(self) -> int:
+        return hash((self.name, self.description))
+
 
 class Message(Value):
     """One chat message, as in OpenAI Chat Completions."""

@@ -68,7 +68,7 @@ class Turn(Value):
     turn: int
     digest: str
     observation: str
-    """The observation's JSON text."""
+    """The observation's JSON text; without `tools` where they are those that its conversation was offered last."""
     reply: Act | Stop = Field(discriminator="kind")
     prompt_tokens: int = 0
     completion_tokens: int = 0

@@ -140,11 +140,16 @@ class Results:
         columns = (*keys, *existing_columns(self.engine, t))
         query = sa.select(*columns).select_from(t.join(trial_table, same)).where(t.c.run == self.run)
         query = query.where(t.c.journal == newest).order_by(t.c.trial, t.c.turn)
+        trial, tools = None, dict[str, JsonValue]()
         with self.engine.connect() as connection:
             for row in connection.execution_options(stream_results=True).execute(query):
                 fields = dict(row._mapping)
                 reply = json.loads(fields.pop("reply"))
-                fields["observation"] = json.loads(fields["observation"])
+                if fields["trial"] != trial:
+                    trial, tools = fields["trial"], {}
+                fields["observation"] = observed = json.loads(fields["observation"])
+                observed.setdefault("tools", tools.get(observed["conversation"]) or [])
+                tools[observed["conversation"]] = observed["tools"] or tools.get(observed["conversation"])
                 if "stop" in fields:
                     fields["finish_reason"] = fields.pop("stop")
                 yield {**fields, "action": reply.get("action"), "stop": reply.get("reason")}

@@ -20,6 +20,7 @@ from proctor.observability.spans import Attribute
 from proctor.types import Finish, FinishReason, Message, Observation, Tool
 from task_server.client.client import ReplyLog
 from task_server.wire.messages import Act, Observed, Started, Step, Stop
+from task_server.wire.offered_tools import OfferedTools
 
 
 class Diverged(Exception):
@@ -106,6 +107,7 @@ class Episode:
     """Whether an earlier client may have started the session."""
     on_started: Callable[[Started], None] = lambda _: None
     _transcript: Transcript = field(default_factory=Transcript)
+    _offered: OfferedTools = field(default_factory=OfferedTools)
 
     async def play(self) -> Finish:
         """Play to the finish.
@@ -166,10 +168,12 @@ class Episode:
             raise Diverged(f"the session is at turn {turn}, the journal ends at {len(self.trial_history.turns)}")
         for past in self.trial_history.turns[: turn - 1]:
             observation = Observation.model_validate_json(past.observation)
+            self._offered.note(observation)
             self._transcript.observe(observation)
             self._remember(observation, past.reply)
 
     async def _reply(self, step: Observed, world_s: float) -> Act | Stop:
+        tools = self._offered.tools(step)
         history = self._transcript.observe(step.observation)
         digest = step.observation.digest()
         if step.turn <= len(self.trial_history.turns):
@@ -177,7 +181,7 @@ class Episode:
             if turn.digest != digest:
                 raise Diverged(f"turn {step.turn} of the replay observed something else")
         else:
-            turn = (await self._ask(step, history, digest)).model_copy(update={"world_seconds": world_s})
+            turn = (await self._ask(step, history, tools, digest)).model_copy(update={"world_seconds": world_s})
             await self.write_turn(turn)
             self.trial_history.turns.append(turn)
         self._remember(step.observation, turn.reply)
@@ -187,13 +191,14 @@ class Episode:
         if isinstance(reply, Act):
             self._transcript.answer(observation, reply.action)
 
-    async def _ask(self, step: Observed, history: Sequence[Message], digest: str) -> Turn:
-        observation = step.observation.model_dump_json()
+    async def _ask(self, step: Observed, history: Sequence[Message], tools: Sequence[Tool], digest: str) -> Turn:
+        left_out = {"tools"} if step.tools_as_before else None
+        observation = step.observation.model_dump_json(exclude=left_out)
         if self._over_limit(step.turn):
             stop = Stop(reason=FinishReason.TURN_LIMIT)
             return Turn(turn=step.turn, digest=digest, observation=observation, reply=stop)
         try:
-            completion = await self.model(history, step.observation.tools, self._metadata(step))
+            completion = await self.model(history, tools, self._metadata(step))
         except ContextLimitExceeded:
             stop = Stop(reason=FinishReason.CONTEXT_LIMIT)
             return Turn(turn=step.turn, digest=digest, observation=observation, reply=stop)

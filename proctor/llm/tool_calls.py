@@ -20,7 +20,7 @@ def normalised(action: Action, history: Sequence[Message]) -> Action:
     """
     if not action.tool_calls:
         return action
-    earlier = [call.id for message in history for call in message.tool_calls]
+    earlier = [call.id for message in history if message.tool_calls for call in message.tool_calls]
     seen, calls = set(earlier), list[ToolCall]()
     for number, call in enumerate(action.tool_calls, len(earlier)):
         unique = _unseen(call.id or f"call_{number}", seen)
@@ -28,7 +28,8 @@ def normalised(action: Action, history: Sequence[Message]) -> Action:
         name = "".join(char for char in call.name if char.isprintable())
         same = (unique, name) == (call.id, call.name)
         calls.append(call if same else call.model_copy(update={"id": unique, "name": name}))
-    return action.model_copy(update={"tool_calls": tuple(calls)})
+    same_calls = all(made is call for made, call in zip(calls, action.tool_calls, strict=True))
+    return action if same_calls else action.model_copy(update={"tool_calls": tuple(calls)})
 
 
 def _unseen(wanted: str, seen: set[str]) -> str:

@@ -3,6 +3,7 @@
 import json
 import logging
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Annotated, Literal
 
 from pydantic import (
@@ -72,11 +73,15 @@ def request_body(
     if system_role != "system":
         shaped = _with_system_role(shaped, system_role)
     body: dict[str, object] = {**sampling, "model": model, "messages": shaped}
-    if tools:
-        body["tools"] = [tool_json(tool) for tool in tools]
     if metadata:
         body["metadata"] = dict(metadata)
-    return to_json(body)
+    encoded = to_json(body)
+    return b'%s,"tools":%s}' % (encoded[:-1], _encoded(tuple(tools))) if tools else encoded
+
+
+@lru_cache(maxsize=256)
+def _encoded(tools: tuple[Tool, ...]) -> bytes:
+    return to_json([tool_json(tool) for tool in tools])
 
 
 def _with_system_role(shaped: list[dict[str, object]], role: SystemRole) -> list[dict[str, object]]:

@@ -3,9 +3,10 @@
 import secrets
 
 from proctor.environment import Agent, AgentStopped
-from proctor.types import Finish, FinishReason
+from proctor.types import Finish, FinishReason, Observation
 from task_server.client.client import TaskClient
 from task_server.wire.messages import Act, Finished, Observed, Started, Step, Stop
+from task_server.wire.offered_tools import OfferedTools
 from task_server.wire.turns import Reply
 
 
@@ -18,7 +19,7 @@ class RemoteSession:
         self.url = started.url
         self.step: Step = started.step
         """The current step: the observation to answer, or the finish."""
-        self._client = client
+        self._client, self._offered = client, OfferedTools()
 
     @classmethod
     async def start(cls, client: TaskClient, task: str, sample: str, seed: int = 0) -> "RemoteSession":
@@ -42,13 +43,13 @@ class RemoteSession:
     async def play(self, agent: Agent) -> Finish:
         """Let an agent answer every turn; the session's finish. Raises TaskServerError and what the agent raises."""
         while not isinstance(self.step, Finished):
-            await self.reply(await _answer(agent, self.step))
+            await self.reply(await _answer(agent, self._offered.observation(self.step)))
         return self.step.finish
 
 
-async def _answer(agent: Agent, step: Observed) -> Reply:
+async def _answer(agent: Agent, observation: Observation) -> Reply:
     try:
-        return Act(action=await agent.act(step.observation))
+        return Act(action=await agent.act(observation))
     except AgentStopped as stopped:
         limited = stopped.reason is FinishReason.CONTEXT_LIMIT
         return Stop(reason=FinishReason.CONTEXT_LIMIT if limited else FinishReason.TURN_LIMIT)

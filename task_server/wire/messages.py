@@ -85,6 +85,8 @@ class Observed(Value):
     kind: Literal["observation"] = "observation"
     turn: int = Field(ge=1)
     observation: Observation
+    tools_as_before: Annotated[bool, Field(exclude_if=lambda same: not same)] = False
+    """The tools are those that this conversation was last sent, and left out of the observation."""
 
 
 class Finished(Value):

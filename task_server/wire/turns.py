@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from proctor.types import Finish, Observation
+from proctor.types import Finish
 from task_server.wire.errors import TurnConflict
 from task_server.wire.messages import Act, Finished, Observed, Step, Stop
 
@@ -18,9 +18,9 @@ class Turns:
     """The answer to turn `answered`."""
     step: Step | None = None
 
-    def observed(self, observation: Observation) -> "Turns":
-        """The state after the environment's next observation."""
-        return replace(self, step=Observed(turn=self.answered + 1, observation=observation))
+    def observed(self, step: Observed) -> "Turns":
+        """The state after the environment's next observation, which asks for turn `answered + 1`."""
+        return replace(self, step=step)
 
     def finished(self, finish: Finish) -> "Turns":
         """The state after the environment's finish."""

@@ -12,6 +12,7 @@ from proctor.types import Action, Finish, FinishReason, Observation, Tool
 from task_server.metrics import SessionMetrics
 from task_server.wire.errors import BadRequest, InWork, NoCapacity, UnknownSession
 from task_server.wire.messages import STEP_WAIT_S, Act, StartSession, Step, TurnRequest, TurnResponse
+from task_server.wire.offered_tools import OfferedTools
 from task_server.wire.turns import Lease, Reply, Turns
 
 FINISHED_S = 15.0
@@ -34,7 +35,7 @@ class Session(Agent):
         self._asked_at, self._span = now(), tracing.begin("environment step", turn=0)
         self._calls: list[Span] = []
         self._ended = False
-        self._turns = Turns()
+        self._turns, self._offered = Turns(), OfferedTools()
         self._next_step: asyncio.Future[Step] = asyncio.get_running_loop().create_future()
         self._reply: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
         self._acting = asyncio.Lock()
@@ -45,7 +46,7 @@ class Session(Agent):
     async def act(self, observation: Observation) -> Action:
         async with self._acting:
             self._reply = asyncio.get_running_loop().create_future()
-            self._arrived(self._turns.observed(observation))
+            self._arrived(self._turns.observed(self._offered.step(self._turns.answered + 1, observation)))
             reply = await self._reply
         self._span.adopt()
         if isinstance(reply, Act):

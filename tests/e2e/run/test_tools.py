@@ -157,6 +157,24 @@ def test_a_forced_choice_of_tools_is_sent_with_tools_alone(played: Played) -> No
     assert [row["score"] for row in played.of("must-call", "plain-doors")] == [1.0] * SAMPLES
 
 
+def test_the_journal_is_exported_with_the_tools_of_every_turn(played: Played) -> None:
+    exported = proctor("export", "all", "--what", "turns", "--to", "turns.jsonl", cwd=played.site.folder)
+    assert exported.returncode == 0, exported.stderr
+    turns = [json.loads(line) for line in (played.site.folder / "turns.jsonl").read_text().splitlines()]
+    offered = {(turn["task"], len(turn["observation"]["tools"])) for turn in turns}
+    assert offered == {("doors", 2), ("plain-doors", 0)}
+    assert {len(request["tools"]) for request in played.site.endpoint.requests if "tools" in request} == {2}  # type: ignore[arg-type]
+
+
+def test_the_tools_of_a_conversation_are_sent_once_to_the_client(played: Played) -> None:
+    steps = [
+        call.reply for call in played.site.link.calls if "/sessions" in call.target and b'"observation"' in call.reply
+    ]
+    first = [b'"turn":1' in reply for reply in steps if b'"Opens the door' in reply]
+    assert len(first) >= SAMPLES
+    assert all(first)
+
+
 def test_the_limit_of_tokens_is_sent_under_its_field(played: Played) -> None:
     asked = played.site.endpoint.of("both")
     assert {(request.get("max_completion_tokens"), request.get("max_tokens")) for request in asked} == {(9, None)}

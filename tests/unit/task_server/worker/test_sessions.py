@@ -27,6 +27,11 @@ def act(content: str) -> Act:
     return Act(action=Action(content=content))
 
 
+def step(answers: int) -> Observed:
+    """What is sent after so many answers."""
+    return Observed(turn=answers + 1, observation=asked(answers))
+
+
 class TurnsAgainstAList(RuleBasedStateMachine):
     """Whatever a client sends, the answers applied are 1, 2, 3, ... each once, and repeats get what was stored."""
 
@@ -40,7 +45,7 @@ class TurnsAgainstAList(RuleBasedStateMachine):
     @rule(finish=st.integers(0, 9))
     def environment_steps(self, finish: int) -> None:
         self.over = finish == 0
-        self.turns = self.turns.finished(DONE) if self.over else self.turns.observed(asked(len(self.applied)))
+        self.turns = self.turns.finished(DONE) if self.over else self.turns.observed(step(len(self.applied)))
 
     @rule(turn=st.integers(1, 12), content=st.sampled_from(["a", "b"]))
     def client_answers(self, turn: int, content: str) -> None:
@@ -83,13 +88,13 @@ TestTurnsAgainstAList = TurnsAgainstAList.TestCase
 
 
 def test_a_conflict_names_the_current_turn() -> None:
-    turns, _ = Turns().observed(asked(0)).replied(1, act("a"))
+    turns, _ = Turns().observed(step(0)).replied(1, act("a"))
     with pytest.raises(TurnConflict, match="turn 1 is in work"):
         turns.replied(2, act("b"))
     with pytest.raises(TurnConflict, match="turn 2 is current"):
-        turns.observed(asked(1)).replied(7, act("b"))
+        turns.observed(step(1)).replied(7, act("b"))
     with pytest.raises(TurnConflict, match="turn 1: it was answered otherwise"):
-        turns.observed(asked(1)).replied(1, act("b"))
+        turns.observed(step(1)).replied(1, act("b"))
     with pytest.raises(TurnConflict, match="finished"):
         turns.finished(DONE).replied(2, act("b"))
 

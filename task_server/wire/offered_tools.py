@@ -1,0 +1,37 @@
+"""Sends the tools of a conversation once: later observations say that they are as before."""
+
+from proctor.types import Observation, Tool
+from task_server.wire.messages import Observed
+
+
+class OfferedTools:
+    """The tools that each conversation of a session was offered last; one at the worker and one at the client."""
+
+    def __init__(self) -> None:
+        self._last: dict[str, tuple[Tool, ...]] = {}
+
+    def step(self, turn: int, observation: Observation) -> Observed:
+        """The step to send: without the tools where they are those that the conversation was offered last."""
+        tools = observation.tools
+        last = self._last.get(observation.conversation)
+        if tools and (tools is last or tools == last):
+            return Observed(turn=turn, observation=observation.model_copy(update={"tools": ()}), tools_as_before=True)
+        self.note(observation)
+        return Observed(turn=turn, observation=observation)
+
+    def note(self, observation: Observation) -> None:
+        """Take an observation into account whose tools were sent."""
+        if observation.tools:
+            self._last[observation.conversation] = observation.tools
+
+    def tools(self, step: Observed) -> tuple[Tool, ...]:
+        """The tools of a step that was received."""
+        if step.tools_as_before:
+            return self._last.get(step.observation.conversation, ())
+        self.note(step.observation)
+        return step.observation.tools
+
+    def observation(self, step: Observed) -> Observation:
+        """The observation of a step that was received, with its tools."""
+        tools = self.tools(step)
+        return step.observation.model_copy(update={"tools": tools}) if step.tools_as_before else step.observation
