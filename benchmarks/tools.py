@@ -16,7 +16,7 @@ RATIO_BUDGET = 1.15
 
 def measure(quick: bool) -> Iterator[Figure]:
     """CPU of client and worker per turn, for each number of functions."""
-    rounds, turns = (1, 1_024) if quick else (5, 4_096)
+    rounds, turns = (1, 1_024) if quick else (7, 4_096)
     used: dict[tuple[int, str], list[float]] = {}
     with world() as servers:
         play(servers, Case(in_flight=10), 200)  # first calls warm the servers up

@@ -104,9 +104,7 @@ def message_json(message: Message, reasoning: Reasoning = "auto") -> dict[str, o
     shaped: dict[str, object] = {"role": message.role, "content": message.content}
     if message.tool_calls:
         shaped["content"] = message.content or None
-        shaped["tool_calls"] = [
-            {**tool_call_json(call, sendable_arguments(call.arguments)), **call.echo} for call in message.tool_calls
-        ]
+        shaped["tool_calls"] = [_sent_call(call) for call in message.tool_calls]
     if message.tool_call_id is not None:
         shaped["tool_call_id"] = message.tool_call_id
     if message.echo and (reasoning == "always" or (reasoning == "auto" and message.tool_calls)):
@@ -118,6 +116,11 @@ def tool_call_json(call: ToolCall, arguments: str | None = None) -> dict[str, ob
     """A tool call in wire format, with other arguments where some are given."""
     function = {"name": call.name, "arguments": call.arguments if arguments is None else arguments}
     return {"id": call.id, "type": "function", "function": function}
+
+
+def _sent_call(call: ToolCall) -> dict[str, object]:
+    shaped = tool_call_json(call, sendable_arguments(call.arguments))
+    return {**shaped, **call.echo} if call.echo else shaped
 
 
 def tool_json(tool: Tool) -> dict[str, object]:

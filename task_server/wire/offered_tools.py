@@ -1,7 +1,15 @@
 """Sends the tools of a conversation once: later observations say that they are as before."""
 
+from functools import lru_cache
+
 from proctor.types import Observation, Tool
 from task_server.wire.messages import Observed
+
+
+@lru_cache(maxsize=256)
+def _shared(tools: tuple[Tool, ...]) -> tuple[Tool, ...]:
+    """One object for all equal tools of a process: what is cached by them is then found without comparing them."""
+    return tools
 
 
 class OfferedTools:
@@ -16,20 +24,21 @@ class OfferedTools:
         last = self._last.get(observation.conversation)
         if tools and (tools is last or tools == last):
             return Observed(turn=turn, observation=observation.model_copy(update={"tools": ()}), tools_as_before=True)
-        self.note(observation)
+        if tools:
+            self._last[observation.conversation] = tools
         return Observed(turn=turn, observation=observation)
 
     def note(self, observation: Observation) -> None:
         """Take an observation into account whose tools were sent."""
         if observation.tools:
-            self._last[observation.conversation] = observation.tools
+            self._last[observation.conversation] = _shared(observation.tools)
 
     def tools(self, step: Observed) -> tuple[Tool, ...]:
         """The tools of a step that was received."""
         if step.tools_as_before:
             return self._last.get(step.observation.conversation, ())
         self.note(step.observation)
-        return step.observation.tools
+        return self._last[step.observation.conversation] if step.observation.tools else ()
 
     def observation(self, step: Observed) -> Observation:
         """The observation of a step that was received, with its tools."""

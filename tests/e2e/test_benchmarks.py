@@ -18,6 +18,7 @@ QUICK = [
     pytest.param("sandbox", marks=pytest.mark.docker),
     pytest.param("database", marks=pytest.mark.mariadb),
     "overhead",
+    "tools",
     pytest.param("shards", marks=pytest.mark.postgresql),
     "flow",
     "worlds",

@@ -209,6 +209,9 @@ def killed_again_and_again(folder: Path, *, kills: int, samples: int, turns: int
         output, errors = process.communicate(timeout=slowly(120))
         assert process.returncode == 0, output + errors
     assert scripted.wrong == []
+    offered = [request.get("tools") for request in scripted.requests]
+    assert offered == [offered[0]] * len(offered)
+    assert offered[0]
     again = paid_twice(scripted.requests, scripted.said)
     assert len(scripted.requests) == needed + again
     assert again <= 2 * kills, "at most what was under way at each kill"

@@ -548,6 +548,13 @@ BUGS = (
         "faults/test_tools.py::killed_50_times",
     ),
     Bug(
+        "the tools of a conversation are forgotten with the client",
+        "eval_client/trial/episode.py",
+        "            self._offered.note(observation)\n",
+        "",
+        "faults/test_tools.py::killed_50_times",
+    ),
+    Bug(
         "an endpoint that takes no tools ends its agent's other tasks too",
         "eval_client/run/runner.py",
         "self._refuse([pair], end.cause)",
