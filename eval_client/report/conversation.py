@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from eval_client.store.records import Turn
+from eval_client.store.records import JournalledTools, Turn
 from proctor.environment import Transcript
 from proctor.types import Action, FinishReason, Message, Observation, Tool, Value
 from task_server.wire.messages import Act
@@ -34,9 +34,9 @@ class ConversationTurn(Value):
 
 def conversation(turns: Sequence[Turn]) -> Iterator[ConversationTurn]:
     """The turns of a journal with the whole history of each, as the client sent it."""
-    transcript, shown = Transcript(), dict[str, tuple[Message, ...]]()
+    transcript, tools, shown = Transcript(), JournalledTools(), dict[str, tuple[Message, ...]]()
     for turn in turns:
-        observation = Observation.model_validate_json(turn.observation)
+        observation = Observation.model_validate(tools.whole(turn.observation))
         sent = tuple(transcript.observe(observation))
         action = turn.reply.action if isinstance(turn.reply, Act) else None
         known = _common(shown.get(observation.conversation, ()), sent)

@@ -155,3 +155,20 @@ def kept_reply(row: Mapping[str, Any]) -> KeptReply:
         tries=row["tries"],
     )
     return KeptReply(key=row["key"], reply=reply, bought=row["bought"], usable=row["usable"])
+
+
+class JournalledTools:
+    """Puts the tools back that a journal leaves out of observations: one for each trial, by its turns in their order."""
+
+    def __init__(self) -> None:
+        self._last: dict[str, JsonValue] = {}
+
+    def whole(self, observation: str) -> dict[str, JsonValue]:
+        """A turn's observation as plain data, with its tools."""
+        observed: dict[str, JsonValue] = json.loads(observation)
+        conversation = str(observed["conversation"])
+        if "tools" not in observed:
+            observed["tools"] = self._last[conversation]
+        elif observed["tools"]:
+            self._last[conversation] = observed["tools"]
+        return observed

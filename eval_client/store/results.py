@@ -12,7 +12,7 @@ from pydantic import JsonValue
 
 from eval_client.core.spend import NO_TOKENS, Tokens
 from eval_client.store.migration import existing_columns
-from eval_client.store.records import HelperCost, PairTotals
+from eval_client.store.records import HelperCost, JournalledTools, PairTotals
 from eval_client.store.tables import reply_table, summary_table, trial_table, turn_table
 from proctor.types import Finish, FinishReason, Summary
 
@@ -140,16 +140,14 @@ class Results:
         columns = (*keys, *existing_columns(self.engine, t))
         query = sa.select(*columns).select_from(t.join(trial_table, same)).where(t.c.run == self.run)
         query = query.where(t.c.journal == newest).order_by(t.c.trial, t.c.turn)
-        trial, tools = None, dict[str, JsonValue]()
+        trial, tools = None, JournalledTools()
         with self.engine.connect() as connection:
             for row in connection.execution_options(stream_results=True).execute(query):
                 fields = dict(row._mapping)
                 reply = json.loads(fields.pop("reply"))
                 if fields["trial"] != trial:
-                    trial, tools = fields["trial"], {}
-                fields["observation"] = observed = json.loads(fields["observation"])
-                observed.setdefault("tools", tools.get(observed["conversation"]) or [])
-                tools[observed["conversation"]] = observed["tools"] or tools.get(observed["conversation"])
+                    trial, tools = fields["trial"], JournalledTools()
+                fields["observation"] = tools.whole(fields["observation"])
                 if "stop" in fields:
                     fields["finish_reason"] = fields.pop("stop")
                 yield {**fields, "action": reply.get("action"), "stop": reply.get("reason")}
