@@ -158,7 +158,7 @@ def kept_reply(row: Mapping[str, Any]) -> KeptReply:
 
 
 class JournalledTools:
-    """Puts the tools back that a journal leaves out of observations: one for each trial, by its turns in their order."""
+    """Puts the tools back that a journal leaves out of observations: one for each trial, for its turns in order."""
 
     def __init__(self) -> None:
         self._last: dict[str, JsonValue] = {}
