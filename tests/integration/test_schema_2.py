@@ -10,7 +10,7 @@ import pytest
 import sqlalchemy as sa
 from click.testing import CliRunner
 
-from eval_client.cli.inspect import export, ls, report, status
+from eval_client.cli.results.inspect import export, ls, report, status
 from eval_client.core.spend import Tokens
 from eval_client.run_results import Resume, Run
 from eval_client.store.connection import StoreError, connect, sqlite_url

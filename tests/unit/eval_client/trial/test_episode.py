@@ -130,10 +130,7 @@ async def test_every_turn_is_journalled_and_paid_once(parts: EpisodeParts) -> No
     finish = await parts.episode(model).play()
     assert (finish.score, model.calls, len(parts.journal)) == (1.0, 3, 3)
     assert model.histories[-1] == ["1, seed 7", "1", "2, seed 7", "2", "3, seed 7"]
-<<<<<<< HEAD
-    assert (parts.trial_history.cost().turns, parts.trial_history.tokens()) == (3, (30, 3))
-=======
-    assert (desk.trial_history.cost().turns, desk.trial_history.tokens()) == (3, Tokens(30, 3))
+    assert (parts.trial_history.cost().turns, parts.trial_history.tokens()) == (3, Tokens(30, 3))
 
 
 class Slow(Counting):
@@ -162,32 +159,31 @@ class Cut(Model):
 
 
 async def test_a_turn_keeps_what_the_endpoint_told_and_how_long_the_environment_took() -> None:
-    desk = Desk(Slow())
-    finish = await desk.episode(Cut(), limits=TrialLimits(turns=3)).play()
-    first, second = desk.journal
+    parts = EpisodeParts(Slow())
+    finish = await parts.episode(Cut(), limits=TrialLimits(turns=3)).play()
+    first, second = parts.journal
     assert (first.stop, first.model, first.metered, second.metered) == ("length", "m-1" + "x" * 252, True, False)
     assert first.tokens() == second.tokens() == Tokens(10, 4, 6, 3)
     assert first.world_seconds is not None
     assert second.world_seconds is not None
     assert first.world_seconds >= 0
     assert second.world_seconds >= WORLD_S
-    assert desk.trial_history.tokens() == Tokens(20, 8, 12, 6)
-    cost = desk.trial_history.cost()
+    assert parts.trial_history.tokens() == Tokens(20, 8, 12, 6)
+    cost = parts.trial_history.cost()
     assert (cost.cached_tokens, cost.reasoning_tokens) == (12, 6)
     answer = finish.detail["answer"]
     assert isinstance(answer, dict)
     assert answer["cut"] is True, "the worker is told that the calls were cut"
     assert answer.keys() == {"content", "tool_calls", "cut"}, "and neither echo nor reasoning"
-    await desk.server.sessions.end_all()
+    await parts.server.sessions.end_all()
 
 
-async def test_a_turn_at_which_the_client_stopped_has_no_endpoints_word(desk: Desk) -> None:
-    await attempt(desk.episode(Model(), limits=TrialLimits(turns=1)))
-    _, last = desk.journal
+async def test_a_turn_at_which_the_client_stopped_has_no_endpoints_word(parts: EpisodeParts) -> None:
+    await attempt(parts.episode(Model(), limits=TrialLimits(turns=1)))
+    _, last = parts.journal
     assert isinstance(last.reply, Stop)
     assert (last.stop, last.model, last.metered) == (None, None, None)
     assert last.world_seconds is not None
->>>>>>> 123f622 (Schema 3: when and how long, what the endpoint told, cached tokens)
 
 
 @pytest.mark.parametrize("lost_after", [1, 2, 3])

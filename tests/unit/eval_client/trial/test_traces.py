@@ -15,7 +15,7 @@ from proctor.observability import tracing
 from proctor.observability.otel import OtelRecorder
 from proctor.types import Finish, FinishReason, Message, Tool
 from tests.tools_environment import Doors
-from tests.unit.eval_client.trial.test_episode import TRIAL, Desk
+from tests.unit.eval_client.trial.test_episode import TRIAL, EpisodeParts
 
 CANARY = "canary-of-the-model"
 
@@ -53,17 +53,17 @@ class Endpoint:
 
 
 @pytest.fixture
-async def desk() -> AsyncIterator[Desk]:
-    made = Desk(Doors(turns=2, count=4))
+async def parts() -> AsyncIterator[EpisodeParts]:
+    made = EpisodeParts(Doors(turns=2, count=4))
     yield made
     await made.server.sessions.end_all()
 
 
-async def played(desk: Desk, *, content: bool = False) -> None:
+async def played(parts: EpisodeParts, *, content: bool = False) -> None:
     """A trial played to its end, from the span of the trial to that of the worker's calls."""
     trial, kept = TRIAL.model_copy(update={"sample": "s3"}), Traces("r")
     kept.enter(trial, "0" * 32)
-    finish = await desk.episode(Endpoint(content=content), trial=trial).play()
+    finish = await parts.episode(Endpoint(content=content), trial=trial).play()
     kept.settled(trial, finish)
 
 
@@ -79,9 +79,9 @@ def parents(spans: Sequence[ReadableSpan], span: ReadableSpan) -> list[str]:
 
 
 async def test_a_trial_has_a_span_of_each_operation_joined_up_to_its_root(
-    desk: Desk, exporter: InMemorySpanExporter
+    parts: EpisodeParts, exporter: InMemorySpanExporter
 ) -> None:
-    await played(desk)
+    await played(parts)
     spans = exporter.get_finished_spans()
     named = by_name(spans)
     assert len({span.context.trace_id for span in spans if span.context is not None}) == 1
@@ -123,9 +123,9 @@ async def test_a_trial_has_a_span_of_each_operation_joined_up_to_its_root(
 
 
 async def test_spans_hold_no_content_and_no_name_that_the_model_made_up(
-    desk: Desk, exporter: InMemorySpanExporter
+    parts: EpisodeParts, exporter: InMemorySpanExporter
 ) -> None:
-    await played(desk)
+    await played(parts)
     spans = exporter.get_finished_spans()
     assert "execute_tool unknown" in by_name(spans)
     told = "".join(span.to_json() for span in spans)
@@ -134,9 +134,9 @@ async def test_spans_hold_no_content_and_no_name_that_the_model_made_up(
 
 
 async def test_a_plan_that_asks_for_contents_gets_them_on_the_spans_of_model_calls_alone(
-    desk: Desk, exporter: InMemorySpanExporter
+    parts: EpisodeParts, exporter: InMemorySpanExporter
 ) -> None:
-    await played(desk, content=True)
+    await played(parts, content=True)
     spans = exporter.get_finished_spans()
     assert {span.name for span in spans if CANARY in span.to_json()} == {"chat m"}
     first = next(span for span in spans if span.name == "chat m")
