@@ -1,0 +1,1 @@
+"""Tables of results as values, and their five formats: text, Markdown, LaTeX, CSV and JSON."""

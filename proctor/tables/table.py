@@ -1,0 +1,120 @@
+"""Pure: a table of results as a value. A format decides only how it is written."""
+
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+MISSING = "-"
+"""What is shown where there is no value."""
+DAGGER = "†"
+"""The mark of a figure that must not be set beside published ones."""
+
+Part = Literal["standard_error", "low", "high", "coverage", "samples", "mark"]
+"""What may belong to a figure, beside its value."""
+
+
+class Figure(NamedTuple):
+    """A number in a table, with what belongs to it."""
+
+    value: float | None
+    """None where nothing is scored."""
+    form: str = ".3f"
+    """The format specification of the value, of its error and of its bounds."""
+    standard_error: float | None = None
+    low: float | None = None
+    """The value if every missing trial had the lowest score; None where no trial is missing."""
+    high: float | None = None
+    """The value if every missing trial had the highest score; None where no trial is missing."""
+    coverage: float | None = None
+    """The share of planned trials behind the value; shown below 1."""
+    samples: int | None = None
+    """The number of samples behind the value."""
+    mark: str = ""
+    instead: str = ""
+    """The text in place of a value that is None, such as `5 of 8 tasks`."""
+
+    def lines(self) -> tuple[str, ...]:
+        """What is shown: the value with its mark, and then each part that is there."""
+        if self.value is None:
+            return (self.instead or MISSING,)
+        parts = [format(self.value, self.form) + self.mark]
+        if self.standard_error is not None:
+            parts.append(f"±{format(self.standard_error, self.form)}")
+        if self.samples is not None:
+            parts.append(f"({self.samples:,})")
+        if self.coverage is not None and self.coverage < 1:
+            parts.append(f"({coverage_text(self.coverage)})")
+        if self.low is not None and self.high is not None:
+            parts.append(f"{format(self.low, self.form)}..{format(self.high, self.form)}")
+        return tuple(parts)
+
+
+Entry = Figure | str | int | None
+"""A cell: a figure, a text, a whole number, or nothing."""
+
+
+class TableColumn(NamedTuple):
+    """A column: its title for readers, its name for programs."""
+
+    title: str
+    name: str = ""
+    """Its key in JSON and CSV; the title where it is empty."""
+    group: str = ""
+    """The title over this column and its neighbours of the same group."""
+    left: bool = False
+    """Whether its cells are texts; the leading columns of texts name the row."""
+    parts: tuple[Part, ...] = ()
+    """Which parts its figures may have; CSV has a column for each."""
+
+    @property
+    def key(self) -> str:
+        """The name of the column in JSON and CSV."""
+        return self.name or self.title
+
+
+class TableRow(NamedTuple):
+    """A row, with as many cells as its table has columns."""
+
+    cells: tuple[Entry, ...]
+    rule: bool = False
+    """Whether a line is drawn above it."""
+    notes: tuple[str, ...] = ()
+    """What a reader must know of this row, one sentence each."""
+
+
+class ResultTable(NamedTuple):
+    """A table: rows under columns, and notes below them."""
+
+    title: str
+    columns: tuple[TableColumn, ...]
+    rows: tuple[TableRow, ...]
+    notes: tuple[str, ...] = ()
+
+    def all_notes(self) -> tuple[str, ...]:
+        """The notes of the rows and then of the table, each once."""
+        return tuple(dict.fromkeys([*(note for row in self.rows for note in row.notes), *self.notes]))
+
+    def headings(self) -> tuple[str, ...]:
+        """A title for each column that no other has: with its group where the title alone is not enough."""
+        titles = [column.title for column in self.columns]
+        return tuple(
+            f"{column.group} {column.title}" if titles.count(column.title) > 1 else column.title
+            for column in self.columns
+        )
+
+
+def entry_lines(entry: Entry) -> tuple[str, ...]:
+    """What a cell shows, in every format for readers."""
+    if isinstance(entry, Figure):
+        return entry.lines()
+    return (MISSING if entry is None else f"{entry:,}" if isinstance(entry, int) else entry,)
+
+
+def coverage_text(coverage: float) -> str:
+    """A share as percent: only a complete one is 100%."""
+    return f"{coverage:.0%}" if coverage == 1 else f"{min(99, round(100 * coverage))}%"
+
+
+def row_names(names: Sequence[tuple[str, ...]], titles: Sequence[str]) -> tuple[list[int], tuple[TableColumn, ...]]:
+    """Which parts of the rows' names are shown, and their columns: the first, and each in which names differ."""
+    shown = [place for place in range(len(titles)) if place == 0 or len({name[place] for name in names}) > 1]
+    return shown, tuple(TableColumn(titles[place], left=True) for place in shown)
