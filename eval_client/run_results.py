@@ -1,7 +1,6 @@
 """A run for Python: its scores, trials and turns, and how to resume it."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -142,13 +141,10 @@ class Run:
 
     def report(self) -> str:
         """The report that `proctor report` shows."""
-        from rich.console import Console
+        from eval_client.report.tables.run_report import report_tables
+        from proctor.tables.command import rendered
 
-        from eval_client.report.render import show
-
-        text = StringIO()
-        show(report(self.store), Console(file=text, width=120, highlight=False), full=True)
-        return text.getvalue()
+        return rendered(report_tables([report(self.store)], full=True), "text")
 
     def resume(self, agents: Functions = None, *, overrides: Mapping[str, JsonValue] | None = None) -> "Run":
         """Play the trials that are unscored or unfinished. Agents that are functions must be given again, by name.

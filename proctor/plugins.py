@@ -3,7 +3,8 @@
 They generate data, or plot and convert recorded runs. Their click context object is an `OpenRun`.
 """
 
-from collections.abc import Callable, Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
 from importlib.metadata import entry_points
 
 import click
@@ -24,8 +25,32 @@ class FinishedTrial(Value):
     finish: Finish
 
 
-OpenRun = Callable[[str], Iterator[FinishedTrial]]
-"""The finished trials of a run, in the run's order, by the run's folder, its name or `latest`."""
+class RecordedPair(Value):
+    """An agent on a task in a run: what is known beside its trials."""
+
+    run: str
+    agent: str
+    task: str
+    planned: int
+    """The number of trials, ended or not."""
+    comparable: str | None
+    """Why its scores are not comparable with published ones; None where they are."""
+
+
+class RecordedRun(ABC):
+    """A run in its store, read anew by each call. Its methods raise ClickException where it can't be read."""
+
+    @abstractmethod
+    def __iter__(self) -> Iterator[FinishedTrial]:
+        """The finished trials, in the run's order."""
+
+    @abstractmethod
+    def pairs(self) -> Sequence[RecordedPair]:
+        """All pairs of agent and task, those without a finished trial too."""
+
+
+OpenRun = Callable[[str], RecordedRun]
+"""Opens a run by its folder, its name or `latest`."""
 
 
 def names() -> list[str]:

@@ -1,4 +1,4 @@
-"""`proctor simulbench`: converts a finished run to the data file of the next stage, and prints the paper's table."""
+"""`proctor simulbench`: converts a finished run to the data file of the next stage, and prints the paper's tables."""
 
 import os
 from collections.abc import Callable, Iterable, Sequence
@@ -9,8 +9,10 @@ import click
 
 from environments.simulbench import dataset, harvest, shipped
 from environments.simulbench.records import Dialogue, Mode, Script
-from environments.simulbench.table import table
-from proctor.plugins import FinishedTrial, OpenRun
+from environments.simulbench.table import ratings_table, verdicts_table
+from proctor.plugins import FinishedTrial, OpenRun, RecordedPair
+from proctor.tables.command import TableFormat, format_option, print_tables
+from proctor.tables.table import ResultTable
 from proctor.types import Value
 
 Loaded = TypeVar("Loaded", Dialogue, Script)
@@ -99,17 +101,42 @@ def pairs(
 
 
 @simulbench.command()
+@click.argument("runs", metavar="RUN...", nargs=-1, required=True)
+@task_option
+@format_option
+@click.pass_obj
+def table(open_run: OpenRun, runs: tuple[str, ...], task: str | None, form: TableFormat) -> None:
+    """Print each RUN in the form of the paper's tables: 4 for `script` runs, 1 for `compare` runs, all RUNs together.
+
+    Table 4 has mean ratings by subset, with the number of scripts; table 1 has wins, ties and losses in percent.
+    """
+    print_tables(_tables(open_run, runs, task), form)
+
+
+@simulbench.command(hidden=True)
 @click.argument("runs", nargs=-1, required=True)
 @task_option
 @click.pass_obj
-def scores(open_run: OpenRun, runs: Sequence[str], task: str | None) -> None:
-    """Print the mean ratings of `script` runs by subset, with the number of scripts.
+def scores(open_run: OpenRun, runs: tuple[str, ...], task: str | None) -> None:
+    """Print tables: the earlier name of `table`."""
+    click.echo("`proctor simulbench scores` is now called `proctor simulbench table`", err=True)
+    print_tables(_tables(open_run, runs, task), "text")
 
-    As in the paper's table 4, Stateless and Stateful cover FirstChan scripts only.
-    """
-    trials = [trial for run in runs for trial in _chosen(open_run, run, "script", None, task)]
-    for row in table(trials):
-        click.echo(row)
+
+def _tables(open_run: OpenRun, runs: Sequence[str], task: str | None) -> list[ResultTable]:
+    """The tables 4 and 1 of runs, those that have a row. Raises UsageError if there is none."""
+    trials: list[FinishedTrial] = []
+    pairs: list[RecordedPair] = []
+    for run in dict.fromkeys(runs):
+        recorded = open_run(run)
+        of_run = recorded.pairs()
+        _known(run, "task", task, {pair.task for pair in of_run})
+        pairs += [pair for pair in of_run if task in (None, pair.task)]
+        trials += recorded
+    tables = [made for made in (ratings_table(trials, pairs), verdicts_table(trials, pairs)) if made.rows]
+    if not tables:
+        raise click.UsageError(f"{', '.join(runs)}: no finished trial of the mode `script` or `compare`")
+    return tables
 
 
 def _chosen(open_run: OpenRun, run: str, mode: Mode, agent: str | None, task: str | None) -> list[FinishedTrial]:

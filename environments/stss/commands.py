@@ -1,4 +1,4 @@
-"""`proctor stss`: imports the published data, shows a run's days, makes scenarios for the language level."""
+"""`proctor stss`: imports data, shows a run's days, makes scenarios for the language level, prints tables."""
 
 import os
 import re
@@ -11,14 +11,16 @@ from environments.stss.data import published
 from environments.stss.days.draw import page
 from environments.stss.days.transcript import DayTranscript, unpack
 from environments.stss.language.scenarios import Scenario, ScenarioFile, chosen, meetings
-from proctor.plugins import FinishedTrial, OpenRun
+from environments.stss.table import action_table, language_table
+from proctor.plugins import FinishedTrial, OpenRun, RecordedPair
+from proctor.tables.command import TableFormat, format_option, print_tables
 
 FOLDER = click.Path(file_okay=False, path_type=Path)
 
 
 @click.group()
 def stss() -> None:
-    """Import the published data, show simulated days, and make scenarios from them.
+    """Import the published data, show simulated days, make scenarios from them, and print the paper's tables.
 
     RUN is a run's folder, its name in `runs`, or `latest`.
     """
@@ -83,6 +85,27 @@ def scenarios(open_run: OpenRun, run: str, to: Path, task: str | None) -> None:
         raise click.UsageError(f"{run}: its performers met nobody on day 1")
     _write(to, ScenarioFile(format="proctor-stss-1", scenarios=kept).model_dump_json(indent=1) + "\n")
     click.echo(f"{to}: {len(kept)} scenarios of {len({scenario.task for scenario in kept})} tasks")
+
+
+@stss.command()
+@click.argument("runs", metavar="RUN...", nargs=-1, required=True)
+@format_option
+@click.pass_obj
+def table(open_run: OpenRun, runs: tuple[str, ...], form: TableFormat) -> None:
+    """Print each RUN in the form of the paper's tables 3 (language level) and 4 (action level), all RUNs together.
+
+    A row for each agent and architecture: GA, or GA + TDP. Give the runs of both levels and both architectures.
+    """
+    trials: list[FinishedTrial] = []
+    pairs: list[RecordedPair] = []
+    for run in dict.fromkeys(runs):
+        recorded = open_run(run)
+        trials += recorded
+        pairs += recorded.pairs()
+    tables = [made for made in (language_table(trials, pairs), action_table(trials, pairs)) if made.rows]
+    if not tables:
+        raise click.UsageError(f"{', '.join(runs)}: no trial of stss has finished in them")
+    print_tables(tables, form)
 
 
 def _played_days(

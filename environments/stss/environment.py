@@ -145,6 +145,7 @@ class Stss(Environment):
         score, metrics, detail = await play_level(task, performer, seed)
         about: dict[str, JsonValue] = {
             "level": self.level,
+            "planning": self.planning,
             "category": task.category,
             "goal": shown.FPG,
             "performer": task.performer,

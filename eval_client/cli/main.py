@@ -16,6 +16,7 @@ COMMANDS = {
     "join": ("join", "Add a client to a run in progress."),
     "status": ("results.inspect", "Show the progress of a run."),
     "report": ("results.inspect", "Show a run's scores with standard errors, coverage, validity, faults and costs."),
+    "agentbench": ("results.inspect", "Print runs in the form of AgentBench's tables."),
     "show": ("results.show", "Show the conversation of one trial, with its score and the evidence."),
     "ls": ("results.inspect", "List the runs."),
     "export": ("results.inspect", "Write a run's trials, turns or replies of judges as JSONL, CSV or Parquet."),

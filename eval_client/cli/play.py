@@ -103,12 +103,13 @@ def play(request: RunRequest, *, quiet: bool, metrics: socket.socket | None = No
 
 def show_result(request: RunRequest, ended: RunResult, errors: "Console") -> int:
     """Show the report of a run and how to resume it if it is unfinished; returns the exit code."""
-    from eval_client.report.render import report_console, show
     from eval_client.report.report import report
+    from eval_client.report.tables.run_report import report_tables
     from eval_client.report.trajectory import trial_to_read
+    from proctor.tables.command import print_tables
 
     result = event_loop.run(retry_until_available(report, request.store, aside=False))
-    show(result, report_console(), full=False)
+    print_tables(report_tables([result], full=False), "text")
     all_scored = all(pair.scored == pair.planned for pair in result.pairs)
     for loss in ended.losses:
         errors.print(loss, markup=False, soft_wrap=True)

@@ -11,11 +11,11 @@ from typing import TextIO
 from pydantic import JsonValue
 
 from eval_client.store.connection import StoreError
+from proctor.tables.data import spreadsheet_text
 
 Row = dict[str, JsonValue]
 FORMATS = ("jsonl", "csv", "parquet")
 BATCH = 1000
-FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 
 
 def export_rows(rows: Iterator[Row], form: str, path: Path) -> int:
@@ -66,7 +66,7 @@ def _cell(value: JsonValue) -> str | float | int | None:
     if value is None or isinstance(value, int | float):
         return value
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return "'" + text if text.startswith(FORMULA_STARTS) else text
+    return spreadsheet_text(text)
 
 
 def _parquet(rows: Iterator[Row], path: Path) -> int:

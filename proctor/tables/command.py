@@ -22,11 +22,13 @@ format_option = click.option(
 )
 
 
-def rendered(tables: Sequence[ResultTable], form: TableFormat, width: int = USUAL_WIDTH) -> str:
-    """The tables in a format, without a line break at the end; only text has a width."""
+def rendered(
+    tables: Sequence[ResultTable], form: TableFormat, width: int = USUAL_WIDTH, *, styled: bool = False
+) -> str:
+    """The tables in a format, without a line break at the end; only text has a width, and styles for a terminal."""
     match form:
         case "text":
-            return "\n\n".join(text(table, width) for table in tables)
+            return "\n\n".join(text(table, width, styled=styled) for table in tables)
         case "markdown":
             return "\n\n".join(map(markdown, tables))
         case "latex":
@@ -39,5 +41,6 @@ def rendered(tables: Sequence[ResultTable], form: TableFormat, width: int = USUA
 
 def print_tables(tables: Sequence[ResultTable], form: TableFormat) -> None:
     """Print tables to standard output; text is as wide as the terminal."""
-    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else USUAL_WIDTH
-    click.echo(rendered(tables, form, width))
+    terminal = sys.stdout.isatty()
+    width = shutil.get_terminal_size().columns if terminal else USUAL_WIDTH
+    click.echo(rendered(tables, form, width, styled=terminal))

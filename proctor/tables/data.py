@@ -16,7 +16,7 @@ def csv_text(tables: Sequence[ResultTable]) -> str:
     """The tables as CSV, each with its header, an empty line between two.
 
     A figure has a column for itself and one for each part that its column may have. Where there are several tables, the
-    first column has the table's title; where a table has notes, its last column has those of the row.
+    first column has the table's title; where rows have notes, they are in the last one. Notes of a table are left out.
     """
     return "\n".join(_csv(table, titled=len(tables) > 1) for table in tables)
 
@@ -34,7 +34,7 @@ def spreadsheet_text(words: str) -> str:
 def _csv(table: ResultTable, *, titled: bool) -> str:
     head = ["table"] if titled else []
     head += [name for column in table.columns for name in (column.key, *(f"{column.key} {p}" for p in column.parts))]
-    noted = bool(table.all_notes())
+    noted = any(row.notes for row in table.rows)
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow([spreadsheet_text(name) for name in (*head, *(["notes"] if noted else []))])
@@ -42,7 +42,7 @@ def _csv(table: ResultTable, *, titled: bool) -> str:
         cells: list[JsonValue] = [spreadsheet_text(table.title)] if titled else []
         for entry, column in zip(row.cells, table.columns, strict=True):
             cells += _cells(entry, column.parts)
-        notes = " ".join(dict.fromkeys([*row.notes, *table.notes]))
+        notes = " ".join(row.notes)
         writer.writerow([*cells, *([spreadsheet_text(notes)] if noted else [])])
     return out.getvalue()
 

@@ -114,7 +114,10 @@ def coverage_text(coverage: float) -> str:
     return f"{coverage:.0%}" if coverage == 1 else f"{min(99, round(100 * coverage))}%"
 
 
-def row_names(names: Sequence[tuple[str, ...]], titles: Sequence[str]) -> tuple[list[int], tuple[TableColumn, ...]]:
-    """Which parts of the rows' names are shown, and their columns: the first, and each in which names differ."""
-    shown = [place for place in range(len(titles)) if place == 0 or len({name[place] for name in names}) > 1]
-    return shown, tuple(TableColumn(titles[place], left=True) for place in shown)
+def row_names(
+    names: Sequence[tuple[str, ...]], titles: Sequence[str], always: int = 1
+) -> tuple[tuple[TableColumn, ...], list[tuple[str, ...]]]:
+    """The columns that name rows, and their cells: the first `always`, and those in which names differ."""
+    shown = [place for place in range(len(titles)) if place < always or len({name[place] for name in names}) > 1]
+    columns = tuple(TableColumn(titles[place], left=True) for place in shown)
+    return columns, [tuple(name[place] for place in shown) for name in names]

@@ -32,12 +32,14 @@ class _Layout(NamedTuple):
         return sum(self.widths[place] for place in places) + self.gap * (len(places) - 1)
 
 
-def text(table: ResultTable, width: int) -> str:
-    """The table with title and notes. Styles are ANSI codes, which `click.echo` removes where there is no terminal."""
-    lines = [click.style(plain(table.title), bold=True)] if table.title else []
-    lines += _body(table, width)
-    lines += [click.style(f"  note: {plain(note)}", dim=True) for note in table.all_notes()]
-    return "\n".join(lines)
+def text(table: ResultTable, width: int, *, styled: bool = False) -> str:
+    """The table with title and notes; styled for a terminal, with ANSI codes."""
+    title = [plain(table.title)] if table.title else []
+    notes = [f"  note: {plain(note)}" for note in table.all_notes()]
+    if styled:
+        title = [click.style(line, bold=True) for line in title]
+        notes = [click.style(line, dim=True) for line in notes]
+    return "\n".join([*title, *_body(table, width), *notes])
 
 
 def plain(words: str) -> str:

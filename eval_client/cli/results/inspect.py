@@ -1,4 +1,4 @@
-"""`proctor status`, `report`, `ls` and `export`: the progress and results of runs."""
+"""`proctor status`, `report`, `agentbench`, `ls` and `export`: the progress and results of runs."""
 
 import json
 from pathlib import Path
@@ -9,9 +9,12 @@ import sqlalchemy as sa
 from eval_client.cli.common import output_option, report_usage_errors, store_option
 from eval_client.monitor.shared import shared_lines_of
 from eval_client.monitor.stall_reporter import troubles_of
+from eval_client.report.alike import task_facts, unlike_tasks
+from eval_client.report.bench_runs import played_tasks
 from eval_client.report.export import FORMATS, export_rows
-from eval_client.report.render import report_console, show
 from eval_client.report.report import report as make_report
+from eval_client.report.tables.agentbench import agent_rows, scores_table, validity_table
+from eval_client.report.tables.run_report import pairs_table, report_tables
 from eval_client.store.connection import StoreError, connect, runs, sqlite_url
 from eval_client.store.lock import is_worked_on
 from eval_client.store.records import PairTotals
@@ -19,8 +22,10 @@ from eval_client.store.run_folders import find_run, run_folders
 from eval_client.store.shards import heartbeats
 from eval_client.store.store import Store
 from proctor.observability.redaction import redacted
+from proctor.tables.command import TableFormat, format_option, print_tables
 
 run_argument = click.argument("run", metavar="[RUN]", default="latest")
+runs_argument = click.argument("runs", metavar="[RUN]...", nargs=-1)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON value instead of text.")
 
 
@@ -55,22 +60,47 @@ def status(run: str, output: Path, store: str | None, as_json: bool) -> None:
 
 
 @click.command()
-@run_argument
+@runs_argument
 @output_option
 @store_option
-@json_option
-def report(run: str, output: Path, store: str | None, as_json: bool) -> None:
-    """Show scores with standard errors, coverage, validity, faults and costs of RUN.
+@format_option
+@click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
+def report(runs: tuple[str, ...], output: Path, store: str | None, form: TableFormat, as_json: bool) -> None:
+    """Show scores with standard errors, coverage, validity, faults and costs of each RUN.
 
-    RUN is a folder, a name, or `latest`, the default.
+    RUN is a folder, a name, or `latest`, the default. Several runs are shown in one report; what they share must be
+    alike. JSON is one object for one run, and a list of them for several; CSV has a row for each pair.
     """
     with report_usage_errors():
-        found, _ = find_run(run, store, output)
-        result = make_report(found)
-    if as_json:
-        click.echo(result.model_dump_json())
+        found = _found(runs, store, output)
+        _check_alike(found)
+        reports = [make_report(each) for each in found]
+    if as_json or form == "json":
+        each = [made.model_dump_json() for made in reports]
+        click.echo(each[0] if len(each) == 1 else f"[{','.join(each)}]")
+    elif form == "csv":
+        print_tables([pairs_table(reports)], form)
     else:
-        show(result, report_console(), full=True)
+        print_tables(report_tables(reports, full=True), form)
+
+
+@click.command()
+@runs_argument
+@output_option
+@store_option
+@format_option
+@click.option("--task", "tasks", multiple=True, metavar="NAME", help="Choose among tasks of one environment.")
+def agentbench(
+    runs: tuple[str, ...], output: Path, store: str | None, form: TableFormat, tasks: tuple[str, ...]
+) -> None:
+    """Print each RUN in the form of AgentBench's tables 3 (scores) and 4 (validity), all RUNs together.
+
+    RUN is a folder, a name, or `latest`, the default. The overall score needs all eight tasks, in one run or in
+    several; a dagger marks what can't be compared with the paper.
+    """
+    with report_usage_errors():
+        rows = agent_rows(played_tasks(_found(runs, store, output), tasks))
+    print_tables([scores_table(rows), validity_table(rows)], form)
 
 
 @click.command()
@@ -123,6 +153,25 @@ def export(run: str, output: Path, store: str | None, form: str, what: str, to: 
         rows = {"trials": found.trial_rows, "turns": found.turn_rows, "replies": found.reply_rows}[what]
         count = export_rows(rows(), form, path)
     click.echo(f"{count} {what}: {path}")
+
+
+def _found(runs: tuple[str, ...], store: str | None, output: Path) -> list[Store]:
+    """The stores of the named runs, each once; of the latest run if none is named. Raises StoreError."""
+    found: dict[str, Store] = {}
+    for run in runs or ("latest",):
+        each, _ = find_run(run, store, output)
+        other = found.setdefault(each.run, each)
+        if other.engine.url != each.engine.url:
+            raise StoreError(f"{run}: another run named {each.run} is given too; rename the folder of one")
+    return list(found.values())
+
+
+def _check_alike(stores: list[Store]) -> None:
+    """Raises StoreError where runs share a task whose trials were not shaped alike."""
+    facts = [fact for each in stores for fact in task_facts(each.run, each.manifest())]
+    by_task = {fact.task: [other for other in facts if other.task == fact.task] for fact in facts}
+    if unlike := [line for of_task in by_task.values() for line in unlike_tasks(of_task)]:
+        raise StoreError("these runs can't stand in one report:\n" + "\n".join(f"  {line}" for line in unlike))
 
 
 def _state(store: Store) -> str:

@@ -11,8 +11,7 @@ from environments.simulbench import harvest, shipped
 from environments.simulbench.commands import simulbench
 from environments.simulbench.dataset import load
 from environments.simulbench.records import PUBLISHED_LICENCE, Pair, Script
-from environments.simulbench.table import table
-from proctor.plugins import FinishedTrial
+from proctor.plugins import FinishedTrial, RecordedPair, RecordedRun
 from proctor.types import Finish, FinishReason
 
 FAULT = Finish.fault(FinishReason.TASK_ERROR, "judge_unparsed")
@@ -103,28 +102,6 @@ def test_pairs_join_by_sample_and_epoch_and_an_agent_out_of_context_said_nothing
     assert harvested.left_out == 1
 
 
-def test_the_table_is_by_agent_the_best_first_and_faults_lower_the_coverage() -> None:
-    trials = [trial("s", rated(), "low"), trial("u", FAULT, "low"), trial("s", rated(), "high"), trial("x", OUT, "out")]
-    trials[2] = trials[2].model_copy(update={"finish": rated().model_copy(update={"metrics": {"rating": 9.0}})})
-    head, *lines = table(trials)
-    assert head.split()[5:8] == ["All", "Hard", "LastOnly"]
-    assert [line.split()[2] for line in lines] == ["high", "low", "out"]
-    assert lines[1].split()[5:10] == ["5.50", "(1)", "5.50", "(1)", "-"]
-    assert lines[1].split()[-1] == "50%"
-    compared = OUT.model_copy(update={"detail": {**SCRIPT, "simulbench": "compare"}})
-    assert table([trial("s", finish) for finish in (compared, FOREIGN, completed(turn=1))]) == []
-
-
-def test_the_tables_last_columns_are_over_the_first_challenging_turns_alone_as_published() -> None:
-    def finish(rating: float, **detail: str) -> Finish:
-        return rated().model_copy(update={"metrics": {"rating": rating}, "detail": {**SCRIPT, **detail}})
-
-    finishes = [finish(2.0), finish(9.0, place="lastonly"), finish(4.0, place="subseqchan", type="stateless")]
-    head, line = table([trial(str(number), each) for number, each in enumerate(finishes)])
-    assert head.split()[-3:] == ["Stateless", "Stateful", "coverage"]
-    assert line.split()[-4:] == ["-", "2.00", "(1)", "100%"]
-
-
 TRIALS = [
     trial("000-2", rated("left")),
     trial("000-2", rated("right"), "b"),
@@ -134,8 +111,22 @@ TRIALS = [
 TWICE = [trial("000-2", rated()), trial("000-2", rated(), task="u"), trial("000-2", rated(), "b")]
 
 
-def open_run(run: str) -> Iterator[FinishedTrial]:
-    yield from {"r": TRIALS, "twice": TWICE}[run]
+class Given(RecordedRun):
+    """A run of these trials."""
+
+    def __init__(self, trials: list[FinishedTrial]) -> None:
+        self._trials = trials
+
+    def __iter__(self) -> Iterator[FinishedTrial]:
+        return iter(self._trials)
+
+    def pairs(self) -> list[RecordedPair]:
+        names = dict.fromkeys((trial.agent, trial.task) for trial in self._trials)
+        return [RecordedPair(run="r", agent=a, task=t, planned=1, comparable=None) for a, t in names]
+
+
+def open_run(run: str) -> RecordedRun:
+    return Given({"r": TRIALS, "twice": TWICE}[run])
 
 
 @pytest.mark.parametrize(
@@ -146,8 +137,8 @@ def open_run(run: str) -> Iterator[FinishedTrial]:
         (["scripts", "r", "--to=p", "--agent=a"], "run 'r' has no finished trial of the mode `extract`"),
         (["tasks", "r", "--to=p"], "run 'r' has no finished trial of the mode `generate`"),
         (["dialogues", "r", "--to=p"], "run 'r' has no finished trial of the mode `live`"),
-        (["scores", "r", "--task=other"], "run 'r' has no finished trial of the mode `script`"),
-        (["scores", "r", "--task=u"], "run 'r' has no task 'u'; it has: other, t"),
+        (["table", "r", "--task=other"], "r: no finished trial of the mode `script` or `compare`"),
+        (["table", "r", "--task=u"], "run 'r' has no task 'u'; it has: other, t"),
         (["tasks", "r", "--to=p", "--agent=z"], "run 'r' has no agent 'z'; it has: a, b"),
         (["pairs", "twice", "r", "--to=p"], "run 'twice' has several tasks: t, u; choose one with --task"),
         (["pairs", "r", "r", "--to=no/p", "--reference-agent=a", "--candidate-agent=b"], "--to no/p: can't be written"),

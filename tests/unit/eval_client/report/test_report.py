@@ -1,17 +1,16 @@
 """What a run found out, and how it is shown."""
 
-import io
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
-from eval_client.report.render import report_console, show
 from eval_client.report.report import PairReport, RunReport, report
+from eval_client.report.tables.run_report import report_tables
 from eval_client.store.connection import connect, sqlite_url
 from eval_client.store.journal import Cost, Journal
 from eval_client.store.records import Manifest, TaskRecord, Trial
 from eval_client.store.store import Store
+from proctor.tables.command import rendered
 from proctor.types import Finish, FinishReason, Summary
 
 PLAN = {
@@ -89,18 +88,16 @@ async def test_what_was_cached_costs_its_own_price_and_stands_beside_what_was_th
 
 
 def shown(made: RunReport, *, full: bool = True) -> str:
-    console = Console(width=120, highlight=False, record=True, file=io.StringIO())
-    show(made, console, full=full)
-    return console.export_text()
+    return rendered(report_tables([made], full=full), "text", 120)
 
 
 async def test_a_report_is_shown_with_scores_notes_validity_costs_and_faults(store: Store) -> None:
     lines = shown(report(store)).splitlines()
-    (paid, *_), (free, *_) = ([line for line in lines if line.startswith(f" {name}")] for name in ("paid", "free"))
-    assert paid.split() == ["paid", "0.750", "0.250", "2/3", "67%"]
-    assert free.split() == ["free", "-", "-", "0/3", "0%"]
+    (paid, *_), (free, *_) = ([line for line in lines if line.startswith(f"{name} ")] for name in ("paid", "free"))
+    assert paid.split() == ["paid", "0.750", "±0.250", "2/3", "67%"]
+    assert free.split() == ["free", "-", "0/3", "0%"]
     assert any(line == "  note: Not comparable with published scores: it is small" for line in lines)
-    assert any(line == "unscored: 1 of paid on t: no room" for line in lines)
+    assert any(line == "  note: unscored: 1 of paid on t: no room" for line in lines)
     costs = next(line for line in lines if "3,000,000" in line)
     assert costs.split() == ["paid", "t", "12", "3,000,000", "0", "600,000", "0", "12.00", "6.00"]
 
@@ -123,9 +120,9 @@ def test_metrics_stand_side_by_side_counts_whole_and_absent_ones_as_a_dash() -> 
         pair(agent="none", scored=0, value=None, metrics={"m": 0.0}),
     )
     lines = shown(RunReport(run="r", state="finished", version="1", pairs=pairs)).splitlines()
-    rows = {line.split()[0]: line.split()[1:] for line in lines if line.startswith((" m ", " games", " rare"))}
+    rows = {line.split()[0]: line.split()[1:] for line in lines if line.startswith(("m ", "games", "rare"))}
     assert rows == {"m": ["0.500", "1.000", "-"], "games": ["12", "3", "-"], "rare": ["-", "0.250", "-"]}
-    assert " games" not in shown(RunReport(run="r", state="s", version="1", pairs=pairs), full=False)
+    assert "games" not in shown(RunReport(run="r", state="s", version="1", pairs=pairs), full=False)
 
 
 def test_what_comes_from_outside_is_no_markup() -> None:
@@ -133,7 +130,3 @@ def test_what_comes_from_outside_is_no_markup() -> None:
     text = shown(RunReport(run="r", state="s", version="1", pairs=(made,)))
     for said in ("[red]a", "[b]t", "[link=x]gone", "[i]note"):
         assert said in text
-
-
-def test_without_a_terminal_a_report_has_120_columns() -> None:
-    assert report_console().width == 120

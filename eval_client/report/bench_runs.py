@@ -1,0 +1,76 @@
+"""What AgentBench's tables take from the stores of runs."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from eval_client.plan import AgentEntry, Plan
+from eval_client.report.alike import TaskFacts, task_facts, unlike_agents, unlike_tasks
+from eval_client.report.report import RunReport, report
+from eval_client.report.tables.agentbench import ENVIRONMENTS, TEXT_PROTOCOL, PlayedTask
+from eval_client.store.connection import StoreError
+from eval_client.store.records import Manifest
+from eval_client.store.store import Store
+from proctor.config.task import TaskDefinition
+
+
+def played_tasks(stores: Sequence[Store], named: Sequence[str]) -> list[PlayedTask]:
+    """What each agent reached on AgentBench's tasks in the runs; `named` chooses among tasks of one environment.
+
+    Raises StoreError where the choice is open, where runs are not alike, or where none has such a task.
+    """
+    manifests = {store.run: store.manifest() for store in stores}
+    reports = [report(store) for store in stores]
+    facts = [fact for run, manifest in manifests.items() for fact in task_facts(run, manifest)]
+    chosen = _chosen([fact for fact in facts if fact.environment in ENVIRONMENTS], named)
+    plans = {run: Plan.model_validate(manifest.plan) for run, manifest in manifests.items()}
+    unlike = [line for of_one in _by_environment(chosen).values() for line in unlike_tasks(of_one)]
+    if unlike := [*unlike_agents(plans), *unlike]:
+        raise StoreError("these runs can't stand in one table:\n" + "\n".join(f"  {line}" for line in unlike))
+    wanted = {(fact.run, fact.task) for fact in chosen}
+    return [each for made in reports for each in _played(made, manifests[made.run], plans[made.run], wanted)]
+
+
+def _chosen(facts: Sequence[TaskFacts], named: Sequence[str]) -> list[TaskFacts]:
+    """The facts of one task for each run and environment. Raises StoreError."""
+    known = {fact.task: fact.environment for fact in facts}
+    if not known:
+        raise StoreError(f"no task of AgentBench in these runs; its environments are: {', '.join(ENVIRONMENTS)}")
+    if unknown := [name for name in named if name not in known]:
+        raise StoreError(f"--task {unknown[0]}: no such task of AgentBench; the runs have: {', '.join(known)}")
+    settled = {known[name] for name in named}
+    chosen = [fact for fact in facts if fact.task in named or fact.environment not in settled]
+    first: dict[tuple[str, str], str] = {}
+    for fact in chosen:
+        other = first.setdefault((fact.run, fact.environment), fact.task)
+        if other != fact.task:
+            raise StoreError(
+                f"run {fact.run} has two tasks of {fact.environment}: {other} and {fact.task}; choose one with --task"
+            )
+    return chosen
+
+
+def _by_environment(facts: Sequence[TaskFacts]) -> Mapping[str, list[TaskFacts]]:
+    groups: dict[str, list[TaskFacts]] = {}
+    for fact in facts:
+        groups.setdefault(fact.environment, []).append(fact)
+    return groups
+
+
+def _played(made: RunReport, manifest: Manifest, plan: Plan, wanted: set[tuple[str, str]]) -> Iterator[PlayedTask]:
+    agents = {agent.name: agent for agent in plan.agents}
+    parameters = {task.name: task.parameters for task in plan.tasks if isinstance(task, TaskDefinition)}
+    for pair in made.pairs:
+        if (made.run, pair.task) in wanted:
+            yield PlayedTask(
+                run=made.run,
+                pair=pair,
+                samples=manifest.tasks[pair.task].samples,
+                model_version=_model_version(agents.get(pair.agent)),
+                protocol=str(parameters.get(pair.task, {}).get("protocol", TEXT_PROTOCOL)),
+            )
+
+
+def _model_version(agent: AgentEntry | None) -> str | None:
+    """The model that an agent's endpoint is asked for, without the agent's own name at its beginning."""
+    if agent is None or agent.builtin is not None or agent.model in (None, agent.name):
+        return None
+    return str(agent.model).removeprefix(f"{agent.name}-")

@@ -1,0 +1,1 @@
+"""Pure: the tables of a report, and those of papers."""

@@ -1,0 +1,166 @@
+"""Pure: the tables of `proctor report`, over one run or several."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from eval_client.report.report import VALIDITY, PairReport, RunReport
+from proctor.summary import NOT_UNDERSTOOD
+from proctor.tables.table import Entry, Figure, ResultTable, TableColumn, TableRow, coverage_text, row_names
+
+SHORT = {
+    "turn_limit": "turn limit",
+    "invalid_format": "bad format",
+    "invalid_action": "bad action",
+    "context_limit": "context",
+}
+
+
+class _Line(NamedTuple):
+    """A pair, and the run that it is of."""
+
+    run: str
+    pair: PairReport
+
+
+def report_tables(reports: Sequence[RunReport], *, full: bool) -> list[ResultTable]:
+    """For each task the leaderboard and, in full, the environment's metrics; then validity with faults, and costs."""
+    lines = [_Line(report.run, pair) for report in reports for pair in report.pairs]
+    tables = []
+    for task in dict.fromkeys(line.pair.task for line in lines):
+        of_task = [line for line in lines if line.pair.task == task]
+        of_task.sort(key=lambda line: (line.pair.value is None, -(line.pair.value or 0.0)))
+        tables.append(_leaderboard(of_task))
+        if full and any(line.pair.metrics for line in of_task):
+            tables.append(_metrics(of_task))
+    tables += [_validity(lines), _costs(lines)]
+    if any(line.pair.helpers for line in lines):
+        tables.append(_helper_costs(lines))
+    return tables
+
+
+def pairs_table(reports: Sequence[RunReport]) -> ResultTable:
+    """All pairs with all that is equal in every environment, a row each: for spreadsheets and programs."""
+    titles = ("run", "agent", "task", "environment", "metric", "value", "scored", "planned", "coverage", *VALIDITY)
+    titles += ("bad_replies", "faults", "turns", "prompt_tokens", "cached_tokens")
+    titles += ("completion_tokens", "reasoning_tokens", "money", "seconds", "protocol")
+    columns = tuple(
+        TableColumn(title, parts=("standard_error",) if title == "value" else ())
+        for title in (*titles, "not_comparable_because")
+    )
+    rows = tuple(TableRow(_pair_cells(report.run, pair)) for report in reports for pair in report.pairs)
+    return ResultTable("", columns, rows)
+
+
+def _pair_cells(run: str, pair: PairReport) -> tuple[Entry, ...]:
+    tokens = (pair.prompt_tokens, pair.cached_tokens, pair.completion_tokens, pair.reasoning_tokens)
+    numbers = (pair.turns, *tokens, pair.money, pair.seconds)
+    return (
+        *(run, pair.agent, pair.task, pair.environment, pair.primary),
+        Figure(pair.value, standard_error=pair.standard_error),
+        *(pair.scored, pair.planned, Figure(pair.coverage)),
+        *(Figure(pair.validity.get(reason)) for reason in VALIDITY),
+        Figure(pair.metrics.get(NOT_UNDERSTOOD)),
+        sum(pair.faults.values()),
+        *(Figure(number) for number in numbers),
+        pair.protocol,
+        pair.comparable,
+    )
+
+
+def _leaderboard(lines: Sequence[_Line]) -> ResultTable:
+    first = lines[0].pair
+    columns, names = row_names([(line.pair.agent, line.run) for line in lines], ("agent", "run"))
+    columns += (
+        TableColumn(first.primary, parts=("standard_error",)),
+        TableColumn("scored"),
+        TableColumn("coverage"),
+    )
+    rows = tuple(TableRow((*name, *_score_cells(line.pair))) for name, line in zip(names, lines, strict=True))
+    comparable = [
+        f"Not comparable with published scores: {line.pair.comparable}" for line in lines if line.pair.comparable
+    ]
+    notes = dict.fromkeys([*comparable, *(note for line in lines for note in line.pair.notes)])
+    protocol = "" if first.protocol == "text" else f", {first.protocol}"
+    return ResultTable(f"{first.task} ({first.environment}{protocol})", columns, rows, tuple(notes))
+
+
+def _task(pair: PairReport) -> str:
+    """The pair's task, with its protocol where that is not text."""
+    return pair.task if pair.protocol == "text" else f"{pair.task} ({pair.protocol})"
+
+
+def _score_cells(pair: PairReport) -> tuple[Entry, ...]:
+    value = Figure(pair.value, standard_error=pair.standard_error)
+    return value, f"{pair.scored}/{pair.planned}", coverage_text(pair.coverage)
+
+
+def _metrics(lines: Sequence[_Line]) -> ResultTable:
+    """A row for each metric, a column for each agent."""
+    several = len({line.run for line in lines}) > 1
+    titles = [f"{line.pair.agent} ({line.run})" if several else line.pair.agent for line in lines]
+    columns = (TableColumn("metric", left=True), *map(TableColumn, titles))
+    rows = []
+    for name in dict.fromkeys(name for line in lines for name in line.pair.metrics):
+        values = [line.pair.metrics.get(name) if line.pair.scored else None for line in lines]
+        rows.append(TableRow((name, *(Figure(value, _metric_form(values)) for value in values))))
+    return ResultTable("", columns, tuple(rows))
+
+
+def _metric_form(values: Sequence[float | None]) -> str:
+    """One format for a row: counts as whole numbers, other values with three decimals."""
+    known = [value for value in values if value is not None]
+    return ".0f" if max(known, default=0.0) > 1 and all(value == int(value) for value in known) else ".3f"
+
+
+def _validity(lines: Sequence[_Line]) -> ResultTable:
+    titles = (*(SHORT.get(reason, reason) for reason in VALIDITY), "bad replies", "faults")
+    rows: list[tuple[Entry, ...]] = []
+    for _, pair in lines:
+        shares = (Figure(pair.validity.get(reason), ".0%") for reason in VALIDITY)
+        rows.append((*shares, Figure(pair.metrics.get(NOT_UNDERSTOOD), ".0f"), sum(pair.faults.values())))
+    faults = [
+        f"unscored: {count} of {pair.agent} on {_task(pair)}: {cause}"
+        for _, pair in lines
+        for cause, count in sorted(pair.faults.items(), key=lambda item: -item[1])
+    ]
+    title = "validity: shares of the scored trials; replies whose form was not understood; unscored trials"
+    return _by_pair(title, lines, titles, rows, faults)
+
+
+def _costs(lines: Sequence[_Line]) -> ResultTable:
+    rows: list[tuple[Entry, ...]] = []
+    for _, pair in lines:
+        ended = pair.scored + sum(pair.faults.values())
+        seconds = Figure(pair.seconds / ended if ended else None, ".2f")
+        cached, reasoning = Figure(pair.cached_tokens, ",.0f"), Figure(pair.reasoning_tokens, ",.0f")
+        tokens = (pair.prompt_tokens, cached, pair.completion_tokens, reasoning)
+        rows.append((pair.turns, *tokens, Figure(pair.money, ",.2f"), seconds))
+    titles = ("turns", "tokens in", "cached", "tokens out", "reasoning", "money", "s per trial")
+    return _by_pair("costs of the finished trials", lines, titles, rows)
+
+
+def _helper_costs(lines: Sequence[_Line]) -> ResultTable:
+    costs = [(line, cost) for line in lines for cost in line.pair.helpers]
+    names = [(line.pair.agent, _task(line.pair), cost.model, line.run) for line, cost in costs]
+    columns, cells = row_names(names, ("agent", "task", "model", "run"), always=3)
+    columns += tuple(map(TableColumn, ("calls", "tokens in", "tokens out", "money")))
+    rows = tuple(
+        TableRow((*name, cost.calls, cost.prompt_tokens, cost.completion_tokens, Figure(cost.money, ",.2f")))
+        for name, (_, cost) in zip(cells, costs, strict=True)
+    )
+    return ResultTable("costs of the tasks' own models (judges, hosts, users), over all trials", columns, rows)
+
+
+def _by_pair(
+    title: str,
+    lines: Sequence[_Line],
+    titles: Sequence[str],
+    rows: Sequence[tuple[Entry, ...]],
+    notes: Sequence[str] = (),
+) -> ResultTable:
+    """A table with a row for each pair, named by agent and task, and by run where there are several."""
+    names = [(line.pair.agent, _task(line.pair), line.run) for line in lines]
+    columns, cells = row_names(names, ("agent", "task", "run"), always=2)
+    columns += tuple(map(TableColumn, titles))
+    table_rows = tuple(TableRow((*name, *row)) for name, row in zip(cells, rows, strict=True))
+    return ResultTable(title, columns, table_rows, tuple(notes))
