@@ -15,7 +15,7 @@ AGENT_FIELDS = ("builtin", "model", "sampling", "reasoning", "system_role")
 """What makes an agent another one; endpoint, price and concurrency may differ."""
 
 
-class TaskFacts(Value):
+class TaskShape(Value):
     """What shaped a run's trials of one task."""
 
     run: str
@@ -31,14 +31,14 @@ class TaskFacts(Value):
     """Major and minor version of Proctor."""
 
 
-SHAPING = tuple(name for name in TaskFacts.model_fields if name not in ("run", "task"))
+SHAPING = tuple(name for name in TaskShape.model_fields if name not in ("run", "task"))
 
 
-def task_facts(run: str, manifest: Manifest) -> tuple[TaskFacts, ...]:
+def task_shapes(run: str, manifest: Manifest) -> tuple[TaskShape, ...]:
     """The facts of every task of a run, in the run's order."""
     plan = Plan.model_validate(manifest.plan)
     return tuple(
-        TaskFacts(
+        TaskShape(
             run=run,
             task=name,
             environment=record.environment,
@@ -53,7 +53,7 @@ def task_facts(run: str, manifest: Manifest) -> tuple[TaskFacts, ...]:
     )
 
 
-def unlike_tasks(facts: Iterable[TaskFacts]) -> tuple[str, ...]:
+def unlike_tasks(facts: Iterable[TaskShape]) -> tuple[str, ...]:
     """The differences between facts of one task, a line for each field; empty where they are alike."""
     first, *others = facts
     return tuple(

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from eval_client.plan import AgentEntry, Plan
-from eval_client.report.alike import TaskFacts, task_facts, unlike_agents, unlike_tasks
+from eval_client.report.alike import TaskShape, task_shapes, unlike_agents, unlike_tasks
 from eval_client.report.report import RunReport, report
 from eval_client.report.tables.agentbench import ENVIRONMENTS, TEXT_PROTOCOL, PlayedTask
 from eval_client.store.connection import StoreError
@@ -19,7 +19,7 @@ def played_tasks(stores: Sequence[Store], named: Sequence[str]) -> list[PlayedTa
     """
     manifests = {store.run: store.manifest() for store in stores}
     reports = [report(store) for store in stores]
-    facts = [fact for run, manifest in manifests.items() for fact in task_facts(run, manifest)]
+    facts = [fact for run, manifest in manifests.items() for fact in task_shapes(run, manifest)]
     chosen = _chosen([fact for fact in facts if fact.environment in ENVIRONMENTS], named)
     plans = {run: Plan.model_validate(manifest.plan) for run, manifest in manifests.items()}
     unlike = [line for of_one in _by_environment(chosen).values() for line in unlike_tasks(of_one)]
@@ -29,7 +29,7 @@ def played_tasks(stores: Sequence[Store], named: Sequence[str]) -> list[PlayedTa
     return [each for made in reports for each in _played(made, manifests[made.run], plans[made.run], wanted)]
 
 
-def _chosen(facts: Sequence[TaskFacts], named: Sequence[str]) -> list[TaskFacts]:
+def _chosen(facts: Sequence[TaskShape], named: Sequence[str]) -> list[TaskShape]:
     """The facts of one task for each run and environment. Raises StoreError."""
     known = {fact.task: fact.environment for fact in facts}
     if not known:
@@ -48,8 +48,8 @@ def _chosen(facts: Sequence[TaskFacts], named: Sequence[str]) -> list[TaskFacts]
     return chosen
 
 
-def _by_environment(facts: Sequence[TaskFacts]) -> Mapping[str, list[TaskFacts]]:
-    groups: dict[str, list[TaskFacts]] = {}
+def _by_environment(facts: Sequence[TaskShape]) -> Mapping[str, list[TaskShape]]:
+    groups: dict[str, list[TaskShape]] = {}
     for fact in facts:
         groups.setdefault(fact.environment, []).append(fact)
     return groups

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from eval_client.cli.common import output_option, report_usage_errors, store_option
 from eval_client.monitor.shared import shared_lines_of
 from eval_client.monitor.stall_reporter import troubles_of
-from eval_client.report.alike import task_facts, unlike_tasks
+from eval_client.report.alike import task_shapes, unlike_tasks
 from eval_client.report.bench_runs import played_tasks
 from eval_client.report.export import FORMATS, export_rows
 from eval_client.report.report import report as make_report
@@ -168,7 +168,7 @@ def _found(runs: tuple[str, ...], store: str | None, output: Path) -> list[Store
 
 def _check_alike(stores: list[Store]) -> None:
     """Raises StoreError where runs share a task whose trials were not shaped alike."""
-    facts = [fact for each in stores for fact in task_facts(each.run, each.manifest())]
+    facts = [fact for each in stores for fact in task_shapes(each.run, each.manifest())]
     by_task = {fact.task: [other for other in facts if other.task == fact.task] for fact in facts}
     if unlike := [line for of_task in by_task.values() for line in unlike_tasks(of_task)]:
         raise StoreError("these runs can't stand in one report:\n" + "\n".join(f"  {line}" for line in unlike))
