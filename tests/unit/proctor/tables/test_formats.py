@@ -8,11 +8,11 @@ import re
 import pytest
 
 from proctor.tables.command import FORMATS, TableFormat, rendered
-from proctor.tables.table import Figure, ResultTable, TableColumn, TableRow
+from proctor.tables.table import Figure, Part, ResultTable, TableColumn, TableRow
 
 WHOLE = Figure(42.42, ".1f", standard_error=4.14, coverage=1.0)
 PARTIAL = Figure(7.25, ".1f", standard_error=1.06, low=6.0, high=9.04, coverage=0.834, mark="†")
-PARTS = ("standard_error", "low", "high", "coverage", "mark")
+PARTS: tuple[Part, ...] = ("standard_error", "low", "high", "coverage", "mark")
 COLUMNS = (TableColumn("Model", left=True), TableColumn("A", parts=PARTS), TableColumn("B", parts=PARTS))
 
 
@@ -31,10 +31,9 @@ def test_errors_marks_and_coverage_are_shown_to_readers(form: TableFormat) -> No
 def test_programs_get_every_part_unrounded() -> None:
     (row,) = csv.DictReader(io.StringIO(rendered([made()], "csv")))
     (table,) = json.loads(rendered([made()], "json"))["tables"]
-    parts = ("standard_error", "low", "high", "coverage", "mark")
     assert row["B"] == "7.25"
-    assert [row[f"B {part}"] for part in parts] == ["1.06", "6.0", "9.04", "0.834", "†"]
-    assert table["rows"][0]["B"] == dict(zip(("value", *parts), (7.25, 1.06, 6.0, 9.04, 0.834, "†"), strict=True))
+    assert [row[f"B {part}"] for part in PARTS] == ["1.06", "6.0", "9.04", "0.834", "†"]
+    assert table["rows"][0]["B"] == dict(zip(("value", *PARTS), (7.25, 1.06, 6.0, 9.04, 0.834, "†"), strict=True))
     assert table["rows"][0]["A"]["low"] is None
 
 
