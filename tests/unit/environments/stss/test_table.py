@@ -1,0 +1,41 @@
+"""The paper's two tables from runs of both levels and both architectures."""
+
+from collections.abc import Callable, Sequence
+
+import pytest
+
+from environments.stss.summary import OWN_WORLD
+from environments.stss.table import action_table, language_table
+from proctor.plugins import FinishedTrial, RecordedPair
+from proctor.tables.table import Figure, ResultTable
+from proctor.types import Finish
+
+TALKS = {"sr_conversation": 0.5, "gcsr_conversation": 0.75, "sr_summary": 0.25, "gcsr_summary": 0.5}
+
+
+def trial(level: str, planning: str) -> FinishedTrial:
+    detail = {"level": level, "planning": planning, "category": "help"}
+    finish = {"reason": "completed", "score": 0.5, "metrics": TALKS if level == "language" else {}, "detail": detail}
+    task = f"{level}-{planning}"
+    return FinishedTrial(run="r", agent="a", task=task, sample="s", epoch=0, finish=Finish.model_validate(finish))
+
+
+TRIALS = [trial(level, planning) for level in ("language", "action") for planning in ("ga", "tdp")]
+PAIRS = [RecordedPair(run="r", agent="a", task=each.task, planned=2, comparable="own") for each in TRIALS]
+
+
+@pytest.mark.parametrize("make", [language_table, action_table])
+def test_a_row_for_each_architecture_with_the_note(
+    make: Callable[[Sequence[FinishedTrial], Sequence[RecordedPair]], ResultTable],
+) -> None:
+    table = make(TRIALS, PAIRS)
+    assert [row.cells[:2] for row in table.rows] == [("a", "GA"), ("a", "GA + TDP")]
+    assert OWN_WORLD in table.all_notes()
+
+
+def test_the_figures_are_percent_for_language_and_scores_for_action() -> None:
+    shown = [
+        [cell.lines()[0] for cell in table.rows[0].cells if isinstance(cell, Figure)]
+        for table in (language_table(TRIALS, PAIRS), action_table(TRIALS, PAIRS))
+    ]
+    assert shown == [["50.0", "75.0", "25.0", "50.0"], ["-", "-", "-", "-", "0.500", "0.500"]]
