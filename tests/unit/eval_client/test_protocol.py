@@ -1,22 +1,21 @@
 """Text and tools are two tasks: a run keeps to the one it began with, and its report names it."""
 
-import io
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
 import pytest
-from rich.console import Console
 
 from eval_client.plan import Plan, with_overrides
 from eval_client.preflight import PreflightError, check_plan, check_tasks, new_run
-from eval_client.report.render import show
 from eval_client.report.report import report
+from eval_client.report.tables.run_report import report_tables
 from eval_client.store.connection import connect, sqlite_url
 from eval_client.store.records import Manifest
 from eval_client.store.store import Store
 from proctor import registry
 from proctor.environment import Agent, Environment
+from proctor.tables.command import rendered
 from proctor.types import Finish, TaskProtocol
 from task_server.wire.messages import SampleList
 
@@ -83,9 +82,7 @@ def test_a_report_names_the_protocol_of_each_task_and_keeps_them_apart(tmp_path:
     store, _ = begun(tmp_path)
     made = report(store)
     assert {(pair.task, pair.protocol) for pair in made.pairs} == {("told", "text"), ("called", "tools")}
-    console = Console(width=120, highlight=False, record=True, file=io.StringIO())
-    show(made, console, full=True)
-    text = console.export_text()
+    text = rendered(report_tables([made], full=True), "text", 120)
     assert "told (spoken)" in text
     assert "called (spoken, tools)" in text
     assert text.count("called (tools)") == 2, "in validity and costs"
