@@ -1,32 +1,35 @@
 """The database environment: SQL on one table, and an exact answer in a fixed form (arXiv 2308.03688, Appendix C)."""
 
 import hashlib
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Literal
 
 from pydantic import Field, JsonValue, PrivateAttr, SecretStr, model_validator
 
 from environments.database import dataset, errata, policies, prompt
 from environments.database.dataset import TableEntry
-from environments.database.engines.base import DatabaseEngine, DatabaseSession
+from environments.database.engines.base import DatabaseEngine
 from environments.database.engines.private_server import installed
 from environments.database.engines.server import PASSWORD_VARIABLE, RunningServer, Server, parse_url
 from environments.database.engines.sqlite import SqliteEngine
+from environments.database.functions import TOOLSET, with_calls
 from environments.database.published_prompt import PROMPT
-from environments.database.reply import Malformed, SqlAnswer, SqlOperation, read
-from environments.database.scoring import marks
-from environments.database.summary import summarize
+from environments.database.reply import SqlAction, parser
+from environments.database.scoring import FC, V02, PublishedJudgement, marks
+from environments.database.session import SessionResult, converse
+from environments.database.summary import TOOLS_WORDING, WORDING, summarize
 from environments.database.table_hash import TableHash
 from proctor.config.secrets import secret_text
 from proctor.digest import digest_of
-from proctor.environment import Agent, AgentStopped, Environment, Policy
+from proctor.environment import Agent, Environment, Policy
 from proctor.published import AGENTBENCH_SAMPLING, Opening, other_count
-from proctor.types import Finish, FinishReason, Message, Observation, Summary
+from proctor.tools import OWN_FUNCTIONS, CallReader, Protocol, ReplyReader, TextReader
+from proctor.types import Finish, FinishReason, Message, Summary
 
 SHIPPED_SAMPLES = Path(__file__).with_name("samples")
 _REVISIONS = {"compat": "2", "strict": "3", "errata": "3"}
@@ -36,12 +39,39 @@ PUBLISHED_SAMPLES = {"dev": 60, "standard": 300}
 
 
 @dataclass(frozen=True)
-class SessionResult:
-    """Why a conversation ended, how many statements were run, and the answer."""
+class _Dialogue:
+    """What differs between the protocols."""
 
-    reason: FinishReason
-    statements: int
-    answer: str | None = None
+    before: tuple[Message, ...]
+    """The messages before the question, in our own words."""
+    wording: str
+    """The note that says so."""
+    turns: int
+    published: PublishedJudgement
+    reader: Callable[[bool], ReplyReader[SqlAction]]
+    """Reads the replies of one session; the argument is whether the profile is another than `compat`."""
+    speaks: Callable[[Policy], Policy]
+    """Makes a policy for protocol `text` play this one."""
+
+
+_DIALOGUES: Mapping[Protocol, _Dialogue] = {
+    "text": _Dialogue(
+        before=prompt.BEFORE,
+        wording=WORDING,
+        turns=prompt.STATEMENTS + 1,
+        published=V02,
+        reader=lambda lenient: TextReader(parser(prompt.STATEMENTS, lenient=lenient)),
+        speaks=lambda policy: policy,
+    ),
+    "tools": _Dialogue(
+        before=prompt.TOOLS_BEFORE,
+        wording=TOOLS_WORDING,
+        turns=prompt.ROUNDS,
+        published=FC,
+        reader=lambda strict: CallReader(TOOLSET, strict=strict),
+        speaks=with_calls,
+    ),
+}
 
 
 class Database(Environment):
@@ -51,6 +81,8 @@ class Database(Environment):
     """A dbbench file (JSON Lines) or a folder of them; None for the samples shipped with Proctor."""
     profile: Literal["compat", "strict", "errata"] = "compat"
     """How answers are judged: as the published code does, strictly, or strictly over corrected data."""
+    protocol: Protocol = "text"
+    """How agents act: by the text of their replies, or by calls of AgentBench FC's functions."""
     engine: Literal["mariadb", "sqlite"] = "mariadb"
     """`sqlite` needs nothing installed; its scores can't be compared."""
     server: SecretStr | None = None
@@ -62,14 +94,14 @@ class Database(Environment):
     prompts: Path | None = None
     """A file with another instruction, such as AgentBench's; None for our own. Python is read, not run."""
 
-    max_turns: ClassVar[int | None] = prompt.STATEMENTS + 1
-
     _engine: DatabaseEngine | None = PrivateAttr(default=None)
 
     @model_validator(mode="after")
     def _fields_fit_together(self) -> "Database":
         if self.overlay is not None and self.profile != "errata":
             raise ValueError("overlay: only the profile `errata` has corrections; set profile: errata")
+        if self.prompts is not None and self.protocol == "tools":
+            raise ValueError("prompts: that is an instruction for text replies; remove it, or set protocol: text")
         if self.server is not None:
             if self.engine == "sqlite":
                 raise ValueError("server: the engine `sqlite` has no server; remove one of the two")
@@ -83,7 +115,9 @@ class Database(Environment):
     def digest(self) -> str:
         state = hashlib.blake2b(digest_size=16)
         settings = (_REVISIONS[self.profile], self.profile, self.engine, str(self.statement_limit_s))
-        for part in (*settings, *(message.content for message in self._before)):
+        shown = (message.content for message in self._before)
+        tools = (tool.model_dump_json() for tool in self._dialogue.reader(False).tools)
+        for part in (*settings, *shown, *tools):
             state.update(part.encode() + b"\0")
         for path in (*dataset.files(self._data), *([self._overlay] if self.profile == "errata" else [])):
             state.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
@@ -96,10 +130,12 @@ class Database(Environment):
         async with self._engine.session(entry.table) as session:
             if session.setup_error and self.profile != "compat":
                 return _unplayable(entry, session.setup_error)
-            opening = prompt.opening(entry, self._before)
-            result = await _converse(session, agent, opening, lenient=self.profile != "compat")
+            opening = (*self._before, prompt.question(entry))
+            reader = self._dialogue.reader(self.profile != "compat")
+            result = await converse(session, agent, opening, reader, self._dialogue.turns)
             changed = await session.table_hash() if entry.table_hash else TableHash()
-            return self._finish(entry, result, changed, session.setup_error)
+            finish = self._finish(entry, result, changed, session.setup_error)
+            return finish.model_copy(update={"metrics": reader.metrics() | finish.metrics})
 
     def cluster(self, sample: str) -> str:
         """The content of the sample's table."""
@@ -107,16 +143,16 @@ class Database(Environment):
         return f"table-{digest_of((table.columns, table.rows))}"
 
     def reference(self, sample: str, seed: int = 0) -> Policy:
-        return policies.reference(self._entry(sample))
+        return self._dialogue.speaks(policies.reference(self._entry(sample)))
 
     def naive(self, sample: str, seed: int = 0) -> Policy:
-        return policies.naive(self._entry(sample))
+        return self._dialogue.speaks(policies.naive(self._entry(sample)))
 
     def random(self, sample: str, seed: int = 0) -> Policy:
-        return policies.chance(self._entry(sample), seed)
+        return self._dialogue.speaks(policies.chance(self._entry(sample), seed))
 
     def summarize(self, finishes: Sequence[Finish]) -> Summary:
-        return summarize(finishes, own_words=self.prompts is None)
+        return summarize(finishes, self._dialogue.wording if self.prompts is None else None)
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:
@@ -133,10 +169,16 @@ class Database(Environment):
         return {} if installed() and find_spec("pymysql") else {"engine": "sqlite"}
 
     @property
+    def max_turns(self) -> int:
+        return self._dialogue.turns
+
+    @property
     def drops_thoughts(self) -> bool:
         return self.profile != "compat"
 
     def not_comparable_because(self) -> str | None:
+        if self.protocol == "tools":
+            return OWN_FUNCTIONS
         if self.engine == "sqlite":
             return "the engine is SQLite, whose SQL, functions and error texts differ from MySQL's"
         if self.data is None:
@@ -149,9 +191,13 @@ class Database(Environment):
     def published_sampling(self) -> Mapping[str, JsonValue]:
         return AGENTBENCH_SAMPLING
 
+    @property
+    def _dialogue(self) -> _Dialogue:
+        return _DIALOGUES[self.protocol]
+
     @cached_property
     def _before(self) -> tuple[Message, ...]:
-        return prompt.BEFORE if self.prompts is None else PROMPT.read(self.prompts).messages
+        return self._dialogue.before if self.prompts is None else PROMPT.read(self.prompts).messages
 
     @property
     def _data(self) -> Path:
@@ -188,7 +234,8 @@ class Database(Environment):
 
     def _finish(self, entry: TableEntry, result: SessionResult, changed: TableHash, setup_error: str | None) -> Finish:
         completed = result.reason is FinishReason.COMPLETED
-        metrics = marks(entry, completed, result.answer or "", changed) | {"statements": float(result.statements)}
+        metrics = marks(entry, completed, result.answer or "", changed, self._dialogue.published)
+        metrics["statements"] = float(result.statements)
         detail: dict[str, JsonValue] = {
             "type": entry.kind,
             "category": entry.category,
@@ -203,26 +250,6 @@ class Database(Environment):
             detail["hashes_agree"] = changed.sql == changed.python
         score = metrics["compat" if self.profile == "compat" else "strict"]
         return Finish(reason=result.reason, score=score, metrics=metrics, detail=detail)
-
-
-async def _converse(session: DatabaseSession, agent: Agent, opening: Observation, *, lenient: bool) -> SessionResult:
-    """The whole conversation: statements and results, until an answer or another end."""
-    observation = opening
-    statements = 0
-    while True:
-        try:
-            action = await agent.act(observation)
-        except AgentStopped as stopped:
-            return SessionResult(stopped.reason, statements)
-        match read(action.content, statements < prompt.STATEMENTS, lenient):
-            case SqlOperation(sql):
-                observation = prompt.result(await session.run(sql))
-                statements += 1
-            case SqlAnswer(text):
-                return SessionResult(FinishReason.COMPLETED, statements, text)
-            case Malformed():
-                used_up = statements >= prompt.STATEMENTS
-                return SessionResult(FinishReason.TURN_LIMIT if used_up else FinishReason.INVALID_FORMAT, statements)
 
 
 def _unplayable(entry: TableEntry, setup_error: str) -> Finish:

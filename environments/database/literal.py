@@ -1,10 +1,14 @@
 """Parses the Python literals in replies, up to a length; nothing is ever evaluated."""
 
 import ast
+import builtins
 import warnings
 
 MAX_LENGTH = 16_384
 """In characters. Python's parser limits the depth itself; a far longer text may overflow the stack of some versions."""
+
+_SKIPS_OR_BINDS = (ast.IfExp, ast.BoolOp, ast.Compare, ast.Lambda, ast.comprehension, ast.NamedExpr)
+"""Expressions in which a name may be bound, or not be looked up."""
 
 
 class NotALiteral(ValueError):
@@ -21,3 +25,16 @@ def parse(text: str) -> object:
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError) as error:
         raise NotALiteral(str(error)) from error
     return value
+
+
+def fails_in_eval(text: str) -> bool:
+    """Whether `eval` surely raises for a text that `parse` refuses: it is no expression, or it uses an unknown name."""
+    if len(text) > MAX_LENGTH:
+        return False
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            nodes = tuple(ast.walk(ast.parse(text, mode="eval")))
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return True
+    unknown = any(isinstance(node, ast.Name) and not hasattr(builtins, node.id) for node in nodes)
+    return unknown and not any(isinstance(node, _SKIPS_OR_BINDS) for node in nodes)

@@ -1,7 +1,9 @@
 """Reads replies: a statement, an answer or neither (arXiv 2308.03688, Appendix C; AgentBench v0.2)."""
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import count
 
 _OPERATES = re.compile(r"(?<![a-z])action[*_]{0,3}:[ \t*_`\"']{0,20}operation(?![a-z0-9])", re.IGNORECASE)
 _ANSWERS = re.compile(r"^[ \t*_`]{0,20}final answer[*_]{0,3}:(.*)", re.IGNORECASE | re.MULTILINE)
@@ -17,7 +19,8 @@ class SqlOperation:
 
 @dataclass(frozen=True)
 class SqlAnswer:
-    """The answer: the text after `Final Answer:` to the end of its line, blanks included in the published form."""
+    """The answer: the text after `Final Answer:` to the end of its line, blanks included in the published form; of a
+    function call, its argument as JSON."""
 
     text: str
 
@@ -27,7 +30,16 @@ class Malformed:
     """A reply that has neither form."""
 
 
-def read(reply: str, may_operate: bool, lenient: bool = False) -> SqlOperation | SqlAnswer | Malformed:
+SqlAction = SqlOperation | SqlAnswer | Malformed
+
+
+def parser(statements: int, *, lenient: bool) -> Callable[[str], SqlAction]:
+    """Reads the replies of one session in turn; after `statements` replies only a final answer counts."""
+    numbers = count()
+    return lambda reply: read(reply, next(numbers) < statements, lenient)
+
+
+def read(reply: str, may_operate: bool, lenient: bool = False) -> SqlAction:
     """What a reply asks for; without `may_operate` only a final answer counts.
 
     Line breaks in a statement become blanks, as published. With `lenient` they stay, so that a `--` comment ends with
@@ -37,7 +49,7 @@ def read(reply: str, may_operate: bool, lenient: bool = False) -> SqlOperation |
     return _lenient(reply, may_operate) if lenient and isinstance(found, Malformed) else found
 
 
-def _published(reply: str, may_operate: bool, keep_lines: bool) -> SqlOperation | SqlAnswer | Malformed:
+def _published(reply: str, may_operate: bool, keep_lines: bool) -> SqlAction:
     """Finds what the published regular expressions find, in linear time."""
     if may_operate and between(reply, "Action: ", "\n") == "Operation":
         block = between(reply, "```sql\n", "\n```")
@@ -49,7 +61,7 @@ def _published(reply: str, may_operate: bool, keep_lines: bool) -> SqlOperation 
     return Malformed() if answer is None else SqlAnswer(answer)
 
 
-def _lenient(reply: str, may_operate: bool) -> SqlOperation | SqlAnswer | Malformed:
+def _lenient(reply: str, may_operate: bool) -> SqlAction:
     if may_operate and _OPERATES.search(reply):
         block = between(reply, "```sql\n", "\n```")
         return Malformed() if block is None else SqlOperation(block.strip())

@@ -1,9 +1,13 @@
 """What a session scores: its table's hash, or its answer compared with the label, as published and strictly."""
 
+import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
+
+from pydantic import JsonValue
 
 from environments.database import literal
 from environments.database.dataset import TableEntry
@@ -12,17 +16,33 @@ from environments.database.table_hash import TableHash
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)
 _MAX_NUMBER_LENGTH = 400
 Key = tuple[str, str | Decimal]
+_FC_TOLERANCE = 0.01
+_FC_ZEROS = frozenset(("none", "null", "undefined", "nan", "inf", "infinity", "-inf", "-infinity", ""))
+"""Answers that FC takes for 0, in lower case."""
 
 
-def marks(entry: TableEntry, completed: bool, answer: str, changed: TableHash) -> dict[str, float]:
+@dataclass(frozen=True)
+class PublishedJudgement:
+    """How a published version of the code judges a session."""
+
+    equal: Callable[[str, Sequence[str]], bool]
+    """Whether it accepts an answer text for a label."""
+    change_needs_answer: bool
+    """Whether a change counts only in a session that ended with an answer."""
+
+
+def marks(
+    entry: TableEntry, completed: bool, answer: str, changed: TableHash, published: PublishedJudgement
+) -> dict[str, float]:
     """1 or 0 by each way to judge a session; `completed` is whether it ended with an answer.
 
-    A change is judged by the hash of the table alone; in `strict` the session must be completed too.
+    A change is judged by the hash of the table; in `strict` the session must be completed too.
     """
     if entry.table_hash:
         same = changed.sql == entry.table_hash
-        return {"compat": float(same), "strict": float(same and completed)}
-    ways = {"compat": compat, "strict": strict, "strict_multiset": strict_multiset}
+        by_published = same and (completed or not published.change_needs_answer)
+        return {"compat": float(by_published), "strict": float(same and completed)}
+    ways = {"compat": published.equal, "strict": strict, "strict_multiset": strict_multiset}
     labels = (entry.label, *entry.accept)
     return {name: float(completed and any(way(answer, label) for label in labels)) for name, way in ways.items()}
 
@@ -36,6 +56,22 @@ def compat(answer: str, label: Sequence[str]) -> bool:
         return set(given) == set(label)
     except TypeError:
         return False
+
+
+def fc(answer: JsonValue, label: JsonValue) -> bool:
+    """Whether AgentBench FC accepts the answer for the label. What only `eval` could read equals nothing."""
+    given, wanted = _fc_items(answer), _fc_items(label)
+    if given is None or wanted is None:
+        return False
+    if all(map(_is_number, (*given, *wanted))):
+        return len(given) == len(wanted) and _fc_pairs(given, wanted)
+    return set(given) == set(wanted)
+
+
+V02 = PublishedJudgement(equal=compat, change_needs_answer=False)
+"""AgentBench v0.2; the answer is the text of a reply."""
+FC = PublishedJudgement(equal=lambda answer, label: fc(json.loads(answer), list(label)), change_needs_answer=True)
+"""AgentBench FC; the answer is a call's argument as JSON."""
 
 
 def strict(answer: str, label: Sequence[str]) -> bool:
@@ -90,3 +126,85 @@ def _key(text: str) -> Key:
     if len(text) <= _MAX_NUMBER_LENGTH and _NUMBER.fullmatch(text):
         return "number", Decimal(text)
     return "text", text
+
+
+def _fc_items(answer: JsonValue) -> list[str] | None:
+    """The items of an answer, normalised; None where FC fails to read any."""
+    elements: Sequence[object] | None
+    match answer:
+        case str():
+            elements = _fc_elements(answer)
+        case list():
+            elements = answer
+        case _:
+            elements = [answer]
+    return None if elements is None else [_fc_normalised(str(item).strip().strip("'\"")) for item in elements]
+
+
+def _fc_elements(answer: str) -> Sequence[object] | None:
+    """The elements in a text: of the list it holds, or of a list of rows as MySQL's client prints it; else the text."""
+    text = answer.strip()
+    if not (text.startswith("[") and text.endswith("]")):
+        return [text]
+    try:
+        value = literal.parse(text)
+    except literal.NotALiteral:
+        if not literal.fails_in_eval(text):
+            return None
+        return _fc_row(answer) or _fc_split(text[1:-1])
+    if not isinstance(value, list):
+        return _fc_row(answer)
+    rows = [item for item in value if isinstance(item, tuple)]
+    if answer == text and len(rows) == len(value):
+        return [row[0] for row in rows if len(row) == 1]
+    return _fc_row(answer) or [item[0] if isinstance(item, tuple) and len(item) == 1 else item for item in value]
+
+
+def _fc_row(answer: str) -> Sequence[str] | None:
+    """The value of a text that looks like a list with one row of one value."""
+    inner = answer.strip("[]")
+    is_row = inner.count("(") == 1 and inner.startswith("(") and inner.endswith(",)")
+    return [inner[1:-2]] if is_row and answer.startswith("[") and answer.endswith("]") else None
+
+
+def _fc_split(text: str) -> Sequence[str]:
+    """The parts between commas outside of quotes, without the quotes; parts of no characters are left out."""
+    parts = [""]
+    quoted = False
+    for char in text:
+        if char in "\"'":
+            quoted = not quoted
+        elif char == "," and not quoted:
+            parts.append("")
+        else:
+            parts[-1] += char
+    return [part for part in parts if part]
+
+
+def _fc_normalised(item: str) -> str:
+    """An item without a final `%` or else without commas; the words for nothing and infinity are 0."""
+    text = item.strip()
+    if text.endswith("%"):
+        return text[:-1].strip()
+    if not text.startswith("[") and not text.endswith("]"):
+        text = text.replace(",", "")
+    return "0" if text.lower() in _FC_ZEROS else text
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _fc_pairs(given: Sequence[str], label: Sequence[str]) -> bool:
+    """Whether each number given is near a number of the label that no earlier one took."""
+    left = list(map(float, label))
+    for number in map(float, given):
+        near = next((place for place, each in enumerate(left) if abs(number - each) <= _FC_TOLERANCE), None)
+        if near is None:
+            return False
+        del left[near]
+    return True

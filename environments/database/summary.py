@@ -12,10 +12,14 @@ NOISE = (
 )
 COVERAGE = "Accuracies are over scored samples; `requested` and `scored` are counted for each category."
 WORDING = "The instruction is in our own words, with the content and the reply forms of the published one."
+TOOLS_WORDING = "Instruction and functions are described in our own words; the functions are those of AgentBench FC."
 
 
-def summarize(finishes: Sequence[Finish], *, own_words: bool) -> Summary:
-    """All metrics. Faults enter no accuracy; only `requested` counts them. A type without a scored sample has none."""
+def summarize(finishes: Sequence[Finish], wording: str | None) -> Summary:
+    """All metrics. Faults enter no accuracy; only `requested` counts them. A type without a scored sample has none.
+
+    `wording` is the note on the instruction; None for the published one.
+    """
     scored = [(finish, finish.score) for finish in finishes if finish.score is not None]
     accuracies = _accuracies(NAMES, scored)
     overall = _category_mean("overall_cat_accuracy", accuracies)
@@ -27,7 +31,7 @@ def summarize(finishes: Sequence[Finish], *, own_words: bool) -> Summary:
         counts[f"{name}_requested"] = float(sum(_counts_for(finish, name) for finish in finishes))
         counts[f"{name}_scored"] = float(sum(_counts_for(finish, name) for finish, _ in scored))
     counts["setup_failed"] = float(sum(finish.detail.get("setup_failed") is True for finish in finishes))
-    notes = (*_left_out(accuracies), NOISE, COVERAGE, *([WORDING] if own_words else []))
+    notes = (*_left_out(accuracies), NOISE, COVERAGE, *([wording] if wording else []))
     return Summary(primary="overall_cat_accuracy", metrics=overall | accuracies | counts, notes=notes)
 
 

@@ -34,16 +34,16 @@ def test_an_answer_is_right_where_it_is_any_accepted_one_and_the_session_was_com
     answer: str, compat: float, strict: float, multiset: float
 ) -> None:
     wanted = {"compat": compat, "strict": strict, "strict_multiset": multiset}
-    assert scoring.marks(QUESTION, True, answer, TableHash()) == wanted
-    assert set(scoring.marks(QUESTION, False, answer, TableHash()).values()) == {0.0}
+    assert scoring.marks(QUESTION, True, answer, TableHash(), scoring.V02) == wanted
+    assert set(scoring.marks(QUESTION, False, answer, TableHash(), scoring.V02).values()) == {0.0}
 
 
 def test_a_change_is_judged_by_the_hash_and_strict_wants_the_session_completed_too() -> None:
     changed, untouched = TableHash(sql="f" * 32), TableHash(sql="0" * 32)
-    assert scoring.marks(CHANGE, True, "anything", changed) == {"compat": 1.0, "strict": 1.0}
-    assert scoring.marks(CHANGE, False, "", changed) == {"compat": 1.0, "strict": 0.0}
-    assert scoring.marks(CHANGE, True, "['2', '2']", untouched) == {"compat": 0.0, "strict": 0.0}
-    assert scoring.marks(CHANGE, True, "", TableHash()) == {"compat": 0.0, "strict": 0.0}
+    assert scoring.marks(CHANGE, True, "anything", changed, scoring.V02) == {"compat": 1.0, "strict": 1.0}
+    assert scoring.marks(CHANGE, False, "", changed, scoring.V02) == {"compat": 1.0, "strict": 0.0}
+    assert scoring.marks(CHANGE, True, "['2', '2']", untouched, scoring.V02) == {"compat": 0.0, "strict": 0.0}
+    assert scoring.marks(CHANGE, True, "", TableHash(), scoring.V02) == {"compat": 0.0, "strict": 0.0}
 
 
 @given(_TEXT, st.lists(_TEXT, min_size=1, max_size=3))

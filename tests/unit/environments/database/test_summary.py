@@ -3,7 +3,7 @@
 import pytest
 
 from environments.database.dataset import SELECT_KINDS
-from environments.database.summary import summarize
+from environments.database.summary import WORDING, summarize
 from proctor.types import Finish, FinishReason
 
 
@@ -15,7 +15,7 @@ def finish(kind: str, score: float, **metrics: float) -> Finish:
 
 def test_the_primary_metric_is_the_mean_of_three_categories() -> None:
     finishes = [finish("other", 1), finish("counting", 0), finish("counting", 0), finish("INSERT", 1)]
-    summary = summarize([*finishes, finish("UPDATE", 1), finish("UPDATE", 0)], own_words=True)
+    summary = summarize([*finishes, finish("UPDATE", 1), finish("UPDATE", 0)], WORDING)
     assert summary.primary == "overall_cat_accuracy"
     assert summary.metrics["SELECT_accuracy"] == pytest.approx(1 / 3)
     assert summary.metrics["counting_accuracy"] == 0
@@ -23,7 +23,7 @@ def test_the_primary_metric_is_the_mean_of_three_categories() -> None:
 
 
 def test_there_are_eleven_accuracies_where_every_type_has_a_scored_sample() -> None:
-    summary = summarize([finish(kind, 0) for kind in (*SELECT_KINDS, "INSERT", "UPDATE")], own_words=True)
+    summary = summarize([finish(kind, 0) for kind in (*SELECT_KINDS, "INSERT", "UPDATE")], WORDING)
     assert len([name for name in summary.metrics if name.endswith("_accuracy")]) == 11 + 1
     assert not any("overall_cat_accuracy" in note for note in summary.notes)
 
@@ -31,7 +31,7 @@ def test_there_are_eleven_accuracies_where_every_type_has_a_scored_sample() -> N
 def test_a_type_without_a_scored_sample_is_absent_and_the_overall_figure_says_so() -> None:
     fault = Finish(reason=FinishReason.TASK_ERROR, detail={"type": "UPDATE", "category": "UPDATE", "cause": "x"})
     finishes = [finish("other", 1, compat=1, strict=0), finish("other", 0, compat=1, strict=0), fault]
-    summary = summarize(finishes, own_words=True)
+    summary = summarize(finishes, WORDING)
     overall = {name: value for name, value in summary.metrics.items() if "accuracy" in name}
     assert overall == {
         "overall_cat_accuracy": 0.5,
@@ -46,7 +46,7 @@ def test_a_type_without_a_scored_sample_is_absent_and_the_overall_figure_says_so
 
 
 def test_nothing_scored_has_no_accuracy_at_all() -> None:
-    summary = summarize([Finish.fault(FinishReason.AGENT_ERROR, "gone")], own_words=True)
+    summary = summarize([Finish.fault(FinishReason.AGENT_ERROR, "gone")], WORDING)
     assert not any("accuracy" in name for name in summary.metrics)
     assert summary.metrics["requested"] == 1
 
@@ -54,7 +54,7 @@ def test_nothing_scored_has_no_accuracy_at_all() -> None:
 def test_faults_are_requested_and_enter_no_accuracy() -> None:
     fault = Finish(reason=FinishReason.TASK_ERROR, detail={"type": "INSERT", "category": "INSERT", "cause": "x"})
     unknown = Finish.fault(FinishReason.AGENT_ERROR, "gone")
-    metrics = summarize([finish("INSERT", 1), fault, unknown], own_words=True).metrics
+    metrics = summarize([finish("INSERT", 1), fault, unknown], WORDING).metrics
     assert metrics["INSERT_accuracy"] == 1.0
     assert (metrics["requested"], metrics["scored"]) == (3, 1)
     assert (metrics["INSERT_requested"], metrics["INSERT_scored"]) == (2, 1)
@@ -62,9 +62,9 @@ def test_faults_are_requested_and_enter_no_accuracy() -> None:
 
 def test_both_profiles_stand_beside_the_score() -> None:
     finishes = [finish(kind, 1, compat=1, strict=0) for kind in ("other", "INSERT", "UPDATE")]
-    metrics = summarize(finishes, own_words=True).metrics
+    metrics = summarize(finishes, WORDING).metrics
     assert (metrics["overall_cat_accuracy_compat"], metrics["overall_cat_accuracy_strict"]) == (1.0, 0.0)
 
 
 def test_the_notes_say_that_labels_are_noisy() -> None:
-    assert any("noisy" in note for note in summarize([], own_words=True).notes)
+    assert any("noisy" in note for note in summarize([], WORDING).notes)
