@@ -2,9 +2,9 @@
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import ClassVar, Literal
@@ -14,22 +14,55 @@ from pydantic import Field, JsonValue, PrivateAttr, model_validator
 
 from environments.operating_system import policies
 from environments.operating_system.dataset import Dataset, SampleRecord, load
+from environments.operating_system.functions import toolset, with_calls
 from environments.operating_system.overlay import Errata
-from environments.operating_system.preflight import SampleFinding, has_way_out, inspect
-from environments.operating_system.prompt import OWN, opening
+from environments.operating_system.preflight import SampleFinding, has_way_out, inspect, require_whole_kernel
+from environments.operating_system.prompt import OWN, TOOLS, opening
 from environments.operating_system.published_prompt import PROMPT
+from environments.operating_system.reply import ShellAction, parse
 from environments.operating_system.scoring import StrictCheck
 from environments.operating_system.session import ROUNDS, OnInitError, Profile, SessionRules, ShellSession
-from environments.operating_system.summary import summarize
+from environments.operating_system.summary import OWN_FUNCTIONS_NOTE, OWN_PROMPT_NOTE, summarize
 from proctor.environment import Agent, Environment, EnvironmentFault, Policy
 from proctor.published import AGENTBENCH_SAMPLING, Opening, other_count
 from proctor.sandbox import Engine, NamespaceEngine, Sandbox, SandboxLimits
+from proctor.tools import OWN_FUNCTIONS, CallReader, Protocol, ReplyReader, TextReader
 from proctor.types import Finish, Summary
 
 _REVISIONS: Mapping[Profile, str] = {"compat": "2", "errata": "2", "strict": "3"}
 """Raise a profile's revision with every change to what its trials show or how they are scored."""
 PUBLISHED_SAMPLES = {"dev": 26, "standard": 144}
 SAMPLES = Path(__file__).with_name("samples")
+
+
+@dataclass(frozen=True)
+class _Dialogue:
+    """What differs between the protocols."""
+
+    prompt: Opening
+    """The instruction in our own words."""
+    wording: str
+    """The note that says so."""
+    reader: Callable[[Profile], ReplyReader[ShellAction]]
+    """Reads the replies of one session."""
+    speaks: Callable[[Policy], Policy]
+    """Makes a policy for protocol `text` play this one."""
+
+
+_DIALOGUES: Mapping[Protocol, _Dialogue] = {
+    "text": _Dialogue(
+        prompt=OWN,
+        wording=OWN_PROMPT_NOTE,
+        reader=lambda profile: TextReader(lambda reply: parse(reply, lenient=profile == "strict")),
+        speaks=lambda policy: policy,
+    ),
+    "tools": _Dialogue(
+        prompt=TOOLS,
+        wording=OWN_FUNCTIONS_NOTE,
+        reader=lambda profile: CallReader(toolset(thought_answers=profile == "compat"), strict=profile != "compat"),
+        speaks=with_calls,
+    ),
+}
 
 
 class OperatingSystem(Environment):
@@ -44,6 +77,8 @@ class OperatingSystem(Environment):
     profile: Profile = "compat"
     """Rules of the score. `compat`: the published data. `errata`: the data corrected by the overlay. `strict`: the
     published data, but 0 if the agent changed programs or libraries that judge it."""
+    protocol: Protocol = "text"
+    """How agents act: by the text of their replies, or by calls of AgentBench FC's functions."""
     overlay: Path | None = None
     """Errata of your own; None for the shipped ones."""
     prompts: Path | None = None
@@ -77,7 +112,9 @@ class OperatingSystem(Environment):
     _engine: Engine | None = PrivateAttr(default=None)
 
     @model_validator(mode="after")
-    def _engine_can(self) -> "OperatingSystem":
+    def _fields_fit_together(self) -> "OperatingSystem":
+        if self.prompts is not None and self.protocol == "tools":
+            raise ValueError("prompts: that is an instruction for text replies; remove it, or set protocol: text")
         if self.network == "bridge" and self.engine == "namespace":
             raise ValueError("network: bridge needs engine: docker")
         if self.profile == "strict" and (self.engine == "namespace" or self.disk == "tmpfs"):
@@ -105,9 +142,10 @@ class OperatingSystem(Environment):
         return tuple(self.dataset.records)
 
     def digest(self) -> str:
-        shape = self.model_dump(mode="json", exclude={"data", "scripts", "overlay", "prompts", "pool"})
+        shape = self.model_dump(mode="json", exclude={"data", "scripts", "overlay", "prompts", "pool", "protocol"})
         records = [(self._played(sample), self._judged(sample)) for sample in self.dataset.records]
-        content = pydantic_core.to_json([_REVISIONS[self.profile], shape, records, opening("", self._prompt)])
+        tools = self._dialogue.reader(self.profile).tools
+        content = pydantic_core.to_json([_REVISIONS[self.profile], shape, records, opening("", self._prompt), *tools])
         return hashlib.blake2b(content, digest_size=16).hexdigest()
 
     @asynccontextmanager
@@ -115,7 +153,7 @@ class OperatingSystem(Environment):
         engine = self._make_engine()
         async with engine.lifespan():
             if self.runtime is not None:
-                await _require_whole_kernel(engine, self.runtime)
+                await require_whole_kernel(engine, self.runtime)
             self._engine = engine
             try:
                 yield
@@ -143,19 +181,21 @@ class OperatingSystem(Environment):
     async def play(self, sample: str, agent: Agent, seed: int = 0) -> Finish:
         record = self._played(sample)
         async with self._sandbox(record) as sandbox:
-            return await ShellSession(sandbox, record, self._judged(sample), self._rules(), self._prompt).play(agent)
+            reader = self._dialogue.reader(self.profile)
+            judged = self._judged(sample)
+            return await ShellSession(sandbox, record, judged, self._rules(), self._prompt, reader).play(agent)
 
     def reference(self, sample: str, seed: int = 0) -> Policy:
-        return policies.gold(self._played(sample))
+        return self._dialogue.speaks(policies.gold(self._played(sample)))
 
     def naive(self, sample: str, seed: int = 0) -> Policy:
-        return policies.naive
+        return self._dialogue.speaks(policies.naive)
 
     def random(self, sample: str, seed: int = 0) -> Policy:
-        return policies.random(sample, seed)
+        return self._dialogue.speaks(policies.random(sample, seed))
 
     def summarize(self, finishes: Sequence[Finish]) -> Summary:
-        return summarize(finishes, own_words=self.prompts is None)
+        return summarize(finishes, self._dialogue.wording if self.prompts is None else None)
 
     @classmethod
     def detect_parameters(cls) -> dict[str, JsonValue]:
@@ -177,6 +217,8 @@ class OperatingSystem(Environment):
             return str(error)
 
     def not_comparable_because(self) -> str | None:
+        if self.protocol == "tools":
+            return OWN_FUNCTIONS
         if self.engine == "namespace":
             return "the namespace engine shows the programs of the host instead of the benchmark's image"
         if self.disk == "tmpfs":
@@ -198,9 +240,13 @@ class OperatingSystem(Environment):
     def trusted_agents_only(self) -> bool:
         return self.engine == "namespace"
 
+    @property
+    def _dialogue(self) -> _Dialogue:
+        return _DIALOGUES[self.protocol]
+
     @cached_property
     def _prompt(self) -> Opening:
-        return OWN if self.prompts is None else PROMPT.read(self.prompts)
+        return self._dialogue.prompt if self.prompts is None else PROMPT.read(self.prompts)
 
     def _sandbox(self, record: SampleRecord) -> AbstractAsyncContextManager[Sandbox]:
         if self._engine is None:
@@ -241,26 +287,4 @@ class OperatingSystem(Environment):
 
         return DockerEngine(
             self.image, self.limits, pool=self.pool, runtime=self.runtime, disk=self.disk, network=self.network
-        )
-
-
-async def _require_whole_kernel(engine: Engine, runtime: str) -> None:
-    """Raises EnvironmentFault if a runtime refuses system calls of samples, or hides written files from the engine.
-
-    Debian 12's gVisor refuses statx, so `ls -l` and `stat` fail there and right commands would score as wrong.
-    """
-    async with engine.sandbox() as sandbox:
-        probe = await sandbox.run(["stat", "--format=%n", "/"])
-        await sandbox.run(["touch", "/srv/probe"])
-        changes = await sandbox.changes()
-    if probe.status != 0:
-        output = probe.output.decode(errors="replace").strip()
-        raise EnvironmentFault(
-            f"runtime {runtime!r}: its kernel refuses what samples need ({output}); install a newer one, or leave "
-            "`runtime` out"
-        )
-    if changes is not None and "/srv/probe" not in changes:
-        raise EnvironmentFault(
-            f"runtime {runtime!r} hides the files that sandboxes write, so tampering with checks can't be seen; let it "
-            "write to the container's own layer (runsc: --overlay2=none), or leave `runtime` out"
         )

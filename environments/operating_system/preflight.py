@@ -63,6 +63,28 @@ async def has_way_out(engine: Engine) -> bool:
     return any(line.split()[1:2] == ["00000000"] for line in routes.splitlines())
 
 
+async def require_whole_kernel(engine: Engine, runtime: str) -> None:
+    """Raises EnvironmentFault if a runtime refuses system calls of samples, or hides written files from the engine.
+
+    Debian 12's gVisor refuses statx, so `ls -l` and `stat` fail there and right commands would score as wrong.
+    """
+    async with engine.sandbox() as sandbox:
+        probe = await sandbox.run(["stat", "--format=%n", "/"])
+        await sandbox.run(["touch", "/srv/probe"])
+        changes = await sandbox.changes()
+    if probe.status != 0:
+        output = probe.output.decode(errors="replace").strip()
+        raise EnvironmentFault(
+            f"runtime {runtime!r}: its kernel refuses what samples need ({output}); install a newer one, or leave "
+            "`runtime` out"
+        )
+    if changes is not None and "/srv/probe" not in changes:
+        raise EnvironmentFault(
+            f"runtime {runtime!r} hides the files that sandboxes write, so tampering with checks can't be seen; let it "
+            "write to the container's own layer (runsc: --overlay2=none), or leave `runtime` out"
+        )
+
+
 async def _with_network(record: SampleRecord, rules: SessionRules, bridge: Engine) -> str | None:
     """The reason for the problem `network` if a sample passes with a network; None if it fails with one too."""
     trial = await _in_fresh_sandbox(bridge, record, rules)

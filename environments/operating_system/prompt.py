@@ -74,7 +74,21 @@ EXAMPLE: tuple[Message, ...] = (
 """The instruction and the worked example; they do not count as rounds."""
 
 
+_TOOLS_INSTRUCTION = """\
+You act as a person at a computer, and I am its operating system, a Linux (Ubuntu).
+You are to carry out the operation I ask for, or to answer the question I ask about the system.
+In each turn first think about what to do, then call exactly one of the functions.
+An output that is too long is truncated: what you then see is incomplete, and you have to cope with that yourself.
+Note that your bash code must never wait for input. Remember to call one function in each turn; a turn without a call \
+is lost.
+When the operation is done, or information is missing to complete it, call "finish_action": you get no more information.
+When you know the answer to the question, call "answer_action" instead of writing the answer in your reply.
+An answer has to be exact, for example a single number, and not a sentence.
+Always act by a function."""
+
 OWN = Opening(EXAMPLE, "Now a new problem begins, in a new OS:\n\n")
+TOOLS = Opening((Message(role="system", content=_TOOLS_INSTRUCTION),), "My problem is:\n\n")
+"""The opening in protocol `tools`, its parts in the order of AgentBench FC."""
 
 
 def opening(description: str, prompt: Opening = OWN) -> tuple[Message, ...]:

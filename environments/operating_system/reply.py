@@ -36,7 +36,10 @@ class Invalid:
     reason: Literal["invalid_format", "invalid_action"]
 
 
-def parse(reply: str, lenient: bool = False) -> Bash | Commit | Invalid:
+ShellAction = Bash | Commit | Invalid
+
+
+def parse(reply: str, lenient: bool = False) -> ShellAction:
     """The action of a reply: its last usable `Act:`. Grammar of AgentBench's os_interaction, v0.2.
 
     With `lenient`, a reply that does not fit the grammar is parsed again with `Act:` in any case, also with emphasis
@@ -46,7 +49,13 @@ def parse(reply: str, lenient: bool = False) -> Bash | Commit | Invalid:
     return _chosen(reply, _LENIENT_ACT.findall(reply)) if lenient and isinstance(found, Invalid) else found
 
 
-def _chosen(reply: str, acts: Sequence[str]) -> Bash | Commit | Invalid:
+def committed(answer: str) -> Commit | Invalid:
+    """The commit of an answer; invalid where no checker can get it as an argument."""
+    usable = "\0" not in answer and len(answer.encode("utf-8", "replace")) <= MAX_ANSWER_BYTES
+    return Commit(answer) if usable else Invalid("invalid_action")
+
+
+def _chosen(reply: str, acts: Sequence[str]) -> ShellAction:
     for act in reversed(acts):
         word = act.lower()
         if word.startswith("bash"):
@@ -56,13 +65,8 @@ def _chosen(reply: str, acts: Sequence[str]) -> Bash | Commit | Invalid:
         if word.startswith("answer"):
             start, end = act.find("("), act.rfind(")")
             if start >= 0 and end >= 0:
-                return _answer(act[start + 1 : end])
+                return committed(act[start + 1 : end])
     return Invalid("invalid_action" if acts else "invalid_format")
-
-
-def _answer(text: str) -> Commit | Invalid:
-    usable = "\0" not in text and len(text.encode("utf-8", "replace")) <= MAX_ANSWER_BYTES
-    return Commit(text) if usable else Invalid("invalid_action")
 
 
 def _code(reply: str) -> str:

@@ -9,13 +9,14 @@ from environments.operating_system.dataset import SampleRecord
 from environments.operating_system.observation import render, text
 from environments.operating_system.policies import as_bash
 from environments.operating_system.prompt import OWN, opening
-from environments.operating_system.reply import Bash, Invalid, parse
+from environments.operating_system.reply import Bash, Commit, Invalid, ShellAction, parse
 from environments.operating_system.scoring import StrictCheck, Verdict, judge, run
 from environments.operating_system.tampering import Guard, named_by_checks
 from proctor.environment import Agent, AgentStopped, EnvironmentFault
 from proctor.published import Opening
 from proctor.sandbox import Sandbox, Shell
-from proctor.types import Finish, FinishReason, Message, Observation
+from proctor.tools import ReplyReader, TextReader, UnreadableCall
+from proctor.types import Finish, FinishReason, Observation
 
 ROUNDS = 8
 Profile = Literal["compat", "errata", "strict"]
@@ -58,6 +59,7 @@ class ShellSession:
     judged: dict[Profile, SampleRecord]
     rules: SessionRules
     prompt: Opening = OWN
+    reader: ReplyReader[ShellAction] = field(default_factory=lambda: TextReader(parse))
     warnings: list[str] = field(default_factory=list)
     rounds: int = 0
     tampered: tuple[str, ...] | None = ()
@@ -105,17 +107,20 @@ class ShellSession:
     async def _converse(self, agent: Agent, shell: Shell) -> tuple[FinishReason, str | None]:
         messages = opening(self.record.description, self.prompt)
         while self.rounds < ROUNDS:
-            reply = await agent.act(Observation(messages=messages))
+            reply = await agent.act(Observation(messages=messages, tools=self.reader.tools))
             self.rounds += 1
-            action = parse(reply.content, lenient=self.rules.profile == "strict")
-            if isinstance(action, Invalid):
-                return FinishReason(action.reason), None
-            if not isinstance(action, Bash):
-                return FinishReason.COMPLETED, action.answer
-            if self.rounds < ROUNDS:
-                result = await shell.execute(action.code, limit_s=self.rules.command_limit_s)
-                messages = (Message(role="user", content=render(result, self.rules.command_limit_s)),)
-        return FinishReason.TURN_LIMIT, None
+            parsed = self.reader.read(reply)
+            match parsed.actions[0]:
+                case Invalid(reason):
+                    return FinishReason(reason), None
+                case Bash(code) if self.rounds < ROUNDS:
+                    result = await shell.execute(code, limit_s=self.rules.command_limit_s)
+                    messages = parsed.answered([render(result, self.rules.command_limit_s)])
+                case UnreadableCall(why):
+                    messages = parsed.answered([why])
+                case Commit(answer):
+                    return FinishReason.COMPLETED, answer
+        return self.reader.limit_reason(), None
 
     async def _judge(self, answer: str | None, guard: Guard) -> dict[Profile, Verdict]:
         """The verdict with each set of data. Profile `strict` looks for tampering again after the checks, since a
@@ -144,7 +149,8 @@ class ShellSession:
         return Finish(
             reason=reason,
             score=float(passed[self.rules.profile]),
-            metrics={"rounds": float(self.rounds), **{f"passed_{name}": float(ok) for name, ok in passed.items()}},
+            metrics=self.reader.metrics()
+            | {"rounds": float(self.rounds), **{f"passed_{name}": float(ok) for name, ok in passed.items()}},
             detail={
                 "sample": self.record.id,
                 "kind": self.record.kind,

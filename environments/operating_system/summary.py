@@ -6,10 +6,14 @@ from collections.abc import Sequence
 from proctor.types import Finish, FinishReason, Summary
 
 OWN_PROMPT_NOTE = "The instruction is in our own words; the output forms it asks for are the published ones."
+OWN_FUNCTIONS_NOTE = "Instruction and functions are in our own words; the functions are those of AgentBench FC."
 
 
-def summarize(finishes: Sequence[Finish], *, own_words: bool) -> Summary:
-    """Success rate over the scored samples, and pass counts by kind and label. Faults are counted, never scored 0."""
+def summarize(finishes: Sequence[Finish], wording: str | None) -> Summary:
+    """Success rate over the scored samples, and pass counts by kind and label. Faults are counted, never scored 0.
+
+    `wording` is the note on the instruction; None for the published one.
+    """
     scored = [finish for finish in finishes if finish.score is not None]
     counts: Counter[str] = Counter()
     for finish in scored:
@@ -28,7 +32,7 @@ def summarize(finishes: Sequence[Finish], *, own_words: bool) -> Summary:
     metrics |= {name: counts[name] for name in sorted(counts)}
     for reason in FinishReason:
         metrics[reason.value] = sum(finish.reason is reason for finish in finishes)
-    notes = (*_notes(finishes), *([OWN_PROMPT_NOTE] if own_words else []))
+    notes = (*_notes(finishes), *([wording] if wording else []))
     return Summary(primary="acc", metrics={name: float(value) for name, value in metrics.items()}, notes=notes)
 
 

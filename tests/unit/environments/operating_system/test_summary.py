@@ -1,6 +1,6 @@
 """Success rates over many finishes."""
 
-from environments.operating_system.summary import summarize
+from environments.operating_system.summary import OWN_PROMPT_NOTE, summarize
 from proctor.types import Finish, FinishReason
 
 
@@ -17,27 +17,27 @@ FAULT = Finish.fault(FinishReason.TASK_ERROR, "the container died")
 
 
 def test_acc_is_over_the_scored_and_faults_stand_beside() -> None:
-    metrics = summarize([scored(1), scored(0), FAULT, FAULT], own_words=True).metrics
+    metrics = summarize([scored(1), scored(0), FAULT, FAULT], OWN_PROMPT_NOTE).metrics
     assert (metrics["acc"], metrics["scored"], metrics["task_error"], metrics["coverage"]) == (0.5, 2, 2, 0.5)
 
 
 def test_kinds_and_labels_are_counted() -> None:
-    metrics = summarize([scored(1, "match", 1, "file"), scored(0, "check", 1, "file", "user")], own_words=True).metrics
+    metrics = summarize([scored(1, "match", 1, "file"), scored(0, "check", 1, "file", "user")], OWN_PROMPT_NOTE).metrics
     assert (metrics["kind.match.passed"], metrics["kind.check.passed"], metrics["kind.check.total"]) == (1, 0, 1)
     assert (metrics["label.file.passed"], metrics["label.file.total"], metrics["label.user.total"]) == (1, 2, 1)
     assert (metrics["acc_compat"], metrics["acc_errata"]) == (0.5, 1.0)
 
 
 def test_a_verdict_that_no_sample_has_is_no_metric() -> None:
-    metrics = summarize([scored(1)], own_words=True).metrics
+    metrics = summarize([scored(1)], OWN_PROMPT_NOTE).metrics
     assert ("acc_compat" in metrics, "acc_strict" in metrics) == (True, False)
-    assert "acc_compat" not in summarize([FAULT], own_words=True).metrics
+    assert "acc_compat" not in summarize([FAULT], OWN_PROMPT_NOTE).metrics
 
 
 def test_nothing_scored_is_said() -> None:
-    summary = summarize([FAULT], own_words=True)
+    summary = summarize([FAULT], OWN_PROMPT_NOTE)
     assert "acc" not in summary.metrics
-    assert "coverage" not in summarize([], own_words=True).metrics
+    assert "coverage" not in summarize([], OWN_PROMPT_NOTE).metrics
     assert any("No sample was scored" in note for note in summary.notes)
 
 
@@ -46,9 +46,9 @@ def test_tampering_is_counted_and_said() -> None:
         scored(1).model_copy(update={"detail": {"kind": "check", "labels": [], "tampered": paths}})
         for paths in (["/usr/bin/wc"], [], None)
     )
-    summary = summarize([tampered, unchanged, FAULT], own_words=True)
+    summary = summarize([tampered, unchanged, FAULT], OWN_PROMPT_NOTE)
     assert summary.metrics["tampered"] == 1
     assert any(note.startswith("In 1 samples the agent changed") for note in summary.notes)
-    assert not any("tampered" in note for note in summarize([unchanged], own_words=True).notes)
-    assert summarize([unchanged], own_words=True).metrics["tampered"] == 0
-    assert "tampered" not in summarize([unseen], own_words=True).metrics
+    assert not any("tampered" in note for note in summarize([unchanged], OWN_PROMPT_NOTE).notes)
+    assert summarize([unchanged], OWN_PROMPT_NOTE).metrics["tampered"] == 0
+    assert "tampered" not in summarize([unseen], OWN_PROMPT_NOTE).metrics
