@@ -20,9 +20,8 @@ from environments.operating_system.preflight import SampleFinding, has_way_out, 
 from environments.operating_system.prompt import OWN, TOOLS, opening
 from environments.operating_system.published_prompt import PROMPT
 from environments.operating_system.reply import ShellAction, parse
-from environments.operating_system.scoring import StrictCheck
+from environments.operating_system.scoring import OWN_FUNCTIONS_NOTE, OWN_PROMPT_NOTE, StrictCheck, summarize
 from environments.operating_system.session import ROUNDS, OnInitError, Profile, SessionRules, ShellSession
-from environments.operating_system.summary import OWN_FUNCTIONS_NOTE, OWN_PROMPT_NOTE, summarize
 from proctor.environment import Agent, Environment, EnvironmentFault, Policy
 from proctor.published import AGENTBENCH_SAMPLING, Opening, other_count
 from proctor.sandbox import Engine, NamespaceEngine, Sandbox, SandboxLimits

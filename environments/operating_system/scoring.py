@@ -1,18 +1,21 @@
-"""Scores a sample: compares the answer, or runs the check scripts in its sandbox."""
+"""Scores a sample: compares the answer, or runs the check scripts in its sandbox. Summarizes many finishes."""
 
 import re
 import secrets
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Literal
 
 from environments.operating_system.dataset import AnswerMatch, SampleRecord, ShellScript
 from environments.operating_system.reply import MAX_ANSWER_BYTES
 from proctor.sandbox import Result, Sandbox
-from proctor.types import Value
+from proctor.types import Finish, FinishReason, Summary, Value
 
 NO_ANSWER = "None"
 """Argument of the first check if the agent committed no answer."""
 StrictCheck = Literal["inside", "outside"]
+OWN_PROMPT_NOTE = "The instruction is in our own words; the output forms it asks for are the published ones."
+OWN_FUNCTIONS_NOTE = "Instruction and functions are in our own words; the functions are those of AgentBench FC."
 
 
 class Verdict(Value):
@@ -114,3 +117,55 @@ CHECKERS: dict[str, Callable[[str, str], bool]] = {
     "size-match": lambda given, expected: _size(given) == _size(expected),
 }
 """The published answer-only checkers by their file's stem, for `strict_check: outside`."""
+
+
+def summarize(finishes: Sequence[Finish], wording: str | None) -> Summary:
+    """Success rate over the scored samples, and pass counts by kind and label. Faults are counted, never scored 0.
+
+    `wording` is the note on the instruction; None for the published one.
+    """
+    scored = [finish for finish in finishes if finish.score is not None]
+    counts: Counter[str] = Counter()
+    for finish in scored:
+        for group in _groups(finish):
+            counts[f"{group}.total"] += 1
+            counts[f"{group}.passed"] += int(finish.score == 1.0)
+    metrics = {"acc": sum(finish.score == 1.0 for finish in scored) / len(scored)} if scored else {}
+    for profile in ("compat", "errata", "strict"):
+        known = [value for finish in scored if (value := finish.metrics.get(f"passed_{profile}")) is not None]
+        if known:
+            metrics[f"acc_{profile}"] = sum(known) / len(known)
+    seen = [bool(paths) for finish in scored if (paths := finish.detail.get("tampered")) is not None]
+    if seen:
+        metrics["tampered"] = sum(seen)
+    metrics |= {"scored": len(scored)} | ({"coverage": len(scored) / len(finishes)} if finishes else {})
+    metrics |= {name: counts[name] for name in sorted(counts)}
+    for reason in FinishReason:
+        metrics[reason.value] = sum(finish.reason is reason for finish in finishes)
+    notes = (*_notes(finishes), *([wording] if wording else []))
+    return Summary(primary="acc", metrics={name: float(value) for name, value in metrics.items()}, notes=notes)
+
+
+def _groups(finish: Finish) -> list[str]:
+    labels = finish.detail.get("labels", [])
+    return [
+        f"kind.{finish.detail.get('kind')}",
+        *(f"label.{label}" for label in (labels if isinstance(labels, list) else [])),
+    ]
+
+
+def _notes(finishes: Sequence[Finish]) -> tuple[str, ...]:
+    notes = []
+    faults = sum(finish.reason.is_fault for finish in finishes)
+    if faults:
+        notes.append(f"{faults} of {len(finishes)} finishes are faults and left out of acc.")
+    if faults == len(finishes):
+        notes.append("No sample was scored, so there is no acc.")
+    tampered = sum(bool(finish.detail.get("tampered")) for finish in finishes)
+    if tampered:
+        notes.append(
+            f"In {tampered} samples the agent changed programs or libraries that judge it (`tampered` in the detail); "
+            "profile strict scores these 0, the others do not."
+        )
+    notes.append("An agent that always answers 0 passes 1 of 26 dev samples and 11 of 60 of the train extract.")
+    return tuple(notes)

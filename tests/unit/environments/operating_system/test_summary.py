@@ -1,6 +1,6 @@
 """Success rates over many finishes."""
 
-from environments.operating_system.summary import OWN_PROMPT_NOTE, summarize
+from environments.operating_system.scoring import OWN_PROMPT_NOTE, summarize
 from proctor.types import Finish, FinishReason
 
 
