@@ -159,12 +159,12 @@ def _other_sampling(agent: AgentEntry, published: Mapping[str, JsonValue]) -> st
 
 
 def _mean_score(store: Store, totals: PairTotals) -> Summary:
-    """The plain mean score, for use until the environment's own metrics arrive at the end of a run or resume."""
-    mean, error = clustered_mean(store.sample_totals(totals.agent, totals.task))
+    """The mean score, each sample counting once, until a run or resume ends with the environment's own metrics."""
+    found = clustered_mean([total / count for count, total in store.sample_totals(totals.agent, totals.task)])
     note = "The environment's own metrics are not available yet: this is the plain mean of scores."
     notes = (note,) if totals.scored else ()
-    metrics = {"mean_score": mean} if totals.scored else {}
-    return Summary(primary="mean_score", metrics=metrics, standard_error=error, notes=notes)
+    metrics = {"mean_score": found.mean} if totals.scored else {}
+    return Summary(primary="mean_score", metrics=metrics, standard_error=found.standard_error, notes=notes)
 
 
 def _money(name: str, tokens: Tokens, prices: Mapping[str, Price]) -> float | None:

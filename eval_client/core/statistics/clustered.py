@@ -1,21 +1,59 @@
 """Pure: means with cluster-robust standard errors."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
+from typing import NamedTuple
+
+from eval_client.core.statistics import student
+from eval_client.core.statistics.samples import Interval
 
 
-def clustered_mean(clusters: Sequence[tuple[int, float]]) -> tuple[float, float | None]:
-    """The mean over all scores, and its standard error with whole clusters (epochs of one sample) as the unit.
+class ClusteredMean(NamedTuple):
+    """A mean over samples, with whole clusters as the units of its error."""
 
-    A cluster is (how many scores, their sum). The mean is 0 without scores; the error is None below two clusters.
-    Cluster-robust, with the n/(n-1) correction (Miller 2024, arXiv 2411.00640, section 2.2).
+    mean: float
+    standard_error: float | None
+    """None where there are fewer than two clusters."""
+    clusters: int
+
+    def interval(self, alpha: float) -> Interval | None:
+        """The interval of level 1 - alpha by Student's t with one degree of freedom less than there are clusters.
+
+        None where there are fewer than two clusters.
+        """
+        if self.standard_error is None:
+            return None
+        margin = student.quantile(1 - alpha / 2, self.clusters - 1) * self.standard_error
+        return self.mean - margin, self.mean + margin
+
+    def p(self) -> float | None:
+        """The two-sided p of a mean of 0, by Student's t; None where there are fewer than two clusters.
+
+        It is 1 where mean and error are 0, and 0 where the error alone is.
+        """
+        if self.standard_error is None:
+            return None
+        if self.standard_error == 0:
+            return float(self.mean == 0)
+        return student.two_sided_p(self.mean / self.standard_error, self.clusters - 1)
+
+
+def clustered_mean(values: Sequence[float], clusters: Sequence[Hashable] = ()) -> ClusteredMean:
+    """The mean of one value for each sample, and its standard error; `clusters` has the cluster of each value.
+
+    By default each value is a cluster of its own. The mean is 0 without values. With G clusters and n values the error
+    is sqrt(G / (G - 1) * sum over clusters of (sum of value - mean)^2) / n: Miller 2024 (arXiv 2411.00640, section 2.2)
+    with the factor for few clusters, as regressions on a constant with errors by cluster have it.
     """
-    scores = sum(count for count, _ in clusters)
-    if not scores:
-        return 0.0, None
-    mean = math.fsum(total for _, total in clusters) / scores
-    n = len(clusters)
-    if n < 2:
-        return mean, None
-    between = math.fsum((total - count * mean) ** 2 for count, total in clusters)
-    return mean, math.sqrt(between * n / (n - 1)) / scores
+    if not values:
+        return ClusteredMean(0.0, None, 0)
+    n = len(values)
+    mean = math.fsum(values) / n
+    deviations: dict[Hashable, float] = {}
+    for value, cluster in zip(values, clusters or range(n), strict=True):
+        deviations[cluster] = deviations.get(cluster, 0.0) + value - mean
+    groups = len(deviations)
+    if groups < 2:
+        return ClusteredMean(mean, None, groups)
+    squares = math.fsum(deviation * deviation for deviation in deviations.values())
+    return ClusteredMean(mean, math.sqrt(squares * groups / (groups - 1)) / n, groups)

@@ -1,38 +1,18 @@
-"""Standard errors, held against numpy and scipy."""
+"""The jackknife of an environment's own metric, held against scipy."""
 
 import math
 from collections.abc import Sequence
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 
-from eval_client.core.statistics.clustered import clustered_mean
 from proctor.environment import Agent, Environment
 from proctor.summary import summarize
 from proctor.types import Finish, FinishReason, Summary
 
 SCORES = st.lists(st.floats(0, 1), min_size=2, max_size=60)
-
-
-@given(SCORES)
-def test_singleton_clusters_give_the_standard_error_of_the_mean(scores: list[float]) -> None:
-    mean, error = clustered_mean([(1, score) for score in scores])
-    assert mean == pytest.approx(float(np.mean(scores)))
-    assert error == pytest.approx(float(scipy_stats.sem(scores)), abs=1e-12)
-
-
-def test_repeating_every_score_adds_no_certainty() -> None:
-    once = clustered_mean([(1, 0.0), (1, 1.0), (1, 1.0), (1, 0.0), (1, 1.0)])
-    thrice = clustered_mean([(3, 0.0), (3, 3.0), (3, 3.0), (3, 0.0), (3, 3.0)])
-    assert thrice == pytest.approx(once)
-
-
-def test_too_few_clusters_have_no_error() -> None:
-    assert clustered_mean([]) == (0.0, None)
-    assert clustered_mean([(2, 1.0)]) == (0.5, None)
 
 
 class Mean(Environment):

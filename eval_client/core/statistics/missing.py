@@ -1,0 +1,44 @@
+"""Pure: what missing scores could change."""
+
+from collections.abc import Sequence
+from statistics import fmean
+from typing import NamedTuple
+
+from eval_client.core.statistics.binary import mcnemar_p
+from eval_client.core.statistics.samples import Interval, SamplePair, Scores
+
+
+class Missing(NamedTuple):
+    """What is missing of a comparison, and whether the two sides miss different samples."""
+
+    a: int
+    """Planned trials of A without a score."""
+    b: int
+    only_a: int
+    """Samples that A has no score of, and B has."""
+    only_b: int
+    p: float
+    """Exact McNemar's p that both sides miss samples by the same chance."""
+
+
+def missing(pairs: Sequence[SamplePair]) -> Missing:
+    """What is missing among the planned samples of a comparison."""
+    only_a = sum(not pair.a.scores and bool(pair.b.scores) for pair in pairs)
+    only_b = sum(not pair.b.scores and bool(pair.a.scores) for pair in pairs)
+    trials_a, trials_b = (sum(side.missing for side in sides) for sides in _sides(pairs))
+    return Missing(trials_a, trials_b, only_a, only_b, mcnemar_p(only_a, only_b))
+
+
+def mean_bounds(sides: Sequence[Scores]) -> Interval:
+    """The mean over all planned samples, at least one, if all missing scores were 0, and if they were 1."""
+    return fmean(side.mean_with(0) for side in sides), fmean(side.mean_with(1) for side in sides)
+
+
+def difference_bounds(pairs: Sequence[SamplePair]) -> Interval:
+    """The least and the greatest A - B over all planned samples, at least one, that the missing scores allow."""
+    (low_a, high_a), (low_b, high_b) = (mean_bounds(sides) for sides in _sides(pairs))
+    return low_a - high_b, high_a - low_b
+
+
+def _sides(pairs: Sequence[SamplePair]) -> tuple[list[Scores], list[Scores]]:
+    return [pair.a for pair in pairs], [pair.b for pair in pairs]

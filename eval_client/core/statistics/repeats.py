@@ -1,0 +1,40 @@
+"""Pure: what repeated trials of the same samples pass."""
+
+from collections.abc import Sequence
+from math import comb
+from statistics import fmean
+from typing import NamedTuple
+
+
+class Passes(NamedTuple):
+    """The shares of samples that are passed in k trials."""
+
+    k: int
+    pass_at: float
+    """Passed at least once in k trials: pass@k."""
+    pass_hat: float
+    """Passed in each of k trials: pass^k."""
+    samples: int
+    left_out: int
+    """Samples with fewer than k scored epochs."""
+
+
+def passes(counts: Sequence[tuple[int, int]], k: int) -> Passes | None:
+    """The shares for k trials; `counts` has (scored epochs, passed epochs) for each sample.
+
+    pass@k is the mean of 1 - C(n - c, k) / C(n, k) (Chen and others 2021, arXiv 2107.03374, section 2.1), pass^k that
+    of C(c, k) / C(n, k) (Yao and others 2024, arXiv 2406.12045, section 3). None where no sample has k scored epochs.
+    """
+    enough = [(n, c) for n, c in counts if n >= k]
+    if not enough:
+        return None
+    pass_at = fmean(1 - comb(n - c, k) / comb(n, k) for n, c in enough)
+    pass_hat = fmean(comb(c, k) / comb(n, k) for n, c in enough)
+    return Passes(k, pass_at, pass_hat, len(enough), len(counts) - len(enough))
+
+
+def all_passes(counts: Sequence[tuple[int, int]]) -> list[Passes]:
+    """`passes` for k = 1, 2, 4, 8, ... up to the most scored epochs of a sample."""
+    most = max((n for n, _ in counts), default=0)
+    found = (passes(counts, 2**power) for power in range(most.bit_length()))
+    return [each for each in found if each is not None]

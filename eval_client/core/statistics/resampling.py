@@ -1,0 +1,105 @@
+"""Pure: a test by sign flips and an interval by resampling, both of whole clusters.
+
+The caller gives the source of chance, such as `random.Random(seed)`.
+"""
+
+import math
+from collections.abc import Sequence
+from operator import getitem
+from typing import NamedTuple, Protocol
+
+from eval_client.core.statistics.samples import Interval
+
+EXACT_CLUSTERS = 16
+"""With so many clusters all flips are counted; with more they are drawn."""
+DRAWS = 9_999
+_TIE = 1e-9
+"""Sums of differences of scores in 0..1 that differ by less are equal: they differ by rounding."""
+
+
+class RandomSource(Protocol):
+    """What these functions need of `random.Random`."""
+
+    def getrandbits(self, k: int, /) -> int:
+        """A number of k random bits."""
+
+    def choices(self, population: Sequence[int], *, k: int) -> list[int]:
+        """k elements, drawn with replacement."""
+
+
+class SignFlips(NamedTuple):
+    """The result of a test by sign flips."""
+
+    p: float
+    exact: bool
+    """Whether all flips were counted; otherwise they were drawn."""
+    clusters: int
+    """Clusters whose differences don't cancel out."""
+
+
+def sign_flips(sums: Sequence[float], chance: RandomSource, draws: int = DRAWS) -> SignFlips:
+    """The two-sided test that differences are symmetric about 0; `sums` has the sum of them for each cluster.
+
+    p is the share of all 2^m signs of the m clusters whose |total| is at least the observed one (Fisher 1935); clusters
+    with a sum of 0 are left out. Above EXACT_CLUSTERS clusters `draws` signs are drawn, and p is
+    (1 + hits) / (1 + draws) (Phipson and Smyth 2010, arXiv 1603.05766).
+    """
+    differing = [abs(total) for total in sums if abs(total) > _TIE]
+    least = abs(math.fsum(sums)) - _TIE
+    if len(differing) <= EXACT_CLUSTERS:
+        totals = _all_totals(differing)
+        return SignFlips(sum(abs(total) >= least for total in totals) / len(totals), True, len(differing))
+    hits = _hits(differing, least, chance, draws)
+    return SignFlips((1 + hits) / (1 + draws), False, len(differing))
+
+
+def _all_totals(values: Sequence[float]) -> list[float]:
+    """The totals by all signs of the values but the first, whose sign does not change |total|."""
+    totals = [values[0] if values else 0.0]
+    for value in values[1:]:
+        totals = [total + value for total in totals] + [total - value for total in totals]
+    return totals
+
+
+def _hits(values: Sequence[float], least: float, chance: RandomSource, draws: int) -> int:
+    """How many of the drawn signs give a total of at least `least` on either side.
+
+    A byte of random bits chooses among the 256 totals of eight values, which are computed once.
+    """
+    tables = [_subset_totals(values[start : start + 8]) for start in range(0, len(values), 8)]
+    size = len(tables)
+    hits = 0
+    for _ in range(draws):
+        signs = chance.getrandbits(8 * size).to_bytes(size, "little")
+        hits += abs(sum(map(getitem, tables, signs))) >= least
+    return hits
+
+
+def _subset_totals(values: Sequence[float]) -> list[float]:
+    """For each byte the total of up to eight values, where a bit that is set makes its value negative."""
+    totals = [0.0]
+    for value in (*values, *(0.0,) * (8 - len(values))):
+        totals = [total + value for total in totals] + [total - value for total in totals]
+    return totals
+
+
+def bootstrap_interval(
+    sums: Sequence[float], counts: Sequence[int], alpha: float, chance: RandomSource, draws: int
+) -> Interval:
+    """The percentile interval of level 1 - alpha for a mean over samples, by clusters drawn with replacement.
+
+    `sums` and `counts` have the sum and the number of values of each cluster, at least one; each draw's mean is the
+    ratio of their totals (Efron 1979). Its ends are values that were drawn (the inverse of their distribution).
+    """
+    clusters = range(len(sums))
+    means = []
+    for _ in range(draws):
+        drawn = chance.choices(clusters, k=len(sums))
+        means.append(math.fsum(map(sums.__getitem__, drawn)) / sum(map(counts.__getitem__, drawn)))
+    means.sort()
+    return inverted_cdf(means, alpha / 2), inverted_cdf(means, 1 - alpha / 2)
+
+
+def inverted_cdf(ordered: Sequence[float], p: float) -> float:
+    """The least of the ordered values that a share p of them does not exceed (Hyndman and Fan 1996, type 1)."""
+    return ordered[max(0, math.ceil(p * len(ordered) - _TIE) - 1)]
