@@ -1,7 +1,8 @@
-"""An environment's summary with the standard error of its primary metric."""
+"""An environment's summary with the standard error of its primary metric, and the difference of two summaries."""
 
 import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from proctor.environment import Environment
 from proctor.types import Finish, FinishReason, Summary
@@ -33,21 +34,60 @@ def summarize(environment: Environment, finishes: Sequence[Finish], clusters: Se
         summary = summary.model_copy(update={"metrics": counted})
     if not all(map(math.isfinite, summary.metrics.values())):
         raise ValueError("a metric over these finishes is not a finite number")
+    return summary.model_copy(update={"standard_error": _jackknife(_left_out(environment, scored))})
+
+
+class PrimaryPair(NamedTuple):
+    """The primary metric of two agents over the same clusters."""
+
+    a: float
+    b: float
+    standard_error: float | None
+    """Of a - b. None as in `summarize`."""
+
+
+def paired_difference(
+    environment: Environment, a: Sequence[tuple[int, Finish]], b: Sequence[tuple[int, Finish]]
+) -> PrimaryPair:
+    """Compare the primary metric of two agents over their (cluster, scored finish) of the same clusters.
+
+    The error is the delete-a-group jackknife of `summarize`, where both sides leave the same clusters out. Raises
+    ValueError where a side has no primary metric, and what the environment raises.
+    """
+    values = [_primary(environment, [finish for _, finish in side]) for side in (a, b)]
+    if values[0] is None or values[1] is None:
+        raise ValueError("the environment gives no primary metric over these finishes")
+    pairs = zip(_left_out(environment, a), _left_out(environment, b), strict=True)
+    differences = [None if one is None or other is None else one - other for one, other in pairs]
+    return PrimaryPair(values[0], values[1], _jackknife(differences))
+
+
+def _left_out(environment: Environment, scored: Sequence[tuple[int, Finish]]) -> list[float | None]:
+    """The primary metric without each of at most 100 groups of whole clusters; empty below two clusters."""
     names = sorted({cluster for cluster, _ in scored})
     groups = min(MAX_GROUPS, len(names))
     if groups < 2:
-        return summary
+        return []
     group_of = {name: index % groups for index, name in enumerate(names)}
-    left_out = [
-        _summary_with_primary(environment, [finish for cluster, finish in scored if group_of[cluster] != group])
+    return [
+        _primary(environment, [finish for cluster, finish in scored if group_of[cluster] != group])
         for group in range(groups)
     ]
-    values = [each.metrics[each.primary] for each in left_out if each.primary in each.metrics]
-    if len(values) < groups:
-        return summary
+
+
+def _primary(environment: Environment, finishes: Sequence[Finish]) -> float | None:
+    summary = _summary_with_primary(environment, finishes)
+    return summary.metrics.get(summary.primary)
+
+
+def _jackknife(left_out: Sequence[float | None]) -> float | None:
+    """The standard error by the values without each group; None where there are none, or one is undefined."""
+    values = [value for value in left_out if value is not None]
+    groups = len(left_out)
+    if not values or len(values) < groups:
+        return None
     mean = math.fsum(values) / groups
-    variance = math.fsum((value - mean) ** 2 for value in values) * (groups - 1) / groups
-    return summary.model_copy(update={"standard_error": math.sqrt(variance)})
+    return math.sqrt(math.fsum((value - mean) ** 2 for value in values) * (groups - 1) / groups)
 
 
 def _not_understood(environment: Environment, scored: Sequence[Finish]) -> float:

@@ -1,0 +1,116 @@
+"""`proctor compare`: whether one agent is better than another, and how sure that is."""
+
+import json
+import sys
+from pathlib import Path
+
+import click
+from pydantic import TypeAdapter
+
+from eval_client.cli.common import output_option, report_usage_errors, store_option
+from eval_client.cli.usage import UsageProblem
+from eval_client.report.compare.alike import ACROSS
+from eval_client.report.compare.compare import compare_run, compare_sides
+from eval_client.report.compare.gates import with_gates
+from eval_client.report.compare.measure import Settings
+from eval_client.report.compare.reference import CompareError, parse_reference
+from eval_client.report.compare.render import show_comparison, show_comparisons
+from eval_client.report.compare.sides import find_pairs, find_side
+from eval_client.report.compare.values import Comparison, Comparisons
+from eval_client.report.render import report_console
+from eval_client.store.run_folders import find_run
+
+BETWEEN = click.FloatRange(0, 1, min_open=True, max_open=True)
+MARGIN = click.FloatRange(0, 1)
+
+
+def _print_schema(context: click.Context, _option: click.Parameter, wanted: bool) -> None:
+    if wanted and not context.resilient_parsing:
+        schema = TypeAdapter(Comparison | Comparisons).json_schema(mode="serialization")
+        click.echo(json.dumps(schema, indent=2))
+        context.exit()
+
+
+@click.command()
+@click.argument("sides", metavar="A B | RUN", nargs=-1, required=True)
+@output_option
+@store_option
+@click.option("--against", metavar="AGENT", help="Compare each other agent of RUN with this one alone.")
+@click.option("--task", "tasks", metavar="NAME", multiple=True, help="Compare on this task; repeatable.")
+@click.option("--alpha", type=BETWEEN, default=0.05, show_default=True, help="Level of tests and intervals.")
+@click.option("--power", type=BETWEEN, default=0.8, show_default=True, help="Power of the detectable difference.")
+@click.option("--pass-at", type=MARGIN, default=1.0, show_default=True, help="Least score of a trial that is passed.")
+@click.option("--bootstrap", type=click.IntRange(min=1000), metavar="N", help="Also draw N bootstrap samples.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of drawn sign flips and the bootstrap.")
+@click.option(
+    "--across",
+    type=click.Choice(ACROSS),
+    multiple=True,
+    help="Compare although the two sides differ in this; repeatable.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON value instead of text.")
+@click.option(
+    "--schema", is_flag=True, is_eager=True, expose_value=False, callback=_print_schema, help="Print its JSON Schema."
+)
+@click.option(
+    "--fail-if-worse",
+    "if_worse",
+    type=MARGIN,
+    metavar="MARGIN",
+    help="Exit with 1 where B is surely worse than A by more than this, on any task.",
+)
+@click.option(
+    "--fail-unless-as-good",
+    "unless_as_good",
+    type=MARGIN,
+    metavar="MARGIN",
+    help="Exit with 1 unless B is surely not worse than A by more than this, on every task.",
+)
+def compare(
+    sides: tuple[str, ...],
+    output: Path,
+    store: str | None,
+    against: str | None,
+    tasks: tuple[str, ...],
+    alpha: float,
+    power: float,
+    pass_at: float,
+    bootstrap: int | None,
+    seed: int,
+    across: tuple[str, ...],
+    as_json: bool,
+    if_worse: float | None,
+    unless_as_good: float | None,
+) -> None:
+    """Compare agents A and B, or all pairs of agents of RUN.
+
+    A and B are RUN, RUN:AGENT, RUN:AGENT@TASK, or :AGENT of the latest run. RUN is a folder, a name, or `latest`. In
+    CI, A is the baseline. Exit codes: 0, 1 where B fails a gate, 2 where the two can't be compared.
+    """
+    settings = Settings(
+        alpha=alpha, power=power, pass_at=pass_at, bootstrap=bootstrap or 0, seed=seed, across=across, tasks=tasks
+    )
+    gated = if_worse is not None or unless_as_good is not None
+    if len(sides) > 2 or (len(sides) == 2 and against is not None) or (len(sides) == 1 and gated):
+        raise UsageProblem(
+            "name two agents, A and B, or one run whose agents are compared with each other; --against needs one run; "
+            "a gate needs A, the baseline, and B"
+        )
+    found: Comparison | Comparisons
+    with report_usage_errors():
+        try:
+            if len(sides) == 1:
+                pairs = find_pairs(parse_reference(sides[0]), against, lambda run: find_run(run, store, output)[0])
+                found = compare_run(pairs, settings, lettered=against is None)
+            else:
+                a, b = (find_side(parse_reference(side), lambda run: find_run(run, store, output)[0]) for side in sides)
+                found = with_gates(compare_sides(a, b, settings), if_worse, unless_as_good)
+        except CompareError as error:
+            raise UsageProblem(str(error)) from error
+    if as_json:
+        click.echo(found.model_dump_json())
+    elif isinstance(found, Comparison):
+        show_comparison(found, report_console())
+    else:
+        show_comparisons(found, report_console())
+    sys.exit(1 if isinstance(found, Comparison) and found.gates else 0)

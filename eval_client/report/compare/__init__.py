@@ -1,0 +1,1 @@
+"""Comparisons of two agents, of one run or of two."""

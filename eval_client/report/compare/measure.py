@@ -1,0 +1,166 @@
+"""Measures the difference of two sides on one task."""
+
+import math
+import random
+from collections.abc import Sequence
+
+from pydantic import Field
+
+from eval_client.core.statistics.missing import difference_bounds, mean_bounds, missing
+from eval_client.core.statistics.paired import Difference, cluster_sums, difference
+from eval_client.core.statistics.power import detectable, samples_needed, variances
+from eval_client.core.statistics.repeats import Passes, all_passes
+from eval_client.core.statistics.resampling import bootstrap_interval
+from eval_client.core.statistics.samples import Interval, SamplePair, Scores
+from eval_client.core.statistics.single import mean_interval
+from eval_client.report.compare.alike import unlike
+from eval_client.report.compare.primary import primary_difference
+from eval_client.report.compare.reference import CompareError
+from eval_client.report.compare.sides import TaskSide
+from eval_client.report.compare.values import MissingTrials, RepeatedPasses, SamplesNeeded, TaskComparison
+from eval_client.store.scores import SampleScores
+from proctor.types import Value
+
+
+class Settings(Value):
+    """How to compare."""
+
+    alpha: float = Field(default=0.05, gt=0, lt=1)
+    power: float = Field(default=0.8, gt=0, lt=1)
+    pass_at: float = Field(default=1.0, ge=0, le=1)
+    """The least score of a trial that is passed."""
+    bootstrap: int = Field(default=0, ge=0)
+    """Draws of a bootstrap; 0 for none."""
+    seed: int = 0
+    across: tuple[str, ...] = ()
+    tasks: tuple[str, ...] = ()
+    """Tasks to compare; all that both sides have where this is empty."""
+
+
+def measure(a: TaskSide, b: TaskSide, settings: Settings) -> TaskComparison:
+    """One task, before Holm's correction and without notes. Raises CompareError where no sample is matched."""
+    pairs = _planned_pairs(a, b)
+    planned = list(pairs.values())
+    matched = [pair for pair in planned if pair.matched]
+    if not matched:
+        raise CompareError(
+            f"task {a.task}: {a.label} and {b.label} have no scored sample in common; resume the runs, or leave the "
+            "task out: --task names those to compare"
+        )
+    clusters = {sample: pair.cluster for sample, pair in pairs.items() if pair.matched}
+    found = difference(matched, settings.alpha, random.Random(settings.seed))
+    bounds = difference_bounds(planned)
+    return TaskComparison(
+        task=a.task,
+        task_b=b.task,
+        environment=a.record.environment,
+        unlike=tuple(each.text for each in unlike(a, b)),
+        samples=len(matched),
+        planned=len(planned),
+        planned_on_one_side=len(a.scores) + len(b.scores) - 2 * len(planned),
+        clusters=found.mean.clusters,
+        epochs=(_most_epochs([pair.a for pair in planned]), _most_epochs([pair.b for pair in planned])),
+        mean=(found.a.mean, found.b.mean),
+        mean_interval=_mean_intervals(matched, settings.alpha),
+        mean_bounds=(mean_bounds([pair.a for pair in planned]), mean_bounds([pair.b for pair in planned])),
+        difference=found.mean.mean,
+        standard_error=found.mean.standard_error,
+        interval=found.interval,
+        pairing_gain=found.pairing_gain,
+        test=found.test,
+        p=found.p,
+        p_holm=found.p,
+        t_p=found.mean.p(),
+        differing=found.differing,
+        wins=found.wins,
+        ties=found.ties,
+        losses=found.losses,
+        detectable=_detectable(found, settings),
+        needed=_needed(matched, found, settings),
+        bootstrap=_bootstrap(matched, settings),
+        bounds=bounds,
+        holds=min(bounds[0], found.mean.mean) > 0 or max(bounds[1], found.mean.mean) < 0,
+        missing=_missing(planned),
+        primary=primary_difference(a, b, clusters, found),
+        passes=_passes(matched, settings.pass_at),
+    )
+
+
+def _planned_pairs(a: TaskSide, b: TaskSide) -> dict[str, SamplePair]:
+    """sample -> both sides' scores, for the samples that both were to play."""
+    return {
+        sample: SamplePair(cluster_of(sample, mine, its), _scores(mine), _scores(its))
+        for sample, mine in a.scores.items()
+        if (its := b.scores.get(sample)) is not None
+    }
+
+
+def cluster_of(sample: str, *sides: SampleScores) -> str:
+    """The cluster that the first side names, or the next; the sample itself where none does."""
+    return next((side.cluster for side in sides if side.cluster is not None), sample)
+
+
+def _scores(side: SampleScores) -> Scores:
+    return Scores(side.scores, side.missing)
+
+
+def _most_epochs(sides: Sequence[Scores]) -> int:
+    return max(len(side.scores) + side.missing for side in sides)
+
+
+def _mean_intervals(matched: Sequence[SamplePair], alpha: float) -> tuple[Interval | None, Interval | None]:
+    clusters = [pair.cluster for pair in matched]
+    a, b = [pair.a for pair in matched], [pair.b for pair in matched]
+    return mean_interval(a, clusters, alpha), mean_interval(b, clusters, alpha)
+
+
+def _missing(planned: Sequence[SamplePair]) -> MissingTrials:
+    found = missing(planned)
+    return MissingTrials(a=found.a, b=found.b, p=found.p)
+
+
+def _detectable(found: Difference, settings: Settings) -> float | None:
+    error = found.mean.standard_error
+    return None if error is None else detectable(error, settings.alpha, settings.power)
+
+
+def _needed(matched: Sequence[SamplePair], found: Difference, settings: Settings) -> SamplesNeeded | None:
+    """The variance of a mean falls with the number of samples, so their number follows from the detectable one."""
+    least, size = _detectable(found, settings), abs(found.mean.mean)
+    if least is None or size < 1e-9:
+        return None
+    components = variances(matched) if found.mean.clusters == len(matched) else None
+    epochs = 2 * _most_epochs([pair.a for pair in matched]), 2 * _most_epochs([pair.b for pair in matched])
+    return SamplesNeeded(
+        as_played=math.ceil(len(matched) * (least / size) ** 2),
+        twice_the_epochs=components and samples_needed(components, epochs, size, settings.alpha, settings.power),
+    )
+
+
+def _bootstrap(matched: Sequence[SamplePair], settings: Settings) -> Interval | None:
+    if not settings.bootstrap:
+        return None
+    counts: dict[str, int] = {}
+    for pair in matched:
+        counts[pair.cluster] = counts.get(pair.cluster, 0) + 1
+    chance = random.Random(settings.seed)
+    return bootstrap_interval(cluster_sums(matched), [*counts.values()], settings.alpha, chance, settings.bootstrap)
+
+
+def _passes(matched: Sequence[SamplePair], pass_at: float) -> tuple[RepeatedPasses, ...]:
+    a, b = _passes_of([pair.a for pair in matched], pass_at), _passes_of([pair.b for pair in matched], pass_at)
+    return tuple(
+        RepeatedPasses(
+            k=one.k,
+            pass_at=(one.pass_at, other.pass_at),
+            pass_hat=(one.pass_hat, other.pass_hat),
+            left_out=(one.left_out, other.left_out),
+        )
+        for one, other in zip(a, b, strict=False)
+        if len(a) > 1 or len(b) > 1
+    )
+
+
+def _passes_of(sides: Sequence[Scores], pass_at: float) -> list[Passes]:
+    """An epoch is passed with a score of at least `pass_at`."""
+    return all_passes([(len(side.scores), sum(score >= pass_at for score in side.scores)) for side in sides])

@@ -1,0 +1,30 @@
+"""Names one agent of a run, and perhaps one of its tasks, on the command line."""
+
+from typing import NamedTuple
+
+
+class CompareError(ValueError):
+    """The comparison can't be made as asked; the message names the fix."""
+
+
+class Reference(NamedTuple):
+    """RUN, RUN:AGENT, RUN:AGENT@TASK or RUN:AGENT@TASK/SAMPLE; `latest` for RUN where the text begins with a colon."""
+
+    run: str
+    agent: str | None
+    task: str | None
+    sample: str | None
+
+
+def parse_reference(text: str) -> Reference:
+    """Split at the first colon, the first @ after it, and the first / after that; a sample may hold any character.
+
+    Raises CompareError where a part is empty.
+    """
+    run, colon, rest = text.partition(":")
+    agent, at, rest = rest.partition("@")
+    task, slash, sample = rest.partition("/")
+    for sign, part, name in ((colon, agent, "agent"), (at, task, "task"), (slash, sample, "sample")):
+        if sign and not part:
+            raise CompareError(f"{text!r}: no {name} after {sign!r}; write RUN:AGENT, or RUN:AGENT@TASK")
+    return Reference(run or "latest", agent or None, task or None, sample or None)
