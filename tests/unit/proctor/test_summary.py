@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 
 from proctor.environment import Agent, Environment
-from proctor.summary import summarize
+from proctor.summary import paired_difference, summarize
 from proctor.types import Finish, FinishReason, Summary
 
 SCORES = st.lists(st.floats(0, 1), min_size=2, max_size=60)
@@ -92,3 +92,37 @@ def test_replies_that_were_not_understood_are_counted_over_the_scored_finishes()
     assert summarize(Counts(), [unread, stopped, fault]).metrics["not_understood"] == 4.0
     assert summarize(Mean(), [unread, stopped, fault]).metrics["not_understood"] == 1.0
     assert "not_understood" not in summarize(Mean(), [fault]).metrics
+
+
+class Squared(Mean):
+    """Its metric is the square of the mean score."""
+
+    def summarize(self, finishes: Sequence[Finish]) -> Summary:
+        mean = super().summarize(finishes).metrics.get("mean", 0.0)
+        return Summary(primary="squared", metrics={"squared": mean**2})
+
+
+def test_the_paired_jackknife_of_three_clusters_by_hand() -> None:
+    """Means without each cluster: A 1/2, 1/2, 1; B 0, 1/2, 1/2. Squared they differ by 1/4, 0 and 3/4."""
+    a = [(0, finish(1.0)), (1, finish(1.0)), (2, finish(0.0))]
+    b = [(0, finish(1.0)), (1, finish(0.0)), (2, finish(0.0))]
+    found = paired_difference(Squared(), a, b)
+    middle = (0.25 + 0.0 + 0.75) / 3
+    variance = ((0.25 - middle) ** 2 + middle**2 + (0.75 - middle) ** 2) * 2 / 3
+    assert found[:2] == pytest.approx((4 / 9, 1 / 9))
+    assert found.standard_error == pytest.approx(variance**0.5)
+    assert paired_difference(Squared(), a, a).standard_error == 0.0
+    assert paired_difference(Squared(), a[:1], b[:1]).standard_error is None
+
+
+@given(st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), min_size=2, max_size=60))
+def test_the_paired_jackknife_of_means_is_the_paired_standard_error(rows: list[tuple[float, float]]) -> None:
+    a, b = ([(number, finish(row[side])) for number, row in enumerate(rows)] for side in (0, 1))
+    wanted = float(scipy_stats.sem([one - other for one, other in rows]))
+    assert paired_difference(Mean(), a, b).standard_error == pytest.approx(wanted, abs=1e-9)
+
+
+def test_a_side_without_a_primary_metric_has_no_difference() -> None:
+    out = Finish(reason=FinishReason.CONTEXT_LIMIT, score=0.0)
+    with pytest.raises(ValueError, match="no primary metric"):
+        paired_difference(Finished(), [(0, finish(1.0))], [(0, Finish(reason=out.reason, score=0.0))])
