@@ -13,11 +13,10 @@ from eval_client.report.compare.alike import ACROSS
 from eval_client.report.compare.compare import compare_run, compare_sides
 from eval_client.report.compare.gates import with_gates
 from eval_client.report.compare.measure import Settings
-from eval_client.report.compare.reference import CompareError, parse_reference
-from eval_client.report.compare.render import show_comparison, show_comparisons
+from eval_client.report.compare.render import report_console, show_comparison, show_comparisons
 from eval_client.report.compare.sides import find_pairs, find_side
 from eval_client.report.compare.values import Comparison, Comparisons
-from eval_client.report.render import report_console
+from eval_client.report.reference import CompareError, parse_reference
 from eval_client.store.run_folders import find_run
 
 BETWEEN = click.FloatRange(0, 1, min_open=True, max_open=True)

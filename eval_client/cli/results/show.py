@@ -9,6 +9,7 @@ from rich.console import Console
 
 from eval_client.cli.common import output_option, report_usage_errors, store_option
 from eval_client.report.conversation import conversation
+from eval_client.report.reference import parse_reference
 from eval_client.report.show_trial import show_against, show_trial
 from eval_client.report.trajectory import Trajectory, find_trial, read_trajectory
 from eval_client.report.trial_markdown import markdown
@@ -68,13 +69,9 @@ def show(
 
 
 def _split(address: str) -> tuple[str, str]:
-    """RUN and TRIAL of `RUN:AGENT@TASK/SAMPLE`, or of a trial in the latest run. Raises UsageError."""
+    """RUN and TRIAL of `RUN:AGENT@TASK/SAMPLE`, or of a trial in the latest run."""
     run, colon, place = address.partition(":")
-    if colon:
-        return run or "latest", place
-    if address.isdigit() or "@" in address:
-        return "latest", address
-    raise click.UsageError(f"{address!r} names no trial: give RUN and TRIAL, or RUN:AGENT@TASK/SAMPLE; {FORM}")
+    return (run or "latest", place) if colon else ("latest", address)
 
 
 def _other(run: str, address: str) -> tuple[str, str]:
@@ -83,15 +80,16 @@ def _other(run: str, address: str) -> tuple[str, str]:
 
 
 def _read(run: str, place: str, store: str | None, output: Path, epoch: int, journal: int | None) -> Trajectory:
+    named = parse_reference(f"{run}:{place}")
+    number = place if place.isdecimal() else None
+    if number is None and (named.agent is None or named.task is None or named.sample is None):
+        raise StoreError(f"{place!r} names no trial: {FORM}, for example latest:gpt@os/std-0031")
     found, _ = find_run(run, store, output)
     found.manifest()
-    if place.isdecimal():
-        return read_trajectory(found, int(place), journal)
-    agent, at, rest = place.partition("@")
-    task, slash, sample = rest.partition("/")
-    if not (at and slash):
-        raise StoreError(f"{place!r} names no trial: {FORM}, for example gpt@os/std-0031")
-    return read_trajectory(found, find_trial(found, agent, task, sample, epoch), journal)
+    if number is not None:
+        return read_trajectory(found, int(number), journal)
+    trial = find_trial(found, str(named.agent), str(named.task), str(named.sample), epoch)
+    return read_trajectory(found, trial, journal)
 
 
 def _json(trial: Trajectory, turn: int | None) -> str:

@@ -6,8 +6,8 @@ from typing import Literal, NamedTuple, get_args
 from pydantic import JsonValue
 
 from eval_client.plan import differences
-from eval_client.report.compare.reference import CompareError
 from eval_client.report.compare.sides import TaskSide
+from eval_client.report.reference import CompareError
 
 Across = Literal["limits", "seed", "version", "task"]
 ACROSS = get_args(Across)

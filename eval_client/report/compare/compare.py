@@ -6,9 +6,9 @@ from eval_client.core.statistics.several import holm, letters
 from eval_client.report.compare.alike import check_alike
 from eval_client.report.compare.measure import Settings, measure
 from eval_client.report.compare.notes import notes_of, warnings_of
-from eval_client.report.compare.reference import CompareError
 from eval_client.report.compare.sides import Side, TaskSide
 from eval_client.report.compare.values import ComparedAgent, Comparison, Comparisons, TaskComparison
+from eval_client.report.reference import CompareError
 
 
 def compare_sides(a: Side, b: Side, settings: Settings) -> Comparison:

@@ -22,6 +22,12 @@ LONGEST_NAME = 24
 """Longer names take several lines."""
 
 
+def report_console() -> Console:
+    """The console for comparisons: the terminal, or 120 columns wide where standard output is none."""
+    console = Console(highlight=False)
+    return console if console.is_terminal else Console(highlight=False, width=120)
+
+
 def show_comparison(found: Comparison, console: Console) -> None:
     """Print one comparison: what is not alike, the table, then each task's notes, and the gates that fail."""
     _print_unlike([found], console)

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from eval_client.cli.main import proctor
-from eval_client.report.compare.reference import CompareError, Reference, parse_reference
+from eval_client.report.reference import CompareError, Reference, parse_reference
 from tests.unit.eval_client.report.compare.stored import Grades, stored_run, summarized
 
 ONES, ZEROS = [1.0] * 40, [0.0] * 40

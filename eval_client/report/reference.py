@@ -1,10 +1,10 @@
-"""Names one agent of a run, and perhaps one of its tasks, on the command line."""
+"""Names an agent of a run, one of its tasks, or one of its trials, on the command line."""
 
 from typing import NamedTuple
 
 
 class CompareError(ValueError):
-    """The comparison can't be made as asked; the message names the fix."""
+    """What is asked for can't be compared or found; the message names the fix."""
 
 
 class Reference(NamedTuple):
