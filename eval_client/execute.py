@@ -290,8 +290,10 @@ async def _summarize_pair(store: Store, client: TaskClient, pair: PairTotals, di
     finishes = await retry_until_available(lambda: list(store.finishes(pair.agent, pair.task)), aside=False)
     if not finishes:
         return
-    samples = {sample: number for number, sample in enumerate(dict.fromkeys(row[0] for row in finishes))}
-    clusters = [samples[sample] for sample, _, _ in finishes]
+    cluster_of = await retry_until_available(store.cluster_of, pair.task, aside=False)
+    names = [cluster_of[sample] for sample, _, _ in finishes]
+    numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
+    clusters = [numbers[name] for name in names]
     with contextlib.suppress(TaskServerError, TimeoutError):
         async with asyncio.timeout(SUMMARIES_S):
             summary = await client.summarize(pair.task, [finish for _, _, finish in finishes], clusters, digest=digest)

@@ -160,7 +160,8 @@ def _other_sampling(agent: AgentEntry, published: Mapping[str, JsonValue]) -> st
 
 def _mean_score(store: Store, totals: PairTotals) -> Summary:
     """The mean score, each sample counting once, until a run or resume ends with the environment's own metrics."""
-    found = clustered_mean([total / count for count, total in store.sample_totals(totals.agent, totals.task)])
+    means, cluster_of = store.sample_means(totals.agent, totals.task), store.cluster_of(totals.task)
+    found = clustered_mean(list(means.values()), [cluster_of[sample] for sample in means])
     note = "The environment's own metrics are not available yet: this is the plain mean of scores."
     notes = (note,) if totals.scored else ()
     metrics = {"mean_score": found.mean} if totals.scored else {}

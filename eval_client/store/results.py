@@ -91,13 +91,21 @@ class Results:
             for sample, epoch, finish in connection.execute(query.where(t.finish.is_not(None)).order_by(t.id)):
                 yield sample, epoch, Finish.model_validate_json(finish)
 
-    def sample_totals(self, agent: str, task: str) -> list[tuple[int, float]]:
-        """(scored trials, sum of their scores) for each of the pair's samples with a scored trial, in no order."""
+    def sample_means(self, agent: str, task: str) -> dict[str, float]:
+        """sample -> mean score of its scored epochs, for the pair's samples with a scored trial, in no order."""
         t = trial_table.c
-        query = sa.select(sa.func.count(t.score), sa.func.sum(t.score)).group_by(t.sample)
+        query = sa.select(t.sample, sa.func.avg(t.score)).group_by(t.sample)
         mine = sa.and_(t.run == self.run, t.agent == agent, t.task == task, t.score.is_not(None))
         with self.engine.connect() as connection:
-            return [(int(count), float(total)) for count, total in connection.execute(query.where(mine))]
+            return {str(sample): float(mean) for sample, mean in connection.execute(query.where(mine))}
+
+    def cluster_of(self, task: str) -> dict[str, str]:
+        """sample -> its cluster; in a run of schema 2, which has no clusters, each sample is its own."""
+        t = trial_table.c
+        query = sa.select(t.sample, sa.func.max(cluster_column(self.engine))).group_by(t.sample)
+        with self.engine.connect() as connection:
+            rows = connection.execute(query.where(t.run == self.run, t.task == task))
+            return {str(sample): str(cluster or sample) for sample, cluster in rows}
 
     def causes(self, agent: str, task: str) -> dict[str, int]:
         """cause -> number of the pair's unscored final rows."""
@@ -163,6 +171,12 @@ class Results:
         with self.engine.connect() as connection:
             for row in connection.execution_options(stream_results=True).execute(query):
                 yield {**row._mapping, "text": json.loads(row.text)}
+
+
+def cluster_column(engine: sa.Engine) -> sa.ColumnElement[Any]:
+    """The column `cluster` of trials; NULL in a store without it."""
+    there = {column.name for column in existing_columns(engine, trial_table)}
+    return trial_table.c.cluster if "cluster" in there else sa.null()
 
 
 def token_sums(table: sa.Table) -> list[sa.Label[float]]:

@@ -15,10 +15,10 @@ from eval_client.core.statistics.samples import Interval, SamplePair, Scores
 from eval_client.core.statistics.single import mean_interval
 from eval_client.report.compare.alike import unlike
 from eval_client.report.compare.primary import primary_difference
+from eval_client.report.compare.scores import SampleScores
 from eval_client.report.compare.sides import TaskSide
 from eval_client.report.compare.values import MissingTrials, RepeatedPasses, SamplesNeeded, TaskComparison
 from eval_client.report.reference import CompareError
-from eval_client.store.scores import SampleScores
 from proctor.types import Value
 
 

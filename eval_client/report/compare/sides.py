@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from eval_client.plan import Plan
+from eval_client.report.compare.scores import PairScores, planned_scores
 from eval_client.report.reference import CompareError, Reference
 from eval_client.store.records import Manifest, TaskRecord
-from eval_client.store.scores import PairScores, planned_scores
 from eval_client.store.store import Store
 from proctor.types import Summary
 

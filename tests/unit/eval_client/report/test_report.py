@@ -130,3 +130,25 @@ def test_what_comes_from_outside_is_no_markup() -> None:
     text = shown(RunReport(run="r", state="s", version="1", pairs=(made,)))
     for said in ("[red]a", "[b]t", "[link=x]gone", "[i]note"):
         assert said in text
+
+
+async def test_samples_that_share_a_world_count_as_one_for_the_error(tmp_path: Path) -> None:
+    """Two samples of one cluster: what they tell of the error is what one cluster tells, so with another one it grows."""
+    errors = []
+    for clusters in (("", "", "", ""), ("w", "w", "v", "v")):
+        folder = tmp_path / (clusters[0] or "own")
+        folder.mkdir()
+        store = Store(connect(sqlite_url(folder)), "r")
+        trials = [
+            Trial(id=n, agent="paid", task="t", sample=f"s{n}", epoch=0, cluster=cluster or None)
+            for n, cluster in enumerate(clusters)
+        ]
+        tasks = {"t": TaskRecord(environment="ltp", digest="d", samples=4)}
+        store.create(Manifest(version="1", plan_path="p", plan=PLAN, identity={}, tasks=tasks), trials)
+        journal = Journal(store, store.take_over())
+        for trial, score in zip(trials, (1.0, 1.0, 0.0, 0.0), strict=True):
+            await journal.begin(trial, 1, 0, f"{trial.id:032}")
+            await journal.finish(trial, 1, "w", Finish(reason=FinishReason.COMPLETED, score=score), Cost(1, 0, 0, 1.0))
+        await journal.close()
+        errors.append(report(store).pairs[0].standard_error)
+    assert errors == [pytest.approx(0.2887, abs=1e-4), pytest.approx(0.5)]

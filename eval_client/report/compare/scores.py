@@ -1,10 +1,11 @@
 """Reads the scores of a run for comparisons, without their finishes."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import sqlalchemy as sa
 
+from eval_client.store.results import cluster_column
 from eval_client.store.store import Store
 from eval_client.store.tables import trial_table
 
@@ -39,9 +40,3 @@ def planned_scores(store: Store, agents: Sequence[str]) -> dict[tuple[str, str],
             else:
                 pair[sample] = before._replace(scores=(*before.scores, score))
     return found
-
-
-def cluster_column(engine: sa.Engine) -> sa.ColumnElement[Any]:
-    """The column `cluster` of trials; NULL in a store without it."""
-    names = {column["name"] for column in sa.inspect(engine).get_columns(trial_table.name)}
-    return sa.column("cluster") if "cluster" in names else sa.null()
