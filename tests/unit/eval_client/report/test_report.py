@@ -133,7 +133,7 @@ def test_what_comes_from_outside_is_no_markup() -> None:
 
 
 async def test_samples_that_share_a_world_count_as_one_for_the_error(tmp_path: Path) -> None:
-    """Two samples of one cluster: what they tell of the error is what one cluster tells, so with another one it grows."""
+    """Four samples of two worlds tell less than four of their own."""
     errors = []
     for clusters in (("", "", "", ""), ("w", "w", "v", "v")):
         folder = tmp_path / (clusters[0] or "own")
