@@ -2,12 +2,15 @@
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
 from proctor.environment import Environment
+from proctor.tools.readers import UnreadableKind
 from proctor.types import Finish, FinishReason, Summary
 
 MAX_GROUPS = 100
+MISSING_CALL: UnreadableKind = "no_call"
+"""A metric that finishes of protocol `tools` have."""
 NOT_UNDERSTOOD = "not_understood"
 """The metric added to each summary of scored finishes: the number of replies that could not be parsed."""
 
@@ -91,6 +94,9 @@ def _jackknife(left_out: Sequence[float | None]) -> float | None:
 
 
 def _not_understood(environment: Environment, scored: Sequence[Finish]) -> float:
+    """In `tools` replies without a call and calls that can't be read; in `text` what the environment counts."""
+    if any(MISSING_CALL in finish.metrics for finish in scored):
+        return math.fsum(finish.metrics.get(kind, 0.0) for finish in scored for kind in get_args(UnreadableKind))
     if environment.bad_replies is None:
         return float(sum(finish.reason is FinishReason.INVALID_FORMAT for finish in scored))
     return math.fsum(finish.metrics.get(environment.bad_replies, 0.0) for finish in scored)

@@ -28,8 +28,15 @@ class ConversationTurn(Value):
     """The observation's digest: equal where two trials were shown the same."""
     prompt_tokens: int
     completion_tokens: int
+    cached_tokens: int
+    reasoning_tokens: int
     model_seconds: float
+    world_seconds: float | None
+    """How long the environment took to make the observation; None in runs of schema 2."""
     tries: int
+    finish_reason: str | None
+    """The endpoint's; `length` is an answer cut by `max_tokens`."""
+    model: str | None
 
 
 def conversation(turns: Sequence[Turn]) -> Iterator[ConversationTurn]:
@@ -55,8 +62,13 @@ def conversation(turns: Sequence[Turn]) -> Iterator[ConversationTurn]:
             digest=turn.digest,
             prompt_tokens=turn.prompt_tokens,
             completion_tokens=turn.completion_tokens,
+            cached_tokens=turn.cached_tokens,
+            reasoning_tokens=turn.reasoning_tokens,
             model_seconds=turn.model_seconds,
+            world_seconds=turn.world_seconds,
             tries=turn.tries,
+            finish_reason=turn.stop,
+            model=turn.model,
         )
 
 

@@ -2,7 +2,10 @@
 
 from typing import NamedTuple
 
+from eval_client.core.statistics.power import detectable_at_worst
 from eval_client.plan import Plan
+
+ALPHA, POWER = 0.05, 0.8
 
 
 class Volume(NamedTuple):
@@ -42,7 +45,23 @@ def preview(plan: Plan, limit: int | None) -> str:
         each = "turns unbounded (set limits.trial.turns)" if turns is None else f"at most {turns} turns each"
         lines.append(f"{agent} x {task}: {samples} samples x {plan.epochs} epochs, {each}")
     more = " and more whose number is not known here" if unbounded else ""
+    lines += _detectable(plan, limit)
     return "\n".join([*lines, f"total: {trials} trials, at most {calls} model calls{more}"])
+
+
+def _detectable(plan: Plan, limit: int | None) -> list[str]:
+    """A line per task: the smallest difference of two agents that its samples can show at worst."""
+    lines = []
+    for definition in plan.definitions():
+        environment = definition.build()
+        worlds = len({environment.cluster(sample) for sample in environment.samples()[:limit]})
+        if worlds > 1:
+            apart, alike = (min(detectable_at_worst(worlds, each, ALPHA, POWER), 1.0) for each in (0.0, 0.5))
+            lines.append(
+                f"{definition.name}: two agents are told apart from a difference of {apart:.2f} on, or {alike:.2f} where "
+                f"their scores correlate by 0.5 ({worlds} independent samples, power {POWER}, alpha {ALPHA})"
+            )
+    return lines
 
 
 def _most_turns(of_plan: int | None, of_environment: int | None) -> int | None:

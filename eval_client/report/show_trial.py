@@ -116,7 +116,8 @@ def _rule(turn: ConversationTurn) -> Rule:
         f"turn {turn.turn}",
         f"conversation {visible(turn.conversation)}",
         f"{turn.prompt_tokens:,} in, {turn.completion_tokens:,} out",
-        f"model {turn.model_seconds:.1f} s",
+        f"model {turn.model_seconds:.1f} s"
+        + ("" if turn.world_seconds is None else f", world {turn.world_seconds:.1f} s"),
         *([f"{turn.tries} tries"] if turn.tries > 1 else []),
     ]
     return Rule(Text(" · ".join(facts)), align="left", style="dim")
@@ -157,7 +158,9 @@ def _answer(turn: ConversationTurn) -> RenderableType:
     if turn.action is None:
         return _block(Text("◂ the agent stopped", style="red"), str(turn.stop), ())
     thought = [_block(Text("◂ reasoning", style="dim"), turn.action.reasoning, ())] if turn.action.reasoning else []
-    return Group(*thought, _block(Text("◂ answer", style="green bold"), turn.action.content, turn.action.tool_calls))
+    cut = " (cut by max_tokens)" if turn.finish_reason == "length" else ""
+    label = Text.assemble(("◂ answer", "green bold"), (cut, "red"))
+    return Group(*thought, _block(label, turn.action.content, turn.action.tool_calls))
 
 
 def _block(label: Text, content: str, calls: Sequence[ToolCall]) -> RenderableType:

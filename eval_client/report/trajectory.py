@@ -7,6 +7,7 @@ import sqlalchemy as sa
 from pydantic import Field
 
 from eval_client.store.connection import StoreError
+from eval_client.store.migration import existing_columns
 from eval_client.store.records import Turn
 from eval_client.store.store import Store
 from eval_client.store.tables import attempt_table, trial_table, turn_table
@@ -77,7 +78,8 @@ def read_trajectory(store: Store, trial: int, journal: int | None = None) -> Tra
     mine = sa.and_(u.run == store.run, u.trial == trial)
     attempts = [a[name] for name in AttemptRecord.model_fields]
     with store.engine.connect() as connection:
-        row = connection.execute(sa.select(trial_table).where(t.run == store.run, t.id == trial)).mappings().first()
+        columns = existing_columns(store.engine, trial_table)
+        row = connection.execute(sa.select(*columns).where(t.run == store.run, t.id == trial)).mappings().first()
         if row is None:
             count = connection.execute(sa.select(sa.func.count()).where(t.run == store.run)).scalar_one()
             raise StoreError(f"run {store.run!r} has no trial {trial}; its trials are 0 to {count - 1}")
@@ -87,7 +89,8 @@ def read_trajectory(store: Store, trial: int, journal: int | None = None) -> Tra
         chosen = journal if journal is not None else max(journals, default=0)
         if journal is not None and journal not in journals:
             raise StoreError(f"trial {trial} has no journal {journal}; it has: {_some(journals)}")
-        rows = connection.execute(sa.select(turn_table).where(mine, u.journal == chosen).order_by(u.turn)).mappings()
+        held = sa.select(*existing_columns(store.engine, turn_table)).where(mine, u.journal == chosen)
+        rows = connection.execute(held.order_by(u.turn)).mappings()
         turns = tuple(_turn(dict(each)) for each in rows)
     return Trajectory(
         run=store.run,

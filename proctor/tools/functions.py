@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Generic, Literal, TypeVar
 
 from pydantic import JsonValue
@@ -84,7 +85,11 @@ class Toolset(Generic[A]):
     """The action of a reply that calls nothing, from its text; None where it asks for none."""
 
     def tools(self) -> tuple[Tool, ...]:
-        """The declarations of all functions."""
+        """The declarations of all functions: the same tuple at each call."""
+        return self._tools
+
+    @cached_property
+    def _tools(self) -> tuple[Tool, ...]:
         return tuple(function.tool() for function in self.functions)
 
     def names(self) -> str:

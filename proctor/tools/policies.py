@@ -1,5 +1,6 @@
 """Lets a policy that was written for protocol `text` play protocol `tools`."""
 
+import contextlib
 import json
 from collections.abc import Callable, Sequence
 
@@ -12,7 +13,8 @@ def in_tools(policy: Policy, parse: Callable[[str], A], spell: Callable[[A], str
     """A policy written for protocol `text`, which plays protocol `tools`.
 
     It sees each call of the transcript as the reply that `spell` gives for it, and each result as a user's message;
-    what `parse` finds in its reply becomes a call. A reply that no function stands for stays text.
+    what `parse` finds in its reply becomes a call. A reply that no function stands for stays text, and a call in
+    the transcript that can't be read stays as it is.
     """
 
     def act(conversation: str, transcript: Sequence[Message]) -> Action:
@@ -35,7 +37,8 @@ def _as_text(message: Message, spell: Callable[[A], str], toolset: Toolset[A]) -
         return Message(role="user", content=message.content)
     for call in message.tool_calls:
         function = toolset.find(call.name, strict=False)
-        if function is not None:
-            action = function.read(function.checked(call.arguments, strict=False))
-            return Message(role="assistant", content=spell(action))
+        with contextlib.suppress(ValueError):
+            if function is not None:
+                action = function.read(function.checked(call.arguments, strict=False))
+                return Message(role="assistant", content=spell(action))
     return message

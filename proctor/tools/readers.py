@@ -13,13 +13,17 @@ from proctor.types import Action, FinishReason, Message, Tool, ToolCall
 NOT_EXECUTED = "Only one call per turn is executed; this one was not."
 
 
+UnreadableKind = Literal["no_call", "bad_arguments", "unknown_function"]
+"""What is wrong with a call; also the finish metric that counts it."""
+
+
 @dataclass(frozen=True)
 class UnreadableCall:
     """A call, or a reply without one, that asks for nothing the environment can execute."""
 
     why: str
     """What the agent is told."""
-    kind: Literal["no_call", "bad_arguments", "unknown_function"]
+    kind: UnreadableKind
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from click.testing import CliRunner
 
 from eval_client.cli.results.inspect import export, ls, report, status
+from eval_client.cli.results.show import show
 from eval_client.core.spend import Tokens
 from eval_client.run_results import Resume, Run
 from eval_client.store.connection import StoreError, connect, sqlite_url
@@ -175,6 +176,8 @@ def test_it_is_read_by_every_command_and_not_altered(store: Store, tmp_path: Pat
     assert (listed.exit_code, "old: stopped, 1/2 trials scored" in listed.output) == (0, True), listed.output
     shown = runner.invoke(status, ["old", *where, "--json"])
     assert shown.exit_code == 0, shown.output
+    conversation = runner.invoke(show, ["old", "0", *where])
+    assert (conversation.exit_code, "2 + 2?" in conversation.output) == (0, True), conversation.output
     (pair,) = json.loads(shown.output)["pairs"]
     assert (pair["prompt_tokens"], pair["cached_tokens"], pair["reasoning_tokens"]) == (1_000_000, None, None)
 

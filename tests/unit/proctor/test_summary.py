@@ -126,3 +126,13 @@ def test_a_side_without_a_primary_metric_has_no_difference() -> None:
     out = Finish(reason=FinishReason.CONTEXT_LIMIT, score=0.0)
     with pytest.raises(ValueError, match="no primary metric"):
         paired_difference(Finished(), [(0, finish(1.0))], [(0, Finish(reason=out.reason, score=0.0))])
+
+
+def test_in_tools_what_was_not_understood_are_unreadable_calls_and_replies_without_any() -> None:
+    counts = {"no_call": 2.0, "bad_arguments": 1.0, "unknown_function": 3.0, "extra_calls": 9.0, "calls": 20.0}
+    finishes = [
+        Finish(reason=FinishReason.COMPLETED, score=1.0, metrics=counts),
+        Finish(reason=FinishReason.INVALID_FORMAT, score=0.0, metrics=counts),
+    ]
+    assert summarize(Mean(), finishes).metrics["not_understood"] == 12
+    assert summarize(Mean(), [Finish(reason=FinishReason.INVALID_FORMAT, score=0.0)]).metrics["not_understood"] == 1

@@ -35,6 +35,8 @@ def turn(number: int, observation: Observation, reply: Act | Stop, tries: int = 
         prompt_tokens=1_000,
         completion_tokens=20,
         model_seconds=1.25,
+        world_seconds=0.5,
+        stop="length" if number == 2 else None,
         tries=tries,
     )
 
@@ -118,6 +120,8 @@ async def test_a_terminal_shows_score_attempts_turns_and_evidence(runs: Path) ->
     assert 'call count {"what":   (c1)' in shown
     assert "◂ reasoning" in shown
     assert "2 tries" in shown
+    assert "model 1.2 s, world 0.5 s" in shown
+    assert shown.count("◂ answer (cut by max_tokens)") == 1
     assert '{"said": "7"}' in shown
     assert "\\x1b[31m7\\u202e" in shown
     assert "\x1b" not in shown

@@ -236,6 +236,10 @@ def test_a_policy_for_text_plays_tools() -> None:
         transcript += [action.message(), Message(role="tool", content="out", tool_call_id=action.tool_calls[0].id)]
     assert [call.id for each in transcript for call in each.tool_calls] == ["call_0", "call_1"]
     assert invalid_history(transcript) is None
+    unreadable = calls(("run", "{")).message()
+    answer = Message(role="tool", content="what?", tool_call_id="c0")
+    assert act("main", [*transcript, unreadable, answer]) == Action(content="I give up")
+    assert seen.pop()[-2:] == [("assistant", ""), ("user", "what?")], "a call that can't be read stays as it is"
     assert act("main", transcript) == Action(content="I give up")
     assert seen[-1] == [("system", "s"), ("user", "u"), *[("assistant", "RUN ls"), ("user", "out")] * 2]
 

@@ -1,0 +1,40 @@
+"""What a plan would play, and what its samples can show."""
+
+import math
+
+import pytest
+
+from eval_client.plan import Plan
+from eval_client.report.preview import preview, volumes
+
+PLAN = Plan.model_validate(
+    {
+        "agents": [{"name": "naive", "builtin": "naive"}, {"name": "random", "builtin": "random"}],
+        "tasks": [{"name": "t", "environment": "ltp"}, {"name": "tables", "environment": "db"}],
+        "epochs": 2,
+    }
+)
+
+
+def test_trials_and_calls_are_counted_and_the_samples_say_how_small_a_difference_they_show() -> None:
+    (ltp, *_) = (volume for volume in volumes(PLAN, None) if volume.task == "t")
+    assert ltp.samples is not None
+    lines = preview(PLAN, None).splitlines()
+    assert lines[0] == f"naive x t: {ltp.samples} samples x 2 epochs, at most 25 turns each"
+    worst = (1.959964 + 0.841621) * math.sqrt(0.5 / ltp.samples)
+    assert f"t: two agents are told apart from a difference of {min(worst, 1):.2f} on" in lines[4]
+    assert f"({ltp.samples} independent samples, power 0.8, alpha 0.05)" in lines[4]
+    assert lines[-1].startswith("total: ")
+
+
+def test_samples_that_share_a_world_are_one_independent_sample() -> None:
+    (tables,) = (line for line in preview(PLAN, None).splitlines() if line.startswith("tables: two"))
+    (volume, *_) = (volume for volume in volumes(PLAN, None) if volume.task == "tables")
+    counted = int(tables.partition("(")[2].partition(" ")[0])
+    assert volume.samples is not None
+    assert 1 < counted < volume.samples
+
+
+@pytest.mark.parametrize("limit", [1])
+def test_one_sample_shows_no_difference(limit: int) -> None:
+    assert "told apart" not in preview(PLAN, limit)
