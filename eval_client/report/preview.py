@@ -57,10 +57,10 @@ def _detectable(plan: Plan, limit: int | None) -> list[str]:
         worlds = len({environment.cluster(sample) for sample in environment.samples()[:limit]})
         if worlds > 1:
             apart, alike = (min(detectable_at_worst(worlds, each, ALPHA, POWER), 1.0) for each in (0.0, 0.5))
-            lines.append(
-                f"{definition.name}: two agents are told apart from a difference of {apart:.2f} on, or {alike:.2f} where "
-                f"their scores correlate by 0.5 ({worlds} independent samples, power {POWER}, alpha {ALPHA})"
-            )
+            told_apart = f"two agents are told apart from a difference of {apart:.2f} on"
+            correlated = f"{alike:.2f} where their scores correlate by 0.5"
+            basis = f"{worlds} independent samples, power {POWER}, alpha {ALPHA}"
+            lines.append(f"{definition.name}: {told_apart}, or {correlated} ({basis})")
     return lines
 
 
