@@ -81,8 +81,8 @@ def _print_version(ctx: click.Context, _option: click.Parameter, wanted: bool) -
 def proctor(ctx: click.Context) -> None:
     """Evaluate language-model agents on interactive tasks.
 
-    Exit codes: 0 all trials scored, 1 finished with unscored trials, 2 usage error, 70 Proctor crashed, 130
-    interrupted.
+    Exit codes: 0 all trials scored, 1 finished with unscored trials or a failed gate, 2 usage error, 70 Proctor
+    crashed, 130 interrupted.
     """
     from proctor.observability import logging, tracing
 
