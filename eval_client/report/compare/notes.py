@@ -25,7 +25,7 @@ def warnings_of(row: TaskComparison, alpha: float) -> tuple[str, ...]:
 
 def _verdict(row: TaskComparison, alpha: float) -> str:
     student = "" if row.test == "mcnemar" or row.t_p is None else f" (paired t: p {p_text(row.t_p)})"
-    counts = f"{row.wins} samples won by A, {row.losses} by B, {row.ties} tied"
+    counts = f"samples: A won {row.wins}, B {row.losses}, tied {row.ties}"
     differs = row.p_holm < alpha
     said = ("A is better" if row.difference > 0 else "B is better") if differs else "Not shown to differ"
     excludes = row.interval is not None and not row.interval[0] <= 0 <= row.interval[1]
@@ -100,10 +100,10 @@ def _few_clusters(row: TaskComparison, alpha: float) -> list[str]:
         lines.append(f"Few {units} ({row.clusters}): error and interval are rough.")
     if least_p(row.clusters) > alpha:
         lines.append(
-            f"{row.clusters} {units} can't show anything at this level: no p is below {least_p(row.clusters):g}."
+            f"So few ({row.clusters}) can't show anything at this level: no p is below {least_p(row.clusters):g}."
         )
     elif row.differing and least_p(row.differing) > alpha:
-        lines.append(f"Only {row.differing} {units} differ: no p is below {least_p(row.differing):g}.")
+        lines.append(f"So few {units} differ ({row.differing}) that no p is below {least_p(row.differing):g}.")
     return lines
 
 

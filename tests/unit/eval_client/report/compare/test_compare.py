@@ -276,7 +276,7 @@ def test_few_samples_are_said_to_be_few(tmp_path: Path) -> None:
     two(tmp_path, ONES[:4], ZEROS[:4])
     [row] = found(tmp_path, ":good", ":bad")["tasks"]
     assert row["p"] == 0.125
-    assert any("4 samples can't show anything at this level: no p is below 0.125" in line for line in row["warnings"])
+    assert any("So few (4) can't show anything at this level: no p is below 0.125" in line for line in row["warnings"])
     two_more = found(tmp_path, ":good", ":bad", "--alpha", "0.2")["tasks"][0]
     assert not any("can't show" in line for line in two_more["warnings"])
 
