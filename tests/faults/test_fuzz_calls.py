@@ -10,9 +10,7 @@ import random
 
 import pytest
 
-from proctor.environment import POLICY_KINDS, play_to_finish, policy_of
-from proctor.types import Action
-from tests.tool_calls import fuzzing
+from tests.random_calls import fuzz
 from tests.tool_environments import Fields, configurations, tools_environment
 
 USUAL_REPLIES = 2_000
@@ -20,8 +18,6 @@ REPLIES = int(os.environ.get("PROCTOR_FUZZ_REPLIES", USUAL_REPLIES))
 """Replies of agents to all environments together; most of them hold one call, some none, some many."""
 FULL = REPLIES > USUAL_REPLIES
 FIRST_SEED = random.SystemRandom().randrange(10**9) if FULL else 0
-MOST_TURNS = 1_000
-"""Of a session of an environment that names no limit."""
 CONTAINERS: Fields = {"engine": "docker", "profile": "strict"}
 """`os` also plays in containers where all 100,000 are played."""
 DOCKER = pytest.mark.docker
@@ -45,18 +41,11 @@ def test_environments_offer_functions() -> None:
 async def test_no_call_raises_and_no_session_is_longer_than_its_rounds(name: str, fields: Fields) -> None:
     environment = tools_environment(name, fields)
     assert environment is not None
-    samples, longest = environment.samples(), environment.max_turns or MOST_TURNS
+    samples = environment.samples()
     left = math.ceil(REPLIES / len(CONFIGURATIONS))
     async with environment.lifespan():
         for seed in itertools.count(FIRST_SEED):
-            sample, kind = samples[seed % len(samples)], POLICY_KINDS[seed % len(POLICY_KINDS)]
-            policy = policy_of(environment, kind, sample, seed) or (lambda *_: Action(content=""))
-            agent = fuzzing(policy, seed, longest)
-            finish = await play_to_finish(environment, sample, agent, seed)
-            where = f"{name} {fields}, sample {sample!r}, seed {seed}"
-            assert finish.score is not None, f"{where}: {finish.detail}"
-            assert agent.invalid is None, f"{where}: {agent.invalid}"
-            assert all(observation.tools for observation in agent.seen), f"{where}: an observation offers no function"
-            left -= len(agent.seen)
+            _, turns = await fuzz(environment, samples[seed % len(samples)], seed)
+            left -= turns
             if left <= 0:
                 return

@@ -16,8 +16,8 @@ from proctor.conformance.check import check
 from proctor.environment import PolicyAgent, play_to_finish
 from proctor.tools import Protocol
 from proctor.types import Action, FinishReason
-from tests.calling import CallingAgent, calls
 from tests.support import SHARED_DATA
+from tests.tool_calls import CallingAgent, calls, replying
 
 PROFILES: tuple[Profile, ...] = ("compat", "strict")
 PROTOCOLS: tuple[Protocol, ...] = ("text", "tools")
@@ -33,7 +33,7 @@ def test_01_it_builds_with_either_protocol() -> None:
 async def test_02_the_function_is_the_published_one_but_for_its_descriptions() -> None:
     published = json.loads((SHARED_DATA / "interop" / "fc" / "tools.json").read_text(encoding="utf-8"))["alfworld"]
     for profile in PROFILES:
-        agent = CallingAgent(Action(content="hm"))
+        agent = replying(Action(content="hm"))
         await play_to_finish(ALFWorld(profile=profile, protocol="tools"), "own-00000", agent)
         wanted = [_without_words(tool["function"]) for tool in published["tools"]]
         assert [_without_words(tool.model_dump()) for tool in agent.seen[0].tools] == wanted
@@ -53,7 +53,7 @@ async def test_03_the_reference_wins_all_published_games_in_both_protocols() -> 
         environment = ALFWorld(data=DATA, plans=DATA / "walkthroughs.json", protocol=protocol)
         for sample in environment.samples():
             policy = environment.reference(sample)
-            agent = PolicyAgent(policy) if protocol == "text" else CallingAgent(policy=policy)
+            agent = PolicyAgent(policy) if protocol == "text" else CallingAgent(policy)
             finish = await play_to_finish(environment, sample, agent)
             assert (finish.reason, finish.score) == (FinishReason.COMPLETED, 1.0)
         assert len(environment.samples()) == 50
@@ -82,5 +82,5 @@ async def test_20_replies_without_calls_are_an_invalid_format_and_unknown_functi
         (calls(("tidy_up", {})), FinishReason.INVALID_ACTION, "unknown_function"),
     ):
         environment = ALFWorld(profile="strict", protocol="tools")
-        finish = await play_to_finish(environment, "own-00000", CallingAgent(reply))
+        finish = await play_to_finish(environment, "own-00000", replying(reply))
         assert (finish.reason, finish.score, finish.metrics[metric]) == (reason, 0.0, 20)

@@ -7,7 +7,8 @@ from proctor.config.task import TaskDefinition
 from proctor.conformance.check import check
 from proctor.environment import PolicyAgent, play_to_finish
 from proctor.types import Action, FinishReason
-from tests.acceptance.tools.fuzzed_calls import ScriptedCaller, calls, fuzz, unread
+from tests.random_calls import fuzz, unread
+from tests.tool_calls import calls, replying
 
 FIELDS: list[dict[str, object]] = [{}, {"profile": "strict"}, {"profile": "paper"}, {"legacy_agent_bugs": True}]
 
@@ -44,10 +45,10 @@ def test_5_digest_and_shape_differ_between_the_protocols() -> None:
 
 @pytest.mark.parametrize("profile", ["compat", "strict"])
 async def test_20_sessions_without_calls_and_of_unknown_functions(profile: str) -> None:
-    silent = await play_to_finish(game(profile=profile), "random-seat0-0", ScriptedCaller(Action(content="{}")))
+    silent = await play_to_finish(game(profile=profile), "random-seat0-0", replying(Action(content="{}")))
     assert silent.reason is FinishReason.INVALID_FORMAT
     assert silent.metrics["no_call"] == silent.metrics["calls"] == silent.metrics["bad_replies"] == 10
-    unknown = await play_to_finish(game(profile=profile), "random-seat0-0", ScriptedCaller(calls(("swim", "{}"))))
+    unknown = await play_to_finish(game(profile=profile), "random-seat0-0", replying(calls(("swim", "{}"))))
     assert unknown.reason is FinishReason.INVALID_ACTION
     assert (unknown.metrics["win"], unknown.metrics["unknown_function"]) == (0.0, 10)
 
@@ -56,7 +57,7 @@ async def test_20_sessions_without_calls_and_of_unknown_functions(profile: str) 
 async def test_22_random_and_mutated_calls(fields: dict[str, object]) -> None:
     environment = game(**fields)
     samples = environment.samples()
-    finishes = [await fuzz(environment, samples[seed % len(samples)], seed) for seed in range(60)]
+    finishes = [(await fuzz(environment, samples[seed % len(samples)], seed))[0] for seed in range(60)]
     assert sum(finish.metrics["calls"] for finish in finishes) > 1_000
     assert min(unread(finishes).values()) > 50
     assert sum(finish.metrics["phases"] for finish in finishes) > 1_000

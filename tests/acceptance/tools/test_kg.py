@@ -17,8 +17,8 @@ from proctor.conformance.check import check
 from proctor.environment import PolicyAgent, play_to_finish
 from proctor.tools import Protocol
 from proctor.types import Action, FinishReason
-from tests.calling import CallingAgent, calls
 from tests.support import SHARED_DATA
+from tests.tool_calls import CallingAgent, calls, replying
 
 PROFILES: tuple[Profile, ...] = ("compat", "strict")
 PROTOCOLS: tuple[Protocol, ...] = ("text", "tools")
@@ -33,7 +33,7 @@ def test_01_it_builds_with_either_protocol() -> None:
 @pytest.mark.shared
 async def test_02_the_functions_are_the_published_ones_but_for_their_descriptions() -> None:
     published = json.loads((SHARED_DATA / "interop" / "fc" / "tools.json").read_text(encoding="utf-8"))["kg"]
-    agent = CallingAgent(Action(content="hm"))
+    agent = replying(Action(content="hm"))
     environment = KnowledgeGraph(profile="compat", protocol="tools")
     async with environment.lifespan():
         await play_to_finish(environment, "isles-01", agent)
@@ -60,7 +60,7 @@ async def test_03_the_reference_finishes_alike_in_both_protocols_on_all_publishe
         async with environment.lifespan():
             for sample in environment.samples():
                 policy = environment.reference(sample)
-                agent = PolicyAgent(policy) if protocol == "text" else CallingAgent(policy=policy)
+                agent = PolicyAgent(policy) if protocol == "text" else CallingAgent(policy)
                 finish = await play_to_finish(environment, sample, agent)
                 found.append((finish.score, finish.metrics["EM"], finish.reason, finish.metrics["rounds"]))
     assert found[:20] == found[20:]
@@ -90,7 +90,7 @@ async def test_20_replies_without_calls_are_an_invalid_format_and_unknown_functi
     ):
         environment = _tools()
         async with environment.lifespan():
-            finish = await play_to_finish(environment, "isles-01", CallingAgent(reply))
+            finish = await play_to_finish(environment, "isles-01", replying(reply))
         assert (finish.reason, finish.score, finish.metrics[metric]) == (reason, 0.0, ROUNDS)
 
 

@@ -9,7 +9,8 @@ from proctor.config.task import TaskDefinition
 from proctor.conformance.check import check
 from proctor.environment import PolicyAgent, play_to_finish
 from proctor.types import Action, FinishReason
-from tests.acceptance.tools.fuzzed_calls import ScriptedCaller, calls, fuzz, unread
+from tests.random_calls import fuzz, unread
+from tests.tool_calls import calls, replying
 
 
 @pytest.fixture(scope="module")
@@ -49,10 +50,10 @@ def test_5_digest_and_shape_differ_between_the_protocols(cache: Path) -> None:
 
 async def test_20_sessions_without_calls_and_of_unknown_functions(pages: Mind2Web) -> None:
     sample = next(sample for sample in pages.samples() if pages.contest(sample).positives)
-    silent = await play_to_finish(pages, sample, ScriptedCaller(Action(content="Answer: B.")))
+    silent = await play_to_finish(pages, sample, replying(Action(content="Answer: B.")))
     assert (silent.reason, silent.score) == (FinishReason.INVALID_FORMAT, 0.0)
     assert silent.metrics["no_call"] == silent.metrics["unparsed"] == silent.metrics["calls"] > 0
-    unknown = await play_to_finish(pages, sample, ScriptedCaller(calls(("pick", "{}"))))
+    unknown = await play_to_finish(pages, sample, replying(calls(("pick", "{}"))))
     named = FinishReason.INVALID_ACTION if pages.profile == "strict" else FinishReason.INVALID_FORMAT
     assert (unknown.reason, unknown.score) == (named, 0.0)
     assert unknown.metrics["unknown_function"] == unknown.metrics["unparsed"] == unknown.metrics["calls"] > 0
@@ -60,7 +61,7 @@ async def test_20_sessions_without_calls_and_of_unknown_functions(pages: Mind2We
 
 async def test_22_random_and_mutated_calls(pages: Mind2Web) -> None:
     samples = pages.samples()
-    finishes = [await fuzz(pages, sample, seed) for seed, sample in enumerate(samples)]
+    finishes = [(await fuzz(pages, sample, seed))[0] for seed, sample in enumerate(samples)]
     assert sum(finish.metrics["calls"] for finish in finishes) > 500
     assert min(unread(finishes).values()) > 25
     assert {finish.reason for finish in finishes} >= {FinishReason.COMPLETED, FinishReason.INVALID_FORMAT}

@@ -14,8 +14,9 @@ from proctor.conformance.check import check
 from proctor.environment import PolicyAgent, play_to_finish
 from proctor.tools import Protocol
 from proctor.types import Action, FinishReason
-from tests.acceptance.tools.fuzzed_calls import ScriptedCaller, calls, fuzz, unread
+from tests.random_calls import fuzz, unread
 from tests.support import SHARED_DATA
+from tests.tool_calls import calls, replying
 
 
 @pytest.fixture(scope="module")
@@ -73,16 +74,16 @@ def test_5_digest_and_shape_differ_between_the_protocols(cache: Path) -> None:
 
 async def test_20_sessions_without_calls_and_of_unknown_functions(shop: WebShop) -> None:
     strict = shop.profile == "strict"
-    silent = await play_to_finish(shop, "goal-00000", ScriptedCaller(Action(content="Action: click[buy now]")))
+    silent = await play_to_finish(shop, "goal-00000", replying(Action(content="Action: click[buy now]")))
     assert silent.reason is (FinishReason.INVALID_FORMAT if strict else FinishReason.TURN_LIMIT)
     assert (silent.score, silent.metrics["no_call"], silent.metrics["rounds"]) == (0.0, 20, 20)
-    unknown = await play_to_finish(shop, "goal-00000", ScriptedCaller(calls(("buy", "{}"))))
+    unknown = await play_to_finish(shop, "goal-00000", replying(calls(("buy", "{}"))))
     assert unknown.reason is (FinishReason.INVALID_ACTION if strict else FinishReason.TURN_LIMIT)
     assert (unknown.score, unknown.metrics["unknown_function"]) == (0.0, 20)
 
 
 async def test_22_random_and_mutated_calls(shop: WebShop) -> None:
-    finishes = [await fuzz(shop, f"goal-{seed:05d}", seed) for seed in range(60)]
+    finishes = [(await fuzz(shop, f"goal-{seed:05d}", seed))[0] for seed in range(60)]
     assert sum(finish.metrics["calls"] for finish in finishes) > 1_000
     assert min(unread(finishes).values()) > 50
     assert sum(finish.metrics["noop_actions"] for finish in finishes) > 50

@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
 
 from environments.alfworld import environment as household
 from environments.alfworld import prompt
@@ -17,7 +16,8 @@ from proctor.environment import ContextLimitExceeded, PolicyAgent, play_to_finis
 from proctor.tools import OWN_FUNCTIONS, Toolset
 from proctor.tools.readers import NOT_EXECUTED
 from proctor.types import Action, Finish, FinishReason
-from tests.calling import CallingAgent, Scripted, calls, random_replies, sessions_in_text
+from tests.random_calls import fuzz
+from tests.tool_calls import CallingAgent, Reply, calls, replying, sessions_in_text
 
 PROFILES: Sequence[Profile] = ("compat", "strict")
 PLAN = own_games()[0].plan
@@ -31,8 +31,8 @@ def text(content: str) -> Action:
     return Action(content=content)
 
 
-async def play(*replies: Scripted, profile: Profile = "compat") -> tuple[Finish, CallingAgent]:
-    agent = CallingAgent(*replies)
+async def play(*replies: Reply, profile: Profile = "compat") -> tuple[Finish, CallingAgent]:
+    agent = replying(*replies)
     return await play_to_finish(ALFWorld(profile=profile, protocol="tools"), "own-00000", agent), agent
 
 
@@ -145,14 +145,14 @@ async def test_a_session_without_one_readable_call_ends_at_the_limit(
 async def test_the_reference_wins_every_shipped_game_and_the_others_play_on(profile: Profile) -> None:
     environment = ALFWorld(profile=profile, protocol="tools")
     for sample in environment.samples():
-        agent = CallingAgent(policy=environment.reference(sample))
+        agent = CallingAgent(environment.reference(sample))
         assert (await play_to_finish(environment, sample, agent)).score == 1.0
     for sample in environment.samples()[::6]:
         for policy, in_text in (
             (environment.naive(sample), ALFWorld(profile=profile).naive(sample)),
             (environment.random(sample, 1), ALFWorld(profile=profile).random(sample, 1)),
         ):
-            finish = await play_to_finish(environment, sample, CallingAgent(policy=policy))
+            finish = await play_to_finish(environment, sample, CallingAgent(policy))
             other = await play_to_finish(ALFWorld(profile=profile), sample, PolicyAgent(in_text))
             ours, theirs = finish.detail["steps"], other.detail["steps"]
             assert isinstance(ours, list)
@@ -185,7 +185,10 @@ async def test_text_is_as_it_was_before_there_were_functions(profile: Profile, d
     environment = ALFWorld(profile=profile)
     assert environment.digest() == digest
     mixed = ("ACTION: look", "ACTION: go to the moon", "action: **inventory**.", "ACTION: look")
-    assert await sessions_in_text(environment, mixed, ["hm"], ["ACTION:"], ["ACTION: look"]) == sessions
+    assert (
+        await sessions_in_text(environment, environment.samples(), mixed, ["hm"], ["ACTION:"], ["ACTION: look"])
+        == sessions
+    )
 
 
 def test_the_digest_holds_instruction_and_function(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -200,13 +203,10 @@ def test_the_digest_holds_instruction_and_function(monkeypatch: pytest.MonkeyPat
     assert len({*digests}) == 5
 
 
-VALUES = ("look", "inventory", *PLAN[:2], "xyzzy", "\0", "\ud800", "x" * 70_000)
-
-
-@settings(max_examples=60)
-@given(random_replies(toolset("strict").tools(), VALUES))
-async def test_whatever_is_called_every_session_ends_in_time_with_a_score(replies: list[Action]) -> None:
-    for profile in PROFILES:
-        finish, agent = await play(*replies, profile=profile)
-        assert not finish.reason.is_fault, finish.detail
-        assert len(agent.seen) <= ROUNDS["tools"]
+@pytest.mark.parametrize("profile", PROFILES)
+@pytest.mark.parametrize("seed", range(60))
+async def test_whatever_is_called_every_session_ends_in_time_with_a_score(profile: Profile, seed: int) -> None:
+    environment = ALFWorld(profile=profile, protocol="tools")
+    samples = environment.samples()
+    _, turns = await fuzz(environment, samples[seed % len(samples)], seed)
+    assert turns <= ROUNDS["tools"]

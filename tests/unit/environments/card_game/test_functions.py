@@ -12,7 +12,7 @@ from environments.card_game.sample_game import SampleGame, Setup
 from proctor.environment import PolicyAgent, play_to_finish
 from proctor.tools import NO_PUBLISHED_FUNCTIONS, Protocol
 from proctor.types import Action, Finish, FinishReason
-from tests.acceptance.tools.fuzzed_calls import ScriptedCaller, call, calls
+from tests.tool_calls import CallingAgent, call, calls, in_turn
 
 SAMPLE = "greedy-seat0-0"
 GUESS = call("guess", guess_type="eel", target_position=2)
@@ -20,18 +20,14 @@ SWEEP = call("act", pick_fish="spray", action="active", target_position=0)
 FISH = ["spray", "flame", "eel", "sunfish"]
 
 
-class Caller(ScriptedCaller):
+class Caller(CallingAgent):
     """Gives the replies of each conversation in turn, the last one for ever."""
 
     def __init__(self, guess: list[Action], act: list[Action]) -> None:
-        super().__init__()
-        self.by_conversation = {"guess": guess, "act": act}
+        policies = {"guess": in_turn(*guess), "act": in_turn(*act)}
+        super().__init__(lambda conversation, history: policies[conversation](conversation, history))
 
-    def reply(self, conversation: str) -> Action:
-        replies = self.by_conversation[conversation]
-        return replies.pop(0) if len(replies) > 1 else replies[0]
-
-    def told(self, conversation: str) -> list[str]:
+    def asked(self, conversation: str) -> list[str]:
         """The last message of each observation of a conversation."""
         return [each.messages[-1].content for each in self.seen if each.conversation == conversation]
 
@@ -89,7 +85,7 @@ async def test_prompts_are_the_results_of_calls_and_nothing_is_sent_again() -> N
         assert all(len(observation.messages) == 1 and observation.tools == first.tools for observation in later)
     acts = [observation.messages[0].role for observation in agent.seen if observation.conversation == "act"]
     assert acts[1:] == ["tool", "tool", "user", "user", "user", "user"]
-    states = [json.loads(told.split("\n")[0]) for told in agent.told("act")]
+    states = [json.loads(told.split("\n")[0]) for told in agent.asked("act")]
     assert [state["Your previous action"] == "none" for state in states[:3]] == [True, False, False]
 
 
@@ -99,7 +95,7 @@ async def test_a_rejected_call_is_told_why_with_the_state(profile: str) -> None:
     itself = call("act", pick_fish="flame", action="active", target_position=1)
     agent = Caller([GUESS], [unknown, itself, calls(("hit", "{}")), Action(content="-"), calls(("act", "{"))])
     finish = await play(agent, profile=profile)
-    state, *told = agent.told("act")
+    state, *told = agent.asked("act")
     whys = [
         "The arguments of act can't be read: pick_fish must be one of spray, flame, eel, sunfish",
         "flame can't use its skill on itself",
@@ -122,7 +118,7 @@ async def test_five_failed_guesses_are_a_pass_and_the_next_prompt_answers_the_la
     agent = Caller([wrong], [SWEEP, Action(content="-")])
     finish = await play(agent)
     assert [observation.conversation for observation in agent.seen[:7]] == [*["guess"] * 5, "act", "guess"]
-    assert json.loads(agent.told("guess")[5])["Your previous guess"] == "none"
+    assert json.loads(agent.asked("guess")[5])["Your previous guess"] == "none"
     assert finish.metrics["guesses"] == 0
 
 

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from environments.database import literal, scoring
@@ -13,12 +13,13 @@ from environments.database.functions import TOOLSET
 from environments.database.reply import SqlAnswer, SqlOperation
 from environments.database.table_hash import TableHash
 from proctor.conformance.check import check
-from proctor.environment import Agent, PolicyAgent, play_to_finish
-from proctor.llm.tool_calls import invalid_history, normalised
+from proctor.environment import PolicyAgent, play_to_finish
 from proctor.tools import OWN_FUNCTIONS, CallReader
 from proctor.tools.readers import NOT_EXECUTED
-from proctor.types import Action, Finish, FinishReason, Message, Observation, ToolCall
+from proctor.types import Action, Finish, FinishReason
+from tests.random_calls import fuzz
 from tests.support import SHARED_DATA
+from tests.tool_calls import CallingAgent, calls, replying
 from tests.unit.environments.database.test_scoring import CHANGE
 
 RIGHT = "UPDATE museum_loans SET Returned = 'yes' WHERE Piece = 'Clock no. 7'"
@@ -35,41 +36,20 @@ def world(profile: str = "strict", protocol: str = "tools") -> Database:
     return Database.model_validate({"engine": "sqlite", "profile": profile, "protocol": protocol})
 
 
-def calls(*called: tuple[str, str]) -> Action:
-    return Action(content="", tool_calls=tuple(ToolCall(id="", name=name, arguments=text) for name, text in called))
-
-
 def commit(*answers: str) -> tuple[str, str]:
     return "commit_final_answer", json.dumps({"answers": answers})
 
 
-class Caller(Agent):
-    """Gives its replies in order, the last for ever, and requires that every request holds a valid history."""
-
-    def __init__(self, *replies: Action) -> None:
-        self._replies = list(replies)
-        self.history: list[Message] = []
-        self.turns = 0
-
-    async def act(self, observation: Observation) -> Action:
-        assert observation.tools == TOOLSET.tools()
-        assert not observation.fresh
-        self.history += observation.messages
-        assert invalid_history(self.history) is None
-        self.turns += 1
-        reply = self._replies.pop(0) if len(self._replies) > 1 else self._replies[0]
-        action = normalised(reply, self.history)
-        self.history.append(action.message())
-        return action
-
-    def told(self) -> list[str]:
-        return [message.content for message in self.history[2:] if message.role in ("tool", "user")]
-
-
-async def play(sample: str, *replies: Action, profile: str = "strict") -> tuple[Finish, Caller]:
-    caller, database = Caller(*replies), world(profile)
+async def play(sample: str, *replies: Action, profile: str = "strict") -> tuple[Finish, CallingAgent]:
+    caller, database = replying(*replies), world(profile)
     async with database.lifespan():
-        return await play_to_finish(database, sample, caller), caller
+        finish = await play_to_finish(database, sample, caller)
+    assert all(seen.tools == TOOLSET.tools() and not seen.fresh for seen in caller.seen)
+    return finish, caller
+
+
+def told(agent: CallingAgent) -> list[str]:
+    return [message.content for message in agent.answers]
 
 
 @pytest.mark.shared
@@ -160,19 +140,19 @@ async def test_8_calls_run_in_order_and_nothing_after_a_commit() -> None:
     three = calls(("execute_sql", json.dumps({"query": RIGHT})), commit("done"), SELECT)
     finish, caller = await play("update-00003", SELECT_ONE, three)
     assert (finish.reason, finish.score, finish.metrics["statements"]) == (FinishReason.COMPLETED, 1.0, 2)
-    assert (finish.metrics["calls"], finish.metrics["extra_calls"], caller.turns) == (4, 0, 2)
+    assert (finish.metrics["calls"], finish.metrics["extra_calls"], len(caller.seen)) == (4, 0, 2)
 
 
 async def test_several_statements_of_a_reply_are_answered_in_order() -> None:
     two = calls(SELECT, ("execute_sql", '{"query": "SELECT 2"}'))
     _, caller = await play("select-00000", two, calls(commit("x")))
-    assert caller.told() == ["[(1,)]", "[(2,)]"]
-    assert NOT_EXECUTED not in caller.told()
+    assert told(caller) == ["[(1,)]", "[(2,)]"]
+    assert NOT_EXECUTED not in told(caller)
 
 
 async def test_9_malformed_arguments_are_told_and_the_session_goes_on() -> None:
     finish, caller = await play("select-00000", calls(("execute_sql", '{"query": "')), calls(commit("Tom Quay")))
-    assert caller.told()[0].startswith("The arguments of execute_sql can't be read: no JSON")
+    assert told(caller)[0].startswith("The arguments of execute_sql can't be read: no JSON")
     assert (finish.metrics["bad_arguments"], finish.metrics["statements"]) == (1, 0)
 
 
@@ -192,7 +172,7 @@ async def test_20_a_session_ends_after_15_replies_with_what_was_wrong(
     reply: Action, reason: FinishReason, metric: str
 ) -> None:
     finish, caller = await play("select-00000", reply)
-    assert (finish.reason, finish.score, finish.metrics[metric], caller.turns) == (reason, 0.0, 15, 15)
+    assert (finish.reason, finish.score, finish.metrics[metric], len(caller.seen)) == (reason, 0.0, 15, 15)
     assert world().max_turns == 15
     finish, _ = await play("select-00000", reply, profile="compat")
     assert (finish.reason, finish.score) == (FinishReason.TURN_LIMIT, 0.0)
@@ -241,17 +221,11 @@ def test_a_published_prompt_is_refused_in_tools() -> None:
         Database.model_validate({"protocol": "tools", "prompts": "task.py"})
 
 
-_NAMES = st.sampled_from(["execute_sql", "commit_final_answer", "", "run", "execute_sql "]) | st.text(max_size=5)
-_VALUES = st.none() | st.integers() | st.text(max_size=9) | st.lists(st.text(max_size=5) | st.none(), max_size=3)
-_OBJECTS = st.dictionaries(st.sampled_from(["query", "answers", "x"]), _VALUES, max_size=2).map(json.dumps)
-_CALLS = st.lists(st.tuples(_NAMES, _OBJECTS | st.text(max_size=9)), max_size=4)
-
-
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.lists(_CALLS, min_size=1, max_size=6), st.sampled_from(["compat", "strict"]))
-async def test_22_any_calls_are_played_to_a_finish_with_a_score(
-    replies: list[list[tuple[str, str]]], profile: str
-) -> None:
-    finish, caller = await play("select-00000", *(calls(*each) for each in replies), profile=profile)
-    assert not finish.reason.is_fault, finish.detail
-    assert caller.turns <= 15
+@pytest.mark.parametrize("profile", ["compat", "strict"])
+@pytest.mark.parametrize("seed", range(60))
+async def test_22_any_calls_are_played_to_a_finish_with_a_score(profile: str, seed: int) -> None:
+    database = world(profile)
+    samples = database.samples()
+    async with database.lifespan():
+        _, turns = await fuzz(database, samples[seed % len(samples)], seed)
+    assert turns <= 15

@@ -4,7 +4,6 @@ import json
 from collections.abc import Mapping, Sequence
 
 import pytest
-from hypothesis import given, settings
 from pydantic import JsonValue
 
 from environments.knowledge_graph import prompt
@@ -17,7 +16,8 @@ from proctor.environment import Agent, ContextLimitExceeded, PolicyAgent, play_t
 from proctor.llm.tool_calls import invalid_history
 from proctor.tools import OWN_FUNCTIONS
 from proctor.types import Action, Finish, FinishReason
-from tests.calling import CallingAgent, Scripted, calls, random_replies, sessions_in_text
+from tests.random_calls import fuzz
+from tests.tool_calls import CallingAgent, Reply, calls, replying, sessions_in_text
 
 PROFILES: Sequence[Profile] = ("compat", "strict")
 RELATIONS = ("get_relations", {"variable": "Fenholm"})
@@ -30,8 +30,8 @@ def text(content: str) -> Action:
     return Action(content=content)
 
 
-async def play(*replies: Scripted, profile: Profile = "strict") -> tuple[Finish, CallingAgent]:
-    agent = CallingAgent(*replies)
+async def play(*replies: Reply, profile: Profile = "strict") -> tuple[Finish, CallingAgent]:
+    agent = replying(*replies)
     return await play_with(agent, KnowledgeGraph(profile=profile, protocol="tools")), agent
 
 
@@ -203,7 +203,7 @@ async def test_the_policies_score_the_same_in_both_protocols_on_every_sample(pro
         async with environment.lifespan():
             for sample in environment.samples():
                 for policy in (environment.reference(sample), environment.naive(sample), environment.random(sample)):
-                    agent = PolicyAgent(policy) if protocol == "text" else CallingAgent(policy=policy)
+                    agent = PolicyAgent(policy) if protocol == "text" else CallingAgent(policy)
                     scores[protocol].append((await play_to_finish(environment, sample, agent)).score)
     assert scores["tools"] == scores["text"]
     assert scores["tools"][::3] == [1.0] * 21
@@ -233,7 +233,7 @@ async def test_text_is_as_it_was_before_there_were_functions(profile: Profile, d
         *("Action: get_relations(m.isle_006)\nObservation: x", "Final Answer: #9", "hm", "**Final Answer:** #3"),
         *("Action: get\\_relations(m.isle_006)", "Action: f(x) count(#0)", "Action: count("),
     ]
-    assert await sessions_in_text(environment, replies) == sessions
+    assert await sessions_in_text(environment, environment.samples(), replies) == sessions
 
 
 def test_the_digest_holds_instruction_example_and_functions(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -249,17 +249,12 @@ def test_the_digest_holds_instruction_example_and_functions(monkeypatch: pytest.
     assert len({*digests, KnowledgeGraph().digest()}) == 5
 
 
-VALUES = (
-    *("#0", "#1", "#7", "Fenholm", "m.isle_006", "common.topic"),
-    *("isles.island.lighthouses", "isles.lighthouse.keeper", "isles.ship.length", "\ud800"),
-)
-
-
-@settings(max_examples=60)
-@given(random_replies(toolset("strict").tools(), VALUES))
-async def test_whatever_is_called_every_session_ends_in_time_with_a_score(replies: list[Action]) -> None:
-    for profile in PROFILES:
-        finish, agent = await play(*replies, profile=profile)
-        assert not finish.reason.is_fault, finish.detail
-        assert len(agent.seen) <= ROUNDS
-        assert finish.metrics["n_bad_format"] + finish.metrics["n_bad_action"] <= finish.metrics["rounds"]
+@pytest.mark.parametrize("profile", PROFILES)
+@pytest.mark.parametrize("seed", range(60))
+async def test_whatever_is_called_every_session_ends_in_time_with_a_score(profile: Profile, seed: int) -> None:
+    environment = KnowledgeGraph(profile=profile, protocol="tools")
+    samples = environment.samples()
+    async with environment.lifespan():
+        finish, turns = await fuzz(environment, samples[seed % len(samples)], seed)
+    assert turns <= ROUNDS
+    assert finish.metrics["n_bad_format"] + finish.metrics["n_bad_action"] <= finish.metrics["rounds"]

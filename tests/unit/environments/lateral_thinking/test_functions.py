@@ -1,7 +1,6 @@
 """The puzzles in protocol `tools`: the function, the turns of a game, and what differs from protocol `text`."""
 
 import json
-from collections.abc import Sequence
 
 import pytest
 
@@ -12,8 +11,9 @@ from environments.lateral_thinking.prompt import ROUNDS
 from proctor.environment import PolicyAgent, play_to_finish
 from proctor.tools import NO_PUBLISHED_FUNCTIONS
 from proctor.tools.readers import NOT_EXECUTED
-from proctor.types import Action, Finish, FinishReason, Message
-from tests.tool_calls import CallingAgent, call, fuzzing, replying, several, trace
+from proctor.types import Action, Finish, FinishReason
+from tests.random_calls import fuzz
+from tests.tool_calls import CallingAgent, call, calls, replying, sessions_in_text
 
 TEXT = LateralThinking()
 TOOLS = LateralThinking(protocol="tools")
@@ -28,11 +28,7 @@ async def played(environment: LateralThinking, sample: str, *replies: Action) ->
 
 
 def ask(question: object) -> Action:
-    return call("ask", {"question": question})
-
-
-def told(agent: CallingAgent) -> Sequence[Message]:
-    return [message for observation in agent.seen[1:] for message in observation.messages]
+    return call("ask", question=question)
 
 
 def test_the_function_is_declared_with_its_one_argument() -> None:
@@ -53,9 +49,8 @@ async def test_the_first_turn_is_the_rules_and_the_story_and_an_answer_is_the_re
     assert "`ask`" in first[0].content
     assert "The story:" in first[1].content
     assert {len(observation.tools) for observation in agent.seen} == {1}
-    assert [(message.role, message.content) for message in told(agent)] == [("tool", "Irrelevant.")] * (ROUNDS - 1)
+    assert [(message.role, message.content) for message in agent.answers] == [("tool", "Irrelevant.")] * (ROUNDS - 1)
     assert finish.metrics["calls"] == finish.metrics["rounds"] == ROUNDS
-    assert agent.invalid is None
 
 
 async def test_the_text_protocol_is_as_it_was() -> None:
@@ -64,10 +59,11 @@ async def test_the_text_protocol_is_as_it_was() -> None:
     assert (first.role, agent.seen[0].tools) == ("user", ())
     assert "`ask`" not in first.content
     assert "calls" not in finish.metrics
-    assert await trace(TEXT, TEXT.samples()) == "734d4d637a845b2b"
-    assert await trace(LateralThinking(profile="compat"), TEXT.samples()) == "6a874da4d11ea62d"
+    assert await sessions_in_text(TEXT, TEXT.samples()) == "850abd428a90c035"
     assert TEXT.digest() == "903ffb376604de85d1b429952bb027db"
-    assert LateralThinking(profile="compat").digest() == "57dc2d540a177bf983bc59d8c04a565d"
+    compat = LateralThinking(profile="compat")
+    assert await sessions_in_text(compat, compat.samples()) == "be1f8513c06c4fb1"
+    assert compat.digest() == "57dc2d540a177bf983bc59d8c04a565d"
 
 
 def test_the_protocols_have_digests_of_their_own_and_only_text_was_published() -> None:
@@ -97,11 +93,11 @@ async def test_every_policy_scores_the_same_in_both_protocols_on_every_sample(pr
     [
         (Action(content="Is it raining?"), "no_call", FinishReason.INVALID_FORMAT),
         (Action(content=""), "no_call", FinishReason.INVALID_FORMAT),
-        (call("ask", '{"question": "Is'), "bad_arguments", FinishReason.INVALID_FORMAT),
-        (call("ask", {}), "bad_arguments", FinishReason.INVALID_ACTION),
+        (calls(("ask", '{"question": "Is')), "bad_arguments", FinishReason.INVALID_FORMAT),
+        (call("ask"), "bad_arguments", FinishReason.INVALID_ACTION),
         (ask(" \n "), "bad_arguments", FinishReason.INVALID_ACTION),
         (ask(None), "bad_arguments", FinishReason.INVALID_ACTION),
-        (call("query", {"question": "Is it?"}), "unknown_function", FinishReason.INVALID_ACTION),
+        (call("query", question="Is it?"), "unknown_function", FinishReason.INVALID_ACTION),
     ],
 )
 async def test_an_unreadable_reply_is_told_and_costs_a_round(reply: Action, metric: str, reason: FinishReason) -> None:
@@ -112,16 +108,15 @@ async def test_an_unreadable_reply_is_told_and_costs_a_round(reply: Action, metr
         ROUNDS,
         ROUNDS,
     )
-    assert {message.role for message in told(agent)} == {"tool" if reply.tool_calls else "user"}
-    assert all("ask" in message.content for message in told(agent))
-    assert agent.invalid is None
+    assert {message.role for message in agent.answers} == {"tool" if reply.tool_calls else "user"}
+    assert all("ask" in message.content for message in agent.answers)
     compat = LateralThinking(profile="compat", protocol="tools")
     assert (await played(compat, SAMPLE, reply))[1].reason is FinishReason.TURN_LIMIT
 
 
 async def test_compat_takes_a_single_argument_of_any_name() -> None:
     key = TOOLS.reference(SAMPLE)("main", []).tool_calls[0]
-    other_name = call("ask", {"text": json.loads(key.arguments)["question"]})
+    other_name = call("ask", text=json.loads(key.arguments)["question"])
     expected: dict[Profile, int] = {"strict": 0, "compat": 1}
     for profile, hits in expected.items():
         environment = LateralThinking(profile=profile, protocol="tools")
@@ -130,24 +125,22 @@ async def test_compat_takes_a_single_argument_of_any_name() -> None:
 
 
 async def test_of_two_calls_the_first_is_asked_and_both_are_answered() -> None:
-    agent, finish = await played(TOOLS, SAMPLE, several(ask("Is it raining?"), ask("Why?")))
+    agent, finish = await played(
+        TOOLS, SAMPLE, calls(("ask", {"question": "Is it raining?"}), ("ask", {"question": "Why?"}))
+    )
     assert [message.content for message in agent.seen[1].messages] == ["Irrelevant.", NOT_EXECUTED]
     assert (finish.metrics["rounds"], finish.metrics["extra_calls"]) == (ROUNDS, ROUNDS)
-    assert agent.invalid is None
 
 
 async def test_forbidden_phrases_and_hints_count_as_in_text() -> None:
     agent, finish = await played(TOOLS, SAMPLE, ask("Great job, shall we play a new game?"))
     assert (finish.reason, finish.metrics["rounds"]) == (FinishReason.INVALID_ACTION, 3)
-    assert all("Go on guessing" in message.content for message in told(agent))
+    assert all("Go on guessing" in message.content for message in agent.answers)
 
 
 @pytest.mark.parametrize("seed", range(60))
 async def test_random_calls_raise_nothing_and_play_no_round_too_many(seed: int) -> None:
     environment = LateralThinking(profile="compat" if seed % 2 else "strict", protocol="tools")
-    agent = fuzzing(environment.reference(SAMPLE), seed)
     async with environment.lifespan():
-        finish = await play_to_finish(environment, SAMPLE, agent)
-    assert finish.score is not None, finish.detail
-    assert len(agent.seen) <= ROUNDS
-    assert agent.invalid is None
+        _, turns = await fuzz(environment, SAMPLE, seed)
+    assert turns <= ROUNDS

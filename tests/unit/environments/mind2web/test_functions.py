@@ -14,7 +14,7 @@ from proctor.environment import PolicyAgent, play_to_finish
 from proctor.tools import NO_PUBLISHED_FUNCTIONS, UnreadableCall
 from proctor.tools.readers import CallReader
 from proctor.types import Action, FinishReason
-from tests.acceptance.tools.fuzzed_calls import ScriptedCaller, call, calls
+from tests.tool_calls import call, calls, replying
 
 (CHOOSE,) = TOOLSET.functions
 
@@ -72,7 +72,7 @@ def test_a_reply_without_an_answer_is_no_call() -> None:
 
 
 async def test_each_question_is_a_conversation_of_instruction_and_question(tools: Mind2Web, sample: str) -> None:
-    agent = ScriptedCaller(call("choose", answer="B", action="CLICK"))
+    agent = replying(call("choose", answer="B", action="CLICK"))
     finish = await play_to_finish(tools, sample, agent)
     assert len(agent.seen) == 3
     for observation in agent.seen:
@@ -84,7 +84,7 @@ async def test_each_question_is_a_conversation_of_instruction_and_question(tools
         assert question.content.startswith("'''\n<html")
     assert finish.reason is FinishReason.COMPLETED
     text = Mind2Web(cache=tools.cache)
-    asked = ScriptedCaller(Action(content="Answer: B.\nAction: CLICK"))
+    asked = replying(Action(content="Answer: B.\nAction: CLICK"))
     in_text = await play_to_finish(text, sample, asked)
     assert [each.messages[-1] for each in asked.seen] == [each.messages[-1] for each in agent.seen]
     assert (in_text.score, in_text.detail) == (finish.score, finish.detail)
@@ -112,7 +112,7 @@ async def test_each_question_is_a_conversation_of_instruction_and_question(tools
 async def test_what_can_t_be_read_chooses_nothing(
     tools: Mind2Web, sample: str, replies: list[Action], reason: FinishReason, counted: dict[str, float]
 ) -> None:
-    finish = await play_to_finish(tools, sample, ScriptedCaller(*replies))
+    finish = await play_to_finish(tools, sample, replying(*replies))
     assert (finish.reason, finish.score, finish.metrics["calls"]) == (reason, 0.0, 2)
     assert {name: finish.metrics[name] for name in counted} == counted
 

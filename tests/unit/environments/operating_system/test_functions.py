@@ -5,19 +5,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from environments.operating_system.environment import OperatingSystem
 from environments.operating_system.functions import toolset
 from environments.operating_system.reply import MAX_ANSWER_BYTES, Bash, Commit, Invalid
 from proctor.conformance.check import check
-from proctor.environment import Agent, PolicyAgent, play_to_finish
-from proctor.llm.tool_calls import invalid_history, normalised
+from proctor.environment import PolicyAgent, play_to_finish
 from proctor.tools import OWN_FUNCTIONS, CallReader
 from proctor.tools.readers import NOT_EXECUTED
-from proctor.types import Action, Finish, FinishReason, Message, Observation, ToolCall
+from proctor.types import Action, Finish, FinishReason
+from tests.random_calls import fuzz
 from tests.support import SHARED_DATA
+from tests.tool_calls import CallingAgent, call, calls, replying
 
 TOOLS = toolset(thought_answers=False).tools()
 DIGESTS = {
@@ -26,36 +25,6 @@ DIGESTS = {
     "errata": "bc67c5500db752f370baea0af79ba27a",
 }
 """Of protocol `text` before there was another; to be changed with the revisions alone."""
-
-
-def calls(*called: tuple[str, str]) -> Action:
-    return Action(content="", tool_calls=tuple(ToolCall(id="", name=name, arguments=text) for name, text in called))
-
-
-def call(name: str, **arguments: str) -> Action:
-    return calls((name, json.dumps(arguments)))
-
-
-class Caller(Agent):
-    """Gives its replies in order, the last for ever, and requires that every request holds a valid history."""
-
-    def __init__(self, *replies: Action) -> None:
-        self._replies = list(replies)
-        self.history: list[Message] = []
-        self.turns = 0
-
-    async def act(self, observation: Observation) -> Action:
-        assert (observation.tools, observation.fresh) == (TOOLS, False)
-        self.history += observation.messages
-        assert invalid_history(self.history) is None
-        self.turns += 1
-        reply = self._replies.pop(0) if len(self._replies) > 1 else self._replies[0]
-        action = normalised(reply, self.history)
-        self.history.append(action.message())
-        return action
-
-    def told(self) -> list[str]:
-        return [message.content for message in self.history[2:] if message.role in ("tool", "user")]
 
 
 @pytest.fixture
@@ -73,10 +42,16 @@ def world(data: Path | None = None, profile: str = "errata", protocol: str = "to
     return OperatingSystem.model_validate(fields)
 
 
-async def play(environment: OperatingSystem, number: int, *replies: Action) -> tuple[Finish, Caller]:
-    caller = Caller(*replies)
+async def play(environment: OperatingSystem, number: int, *replies: Action) -> tuple[Finish, CallingAgent]:
+    caller = replying(*replies)
     async with environment.lifespan():
-        return await play_to_finish(environment, environment.samples()[number], caller), caller
+        finish = await play_to_finish(environment, environment.samples()[number], caller)
+    assert all((seen.tools, seen.fresh) == (TOOLS, False) for seen in caller.seen)
+    return finish, caller
+
+
+def told(agent: CallingAgent) -> list[str]:
+    return [message.content for message in agent.answers]
 
 
 @pytest.mark.shared
@@ -136,7 +111,7 @@ async def test_a_nul_in_the_answer_ends_the_session(data: Path) -> None:
 async def test_7_the_first_of_two_calls_runs_and_both_are_answered(data: Path) -> None:
     two = calls(("bash_action", '{"script": "echo one"}'), ("answer_action", '{"answer": "42"}'))
     finish, caller = await play(world(data), 0, two, call("answer_action", answer="42"))
-    assert caller.told() == ["The output of the OS:\n\none", NOT_EXECUTED]
+    assert told(caller) == ["The output of the OS:\n\none", NOT_EXECUTED]
     assert [message.role for message in caller.history[:2]] == ["system", "user"]
     assert (finish.reason, finish.score) == (FinishReason.COMPLETED, 1.0)
     assert (finish.metrics["calls"], finish.metrics["extra_calls"], finish.metrics["rounds"]) == (3, 1, 2)
@@ -146,7 +121,7 @@ async def test_9_malformed_arguments_are_told_and_the_session_goes_on(data: Path
     finish, caller = await play(
         world(data), 0, calls(("bash_action", '{"script": "')), call("answer_action", answer="42")
     )
-    assert caller.told()[0].startswith("The arguments of bash_action can't be read: no JSON")
+    assert told(caller)[0].startswith("The arguments of bash_action can't be read: no JSON")
     assert caller.history[2].tool_calls[0].arguments == '{"script": "'
     assert (finish.score, finish.metrics["bad_arguments"]) == (1.0, 1)
 
@@ -163,7 +138,7 @@ async def test_20_a_session_ends_after_8_replies_with_what_was_wrong(
     data: Path, reply: Action, reason: FinishReason, metric: str
 ) -> None:
     finish, caller = await play(world(data), 0, reply)
-    assert (finish.reason, finish.score, finish.metrics[metric], caller.turns) == (reason, 0.0, 8, 8)
+    assert (finish.reason, finish.score, finish.metrics[metric], len(caller.seen)) == (reason, 0.0, 8, 8)
     finish, _ = await play(world(data, "compat"), 0, reply)
     assert (finish.reason, finish.score) == (FinishReason.TURN_LIMIT, 0.0)
 
@@ -204,17 +179,11 @@ def test_a_published_prompt_is_refused_in_tools() -> None:
         OperatingSystem.model_validate({"protocol": "tools", "prompts": "task.py"})
 
 
-_NAMES = st.sampled_from(["answer_action", "finish_action", "bash_action", "", "run"])
-_VALUES = st.none() | st.integers() | st.sampled_from(["echo a", "exit", "\0", "'", "\ud800"])
-_OBJECTS = st.dictionaries(st.sampled_from(["script", "answer", "thought"]), _VALUES, max_size=2).map(json.dumps)
-_CALLS = st.lists(st.tuples(_NAMES, _OBJECTS | st.text(max_size=9)), max_size=3)
-
-
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.lists(_CALLS, min_size=1, max_size=6), st.sampled_from(["compat", "errata"]))
-async def test_22_any_calls_are_played_to_a_finish_with_a_score(
-    data: Path, replies: list[list[tuple[str, str]]], profile: str
-) -> None:
-    finish, caller = await play(world(data, profile), 0, *(calls(*each) for each in replies))
-    assert not finish.reason.is_fault, finish.detail
-    assert caller.turns <= 8
+@pytest.mark.parametrize("profile", ["compat", "errata"])
+@pytest.mark.parametrize("seed", range(8))
+async def test_22_any_calls_are_played_to_a_finish_with_a_score(profile: str, seed: int) -> None:
+    environment = world(profile=profile)
+    samples = environment.samples()
+    async with environment.lifespan():
+        _, turns = await fuzz(environment, samples[seed % len(samples)], seed)
+    assert turns <= 8

@@ -16,7 +16,7 @@ from proctor.environment import PolicyAgent, play_to_finish
 from proctor.tools import OWN_FUNCTIONS
 from proctor.tools.readers import NOT_EXECUTED
 from proctor.types import Action, FinishReason
-from tests.acceptance.tools.fuzzed_calls import ScriptedCaller, call, calls
+from tests.tool_calls import call, calls, replying
 
 SAMPLE = "goal-00000"
 SEARCH = call("search_action", keywords="Jeans")
@@ -51,7 +51,7 @@ def test_a_call_is_the_move_of_its_whole_text(name: str, arguments: dict[str, st
 
 
 async def test_a_session_opens_with_the_instruction_and_answers_every_call(shop: WebShop) -> None:
-    agent = ScriptedCaller(
+    agent = replying(
         SEARCH,
         Action(content="Hm.", tool_calls=(*call("click_action", value="next >").tool_calls, *SEARCH.tool_calls)),
         call("click_action", value="nowhere"),
@@ -75,7 +75,7 @@ async def test_a_session_opens_with_the_instruction_and_answers_every_call(shop:
 
 async def test_what_can_t_be_read_is_told_with_the_actions_there_are(shop: WebShop) -> None:
     replies = [Action(content="Action: search[jeans]"), calls(("search_action", '{"keywords": ')), calls(("buy", "{}"))]
-    agent = ScriptedCaller(*replies, SEARCH)
+    agent = replying(*replies, SEARCH)
     finish = await play_to_finish(shop, SAMPLE, agent)
     told = [observation.messages[-1] for observation in agent.seen[1:4]]
     assert [message.role for message in told] == ["user", "tool", "tool"]
@@ -110,7 +110,7 @@ async def test_a_session_without_a_readable_call(
 ) -> None:
     environment = WebShop(cache=cache, protocol="tools", profile=profile)
     async with environment.lifespan():
-        agent = ScriptedCaller(reply)
+        agent = replying(reply)
         finish = await play_to_finish(environment, SAMPLE, agent)
     assert (finish.reason, finish.score, len(agent.seen)) == (reason, 0.0, 20)
 
