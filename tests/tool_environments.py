@@ -1,5 +1,7 @@
 """The installed environments that offer functions, found by their field `protocol`, on the cheapest engine of each."""
 
+from typing import get_args
+
 from pydantic import ValidationError
 
 from proctor import registry
@@ -33,9 +35,10 @@ def configurations() -> list[tuple[str, Fields]]:
     """The environments that offer functions, in each profile that they have with their cheapest engine."""
     found = []
     for name in registry.names():
-        profiles = ("compat", "strict") if "profile" in registry.load(name).model_fields else ("",)
-        for profile in profiles:
-            fields = ENGINES.get(name, {}) | ({"profile": profile} if profile else {})
+        profile = registry.load(name).model_fields.get("profile")
+        profiles = get_args(profile.annotation) if profile is not None else ("",)
+        for each in profiles:
+            fields = ENGINES.get(name, {}) | ({"profile": each} if each else {})
             if tools_environment(name, fields) is not None:
                 found.append((name, fields))
     return found

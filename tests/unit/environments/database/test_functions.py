@@ -12,7 +12,6 @@ from environments.database.environment import Database
 from environments.database.functions import TOOLSET
 from environments.database.reply import SqlAnswer, SqlOperation
 from environments.database.table_hash import TableHash
-from proctor.conformance.check import check
 from proctor.environment import PolicyAgent, play_to_finish
 from proctor.tools import OWN_FUNCTIONS, CallReader
 from proctor.tools.readers import NOT_EXECUTED
@@ -50,20 +49,6 @@ async def play(sample: str, *replies: Action, profile: str = "strict") -> tuple[
 
 def told(agent: CallingAgent) -> list[str]:
     return [message.content for message in agent.answers]
-
-
-@pytest.mark.shared
-def test_the_functions_are_those_of_agentbench_fc() -> None:
-    published = json.loads((SHARED_DATA / "interop/fc/tools.json").read_text())["db"]["tools"]
-    assert [_undescribed(tool.model_dump()) for tool in TOOLSET.tools()] == [
-        _undescribed(each["function"]) for each in published
-    ]
-
-
-def _undescribed(declared: Any) -> Any:
-    if not isinstance(declared, dict):
-        return declared
-    return {name: _undescribed(value) for name, value in declared.items() if name != "description"}
 
 
 @pytest.mark.shared
@@ -198,11 +183,6 @@ async def test_3_the_reference_and_the_naive_policy_score_as_in_text(profile: st
     for kind in ("reference", "naive", "random"):
         assert await scores("tools", kind) == await scores("text", kind)
     assert {score for _, score, _ in await scores("tools", "reference")} == {1.0}
-
-
-@pytest.mark.parametrize("protocol", ["text", "tools"])
-async def test_4_the_contract_is_met_in_both_protocols(protocol: str) -> None:
-    assert [result async for result in check(world("strict", protocol)) if not result.ok] == []
 
 
 @pytest.mark.parametrize("profile", DIGESTS)
