@@ -121,7 +121,8 @@ def show_result(request: RunRequest, ended: RunResult, errors: "Console") -> int
         errors.print(f"run: {request.folder}", markup=False, soft_wrap=True)
     else:
         _print_how_to_resume(request, errors)
-    if (lowest := trial_to_read(request.store)) is not None:
+    lowest = event_loop.run(retry_until_available(trial_to_read, request.store, aside=False))
+    if lowest is not None:
         errors.print(f"read the lowest-scored trial: proctor show {request.folder} {lowest}", soft_wrap=True)
     if ended.refused:
         return 2

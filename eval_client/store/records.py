@@ -166,9 +166,9 @@ class JournalledTools:
     def whole(self, observation: str) -> dict[str, JsonValue]:
         """A turn's observation as plain data, with its tools."""
         observed: dict[str, JsonValue] = json.loads(observation)
-        conversation = str(observed["conversation"])
+        conversation = str(observed.get("conversation", "main"))
         if "tools" not in observed:
-            observed["tools"] = self._last[conversation]
+            observed["tools"] = self._last.get(conversation, [])
         elif observed["tools"]:
             self._last[conversation] = observed["tools"]
         return observed

@@ -101,7 +101,8 @@ def test_a_killed_database_server_costs_no_score_and_the_run_is_completed(tmp_pa
 
         def lost() -> bool:
             for pid in mariadbds_of(worker.process.pid):
-                os.kill(pid, signal.SIGKILL)
+                with contextlib.suppress(ProcessLookupError):  # it has ended since it was listed
+                    os.kill(pid, signal.SIGKILL)
             return worker.metric('proctor_finishes_total{.*reason="task_error"') > 0
 
         until(lost, seen=lambda: "no session needed the server")
