@@ -121,7 +121,7 @@ def _missing(planned: Sequence[SamplePair]) -> MissingTrials:
 
 def _detectable(found: Difference, settings: Settings) -> float | None:
     error = found.mean.standard_error
-    return None if error is None else detectable(error, settings.alpha, settings.power)
+    return detectable(error, settings.alpha, settings.power) if error else None
 
 
 def _needed(matched: Sequence[SamplePair], found: Difference, settings: Settings) -> SamplesNeeded | None:

@@ -97,7 +97,7 @@ class TaskComparison(Value):
     ties: int
     losses: int
     detectable: float | None
-    """The difference that would have been found with the given power."""
+    """The difference that would have been found with the given power; None where no differences vary."""
     needed: SamplesNeeded | None
     """None where the difference is 0 or there are fewer than two clusters."""
     bootstrap: Interval | None

@@ -281,6 +281,13 @@ def test_few_samples_are_said_to_be_few(tmp_path: Path) -> None:
     assert not any("can't show" in line for line in two_more["warnings"])
 
 
+def test_differences_that_do_not_vary_say_nothing_about_what_could_be_found(tmp_path: Path) -> None:
+    two(tmp_path, ONES, ONES)
+    [row] = found(tmp_path, ":good", ":bad")["tasks"]
+    assert (row["difference"], row["detectable"]) == (0, None)
+    assert "would have been found" not in run(tmp_path, ":good", ":bad").output
+
+
 def test_a_metric_that_is_no_mean_gets_a_paired_jackknife_where_its_environment_is_installed(tmp_path: Path) -> None:
     store = stored_run(tmp_path, "one", {"x": {"t": ONES}, "y": {"t": [1.0, 0.0] * 20}}, environments={"t": "db"})
     summarized(store, "x", 40, "overall_cat_accuracy", 0.9)
