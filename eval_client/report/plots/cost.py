@@ -1,0 +1,118 @@
+"""Pure: cost against score, with the Pareto front."""
+
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+from eval_client.report.plots.pareto import pareto_front
+from eval_client.report.plots.scale import Scale, horizontal_axis, linear, spanning, vertical_axis
+from eval_client.report.plots.svg import Frame, Plot, circle, drawing, line, mark, path, shortened, text_width, words
+from proctor.tables.table import Figure, ResultTable, TableColumn, TableRow
+
+CostUnit = Literal["money", "tokens"]
+FRAME = Frame(560, 320, 52, 540, 30, 270)
+LABEL_ROOM = 150.0
+NOTES = (
+    "Crosses: ± one standard error. The line is the Pareto front: no agent on it is beaten by another that is cheaper "
+    "and at least as good."
+)
+
+
+class CostPoint(NamedTuple):
+    """What one agent costs and reaches on a task."""
+
+    agent: str
+    cost: float
+    """Per trial."""
+    cost_error: float | None
+    score: float
+    score_error: float | None
+    href: str = ""
+
+
+def cost_and_score(task: str, metric: str, unit: CostUnit, points: Sequence[CostPoint]) -> Plot:
+    """One task's agents; without points, an empty frame."""
+    costs = [
+        end for point in points for end in (point.cost, max(0.0, point.cost - (point.cost_error or 0)), _most(point))
+    ]
+    x = spanning([point.cost for point in points], FRAME.left, FRAME.right)
+    if not x.logarithmic:
+        x = linear(costs, FRAME.left, FRAME.right)
+    scores = [point.score + sign * (point.score_error or 0) for point in points for sign in (-1, 0, 1)]
+    y = linear([max(0.0, score) for score in scores], FRAME.bottom, FRAME.top)
+    front = [points[place] for place in pareto_front([(point.cost, point.score) for point in points])]
+    title = f"{task}: {unit} per trial and {metric}"
+    scaled = ", logarithmic" if x.logarithmic else ""
+    parts = [
+        horizontal_axis(x, FRAME, f"{unit} per trial{scaled}"),
+        vertical_axis(y, FRAME, metric),
+        path([(x.at(point.cost), y.at(point.score)) for point in front], "front") if len(front) > 1 else "",
+        *(_cross(point, x, y, unit, metric, on_front=point in front) for point in points),
+        *_labels(points, x, y),
+    ]
+    return Plot("cost", title, drawing(FRAME, title, "cost", parts), _table(points, front, unit, metric))
+
+
+def _most(point: CostPoint) -> float:
+    return point.cost + (point.cost_error or 0)
+
+
+def _cross(point: CostPoint, x: Scale, y: Scale, unit: str, metric: str, *, on_front: bool) -> str:
+    across, up = x.at(point.cost), y.at(point.score)
+    shapes = []
+    if point.cost_error is not None:
+        ends = (x.at(point.cost - point.cost_error), x.at(point.cost + point.cost_error))
+        shapes.append(line(ends[0], up, ends[1], up, "cross"))
+    if point.score_error is not None:
+        ends = (y.at(point.score - point.score_error), y.at(point.score + point.score_error))
+        shapes.append(line(across, ends[0], across, ends[1], "cross"))
+    shapes.append(circle(across, up, 4.5, "dot on-front" if on_front else "dot"))
+    front = "; on the Pareto front" if on_front else ""
+    costs = f"{_with_error(point.cost, point.cost_error)} {unit} per trial"
+    title = f"{point.agent}: {metric} {_with_error(point.score, point.score_error)}, {costs}{front}"
+    return mark(title, *shapes, href=point.href)
+
+
+def _with_error(value: float, error: float | None) -> str:
+    return f"{value:.4g}" if error is None else f"{value:.4g} ±{error:.2g}"
+
+
+def _labels(points: Sequence[CostPoint], x: Scale, y: Scale) -> list[str]:
+    """The agents' names beside their points; a name that would cover another is left to its point's title."""
+    taken: list[tuple[float, float, float]] = []
+    labels = []
+    for point in sorted(points, key=lambda each: -each.score):
+        name = shortened(point.agent, LABEL_ROOM)
+        across, up, width = x.at(point.cost), y.at(point.score) - 7, text_width(name)
+        to_left = across + 8 + width > FRAME.right
+        start = across - 8 - width if to_left else across + 8
+        clear = all(abs(up - other) > 12 or start > end or start + width < begin for begin, end, other in taken)
+        if clear and start >= 0:
+            taken.append((start, start + width, up))
+            labels.append(words(across - 8 if to_left else start, up, name, anchor="end" if to_left else ""))
+    return labels
+
+
+def _table(points: Sequence[CostPoint], front: Sequence[CostPoint], unit: str, metric: str) -> ResultTable:
+    columns = (
+        TableColumn("agent", left=True),
+        TableColumn(metric, parts=("standard_error",)),
+        TableColumn(f"{unit} per trial", parts=("standard_error",)),
+        TableColumn("Pareto front", left=True),
+    )
+    rows = tuple(
+        TableRow(
+            (
+                point.agent,
+                Figure(point.score, standard_error=point.score_error),
+                _cost_figure(point),
+                "yes" if point in front else "no",
+            )
+        )
+        for point in points
+    )
+    return ResultTable("", columns, rows, (NOTES,))
+
+
+def _cost_figure(point: CostPoint) -> Figure:
+    form = ",.0f" if point.cost >= 100 else ".5f" if point.cost < 1 else ".3f"
+    return Figure(point.cost, form, standard_error=point.cost_error)

@@ -1,0 +1,141 @@
+"""Pure: SVG text. Every text is escaped; colours are `currentColor` and classes of `plots.css`."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+from xml.sax.saxutils import escape, quoteattr
+
+from rich.cells import cell_len, set_cell_size
+
+from proctor.observability.redaction import visible
+from proctor.tables.table import ResultTable
+
+FONT_PX = 12
+CHARACTER_PX = 7.2
+"""The width of a wide digit or a usual letter at this size; a text is given this room for each cell."""
+STYLESHEET = Path(__file__).with_name("plots.css")
+
+
+class Plot(NamedTuple):
+    """A drawn plot."""
+
+    name: str
+    """Tells the kinds of plots apart, for addresses and classes."""
+    title: str
+    svg: str
+    table: ResultTable
+    """The same figures; its notes say how to read them."""
+
+
+class Frame(NamedTuple):
+    """The size of a picture, and the area between its axes."""
+
+    width: float
+    height: float
+    left: float
+    right: float
+    top: float
+    bottom: float
+    """`left` to `bottom` are coordinates, not margins."""
+
+
+def shown(text: str) -> str:
+    """A text with what XML can't hold, and what would control a terminal or the direction of text, as escapes."""
+    whole = visible(text).encode("utf-8", "backslashreplace").decode()
+    return whole.replace("\ufffe", r"\ufffe").replace("\uffff", r"\uffff")
+
+
+def stylesheet() -> str:
+    """The rules that colour plots. They use custom properties and have a fallback for each."""
+    return STYLESHEET.read_text(encoding="utf-8")
+
+
+def number(value: float) -> str:
+    """A coordinate with at most one decimal."""
+    return f"{round(value, 1) + 0.0:g}" if abs(value) < 1e5 else f"{value:.0f}"
+
+
+def element(name: str, attributes: dict[str, str | float], *children: str) -> str:
+    """An element; children are SVG text."""
+    texts = (
+        f" {key.replace('_', '-')}={quoteattr(value if isinstance(value, str) else number(value))}"
+        for key, value in attributes.items()
+        if value != ""
+    )
+    start = f"<{name}{''.join(texts)}"
+    return f"{start}>{''.join(children)}</{name}>" if children else f"{start}/>"
+
+
+def words(x: float, y: float, content: str, *, anchor: str = "", kind: str = "") -> str:
+    """A line of text; `anchor` is `middle` or `end`."""
+    return element("text", {"x": x, "y": y, "text_anchor": anchor, "class": kind}, escape(shown(content)))
+
+
+def line(x1: float, y1: float, x2: float, y2: float, kind: str) -> str:
+    """A straight line."""
+    return element("line", {"x1": x1, "y1": y1, "x2": x2, "y2": y2, "class": kind, "stroke": "currentColor"})
+
+
+def rect(x: float, y: float, width: float, height: float, kind: str, *, opacity: float | None = None) -> str:
+    """A filled rectangle."""
+    shape: dict[str, str | float] = {"x": x, "y": y, "width": width, "height": height, "class": kind}
+    return element("rect", shape | ({} if opacity is None else {"fill_opacity": f"{opacity:.2f}"}))
+
+
+def circle(x: float, y: float, radius: float, kind: str) -> str:
+    """A dot."""
+    return element("circle", {"cx": x, "cy": y, "r": radius, "class": kind, "fill": "currentColor"})
+
+
+def path(points: Iterable[tuple[float, float]], kind: str, *, closed: bool = False) -> str:
+    """Straight lines through points; closed, the area between them."""
+    steps = " ".join(f"{number(x)},{number(y)}" for x, y in points)
+    if closed:
+        return element("polygon", {"points": steps, "class": kind, "fill": "currentColor"})
+    return element("polyline", {"points": steps, "class": kind, "fill": "none", "stroke": "currentColor"})
+
+
+def mark(title: str, *shapes: str, href: str = "") -> str:
+    """What stands for a figure of the table: shapes with a title, and a link where there is an address."""
+    content = f"<title>{escape(shown(title))}</title>{''.join(shapes)}"
+    if href:
+        return element("a", {"class": "mark", "href": href}, content)
+    return f'<g class="mark">{content}</g>'
+
+
+def drawing(frame: Frame, label: str, kind: str, parts: Iterable[str]) -> str:
+    """The whole picture, with a name for screen readers."""
+    size = f"{number(frame.width)} {number(frame.height)}"
+    return element(
+        "svg",
+        {
+            "xmlns": "http://www.w3.org/2000/svg",
+            "class": f"plot {kind}",
+            "viewBox": f"0 0 {size}",
+            "width": frame.width,
+            "height": frame.height,
+            "font_size": f"{FONT_PX}",
+            "fill": "currentColor",
+            "role": "img",
+            "aria_label": shown(label),
+        },
+        *parts,
+    )
+
+
+def text_width(content: str) -> float:
+    """The room that a text is given."""
+    return CHARACTER_PX * cell_len(shown(content))
+
+
+def shortened(content: str, width: float) -> str:
+    """The text, cut with an ellipsis where it has not the room."""
+    whole = shown(content)
+    if text_width(whole) <= width:
+        return whole
+    return set_cell_size(whole, max(1, int(width / CHARACTER_PX) - 1)).rstrip() + "…"
+
+
+def label_width(labels: Iterable[str], least: float, most: float) -> float:
+    """The room for the longest of some labels, within limits."""
+    return min(most, max([least, *map(text_width, labels)]))
