@@ -26,7 +26,7 @@ from eval_client.store.damage import check_after_unclean_end, check_at_rest
 from eval_client.store.member import membership
 from eval_client.store.records import Manifest, PairTotals
 from eval_client.store.shards import ONLY_POSTGRESQL, publish_last, several_may_work
-from eval_client.store.store import Store
+from eval_client.store.store import Store, now_text
 from proctor.http.client import AnyClient, http_client
 from proctor.llm import secret
 from task_server.client.client import TaskClient
@@ -113,6 +113,7 @@ async def _execute(request: RunRequest, watch: Watcher) -> RunResult:
         async with membership(request.store, joins=request.joins, either=request.either) as member:
             if request.resume:
                 changed = {"plan": plan.model_dump(mode="json"), "overrides": request.overrides}
+                changed |= {"resumed_at": (*manifest.resumed_at, now_text())}
                 request.store.update_manifest(manifest.model_copy(update=changed))
             async with shard_processes(request.store, request.folder, _options(local), request.shards) as others:
                 async with run_context(plan, member, http, client, builtin=local.agents, digests=digests) as context:

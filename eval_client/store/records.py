@@ -43,6 +43,8 @@ class Manifest(Value):
     limit: int | None = None
     """Samples per task, where `--limit` cut them."""
     tasks: dict[str, TaskRecord] = Field(default_factory=dict)
+    resumed_at: tuple[str, ...] = Field(default=(), exclude_if=lambda times: not times)
+    """When the run was resumed, in UTC, as ISO 8601 text."""
 
     def digests(self) -> dict[str, str]:
         """task -> its digest when the run began."""

@@ -7,6 +7,8 @@ import click
 import sqlalchemy as sa
 
 from eval_client.cli.common import output_option, report_usage_errors, store_option
+from eval_client.cli.results.html_report import TrialIds, write_html
+from eval_client.cli.usage import UsageProblem
 from eval_client.monitor.shared import shared_lines_of
 from eval_client.monitor.stall_reporter import troubles_of
 from eval_client.report.alike import task_shapes, unlike_tasks
@@ -65,14 +67,38 @@ def status(run: str, output: Path, store: str | None, as_json: bool) -> None:
 @store_option
 @format_option
 @click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
-def report(runs: tuple[str, ...], output: Path, store: str | None, form: TableFormat, as_json: bool) -> None:
+@click.option(
+    "--html", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Write one run's report to a file."
+)
+@click.option("--title", metavar="TEXT", help="Title of the HTML report.")
+@click.option("--samples", is_flag=True, help="Add each sample's id and scores to the HTML report.")
+@click.option("--trials", type=TrialIds(), default="", metavar="ID,...", help="Add whole trials to the HTML report.")
+def report(
+    runs: tuple[str, ...],
+    output: Path,
+    store: str | None,
+    form: TableFormat,
+    as_json: bool,
+    html: Path | None,
+    title: str | None,
+    samples: bool,
+    trials: tuple[int, ...],
+) -> None:
     """Show scores with standard errors, coverage, validity, faults and costs of each RUN.
 
     RUN is a folder, a name, or `latest`, the default. Several runs are shown in one report; what they share must be
-    alike. JSON is one object for one run, and a list of them for several; CSV has a row for each pair.
+    alike. JSON is one object for one run, and a list of them for several; CSV has a row for each pair. The HTML report
+    is one file without script or network; by default it holds no sample's id, no prompt and no answer.
     """
+    if html is None and (title or samples or trials):
+        raise UsageProblem("--title, --samples and --trials are for the HTML report; add --html FILE")
+    if html is not None and (as_json or form != "text"):
+        raise UsageProblem("--html, --format and --json exclude each other; leave all but one out")
     with report_usage_errors():
         found = _found(runs, store, output)
+        if html is not None:
+            write_html(found, html, title=title, samples=samples, trials=trials)
+            return
         _check_alike(found)
         reports = [make_report(each) for each in found]
     if as_json or form == "json":

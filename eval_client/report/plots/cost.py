@@ -9,7 +9,7 @@ from eval_client.report.plots.svg import Frame, Plot, circle, drawing, line, mar
 from proctor.tables.table import Figure, ResultTable, TableColumn, TableRow
 
 CostUnit = Literal["money", "tokens"]
-FRAME = Frame(560, 320, 52, 540, 30, 270)
+FRAME = Frame(536, 306, 52, 508, 40, 268)
 LABEL_ROOM = 150.0
 NOTES = (
     "Crosses: ± one standard error. The line is the Pareto front: no agent on it is beaten by another that is cheaper "
@@ -77,19 +77,27 @@ def _with_error(value: float, error: float | None) -> str:
 
 
 def _labels(points: Sequence[CostPoint], x: Scale, y: Scale) -> list[str]:
-    """The agents' names beside their points; a name that would cover another is left to its point's title."""
+    """The agents' names beside their points; a name that finds no room is left to its point's title."""
     taken: list[tuple[float, float, float]] = []
     labels = []
     for point in sorted(points, key=lambda each: -each.score):
         name = shortened(point.agent, LABEL_ROOM)
-        across, up, width = x.at(point.cost), y.at(point.score) - 7, text_width(name)
-        to_left = across + 8 + width > FRAME.right
-        start = across - 8 - width if to_left else across + 8
-        clear = all(abs(up - other) > 12 or start > end or start + width < begin for begin, end, other in taken)
-        if clear and start >= 0:
-            taken.append((start, start + width, up))
-            labels.append(words(across - 8 if to_left else start, up, name, anchor="end" if to_left else ""))
+        right, left = x.at(point.cost) + 8, x.at(point.cost) - 8 - text_width(name)
+        heights = (y.at(point.score) - 7, y.at(point.score) + 15)
+        places = [(start, start + text_width(name), height) for start in (right, left) for height in heights]
+        free = next((place for place in places if _is_free(place, taken)), None)
+        if free is not None:
+            taken.append(free)
+            at_right = free[0] == right
+            labels.append(words(right if at_right else free[1], free[2], name, anchor="" if at_right else "end"))
     return labels
+
+
+def _is_free(place: tuple[float, float, float], taken: Sequence[tuple[float, float, float]]) -> bool:
+    """Whether a label from `start` to `end` at a height is within the frame and covers no other."""
+    start, end, height = place
+    within = start >= FRAME.left and end <= FRAME.right and height < FRAME.bottom
+    return within and all(abs(height - other) > 12 or start > last or end < first for first, last, other in taken)
 
 
 def _table(points: Sequence[CostPoint], front: Sequence[CostPoint], unit: str, metric: str) -> ResultTable:

@@ -43,7 +43,8 @@ def differences_plot(a: str, b: str, rows: Sequence[TaskDifference], alpha: floa
     bottom = HEAD + ROW * len(rows)
     frame = Frame(left + WIDTH + VALUE_ROOM, bottom + 42, left, left + WIDTH, HEAD, bottom)
     ends = [end for row in rows for ends in (row.interval, row.bounds, (row.difference,)) if ends for end in ends]
-    x = linear([*ends, *(-end for end in ends)] or [-1, 1], frame.left, frame.right)
+    widest = min(1.0, max(map(abs, ends), default=1.0))  # an interval may end beyond: its line is cut there
+    x = linear([-widest, widest], frame.left, frame.right)
     title = f"{a} less {b}: differences by task"
     parts = [
         horizontal_axis(x, frame, f"{shortened(a, 120)} less {shortened(b, 120)}"),
@@ -64,7 +65,7 @@ def differences_plot(a: str, b: str, rows: Sequence[TaskDifference], alpha: floa
 def _shapes(row: TaskDifference, x: Scale, y: float) -> list[str]:
     shapes = []
     if row.bounds is not None:
-        shapes.append(line(x.at(row.bounds[0]), y, x.at(row.bounds[1]), y, "bounds"))
+        shapes.append(line(x.at(row.bounds[0]), y + 8, x.at(row.bounds[1]), y + 8, "bounds"))
     if row.interval is not None:
         shapes.append(line(x.at(row.interval[0]), y, x.at(row.interval[1]), y, "interval"))
     return [*shapes, circle(x.at(row.difference), y, 4.5, "dot on-front" if row.told_apart else "dot")]

@@ -18,9 +18,9 @@ from eval_client.report.plots.svg import (
 )
 from proctor.tables.table import Figure, ResultTable, TableColumn, TableRow
 
-MOST_POINTS = 48
+MOST_POINTS = 32
 STYLES = 6
-HEIGHT = 240.0
+HEIGHT = 228.0
 LABEL_ROW = 14.0
 NOTES = (
     "Order of ending, not of difficulty: quick trials end first. Band: ± one standard error, with clusters as units. "
@@ -90,8 +90,8 @@ class RunningMean:
 
 
 def running_mean(agent: str, trials: Iterable[EndedTrial], *, planned: int, href: str = "") -> Curve:
-    """The curve of trials in the order of their ending, at about 48 points and at the last one."""
-    every = max(1, planned // MOST_POINTS)
+    """The curve of trials in the order of their ending, at about 32 points and at the last one."""
+    every = max(1, -(-planned // MOST_POINTS))
     running = RunningMean()
     points: list[CurvePoint] = []
     resumes: list[CurvePoint] = []
@@ -113,7 +113,7 @@ def learning_curve(task: str, curves: Sequence[Curve]) -> Plot:
     drawn = [curve for curve in curves if curve.points]
     label = label_width([curve.agent for curve in drawn], 40, 150)
     height = max(HEIGHT, LABEL_ROW * len(drawn))
-    frame = Frame(420 + label + 66, height + 70, 44, 420, 30, 30 + height)
+    frame = Frame(400 + label + 66, height + 76, 44, 400, 38, 38 + height)
     x = linear([curve.points[-1].trials for curve in drawn], frame.left, frame.right)
     ends = [
         point.mean + sign * (point.standard_error or 0) for each in drawn for point in each.points for sign in (-1, 1)
@@ -165,20 +165,17 @@ def _labels(curves: Sequence[Curve], frame: Frame, y: Scale, room: float) -> lis
 
 
 def _table(curves: Sequence[Curve]) -> ResultTable:
-    columns = (
-        TableColumn("agent", left=True),
-        TableColumn("scored trials"),
-        TableColumn("mean score", parts=("standard_error",)),
-        TableColumn("", name="event", left=True),
-    )
+    """A row for each number of trials at which a curve has a point, and a column for each agent."""
+    points = [{point.trials: point for point in (*curve.points, *curve.resumes)} for curve in curves]
     rows = []
-    for curve in curves:
-        events = {point.trials: "the run was resumed" for point in curve.resumes}
-        points = {point.trials: point for point in (*curve.points, *curve.resumes)}
-        rows += [
-            TableRow(
-                (curve.agent, trials, Figure(point.mean, standard_error=point.standard_error), events.get(trials, ""))
-            )
-            for trials, point in sorted(points.items())
-        ]
+    for trials in sorted({trials for of_curve in points for trials in of_curve}):
+        found = [of_curve.get(trials) for of_curve in points]
+        figures = (point and Figure(point.mean, standard_error=point.standard_error) for point in found)
+        resumed = [curve.agent for curve in curves if trials in {point.trials for point in curve.resumes}]
+        rows.append(TableRow((trials, *figures, ", ".join(resumed))))
+    columns = (
+        TableColumn("scored trials"),
+        *(TableColumn(curve.agent, parts=("standard_error",)) for curve in curves),
+        TableColumn("resumed after these", left=True),
+    )
     return ResultTable("", columns, tuple(rows), (NOTES,))

@@ -22,6 +22,8 @@ CELL_HEIGHT = 34.0
 HEAD = 24.0
 CORNER = 9.0
 HATCH = "hatch-matrix"
+MOST_ERRORS = 400
+"""In a larger matrix the errors stand in the titles and the table alone."""
 SHADES = 0.06, 0.42
 """Opacities of scores 0 and 1: text stays readable on both."""
 NOTES = (
@@ -51,34 +53,36 @@ def score_matrix(cells: Sequence[MatrixCell]) -> Plot:
     """Agents and tasks in the order of their first cells; a pair without a cell is left empty."""
     agents = list(dict.fromkeys(cell.agent for cell in cells))
     tasks = list(dict.fromkeys(cell.task for cell in cells))
-    left = label_width(agents, 40, 200) + 12
-    width = label_width(tasks, 58, 104) + 14
+    left = round(label_width(agents, 40, 200)) + 12
+    width = round(label_width(tasks, 58, 104)) + 14
     frame = Frame(
         left + width * len(tasks) + 2, HEAD + CELL_HEIGHT * len(agents) + 2, left, left + width * len(tasks), HEAD, 0
     )
     parts = [_hatching()]
     parts += [
-        words(left + width * (place + 0.5), HEAD - 8, shortened(task, width - 6), anchor="middle", kind="head")
+        words(left + width * (place + 0.5), HEAD - 8, shortened(task, width - 6), anchor="middle")
         for place, task in enumerate(tasks)
     ]
     parts += [
         words(left - 10, HEAD + CELL_HEIGHT * (place + 0.5) + 4, shortened(agent, left - 12), anchor="end")
         for place, agent in enumerate(agents)
     ]
+    parts.append('<g text-anchor="middle">')
     for cell in cells:
         x, y = left + width * tasks.index(cell.task), HEAD + CELL_HEIGHT * agents.index(cell.agent)
-        parts.append(_cell(cell, x + 1, y + 1, width - 2))
+        parts.append(_cell(cell, x + 1, y + 1, width - 2, with_error=len(cells) <= MOST_ERRORS))
+    parts.append("</g>")
     title = "Scores: agents by tasks"
     return Plot("matrix", title, drawing(frame, title, "matrix", parts), _table(agents, tasks, cells))
 
 
 def _hatching() -> str:
-    stripe = line(0, 0, 0, 6, "stripe")
+    stripe = line(3, 0, 3, 6, "stripe")
     pattern = f'<pattern id="{HATCH}" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">'
     return f"<defs>{pattern}{stripe}</pattern></defs>"
 
 
-def _cell(cell: MatrixCell, x: float, y: float, width: float) -> str:
+def _cell(cell: MatrixCell, x: float, y: float, width: float, *, with_error: bool) -> str:
     height = CELL_HEIGHT - 2
     least, most = SHADES
     shapes = [_shade(x, y, width, height, least + (most - least) * (cell.score or 0.0), cut=cell.coverage < 1)]
@@ -86,12 +90,14 @@ def _cell(cell: MatrixCell, x: float, y: float, width: float) -> str:
         shapes.append(f'<rect x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}" fill="url(#{HATCH})"/>')
     middle = x + width / 2
     if cell.value is None:
-        shapes.append(words(middle, y + 20, MISSING, anchor="middle"))
+        shapes.append(words(middle, y + 20, MISSING))
+    elif not with_error:
+        shapes.append(words(middle, y + 20, _short(cell.value)))
     elif cell.standard_error is None:
-        shapes.append(words(middle, y + 20, _short(cell.value), anchor="middle", kind="value"))
+        shapes.append(words(middle, y + 20, _short(cell.value), kind="value"))
     else:
-        shapes.append(words(middle, y + 15, _short(cell.value), anchor="middle", kind="value"))
-        shapes.append(words(middle, y + 28, f"±{_short(cell.standard_error)}", anchor="middle", kind="error"))
+        shapes.append(words(middle, y + 15, _short(cell.value), kind="value"))
+        shapes.append(words(middle, y + 28, f"±{_short(cell.standard_error)}", kind="error"))
     return mark(_title(cell), *shapes, href=cell.href)
 
 

@@ -81,7 +81,7 @@ def horizontal_axis(scale: Scale, frame: Frame, title: str) -> str:
 
 def vertical_axis(scale: Scale, frame: Frame, title: str) -> str:
     """Ticks and a grid left of the area, with the title above them."""
-    parts = [words(2, frame.top - 8, title, kind="axis")]
+    parts = [words(2, frame.top - 20, title, kind="axis")]
     for tick in scale.ticks():
         y = scale.at(tick)
         parts += [

@@ -84,14 +84,14 @@ def rect(x: float, y: float, width: float, height: float, kind: str, *, opacity:
 
 def circle(x: float, y: float, radius: float, kind: str) -> str:
     """A dot."""
-    return element("circle", {"cx": x, "cy": y, "r": radius, "class": kind, "fill": "currentColor"})
+    return element("circle", {"cx": x, "cy": y, "r": radius, "class": kind})
 
 
 def path(points: Iterable[tuple[float, float]], kind: str, *, closed: bool = False) -> str:
     """Straight lines through points; closed, the area between them."""
     steps = " ".join(f"{number(x)},{number(y)}" for x, y in points)
     if closed:
-        return element("polygon", {"points": steps, "class": kind, "fill": "currentColor"})
+        return element("polygon", {"points": steps, "class": kind})
     return element("polyline", {"points": steps, "class": kind, "fill": "none", "stroke": "currentColor"})
 
 

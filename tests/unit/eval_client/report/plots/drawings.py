@@ -34,6 +34,8 @@ def title_of(mark: ET.Element) -> str:
 def drawn(root: ET.Element) -> Iterator[ET.Element]:
     """All elements that are drawn themselves."""
     for child in root:
+        if "text-anchor" in root.attrib:
+            child.attrib.setdefault("text-anchor", root.attrib["text-anchor"])
         if child.tag != f"{SVG}defs":
             yield child
             yield from drawn(child)

@@ -55,7 +55,7 @@ def test_a_resume_is_marked_where_trials_ended_before_and_after_it() -> None:
         "gpt: the run was resumed after 5 scored trials",
         "late: mean score 1.000 after 1 scored trials",
     ]
-    assert [row.cells[1] for row in plot.table.rows if row.cells[3]] == [3, 5]
+    assert [row.cells[0] for row in plot.table.rows if row.cells[-1] == "gpt"] == [3, 5]
 
 
 @pytest.mark.parametrize("values", [[], [0.0], [1e-9], [3.0, 4.0], [0.001, 900.0], [0.0, 900.0], [-0.2, 0.7]])

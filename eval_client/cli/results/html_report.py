@@ -1,0 +1,40 @@
+"""`proctor report --html`: writes a run's report to a file."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from eval_client.cli.usage import UsageProblem
+from eval_client.store.store import Store
+
+
+class TrialIds(click.ParamType[tuple[int, ...]]):
+    """Trial ids with commas between them."""
+
+    name = "ids"
+
+    def convert(
+        self, value: str | tuple[int, ...], param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[int, ...]:
+        """The ids. Fails where one is no whole number."""
+        if isinstance(value, tuple):
+            return value
+        texts = [text.strip() for text in value.split(",") if text.strip()]
+        if wrong := [text for text in texts if not (text.isascii() and text.isdigit())]:
+            self.fail(f"{wrong[0]!r} is no trial's id; write ids with commas, such as 3,17", param, ctx)
+        return tuple(dict.fromkeys(map(int, texts)))
+
+
+def write_html(stores: Sequence[Store], file: Path, *, title: str | None, samples: bool, trials: Sequence[int]) -> None:
+    """Write the report of the one run, and print the file's name. Raises StoreError, SQLAlchemyError."""
+    from eval_client.report.html.page import report_page  # the templates' library is loaded only here
+
+    if len(stores) > 1:
+        raise UsageProblem(f"--html: a file holds one run, and {len(stores)} are named; write a file for each")
+    text = report_page(stores[0], title=title, samples=samples, trials=trials)
+    try:
+        file.write_bytes(text.encode("utf-8", "backslashreplace"))
+    except OSError as error:
+        raise UsageProblem(f"--html {file}: {error.strerror}; name a file in a folder that can be written") from error
+    click.echo(f"report: {file}")

@@ -1,0 +1,105 @@
+"""Reads what the report shows of single trials: numbers, and never what was said."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import sqlalchemy as sa
+
+from eval_client.core.spend import Price, Tokens
+from eval_client.core.statistics.missing import mean_bounds
+from eval_client.core.statistics.samples import Interval, Scores
+from eval_client.report.plots.learning import EndedTrial
+from eval_client.store.migration import existing_columns
+from eval_client.store.store import Store
+from eval_client.store.tables import trial_table
+
+Pair = tuple[str, str]
+"""Agent and task."""
+
+
+class TrialFacts(NamedTuple):
+    """The figures of one trial."""
+
+    id: int
+    sample: str
+    epoch: int
+    cluster: str
+    reason: str | None
+    """None while it is under way."""
+    score: float | None
+    turns: int
+    tokens: Tokens
+    ended_at: str
+    """Empty in runs of schema 2."""
+
+
+def trial_facts(store: Store) -> dict[Pair, list[TrialFacts]]:
+    """(agent, task) -> its trials, in the run's order. Raises SQLAlchemyError."""
+    columns = [column for column in existing_columns(store.engine, trial_table) if column.name not in _LEFT_OUT]
+    query = sa.select(*columns).where(trial_table.c.run == store.run).order_by(trial_table.c.id)
+    found: dict[Pair, list[TrialFacts]] = {}
+    with store.engine.connect() as connection:
+        for row in connection.execute(query).mappings():
+            found.setdefault((row["agent"], row["task"]), []).append(_facts(row))
+    return found
+
+
+_LEFT_OUT = ("run", "finish", "cause", "holder", "attempts", "seconds")
+
+
+def _facts(row: sa.RowMapping) -> TrialFacts:
+    return TrialFacts(
+        id=row["id"],
+        sample=row["sample"],
+        epoch=row["epoch"],
+        cluster=row.get("cluster") or row["sample"],
+        reason=row["reason"],
+        score=row["score"],
+        turns=row["turns"] or 0,
+        tokens=Tokens(*(row.get(f"{name}_tokens") or 0 for name in Tokens._fields)),
+        ended_at=row.get("ended_at") or "",
+    )
+
+
+def sample_scores(trials: Sequence[TrialFacts]) -> dict[str, Scores]:
+    """sample -> the scores of its epochs, and how many are missing."""
+    held: dict[str, Scores] = {}
+    for trial in trials:
+        before = held.get(trial.sample, Scores(()))
+        if trial.score is None:
+            held[trial.sample] = before._replace(missing=before.missing + 1)
+        else:
+            held[trial.sample] = before._replace(scores=(*before.scores, trial.score))
+    return held
+
+
+def mean_score(trials: Sequence[TrialFacts]) -> float | None:
+    """The mean over samples of the mean over their scored epochs; None where nothing is scored."""
+    means = [each.mean for each in sample_scores(trials).values() if each.scores]
+    return sum(means) / len(means) if means else None
+
+
+def score_bounds(trials: Sequence[TrialFacts]) -> Interval | None:
+    """The mean score with all missing ones 0, and with all 1; None where none is missing."""
+    if all(trial.score is not None for trial in trials):
+        return None
+    return mean_bounds(list(sample_scores(trials).values()))
+
+
+def ended_trials(trials: Sequence[TrialFacts], resumed_at: Sequence[str]) -> list[EndedTrial]:
+    """The scored trials in the order of their ending; those that ended in one second, in the run's order."""
+    scored = sorted(
+        (trial for trial in trials if trial.score is not None), key=lambda trial: (trial.ended_at, trial.id)
+    )
+    return [
+        EndedTrial(
+            trial.sample, trial.cluster, trial.score or 0.0, sum(moment <= trial.ended_at for moment in resumed_at)
+        )
+        for trial in scored
+    ]
+
+
+def costs(trials: Sequence[TrialFacts], price: Price | None) -> list[float]:
+    """What each trial that is over cost: money where there is a price, else tokens."""
+    over = [trial.tokens for trial in trials if trial.reason is not None]
+    return [float(tokens.total) if price is None else price.of(tokens) for tokens in over]

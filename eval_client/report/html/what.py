@@ -1,0 +1,97 @@
+"""Pure: what was run, as tables, without addresses, paths and prompts."""
+
+from collections.abc import Mapping
+
+from pydantic import JsonValue
+
+from eval_client.plan import AgentEntry, Plan
+from eval_client.report.html.scrub import model_name, publishable
+from eval_client.store.records import Manifest
+from proctor.tables.table import Entry, ResultTable, TableColumn, TableRow
+
+SAMPLING = (
+    "temperature",
+    "top_p",
+    "top_k",
+    "min_p",
+    "max_tokens",
+    "max_completion_tokens",
+    "seed",
+    "presence_penalty",
+    "frequency_penalty",
+    "repetition_penalty",
+    "reasoning_effort",
+)
+"""Sampling parameters whose values are shown; of others only the names."""
+PARAMETERS = ("protocol", "profile", "split", "engine", "level", "architecture", "distractors", "steps")
+"""Parameters of environments whose values are shown; the digest covers all."""
+
+
+def run_facts(manifest: Manifest, plan: Plan, created_at: str, state: str) -> list[tuple[str, str]]:
+    """What holds for the whole run, as names and texts."""
+    limits = plan.limits.trial.model_dump(exclude_none=True)
+    return [
+        ("State", state),
+        ("Begun", f"{created_at[:10]} (UTC)"),
+        *([("Resumed", _times(len(manifest.resumed_at)))] if manifest.resumed_at else []),
+        ("Proctor", manifest.version),
+        ("Epochs", f"{plan.epochs:,}"),
+        ("Seed", str(plan.seed)),
+        ("Limits of a trial", ", ".join(f"{value:,} {name}" for name, value in limits.items()) or "the tasks' own"),
+        *([("Samples", f"the first {manifest.limit:,} of each task")] if manifest.limit is not None else []),
+    ]
+
+
+def agents_table(plan: Plan) -> ResultTable:
+    """The agents, by what shapes their answers."""
+    columns = tuple(
+        TableColumn(title, left=True) for title in ("agent", "model", "sampling", "system role", "reasoning")
+    )
+    rows = tuple(
+        TableRow((agent.name, _model(agent), _sampling(agent.sampling), agent.system_role, agent.reasoning))
+        for agent in plan.agents
+    )
+    return ResultTable("Agents", columns, rows)
+
+
+def tasks_table(manifest: Manifest) -> ResultTable:
+    """The tasks, by what shapes their trials; the digest is over data, prompts and parameters."""
+    shapes = manifest.identity.get("tasks")
+    titles = ("task", "environment", "protocol", "parameters")
+    columns = (
+        *(TableColumn(title, left=True) for title in titles),
+        TableColumn("samples"),
+        TableColumn("digest", left=True),
+    )
+    rows = []
+    for name, task in manifest.tasks.items():
+        shape = shapes.get(name) if isinstance(shapes, dict) else None
+        parameters = shape.get("parameters") if isinstance(shape, dict) else None
+        cells: tuple[Entry, ...] = (name, task.environment, task.protocol, _parameters(parameters), task.samples)
+        rows.append(TableRow((*cells, publishable(task.digest)[:16])))
+    return ResultTable(
+        "Tasks", columns, tuple(rows), ("Digest: of data, prompts and parameters; equal where they are.",)
+    )
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count:,} times"
+
+
+def _model(agent: AgentEntry) -> str:
+    return f"built-in: {agent.builtin}" if agent.builtin is not None else model_name(agent.model or agent.name)
+
+
+def _sampling(sampling: Mapping[str, JsonValue]) -> str:
+    told = [f"{name} {_scalar(sampling[name])}" for name in SAMPLING if name in sampling]
+    others = sorted(publishable(name) for name in sampling if name not in SAMPLING)
+    return ", ".join([*told, *others]) or "the endpoint's defaults"
+
+
+def _parameters(parameters: JsonValue) -> str:
+    held = parameters if isinstance(parameters, dict) else {}
+    return ", ".join(f"{name} {_scalar(held[name])}" for name in PARAMETERS if name in held)
+
+
+def _scalar(value: JsonValue) -> str:
+    return publishable(str(value)) if isinstance(value, str | int | float) else "set"

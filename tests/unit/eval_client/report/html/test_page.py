@@ -1,0 +1,156 @@
+"""The HTML report: one file that calls nowhere and hides what must not be published."""
+
+import base64
+import hashlib
+import locale
+import re
+import time
+from pathlib import Path
+
+import pytest
+
+from eval_client.report.bench_runs import played_tasks
+from eval_client.report.compare.compare import compare_run
+from eval_client.report.compare.measure import Settings
+from eval_client.report.compare.sides import find_pairs
+from eval_client.report.html.page import report_page
+from eval_client.report.reference import Reference
+from eval_client.report.report import report
+from eval_client.report.tables.agentbench import agent_rows, scores_table
+from eval_client.store.connection import StoreError
+from eval_client.store.store import Store
+from proctor.tables.table import entry_lines
+from tests.unit.eval_client.report.compare.stored import stored_run
+from tests.unit.eval_client.report.html.pages import HIDDEN, SAID, Page, told_run
+
+LOADS = {"script", "link", "img", "iframe", "object", "embed", "base", "form", "audio", "video", "source"}
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return told_run(tmp_path)
+
+
+def test_it_loads_nothing_and_its_policy_allows_its_style_alone(store: Store) -> None:
+    text = report_page(store)
+    page = Page(text)
+    assert not {tag for tag, _ in page.elements} & LOADS
+    names = {name for _, attributes in page.elements for name in attributes}
+    assert not {name for name in names if name in ("style", "src", "srcset") or name.startswith("on")}
+    addresses = {attributes["href"] for _, attributes in page.elements if "href" in attributes}
+    assert all(address is not None and address.startswith("#") for address in addresses)
+    ids = {attributes.get("id") for _, attributes in page.elements}
+    assert addresses <= {f"#{name}" for name in ids}
+    assert set(re.findall(r"\w+://[^\s\"<]+", text)) == {"http://www.w3.org/2000/svg"}
+    assert "@import" not in page.style
+    assert "url(" not in page.style
+    digest = base64.b64encode(hashlib.sha256(page.style.encode()).digest()).decode()
+    policy = next(each["content"] for tag, each in page.elements if each.get("http-equiv"))
+    assert policy == f"default-src 'none'; style-src 'sha256-{digest}'"
+
+
+def test_the_same_store_gives_the_same_bytes(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = report_page(store, samples=True, trials=(1, 0))
+    kept = locale.setlocale(locale.LC_ALL)
+    try:
+        monkeypatch.setenv("TZ", "Pacific/Kiritimati")
+        time.tzset()
+        locale.setlocale(locale.LC_ALL, "C.UTF-8")
+        assert report_page(store, samples=True, trials=(1, 0)) == before
+    finally:
+        locale.setlocale(locale.LC_ALL, kept)
+        monkeypatch.undo()
+        time.tzset()
+
+
+def test_it_tells_nothing_of_samples_answers_machines_and_addresses(store: Store) -> None:
+    text = report_page(store)
+    for canary in (*HIDDEN, *SAID, "canary-sample"):
+        assert canary not in text
+    assert "gpt-7" in text, "of a model that is a path, its last part"
+    assert "temperature 0.5, max_tokens 99, stop" in text
+
+
+def test_samples_adds_their_ids_and_scores_alone(store: Store) -> None:
+    text = report_page(store, samples=True)
+    rows = {row[0]: row[1:] for row in Page(text).table("db")}
+    assert rows["sample"] == ["gpt", "naive"]
+    assert rows["canary-sample-s2"] == ["0.250", "0.000"]
+    for canary in (*HIDDEN, *SAID):
+        assert canary not in text
+
+
+def test_trials_adds_the_named_ones_with_a_warning(store: Store) -> None:
+    text = report_page(store, trials=(4, 7))
+    page = Page(text)
+    assert text.index("This file holds benchmark data") < text.index("<h1>")
+    assert [each["id"] for tag, each in page.elements if tag == "article"] == ["trial-4", "trial-7"]
+    assert text.count("canary-sample-") == 2
+    assert r"canary-of-prompt &lt;b&gt;&amp;amp;&lt;/b&gt; \x1b\u202e" in text
+    assert text.count("canary-of-answer") == 2
+    assert text.count("canary-of-gold") == 1
+    named = ("inner.example.org", "somebody", "worker-77", "canary-of-cause", "canary-of-data", "canary-of-stop")
+    assert not [canary for canary in named if canary in text]
+    with pytest.raises(StoreError, match="has no trial 99"):
+        report_page(store, trials=(99,))
+
+
+def test_its_scores_are_those_of_the_report(store: Store) -> None:
+    page = Page(report_page(store))
+    for pair in report(store).pairs:
+        rows = page.table(f"{pair.task} ({pair.environment})")
+        row = next(row for row in rows if row[0] == pair.agent)
+        assert row[1] == f"{pair.value:.3f} ±{pair.standard_error:.3f}"
+        assert row[2] == f"{pair.scored}/{pair.planned}"
+    assert [row[4] for row in page.table("os (os)")] == ["mean score could be", "0.714..0.857", "0.143..0.286"]
+    faults = {(row[0], row[1]): row[-1] for row in page.table("Validity and faults")}
+    assert faults["gpt", "os"] == "1"
+    assert "unscored: 1 of gpt on os: task error" in page.text
+
+
+def test_its_comparisons_are_those_of_compare(store: Store) -> None:
+    pairs = find_pairs(Reference("told", None, None, None), None, lambda _: store)
+    comparison = compare_run(pairs, Settings(), lettered=True).comparisons[0]
+    head, *rows = Page(report_page(store)).table("gpt less naive")
+    for row, expected in zip(rows, comparison.tasks, strict=True):
+        cells = dict(zip(head, row, strict=True))
+        assert (cells["task"], cells["n"]) == (expected.task, str(expected.samples))
+        assert cells["difference"] == f"{expected.difference:+.3f}"
+        assert (cells["p"], cells["p Holm"]) == (f"{expected.p:.4f}", f"{expected.p_holm:.4f}")
+        assert expected.interval is not None
+        assert cells["95 % interval"] == "{:+.3f} .. {:+.3f}".format(*expected.interval)
+
+
+def test_its_table_of_agentbench_is_that_of_the_command(store: Store) -> None:
+    expected = scores_table(agent_rows(played_tasks([store], ())))
+    _, head, *rows = Page(report_page(store)).table(expected.title)
+    assert head == [column.title for column in expected.columns]
+    cells = [[" ".join(entry_lines(cell)) for cell in row.cells] for row in expected.rows]
+    assert cells[0][1] == "/home/somebody/models/gpt-7"
+    cells[0][1] = "gpt-7"
+    assert rows == cells
+
+
+def test_one_agent_is_compared_with_none(tmp_path: Path) -> None:
+    page = Page(report_page(stored_run(tmp_path, "lone", {"gpt": {"t": [1.0, 0.0]}})))
+    assert "Not compared: run lone has one agent, gpt" in page.text
+    assert page.table("t (ltp)")[1][:3] == ["gpt", "0.500 ±0.500", "2/2"]
+
+
+def test_a_run_without_a_score_has_a_report(tmp_path: Path) -> None:
+    page = Page(report_page(stored_run(tmp_path, "none", {"a": {"t": [None]}, "b": {"t": [None]}})))
+    assert page.table("t (ltp)")[1][1:4] == ["-", "0/1", "0%"]
+
+
+def test_a_wide_run_is_still_a_small_file(tmp_path: Path) -> None:
+    tasks = {f"task-{number}": [1.0, 0.0, None] for number in range(20)}
+    store = stored_run(tmp_path, "wide", {f"agent-{number}": tasks for number in range(50)})
+    text = report_page(store)
+    assert len(text.encode()) <= 300_000
+    assert text.count('class="mark"') == 1000
+    assert "This run has 1,000 pairs of agent and task." in text
+
+
+def test_the_command_that_it_names_is_quoted(store: Store) -> None:
+    text = Page(report_page(store, title="It's & <so>", trials=(1, 2))).text
+    assert """proctor report told --html report.html --title 'It'"'"'s & <so>' --trials 1,2""" in text
