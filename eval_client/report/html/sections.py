@@ -144,9 +144,9 @@ def _board(board: ResultTable, pairs: Sequence[PairReport], facts: Facts, letter
 
 def _comparisons(compared: Compared) -> tuple[Block, ...]:
     if compared.found is None:
-        return (TextBlock((f"Not compared: {compared.why_not}.",)),)
+        return (TextBlock(compared.left_out),)
     plots = [figures.differences(each) for each in compared.found.comparisons]
-    blocks: list[Block] = [TextBlock(plots[0].table.notes)]
+    blocks: list[Block] = [TextBlock((*plots[0].table.notes, *compared.left_out))]
     for each, plot in zip(compared.found.comparisons, plots, strict=True):
         blocks += [TableBlock(comparison_table(each)), PlotBlock(plot, noted=False)]
     return tuple(blocks)

@@ -48,7 +48,15 @@ def agents_table(plan: Plan) -> ResultTable:
         TableColumn(title, left=True) for title in ("agent", "model", "sampling", "system role", "reasoning")
     )
     rows = tuple(
-        TableRow((agent.name, _model(agent), _sampling(agent.sampling), agent.system_role, agent.reasoning))
+        TableRow(
+            (
+                agent.name,
+                _model(agent),
+                "-" if agent.builtin else _sampling(agent.sampling),
+                agent.system_role,
+                agent.reasoning,
+            )
+        )
         for agent in plan.agents
     )
     return ResultTable("Agents", columns, rows)

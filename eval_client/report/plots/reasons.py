@@ -36,8 +36,8 @@ class ReasonShares(NamedTuple):
 
 
 def reasons_plot(pairs: Sequence[ReasonShares], reasons: Sequence[str]) -> Plot:
-    """A bar for each pair; `reasons` gives their order, for bars and legend."""
-    used = [reason for reason in reasons if any(pair.shares.get(reason) for pair in pairs)]
+    """A bar for each pair; `reasons` gives their order, and each its own colour whichever of them occur."""
+    used = {reason: place for place, reason in enumerate(reasons) if any(pair.shares.get(reason) for pair in pairs)}
     labels = [f"{pair.agent}, {pair.task}" for pair in pairs]
     left = label_width(labels, 60, 260) + 12
     right = left + WIDTH
@@ -55,13 +55,13 @@ def reasons_plot(pairs: Sequence[ReasonShares], reasons: Sequence[str]) -> Plot:
             parts.append(
                 mark(f"{label}: {faults}", words(right + 8, y + 15, f"+ {faults}", kind="fault"), href=pair.href)
             )
-    return Plot("reasons", title, drawing(frame, title, "reasons", parts), _table(pairs, used))
+    return Plot("reasons", title, drawing(frame, title, "reasons", parts), _table(pairs, list(used)))
 
 
-def _legend(reasons: Sequence[str], left: float, right: float) -> tuple[list[str], int]:
+def _legend(reasons: Mapping[str, int], left: float, right: float) -> tuple[list[str], int]:
     """The keys of the colours, in as many rows as they need."""
     parts, x, row = [], left, 0
-    for place, reason in enumerate(reasons):
+    for reason, place in reasons.items():
         width = 16 + text_width(_name(reason)) + 14
         if x + width > right and x > left:
             x, row = left, row + 1
@@ -71,9 +71,9 @@ def _legend(reasons: Sequence[str], left: float, right: float) -> tuple[list[str
     return parts, row + 1 if reasons else 0
 
 
-def _bar(pair: ReasonShares, reasons: Sequence[str], left: float, y: float) -> list[str]:
+def _bar(pair: ReasonShares, reasons: Mapping[str, int], left: float, y: float) -> list[str]:
     parts, x = [], left
-    for place, reason in enumerate(reasons):
+    for reason, place in reasons.items():
         share = pair.shares.get(reason, 0.0)
         width = WIDTH * share
         if share:

@@ -19,8 +19,11 @@ from eval_client.report.report import report
 from eval_client.report.tables.agentbench import agent_rows, scores_table
 from eval_client.store.connection import StoreError
 from eval_client.store.store import Store
+from eval_client.store.tables import trial_table, turn_table
 from proctor.tables.table import entry_lines
-from tests.unit.eval_client.report.compare.stored import stored_run
+from proctor.types import Action
+from task_server.wire.messages import Act
+from tests.unit.eval_client.report.compare.stored import Grades, stored_run
 from tests.unit.eval_client.report.html.pages import HIDDEN, SAID, Page, told_run
 
 LOADS = {"script", "link", "img", "iframe", "object", "embed", "base", "form", "audio", "video", "source"}
@@ -133,13 +136,23 @@ def test_its_table_of_agentbench_is_that_of_the_command(store: Store) -> None:
 
 def test_one_agent_is_compared_with_none(tmp_path: Path) -> None:
     page = Page(report_page(stored_run(tmp_path, "lone", {"gpt": {"t": [1.0, 0.0]}})))
-    assert "Not compared: run lone has one agent, gpt" in page.text
+    assert "Nothing to compare: the run has one agent." in page.text
     assert page.table("t (ltp)")[1][:3] == ["gpt", "0.500 ±0.500", "2/2"]
 
 
 def test_a_run_without_a_score_has_a_report(tmp_path: Path) -> None:
     page = Page(report_page(stored_run(tmp_path, "none", {"a": {"t": [None]}, "b": {"t": [None]}})))
     assert page.table("t (ltp)")[1][1:4] == ["-", "0/1", "0%"]
+
+
+def test_a_task_that_two_agents_have_no_scored_sample_of_leaves_the_others_compared(tmp_path: Path) -> None:
+    grades: dict[str, dict[str, Grades]] = {
+        "a": {"t": [1.0, None], "u": [1.0, 0.0]},
+        "b": {"t": [None, 1.0], "u": [0.0, 0.0]},
+    }
+    page = Page(report_page(stored_run(tmp_path, "r", grades)))
+    assert [row[0] for row in page.table("a less b")] == ["task", "u"]
+    assert "a and b are not compared on t: they have no scored sample in common." in page.text
 
 
 def test_a_wide_run_is_still_a_small_file(tmp_path: Path) -> None:
@@ -149,6 +162,23 @@ def test_a_wide_run_is_still_a_small_file(tmp_path: Path) -> None:
     assert len(text.encode()) <= 300_000
     assert text.count('class="mark"') == 1000
     assert "This run has 1,000 pairs of agent and task." in text
+    assert "Not compared: with 50 agents" in text
+
+
+def test_what_worlds_and_models_said_stays_text(store: Store) -> None:
+    hostile = "</style></pre></title><script>alert(1)</script><img onerror=x> {{7*7}} \x00\ud800"
+    with store.engine.begin() as connection:
+        connection.execute(
+            trial_table.update().where(trial_table.c.id == 0).values(sample=hostile.replace("\ud800", ""))
+        )
+        reply = Act(action=Action(content=hostile.replace("\ud800", ""))).model_dump_json()
+        connection.execute(turn_table.update().values(reply=reply))
+    text = report_page(store, title=hostile, samples=True, trials=(0,))
+    page = Page(text)
+    assert not {tag for tag, _ in page.elements} & LOADS
+    assert text.count("&lt;script&gt;alert(1)") >= 4
+    assert "{{7*7}} \\x00" in page.text
+    text.encode()
 
 
 def test_the_command_that_it_names_is_quoted(store: Store) -> None:

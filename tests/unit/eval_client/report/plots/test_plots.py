@@ -124,6 +124,9 @@ def test_reasons_have_a_mark_for_each_share_and_for_faults(agents: int, tasks: i
 def test_faults_are_in_no_share() -> None:
     plot = reasons_plot([ReasonShares("gpt", "os", {"completed": 0.75, "turn_limit": 0.25}, 7)], REASONS)
     assert checked(plot) == ["gpt, os: completed 75.0%", "gpt, os: turn limit 25.0%", "gpt, os: 7 faults"]
+    assert 'class="reason reason-1"' in plot.svg
+    later = reasons_plot([ReasonShares("gpt", "os", {"invalid_format": 1.0}, 0)], REASONS)
+    assert later.svg.count('class="reason reason-2"') == 2, "the colour of a reason is its own, whichever occur"
     assert checked(reasons_plot([ReasonShares("gpt", "os", {}, 2)], REASONS)) == ["gpt, os: 2 faults"]
 
 
