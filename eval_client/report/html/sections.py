@@ -28,6 +28,9 @@ LEFT_OUT = (
 )
 IN_NOTES = "a note below has the reason"
 LETTERS = "Agents of a task with a common letter under 'alike' can't be told apart at the level 0.05 after Holm."
+MOST_PLOTTED = 40
+"""Of larger runs the plots of single tasks are left out."""
+TASKS_LEFT_OUT = "With {count} pairs of agent and task, the plots of single tasks are left out."
 Facts = Mapping[Pair, Sequence[TrialFacts]]
 
 
@@ -182,6 +185,8 @@ def _scrubbed(table: ResultTable) -> ResultTable:
 
 
 def _tasks(contents: RunContents) -> tuple[Block, ...]:
+    if len(contents.made.pairs) > MOST_PLOTTED:
+        return (TextBlock((TASKS_LEFT_OUT.format(count=len(contents.made.pairs)),)),)
     found = figures.task_plots(
         contents.made.pairs, contents.facts, contents.plan.all_prices(), contents.manifest.resumed_at
     )

@@ -18,7 +18,7 @@ from eval_client.report.plots.svg import (
 )
 from proctor.tables.table import Figure, ResultTable, TableColumn, TableRow
 
-MOST_POINTS = 32
+MOST_POINTS = 24
 STYLES = 6
 HEIGHT = 228.0
 LABEL_ROW = 14.0
@@ -90,7 +90,7 @@ class RunningMean:
 
 
 def running_mean(agent: str, trials: Iterable[EndedTrial], *, planned: int, href: str = "") -> Curve:
-    """The curve of trials in the order of their ending, at about 32 points and at the last one."""
+    """The curve of trials in the order of their ending, at about 24 points and at the last one."""
     every = max(1, -(-planned // MOST_POINTS))
     running = RunningMean()
     points: list[CurvePoint] = []

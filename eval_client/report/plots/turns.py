@@ -17,7 +17,7 @@ from eval_client.report.plots.svg import (
 )
 from proctor.tables.table import ResultTable, TableColumn, TableRow
 
-MOST_BINS = 20
+MOST_BINS = 16
 ROW = 54.0
 HEAD, FOOT = 22.0, 40.0
 WIDTH = 400.0

@@ -97,7 +97,7 @@ def test_turns_have_a_mark_for_each_range_with_trials(agents: int, most: int) ->
     counts = [entry for row in plot.table.rows for entry in row.cells if isinstance(entry, int)]
     assert len(checked(plot)) == sum(count > 0 for count in counts)
     assert sum(counts) == sum(sum(pair.passed.values()) + sum(pair.failed.values()) for pair in pairs)
-    assert len(plot.table.columns) <= 23
+    assert len(plot.table.columns) <= 19
 
 
 def test_a_turn_is_one_bar_where_there_are_few() -> None:
@@ -145,7 +145,7 @@ def test_learning_curves_have_a_mark_for_each_agent_with_a_score(agents: int, tr
     assert len(checked(plot)) == (agents if trials else 0)
     in_table = [entry for row in plot.table.rows for entry in row.cells if isinstance(entry, Figure)]
     assert len(in_table) == sum(len(curve.points) for curve in curves)
-    assert all(len(curve.points) <= 66 for curve in curves)
+    assert all(len(curve.points) <= 26 for curve in curves)
 
 
 @pytest.mark.parametrize("tasks", [0, 1, 20])
