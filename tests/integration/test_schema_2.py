@@ -189,6 +189,11 @@ def test_it_is_read_by_every_command_and_not_altered(store: Store, tmp_path: Pat
     (line,) = (line for line in text.splitlines() if "1,000,000" in line)
     assert line.split()[3:6] == ["1,000,000", "-", "100,000"], "what it lacks is a dash, never a 0"
 
+    page = tmp_path / "old.html"
+    written = runner.invoke(report, ["old", *where, "--html", str(page), "--samples"])
+    assert written.exit_code == 0, written.output
+    assert ": mean score 1.000 after 1 scored trials" in page.read_text(encoding="utf-8")
+
     for what, count in (("trials", 2), ("turns", 2), ("replies", 0)):
         done = runner.invoke(export, ["old", *where, "--what", what, "--to", str(path)])
         assert done.exit_code == 0, done.output
