@@ -63,7 +63,7 @@ def publishable_report(made: RunReport, facts: Facts) -> RunReport:
             "faults": kinds,
             "notes": tuple(map(publishable, pair.notes)),
             "comparable": None if pair.comparable is None else publishable(pair.comparable),
-            "helpers": tuple(each.model_copy(update={"model": publishable(each.model)}) for each in pair.helpers),
+            "helpers": tuple(each.model_copy(update={"model": model_name(each.model)}) for each in pair.helpers),
         }
         pairs.append(pair.model_copy(update=changed))
     return made.model_copy(update={"pairs": tuple(pairs)})
