@@ -18,6 +18,7 @@ COMMANDS = {
     "report": ("results.inspect", "Show a run's scores with standard errors, coverage, validity, faults and costs."),
     "agentbench": ("results.inspect", "Print runs in the form of AgentBench's tables."),
     "show": ("results.show", "Show the conversation of one trial, with its score and the evidence."),
+    "view": ("results.view", "Show runs in a browser: scores, trials, and every turn of a trial."),
     "compare": ("results.compare", "Compare two agents: by how much they differ, how sure that is, what is missing."),
     "ls": ("results.inspect", "List the runs."),
     "export": ("results.inspect", "Write a run's trials, turns or replies of judges as JSONL, CSV or Parquet."),

@@ -124,6 +124,7 @@ def show_result(request: RunRequest, ended: RunResult, errors: "Console") -> int
     lowest = event_loop.run(retry_until_available(trial_to_read, request.store, aside=False))
     if lowest is not None:
         errors.print(f"read the lowest-scored trial: proctor show {request.folder} {lowest}", soft_wrap=True)
+        errors.print(f"look at all of them in a browser: proctor view {request.folder}", soft_wrap=True)
     if ended.refused:
         return 2
     if ended.stopped == STOPPED_BY_USER:

@@ -75,7 +75,7 @@ def conversation(turns: Sequence[Turn]) -> Iterator[ConversationTurn]:
 def _common(left: Sequence[Message], right: Sequence[Message]) -> int:
     """The length of the common beginning."""
     pairs = zip(left, right, strict=False)
-    return next((n for n, (a, b) in enumerate(pairs) if a != b), min(len(left), len(right)))
+    return next((n for n, (a, b) in enumerate(pairs) if a is not b and a != b), min(len(left), len(right)))
 
 
 def first_difference(left: Sequence[ConversationTurn], right: Sequence[ConversationTurn]) -> int | None:

@@ -1,0 +1,1 @@
+"""The web page on runs: routes, access, pages and templates."""

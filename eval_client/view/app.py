@@ -1,0 +1,129 @@
+"""The viewer's HTTP app: routes, access, headers, and one answer for each kind of error."""
+
+import logging
+from collections.abc import Callable
+from functools import partial
+from urllib.parse import quote
+
+import sqlalchemy as sa
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Scope
+
+from eval_client.store.connection import StoreError, is_transient, reason
+from eval_client.view.access import ViewAccess, ViewGuard
+from eval_client.view.headers import SecurityHeaders
+from eval_client.view.json_api import ROUTES as API
+from eval_client.view.pages.listing import runs_page
+from eval_client.view.pages.login import login_page
+from eval_client.view.pages.overview import overview_page
+from eval_client.view.pages.table import sample_page, trials_page
+from eval_client.view.pages.trial import raw_text, trial_page
+from eval_client.view.rendering import Asset, Renderer, assets
+from eval_client.view.runs import NotFound, ViewedRuns
+from eval_client.view.trials import QueryError
+from eval_client.view.viewer import Viewer
+from proctor.observability.redaction import redacted
+from task_server.wire.errors import ApiError, BadRequest, Forbidden, Internal, NotReady, Unauthorized
+
+log = logging.getLogger(__name__)
+
+API_PREFIX = "/api/"
+RETRY_S = 5
+"""Seconds after which a page whose store did not answer may be asked for again."""
+PAGES: tuple[tuple[str, Callable[[Viewer, Request], Response]], ...] = (
+    ("/", runs_page),
+    ("/runs/{run}", overview_page),
+    ("/runs/{run}/trials", trials_page),
+    ("/runs/{run}/trials/{trial}", trial_page),
+    ("/runs/{run}/trials/{trial}/raw", raw_text),
+    ("/runs/{run}/sample", sample_page),
+)
+TITLES = {
+    400: "This address can't be used",
+    401: "A token is needed",
+    403: "Not allowed from there",
+    404: "Not found",
+    405: "Not allowed",
+    500: "The viewer failed",
+    503: "The store does not answer",
+}
+
+
+def build_app(runs: ViewedRuns, access: ViewAccess) -> ASGIApp:
+    """The app that shows these runs to those that `access` admits."""
+    files = assets()
+    viewer = Viewer(runs, access, Renderer(files))
+    routes = [Route(path, partial(page, viewer), methods=["GET"]) for path, page in (*PAGES, *API)]
+    routes += [Route(asset.address, partial(_asset, asset), methods=["GET"]) for asset in files.values()]
+    routes.append(Route("/healthz", _health, methods=["GET"]))
+    if access.closed:
+        routes.append(Route("/login", partial(login_page, viewer), methods=["GET", "POST"]))
+    answer = partial(_failed, viewer)
+    kinds = (HTTPException, QueryError, StoreError, sa.exc.SQLAlchemyError, Exception)
+    app = Starlette(routes=routes, exception_handlers=dict.fromkeys(kinds, answer))
+    app.router.redirect_slashes = False
+    return SecurityHeaders(ViewGuard(app, access, partial(_refused, viewer)))
+
+
+def _asset(asset: Asset, _request: Request) -> Response:
+    forever = {"Cache-Control": "public, max-age=31536000, immutable"}
+    return Response(asset.content, headers=forever, media_type=asset.media_type)
+
+
+async def _health(_request: Request) -> Response:
+    return JSONResponse({"status": "ok"})
+
+
+async def _failed(viewer: Viewer, request: Request, error: Exception) -> Response:
+    """The answer to a request that failed. Only here do exceptions become answers."""
+    status, detail = _explained(error)
+    if status == 500:
+        log.error("%s failed", request.url.path, exc_info=error)
+    return _error(viewer, request.scope, status, detail)
+
+
+def _explained(error: Exception) -> tuple[int, str]:
+    match error:
+        case HTTPException():
+            return error.status_code, error.detail
+        case QueryError():
+            return 400, str(error)
+        case NotFound():
+            return 404, str(error)
+        case StoreError():
+            return 503, str(error)
+        case sa.exc.SQLAlchemyError():
+            again = "; the page can be loaded again" if is_transient(error) else ""
+            return 503, f"{reason(error)}{again}"
+        case _:
+            return 500, "see the viewer's log"
+
+
+def _refused(viewer: Viewer, scope: Scope, status: int, cause: str) -> ASGIApp:
+    """The answer to a request without access: people who open a page are asked for the token."""
+    accepts = dict(scope["headers"]).get(b"accept", b"")
+    if status == 401 and scope["method"] == "GET" and b"text/html" in accepts and not _is_api(scope):
+        path = scope["path"] + (f"?{scope['query_string'].decode('latin-1')}" if scope["query_string"] else "")
+        return RedirectResponse(f"/login?next={quote(path, safe='')}", 303)
+    return _error(viewer, scope, status, cause)
+
+
+def _error(viewer: Viewer, scope: Scope, status: int, detail: str) -> Response:
+    """A problem document for programs, a page for people."""
+    detail = redacted(detail)
+    headers = {401: {"WWW-Authenticate": "Bearer"}, 503: {"Retry-After": str(RETRY_S)}}.get(status, {})
+    if _is_api(scope):
+        kinds: dict[int, type[ApiError]] = {401: Unauthorized, 403: Forbidden, 500: Internal, 503: NotReady}
+        problem = kinds.get(status, BadRequest)(detail).problem().model_dump_json()
+        return Response(problem, status, headers, media_type="application/problem+json")
+    answer = viewer.page("error.html", TITLES.get(status, "Error"), status, detail=detail, code=status)
+    answer.headers.update(headers)
+    return answer
+
+
+def _is_api(scope: Scope) -> bool:
+    return str(scope["path"]).startswith(API_PREFIX)

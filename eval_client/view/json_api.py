@@ -1,0 +1,81 @@
+"""The pages' values as JSON, for programs."""
+
+from collections.abc import Callable, Sequence
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from eval_client.report.conversation import conversation
+from eval_client.store.records import Turn
+from eval_client.view.pages.listing import read_runs
+from eval_client.view.pages.trial import found_trial
+from eval_client.view.trials import MAX_SIZE, SIZE, QueryError, read_trials, trial_query
+from eval_client.view.viewer import Viewer
+from proctor.types import Value
+
+Answer = Callable[[Viewer, Request], Response]
+
+
+def runs_json(viewer: Viewer, request: Request) -> Response:
+    """The runs, the newest first."""
+    found = read_runs(viewer, request.query_params.get("after", ""), _size(request))
+    return _listed(found.items, found.next, found.total)
+
+
+def run_json(viewer: Viewer, request: Request) -> Response:
+    """A run with its pairs, as `proctor report --json` has them."""
+    store = viewer.open(request)
+    report = viewer.report(store)
+    reasons = {pair.task: pair.comparable for pair in report.pairs if pair.comparable}
+    facts = {**report.model_dump(mode="json"), "state": viewer.runs.state(store), "comparable": reasons}
+    return JSONResponse(facts)
+
+
+def trials_json(viewer: Viewer, request: Request) -> Response:
+    """The trials that a filter selects."""
+    found = read_trials(viewer.open(request), trial_query(request.query_params))
+    return _listed(found.items, found.next, found.total)
+
+
+def trial_json(viewer: Viewer, request: Request) -> Response:
+    """A trial with some of its turns: those after the turn `after`, `size` of them."""
+    journal = _number(request, "journal", None)
+    trial = found_trial(viewer.open(request), request.path_params["trial"], journal)
+    after, size = _number(request, "after", 0) or 0, _size(request)
+    stored = {turn.turn: turn for turn in trial.turns}
+    told = [each for each in conversation(trial.turns) if each.turn > after]
+    items = [{**each.model_dump(mode="json"), **_measured(stored[each.turn])} for each in told[:size]]
+    turns = {"items": items, "next": str(told[size - 1].turn) if len(told) > size else None}
+    return JSONResponse({**trial.model_dump(mode="json", exclude={"turns"}), "turns": turns})
+
+
+ROUTES: tuple[tuple[str, Answer], ...] = (
+    ("/api/v1/runs", runs_json),
+    ("/api/v1/runs/{run}", run_json),
+    ("/api/v1/runs/{run}/trials", trials_json),
+    ("/api/v1/runs/{run}/trials/{trial}", trial_json),
+)
+
+
+def _measured(turn: Turn) -> dict[str, object]:
+    return {"world_seconds": turn.world_seconds, "model": turn.model, "finish": turn.stop, "metered": turn.metered}
+
+
+def _listed(items: Sequence[Value], after: str | None, total: int) -> Response:
+    return JSONResponse({"items": [item.model_dump(mode="json") for item in items], "next": after, "total": total})
+
+
+def _size(request: Request) -> int:
+    size = _number(request, "size", SIZE) or 0
+    if not 1 <= size <= MAX_SIZE:
+        raise QueryError(f"size: {size} is no number from 1 to {MAX_SIZE}")
+    return size
+
+
+def _number(request: Request, name: str, default: int | None) -> int | None:
+    text = request.query_params.get(name, "")
+    if not text:
+        return default
+    if not (text.isascii() and text.isdigit() and len(text) <= 9):
+        raise QueryError(f"{name}: {text!r} is no whole number")
+    return int(text)

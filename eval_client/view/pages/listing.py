@@ -1,0 +1,84 @@
+"""The list of runs."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import sqlalchemy as sa
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from eval_client.store.connection import StoreError, reason
+from eval_client.store.records import PairTotals
+from eval_client.view.rendering import link
+from eval_client.view.runs import RunEntry
+from eval_client.view.trials import QueryError
+from eval_client.view.viewer import Viewer
+from proctor.observability.redaction import redacted
+from proctor.types import Value
+
+PAGE = 50
+
+
+class ListedRun(Value):
+    """A run in the list. Where its store can't be read, `problem` says why."""
+
+    run: str
+    state: str
+    created_at: str
+    planned: int = 0
+    scored: int = 0
+    unscored: int = 0
+    agents: tuple[str, ...] = ()
+    tasks: tuple[str, ...] = ()
+    problem: str = ""
+
+
+class RunPage(NamedTuple):
+    """Some of the runs, the newest first."""
+
+    items: list[ListedRun]
+    next: str | None
+    total: int
+
+
+def runs_page(viewer: Viewer, request: Request) -> Response:
+    """The list of runs, or the way to the only one."""
+    if viewer.runs.only is not None:
+        return RedirectResponse(link("runs", viewer.runs.only), 307)
+    return viewer.page("runs.html", "Runs", runs=read_runs(viewer, request.query_params.get("after", "")))
+
+
+def read_runs(viewer: Viewer, after: str, size: int = PAGE) -> RunPage:
+    """The runs after the one of this name. Raises QueryError where there is none."""
+    entries = viewer.runs.entries()
+    names = [entry.run for entry in entries]
+    if after and after not in names:
+        raise QueryError(f"after: there is no run {after!r}; leave it out")
+    begin = names.index(after) + 1 if after else 0
+    some = entries[begin : begin + size]
+    more = begin + size < len(entries)
+    return RunPage([_listed(viewer, entry) for entry in some], some[-1].run if more else None, len(entries))
+
+
+def _listed(viewer: Viewer, entry: RunEntry) -> ListedRun:
+    try:
+        store = viewer.runs.open(entry.run)
+        store.manifest()
+        pairs, state = store.pair_totals(), viewer.runs.state(store)
+    except (StoreError, sa.exc.SQLAlchemyError) as error:
+        problem = reason(error) if isinstance(error, sa.exc.SQLAlchemyError) else str(error)
+        return ListedRun(run=entry.run, state="unreadable", created_at=entry.created_at, problem=redacted(problem))
+    return ListedRun(
+        run=entry.run,
+        state=state,
+        created_at=entry.created_at,
+        planned=_sum(pairs, "planned"),
+        scored=_sum(pairs, "scored"),
+        unscored=_sum(pairs, "unscored"),
+        agents=tuple(dict.fromkeys(pair.agent for pair in pairs)),
+        tasks=tuple(dict.fromkeys(pair.task for pair in pairs)),
+    )
+
+
+def _sum(pairs: Sequence[PairTotals], field: str) -> int:
+    return sum(getattr(pair, field) for pair in pairs)

@@ -1,0 +1,109 @@
+"""The overview of a run: the matrix of agents by tasks, what ended last, and the tables of the report."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from eval_client.report.report import PairReport, RunReport
+from eval_client.report.tables.run_report import report_tables
+from eval_client.store.store import Store
+from eval_client.view.trials import TrialQuery, TrialRow, read_trials
+from eval_client.view.viewer import Viewer
+from proctor.tables.table import coverage_text
+
+SHADES = 10
+"""Steps of the shade behind a score."""
+LAST = 8
+"""Trials in the list of those that ended last."""
+
+
+class Cell(NamedTuple):
+    """A pair in the matrix."""
+
+    pair: PairReport
+    coverage: str | None
+    """The share of planned trials that are scored; None where all are."""
+    faults: int
+    shade: int | None
+    """From 0 to SHADES, for a score from 0 to 1; None for other metrics and without a score."""
+
+
+class MatrixRow(NamedTuple):
+    """An agent and its cells, one for each task; None where it does not play the task."""
+
+    agent: str
+    cells: tuple[Cell | None, ...]
+
+
+class Matrix(NamedTuple):
+    """Agents by tasks."""
+
+    tasks: tuple[PairReport, ...]
+    """A pair of each task, for the column's heading."""
+    rows: tuple[MatrixRow, ...]
+
+
+class Totals(NamedTuple):
+    """Trials of a run."""
+
+    planned: int
+    scored: int
+    unscored: int
+
+
+def overview_page(viewer: Viewer, request: Request) -> Response:
+    """The overview of a run."""
+    store = viewer.open(request)
+    report = viewer.report(store)
+    brief, full = report_tables([report], full=False), report_tables([report], full=True)
+    shared = len(brief) - len({pair.task for pair in report.pairs})
+    return viewer.page(
+        "overview.html",
+        store.run,
+        run=viewer.head(store),
+        place="overview",
+        created_at=store.created_at(),
+        report=report,
+        totals=totals(report),
+        matrix=matrix(report.pairs),
+        tables=full[len(full) - shared :],
+        tasks=full[: len(full) - shared],
+        ended=last_ended(store),
+    )
+
+
+def totals(report: RunReport) -> Totals:
+    """The run's trials, over all pairs."""
+    pairs = report.pairs
+    faults = sum(sum(pair.faults.values()) for pair in pairs)
+    return Totals(sum(pair.planned for pair in pairs), sum(pair.scored for pair in pairs), faults)
+
+
+def matrix(pairs: Sequence[PairReport]) -> Matrix:
+    """The pairs as a matrix: tasks in the order of the plan, agents in that of their first task."""
+    by_pair = {(pair.agent, pair.task): pair for pair in pairs}
+    tasks = {pair.task: pair for pair in pairs}
+    agents = dict.fromkeys(pair.agent for pair in pairs)
+    rows = []
+    for agent in agents:
+        found = [by_pair.get((agent, task)) for task in tasks]
+        rows.append(MatrixRow(agent, tuple(None if pair is None else _cell(pair) for pair in found)))
+    return Matrix(tuple(tasks.values()), tuple(rows))
+
+
+def last_ended(store: Store) -> list[TrialRow]:
+    """The trials that ended last, the newest first."""
+    ended = read_trials(store, TrialQuery(sort="-ended_at", size=LAST)).items
+    return [row for row in ended if row.reason is not None]
+
+
+def _cell(pair: PairReport) -> Cell:
+    within = pair.value is not None and 0 <= pair.value <= 1
+    return Cell(
+        pair,
+        None if pair.coverage == 1 else coverage_text(pair.coverage),
+        sum(pair.faults.values()),
+        round(SHADES * pair.value) if within and pair.value is not None else None,
+    )

@@ -1,0 +1,115 @@
+"""The table of a run's trials, and the trials of one sample."""
+
+from typing import NamedTuple
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from eval_client.plan import Plan
+from eval_client.store.store import Store
+from eval_client.view.rendering import link
+from eval_client.view.runs import NotFound
+from eval_client.view.trials import NONE, TrialQuery, read_trials, sample_trials, trial_query
+from eval_client.view.viewer import Viewer
+from proctor.types import FinishReason
+
+
+class SortHeading(NamedTuple):
+    """A column's heading: what it sorts by, and the address that sorts by it."""
+
+    title: str
+    name: str
+    numeric: bool
+    order: str
+    """`ascending`, `descending`, or `none` where the table is not sorted by it."""
+    address: str
+
+
+class FilterChoices(NamedTuple):
+    """What can be chosen in the filter."""
+
+    agents: tuple[str, ...]
+    tasks: tuple[str, ...]
+    reasons: tuple[str, ...]
+
+
+TITLES = (
+    ("#", "id"),
+    ("agent", "agent"),
+    ("task", "task"),
+    ("sample", "sample"),
+    ("ep", "epoch"),
+    ("score", "score"),
+    ("reason", "reason"),
+    ("turns", "turns"),
+    ("tok in", "prompt_tokens"),
+    ("tok out", "completion_tokens"),
+    ("model s", ""),
+    ("world s", ""),
+    ("attempts", "attempts"),
+    ("ended", "ended_at"),
+)
+"""(heading, sort); not every column can be sorted by."""
+LEFT = ("agent", "task", "sample", "reason")
+
+
+def trials_page(viewer: Viewer, request: Request) -> Response:
+    """The trials that the filter selects."""
+    store = viewer.open(request)
+    query = trial_query(request.query_params)
+    found = read_trials(store, query)
+    return viewer.page(
+        "trials.html",
+        f"Trials of {store.run}",
+        run=viewer.head(store),
+        place="trials",
+        query=query,
+        choices=_choices(store),
+        headings=_headings(store.run, query),
+        found=found,
+        first=_address(store.run, query) if query.after else None,
+        next=_address(store.run, query, after=found.next) if found.next else None,
+        filtered=query != TrialQuery(sort=query.sort, size=query.size, after=query.after),
+    )
+
+
+def sample_page(viewer: Viewer, request: Request) -> Response:
+    """All trials of one sample. Raises StoreError."""
+    store = viewer.open(request)
+    task, sample = (request.query_params.get(name, "") for name in ("task", "sample"))
+    rows = sample_trials(store, task, sample) if "\0" not in task + sample else []
+    if not rows:
+        raise NotFound(f"run {store.run!r} has no sample {sample!r} of a task {task!r}")
+    return viewer.page(
+        "sample.html",
+        f"{sample} of {task}",
+        run=viewer.head(store),
+        place="sample",
+        task=task,
+        sample=sample,
+        headings=_headings(store.run, None),
+        rows=rows,
+    )
+
+
+def _choices(store: Store) -> FilterChoices:
+    manifest = store.manifest()
+    agents = tuple(agent.name for agent in Plan.model_validate(manifest.plan).agents)
+    return FilterChoices(agents, tuple(manifest.tasks), (*FinishReason, NONE))
+
+
+def _headings(run: str, query: TrialQuery | None) -> list[SortHeading]:
+    """The columns' headings; without a query none of them sorts."""
+    headings = []
+    for title, name in TITLES:
+        sort = query.sort if query is not None else ""
+        order = "none" if sort.removeprefix("-") != name else "descending" if sort.startswith("-") else "ascending"
+        address = _address(run, query, sort=f"-{name}" if order == "ascending" else name) if query and name else ""
+        headings.append(SortHeading(title, name, name not in LEFT, order, address))
+    return headings
+
+
+def _address(run: str, query: TrialQuery, **changed: str) -> str:
+    """The address of the first page of a query, changed."""
+    fields = {name: value for name, value in query.model_dump(exclude_defaults=True).items() if name != "after"}
+    return link("runs", run, "trials", **{**fields, **changed})

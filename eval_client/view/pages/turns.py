@@ -1,0 +1,131 @@
+"""The turns of a trial as values that a template shows."""
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import NamedTuple
+
+from eval_client.report.conversation import ConversationTurn, conversation
+from eval_client.report.show_trial import FOLDED, HEAD
+from eval_client.store.records import Turn
+from proctor.types import Message
+
+PAGE = 50
+"""Turns of a page."""
+CUT = "length"
+"""The endpoint's finish_reason of an answer that `max_tokens` cut."""
+
+
+class ShownText(NamedTuple):
+    """A text, or the beginning of a long one."""
+
+    text: str
+    part: str
+    """What the address of the whole text calls it."""
+    length: int | None
+    """The characters of the whole text where only its beginning is shown."""
+
+
+class ShownCall(NamedTuple):
+    """A call of a function, with its arguments as the model wrote them."""
+
+    name: str
+    id: str
+    arguments: ShownText
+
+
+class ShownMessage(NamedTuple):
+    """A message."""
+
+    role: str
+    """Of the turn's answer `answer`."""
+    answers: str | None
+    """The id of the call that it answers."""
+    text: ShownText
+    calls: tuple[ShownCall, ...]
+
+
+class ShownTurn(NamedTuple):
+    """A turn: what was sent, and the answer."""
+
+    stored: Turn
+    told: ConversationTurn
+    facts: tuple[str, ...]
+    earlier: tuple[ShownMessage, ...]
+    """The messages sent again, where they are unfolded."""
+    messages: tuple[ShownMessage, ...]
+    answer: ShownMessage | None
+    """None where the agent stopped."""
+    reasoning: ShownText | None
+    cut: bool
+    """Whether the endpoint cut the answer at `max_tokens`."""
+
+
+def page_of(turns: Sequence[Turn], turn: int) -> int:
+    """The index of the page that has a turn: the last page for a turn after all."""
+    place = next((place for place, each in enumerate(turns) if each.turn >= turn), max(len(turns) - 1, 0))
+    return place // PAGE
+
+
+def shown_turns(turns: Sequence[Turn], page: int, unfolded: int) -> Iterator[ShownTurn]:
+    """The turns of a page; `unfolded` is the turn whose earlier messages are shown too."""
+    both = zip(turns, conversation(turns), strict=True)
+    for stored, told in islice(both, page * PAGE, (page + 1) * PAGE):
+        yield _turn(stored, told, unfolded=told.turn == unfolded)
+
+
+def part_of(told: ConversationTurn, part: str) -> str | None:
+    """The whole text of a part of a turn; None where the turn has no such part."""
+    texts = dict(_parts(told))
+    return texts.get(part)
+
+
+def _parts(told: ConversationTurn) -> Iterator[tuple[str, str]]:
+    for place, message in enumerate((*told.earlier, *told.messages)):
+        yield f"message-{place}", message.content
+        yield from ((f"message-{place}-call-{n}", call.arguments) for n, call in enumerate(message.tool_calls))
+    if told.action is not None:
+        yield "answer", told.action.content
+        yield "reasoning", told.action.reasoning
+        yield from ((f"answer-call-{n}", call.arguments) for n, call in enumerate(told.action.tool_calls))
+
+
+def _turn(stored: Turn, told: ConversationTurn, *, unfolded: bool) -> ShownTurn:
+    known = len(told.earlier)
+    action = told.action
+    return ShownTurn(
+        stored=stored,
+        told=told,
+        facts=tuple(_facts(stored, told)),
+        earlier=tuple(_message(m, f"message-{n}") for n, m in enumerate(told.earlier)) if unfolded else (),
+        messages=tuple(_message(m, f"message-{n}") for n, m in enumerate(told.messages, known)),
+        answer=_message(action.message(), "answer")._replace(role="answer") if action is not None else None,
+        reasoning=_text(action.reasoning, "reasoning") if action is not None and action.reasoning else None,
+        cut=stored.stop == CUT or (action is not None and action.cut),
+    )
+
+
+def _facts(stored: Turn, told: ConversationTurn) -> Iterator[str]:
+    yield f"conversation {told.conversation}"
+    if stored.metered is False:
+        yield "tokens not reported"
+    else:
+        yield f"{stored.prompt_tokens:,} in, {stored.completion_tokens:,} out"
+    yield f"model {stored.model_seconds:.1f} s"
+    if stored.world_seconds is not None:
+        yield f"world {stored.world_seconds:.1f} s"
+    if stored.tries > 1:
+        yield f"{stored.tries} tries"
+    if stored.model:
+        yield stored.model
+
+
+def _message(message: Message, part: str) -> ShownMessage:
+    calls = tuple(
+        ShownCall(call.name, call.id, _text(call.arguments, f"{part}-call-{n}"))
+        for n, call in enumerate(message.tool_calls)
+    )
+    return ShownMessage(message.role, message.tool_call_id, _text(message.content, part), calls)
+
+
+def _text(text: str, part: str) -> ShownText:
+    return ShownText(text, part, None) if len(text) <= FOLDED else ShownText(text[:HEAD], part, len(text))

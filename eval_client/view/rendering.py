@@ -1,0 +1,69 @@
+"""Fills templates, and serves the files that they refer to."""
+
+import hashlib
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import quote, urlencode
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+from starlette.responses import Response
+
+from proctor.observability.redaction import visible
+from proctor.tables.table import MISSING, entry_lines
+
+HERE = Path(__file__).parent
+MEDIA_TYPES = {".css": "text/css; charset=utf-8", ".svg": "image/svg+xml"}
+
+
+class Asset(NamedTuple):
+    """A file that pages refer to, by an address that changes with its content."""
+
+    address: str
+    content: bytes
+    media_type: str
+
+
+def assets() -> dict[str, Asset]:
+    """name of a file -> the asset."""
+    found = {}
+    for path in sorted((HERE / "assets").iterdir()):
+        content = path.read_bytes()
+        digest = hashlib.blake2b(content, digest_size=6).hexdigest()
+        found[path.name] = Asset(f"/assets/{path.stem}.{digest}{path.suffix}", content, MEDIA_TYPES[path.suffix])
+    return found
+
+
+class Renderer:
+    """Renders the templates."""
+
+    def __init__(self, files: dict[str, Asset]) -> None:
+        self._environment = Environment(
+            loader=FileSystemLoader(HERE / "templates"),
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+            finalize=shown,
+        )
+        addresses = {name: asset.address for name, asset in files.items()}
+        self._environment.globals.update(assets=addresses, link=link, entry_lines=entry_lines)
+
+    def page(self, template: str, status: int = 200, **values: object) -> Response:
+        """A page as an answer. Lone surrogates, which UTF-8 can't hold, are shown as escapes."""
+        text = self._environment.get_template(template).render(**values)
+        return Response(text.encode("utf-8", "backslashreplace"), status, media_type="text/html")
+
+
+def shown(value: object) -> object:
+    """What a template shows of a value: a dash for None, and texts with their control characters as escapes."""
+    if value is None:
+        return MISSING
+    return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def link(*parts: object, **query: object) -> str:
+    """An address of the viewer: parts of its path, each quoted whole, and its query without empty values."""
+    path = "/" + "/".join(quote(str(part), safe="", errors="replace") for part in parts)
+    given = {name: value for name, value in query.items() if value not in (None, "")}
+    return f"{path}?{urlencode(given, errors='replace')}" if given else path

@@ -1,0 +1,68 @@
+"""What all pages share: the runs, access, templates, and reports that are used again for a moment."""
+
+import threading
+import time
+from typing import NamedTuple
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from eval_client.report.report import RunReport, report
+from eval_client.store.store import Store
+from eval_client.view.access import ViewAccess
+from eval_client.view.rendering import Renderer
+from eval_client.view.runs import ViewedRuns
+
+CACHE_S, CACHE_COSTS = 1.0, 20.0
+"""A report is used again for a second, or for so many times as long as it took, whichever is longer."""
+MAX_REPORTS = 64
+
+
+class KeptReport(NamedTuple):
+    """A report, and until when it is used."""
+
+    report: RunReport
+    until: float
+
+
+class RunHead(NamedTuple):
+    """The run that a page belongs to."""
+
+    run: str
+    state: str
+
+
+class Viewer:
+    """What the pages of one viewer share."""
+
+    def __init__(self, runs: ViewedRuns, access: ViewAccess, renderer: Renderer) -> None:
+        self.runs, self.access, self._renderer = runs, access, renderer
+        self._reports: dict[str, KeptReport] = {}
+        self._making = threading.Lock()
+
+    def open(self, request: Request) -> Store:
+        """The run in a request's path. Raises StoreError."""
+        return self.runs.open(request.path_params["run"])
+
+    def head(self, store: Store) -> RunHead:
+        """The run of a page."""
+        return RunHead(store.run, self.runs.state(store))
+
+    def report(self, store: Store) -> RunReport:
+        """The run's report, made anew where the last one is too old; by one request at a time."""
+        with self._making:
+            kept = self._reports.get(store.run)
+            if kept is not None and time.monotonic() < kept.until:
+                return kept.report
+            begun = time.monotonic()
+            made = report(store)
+            ended = time.monotonic()
+            if len(self._reports) >= MAX_REPORTS:
+                self._reports.clear()
+            self._reports[store.run] = KeptReport(made, ended + max(CACHE_S, CACHE_COSTS * (ended - begun)))
+            return made
+
+    def page(self, template: str, title: str, status: int = 200, **values: object) -> Response:
+        """A page. `run` is among the values of pages that belong to one."""
+        given = {"run": None, "place": "", **values}
+        return self._renderer.page(template, status, title=title, closed=self.access.closed, **given)

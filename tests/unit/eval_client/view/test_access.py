@@ -1,0 +1,143 @@
+"""Who may see the pages: tokens, cookies, and requests of other web sites."""
+
+import httpx
+import pytest
+from pydantic import SecretStr
+
+from eval_client.view.access import COOKIE, COOKIE_S, TRIES, TRIES_S, ViewAccess
+from eval_client.view.pages.login import own_path
+from tests.unit.eval_client.view.conftest import Client
+
+TOKEN = "a-long-random-token-of-the-viewer"
+NAVIGATES = {"sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate", "sec-fetch-dest": "document"}
+
+
+class Clock:
+    now = 1_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def access(clock: Clock) -> ViewAccess:
+    return ViewAccess((SecretStr(TOKEN),), clock)
+
+
+def test_a_cookie_is_not_the_token_expires_and_ends_with_a_logout(access: ViewAccess, clock: Clock) -> None:
+    cookie, other = access.log_in(TOKEN), access.log_in(TOKEN)
+    assert cookie is not None
+    assert other is not None
+    assert cookie != other
+    assert TOKEN not in cookie
+    assert access.is_valid(cookie)
+    access.log_out(cookie)
+    assert (access.is_valid(cookie), access.is_valid(other)) == (False, True)
+    assert ViewAccess((SecretStr(TOKEN),), clock).is_valid(other), "a viewer that is started again knows it"
+    assert not ViewAccess((SecretStr(TOKEN + "x"),), clock).is_valid(other)
+    clock.now += COOKIE_S
+    assert not access.is_valid(other)
+
+
+@pytest.mark.parametrize("forged", ["", ".", "9999999999.00.00", "9999999999..", "٣.a.b", "9" * 40 + ".a.b"])
+def test_a_forged_cookie_is_refused(access: ViewAccess, forged: str) -> None:
+    assert not access.is_valid(forged)
+
+
+def test_a_changed_expiry_is_refused(access: ViewAccess) -> None:
+    cookie = access.log_in(TOKEN) or ""
+    expires, _, rest = cookie.partition(".")
+    assert not access.is_valid(f"{int(expires) + 1}.{rest}")
+
+
+def test_many_wrong_logins_must_wait(access: ViewAccess, clock: Clock) -> None:
+    for _ in range(TRIES):
+        assert access.wait_s() == 0
+        assert access.log_in("wrong") is None
+    assert access.wait_s() == TRIES_S
+    clock.now += TRIES_S
+    assert access.wait_s() == 0
+
+
+async def test_with_a_token_all_but_health_login_and_assets_needs_it(client: Client) -> None:
+    async with client(TOKEN) as viewer:
+        for path in ("/", "/runs/first", "/runs/first/trials/0", "/api/v1/runs", "/nothing"):
+            refused = await viewer.get(path)
+            assert (refused.status_code, refused.headers["www-authenticate"]) == (401, "Bearer")
+            wrong = await viewer.get(path, headers={"authorization": "Bearer wrong"})
+            assert wrong.status_code == 401
+        assert (await viewer.get("/healthz")).status_code == 200
+        login = await viewer.get("/login")
+        asset = login.text.partition('rel="stylesheet" href="')[2].partition('"')[0]
+        assert (login.status_code, (await viewer.get(asset)).status_code) == (200, 200)
+        admitted = await viewer.get("/runs/first", headers={"authorization": f"Bearer {TOKEN}"})
+        assert admitted.status_code == 200
+
+
+async def test_people_log_in_and_come_to_the_page_that_they_asked_for(client: Client) -> None:
+    async with client(TOKEN) as viewer:
+        sent = await viewer.get("/runs/first/trials?agent=gpt", headers={"accept": "text/html"})
+        assert sent.status_code == 303
+        form = await viewer.get(sent.headers["location"])
+        asked = form.text.partition('name="next" value="')[2].partition('"')[0]
+        assert asked == "/runs/first/trials?agent=gpt"
+        wrong = await viewer.post("/login", data={"token": "wrong", "next": asked})
+        assert (wrong.status_code, "set-cookie" in wrong.headers) == (403, False)
+        done = await viewer.post("/login", data={"token": TOKEN, "next": asked})
+        assert (done.status_code, done.headers["location"]) == (303, asked)
+        flags = done.headers["set-cookie"]
+        assert all(flag in flags for flag in ("HttpOnly", "SameSite=lax", "Path=/"))
+        assert TOKEN not in flags
+        assert (await viewer.get("/runs/first")).status_code == 200
+        stolen = {"cookie": f"{COOKIE}={viewer.cookies[COOKIE]}"}
+        await viewer.post("/login", data={"out": "1"})
+        assert (await viewer.get("/runs/first", headers=stolen)).status_code == 401
+
+
+async def test_a_login_that_another_site_sends_is_refused(client: Client) -> None:
+    async with client(TOKEN) as viewer:
+        answer = await viewer.post("/login", data={"token": TOKEN}, headers={"sec-fetch-site": "cross-site"})
+    assert (answer.status_code, "set-cookie" in answer.headers) == (400, False)
+
+
+@pytest.mark.parametrize(
+    "path", ["https://evil.example/", "//evil.example", "/\\evil.example", "evil", "/a\nb", "/\t/e"]
+)
+def test_a_login_leads_to_no_other_site(path: str) -> None:
+    assert own_path(path) == "/"
+
+
+@pytest.mark.parametrize(
+    ("headers", "path", "status"),
+    [
+        ({"host": "evil.example"}, "/", 403),
+        ({"origin": "https://evil.example"}, "/", 403),
+        ({"sec-fetch-site": "cross-site"}, "/", 403),
+        ({"sec-fetch-site": "same-site"}, "/api/v1/runs", 403),
+        ({**NAVIGATES, "sec-fetch-dest": "iframe"}, "/", 403),
+        ({**NAVIGATES, "sec-fetch-mode": "no-cors", "sec-fetch-dest": "image"}, "/", 403),
+        ({**NAVIGATES, "host": "evil.example"}, "/", 403),
+        (NAVIGATES, "/api/v1/runs", 403),
+        (NAVIGATES, "/runs/first", 200),
+        ({"sec-fetch-site": "none"}, "/runs/first", 200),
+        ({"sec-fetch-site": "same-origin"}, "/api/v1/runs", 200),
+        ({"host": "localhost:7400"}, "/", 200),
+    ],
+)
+async def test_without_a_token_only_links_lead_here_from_other_sites(
+    client: Client, headers: dict[str, str], path: str, status: int
+) -> None:
+    async with client() as viewer:
+        answer: httpx.Response = await viewer.get(path, headers=headers)
+    assert answer.status_code == status
+    assert answer.headers["x-content-type-options"] == "nosniff"
+
+
+async def test_a_form_of_another_site_is_refused_although_it_navigates(client: Client) -> None:
+    async with client() as viewer:
+        assert (await viewer.post("/runs/first", headers=NAVIGATES)).status_code == 403

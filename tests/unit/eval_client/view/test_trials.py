@@ -1,0 +1,132 @@
+"""The trials that a filter selects: as plain Python selects them, in order, each once."""
+
+import random
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from eval_client.store.connection import connect, sqlite_url
+from eval_client.store.records import Manifest, Trial
+from eval_client.store.store import Store
+from eval_client.store.tables import trial_table
+from eval_client.view.trials import SORTS, QueryError, TrialQuery, TrialRow, read_trials, trial_query
+
+NAMES = ("s%{}_A", "s-{}-A")
+REASONS = ("completed", "turn_limit", "task_error", None)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    """120 trials with drawn columns, many of them equal or empty."""
+    drawn = random.Random(7)
+    made = Store(connect(sqlite_url(tmp_path)), "first")
+    trials = [
+        Trial(id=n, agent=drawn.choice("ab"), task=drawn.choice("xy"), sample=NAMES[n % 2].format(n % 9), epoch=n % 2)
+        for n in range(120)
+    ]
+    made.create(Manifest(version="1", plan_path="p", plan={}, identity={}), trials)
+    with made.engine.begin() as connection:
+        for trial in trials:
+            reason = drawn.choice(REASONS)
+            scored = reason in ("completed", "turn_limit")
+            values = {
+                "reason": reason,
+                "score": drawn.choice((0.0, 0.1, 0.5, 1.0)) if scored else None,
+                "cause": drawn.choice(("No route", "lost 100%")) if reason == "task_error" else None,
+                "turns": drawn.randrange(4) if reason else None,
+                "ended_at": f"2026-01-0{drawn.randrange(1, 5)}T00:00:00+00:00" if reason else None,
+            }
+            connection.execute(trial_table.update().where(trial_table.c.id == trial.id).values(**values))
+    return made
+
+
+def walk(store: Store, query: TrialQuery) -> list[TrialRow]:
+    rows, after = list[TrialRow](), query.after
+    while True:
+        page = read_trials(store, query.model_copy(update={"after": after}))
+        rows += page.items
+        if page.next is None:
+            return rows
+        assert len(page.items) == query.size
+        after = page.next
+
+
+FILTERS: list[tuple[dict[str, str], Callable[[TrialRow], bool]]] = [
+    ({}, lambda row: True),
+    ({"agent": "a"}, lambda row: row.agent == "a"),
+    ({"task": "y"}, lambda row: row.task == "y"),
+    ({"sample": "%3_a"}, lambda row: "%3_a" in row.sample.lower()),
+    ({"reason": "turn_limit"}, lambda row: row.reason == "turn_limit"),
+    ({"reason": "none"}, lambda row: row.reason is None),
+    ({"score": "none"}, lambda row: row.score is None),
+    ({"score": "0.5"}, lambda row: row.score == 0.5),
+    ({"score": "0.1..0.5"}, lambda row: row.score in (0.1, 0.5)),
+    ({"score": "..0.1"}, lambda row: row.score in (0.0, 0.1)),
+    ({"score": "0.5.."}, lambda row: row.score in (0.5, 1.0)),
+    ({"cause": "100%"}, lambda row: row.cause == "lost 100%"),
+    (
+        {"agent": "b", "task": "x", "sample": "s", "reason": "completed", "score": "0..0.5"},
+        lambda row: (row.agent, row.task, row.reason) == ("b", "x", "completed") and (row.score or 0) <= 0.5,
+    ),
+]
+
+
+@pytest.mark.parametrize(("given", "selects"), FILTERS)
+def test_a_filter_selects_what_plain_python_selects(
+    store: Store, given: dict[str, str], selects: Callable[[TrialRow], bool]
+) -> None:
+    every = read_trials(store, TrialQuery(size=500)).items
+    found = walk(store, trial_query({**given, "size": "7"}))
+    wanted = [row.id for row in every if selects(row)]
+    assert wanted
+    assert [row.id for row in found] == wanted
+    assert read_trials(store, trial_query(given)).total == len(wanted)
+
+
+@pytest.mark.parametrize("name", SORTS)
+@pytest.mark.parametrize("minus", ["", "-"])
+def test_each_sort_meets_each_trial_once_with_empty_values_last(store: Store, name: str, minus: str) -> None:
+    rows = walk(store, TrialQuery(sort=minus + name, size=7))
+    assert sorted(row.id for row in rows) == list(range(120))
+    values = [getattr(row, name) for row in rows]
+    there = [value for value in values if value is not None]
+    assert values[len(there) :] == [None] * (120 - len(there))
+    assert there == sorted(there, reverse=bool(minus))
+    for before, after in pairwise(rows):
+        assert getattr(before, name) != getattr(after, name) or before.id < after.id
+
+
+def test_rows_that_come_and_go_while_pages_are_turned_leave_the_others_neither_lost_nor_repeated(store: Store) -> None:
+    first = read_trials(store, TrialQuery(size=50))
+    with store.engine.begin() as connection:
+        connection.execute(sa.delete(trial_table).where(trial_table.c.id == 3))
+        more = {"run": "first", "agent": "a", "task": "x", "sample": "late", "epoch": 0, "attempts": 0}
+        connection.execute(trial_table.insert(), {**more, "id": 120})
+    rest = walk(store, TrialQuery(size=20, after=first.next or ""))
+    assert [row.id for row in (*first.items, *rest)] == list(range(121))
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"size": "0"}, "size: '0' is no number from 1 to 500"),
+        ({"size": "501"}, "size: '501'"),
+        ({"sort": "-finish"}, "sort: '-finish' is none of id, agent"),
+        ({"reason": "tired"}, "reason: 'tired' is none of completed"),
+        ({"score": "much"}, "score: 'much' is no score"),
+        ({"score": "nan"}, "score: 'nan' is no score"),
+        ({"agent": "a\0"}, "agent: at most 255 characters, without NUL"),
+        ({"sample": "a" * 256}, "sample: at most 255"),
+        ({"after": "!"}, "after: this is no cursor"),
+        ({"after": "WyJhIiwgMV0"}, "after: this is no cursor"),  # ["a", 1]
+        ({"after": "WzFlOTk5LCAxXQ"}, "after: this is no cursor"),  # [1e999, 1]
+        ({"after": "WzEsIDk5OTk5OTk5OTk5XQ"}, "after: this is no cursor"),  # [1, 99999999999]
+    ],
+)
+def test_a_bad_parameter_is_refused_by_its_name(given: dict[str, str], told: str) -> None:
+    with pytest.raises(QueryError) as refused:
+        trial_query(given)
+    assert str(refused.value).startswith(told)
