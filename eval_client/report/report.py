@@ -81,21 +81,29 @@ def report(store: Store) -> RunReport:
     plan = Plan.model_validate(manifest.plan)
     agents = {agent.name: agent for agent in plan.agents}
     prices, costs = plan.all_prices(), store.helper_costs()
+    all_totals = store.pair_totals()
+    scored = {_key(totals): totals.scored for totals in all_totals}
+    current = {pair: kept[1] for pair, kept in summaries.items() if kept[0] == scored.get(pair)}
+    means = store.sample_means() if len(current) < len(all_totals) else {}
     pairs = [
         _pair(
             store,
             totals,
             manifest,
-            kept=summaries.get((totals.agent, totals.task)),
+            summary=current.get(_key(totals)) or _mean_score(means.get(_key(totals), {})),
             agent=agents.get(totals.agent),
             prices=prices,
             costs=costs,
         )
-        for totals in store.pair_totals()
+        for totals in all_totals
     ]
     order = list(manifest.tasks)
     pairs.sort(key=lambda pair: (order.index(pair.task), pair.value is None, -(pair.value or 0.0)))
     return RunReport(run=store.run, state=store.state(), version=manifest.version, pairs=tuple(pairs))
+
+
+def _key(totals: PairTotals) -> tuple[str, str]:
+    return totals.agent, totals.task
 
 
 def _pair(
@@ -103,14 +111,13 @@ def _pair(
     totals: PairTotals,
     manifest: Manifest,
     *,
-    kept: tuple[int, Summary] | None,
+    summary: Summary,
     agent: AgentEntry | None,
     prices: Mapping[str, Price],
     costs: Sequence[HelperCost],
 ) -> PairReport:
-    pair = (totals.agent, totals.task)
+    pair = _key(totals)
     task = manifest.tasks[totals.task]
-    summary = kept[1] if kept is not None and kept[0] == totals.scored else _mean_score(store, totals)
     scored = totals.scored
     return PairReport(
         agent=totals.agent,
@@ -158,13 +165,12 @@ def _other_sampling(agent: AgentEntry, published: Mapping[str, JsonValue]) -> st
     return f"the published agents had {wanted}; set it in the `sampling` of {agent.name}"
 
 
-def _mean_score(store: Store, totals: PairTotals) -> Summary:
+def _mean_score(means: Mapping[str, tuple[float, str]]) -> Summary:
     """The mean score, each sample counting once, until a run or resume ends with the environment's own metrics."""
-    means, cluster_of = store.sample_means(totals.agent, totals.task), store.cluster_of(totals.task)
-    found = clustered_mean(list(means.values()), [cluster_of[sample] for sample in means])
+    found = clustered_mean([mean for mean, _ in means.values()], [cluster for _, cluster in means.values()])
     note = "The environment's own metrics are not available yet: this is the plain mean of scores."
-    notes = (note,) if totals.scored else ()
-    metrics = {"mean_score": found.mean} if totals.scored else {}
+    notes = (note,) if means else ()
+    metrics = {"mean_score": found.mean} if means else {}
     return Summary(primary="mean_score", metrics=metrics, standard_error=found.standard_error, notes=notes)
 
 

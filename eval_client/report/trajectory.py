@@ -77,9 +77,9 @@ def read_trajectory(store: Store, trial: int, journal: int | None = None) -> Tra
     t, a, u = trial_table.c, attempt_table.c, turn_table.c
     mine = sa.and_(u.run == store.run, u.trial == trial)
     attempts = [a[name] for name in AttemptRecord.model_fields]
+    whole, told = (existing_columns(store.engine, table) for table in (trial_table, turn_table))
     with store.engine.connect() as connection:
-        columns = existing_columns(store.engine, trial_table)
-        row = connection.execute(sa.select(*columns).where(t.run == store.run, t.id == trial)).mappings().first()
+        row = connection.execute(sa.select(*whole).where(t.run == store.run, t.id == trial)).mappings().first()
         if row is None:
             count = connection.execute(sa.select(sa.func.count()).where(t.run == store.run)).scalar_one()
             raise StoreError(f"run {store.run!r} has no trial {trial}; its trials are 0 to {count - 1}")
@@ -89,8 +89,7 @@ def read_trajectory(store: Store, trial: int, journal: int | None = None) -> Tra
         chosen = journal if journal is not None else max(journals, default=0)
         if journal is not None and journal not in journals:
             raise StoreError(f"trial {trial} has no journal {journal}; it has: {_some(journals)}")
-        held = sa.select(*existing_columns(store.engine, turn_table)).where(mine, u.journal == chosen)
-        rows = connection.execute(held.order_by(u.turn)).mappings()
+        rows = connection.execute(sa.select(*told).where(mine, u.journal == chosen).order_by(u.turn)).mappings()
         turns = tuple(_turn(dict(each)) for each in rows)
     return Trajectory(
         run=store.run,

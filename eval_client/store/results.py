@@ -91,13 +91,20 @@ class Results:
             for sample, epoch, finish in connection.execute(query.where(t.finish.is_not(None)).order_by(t.id)):
                 yield sample, epoch, Finish.model_validate_json(finish)
 
-    def sample_means(self, agent: str, task: str) -> dict[str, float]:
-        """sample -> mean score of its scored epochs, for the pair's samples with a scored trial, in no order."""
+    def sample_means(self) -> dict[tuple[str, str], dict[str, tuple[float, str]]]:
+        """(agent, task) -> sample -> (mean score of its scored epochs, its cluster), where it has a scored trial.
+
+        In a run of schema 2, which has no clusters, each sample is its own.
+        """
         t = trial_table.c
-        query = sa.select(t.sample, sa.func.avg(t.score)).group_by(t.sample)
-        mine = sa.and_(t.run == self.run, t.agent == agent, t.task == task, t.score.is_not(None))
+        cluster = sa.func.max(cluster_column(self.engine))
+        query = sa.select(t.agent, t.task, t.sample, sa.func.avg(t.score), cluster).group_by(t.agent, t.task, t.sample)
+        means: dict[tuple[str, str], dict[str, tuple[float, str]]] = {}
         with self.engine.connect() as connection:
-            return {str(sample): float(mean) for sample, mean in connection.execute(query.where(mine))}
+            rows = connection.execute(query.where(t.run == self.run, t.score.is_not(None)))
+            for agent, task, sample, mean, named in rows:
+                means.setdefault((agent, task), {})[str(sample)] = float(mean), str(named or sample)
+        return means
 
     def cluster_of(self, task: str) -> dict[str, str]:
         """sample -> its cluster; in a run of schema 2, which has no clusters, each sample is its own."""

@@ -143,7 +143,8 @@ def _columns(engine: sa.Engine) -> dict[str, sa.ColumnElement[Any]]:
     """name -> column, for the fields of a row and all sorts; NULL where the store lacks the column."""
     there = {column.name for column in existing_columns(engine, trial_table)}
     wanted = dict.fromkeys([name for name in TrialRow.model_fields if name in trial_table.c] + list(SORTS))
-    return {name: trial_table.c[name] if name in there else sa.null() for name in wanted}
+    empty = {name: sa.cast(sa.null(), trial_table.c[name].type) for name in wanted if name not in there}
+    return {name: empty[name] if name in empty else trial_table.c[name] for name in wanted}
 
 
 def _conditions(run: str, query: TrialQuery) -> list[sa.ColumnElement[bool]]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 import sqlalchemy as sa
 from click.testing import CliRunner
@@ -21,6 +22,11 @@ from eval_client.store.member import membership
 from eval_client.store.records import Turn
 from eval_client.store.store import Store
 from eval_client.store.tables import SCHEMA_VERSION, run_table
+from eval_client.view.access import ViewAccess
+from eval_client.view.app import build_app
+from eval_client.view.read_only import connect_read_only
+from eval_client.view.runs import OneRun
+from eval_client.view.trials import SORTS
 from proctor.types import Action, Finish, FinishReason, Message, Observation
 from task_server.wire.messages import Act
 from tests.database_servers import mariadb, postgresql
@@ -274,3 +280,26 @@ def test_other_schemas_are_refused(store: Store, schema: int) -> None:
         connection.execute(run_table.update().values(schema_version=schema))
     with pytest.raises(StoreError, match=rf"another version \(schema {schema}\)"):
         store.manifest()
+
+
+async def test_its_pages_open_in_the_viewer_which_writes_nothing(store: Store) -> None:
+    """A dash stands where schema 2 has no column; sessions at a database server can't write."""
+    url = store.engine.url.render_as_string(hide_password=False)
+    transport = httpx.ASGITransport(build_app(viewed := OneRun(url, "old"), ViewAccess()))
+    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as viewer:
+        for page in ("/runs/old", "/runs/old/trials/0", "/runs/old/sample?task=t&sample=s0", "/api/v1/runs"):
+            answer = await viewer.get(page)
+            assert answer.status_code == 200, answer.text
+        for sort in SORTS:
+            for minus in ("", "-"):
+                first = (await viewer.get(f"/api/v1/runs/old/trials?size=1&sort={minus}{sort}")).json()
+                rest = await viewer.get(f"/api/v1/runs/old/trials?sort={minus}{sort}&after={first['next']}")
+                ids = [item["id"] for item in (*first["items"], *rest.json()["items"])]
+                assert sorted(ids) == [SCORED, PENDING]
+                assert first["items"][0]["ended_at"] is None
+    viewed.open("old").engine.dispose()
+    engine = connect_read_only(url)
+    with pytest.raises(sa.exc.SQLAlchemyError, match=r"(?i)read.?only"), engine.begin() as connection:
+        connection.execute(run_table.update().values(state="changed"))
+    engine.dispose()
+    assert store.state() == "running"
