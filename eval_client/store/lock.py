@@ -11,6 +11,7 @@ import hashlib
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TextIO
 
 import sqlalchemy as sa
 
@@ -20,6 +21,8 @@ from eval_client.store.store import Store
 ENTER_S = 30.0
 """How long `enter` waits. A client that takes a run over holds the lock exclusively for little longer than a lease."""
 PAUSE_S = 0.1
+PROBE_S, LOOK_S = 0.5, 0.02
+"""How long a client waits for others that only look whether the lock is held, and between two tries."""
 
 
 def _busy(run: str) -> StoreError:
@@ -28,10 +31,13 @@ def _busy(run: str) -> StoreError:
 
 @contextlib.contextmanager
 def sole_client(store: Store) -> Iterator[None]:
-    """Hold the run's lock exclusively while inside. Raises StoreError when another client holds it."""
+    """Hold the run's lock exclusively while inside. Raises StoreError when another client holds it.
+
+    In SQLite only after PROBE_S, since `is_worked_on` in another process holds the lock for a moment.
+    """
     match store.engine.dialect.name:
         case "sqlite":
-            with _file_lock(store):
+            with _file_lock(store, PROBE_S):
                 yield
         case "postgresql":
             connection = store.engine.connect()
@@ -48,10 +54,18 @@ def sole_client(store: Store) -> Iterator[None]:
 def is_worked_on(store: Store) -> bool:
     """Whether a client holds the run's lock."""
     try:
-        with sole_client(store) if _lockable(store) else contextlib.nullcontext():
+        with _probe(store):
             return False
     except StoreError:
         return True
+
+
+def _probe(store: Store) -> contextlib.AbstractContextManager[None]:
+    """Hold the lock for a moment, without waiting for it."""
+    if store.engine.dialect.name != "sqlite":
+        return sole_client(store)
+    # A run without the lock's file has no client; the file is not created by looking.
+    return _file_lock(store, 0.0) if _lock_file(store).exists() else contextlib.nullcontext()
 
 
 def seize(connection: sa.Connection, run: str) -> None:
@@ -113,24 +127,29 @@ def _ask(connection: sa.Connection, question: str, run: str) -> bool:
     return answer
 
 
-def _lockable(store: Store) -> bool:
-    """Whether the lock can be tried without creating its file. A run without that file has no client."""
-    return store.engine.dialect.name != "sqlite" or _lock_file(store).exists()
-
-
 def _lock_file(store: Store) -> Path:
     return Path(f"{store.engine.url.database}.{store.run}.lock")
 
 
 @contextlib.contextmanager
-def _file_lock(store: Store) -> Iterator[None]:
+def _file_lock(store: Store, patience_s: float) -> Iterator[None]:
     path = _lock_file(store)
+    give_up = time.monotonic() + patience_s
     with path.open("a" if is_writable(str(path)) else "r") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise _busy(store.run) from error
+        while not _try_lock(file):
+            if time.monotonic() >= give_up:
+                raise _busy(store.run)
+            time.sleep(LOOK_S)
         yield
+
+
+def _try_lock(file: TextIO) -> bool:
+    """Take the lock of a file, or return False where another process holds it."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 @contextlib.contextmanager

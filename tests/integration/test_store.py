@@ -2,8 +2,10 @@
 
 import asyncio
 import contextlib
+import fcntl
 import secrets
 import sqlite3
+import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
@@ -14,9 +16,10 @@ import sqlalchemy as sa
 
 from eval_client.core.spend import Tokens
 from eval_client.store import journal as journal_module
+from eval_client.store import lock
 from eval_client.store.connection import StoreError, connect, runs, sqlite_url
 from eval_client.store.journal import Cost, Journal, JournalClosed, WriteRefused
-from eval_client.store.lock import sole_client
+from eval_client.store.lock import is_worked_on, sole_client
 from eval_client.store.records import Manifest, TaskRecord, Trial, Turn
 from eval_client.store.shards import Fenced
 from eval_client.store.store import Store
@@ -379,6 +382,21 @@ def test_a_second_client_is_refused_while_the_first_works(store: Store) -> None:
         pass
     with sole_client(store):
         pass
+
+
+def test_a_look_at_the_lock_of_a_file_keeps_no_client_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A viewer that looks whether a run is played holds the lock for a moment."""
+    monkeypatch.setattr(lock, "PROBE_S", slowly(30))
+    store = Store(connect(sqlite_url(tmp_path)), "run")
+    with sole_client(store):
+        assert is_worked_on(store)
+    assert not is_worked_on(store)
+    looking = tmp_path.joinpath("run.sqlite.run.lock").open()
+    fcntl.flock(looking, fcntl.LOCK_EX)
+    end = threading.Timer(0.1, looking.close)
+    end.start()
+    with sole_client(store):
+        end.join()
 
 
 def test_a_file_that_is_no_store_is_told(tmp_path: Path) -> None:
