@@ -19,7 +19,7 @@ LAST = 8
 """Trials in the list of those that ended last."""
 
 
-class Cell(NamedTuple):
+class PairCell(NamedTuple):
     """A pair in the matrix."""
 
     pair: PairReport
@@ -34,7 +34,7 @@ class MatrixRow(NamedTuple):
     """An agent and its cells, one for each task; None where it does not play the task."""
 
     agent: str
-    cells: tuple[Cell | None, ...]
+    cells: tuple[PairCell | None, ...]
 
 
 class Matrix(NamedTuple):
@@ -99,9 +99,9 @@ def last_ended(store: Store) -> list[TrialRow]:
     return [row for row in ended if row.reason is not None]
 
 
-def _cell(pair: PairReport) -> Cell:
+def _cell(pair: PairReport) -> PairCell:
     within = pair.value is not None and 0 <= pair.value <= 1
-    return Cell(
+    return PairCell(
         pair,
         None if pair.coverage == 1 else coverage_text(pair.coverage),
         sum(pair.faults.values()),

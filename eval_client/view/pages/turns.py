@@ -15,7 +15,7 @@ CUT = "length"
 """The endpoint's finish_reason of an answer that `max_tokens` cut."""
 
 
-class ShownText(NamedTuple):
+class PageText(NamedTuple):
     """A text, or the beginning of a long one."""
 
     text: str
@@ -25,37 +25,37 @@ class ShownText(NamedTuple):
     """The characters of the whole text where only its beginning is shown."""
 
 
-class ShownCall(NamedTuple):
+class PageCall(NamedTuple):
     """A call of a function, with its arguments as the model wrote them."""
 
     name: str
     id: str
-    arguments: ShownText
+    arguments: PageText
 
 
-class ShownMessage(NamedTuple):
+class PageMessage(NamedTuple):
     """A message."""
 
     role: str
     """Of the turn's answer `answer`."""
     answers: str | None
     """The id of the call that it answers."""
-    text: ShownText
-    calls: tuple[ShownCall, ...]
+    text: PageText
+    calls: tuple[PageCall, ...]
 
 
-class ShownTurn(NamedTuple):
+class PageTurn(NamedTuple):
     """A turn: what was sent, and the answer."""
 
     stored: Turn
     told: ConversationTurn
     facts: tuple[str, ...]
-    earlier: tuple[ShownMessage, ...]
+    earlier: tuple[PageMessage, ...]
     """The messages sent again, where they are unfolded."""
-    messages: tuple[ShownMessage, ...]
-    answer: ShownMessage | None
+    messages: tuple[PageMessage, ...]
+    answer: PageMessage | None
     """None where the agent stopped."""
-    reasoning: ShownText | None
+    reasoning: PageText | None
     cut: bool
     """Whether the endpoint cut the answer at `max_tokens`."""
 
@@ -66,7 +66,7 @@ def page_of(turns: Sequence[Turn], turn: int) -> int:
     return place // PAGE
 
 
-def shown_turns(turns: Sequence[Turn], page: int, unfolded: int) -> Iterator[ShownTurn]:
+def shown_turns(turns: Sequence[Turn], page: int, unfolded: int) -> Iterator[PageTurn]:
     """The turns of a page; `unfolded` is the turn whose earlier messages are shown too."""
     both = zip(turns, conversation(turns), strict=True)
     for stored, told in islice(both, page * PAGE, (page + 1) * PAGE):
@@ -89,10 +89,10 @@ def _parts(told: ConversationTurn) -> Iterator[tuple[str, str]]:
         yield from ((f"answer-call-{n}", call.arguments) for n, call in enumerate(told.action.tool_calls))
 
 
-def _turn(stored: Turn, told: ConversationTurn, *, unfolded: bool) -> ShownTurn:
+def _turn(stored: Turn, told: ConversationTurn, *, unfolded: bool) -> PageTurn:
     known = len(told.earlier)
     action = told.action
-    return ShownTurn(
+    return PageTurn(
         stored=stored,
         told=told,
         facts=tuple(_facts(stored, told)),
@@ -119,13 +119,13 @@ def _facts(stored: Turn, told: ConversationTurn) -> Iterator[str]:
         yield stored.model
 
 
-def _message(message: Message, part: str) -> ShownMessage:
+def _message(message: Message, part: str) -> PageMessage:
     calls = tuple(
-        ShownCall(call.name, call.id, _text(call.arguments, f"{part}-call-{n}"))
+        PageCall(call.name, call.id, _text(call.arguments, f"{part}-call-{n}"))
         for n, call in enumerate(message.tool_calls)
     )
-    return ShownMessage(message.role, message.tool_call_id, _text(message.content, part), calls)
+    return PageMessage(message.role, message.tool_call_id, _text(message.content, part), calls)
 
 
-def _text(text: str, part: str) -> ShownText:
-    return ShownText(text, part, None) if len(text) <= FOLDED else ShownText(text[:HEAD], part, len(text))
+def _text(text: str, part: str) -> PageText:
+    return PageText(text, part, None) if len(text) <= FOLDED else PageText(text[:HEAD], part, len(text))
