@@ -1,6 +1,7 @@
 """Functions are declared, checked and read; every call is answered; policies for text play tools."""
 
 import json
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import pytest
@@ -220,8 +221,8 @@ def test_a_text_reader_reads_the_text_alone() -> None:
 def test_a_policy_for_text_plays_tools() -> None:
     seen: list[list[tuple[str, str]]] = []
 
-    def policy(_: str, transcript: object) -> Action:
-        seen.append([(each.role, each.content) for each in transcript])  # type: ignore[attr-defined]
+    def policy(_: str, transcript: Sequence[Message]) -> Action:
+        seen.append([(each.role, each.content) for each in transcript])
         return Action(content="RUN ls" if len(seen) < 3 else "I give up")
 
     def parse(text: str) -> Act:
