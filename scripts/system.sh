@@ -22,6 +22,8 @@ install_packages() {
     command -v virtuoso-t >/dev/null || missing+=(virtuoso-opensource-7-bin)
     command -v openssl >/dev/null || missing+=(openssl)
     command -v debootstrap >/dev/null || missing+=(debootstrap)
+    command -v chromium >/dev/null || missing+=(chromium)
+    command -v tsc >/dev/null || missing+=(node-typescript)
     command -v dockerd >/dev/null || missing+=(docker.io)
     command -v docker-compose >/dev/null || missing+=(docker-compose)
     command -v runsc >/dev/null || missing+=(runsc)

@@ -15,6 +15,8 @@ SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 BASE_IMAGE = "proctor-base:bookworm"
 """What the tests build Proctor's own images on: docker/base.sh makes it."""
 ROOT = Path(__file__).resolve().parents[1]
+CHROMIUM = os.environ.get("PROCTOR_CHROMIUM", "chromium")
+"""The browser of tests marked `browser`: a program's name or path."""
 FAKETIME = sorted(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"))
 """The library that gives one process a wall clock of its own."""
 
@@ -22,6 +24,7 @@ FAKETIME = sorted(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"))
 def missing(part: str) -> str | None:
     """Why tests marked with a part can't run here, or None where they can."""
     return {
+        "browser": _browser,
         "docker": _docker,
         "compose": _compose,
         "faketime": _faketime,
@@ -55,6 +58,14 @@ def _docker_trouble() -> str | None:
         client.close()
     except Exception as error:
         return f"no Docker engine with the image proctor-os: {error}; `make test` as root sets both up"
+    return None
+
+
+def _browser() -> str | None:
+    if not program(CHROMIUM):
+        return f"no {CHROMIUM}; install it, name it in PROCTOR_CHROMIUM, or run `make test` as root, which does"
+    if find_spec("playwright") is None:
+        return "no playwright; run `make test`, which installs it"
     return None
 
 
