@@ -4,7 +4,7 @@ import ipaddress
 from dataclasses import dataclass
 from typing import Any
 
-from tests.kustomize import Resource, pod_templates
+from tests.integration.kubernetes.kustomize import Resource, pod_templates
 
 
 @dataclass(frozen=True)

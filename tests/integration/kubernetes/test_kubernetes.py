@@ -20,8 +20,8 @@ from eval_client.cli.main import proctor
 from eval_client.plan import load_plan
 from proctor.config.task import TaskDefinition, load_tasks
 from task_server.http.operations import CONTROLLER_OPERATIONS, OPERATIONS
-from tests.kustomize import Resource, build, containers, pod_templates
-from tests.network_policies import Pod, may_speak, pods
+from tests.integration.kubernetes.kustomize import Resource, build, containers, pod_templates
+from tests.integration.kubernetes.network_policies import Pod, may_speak, pods
 from tests.support import ROOT
 
 FOLDER = ROOT / "docker" / "kubernetes"
