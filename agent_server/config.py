@@ -5,7 +5,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field, SecretStr, model_validator
 
-from proctor.config.task import NAME, TaskDefinition
+from proctor.config.patterns import NAME, VARIABLE
+from proctor.config.task import TaskDefinition
 from proctor.config.yaml import FileError
 from proctor.environment import PolicyKind
 from proctor.http.server import is_loopback
@@ -71,7 +72,7 @@ class AgentServerConfig(Value):
     tasks: tuple[TaskDefinition, ...] = ()
     """The tasks that policy agents (reference, naive, random) can play."""
     agents: tuple[AgentConfig, ...] = Field(min_length=1)
-    token_env: str = Field(default="PROCTOR_TOKEN", pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")
+    token_env: str = Field(default="PROCTOR_TOKEN", pattern=VARIABLE)
     """Name of the variable with the bearer token of all requests; on loopback it may be unset, then none is needed."""
     max_request_bytes: int = Field(default=16 << 20, ge=1024)
     tls: ServerTls = NO_TLS

@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, Field, JsonValue, model_validator
+from pydantic import AfterValidator, Discriminator, Field, JsonValue, Tag, model_validator
 
 from eval_client.core.rates import RequestsAMinute, TokensAMinute
 from eval_client.core.spend import Price, RunLimits, helper
-from proctor.config.task import NAME, TaskDefinition
-from proctor.config.yaml import FileError, load, parse
+from proctor.config.patterns import CONTROLLER, NAME, VARIABLE
+from proctor.config.problems import FieldError, FieldProblem, nearest, refuse_duplicates
+from proctor.config.task import TaskDefinition
+from proctor.config.yaml import Document, FieldErrors, parse, read_text
 from proctor.environment import PolicyKind, missing_policies
 from proctor.http.tls import Tls
 from proctor.llm.config import MaxTokensField, ModelName, Sampling, VariableName, check_max_tokens, plain_url
@@ -21,7 +23,6 @@ from proctor.types import Value
 Name = Annotated[str, Field(pattern=NAME)]
 BUILTIN_ENDPOINT = "built-in"
 DEFAULT_ENDPOINT = "default"
-VARIABLE = r"^[A-Za-z_][A-Za-z0-9_]*$"
 
 
 def _url(text: str) -> str:
@@ -115,6 +116,18 @@ class RemoteTask(Value):
         return {"name": self.name}
 
 
+def _kind_of_task(given: object) -> str:
+    """A task with a name alone is the controller's."""
+    if isinstance(given, dict):
+        return "remote" if given.keys() <= {"name"} else "local"
+    return "remote" if isinstance(given, RemoteTask) else "local"
+
+
+AnyTask = Annotated[
+    Annotated[TaskDefinition, Tag("local")] | Annotated[RemoteTask, Tag("remote")], Discriminator(_kind_of_task)
+]
+
+
 class Assignment(Value):
     """Every agent listed plays every task listed."""
 
@@ -161,7 +174,7 @@ class Plan(Value):
     seed: int = 0
     epochs: int = Field(default=1, ge=1, le=1000)
     """How often each agent plays each sample."""
-    controller: str = Field(default="local", pattern=r"^(local|https?://[^/\s@]+(/\S*)?)$")
+    controller: str = Field(default="local", pattern=CONTROLLER)
     """`local`: workers are started for this run and stopped after it. Else a controller's or a lone worker's URL."""
     token_env: str = Field(default="PROCTOR_TOKEN", pattern=VARIABLE)
     """The NAME of the environment variable with the controller's bearer token."""
@@ -173,7 +186,7 @@ class Plan(Value):
     local: Local = Local.model_construct()
     endpoints: tuple[Endpoint, ...] = ()
     agents: tuple[AgentEntry, ...] = Field(min_length=1)
-    tasks: tuple[TaskDefinition | RemoteTask, ...] = Field(min_length=1)
+    tasks: tuple[AnyTask, ...] = Field(min_length=1)
     assignments: tuple[Assignment, ...] = ()
     """If empty, every agent plays every task."""
     limits: Limits = Limits.model_construct()
@@ -183,43 +196,39 @@ class Plan(Value):
 
     @model_validator(mode="after")
     def _names_are_unique(self) -> Self:
-        for kind, names in (
-            ("agents", [agent.name for agent in self.agents]),
-            ("tasks", [task.name for task in self.tasks]),
-            ("endpoints", [endpoint.name for endpoint in self.endpoints]),
-        ):
-            for name in names:
-                if names.count(name) > 1:
-                    raise ValueError(f"{kind}: the name {name!r} stands twice; give each its own name")
+        refuse_duplicates("agents", [agent.name for agent in self.agents])
+        refuse_duplicates("tasks", [task.name for task in self.tasks])
+        refuse_duplicates("endpoints", [endpoint.name for endpoint in self.endpoints])
         return self
 
     @model_validator(mode="after")
     def _names_are_known(self) -> Self:
         agents, tasks = {agent.name for agent in self.agents}, {task.name for task in self.tasks}
         for index, assignment in enumerate(self.assignments):
-            _known(f"assignments.{index}.agents", assignment.agents, agents)
-            _known(f"assignments.{index}.tasks", assignment.tasks, tasks)
+            _known(("assignments", index, "agents"), assignment.agents, agents)
+            _known(("assignments", index, "tasks"), assignment.tasks, tasks)
         endpoints = {endpoint.name for endpoint in self.endpoints}
         for agent in self.agents:
             if agent.is_function and agent.endpoint is not None:
-                raise ValueError(f"agents.{agent.name}.endpoint: a function has none; leave it out")
+                raise FieldError(("agents", agent.name, "endpoint"), "a function has none; leave it out")
             if agent.endpoint is not None and not agent.endpoint.startswith(("http://", "https://")):
-                _known(f"agents.{agent.name}.endpoint", (agent.endpoint,), endpoints)
+                _known(("agents", agent.name, "endpoint"), (agent.endpoint,), endpoints)
         return self
 
     @model_validator(mode="after")
     def _remote_tasks_have_a_controller(self) -> Self:
         remote = {task.name for task in self.tasks if isinstance(task, RemoteTask)}
         if remote and self.controller == "local":
-            raise ValueError(
-                f"tasks.{min(remote)}: no `environment`; add one, or set `controller` to a URL that serves it"
+            raise FieldError(
+                ("tasks", min(remote)), "no `environment`; add one, or set `controller` to a URL that serves it"
             )
         for name, task in self.pairs():
             agent = self.agent(name)
             if task in remote and agent.policy is not None and agent.endpoint is None:
-                raise ValueError(
-                    f"agents.{name}: a built-in agent must know task {task!r}; add the task's `environment` and "
-                    "data, or the agent's `endpoint`"
+                raise FieldError(
+                    ("agents", name),
+                    f"a built-in agent must know task {task!r}; add the task's `environment` and data, or the "
+                    "agent's `endpoint`",
                 )
         return self
 
@@ -228,7 +237,8 @@ class Plan(Value):
         if self.limits.run.money is not None:
             for agent in self.agents:
                 if agent.price is None and agent.builtin is None:
-                    raise ValueError(f"limits.run.money: agent {agent.name!r} has no `price`; add one, or limit tokens")
+                    text = f"agent {agent.name!r} has no `price`; add one, or limit tokens"
+                    raise FieldError(("limits", "run", "money"), text)
         return self
 
     def pairs(self) -> tuple[tuple[str, str], ...]:
@@ -296,10 +306,12 @@ class Plan(Value):
         }
 
 
-def _known(field: str, names: Sequence[str], known: set[str]) -> None:
+def _known(field: tuple[int | str, ...], names: Sequence[str], known: set[str]) -> None:
     for name in names:
         if name not in known:
-            raise ValueError(f"{field}: unknown name {name!r}; known are: {', '.join(sorted(known)) or 'none'}")
+            close = nearest(name, known)
+            meant = f"; did you mean {close}?" if close else ""
+            raise FieldError(field, f"unknown name {name!r}; known are: {', '.join(sorted(known)) or 'none'}{meant}")
 
 
 def _by_name(entries: Sequence[dict[str, JsonValue]], leave_out: set[str]) -> JsonValue:
@@ -313,28 +325,34 @@ def load_plan(path: Path, overrides: Sequence[str] = ()) -> Plan:
 
     Also checks the data that this machine plays: see `check_data`. Raises FileError.
     """
-    plan = read_plan(path, overrides)
-    try:
+    document = Document(read_text(path), str(path), overrides)
+    plan = document.read(Plan)
+    with document.located():
+        plan = placed(plan, path.resolve().parent)
         check_data(plan)
-    except FileError as error:
-        raise FileError("\n".join(f"{path}: {line}" for line in str(error).splitlines())) from error
     return plan
 
 
 def check_data(plan: Plan) -> None:
-    """Raises FileError if data that this machine plays can't be read, or lack the policy of a built-in agent."""
-    missing = [each for task in plan.played_here() for each in _missing_policies(plan, task)]
-    if missing:
-        raise FileError("\n".join(missing))
+    """Raises FieldErrors if data that this machine plays can't be read, or lack the policy of a built-in agent."""
+    problems = [problem for task in plan.played_here() for problem in _data_problems(plan, task)]
+    if problems:
+        raise FieldErrors(problems)
 
 
-def _missing_policies(plan: Plan, task: TaskDefinition) -> list[str]:
-    """A line for each built-in agent whose policy a task's environment lacks. Raises FileError."""
+def _data_problems(plan: Plan, task: TaskDefinition) -> Sequence[FieldProblem]:
+    """What is wrong with a task's data, or with the built-in agents that are to play it."""
     playing = plan.playing(task.name)
-    missing = missing_policies(task.opened(), playing.values())
+    try:
+        missing = missing_policies(task.opened(), playing.values())
+    except FieldErrors as error:
+        return error.problems
     return [
-        f"agents.{agent}.builtin: the environment {task.environment} of task {task.name!r} has no {kind} policy; list "
-        f"the pairs to play without this one under `assignments`, or give the environment a method `{kind}`"
+        FieldProblem(
+            ("agents", agent, "builtin"),
+            f"the environment {task.environment} of task {task.name!r} has no {kind} policy; list the pairs to play "
+            f"without this one under `assignments`, or give the environment a method `{kind}`",
+        )
         for agent, kind in playing.items()
         if kind in missing
     ]
@@ -342,15 +360,14 @@ def _missing_policies(plan: Plan, task: TaskDefinition) -> list[str]:
 
 def read_plan(path: Path, overrides: Sequence[str] = ()) -> Plan:
     """The plan in a YAML file, without its data being checked; paths are relative to the file. Raises FileError."""
-    plan = load(path, Plan, overrides)
-    try:
+    document = Document(read_text(path), str(path), overrides)
+    plan = document.read(Plan)
+    with document.located():
         return placed(plan, path.resolve().parent)
-    except FileError as error:
-        raise FileError(f"{path}: {error}") from error
 
 
 def placed(plan: Plan, folder: Path) -> Plan:
-    """The same plan with all paths resolved against a folder, normally that of the plan's file. Raises FileError."""
+    """The same plan with all paths resolved against a folder, normally that of the plan's file. Raises FieldErrors."""
     tasks = tuple(task.relative_to(folder) if isinstance(task, TaskDefinition) else task for task in plan.tasks)
     return plan.model_copy(update={"tasks": tasks, "tls": plan.tls.relative_to(folder)})
 

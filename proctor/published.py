@@ -15,6 +15,7 @@ from typing import Literal, NamedTuple
 import pydantic_core
 from pydantic import BaseModel, ConfigDict, JsonValue, TypeAdapter, ValidationError
 
+from proctor.config.problems import first_problem
 from proctor.config.yaml import FileError, read_text
 from proctor.python_file import texts_of, tree_of
 from proctor.types import Message
@@ -98,9 +99,7 @@ class Source:
         except FileError as error:
             raise ValueError(f"{error}; {self._fix}") from error
         except ValidationError as error:
-            problem = error.errors()[0]
-            field = ".".join(map(str, problem["loc"])) or "the file"
-            raise ValueError(f"{path}: {field}: {problem['msg']}; {self._fix}") from error
+            raise ValueError(f"{path}: {first_problem(error)}; {self._fix}") from error
         for place, each in enumerate(messages):
             if each.role != ("user", "agent")[place % 2]:
                 raise ValueError(f"{path}: {place}.role: user and agent must alternate, the user first; {self._fix}")

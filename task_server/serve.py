@@ -13,7 +13,8 @@ from pydantic import AfterValidator, Field, SecretStr, model_validator
 from starlette.types import ASGIApp
 
 from proctor import event_loop
-from proctor.config.task import NAME, TaskDefinition
+from proctor.config.patterns import NAME
+from proctor.config.task import TaskDefinition
 from proctor.http.client import http_client
 from proctor.http.server import ConfigError, is_loopback, listen, url_of, uvicorn_config, when_stdin_ends
 from proctor.http.tls import NO_TLS, ServerTls

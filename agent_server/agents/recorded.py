@@ -9,6 +9,7 @@ from pydantic import BaseModel, ValidationError
 from agent_server.agents.base import AgentReply, AgentRequest, ServedAgent
 from agent_server.agents.metadata import number, required
 from agent_server.errors import RequestRefused
+from proctor.config.problems import first_problem
 from proctor.config.yaml import FileError
 from proctor.environment import ContextLimitExceeded
 from proctor.types import Action, FinishReason
@@ -90,6 +91,4 @@ def _parse(path: Path, line_number: int, line: bytes) -> RecordedTurn:
     try:
         return RecordedTurn.model_validate_json(line)
     except ValidationError as error:
-        problem = error.errors(include_input=False)[0]
-        field = ".".join(str(part) for part in problem["loc"]) or "the line"
-        raise FileError(f"{path}:{line_number}: {field}: {problem['msg']}; export the turns again") from error
+        raise FileError(f"{path}:{line_number}: {first_problem(error, 'the line')}; export the turns again") from error

@@ -15,6 +15,7 @@ from pydantic import TypeAdapter, ValidationError
 from environments.alfworld.engine.errors import GameError
 from environments.alfworld.task_types import TASK_TYPES
 from environments.alfworld.texts import SAMPLES, GameTexts, OwnGame
+from proctor.config.problems import first_problem
 from proctor.types import Value
 
 T = TypeVar("T")
@@ -96,9 +97,7 @@ def read(file: Path) -> GameTexts:
     except OSError as error:
         raise GameError(f"{file}: can't be read: {error.strerror}; check `data` and the split file") from error
     except ValidationError as error:
-        problem = error.errors()[0]
-        field = ".".join(map(str, problem["loc"])) or "the file"
-        raise GameError(f"{file}: {field}: {problem['msg']}; give an unchanged {GAME_FILE}") from error
+        raise GameError(f"{file}: {first_problem(error)}; give an unchanged {GAME_FILE}") from error
 
 
 def plans(path: Path) -> Mapping[str, Sequence[str]]:
@@ -133,9 +132,7 @@ def _json(path: Path, adapter: TypeAdapter[T], form: str) -> T:
     except OSError as error:
         raise ValueError(f"{path}: can't be read: {error.strerror}; check the path") from error
     except ValidationError as error:
-        problem = error.errors()[0]
-        field = ".".join(map(str, problem["loc"])) or "the file"
-        raise ValueError(f"{path}: {field}: {problem['msg']}; {form}") from error
+        raise ValueError(f"{path}: {first_problem(error)}; {form}") from error
 
 
 def _entry(sample: str, path: str, file: Path | None) -> GameEntry | None:

@@ -9,6 +9,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StrictFloat, StrictInt, StrictStr, ValidationError
 
+from proctor.config.problems import every_problem
 from proctor.types import Value
 
 SELECT_KINDS = (
@@ -126,9 +127,12 @@ def _entry(place: str, sample: str, line: str) -> TableEntry:
     except json.JSONDecodeError as error:
         raise ValueError(f"{place}: not JSON: {error}; write one JSON object per line") from error
     except ValidationError as error:
-        raise ValueError(
-            "\n".join(_explain(place, problem["loc"], problem["msg"]) for problem in error.errors())
-        ) from (error)
+        problems = (
+            f"{place}: {problem}; correct it as docs/environments/db.md describes"
+            for problem in every_problem(error, "the record")
+        )
+        fix = "correct this field as docs/environments/db.md describes it"
+        raise ValueError("\n".join(f"{place}: {problem}; {fix}" for problem in problems)) from error
     info = record.table.table_info
     return TableEntry(
         id=sample,
@@ -157,8 +161,3 @@ def _table_hash(place: str, record: _Record) -> str | None:
             "write it as \"[('<32 hex digits>',)]\""
         )
     return match[1]
-
-
-def _explain(place: str, location: tuple[int | str, ...], message: str) -> str:
-    field = ".".join(str(part) for part in location) or "the record"
-    return f"{place}: {field}: {message}; correct this field as docs/environments/db.md describes it"

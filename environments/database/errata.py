@@ -6,6 +6,7 @@ from pathlib import Path
 from pydantic import Field, TypeAdapter, ValidationError
 
 from environments.database.dataset import Table, TableEntry
+from proctor.config.problems import first_problem
 from proctor.types import Value
 
 SHIPPED = Path(__file__).with_name("errata.json")
@@ -30,9 +31,7 @@ def load(path: Path) -> Mapping[str, Correction]:
     except OSError as error:
         raise ValueError(f"{path}: can't be read: {error}; correct the field `overlay`") from error
     except ValidationError as error:
-        problem = error.errors()[0]
-        field = ".".join(str(part) for part in problem["loc"]) or "the file"
-        raise ValueError(f"{path}: {field}: {problem['msg']}; see docs/environments/db.md for the format") from error
+        raise ValueError(f"{path}: {first_problem(error)}; see docs/environments/db.md for the format") from error
 
 
 def correct(entries: Sequence[TableEntry], corrections: Mapping[str, Correction]) -> tuple[TableEntry, ...]:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
+from proctor.config.problems import every_problem
 from proctor.types import Value
 
 
@@ -55,7 +56,7 @@ def load(path: Path) -> Mapping[str, QuestionEntry]:
     except json.JSONDecodeError as error:
         raise ValueError(f"{path}: not JSON: {error}; write one list of objects") from error
     except ValidationError as error:
-        problems = (f"{path}: {_place(problem['loc'])}: {problem['msg']}" for problem in error.errors())
+        problems = (f"{path}: {'record ' * each[0].isdigit()}{each}" for each in every_problem(error))
         raise ValueError("\n".join(problems) + "; correct this as docs/environments/kg.md describes it") from error
     entries: dict[str, QuestionEntry] = {}
     for number, record in enumerate(records):
@@ -74,10 +75,3 @@ def _entry(record: _Record) -> QuestionEntry:
         actions=record.actions,
         answers=tuple((answer.answer_argument, answer.entity_name) for answer in record.answer),
     )
-
-
-def _place(location: tuple[int | str, ...]) -> str:
-    """The record and the field of a problem, as text."""
-    if not location:
-        return "the file"
-    return ": ".join([f"record {location[0]}", ".".join(map(str, location[1:]))]).removesuffix(": ")

@@ -47,6 +47,7 @@ class LateralThinking(Environment):
     cache: Path | None = None
     """The folder for the host model's replies; None for `proctor/ltp` in the user's cache folder."""
 
+    operational: ClassVar[frozenset[str]] = frozenset({"cache"})
     capacity: ClassVar[int] = 32
     max_turns: ClassVar[int | None] = ROUNDS
 

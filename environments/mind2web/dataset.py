@@ -8,6 +8,7 @@ from pydantic import ValidationError
 from environments.mind2web.data.files import opened
 from environments.mind2web.data.index import NOWHERE, Head, StepIndex, StepPlace, index
 from environments.mind2web.data.records import ActionRecord, PublishedTask, ScoreRecord, Step, step
+from proctor.config.problems import first_problem
 
 MOST_UNRANKED = 0.5
 """Fraction of steps without ranks above which a score file counts as that of another split."""
@@ -56,9 +57,8 @@ class StepDataset:
             action = ActionRecord.model_validate_json(step_text)
             return step(sample, task, place.number, action, self._ranks(place))
         except ValidationError as error:
-            problem = error.errors()[0]
-            where = f"{path}: step {sample} (byte {place.step}): {'.'.join(map(str, problem['loc']))}"
-            raise ValueError(f"{where}: {problem['msg']}; correct it") from error
+            where = f"{path}: step {sample} (byte {place.step})"
+            raise ValueError(f"{where}: {first_problem(error, 'the step')}; correct it") from error
 
     def _ranks(self, place: StepPlace) -> dict[str, int] | None:
         if self._scores is None or place.ranks == NOWHERE:

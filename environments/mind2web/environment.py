@@ -65,6 +65,7 @@ class Mind2Web(Environment):
     cache: Path | None = None
     """Folder for indexes of the data; None for `proctor/mind2web` in the user's cache folder."""
 
+    operational: ClassVar[frozenset[str]] = frozenset({"cache"})
     max_turns: ClassVar[int | None] = 3
     bad_replies: ClassVar[str | None] = "unparsed"
     capacity: ClassVar[int] = 16

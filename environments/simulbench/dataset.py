@@ -7,6 +7,7 @@ from typing import TypeVar
 from pydantic import TypeAdapter, ValidationError
 
 from environments.simulbench.records import PUBLISHED_LICENCE, Dialogue, Id, Pair, Place, Script, Task
+from proctor.config.problems import first_problem
 
 MAX_BYTES = 256 << 20
 LONE: Mapping[str, Place] = {"154": "subseqchan"}
@@ -71,14 +72,9 @@ def _record(place: str, line: str, kind: type[Record]) -> Record:
 
 
 def _explain(error: ValidationError, form: str = "write one JSON object a line") -> str:
-    problem = error.errors()[0]
-    field = ".".join(str(part) for part in problem["loc"]) or "the record"
-    fix = {
-        "missing": "add this field",
-        "extra_forbidden": "remove it or correct its spelling",
-        "json_invalid": form,
-    }
-    return f"{field}: {problem['msg']}; {fix.get(problem['type'], 'correct it')}"
+    return (
+        f"{first_problem(error, 'the record')}; {form if error.errors()[0]['type'] == 'json_invalid' else 'correct it'}"
+    )
 
 
 def _read(path: Path) -> str:

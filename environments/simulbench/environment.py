@@ -83,6 +83,7 @@ class SimulBench(Environment):
     cache: Path | None = None
     """Folder for replies of judge and user; None for `proctor/simulbench` in the user's cache folder."""
 
+    operational: ClassVar[frozenset[str]] = frozenset({"cache"})
     bad_replies: ClassVar[str | None] = BAD_REPLIES
     capacity: ClassVar[int] = 16
 

@@ -85,6 +85,7 @@ class Stss(Environment):
     walk_s: int = Field(default=10, ge=1, le=60)
     """Simulated seconds to walk one tile."""
 
+    operational: ClassVar[frozenset[str]] = frozenset({"cache"})
     bad_replies: ClassVar[str | None] = "format_errors"
     capacity: ClassVar[int] = 16
     max_turns: ClassVar[int | None] = MAX_CALLS

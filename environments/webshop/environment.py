@@ -62,6 +62,7 @@ class WebShop(Environment):
     cache: Path | None = None
     """Folder for the shipped catalogue; None for `proctor/webshop` in the user's cache folder."""
 
+    operational: ClassVar[frozenset[str]] = frozenset({"cache"})
     capacity: ClassVar[int] = 32
 
     _shop: Shop | None = PrivateAttr(default=None)

@@ -12,6 +12,7 @@ import click
 from pydantic import SecretStr, ValidationError
 
 from eval_client.cli.usage import UsageProblem, report_file_errors
+from proctor.config.problems import every_problem
 from proctor.config.secrets import secret
 from proctor.config.task import load_tasks
 
@@ -258,9 +259,7 @@ def _configured() -> Iterator[None]:
         with report_file_errors():
             yield
     except ValidationError as error:
-        problems = error.errors(include_input=False, include_url=False)
-        lines = [f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in problems]
-        raise UsageProblem("\n".join(lines)) from None
+        raise UsageProblem("\n".join(every_problem(error))) from None
     except ValueError as error:
         raise UsageProblem(str(error)) from error
 

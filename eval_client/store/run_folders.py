@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from eval_client.store.connection import StoreError, connect, runs, sqlite_url
 from eval_client.store.store import Store
-from proctor.config.task import NAME
+from proctor.config.patterns import NAME
 from proctor.config.yaml import FileError
 
 

@@ -2,16 +2,16 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import get_args
+from typing import Self, get_args
 
-from pydantic import ConfigDict, Field, JsonValue, ValidationError
+from pydantic import ConfigDict, Field, JsonValue, model_validator
 
 from proctor import registry
-from proctor.config.yaml import FileError, load, parse_value
+from proctor.config.patterns import NAME
+from proctor.config.problems import FieldProblem, Location, nearest, refuse_duplicates, validated
+from proctor.config.yaml import Document, FieldErrors, FileError, parse_value, read_text
 from proctor.environment import Environment
 from proctor.types import Value
-
-NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 
 
 class TaskDefinition(Value):
@@ -30,7 +30,7 @@ class TaskDefinition(Value):
     def relative_to(self, folder: Path) -> "TaskDefinition":
         """A copy with `data` and all path parameters resolved against a folder, normally that of the file.
 
-        Raises FileError where the environment is unknown.
+        Raises FieldErrors where the environment is unknown.
         """
         paths = self._path_parameters()
         parameters = {
@@ -69,38 +69,55 @@ class TaskDefinition(Value):
         return self.capacity or registry.load(self.environment).capacity
 
     def build(self) -> Environment:
-        """The environment, ready to play. Raises FileError naming task, field and fix."""
+        """The environment, ready to play. Raises FieldErrors."""
         environment = self._class()
         fields: dict[str, object] = dict(self.parameters)
         if self.data is not None:
             fields["data"] = self.data
-        try:
-            return environment(**fields)
-        except ValidationError as error:
-            raise FileError(
-                "\n".join(self._explain(problem["loc"], problem["msg"]) for problem in error.errors())
-            ) from error
+        built, problems = validated(fields, environment)
+        if built is None:
+            raise FieldErrors([problem._replace(location=self._path(*problem.location)) for problem in problems])
+        return built
 
     def opened(self) -> Environment:
-        """The environment, after its samples were listed once. Raises FileError where its data are broken."""
+        """The environment, after its samples were listed once. Raises FieldErrors where its files are broken."""
         environment = self.build()
+        for name, value in self._files().items():
+            if not value.exists():
+                raise FieldErrors([FieldProblem(self._path(name), f"there is no file {value}; correct the path")])
         try:
-            environment.samples()
-            return environment
+            samples = environment.samples()
         except (OSError, ValueError) as error:
-            raise FileError(f"task {self.name!r}: {error}") from error
+            raise FieldErrors([FieldProblem(self._blamed(str(error)), str(error))]) from error
+        if not samples:
+            raise FieldErrors([FieldProblem(self._blamed(""), "holds no samples; name data that hold some")])
+        return environment
+
+    def _files(self) -> dict[str, Path]:
+        """field -> the file or folder that it names, for those that are read."""
+        fields = {**self.parameters, "data": self.data}
+        read = self._path_parameters() - self._class().operational
+        return {name: Path(str(fields[name])) for name in sorted(read) if fields.get(name) is not None}
+
+    def _blamed(self, message: str) -> Location:
+        """The field whose file a message names; else `data`."""
+        named = [name for name, file in self._files().items() if str(file) in message]
+        return self._path(named[0]) if named else self._path("data") if self.data is not None else ("tasks", self.name)
 
     def _class(self) -> type[Environment]:
         try:
             return registry.load(self.environment)
-        except (registry.UnknownEnvironment, ImportError) as error:
-            raise FileError(f"task {self.name!r}: environment: {error}") from error
+        except registry.UnknownEnvironment as error:
+            close = nearest(self.environment, registry.names())
+            meant = f"; did you mean {close}?" if close else ""
+            raise FieldErrors([FieldProblem(("tasks", self.name, "environment"), f"{error}{meant}")]) from error
+        except ImportError as error:
+            raise FieldErrors([FieldProblem(("tasks", self.name, "environment"), str(error))]) from error
 
-    def _explain(self, location: tuple[int | str, ...], message: str) -> str:
-        known = ", ".join(sorted(registry.load(self.environment).model_fields))
-        path = ("data",) if location[:1] == ("data",) and self.data is not None else ("parameters", *location)
-        field = ".".join(str(part) for part in path)
-        return f"task {self.name!r}: {field}: {message}; fields of {self.environment} are: {known or 'none'}"
+    def _path(self, *field: int | str) -> Location:
+        """Where a field of the environment stands in a file."""
+        own = field[:1] == ("data",) and "data" not in self.parameters
+        return ("tasks", self.name, *(() if own else ("parameters",)), *field)
 
 
 def _shape(value: JsonValue, annotation: object) -> JsonValue:
@@ -122,14 +139,15 @@ class TaskFile(Value):
 
     tasks: tuple[TaskDefinition, ...] = Field(min_length=1)
 
+    @model_validator(mode="after")
+    def _names_are_unique(self) -> Self:
+        refuse_duplicates("tasks", [task.name for task in self.tasks])
+        return self
+
 
 def load_tasks(path: Path) -> tuple[TaskDefinition, ...]:
     """The tasks of a task file, with paths resolved against its folder. Raises FileError."""
-    tasks = load(path, TaskFile).tasks
-    duplicates = {task.name for task in tasks if sum(other.name == task.name for other in tasks) > 1}
-    if duplicates:
-        raise FileError(f"{path}: tasks: the name {sorted(duplicates)[0]!r} is used twice; give each task its own name")
-    try:
+    document = Document(read_text(path), str(path))
+    tasks = document.read(TaskFile).tasks
+    with document.located():
         return tuple(task.relative_to(path.parent) for task in tasks)
-    except FileError as error:
-        raise FileError(f"{path}: {error}") from error

@@ -1,42 +1,100 @@
 """Reads a YAML file into a pydantic model, with errors that name file, line, field and fix."""
 
-import reprlib
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TypeVar
 
 import yaml
-from pydantic import BaseModel, ValidationError
-from pydantic_core import ErrorDetails
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
-from proctor.observability.redaction import HIDDEN, looks_secret, redacted
+from proctor.config.problems import SECRET_FIELDS, FieldProblem, Location, Model, validated, value_at
+from proctor.observability.redaction import HIDDEN, looks_secret
 
-Model = TypeVar("Model", bound=BaseModel)
-Location = tuple[int | str, ...]
 MAX_BYTES = 1 << 20
-SECRET_FIELDS = ("api_key_env", "token_env", "api_key", "key", "token")
-"""Fields whose values are hidden in messages: a key may be pasted there by mistake."""
 MAX_DEPTH = 50
 MAX_VALUES = 200_000
 """Values that a file may hold once its aliases are expanded."""
+SYNTAX = (
+    ("character '\\t'", "a tab stands where only spaces may; indent with spaces"),
+    ("quoted scalar", "a quote is opened here and never closed"),
+    ("flow sequence", "a `[` is opened here and never closed, or a comma is missing"),
+    ("flow mapping", "a `{` is opened here and never closed, or a comma is missing"),
+    ("mapping values are not allowed", "a second `:`, or wrong indentation; put quotes around a text that holds `: `"),
+    ("could not find expected ':'", "no `:` after the field's name"),
+    ("block", "the indentation does not fit the lines above"),
+    ("another document", "a second document begins after `---`; keep one to a file"),
+    ("undefined alias", "`*` refers to an anchor `&` that is not there; put quotes around a text that begins with `*`"),
+    ("cannot start any token", "this character begins no value; put quotes around the text"),
+)
+"""(words of the YAML parser, what they mean)"""
 
 
 class FileError(ValueError):
     """A user's file can't be used; the message names file, line, field and fix."""
 
 
+class FieldErrors(FileError):
+    """Fields are wrong; where they stand in a file is told by `Document.located`."""
+
+    def __init__(self, problems: Sequence[FieldProblem]) -> None:
+        super().__init__("\n".join(map(str, problems)))
+        self.problems = tuple(problems)
+
+
+class Document:
+    """A YAML text that holds fields, after `a.b.c=value` overrides, and the line of each of them."""
+
+    def __init__(self, text: str, name: str, overrides: Sequence[str] = ()) -> None:
+        """Raises FileError, which names the file `name`."""
+        self._name = name
+        self._root, data = _read(text, name)
+        if data is None:
+            raise FileError(f"{name}:1: holds nothing; write its fields as `name: value` lines")
+        if not isinstance(data, dict):
+            raise FileError(f"{name}:1: holds no fields; begin each line with a field's `name: `")
+        self.data: dict[str, object] = data
+        self._overridden = {_override(data, override): override for override in overrides}
+
+    def read(self, model: type[Model]) -> Model:
+        """The model that the text describes. Raises FileError."""
+        with self.located():
+            value, problems = validated(self.data, model)
+            if value is None:
+                raise FieldErrors(problems)
+            return value
+
+    @contextlib.contextmanager
+    def located(self) -> Iterator[None]:
+        """Turn FieldErrors into a FileError that names file and lines."""
+        try:
+            yield
+        except FieldErrors as error:
+            raise FileError("\n".join(map(self._located, error.problems))) from error
+
+    def _located(self, problem: FieldProblem) -> str:
+        location, names = self._resolved(problem.location)
+        for path, override in self._overridden.items():
+            if location[: len(path)] == path:
+                return f"--set {_safe(override)}: {problem._replace(location=names)}"
+        return f"{self._name}:{_line(self._root, location)}: {problem._replace(location=names)}"
+
+    def _resolved(self, location: Location) -> tuple[Location, Location]:
+        """A location with positions of items, and with their names where they have one."""
+        value: object = self.data
+        positions: list[int | str] = []
+        names: list[int | str] = []
+        for part in location:
+            position = _position(value, part) if isinstance(value, list) else part
+            positions.append(position)
+            value = value_at(value, position)
+            name = value.get("name") if isinstance(value, dict) and isinstance(position, int) else None
+            names.append(name if isinstance(name, str) and name else part)
+        return tuple(positions), tuple(names)
+
+
 def parse(text: str, name: str, model: type[Model], overrides: Sequence[str] = ()) -> Model:
     """The model a YAML text describes, after `a.b.c=value` overrides. Raises FileError, which names the file `name`."""
-    root, data = _read(text, name)
-    if not isinstance(data, dict):
-        raise FileError(f"{name}:1: holds no mapping of fields; start it with `key: value` lines")
-    overridden = {_override(data, override): override for override in overrides}
-    try:
-        return model.model_validate(data)
-    except ValidationError as error:
-        problems = (_explain(name, root, overridden, problem) for problem in error.errors())
-        raise FileError("\n".join(problems)) from error
+    return Document(text, name, overrides).read(model)
 
 
 def parse_value(text: str, name: str) -> object:
@@ -82,10 +140,11 @@ def _read(text: str, name: str) -> tuple[Node | None, object]:
 
 
 def _syntax(error: yaml.MarkedYAMLError, name: str) -> FileError:
-    mark = error.problem_mark or error.context_mark
-    line = mark.line + 1 if mark else 1
-    problem = error.problem or error.context
-    return FileError(f"{name}:{line}: not YAML: {problem}; fix the syntax on or just before this line")
+    told = f"{error.context or ''} {error.problem or ''}"
+    words = next((meaning for parsed, meaning in SYNTAX if parsed in told), error.problem or error.context)
+    opened = error.context_mark if "opened here" in str(words) else None
+    mark = opened or error.problem_mark or error.context_mark
+    return FileError(f"{name}:{mark.line + 1 if mark else 1}: not YAML: {words}; fix it on or just before this line")
 
 
 def _measure(node: Node, name: str, measured: dict[Node, tuple[int, int]]) -> tuple[int, int]:
@@ -158,22 +217,6 @@ def _step_into(target: object, part: str, override: str) -> tuple[int | str, obj
     raise FileError(f"--set {override}: no field or item {part!r}; check the path against the file")
 
 
-def _explain(name: str, root: Node | None, overridden: dict[Location, str], problem: ErrorDetails) -> str:
-    location = problem["loc"]
-    field = ".".join(str(part) for part in location) or "the file"
-    fix = "remove it or correct its spelling" if problem["type"] == "extra_forbidden" else "correct this value"
-    if problem["type"] == "missing":
-        fix = "add this field"
-    secret = bool(location) and location[-1] in SECRET_FIELDS
-    hide_value = secret or problem["type"] in ("missing", "extra_forbidden")
-    given = "" if hide_value else f" (got {_short(problem.get('input'))})"
-    place = next(
-        (f"--set {_safe(override)}" for path, override in overridden.items() if location[: len(path)] == path),
-        f"{name}:{_line(root, location)}",
-    )
-    return f"{place}: {field}: {problem['msg']}{given}; {fix}"
-
-
 def _safe(override: str) -> str:
     """An override without a value that may be a key."""
     path, equals, value = override.partition("=")
@@ -181,18 +224,9 @@ def _safe(override: str) -> str:
     return f"{path}{equals}{HIDDEN}" if hidden else override
 
 
-def _short(value: object) -> str:
-    text = reprlib.repr(_shown(value))
-    return text if len(text) <= 60 else text[:57] + "..."
-
-
-def _shown(value: object) -> object:
-    """A value without what may be a key."""
-    if isinstance(value, str):
-        return HIDDEN if looks_secret(value) else redacted(value)
-    if isinstance(value, dict):
-        return {key: HIDDEN if key in SECRET_FIELDS else _shown(each) for key, each in value.items()}
-    return list(map(_shown, value)) if isinstance(value, list) else value
+def _position(items: list[object], part: int | str) -> int | str:
+    """The position of an item that is named by its position or its field `name`."""
+    return next((n for n, item in enumerate(items) if isinstance(item, dict) and item.get("name") == part), part)
 
 
 def _line(node: Node | None, location: Location) -> int:

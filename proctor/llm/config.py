@@ -6,6 +6,8 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, JsonValue, model_validator
 
+from proctor.config.patterns import VARIABLE
+from proctor.config.problems import FieldError
 from proctor.config.secrets import setting
 from proctor.llm.wire import Reasoning, SystemRole
 from proctor.observability.redaction import looks_secret
@@ -36,10 +38,10 @@ def plain_url(text: str) -> str:
 def _sampling(sampling: dict[str, JsonValue]) -> dict[str, JsonValue]:
     refused = sorted(RESERVED & sampling.keys())
     if refused:
-        raise ValueError(f"{refused[0]!r} is set by Proctor; remove it")
+        raise FieldError((refused[0],), "is set by Proctor; remove it")
     for name, value in sampling.items():
         if isinstance(value, str) and looks_secret(value):
-            raise ValueError(f"{name!r} {KEY}")
+            raise FieldError((name,), KEY)
     return sampling
 
 
@@ -51,7 +53,7 @@ def _no_key(text: str) -> str:
 
 Sampling = Annotated[dict[str, JsonValue], AfterValidator(_sampling)]
 ModelName = Annotated[str, Field(min_length=1), AfterValidator(_no_key)]
-VariableName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$"), AfterValidator(_no_key)]
+VariableName = Annotated[str, Field(pattern=VARIABLE), AfterValidator(_no_key)]
 
 
 MaxTokensField = Literal["max_tokens", "max_completion_tokens"]
@@ -61,7 +63,7 @@ _MAX_TOKENS: tuple[MaxTokensField, ...] = ("max_tokens", "max_completion_tokens"
 def check_max_tokens(field: MaxTokensField | None, sampling: Mapping[str, JsonValue]) -> None:
     """Raises ValueError if the limit of tokens that the field renames is given twice."""
     if field is not None and all(name in sampling for name in _MAX_TOKENS):
-        raise ValueError("sampling: holds both 'max_tokens' and 'max_completion_tokens'; remove one of them")
+        raise FieldError(("sampling",), "holds both 'max_tokens' and 'max_completion_tokens'; remove one of them")
 
 
 def _renamed(sampling: Mapping[str, JsonValue], field: MaxTokensField | None) -> Mapping[str, JsonValue]:

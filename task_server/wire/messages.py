@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, JsonValue, model_validator
 
-from proctor.config.task import NAME
+from proctor.config.patterns import NAME
 from proctor.llm.kept_replies import KeptReply
 from proctor.types import Action, Finish, FinishReason, Observation, TaskProtocol, Value
 

@@ -661,13 +661,13 @@ ANSWERED = [*GOOD["dialogue_history"], {"role": "assistant", "content": "3"}]  #
     ("changed", "said"),
     [
         ({"id": 0}, "id: '0' appears twice"),
-        ({"act": None}, "act: Input should be a valid string"),
-        ({"type": "other"}, "type: Input should be 'stateful' or 'stateless'"),
+        ({"act": None}, "act: must be a text"),
+        ({"type": "other"}, "type: must be 'stateful' or 'stateless'"),
         ({"dialogue_history": ANSWERED}, "must alternate"),
-        ({"dialogue_history": []}, "dialogue_history: Tuple should have at least 1 item"),
+        ({"dialogue_history": []}, "dialogue_history: must hold at least 1 item"),
         ({"turn_num": 2}, "dialogue_history has 1 messages; turn_num 2 needs 3"),
         ({"turn_num": 0}, "turn_num 0 needs 7"),
-        ({"extra": 1}, "extra: Extra inputs are not permitted; remove it"),
+        ({"extra": 1}, "extra: unknown field; remove it"),
     ],
 )
 def test_a_broken_script_is_refused_with_its_line(changed: dict[str, object], said: str, tmp_path: Path) -> None:
@@ -683,7 +683,7 @@ def test_a_broken_script_is_refused_with_its_line(changed: dict[str, object], sa
 def test_a_missing_field_is_named_with_its_line(field: str, tmp_path: Path) -> None:
     file = tmp_path / "scripts.jsonl"
     file.write_text(json.dumps({name: value for name, value in GOOD.items() if name != field}))
-    with pytest.raises(ValueError, match=rf"scripts\.jsonl:1: {field}: Field required; add this field"):
+    with pytest.raises(ValueError, match=rf"scripts\.jsonl:1: {field}: is missing; add this field"):
         load(file, Script)
 
 

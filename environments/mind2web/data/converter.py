@@ -8,6 +8,7 @@ from typing import BinaryIO
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from environments.mind2web.data.records import Ranks, ScoreRecord, Scores
+from proctor.config.problems import first_problem
 
 _BROKEN = (
     pickle.UnpicklingError,
@@ -50,9 +51,7 @@ def convert(path: Path) -> Iterator[str]:
         for key, scores in official.scores.items():
             yield ScoreRecord(key=key, scores=scores, ranks=official.ranks[key]).model_dump_json()
     except ValidationError as error:
-        problem = error.errors()[0]
-        where = ".".join(map(str, problem["loc"])) or "the file"
-        raise ValueError(f"{path}: {where}: {problem['msg']}; give scores_all_data.pkl") from error
+        raise ValueError(f"{path}: {first_problem(error)}; give scores_all_data.pkl") from error
     except (OSError, ValueError) as error:
         raise ValueError(f"{path}: {error}") from error
 

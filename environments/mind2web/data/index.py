@@ -19,6 +19,7 @@ from pydantic import ValidationError
 from environments.mind2web.data.files import mapped, opened
 from environments.mind2web.data.json_reader import JsonReader
 from environments.mind2web.data.records import OWN, PublishedTask, ScoreRecord
+from proctor.config.problems import first_problem
 from proctor.types import Value
 
 _FORMAT = "3"
@@ -169,9 +170,7 @@ def _task(reader: JsonReader, start: int, actions: int, actions_end: int) -> Pub
     try:
         return PublishedTask.model_validate_json(text)
     except ValidationError as error:
-        problem = error.errors()[0]
-        field = ".".join(map(str, problem["loc"])) or "the task"
-        raise ValueError(f"the task at byte {start}: {field}: {problem['msg']}; correct it") from error
+        raise ValueError(f"the task at byte {start}: {first_problem(error, 'the task')}; correct it") from error
 
 
 def _step(reader: JsonReader, start: int) -> tuple[str, StepPlace]:
@@ -198,10 +197,8 @@ def _ranked(path: Path, state: "hashlib.blake2b") -> dict[str, int]:
             try:
                 record = ScoreRecord.model_validate_json(line)
             except ValidationError as error:
-                problem = error.errors()[0]
-                field = ".".join(map(str, problem["loc"])) or "the line"
                 raise ValueError(
-                    f"{path}:{number}: {field}: {problem['msg']}; `proctor mind2web scores` makes such files"
+                    f"{path}:{number}: {first_problem(error, 'the line')}; `proctor mind2web scores` makes such files"
                 ) from error
             if record.key in places:
                 raise ValueError(f"{path}:{number}: key: {record.key} is in an earlier line already; remove one")

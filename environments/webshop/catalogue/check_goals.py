@@ -8,6 +8,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from environments.webshop.catalogue.make import DATABASE
 from environments.webshop.catalogue.store import CatalogueStore
+from proctor.config.problems import first_problem
 from proctor.types import Value
 
 
@@ -32,8 +33,7 @@ def read(path: Path) -> PublishedGoals:
     try:
         return PublishedGoals(path, _LIST.validate_json(path.read_bytes()))
     except ValidationError as error:
-        where = ".".join(map(str, error.errors()[0]["loc"])) or "the list"
-        raise ValueError(f"{path}: {where}: {error.errors()[0]['msg']}; give [{{goal_index, instruction}}]") from error
+        raise ValueError(f"{path}: {first_problem(error, 'the list')}; give [{{goal_index, instruction}}]") from error
 
 
 def compare(catalogue: Path, published: PublishedGoals) -> None:

@@ -11,6 +11,7 @@ from urllib.parse import quote
 from pydantic import Field, ValidationError
 
 from environments.webshop.catalogue.product import Goal, Product
+from proctor.config.problems import first_problem
 from proctor.types import Value
 
 REMAKE = (
@@ -145,9 +146,7 @@ class CatalogueStore:
             if written["format"] == FORMAT:
                 return Meta.model_validate(written)
         except ValidationError as error:
-            wrong = error.errors()[0]
-            field = ".".join(map(str, ("meta", *wrong["loc"])))
-            raise ValueError(f"{self._path}: {field}: {wrong['msg']}; {REMAKE}") from error
+            raise ValueError(f"{self._path}: meta.{first_problem(error)}; {REMAKE}") from error
         except (sqlite3.Error, LookupError, TypeError, ValueError) as error:
             raise ValueError(f"{self._path}: no catalogue: {error}; {REMAKE}") from error
         raise ValueError(f"{self._path}: format {written['format']}, this version reads {FORMAT}; {REMAKE}")

@@ -221,7 +221,7 @@ def test_a_prompt_that_cant_be_used_is_refused_before_anything_is_played(
     ("source", "text", "problem"),
     [
         (database.PROMPT, "x = 1", "the last message is not the agent's"),
-        (database.PROMPT, 'session.inject({"role": "system", "content": "x"})', "0.role: Input should be"),
+        (database.PROMPT, 'session.inject({"role": "system", "content": "x"})', "0.role: must be"),
         (graph.PROMPT, GRAPH.replace("ONE_SHOT = [", "ONE_SHOT = other + ["), ""),
         (shell.PROMPT, SHELL.replace("ONE_SHOT = [", "ONE_SHOT = other + ["), "the last message is not the agent's"),
         (shell.PROMPT, "ONE_SHOT = 1", "the last message is not the agent's"),

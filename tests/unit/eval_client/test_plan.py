@@ -50,10 +50,10 @@ def test_a_small_plan_loads_with_every_agent_on_every_task(tmp_path: Path) -> No
         (("concurrency: 4", "concurency: 4"), 11, "concurency"),
         (("environment: db", "environment: dbb"), None, "unknown environment 'dbb'"),
         (("endpoint: shared", "endpoint: other"), None, "unknown name 'other'"),
-        (("model: gpt-9", "model: [1]"), 5, "agents.0.model"),
+        (("model: gpt-9", "model: [1]"), 5, "agents.gpt.model"),
         (("name: small", "name: ../up"), 1, "name"),
-        (("concurrency: 4", "api_key_env: sk-canary-1234"), 11, "endpoints.0.api_key_env"),
-        (("concurrency: 4", "concurrency: 0"), 11, "endpoints.0.concurrency"),
+        (("concurrency: 4", "api_key_env: sk-canary-1234"), 11, "endpoints.shared.api_key_env"),
+        (("concurrency: 4", "concurrency: 0"), 11, "endpoints.shared.concurrency"),
     ],
 )
 def test_a_mistake_names_file_line_field_and_fix(
@@ -103,8 +103,8 @@ def test_a_built_in_agent_whose_policy_no_environment_has_is_refused(tmp_path: P
         load_plan(written(tmp_path, LACKING + where))
     weak, dice = str(refused.value).splitlines()
     assert weak == (
-        f"{tmp_path / 'plan.yaml'}: agents.weak.builtin: the environment toy-solved of task 'toy' has no naive policy; "
-        "list the pairs to play without this one under `assignments`, or give the environment a method `naive`"
+        f"{tmp_path / 'plan.yaml'}:1: agents.weak.builtin: the environment toy-solved of task 'toy' has no naive "
+        "policy; list the pairs to play without this one under `assignments`, or give the environment a method `naive`"
     )
     assert "agents.dice.builtin" in dice
 

@@ -70,8 +70,8 @@ async def test_a_file_of_several_agents_needs_a_choice(tmp_path: Path) -> None:
     ("lines", "says"),
     [
         ([], "holds no turn; check the file"),
-        ([line("a"), '{"task": "t"\n'], r"turns.jsonl:2: the line: Invalid JSON"),
-        (['{"task": "t", "sample": "s", "action": null}\n'], r"turns.jsonl:1: turn: Field required"),
+        ([line("a"), '{"task": "t"\n'], r"turns.jsonl:2: the line: not JSON"),
+        (['{"task": "t", "sample": "s", "action": null}\n'], r"turns.jsonl:1: turn: is missing"),
     ],
 )
 def test_a_broken_recording_is_refused_naming_the_line(tmp_path: Path, lines: list[str], says: str) -> None:

@@ -81,9 +81,9 @@ async def test_a_broken_game_is_a_fault_of_its_own_and_the_others_are_played(spl
     broken = split.parent / "pick_two_obj_and_place-A" / "trial" / "game.tw-pddl"
     environment = ALFWorld(data=split.parent, split=split)
     cases = {
-        "{": "Invalid JSON",
+        "{": "not JSON",
         json.dumps({"solvable": True, "grammar": "", "pddl_domain": "x", "pddl_problem": "y"}): "grammar: ",
-        json.dumps({"solvable": True, "grammar": "x", "pddl_domain": "x"}): "pddl_problem: Field required",
+        json.dumps({"solvable": True, "grammar": "x", "pddl_domain": "x"}): "pddl_problem: is missing",
         json.dumps(GOOD.texts().model_dump() | {"pddl_problem": "(define"}): "never closed",
     }
     for content, problem in cases.items():

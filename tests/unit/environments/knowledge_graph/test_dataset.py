@@ -35,11 +35,11 @@ def test_answer_type_and_entity_name_may_be_missing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"qid": "a> . <b"}, "record 1: qid"),
-        ({"answer": []}, "record 1: answer"),
-        ({"answer": [{"answer_argument": 7}]}, "record 1: answer.0.answer_argument"),
-        ({"entities": ["m.1"]}, "record 1: entities"),
-        ({"question": None}, "record 1: question"),
+        ({"qid": "a> . <b"}, "record 1.qid"),
+        ({"answer": []}, "record 1.answer"),
+        ({"answer": [{"answer_argument": 7}]}, "record 1.answer.0.answer_argument"),
+        ({"entities": ["m.1"]}, "record 1.entities"),
+        ({"question": None}, "record 1.question"),
     ],
 )
 def test_a_broken_record_is_named_with_its_field(tmp_path: Path, change: dict[str, object], message: str) -> None:

@@ -81,7 +81,7 @@ class Harmful:
     ("content", "told"),
     [
         (pickle.dumps({"scores": Harmful()}), "builtins.print"),
-        (pickle.dumps({"scores": {}}), "ranks: Field required"),
+        (pickle.dumps({"scores": {}}), "ranks: is missing"),
         (pickle.dumps({"scores": {"k": {"1": "x"}}, "ranks": {}}), "scores.k.1"),
         (pickle.dumps([1]), "the file"),
         (pickle.dumps({"scores": {}, "ranks": {}})[:-1], "is not a readable pickle"),

@@ -28,10 +28,10 @@ def test_a_file_of_types_stands_above_the_rule_and_may_name_some_scripts_only(tm
     scripts = [script(0, "a", 3), script(1, "a", 4), script(2, "b", 4)]
     assert dataset.places(scripts, types) == {"0": "subseqchan", "1": "subseqchan", "2": "firstchan"}
     types.write_text(json.dumps({"0": "first"}))
-    with pytest.raises(ValueError, match=r"types\.json: 0: Input should be 'lastonly'"):
+    with pytest.raises(ValueError, match=r"types\.json: 0: must be 'lastonly'"):
         dataset.places([script(0, "a", 3)], types)
     types.write_text("0: lastonly")
-    with pytest.raises(ValueError, match=r"types\.json: .*Invalid JSON.*; write one JSON object, from id to type$"):
+    with pytest.raises(ValueError, match=r"types\.json: .*not JSON.*; write one JSON object, from id to type$"):
         dataset.places([script(0, "a", 3)], types)
 
 
@@ -65,9 +65,9 @@ def test_types_change_the_digest_and_the_place_of_a_finish(tmp_path: Path) -> No
     [
         (b"", "holds no task; write one JSON object a line"),
         (b"\n  \n", "holds no task"),
-        (b"{\n", ":1: the record: Invalid JSON: .*; write one JSON object a line"),
-        (b"[]\n", ":1: the record: Input should be an object"),
-        (b'{"id": true}\n', ":1: id: Input should be a valid string"),
+        (b"{\n", ":1: the record: not JSON: .*; write one JSON object a line"),
+        (b"[]\n", ":1: the record: must hold named fields"),
+        (b'{"id": true}\n', ":1: id: must be a text"),
         (b"\xff\n", "can't be read: .*; check the path and that it is UTF-8 text"),
     ],
 )

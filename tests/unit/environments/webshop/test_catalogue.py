@@ -262,7 +262,7 @@ def test_a_missing_broken_or_foreign_catalogue_is_refused_with_the_command_that_
         ("counts", "update meta set meta = json_set(meta, '$.products', 6)", "index has 5 products, the database 6"),
         ("empty", "delete from meta", "no catalogue"),
         ("foreign", "update meta set meta = '{}'", "no catalogue"),
-        ("edited", "update meta set meta = json_set(meta, '$.goals', 0)", "meta.goals: Input should be"),
+        ("edited", "update meta set meta = json_set(meta, '$.goals', 0)", "meta.goals: must be"),
     ):
         make(files, tmp_path / name, LEXICAL)
         with closing(sqlite3.connect(tmp_path / name / DATABASE)) as connection:

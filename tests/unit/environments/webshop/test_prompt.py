@@ -68,14 +68,14 @@ def test_a_file_like_the_published_one_is_read_and_never_run(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("name", "content", "problem"),
     [
-        ("p.json", "{", "the file: Invalid JSON"),
-        ("p.json", [{"role": "system", "content": ""}], "0.role: Input should be 'user' or 'agent'"),
+        ("p.json", "{", "the file: not JSON"),
+        ("p.json", [{"role": "system", "content": ""}], "0.role: must be 'user' or 'agent'"),
         ("p.json", TOLD[:1], "the last message is not the agent's, nor an empty one"),
         ("p.json", TOLD[1:], "0.role: user and agent must alternate, the user first"),
         ("p.json", [], "the last message is not the agent's"),
         ("p.py", "x = 1", "the last message is not the agent's"),
         ("p.py", "x = (", ":1: '(' was never closed"),
-        ("p.py", 'session.inject({"role": "user"})', "0.content: Field required"),
+        ("p.py", 'session.inject({"role": "user"})', "0.content: is missing"),
     ],
 )
 def test_a_file_that_cant_be_used_is_refused(name: str, content: object, problem: str, tmp_path: Path) -> None:

@@ -95,11 +95,15 @@ def test_a_wrong_text_is_refused(text: str, message: str) -> None:
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"environment": "chess"}, "task 'books': environment: unknown environment 'chess'; installed are: "),
-        ({"parameters": {"boks": 1}}, "task 'books': parameters.boks: Extra inputs are not permitted; fields of shelf"),
-        ({"parameters": {"books": "many"}}, "task 'books': parameters.books: Input should be a valid integer"),
-        ({"parameters": {"books": 101}}, "task 'books': parameters: Value error, a shelf holds 100 books; fields of"),
-        ({"parameters": {"books": 101}}, "fields of shelf are: books, data, keeper, lamps, overlay"),
+        ({"environment": "chess"}, "tasks.books.environment: unknown environment 'chess'; installed are: "),
+        ({"parameters": {"boks": 1}}, "tasks.books.parameters.boks: unknown field; did you mean books?"),
+        (
+            {"parameters": {"books": "many"}},
+            "parameters.books: must be a whole number (got the text 'many')",
+        ),
+        ({"parameters": {"books": 101}}, "tasks.books.parameters: a shelf holds 100 books"),
+        ({"parameters": {"volumes": 1}}, "fields here are books, data, keeper, lamps, overlay"),
+        ({"parameters": {"books": True}}, "parameters.books: must be a whole number (got true"),
     ],
 )
 def test_what_cannot_be_built_names_task_field_and_fix(fields: dict[str, object], message: str) -> None:
@@ -108,13 +112,28 @@ def test_what_cannot_be_built_names_task_field_and_fix(fields: dict[str, object]
     assert message in str(refused.value)
 
 
-def test_broken_data_are_told_once_with_the_task() -> None:
+def test_broken_data_are_told_once_with_the_task(tmp_path: Path) -> None:
+    (tmp_path / "d.jsonl").write_text("{}\n")
     with pytest.raises(FileError) as refused:
-        task(data="d.jsonl").opened()
-    assert str(refused.value) == "task 'books': d.jsonl: record 1: title: missing; add it"
+        task(data=tmp_path / "d.jsonl").opened()
+    assert str(refused.value) == f"tasks.books.data: {tmp_path}/d.jsonl: record 1: title: missing; add it"
     with pytest.raises(FileError) as refused:
         task(parameters={"boks": 1}).opened()
-    assert str(refused.value).count("task 'books'") == 1
+    assert str(refused.value).count("tasks.books") == 1
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"data": "nowhere.jsonl"}, "tasks.books.data: there is no file nowhere.jsonl; correct the path"),
+        ({"parameters": {"overlay": "nowhere"}}, "tasks.books.parameters.overlay: there is no file nowhere"),
+        ({"parameters": {"books": 0}}, "tasks.books: holds no samples"),
+    ],
+)
+def test_files_that_are_not_there_and_data_without_samples_are_refused(fields: dict[str, object], message: str) -> None:
+    with pytest.raises(FileError) as refused:
+        task(**fields).opened()
+    assert message in str(refused.value)
 
 
 @pytest.mark.parametrize("name", ["", "-x", "a/b", "a b", "x" * 65])
@@ -134,12 +153,15 @@ def test_a_task_file_is_loaded_and_a_plan_is_one_too(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("tasks: []\n", ":1: tasks: Tuple should have at least 1 item"),
-        ("task: []\n", ":1: tasks: Field required; add this field"),
-        ("tasks:\n  - name: t\n", ":2: tasks.0.environment: Field required"),
-        ("tasks:\n  - name: t\n    environment: shelf\n    capacity: 0\n", ":4: tasks.0.capacity: Input should be"),
-        ("tasks:\n- {name: t, environment: shelf}\n- {name: t, environment: os}\n", "the name 't' is used twice"),
-        ("tasks:\n- {name: t, environment: chess}\n", "task 't': environment: unknown environment 'chess'"),
+        ("tasks: []\n", ":1: tasks: must hold at least 1 item"),
+        ("task: []\n", ":1: tasks: is missing; add this field"),
+        ("tasks:\n  - name: t\n", ":2: tasks.t.environment: is missing"),
+        ("tasks:\n  - name: t\n    environment: shelf\n    capacity: 0\n", ":4: tasks.t.capacity: must be at least 1"),
+        (
+            "tasks:\n- {name: t, environment: shelf}\n- {name: t, environment: os}\n",
+            ":3: tasks.t.name: the name 't' stands twice",
+        ),
+        ("tasks:\n- {name: t, environment: chess}\n", ":2: tasks.t.environment: unknown environment 'chess'"),
     ],
 )
 def test_a_wrong_task_file_names_file_line_and_field(tmp_path: Path, text: str, message: str) -> None:

@@ -24,8 +24,9 @@ def test_a_base_url_that_cannot_work_is_refused(url: str, problem: str) -> None:
 
 @pytest.mark.parametrize("name", ["messages", "model", "stream", "tools", "metadata", "n"])
 def test_a_reserved_field_among_the_sampling_is_refused(name: str) -> None:
-    with pytest.raises(ValidationError, match=f"'{name}' is set by Proctor; remove it"):
+    with pytest.raises(ValidationError, match="is set by Proctor; remove it") as refused:
         ChatConfig(model="m", sampling={"temperature": 0, name: 1})
+    assert refused.value.errors()[0]["ctx"]["error"].location == (name,)
 
 
 def test_a_key_in_the_place_of_a_variable_name_is_refused() -> None:
