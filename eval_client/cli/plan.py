@@ -31,8 +31,9 @@ def print_(path: Path, overrides: tuple[str, ...]) -> None:
 
 @plan.command()
 @click.argument("path", metavar="PLAN", type=click.Path(dir_okay=False, path_type=Path))
-def check(path: Path) -> None:
+@set_option
+def check(path: Path, overrides: tuple[str, ...]) -> None:
     """Check that PLAN can be run: its fields, its environments, their data."""
     with report_usage_errors():
-        loaded = load_plan(path)
+        loaded = load_plan(path, overrides)
     click.echo(f"{path}: {len(loaded.agents)} agents, {len(loaded.tasks)} tasks, {len(loaded.pairs())} pairs")
