@@ -11,8 +11,9 @@ from pydantic import AfterValidator, Discriminator, Field, JsonValue, Tag, model
 from eval_client.core.rates import RequestsAMinute, TokensAMinute
 from eval_client.core.spend import Price, RunLimits, helper
 from proctor.config.patterns import CONTROLLER, NAME, VARIABLE
-from proctor.config.problems import FieldError, FieldProblem, nearest, refuse_duplicates
+from proctor.config.problems import FieldError, FieldProblem, refuse_duplicates
 from proctor.config.task import TaskDefinition
+from proctor.config.wording import nearest
 from proctor.config.yaml import Document, FieldErrors, parse, read_text
 from proctor.environment import PolicyKind, missing_policies
 from proctor.http.tls import Tls
@@ -329,6 +330,8 @@ def load_plan(path: Path, overrides: Sequence[str] = ()) -> Plan:
     plan = document.read(Plan)
     with document.located():
         plan = placed(plan, path.resolve().parent)
+        if plan.tls != Tls():
+            plan.tls.context()
         check_data(plan)
     return plan
 

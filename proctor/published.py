@@ -15,7 +15,7 @@ from typing import Literal, NamedTuple
 import pydantic_core
 from pydantic import BaseModel, ConfigDict, JsonValue, TypeAdapter, ValidationError
 
-from proctor.config.problems import first_problem
+from proctor.config.wording import first_problem
 from proctor.config.yaml import FileError, read_text
 from proctor.python_file import texts_of, tree_of
 from proctor.types import Message

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ValidationError
 from agent_server.agents.base import AgentReply, AgentRequest, ServedAgent
 from agent_server.agents.metadata import number, required
 from agent_server.errors import RequestRefused
-from proctor.config.problems import first_problem
+from proctor.config.wording import first_problem
 from proctor.config.yaml import FileError
 from proctor.environment import ContextLimitExceeded
 from proctor.types import Action, FinishReason

@@ -15,7 +15,7 @@ from pydantic import TypeAdapter, ValidationError
 from environments.alfworld.engine.errors import GameError
 from environments.alfworld.task_types import TASK_TYPES
 from environments.alfworld.texts import SAMPLES, GameTexts, OwnGame
-from proctor.config.problems import first_problem
+from proctor.config.wording import first_problem
 from proctor.types import Value
 
 T = TypeVar("T")

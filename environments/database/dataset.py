@@ -9,7 +9,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StrictFloat, StrictInt, StrictStr, ValidationError
 
-from proctor.config.problems import every_problem
+from proctor.config.wording import first_problem
 from proctor.types import Value
 
 SELECT_KINDS = (
@@ -127,12 +127,8 @@ def _entry(place: str, sample: str, line: str) -> TableEntry:
     except json.JSONDecodeError as error:
         raise ValueError(f"{place}: not JSON: {error}; write one JSON object per line") from error
     except ValidationError as error:
-        problems = (
-            f"{place}: {problem}; correct it as docs/environments/db.md describes"
-            for problem in every_problem(error, "the record")
-        )
         fix = "correct this field as docs/environments/db.md describes it"
-        raise ValueError("\n".join(f"{place}: {problem}; {fix}" for problem in problems)) from error
+        raise ValueError(f"{place}: {first_problem(error, 'the record')}; {fix}") from error
     info = record.table.table_info
     return TableEntry(
         id=sample,

@@ -6,7 +6,7 @@ from pathlib import Path
 from pydantic import Field, TypeAdapter, ValidationError
 
 from environments.database.dataset import Table, TableEntry
-from proctor.config.problems import first_problem
+from proctor.config.wording import first_problem
 from proctor.types import Value
 
 SHIPPED = Path(__file__).with_name("errata.json")

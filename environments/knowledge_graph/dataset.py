@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from proctor.config.problems import every_problem
+from proctor.config.wording import first_problem
 from proctor.types import Value
 
 
@@ -56,8 +56,9 @@ def load(path: Path) -> Mapping[str, QuestionEntry]:
     except json.JSONDecodeError as error:
         raise ValueError(f"{path}: not JSON: {error}; write one list of objects") from error
     except ValidationError as error:
-        problems = (f"{path}: {'record ' * each[0].isdigit()}{each}" for each in every_problem(error))
-        raise ValueError("\n".join(problems) + "; correct this as docs/environments/kg.md describes it") from error
+        problem = first_problem(error)
+        place = "record " * problem[0].isdigit() + problem
+        raise ValueError(f"{path}: {place}; correct this as docs/environments/kg.md describes it") from error
     entries: dict[str, QuestionEntry] = {}
     for number, record in enumerate(records):
         if record.qid in entries:

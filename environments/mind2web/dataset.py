@@ -8,7 +8,7 @@ from pydantic import ValidationError
 from environments.mind2web.data.files import opened
 from environments.mind2web.data.index import NOWHERE, Head, StepIndex, StepPlace, index
 from environments.mind2web.data.records import ActionRecord, PublishedTask, ScoreRecord, Step, step
-from proctor.config.problems import first_problem
+from proctor.config.wording import first_problem
 
 MOST_UNRANKED = 0.5
 """Fraction of steps without ranks above which a score file counts as that of another split."""

@@ -7,7 +7,7 @@ from typing import TypeVar
 from pydantic import TypeAdapter, ValidationError
 
 from environments.simulbench.records import PUBLISHED_LICENCE, Dialogue, Id, Pair, Place, Script, Task
-from proctor.config.problems import first_problem
+from proctor.config.wording import first_problem
 
 MAX_BYTES = 256 << 20
 LONE: Mapping[str, Place] = {"154": "subseqchan"}

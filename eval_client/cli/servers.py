@@ -12,9 +12,9 @@ import click
 from pydantic import SecretStr, ValidationError
 
 from eval_client.cli.usage import UsageProblem, report_file_errors
-from proctor.config.problems import every_problem
 from proctor.config.secrets import secret
 from proctor.config.task import load_tasks
+from proctor.config.wording import every_problem
 
 
 def _http_url(_context: click.Context, _option: click.Parameter, url: str) -> str:

@@ -61,8 +61,10 @@ class StallReasons:
     """When the oldest write that is not confirmed was requested."""
     slots: Mapping[str, int] = field(default_factory=dict)
     """`endpoint`, `agent` or `task` -> how many trials wait for a slot of theirs"""
-    elsewhere: bool = False
-    """Whether other clients hold all trials that are left."""
+    quiet: bool = False
+    """Whether this client plays no trial, and none waits."""
+    others: int = 0
+    """Other live clients of the run."""
 
     def reasons(self) -> tuple[str, ...]:
         """The reasons, at least one, each as a short text; the most telling ones first."""
@@ -84,8 +86,10 @@ class StallReasons:
         return (*found[:MAX_REASONS], f"and {more} more") if more > 0 else tuple(found)
 
     def _otherwise(self) -> tuple[str, ...]:
-        if self.elsewhere:
+        if self.quiet and self.others:
             return ("all that is left is played by other clients",)
+        if self.quiet:
+            return ("all trials are over; the last results are being stored",)
         slots = (f"{trials} trials wait for a slot of their {kind}" for kind, trials in sorted(self.slots.items()))
         return tuple(slots) or ("trials pause before they are tried again",)
 

@@ -61,7 +61,8 @@ class StallReporter:
             server=context.client.held_up(),
             store_since=context.journal.waiting_since,
             slots=self._slots(waiting),
-            elsewhere=context.runner.quiet,
+            quiet=context.runner.quiet,
+            others=context.runner.others,
         ).reasons()
 
     def _slots(self, waiting: Mapping[Pair, int]) -> Counter[str]:

@@ -74,6 +74,8 @@ class Runner:
         """Called when no more than `low` trials of a pair wait, and when nothing is left to do."""
         self.free: Mapping[Pair, int] = {}
         """pair -> trials that no client has taken and that this client would play"""
+        self.others = 0
+        """Other live clients of the run."""
         self.low: dict[Pair, int] = {}
         """pair -> the number of waiting trials at which to call `on_need`"""
         self.on_stop: Callable[[bool], None] = lambda at_once: None

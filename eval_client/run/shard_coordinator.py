@@ -68,6 +68,7 @@ class ShardCoordinator:
             if fenced := self._member.fenced():
                 raise fenced
             self._live = max(1, len(await self._call(end_lost_shards, self._failure_detector)))
+            self._runner.others = self._live - 1
             self._free = await self._call(claims.free)
             await self._exchange()
             await self._update_progress()

@@ -7,8 +7,10 @@ from typing import Self, get_args
 from pydantic import ConfigDict, Field, JsonValue, model_validator
 
 from proctor import registry
+from proctor.config.model_fields import Location
 from proctor.config.patterns import NAME
-from proctor.config.problems import FieldProblem, Location, nearest, refuse_duplicates, validated
+from proctor.config.problems import FieldProblem, refuse_duplicates, split_field, validated
+from proctor.config.wording import nearest
 from proctor.config.yaml import Document, FieldErrors, FileError, parse_value, read_text
 from proctor.environment import Environment
 from proctor.types import Value
@@ -88,9 +90,11 @@ class TaskDefinition(Value):
         try:
             samples = environment.samples()
         except (OSError, ValueError) as error:
-            raise FieldErrors([FieldProblem(self._blamed(str(error)), str(error))]) from error
+            field, text = split_field(str(error), self._class().model_fields)
+            raise FieldErrors([FieldProblem(self._path(*field) if field else self._blamed(text), text)]) from error
         if not samples:
-            raise FieldErrors([FieldProblem(self._blamed(""), "holds no samples; name data that hold some")])
+            text = f"{self.data or self.environment} holds no samples; name data that hold some"
+            raise FieldErrors([FieldProblem(self._blamed(""), text)])
         return environment
 
     def _files(self) -> dict[str, Path]:

@@ -7,26 +7,16 @@ from pathlib import Path
 import yaml
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
-from proctor.config.problems import SECRET_FIELDS, FieldProblem, Location, Model, validated, value_at
+from proctor.config.model_fields import Location
+from proctor.config.problems import FieldProblem, Model, validated, value_at
+from proctor.config.syntax import syntax_problem
+from proctor.config.wording import SECRET_FIELDS, nearest
 from proctor.observability.redaction import HIDDEN, looks_secret
 
 MAX_BYTES = 1 << 20
 MAX_DEPTH = 50
 MAX_VALUES = 200_000
 """Values that a file may hold once its aliases are expanded."""
-SYNTAX = (
-    ("character '\\t'", "a tab stands where only spaces may; indent with spaces"),
-    ("quoted scalar", "a quote is opened here and never closed"),
-    ("flow sequence", "a `[` is opened here and never closed, or a comma is missing"),
-    ("flow mapping", "a `{` is opened here and never closed, or a comma is missing"),
-    ("mapping values are not allowed", "a second `:`, or wrong indentation; put quotes around a text that holds `: `"),
-    ("could not find expected ':'", "no `:` after the field's name"),
-    ("block", "the indentation does not fit the lines above"),
-    ("another document", "a second document begins after `---`; keep one to a file"),
-    ("undefined alias", "`*` refers to an anchor `&` that is not there; put quotes around a text that begins with `*`"),
-    ("cannot start any token", "this character begins no value; put quotes around the text"),
-)
-"""(words of the YAML parser, what they mean)"""
 
 
 class FileError(ValueError):
@@ -41,6 +31,10 @@ class FieldErrors(FileError):
         self.problems = tuple(problems)
 
 
+def _kind(data: object) -> str:
+    return "a list" if isinstance(data, list) else "a single value"
+
+
 class Document:
     """A YAML text that holds fields, after `a.b.c=value` overrides, and the line of each of them."""
 
@@ -49,9 +43,9 @@ class Document:
         self._name = name
         self._root, data = _read(text, name)
         if data is None:
-            raise FileError(f"{name}:1: holds nothing; write its fields as `name: value` lines")
+            raise FileError(f"{name}:1: is empty; write its fields as `name: value` lines")
         if not isinstance(data, dict):
-            raise FileError(f"{name}:1: holds no fields; begin each line with a field's `name: `")
+            raise FileError(f"{name}:1: holds {_kind(data)}, but must hold fields: begin with `name: value` lines")
         self.data: dict[str, object] = data
         self._overridden = {_override(data, override): override for override in overrides}
 
@@ -123,9 +117,10 @@ def _read(text: str, name: str) -> tuple[Node | None, object]:
         loader = yaml.SafeLoader(text)
         root = loader.get_single_node()
     except yaml.MarkedYAMLError as error:
-        raise _syntax(error, name) from error
-    except yaml.YAMLError as error:
-        raise FileError(f"{name}: not YAML: {error}; save the file as UTF-8 text") from error
+        raise _syntax_error(error, name, text) from error
+    except yaml.reader.ReaderError as error:
+        line = text.count("\n", 0, error.position) + 1
+        raise FileError(f"{name}:{line}: not YAML: holds the character {error.character!r}; remove it") from error
     except RecursionError as error:
         raise FileError(f"{name}: nested more than {MAX_DEPTH} deep; nest less deeply") from error
     if root is None:
@@ -134,17 +129,14 @@ def _read(text: str, name: str) -> tuple[Node | None, object]:
     try:
         return root, loader.construct_document(root)
     except yaml.MarkedYAMLError as error:
-        raise _syntax(error, name) from error
+        raise _syntax_error(error, name, text) from error
     except ValueError as error:
         raise FileError(f"{name}: no valid number or date: {error}; put quotes around a value meant as text") from error
 
 
-def _syntax(error: yaml.MarkedYAMLError, name: str) -> FileError:
-    told = f"{error.context or ''} {error.problem or ''}"
-    words = next((meaning for parsed, meaning in SYNTAX if parsed in told), error.problem or error.context)
-    opened = error.context_mark if "opened here" in str(words) else None
-    mark = opened or error.problem_mark or error.context_mark
-    return FileError(f"{name}:{mark.line + 1 if mark else 1}: not YAML: {words}; fix it on or just before this line")
+def _syntax_error(error: yaml.MarkedYAMLError, name: str, text: str) -> FileError:
+    line, problem = syntax_problem(error, text)
+    return FileError(f"{name}:{line}: {problem}")
 
 
 def _measure(node: Node, name: str, measured: dict[Node, tuple[int, int]]) -> tuple[int, int]:
@@ -190,7 +182,7 @@ def _at(node: Node) -> int:
 def _override(data: dict[str, object], override: str) -> Location:
     """Set one dotted field and return its location. List items are named by their position or their field `name`."""
     path, equals, value = override.partition("=")
-    if not equals or not path:
+    if not equals or not all(path.split(".")):
         raise FileError(f"--set {override}: write it as field.field=value")
     target: object = data
     location: Location = ()
@@ -214,7 +206,14 @@ def _step_into(target: object, part: str, override: str) -> tuple[int | str, obj
         for index, item in enumerate(target):
             if part == str(index) or (isinstance(item, dict) and item.get("name") == part):
                 return index, item
-    raise FileError(f"--set {override}: no field or item {part!r}; check the path against the file")
+    names = (
+        [str(item["name"]) for item in target if isinstance(item, dict) and "name" in item]
+        if isinstance(target, list)
+        else []
+    )
+    close = nearest(part, names)
+    fix = f"did you mean {close}?" if close else f"there are: {', '.join(names)}" if names else "check the path"
+    raise FileError(f"--set {override}: no field or item {part!r}; {fix}")
 
 
 def _safe(override: str) -> str:

@@ -7,7 +7,8 @@ from typing import Self
 
 from pydantic import model_validator
 
-from proctor.config.yaml import FileError
+from proctor.config.problems import FieldProblem
+from proctor.config.yaml import FieldErrors
 from proctor.types import Value
 
 
@@ -33,7 +34,7 @@ class Tls(Value):
         return self.model_copy(update={name: folder / path for name, path in fields if path is not None})
 
     def context(self, *, trust_env: bool = False) -> ssl.SSLContext:
-        """The context of outgoing calls: certificates and host names are verified. Raises FileError."""
+        """The context of outgoing calls: certificates and host names are verified. Raises FieldErrors."""
         import certifi
 
         public_authorities = os.environ.get("SSL_CERT_FILE") if trust_env else None
@@ -63,7 +64,7 @@ class ServerTls(Tls):
         return "http" if self.cert is None else "https"
 
     def server_context(self) -> ssl.SSLContext | None:
-        """The context of incoming calls; None without a certificate. Raises FileError."""
+        """The context of incoming calls; None without a certificate. Raises FieldErrors."""
         if self.cert is None or self.key is None:
             return None
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -81,9 +82,8 @@ def _trust(context: ssl.SSLContext, path: Path, field: str) -> None:
     try:
         context.load_verify_locations(cafile=path)
     except OSError as error:  # ssl.SSLError is one
-        raise FileError(
-            f"tls.{field}: {path} holds no certificates that can be read: {error}; give a PEM file"
-        ) from error
+        text = f"{path} holds no certificates that can be read: {error}; give a PEM file"
+        raise FieldErrors([FieldProblem(("tls", field), text)]) from error
 
 
 def _load_certificate(context: ssl.SSLContext, cert: Path, key: Path) -> None:
@@ -91,7 +91,8 @@ def _load_certificate(context: ssl.SSLContext, cert: Path, key: Path) -> None:
         context.load_cert_chain(cert, key, password=_no_passphrase)
     except (OSError, ValueError) as error:
         fix = "give the PEM files of one pair, the key without a passphrase"
-        raise FileError(f"tls.cert, tls.key: {cert} and {key} can't be used: {error}; {fix}") from error
+        text = f"{cert} and {key} can't be used: {error}; {fix}"
+        raise FieldErrors([FieldProblem(("tls", "cert"), text)]) from error
 
 
 def _no_passphrase() -> str:

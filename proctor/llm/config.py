@@ -32,6 +32,8 @@ def plain_url(text: str) -> str:
         raise ValueError("must begin with http:// or https:// and a host, such as http://127.0.0.1:8000/v1")
     if url.username or url.password or url.query or url.fragment:
         raise ValueError("must hold no user name, password, query or fragment; put the key in `api_key_env`")
+    if url.path.rstrip("/").endswith("/chat/completions"):
+        raise ValueError("ends with /chat/completions, which Proctor adds itself; end it with /v1")
     return text.rstrip("/")
 
 

@@ -27,7 +27,7 @@ def refused(folder: Path, plan: str, *says: str, **extra: str) -> None:
 
 def test_a_malformed_plan(tmp_path: Path) -> None:
     refused(tmp_path, LOCAL + "agents: [", "plan.yaml:3", "not YAML")
-    refused(tmp_path, LOCAL + "epochs: many\n", "plan.yaml:3: epochs", "correct this value")
+    refused(tmp_path, LOCAL + "epochs: many\n", "plan.yaml:3: epochs: must be a whole number (got the text 'many')")
 
 
 def test_an_unknown_task(tmp_path: Path, worker: Server) -> None:

@@ -67,11 +67,11 @@ def parse_url(url: str, password: str | None) -> ServerAddress:
         parts = urlsplit(url)
         port = parts.port or 3306
     except ValueError as error:
-        raise ValueError(f"not a server URL; {form}") from error
+        raise ValueError(f"server: not a server URL; {form}") from error
     if parts.scheme not in ("mysql", "mariadb") or not parts.hostname or not parts.username:
-        raise ValueError(f"not a server URL with scheme, user and host; {form}")
+        raise ValueError(f"server: not a server URL with scheme, user and host; {form}")
     if parts.password is not None:
-        raise ValueError(f"the URL must not contain a password; {form}")
+        raise ValueError(f"server: the URL must not contain a password; {form}")
     return ServerAddress(
         user=unquote(parts.username),
         password=password or "",

@@ -8,7 +8,7 @@ from typing import BinaryIO
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from environments.mind2web.data.records import Ranks, ScoreRecord, Scores
-from proctor.config.problems import first_problem
+from proctor.config.wording import first_problem
 
 _BROKEN = (
     pickle.UnpicklingError,

@@ -19,7 +19,7 @@ from pydantic import ValidationError
 from environments.mind2web.data.files import mapped, opened
 from environments.mind2web.data.json_reader import JsonReader
 from environments.mind2web.data.records import OWN, PublishedTask, ScoreRecord
-from proctor.config.problems import first_problem
+from proctor.config.wording import first_problem
 from proctor.types import Value
 
 _FORMAT = "3"

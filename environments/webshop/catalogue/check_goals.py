@@ -8,7 +8,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from environments.webshop.catalogue.make import DATABASE
 from environments.webshop.catalogue.store import CatalogueStore
-from proctor.config.problems import first_problem
+from proctor.config.wording import first_problem
 from proctor.types import Value
 
 

@@ -11,7 +11,7 @@ from urllib.parse import quote
 from pydantic import Field, ValidationError
 
 from environments.webshop.catalogue.product import Goal, Product
-from proctor.config.problems import first_problem
+from proctor.config.wording import first_problem
 from proctor.types import Value
 
 REMAKE = (

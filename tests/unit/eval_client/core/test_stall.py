@@ -37,7 +37,11 @@ def test_a_write_that_is_just_under_way_is_no_cause() -> None:
 def test_where_nothing_is_asked_for_slots_and_other_clients_are_named() -> None:
     waits = StallReasons(now=0.0, slots={"endpoint": 3, "agent": 1})
     assert waits.reasons() == ("1 trials wait for a slot of their agent", "3 trials wait for a slot of their endpoint")
-    assert StallReasons(now=0.0, elsewhere=True).reasons() == ("all that is left is played by other clients",)
+    assert StallReasons(now=0.0, quiet=True, others=1).reasons() == ("all that is left is played by other clients",)
+
+
+def test_a_client_alone_never_speaks_of_others() -> None:
+    assert StallReasons(now=0.0, quiet=True).reasons() == ("all trials are over; the last results are being stored",)
 
 
 def test_many_causes_are_cut_short() -> None:

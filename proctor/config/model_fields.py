@@ -1,0 +1,55 @@
+"""The fields of pydantic models, found by where they stand in a file."""
+
+from collections.abc import Iterator
+from typing import get_args
+
+from pydantic import BaseModel
+
+Location = tuple[int | str, ...]
+"""Fields by name, items of lists by position."""
+
+
+def known_fields(model: type[BaseModel], location: Location) -> set[str]:
+    """The fields of whatever models may stand at a location."""
+    return {name for each in _models_at(model, location) for name in each.model_fields}
+
+
+def choices(model: type[BaseModel], location: Location) -> Iterator[object]:
+    """The values that may stand where only some may."""
+    for each in _models_at(model, location[:-1]):
+        if location[-1] in each.model_fields:
+            yield from _literals(each.model_fields[str(location[-1])].annotation)
+
+
+def homes(model: type[BaseModel], name: str, path: tuple[str, ...], seen: frozenset[type]) -> Iterator[str]:
+    """The paths of models within a model that have a field of this name."""
+    for field, info in model.model_fields.items():
+        for inner in set(_models(info.annotation)) - seen:
+            if name in inner.model_fields:
+                yield ".".join((*path, field))
+            yield from homes(inner, name, (*path, field), seen | {inner})
+
+
+def _models_at(model: type[BaseModel], location: Location) -> set[type[BaseModel]]:
+    models = {model}
+    for part in location:
+        named = [each.model_fields[part].annotation for each in models if part in each.model_fields]
+        if named:
+            models = {inner for annotation in named for inner in _models(annotation)}
+    return models
+
+
+def _models(annotation: object) -> Iterator[type[BaseModel]]:
+    """The models among the types that an annotation is made of."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for part in get_args(annotation):
+        yield from _models(part)
+
+
+def _literals(annotation: object) -> Iterator[object]:
+    for part in get_args(annotation):
+        if isinstance(part, str | int):
+            yield part
+        else:
+            yield from _literals(part)
