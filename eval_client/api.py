@@ -1,7 +1,6 @@
 """Evaluations from Python: `from proctor import evaluate, open_run, play, assert_scores`."""
 
 import asyncio
-import contextlib
 import json
 import re
 import threading
@@ -12,8 +11,9 @@ from typing import Any, TypeVar
 
 from pydantic import JsonValue
 
-from eval_client.execute import RunRequest
+from eval_client.execute import RunRequest, Watcher
 from eval_client.interrupts import Interrupts
+from eval_client.monitor.screen import screen
 from eval_client.plan import AgentEntry, Plan, check_data, load_plan, placed, with_overrides
 from eval_client.preflight import PreflightError, check_plan
 from eval_client.run_results import Run, RunInterrupted
@@ -83,7 +83,7 @@ async def aevaluate(
     request = _new_request(
         plan, agents, tasks, overrides or {}, name=name, folder=Path(folder), store=store, limit=limit
     )
-    return await _executed(Interrupts(request, _unwatched, lambda text: None))
+    return await _executed(Interrupts(request, _published(request), lambda text: None))
 
 
 def open_run(run: str = "latest", *, folder: str | Path = "runs", store: str | None = None) -> Run:
@@ -280,13 +280,14 @@ async def _executed(interrupts: Interrupts) -> Run:
     return run
 
 
-def _unwatched(_played: object) -> contextlib.AbstractContextManager[None]:
-    return contextlib.nullcontext()
+def _published(request: RunRequest) -> Watcher:
+    """Shows nothing here, but lets `proctor view` and `proctor status` show the run."""
+    return lambda played: screen(played, None, request.folder)
 
 
 def _in_thread(request: RunRequest) -> Run:
     """Execute in a thread, so that the caller may have an event loop; Ctrl-C in the caller's thread stops the run."""
-    interrupts = Interrupts(request, _unwatched, print)
+    interrupts = Interrupts(request, _published(request), print)
     loop: list[asyncio.AbstractEventLoop] = []
 
     async def main() -> Run:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from eval_client.monitor.published import published
 from eval_client.monitor.snapshot import RunView, clock, view
 from eval_client.monitor.stall_reporter import StallReporter
 from eval_client.run.context import RunContext
@@ -41,7 +42,10 @@ def line(run: RunView) -> str:
 
 @contextlib.contextmanager
 def screen(context: RunContext, console: "Console | None", folder: Path) -> Iterator[None]:
-    """Show the run while inside: nothing without a console, lines where it is no terminal. Needs a running loop."""
+    """Publish the run's live view while inside, and show it: nothing without a console, lines where it is no terminal.
+
+    Needs a running loop.
+    """
     begun = time.monotonic()
     done = sum(context.runner.progress.scored.values())
 
@@ -51,7 +55,7 @@ def screen(context: RunContext, console: "Console | None", folder: Path) -> Iter
         moment = time.monotonic()
         return view(context, troubles.look(moment), begun, done, moment)
 
-    with contextlib.closing(troubles):
+    with contextlib.closing(troubles), published(context.journal, now):
         if console is None:
             with _every(LOOK_S, lambda: troubles.look(time.monotonic())):
                 yield

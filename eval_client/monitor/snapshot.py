@@ -38,6 +38,8 @@ class RunView(Value):
     troubles: tuple[str, ...]
     shared: tuple[str, ...] = ()
     """Lines on endpoints that other runs use as well, or whose rates are limited."""
+    cooling: dict[str, float] = Field(default_factory=dict)
+    """endpoint -> seconds left of its pause after a 429"""
 
     @property
     def done(self) -> int:
@@ -75,6 +77,7 @@ def view(context: RunContext, troubles: tuple[str, ...], begun: float, done_at_b
     spend = context.endpoints.spend
     draining = ("draining: nothing more is started",) if progress.draining else ()
     unknown = tuple(filter(None, (spend.unknown(),)))
+    limits = context.endpoints.limits
     return RunView(
         run=context.run,
         elapsed_s=elapsed,
@@ -82,13 +85,14 @@ def view(context: RunContext, troubles: tuple[str, ...], begun: float, done_at_b
         pairs=pairs,
         use={f"{kind} {name}": use for kind, nodes in flow.use().items() for name, use in nodes.items()},
         turns=progress.turns,
-        retries=sum(limit.retries for limit in context.endpoints.limits.values()),
+        retries=sum(limit.retries for limit in limits.values()),
         attempts_lost=progress.attempts_lost,
         prompt_tokens=spend.tokens.prompt,
         completion_tokens=spend.tokens.completion,
         money=spend.money,
         troubles=(*troubles, *unknown, *draining),
         shared=shared_lines(context.endpoints),
+        cooling={name: left for name, limit in limits.items() if (left := limit.cool_for_s(now)) > 0},
     )
 
 

@@ -14,7 +14,7 @@ from eval_client.store.connection import StoreError, damaged, is_damage, is_tran
 from eval_client.store.records import Trial, Turn, reply_row
 from eval_client.store.shards import Fenced, hold_live
 from eval_client.store.store import Store, now_text
-from eval_client.store.tables import SETTLED, attempt_table, reply_table, trial_table, turn_table
+from eval_client.store.tables import SETTLED, attempt_table, live_table, reply_table, trial_table, turn_table
 from proctor.llm.kept_replies import KeptReply
 from proctor.observability.redaction import redacted
 from proctor.types import Finish
@@ -86,7 +86,12 @@ _FINAL = (
     )
     .values({"holder": SETTLED, **{name: sa.bindparam(f"b_{name}") for name in _FINAL_COLUMNS}})
 )
-_ORDER = (_ATTEMPT, _COUNT, _REPLY, _TURN, _ATTEMPT_END, _FINAL)
+_LIVE = (
+    live_table.update()
+    .where(live_table.c.run == sa.bindparam("b_run"), live_table.c.shard == sa.bindparam("b_shard"))
+    .values({name: sa.bindparam(f"b_{name}") for name in ("beat", "view")})
+)
+_ORDER = (_ATTEMPT, _COUNT, _REPLY, _TURN, _ATTEMPT_END, _FINAL, _LIVE)
 _INSERTS: dict[sa.Executable, sa.Table] = {_ATTEMPT: attempt_table, _REPLY: reply_table, _TURN: turn_table}
 
 
@@ -105,6 +110,8 @@ class Journal:
         self._loop = asyncio.get_running_loop()
         self._queue: queue.SimpleQueue[_Write | None] = queue.SimpleQueue()
         self._not_durable: dict[asyncio.Future[None], tuple[float, tuple[Operation, ...]]] = {}
+        self._beat = 0
+        self._published: asyncio.Future[None] | None = None
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._write_all, name="journal", daemon=True)
         self._thread.start()
@@ -158,6 +165,24 @@ class Journal:
         }
         ending = self._ending(trial, number, outcome, cause, worker)
         await self._put((_ATTEMPT_END, ending), (_FINAL, final))
+
+    def publish(self, view: str) -> None:
+        """Write this client's live view with the next commit, without waiting for it. A failed write changes nothing.
+
+        Whoever publishes again before it is `published` lets views queue up.
+        """
+        if self._closing.is_set():
+            return
+        self._beat += 1
+        row = {"b_run": self._store.run, "b_shard": self._shard, "b_beat": self._beat, "b_view": view}
+        self._published = self._loop.create_future()
+        self._published.add_done_callback(lambda written: written.exception())  # the turns' writers raise it too
+        self._queue.put(_Write(((_LIVE, row),), self._published))
+
+    @property
+    def published(self) -> bool:
+        """Whether the last live view has been written, or has failed to be."""
+        return self._published is None or self._published.done()
 
     @property
     def waiting_since(self) -> float | None:

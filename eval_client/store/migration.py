@@ -21,13 +21,13 @@ def migrate(engine: sa.Engine) -> None:
 
     Raises StoreError where the store's account lacks the right, SQLAlchemyError where the database is unavailable.
     """
-    _again_if_it_fails(metadata.create_all, engine)
     try:
+        _again_if_it_fails(metadata.create_all, engine)
         _again_if_it_fails(_add_columns, engine)
     except sa.exc.DatabaseError as error:
         if is_transient(error):
             raise
-        fix = f"let its account alter the tables {', '.join(table.name for table in GROWN)} (as their owner)"
+        fix = f"let its account create tables, and alter {', '.join(table.name for table in GROWN)} (as their owner)"
         raise StoreError(f"store: its tables are of an earlier version; {fix}: {reason(error)}") from error
     _widen_token_counts(engine)
 

@@ -15,7 +15,7 @@ from pydantic import Field
 from eval_client.core.shares import EndpointLevel, ShardState
 from eval_client.core.spend import Tokens
 from eval_client.store.connection import RunOver, StoreError
-from eval_client.store.tables import FREE, run_table, shard_table, trial_table
+from eval_client.store.tables import FREE, live_table, run_table, shard_table, trial_table
 from proctor.types import Value
 
 ONLY_POSTGRESQL = "only PostgreSQL supports several clients of one run; start it with --store postgresql+psycopg://..."
@@ -69,6 +69,7 @@ def take_over(engine: sa.Engine, run: str) -> int:
         shard = _next_number(connection, run)
         connection.execute(run_table.update().where(run_table.c.id == run).values(state="running", levels="{}"))
         connection.execute(shard_table.delete().where(shard_table.c.run == run))
+        connection.execute(live_table.delete().where(live_table.c.run == run))
         held = sa.and_(trial_table.c.run == run, trial_table.c.score.is_(None), trial_table.c.holder != FREE)
         connection.execute(trial_table.update().where(held).values(holder=FREE))
         _add(connection, run, shard)
@@ -97,6 +98,7 @@ def _next_number(connection: sa.Connection, run: str) -> int:
 def _add(connection: sa.Connection, run: str, shard: int) -> None:
     row = {"run": run, "shard": shard, "state": LIVE, "beats": 0, "standing": ShardState().model_dump_json()}
     connection.execute(shard_table.insert(), row)
+    connection.execute(live_table.insert(), {"run": run, "shard": shard, "beat": 0, "view": ""})
 
 
 def send_heartbeat(connection: sa.Connection, run: str, shard: int) -> None:
@@ -194,6 +196,43 @@ def publish_last(engine: sa.Engine, run: str, shard: int, spent: Mapping[str, To
         last = ShardState.model_validate_json(text).model_copy(update={"slices": {}, "spent": dict(spent)})
         mine = shard_table.update().where(_is(run, shard))
         connection.execute(mine.values(standing=last.model_dump_json()))
+
+
+class LiveRow(NamedTuple):
+    """The live view of a shard, as its client last wrote it."""
+
+    shard: int
+    live: bool
+    """False for a shard that is lost or left."""
+    beat: int
+    view: str
+    """JSON; empty until the first is written."""
+
+
+class RunMoment(NamedTuple):
+    """A run at one moment, read without reading its trials."""
+
+    state: str
+    """The stored one."""
+    fence: int
+    live: tuple[LiveRow, ...]
+    """By shard; empty where no client that writes live views has played the run."""
+
+
+def run_moment(engine: sa.Engine, run: str) -> RunMoment:
+    """The run's state and live views. Raises StoreError where the run is gone, SQLAlchemyError."""
+    mine = sa.and_(shard_table.c.run == live_table.c.run, shard_table.c.shard == live_table.c.shard)
+    columns = (live_table.c.shard, shard_table.c.state, live_table.c.beat, live_table.c.view)
+    query = sa.select(*columns).join_from(live_table, shard_table, mine).where(live_table.c.run == run)
+    with engine.connect() as connection:
+        facts = sa.select(run_table.c.state, run_table.c.fence).where(run_table.c.id == run)
+        row = connection.execute(facts).one_or_none()
+        if row is None:
+            raise StoreError(f"run {run!r} is no longer in its store")
+        there = sa.inspect(connection).has_table(live_table.name)  # a store of schema 2 has none
+        rows = connection.execute(query.order_by(live_table.c.shard)).all() if there else []
+    live = tuple(LiveRow(int(each.shard), each.state == LIVE, int(each.beat), each.view) for each in rows)
+    return RunMoment(row.state, int(row.fence), live)
 
 
 def database_now(connection: sa.Connection) -> float:

@@ -140,6 +140,18 @@ summary_table = sa.Table(
     sa.Column("scored", sa.Integer, nullable=False),
     sa.Column("summary", LONG, nullable=False),
 )
+live_table = sa.Table(
+    "proctor_live",
+    metadata,
+    sa.Column("run", NAME, primary_key=True),
+    sa.Column("shard", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("beat", sa.Integer, nullable=False),
+    sa.Column("view", LONG, nullable=False),
+)
+"""What each client's screen shows, as JSON, for viewers; `beat` grows with every write. Nothing else depends on it.
+
+Runs of schema 2 have none.
+"""
 endpoint_table = sa.Table(
     "proctor_endpoint",
     sa.MetaData(),

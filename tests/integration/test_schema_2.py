@@ -20,6 +20,7 @@ from eval_client.store.journal import Cost, Journal
 from eval_client.store.lock import sole_client
 from eval_client.store.member import membership
 from eval_client.store.records import Turn
+from eval_client.store.shards import LiveRow, run_moment
 from eval_client.store.store import Store
 from eval_client.store.tables import SCHEMA_VERSION, run_table
 from eval_client.view.access import ViewAccess
@@ -208,6 +209,7 @@ def test_it_is_read_by_every_command_and_not_altered(store: Store, tmp_path: Pat
         assert all(not NEW[f"proctor_{what[:-1]}"] - {"stop"} & row.keys() for row in rows)
     assert columns(store) == NONE
     assert version(store) == 2
+    assert run_moment(store.engine, "old").live == ()
 
 
 def test_python_reads_it_too(store: Store, tmp_path: Path) -> None:
@@ -231,6 +233,7 @@ async def test_a_resume_adds_the_columns_under_the_lock_and_plays_on(store: Stor
     async with membership(store) as member:
         assert columns(store) == NEW
         assert version(store) == SCHEMA_VERSION
+        assert run_moment(store.engine, "old").live == (LiveRow(member.shard, True, 0, ""),)
         (trial,) = store.pending_trials()
         assert (trial.id, trial.cluster) == (PENDING, None)
         number, turns, paid = store.journal(PENDING)

@@ -1,0 +1,110 @@
+"""The live view that a client keeps in its store: with the journal's commits, fenced, and never in the way of a run."""
+
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from eval_client.store import shards
+from eval_client.store.connection import StoreError, connect, sqlite_url
+from eval_client.store.journal import Journal
+from eval_client.store.records import Manifest, Trial
+from eval_client.store.shards import LiveRow, run_moment
+from eval_client.store.store import Store
+from eval_client.store.tables import live_table
+from tests.database_servers import mariadb, postgresql
+
+KINDS = [
+    "sqlite",
+    pytest.param("postgresql", marks=pytest.mark.postgresql),
+    pytest.param("mariadb", marks=pytest.mark.mariadb),
+]
+TRIAL = Trial(id=0, agent="a", task="t", sample="s", epoch=0)
+
+
+@pytest.fixture(scope="module")
+def postgresql_url() -> Iterator[str]:
+    with postgresql() as server:
+        yield server.url
+
+
+@pytest.fixture(scope="module")
+def mariadb_url() -> Iterator[str]:
+    with mariadb() as server:
+        yield server.url
+
+
+@pytest.fixture(params=KINDS)
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
+    url = sqlite_url(tmp_path) if request.param == "sqlite" else request.getfixturevalue(f"{request.param}_url")
+    made = Store(connect(url), f"r-{secrets.token_hex(3)}")
+    made.create(Manifest(version="1", plan_path="p", plan={}, identity={}, tasks={}), [TRIAL])
+    yield made
+    made.engine.dispose()
+
+
+def live(store: Store) -> tuple[LiveRow, ...]:
+    return run_moment(store.engine, store.run).live
+
+
+async def test_views_are_written_with_a_growing_beat(store: Store) -> None:
+    shard = store.take_over()
+    assert live(store) == (LiveRow(shard, True, 0, ""),)
+    journal = Journal(store, shard)
+    assert journal.published
+    journal.publish('{"n": 1}')
+    assert not journal.published
+    await journal.begin(TRIAL, 1, 0, "0" * 32)
+    assert journal.published, "no later than what follows it"
+    assert live(store) == (LiveRow(shard, True, 1, '{"n": 1}'),)
+    journal.publish('{"n": "é' + "x" * 70_000 + '"}')
+    await journal.close()
+    assert (live(store)[0].beat, len(live(store)[0].view)) == (2, 70_000 + len('{"n": "é"}'))
+    journal.publish("too late")
+    assert live(store)[0].beat == 2
+
+
+async def test_the_views_of_earlier_clients_go_when_a_run_is_taken_over(store: Store) -> None:
+    first = store.take_over()
+    old = Journal(store, first)
+    old.publish("old")
+    await old.begin(TRIAL, 1, 0, "0" * 32)
+    second = store.take_over()
+    old.publish("fenced")
+    await old.close()
+    assert old.published
+    assert live(store) == (LiveRow(second, True, 0, ""),)
+
+
+@pytest.mark.parametrize("store", KINDS[1:2], indirect=True)
+async def test_a_shard_that_left_keeps_its_last_view(store: Store) -> None:
+    first, second = store.take_over(), shards.join(store.engine, store.run)
+    for shard in (first, second):
+        journal = Journal(store, shard)
+        journal.publish(f"of {shard}")
+        await journal.close()
+    assert shards.leave(store.engine, store.run, second)
+    assert live(store) == (LiveRow(first, True, 1, f"of {first}"), LiveRow(second, False, 1, f"of {second}"))
+
+
+async def test_a_view_that_the_store_refuses_does_not_touch_the_turns(store: Store) -> None:
+    shard = store.take_over()
+    with store.engine.begin() as connection:
+        connection.execute(sa.text("DROP TABLE proctor_live"))
+    try:
+        journal = Journal(store, shard)
+        journal.publish("nowhere to go")
+        if store.engine.dialect.name != "sqlite":  # there a missing table is damage, and ends the run as it should
+            await journal.begin(TRIAL, 1, 0, "0" * 32)
+            assert journal.published
+        await journal.close()
+        assert live(store) == ()
+    finally:
+        live_table.create(store.engine)
+
+
+def test_a_run_that_is_gone_is_told(store: Store) -> None:
+    with pytest.raises(StoreError, match="no longer in its store"):
+        run_moment(store.engine, "nothing")
