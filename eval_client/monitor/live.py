@@ -34,7 +34,7 @@ def _table(run: RunView) -> Group:
         rows.add_row(
             escape(pair.agent),
             escape(pair.task),
-            f"{pair.scored + pair.unscored}/{pair.planned}",
+            f"{pair.done}/{pair.planned}",
             str(pair.running),
             str(pair.unscored),
             "-" if pair.mean is None else f"{pair.mean:.3f}",

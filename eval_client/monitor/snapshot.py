@@ -19,6 +19,11 @@ class PairView(Value):
     mean: float | None
     waits_for: str | None
 
+    @property
+    def done(self) -> int:
+        """Trials with a final row."""
+        return self.scored + self.unscored
+
 
 class RunView(Value):
     """The content of a screen at one moment."""
@@ -44,7 +49,7 @@ class RunView(Value):
     @property
     def done(self) -> int:
         """Trials with a final row."""
-        return sum(pair.scored + pair.unscored for pair in self.pairs)
+        return sum(pair.done for pair in self.pairs)
 
     @property
     def planned(self) -> int:
@@ -71,7 +76,7 @@ def view(context: RunContext, troubles: tuple[str, ...], begun: float, done_at_b
         )
         for (agent, task), planned in progress.planned.items()
     )
-    done = sum(pair.scored + pair.unscored for pair in pairs)
+    done = sum(pair.done for pair in pairs)
     elapsed, fresh = now - begun, done - done_at_begin
     total = sum(pair.planned for pair in pairs)
     spend = context.endpoints.spend

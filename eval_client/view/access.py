@@ -19,7 +19,7 @@ OPEN_PATHS = ("/healthz", "/login")
 ASSETS = "/assets/"
 TRIES, TRIES_S = 10, 60.0
 """Wrong logins within so many seconds, after which further ones wait."""
-NO_LINKS = ("/api", "/login")
+NO_LINKS = ("/api", "/events", "/login")
 """Paths that no link of another site opens."""
 
 Refuse = Callable[[Scope, int, str], ASGIApp]

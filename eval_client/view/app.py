@@ -15,9 +15,11 @@ from starlette.types import ASGIApp, Scope
 
 from eval_client.store.connection import StoreError, is_transient, reason
 from eval_client.view.access import ViewAccess, ViewGuard
+from eval_client.view.events import EventStreams, watch_events
 from eval_client.view.headers import SecurityHeaders
 from eval_client.view.json_api import ROUTES as API
 from eval_client.view.pages.listing import runs_page
+from eval_client.view.pages.live import live_page
 from eval_client.view.pages.login import login_page
 from eval_client.view.pages.overview import overview_page
 from eval_client.view.pages.table import sample_page, trials_page
@@ -31,12 +33,14 @@ from task_server.wire.errors import ApiError, BadRequest, Forbidden, Internal, N
 
 log = logging.getLogger(__name__)
 
-API_PREFIX = "/api/"
+FOR_PROGRAMS = ("/api/", "/events")
+"""Paths whose errors are problem documents."""
 RETRY_S = 5
 """Seconds after which a page whose store did not answer may be asked for again."""
 PAGES: tuple[tuple[str, Callable[[Viewer, Request], Response]], ...] = (
     ("/", runs_page),
     ("/runs/{run}", overview_page),
+    ("/runs/{run}/live", live_page),
     ("/runs/{run}/trials", trials_page),
     ("/runs/{run}/trials/{trial}", trial_page),
     ("/runs/{run}/trials/{trial}/raw", raw_text),
@@ -53,12 +57,13 @@ TITLES = {
 }
 
 
-def build_app(runs: ViewedRuns, access: ViewAccess) -> ASGIApp:
-    """The app that shows these runs to those that `access` admits."""
+def build_app(runs: ViewedRuns, access: ViewAccess, streams: EventStreams | None = None) -> ASGIApp:
+    """The app that shows these runs to those that `access` admits; whoever ends `streams` gives them."""
     files = assets()
     viewer = Viewer(runs, access, Renderer(files))
     routes = [Route(path, partial(page, viewer), methods=["GET"]) for path, page in (*PAGES, *API)]
     routes += [Route(asset.address, partial(_asset, asset), methods=["GET"]) for asset in files.values()]
+    routes.append(Route("/events", partial(watch_events, viewer, streams or EventStreams()), methods=["GET"]))
     routes.append(Route("/healthz", _health, methods=["GET"]))
     if access.closed:
         routes.append(Route("/login", partial(login_page, viewer), methods=["GET", "POST"]))
@@ -126,4 +131,4 @@ def _error(viewer: Viewer, scope: Scope, status: int, detail: str) -> Response:
 
 
 def _is_api(scope: Scope) -> bool:
-    return str(scope["path"]).startswith(API_PREFIX)
+    return str(scope["path"]).startswith(FOR_PROGRAMS)

@@ -23,12 +23,14 @@ def runs_json(viewer: Viewer, request: Request) -> Response:
 
 
 def run_json(viewer: Viewer, request: Request) -> Response:
-    """A run with its pairs, as `proctor report --json` has them."""
+    """A run with its pairs, as `proctor report --json` has them, and its live view while it is under way."""
     store = viewer.open(request)
+    live = viewer.live.look(store)
     report = viewer.report(store)
     reasons = {pair.task: pair.comparable for pair in report.pairs if pair.comparable}
     facts = {**report.model_dump(mode="json"), "state": viewer.runs.state(store), "comparable": reasons}
-    return JSONResponse(facts)
+    facts["live"] = None if live.view is None else live.view.model_dump(mode="json")
+    return JSONResponse({**facts, "heard_s": live.heard_s})
 
 
 def trials_json(viewer: Viewer, request: Request) -> Response:

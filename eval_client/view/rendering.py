@@ -13,7 +13,28 @@ from proctor.observability.redaction import visible
 from proctor.tables.table import MISSING, entry_lines
 
 HERE = Path(__file__).parent
-MEDIA_TYPES = {".css": "text/css; charset=utf-8", ".svg": "image/svg+xml"}
+MEDIA_TYPES = {
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".svg": "image/svg+xml",
+}
+
+
+KEYS = (
+    ("j k", "next, previous row or turn"),
+    ("Enter", "open it"),
+    ("u", "up"),
+    ("[ ]", "previous, next trial or page"),
+    ("s", "side by side"),
+    ("/", "search"),
+    ("f", "filters"),
+    ("g o", "overview"),
+    ("g t", "trials"),
+    ("c", "copy the link to this row, turn or page"),
+    (".", "fold or unfold all turns"),
+    ("?", "this list"),
+)
+"""(keys that the pages' module takes, what they do)"""
 
 
 class Asset(NamedTuple):
@@ -47,7 +68,7 @@ class Renderer:
             finalize=shown,
         )
         addresses = {name: asset.address for name, asset in files.items()}
-        self._environment.globals.update(assets=addresses, link=link, entry_lines=entry_lines)
+        self._environment.globals.update(assets=addresses, link=link, entry_lines=entry_lines, keys=KEYS)
 
     def page(self, template: str, status: int = 200, **values: object) -> Response:
         """A page as an answer. Lone surrogates, which UTF-8 can't hold, are shown as escapes."""

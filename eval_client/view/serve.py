@@ -8,10 +8,10 @@ from collections.abc import Callable
 
 import uvicorn
 from pydantic import SecretStr
-from starlette.types import ASGIApp
 
 from eval_client.view.access import ViewAccess
 from eval_client.view.app import build_app
+from eval_client.view.events import EventStreams
 from eval_client.view.runs import ViewedRuns
 from proctor import event_loop
 from proctor.config.secrets import secret
@@ -32,9 +32,11 @@ def serve(runs: ViewedRuns, host: str, port: int | None, tls: ServerTls, on_read
     options can't be used.
     """
     access = ViewAccess(_tokens(host))
-    app = build_app(runs, access)
+    streams = EventStreams()
+    app = build_app(runs, access, streams)
+    config = uvicorn_config(app, keep_alive_s=KEEP_ALIVE_S, last_replies_s=LAST_REPLIES_S, tls=tls, knows=access.knows)
     with _listen(host, port) as listener:
-        event_loop.run(_run(app, access, listener, tls, lambda: on_ready(url_of(host, listener, tls.scheme))))
+        event_loop.run(_run(config, streams, listener, lambda: on_ready(url_of(host, listener, tls.scheme))))
 
 
 def _tokens(host: str) -> tuple[SecretStr, ...]:
@@ -61,25 +63,26 @@ def _listen(host: str, port: int | None) -> socket.socket:
 
 
 class _Server(EmbeddedServer):
-    """Tells when it accepts connections."""
+    """Tells when it accepts connections, and ends the streams before it waits for answers to be complete."""
 
-    def __init__(self, config: uvicorn.Config, on_started: Callable[[], None]) -> None:
+    def __init__(self, config: uvicorn.Config, streams: EventStreams, on_started: Callable[[], None]) -> None:
         super().__init__(config)
-        self._on_started = on_started
+        self._streams, self._on_started = streams, on_started
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         self._on_started()
 
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._streams.close()
+        await super().shutdown(sockets)
+
 
 async def _run(
-    app: ASGIApp, access: ViewAccess, listener: socket.socket, tls: ServerTls, on_started: Callable[[], None]
+    config: uvicorn.Config, streams: EventStreams, listener: socket.socket, on_started: Callable[[], None]
 ) -> None:
     """Serve until SIGINT or SIGTERM, which end the process without an error."""
-    server = _Server(
-        uvicorn_config(app, keep_alive_s=KEEP_ALIVE_S, last_replies_s=LAST_REPLIES_S, tls=tls, knows=access.knows),
-        on_started,
-    )
+    server = _Server(config, streams, on_started)
     for each in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(each, server.handle_exit, each, None)
     await server.serve(sockets=[listener])

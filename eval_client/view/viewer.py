@@ -10,11 +10,13 @@ from starlette.responses import Response
 from eval_client.report.report import RunReport, report
 from eval_client.store.store import Store
 from eval_client.view.access import ViewAccess
+from eval_client.view.live import LiveRuns
 from eval_client.view.rendering import Renderer
 from eval_client.view.runs import ViewedRuns
 
 CACHE_S, CACHE_COSTS = 1.0, 20.0
-"""A report is used again for a second, or for so many times as long as it took, whichever is longer."""
+"""A report is used again for a second, or for so many times as long as it took, whichever is longer; never after the
+run has changed."""
 MAX_REPORTS = 64
 
 
@@ -22,6 +24,8 @@ class KeptReport(NamedTuple):
     """A report, and until when it is used."""
 
     report: RunReport
+    version: str
+    """The run's, from before the report was made."""
     until: float
 
 
@@ -37,6 +41,7 @@ class Viewer:
 
     def __init__(self, runs: ViewedRuns, access: ViewAccess, renderer: Renderer) -> None:
         self.runs, self.access, self._renderer = runs, access, renderer
+        self.live = LiveRuns()
         self._reports: dict[str, KeptReport] = {}
         self._making = threading.Lock()
 
@@ -49,17 +54,19 @@ class Viewer:
         return RunHead(store.run, self.runs.state(store))
 
     def report(self, store: Store) -> RunReport:
-        """The run's report, made anew where the last one is too old; by one request at a time."""
+        """The run's report, made anew by one request at a time where the last is too old or the run has changed."""
+        version = self.live.look(store).version
         with self._making:
             kept = self._reports.get(store.run)
-            if kept is not None and time.monotonic() < kept.until:
+            if kept is not None and kept.version == version and time.monotonic() < kept.until:
                 return kept.report
             begun = time.monotonic()
             made = report(store)
             ended = time.monotonic()
             if len(self._reports) >= MAX_REPORTS:
                 self._reports.clear()
-            self._reports[store.run] = KeptReport(made, ended + max(CACHE_S, CACHE_COSTS * (ended - begun)))
+            until = ended + max(CACHE_S, CACHE_COSTS * (ended - begun))
+            self._reports[store.run] = KeptReport(made, version, until)
             return made
 
     def page(self, template: str, title: str, status: int = 200, **values: object) -> Response:

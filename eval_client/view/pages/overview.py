@@ -9,6 +9,7 @@ from starlette.responses import Response
 from eval_client.report.report import PairReport, RunReport
 from eval_client.report.tables.run_report import report_tables
 from eval_client.store.store import Store
+from eval_client.view.pages.live import live_panel
 from eval_client.view.trials import TrialQuery, TrialRow, read_trials
 from eval_client.view.viewer import Viewer
 from proctor.tables.table import coverage_text
@@ -56,6 +57,7 @@ class Totals(NamedTuple):
 def overview_page(viewer: Viewer, request: Request) -> Response:
     """The overview of a run."""
     store = viewer.open(request)
+    live = live_panel(viewer, store)  # before the scores, which are then never older
     report = viewer.report(store)
     brief, full = report_tables([report], full=False), report_tables([report], full=True)
     shared = len(brief) - len({pair.task for pair in report.pairs})
@@ -71,6 +73,7 @@ def overview_page(viewer: Viewer, request: Request) -> Response:
         tables=full[len(full) - shared :],
         tasks=full[: len(full) - shared],
         ended=last_ended(store),
+        live=live,
     )
 
 

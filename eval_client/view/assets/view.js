@@ -1,0 +1,282 @@
+// @ts-check
+// What pages do beyond links and forms: they follow a run under way, take keys, copy links, and fold turns.
+// Every page works without this module. Pages say what it may do by attributes:
+//   data-events="/events?run=R"   on the header: the stream of the page's run
+//   data-live, data-live="ADDR"   with an id: fetched again when the run changed; from ADDR when its live view did
+//   data-row                      a row or turn for j and k; its first link gets the focus
+//   data-key="gt u"               a link that these keys follow, or a field that they focus
+
+const ROW = "[data-row]";
+const PREFIX_MS = 1500;
+const SAID_MS = 4000;
+const AGAIN_MS = 5000;
+
+/** @type {number | undefined} */
+let fading;
+
+/**
+ * Say something in the corner, and to screen readers.
+ * @param {string} text
+ */
+function say(text) {
+  const corner = document.getElementById("said");
+  if (!corner) return;
+  corner.textContent = text;
+  window.clearTimeout(fading);
+  fading = window.setTimeout(() => { corner.textContent = ""; }, SAID_MS);
+}
+
+// --- Live updates ---
+
+/**
+ * Make one element's content that of another; children that are equal stay, and so do focus and selection in them.
+ * @param {Element} old
+ * @param {Element} fresh
+ */
+function update(old, fresh) {
+  const open = [...old.querySelectorAll("details")].map((each) => each.open);
+  [...fresh.querySelectorAll("details")].forEach((each, index) => { each.open = open[index] ?? each.open; });
+  const focused = old.contains(document.activeElement) ? document.activeElement : null;
+  const address = focused instanceof HTMLAnchorElement ? focused.href : null;
+  const scrolled = [...old.querySelectorAll(".scroll")].map((each) => each.scrollLeft);
+  const before = [...old.childNodes];
+  const children = [...fresh.childNodes].map((node, index) => {
+    const same = before[index];
+    return same && same.isEqualNode(node) ? same : node;
+  });
+  children.forEach((node, index) => {
+    const was = before[index];
+    if (!was) old.append(node);
+    else if (was !== node) was.replaceWith(node);
+  });
+  before.slice(children.length).forEach((node) => node.remove());
+  [...old.querySelectorAll(".scroll")].forEach((each, index) => { each.scrollLeft = scrolled[index] ?? 0; });
+  if (address !== null && document.activeElement !== focused) {
+    [...old.querySelectorAll("a")].find((each) => each.href === address)?.focus({ preventScroll: true });
+  }
+}
+
+/** Fetches of fragments under way, and addresses to fetch once more after them. @type {Map<string, boolean>} */
+const fetching = new Map();
+
+/**
+ * Fetch an address, and update those fragments of this page that it has; one fetch of an address at a time.
+ * @param {string} address
+ * @param {Element[]} fragments
+ */
+async function refresh(address, fragments) {
+  if (!fragments.length) return;
+  if (fetching.has(address)) {
+    fetching.set(address, true);
+    return;
+  }
+  fetching.set(address, false);
+  try {
+    const answer = await fetch(address, { headers: { Accept: "text/html" } });
+    document.body.classList.toggle("away", answer.status === 503);
+    if (answer.ok) {
+      const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+      for (const old of fragments) {
+        const fresh = page.getElementById(old.id) ?? (old.getAttribute("data-live") ? page.body : null);
+        if (fresh) update(old, fresh);
+      }
+    }
+  } catch {
+    document.body.classList.add("away");
+  }
+  const again = fetching.get(address);
+  fetching.delete(address);
+  if (again) await refresh(address, fragments);
+}
+
+/** Fetch what the page shows of the run. */
+function onChanged() {
+  refresh(location.href.replace(/#.*/, ""), [...document.querySelectorAll("[data-live='']")]);
+}
+
+/** Fetch the panels of the run's live view. */
+function onLive() {
+  for (const panel of document.querySelectorAll("[data-live]:not([data-live=''])")) {
+    refresh(panel.getAttribute("data-live") ?? "", [panel]);
+  }
+}
+
+/**
+ * Follow a run while this page can be seen: pages in the background hold no connection.
+ * @param {string} address
+ */
+function follow(address) {
+  /** @type {EventSource | null} */
+  let stream = null;
+  const close = () => {
+    stream?.close();
+    stream = null;
+  };
+  const open = () => {
+    if (stream || document.visibilityState !== "visible") return;
+    const opened = new EventSource(address);
+    stream = opened;
+    opened.addEventListener("changed", onChanged);
+    opened.addEventListener("live", onLive);
+    opened.addEventListener("error", () => {
+      if (opened.readyState !== EventSource.CLOSED) return; // the browser connects again by itself
+      if (stream === opened) close();
+      window.setTimeout(open, AGAIN_MS);
+    });
+  };
+  document.addEventListener("visibilitychange", () => (document.visibilityState === "visible" ? open() : close()));
+  window.addEventListener("pagehide", close);
+  window.addEventListener("pageshow", open);
+  open();
+}
+
+// --- Keys ---
+
+/** The rows and turns that can be seen. */
+function rows() {
+  return [...document.querySelectorAll(ROW)].filter((row) => row.getClientRects().length > 0);
+}
+
+/**
+ * Focus the row so many after the one that has the focus.
+ * @param {number} by
+ */
+function step(by) {
+  const all = rows();
+  const current = all.findIndex((row) => row.contains(document.activeElement));
+  const index = current < 0 ? (by > 0 ? 0 : all.length - 1) : current + by;
+  const row = all[Math.min(Math.max(index, 0), all.length - 1)];
+  const target = row?.querySelector("a[href]");
+  if (!row || !(target instanceof HTMLElement)) return;
+  target.focus({ preventScroll: true });
+  row.scrollIntoView({ block: row.classList.contains("turn") ? "start" : "nearest" });
+}
+
+/**
+ * Follow the link, or focus the field, that is marked with these keys.
+ * @param {string} keys
+ * @returns {boolean} whether there is one
+ */
+function activate(keys) {
+  const target = document.querySelector(`[data-key~="${keys}"]`);
+  if (!(target instanceof HTMLElement)) return false;
+  if (target instanceof HTMLAnchorElement) target.click();
+  else target.focus();
+  return true;
+}
+
+/**
+ * Focus a field of the filters; from other pages of the run, go to the page that has them first.
+ * @param {string} key
+ */
+function toField(key) {
+  if (activate(key)) return;
+  const trials = document.querySelector('a[data-key~="gt"]');
+  if (trials instanceof HTMLAnchorElement) location.assign(`${trials.href}#key-${key}`);
+}
+
+/**
+ * Follow a link of the page by its relation.
+ * @param {string} relation
+ */
+function toRelated(relation) {
+  const target = document.querySelector(`a[rel~="${relation}"]`);
+  if (target instanceof HTMLElement) target.click();
+}
+
+/** Copy the address of the row or turn that has the focus, else that of the page. */
+async function copyLink() {
+  const link = document.activeElement?.closest(ROW)?.querySelector("a[href]");
+  const address = link instanceof HTMLAnchorElement ? link.href : location.href;
+  try {
+    await navigator.clipboard.writeText(address);
+    say(`Copied ${address}`);
+  } catch {
+    say(address); // the clipboard is closed to this page: to be copied by hand
+  }
+}
+
+/** Open the list of keys, or close it. */
+function toggleHelp() {
+  const help = document.getElementById("keys");
+  if (!(help instanceof HTMLDialogElement)) return;
+  if (help.open) help.close();
+  else help.showModal();
+}
+
+/** Fold all turns to their headings, or unfold them. */
+function toggleFolds() {
+  const folded = document.body.classList.toggle("folded");
+  if (folded) document.querySelectorAll("main details").forEach((each) => each.removeAttribute("open"));
+}
+
+/** @type {Record<string, () => unknown>} */
+const KEYS = {
+  j: () => step(1),
+  k: () => step(-1),
+  u: () => activate("u"),
+  s: () => activate("s"),
+  c: copyLink,
+  "[": () => toRelated("prev"),
+  "]": () => toRelated("next"),
+  "/": () => toField("/"),
+  f: () => toField("f"),
+  ".": toggleFolds,
+  "?": toggleHelp,
+  go: () => activate("go"),
+  gt: () => activate("gt"),
+};
+
+/**
+ * Whether keys that go to an element are text.
+ * @param {EventTarget | null} target
+ */
+function isTyping(target) {
+  return target instanceof HTMLElement && (target.isContentEditable || target.matches("input, textarea, select"));
+}
+
+/** When g was pressed, by the clock of events; the next key then belongs to it. */
+let prefixedAt = -Infinity;
+
+/** @param {KeyboardEvent} event */
+function onKey(event) {
+  if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing || isTyping(event.target)) return;
+  const isHelp = document.querySelector("dialog[open]") !== null;
+  if (isHelp && event.key !== "?") return;
+  const prefixed = event.timeStamp - prefixedAt < PREFIX_MS;
+  prefixedAt = !prefixed && event.key === "g" ? event.timeStamp : -Infinity;
+  const name = prefixed ? `g${event.key}` : event.key;
+  const act = Object.hasOwn(KEYS, name) ? KEYS[name] : undefined;
+  if (!act) return;
+  event.preventDefault();
+  act();
+}
+
+/**
+ * Add a button to the header: without this module it could do nothing.
+ * @param {Element} header
+ * @param {string} text
+ * @param {string} key
+ * @param {() => unknown} act
+ */
+function addButton(header, text, key, act) {
+  const button = document.createElement("button");
+  button.type = "button";
+  button.className = "tool";
+  button.title = `Key ${key}`;
+  button.textContent = text;
+  button.addEventListener("click", act);
+  header.append(button);
+}
+
+const header = document.querySelector("header.top");
+if (header) {
+  addButton(header, "copy link", "c", copyLink);
+  addButton(header, "keys", "?", toggleHelp);
+  const events = header.getAttribute("data-events");
+  if (events) follow(events);
+}
+document.addEventListener("keydown", onKey);
+for (const key of ["/", "f"]) {
+  if (location.hash === `#key-${key}`) activate(key);
+}

@@ -1,0 +1,84 @@
+"""What a run under way does now: pairs and what they wait for, what is in use, what pauses, when it was last heard."""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from eval_client.monitor.snapshot import PairView, RunView, clock
+from eval_client.store.store import Store
+from eval_client.view.live import ClientView, LiveRun
+from eval_client.view.viewer import Viewer
+
+MAX_PAIRS = 60
+"""Pairs in the table; the others are counted."""
+
+
+class Use(NamedTuple):
+    """How much of a capacity limit is in use."""
+
+    name: str
+    """Such as `agent gpt`."""
+    used: int
+    capacity: int
+    full: bool
+    clients: str
+    """The same of each client, where their limits differ; else empty."""
+
+
+class LivePanel(NamedTuple):
+    """The part of an overview that shows a run under way."""
+
+    heard: str | None
+    """When the run was last heard of, where that is long ago."""
+    left: str
+    running: int
+    view: RunView
+    use: list[Use]
+    warnings: list[str]
+    pairs: list[PairView]
+    """Those with trials to play, as many as are shown."""
+    more: int
+    """How many others there are."""
+
+
+def live_page(viewer: Viewer, request: Request) -> Response:
+    """The panel alone: what a page that is open fetches again."""
+    store = viewer.open(request)
+    return viewer.page("live.html", store.run, run=viewer.head(store), live=live_panel(viewer, store))
+
+
+def live_panel(viewer: Viewer, store: Store) -> LivePanel | None:
+    """The panel of a run; None unless it is under way."""
+    live = viewer.live.look(store)
+    return None if live.view is None else _panel(live, live.view)
+
+
+def _panel(live: LiveRun, view: RunView) -> LivePanel:
+    pairs = [pair for pair in view.pairs if pair.done < pair.planned]
+    return LivePanel(
+        heard=f"last heard {live.heard_s:.0f} s ago" if live.silent else None,
+        left=clock(view.left_s),
+        running=sum(pair.running for pair in view.pairs),
+        view=view,
+        use=list(_uses(view, [client for client in live.clients if client.live])),
+        warnings=list(_warnings(view)),
+        pairs=pairs[:MAX_PAIRS],
+        more=max(0, len(pairs) - MAX_PAIRS),
+    )
+
+
+def _uses(view: RunView, clients: Sequence[ClientView]) -> Iterator[Use]:
+    for name, (used, capacity) in view.use.items():
+        each = [(client.shard, client.view.use[name]) for client in clients if name in client.view.use]
+        differ = len({limit for _, (_, limit) in each}) > 1
+        told = ", ".join(f"client {shard} {now}/{limit}" for shard, (now, limit) in each) if differ else ""
+        yield Use(name, used, capacity, used >= capacity, told)
+
+
+def _warnings(view: RunView) -> Iterator[str]:
+    for name, left in sorted(view.cooling.items()):
+        yield f"endpoint {name} pauses for another {left:.0f} s after a 429"
+    yield from view.troubles
+    yield from view.shared

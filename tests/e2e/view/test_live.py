@@ -1,0 +1,176 @@
+"""A run under way in a browser: its count grows by itself, and what is not heard of any more is said."""
+
+import json
+import os
+import signal
+import sqlite3
+import time
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+from playwright.sync_api import Browser, Page, expect
+
+from eval_client.store.connection import connect
+from tests.database_servers import postgresql
+from tests.e2e.proctor import begin, proctor
+from tests.e2e.view.conftest import KEY, PLANNED, Begin, viewer
+from tests.pace import slowly, until
+
+WORDS = {"endpoint", "agent", "task", "-"}
+"""What a screen says that a pair waits for, while no worker has gone."""
+WAIT_MS = slowly(60_000)
+
+
+def told(address: str, path: str = "/api/v1/runs/slow") -> dict[str, Any]:
+    with urllib.request.urlopen(address + path, timeout=slowly(30)) as answer:
+        found: dict[str, Any] = json.load(answer)
+        return found
+
+
+def shown_count(page: Page) -> int:
+    return int((page.locator("#summary strong").text_content() or "").split("/")[0])
+
+
+def begun(folder: Path) -> bool:
+    """Whether the run of a folder has a scored trial."""
+    path = folder / "runs" / "slow" / "run.sqlite"
+    try:
+        with sqlite3.connect(path) as store:
+            return bool(store.execute("SELECT count(score) FROM proctor_trial").fetchone()[0])
+    except sqlite3.Error:
+        return False
+
+
+@pytest.mark.browser
+def test_the_count_grows_without_a_reload_and_ends_as_the_stores(tmp_path: Path, run: Begin, page: Page) -> None:
+    client = run()
+    until(lambda: begun(tmp_path))
+    with viewer(tmp_path) as address:
+        page.goto(f"{address}/runs/slow")
+        page.evaluate("() => { window.loaded = 'once' }")
+        live = told(address)["live"]
+        assert {str(pair["waits_for"] or "-") for pair in live["pairs"]} <= WORDS
+        expect(page.locator("#live .waits").first).to_have_text("endpoint")
+        expect(page.locator("#live .caps .full")).to_contain_text(["endpoint e 3/3"])
+        first = shown_count(page)
+        until(lambda: first < shown_count(page) < PLANNED)
+        until(lambda: shown_count(page) == PLANNED)
+        expect(page.locator("#state")).to_have_text("finished", timeout=WAIT_MS)
+        expect(page.locator("#live section")).to_have_count(0, timeout=WAIT_MS)
+        assert client.wait(slowly(60)) == 0
+        reported = json.loads(proctor("report", "slow", "--json", cwd=tmp_path).stdout)
+        assert sum(pair["scored"] for pair in reported["pairs"]) == PLANNED
+        for pair, cell in zip(reported["pairs"], page.locator(".cell .value data").all(), strict=True):
+            expect(cell).to_have_attribute("value", repr(pair["value"]), timeout=WAIT_MS)
+        assert (told(address)["live"], told(address)["heard_s"]) == (None, None)
+        assert page.evaluate("() => window.loaded") == "once"
+
+
+@pytest.mark.browser
+def test_a_client_that_was_killed_is_missed_and_one_that_resumes_is_seen(
+    tmp_path: Path, run: Begin, page: Page
+) -> None:
+    client = run()
+    until(lambda: begun(tmp_path))
+    with viewer(tmp_path) as address:
+        page.goto(f"{address}/runs/slow")
+        page.evaluate("() => { window.loaded = 'once' }")
+        expect(page.locator("#live section")).to_have_count(1)
+        client.kill()
+        client.wait()
+        expect(page.locator("#live .heard")).to_contain_text("last heard 1", timeout=slowly(15_000))
+        expect(page.locator("#state")).to_have_text("stopped")
+        silent = told(address)
+        assert silent["heard_s"] >= 10
+        resumed = begin("resume", "slow", "-q", cwd=tmp_path, **KEY)
+        expect(page.locator("#live .heard")).to_have_count(0, timeout=WAIT_MS)
+        expect(page.locator("#state")).to_have_text("finished", timeout=WAIT_MS)
+        until(lambda: shown_count(page) == PLANNED)
+        assert page.evaluate("() => window.loaded") == "once"
+        resumed.communicate(timeout=slowly(60))
+
+
+@pytest.mark.browser
+def test_without_javascript_the_panel_is_there(tmp_path: Path, run: Begin, browser: Browser) -> None:
+    run()
+    until(lambda: begun(tmp_path))
+    context = browser.new_context(java_script_enabled=False)
+    with viewer(tmp_path) as address:
+        page = context.new_page()
+        page.goto(f"{address}/runs/slow")
+        expect(page.locator("#live .waits").first).to_have_text("endpoint")
+        page.goto(f"{address}/runs/slow/trials")
+        page.locator("select[name=agent]").select_option("naive")
+        page.get_by_role("button", name="Filter").click()
+        assert "agent=naive" in page.url
+        assert set(page.locator("#rows td:nth-child(2)").all_text_contents()) == {"naive"}
+        page.get_by_role("link", name="sample", exact=True).click()
+        assert {"agent=naive", "sort=sample"} <= set(page.url.partition("?")[2].split("&"))
+        page.locator("#rows th a").first.click()
+        expect(page.locator("h1")).to_contain_text("naive × db-own")
+    context.close()
+
+
+@pytest.mark.browser
+@pytest.mark.postgresql
+def test_the_sums_of_several_clients_are_the_stores_also_after_one_has_left(
+    tmp_path: Path, run: Begin, page: Page
+) -> None:
+    with postgresql() as database:
+        store = {"PROCTOR_STORE": database.url}
+        engine = connect(database.url)
+
+        def rows(query: str) -> list[tuple[Any, ...]]:
+            with engine.connect() as connection:
+                return [tuple(row) for row in connection.execute(sa.text(query))]
+
+        (tmp_path / "plan.yaml").touch()
+        first = run("--shards", "2", concurrency=4, **store)
+        with viewer(tmp_path, "--store", database.url) as address:
+            until(lambda: _published(engine) == 2)
+            page.goto(f"{address}/runs/slow")
+            expect(page.locator("#live section")).to_have_count(1, timeout=WAIT_MS)
+            until(lambda: _is_shared(told(address)["live"]))
+            left = _second(first.pid)
+            os.kill(left, signal.SIGINT)
+            until(lambda: rows("SELECT count(*) FROM proctor_shard WHERE state = 'left'") == [(1,)])
+            os.kill(first.pid, signal.SIGSTOP)  # so that the store stands still, too
+            time.sleep(1)
+            scored = dict(rows("SELECT agent, count(score) FROM proctor_trial GROUP BY agent"))
+            until(lambda: _scored(told(address)["live"]) == scored, seen=lambda: (told(address)["live"], scored))
+            live = told(address)["live"]
+            assert sum(pair["planned"] for pair in live["pairs"]) == PLANNED
+            (turns,) = rows("SELECT count(*) FROM proctor_turn")[0]
+            assert turns - 4 <= live["turns"] <= turns, "what was durable within the last second may not be told yet"
+            until(lambda: shown_count(page) == sum(scored.values()))
+            os.kill(first.pid, signal.SIGCONT)
+            expect(page.locator("#state")).to_have_text("finished", timeout=WAIT_MS)
+            until(lambda: shown_count(page) == PLANNED)
+            first.communicate(timeout=slowly(60))
+        engine.dispose()
+
+
+def _published(engine: sa.Engine) -> int:
+    with engine.connect() as connection:
+        if not sa.inspect(connection).has_table("proctor_live"):
+            return 0
+        return int(connection.execute(sa.text("SELECT count(*) FROM proctor_live WHERE beat > 1")).scalar_one())
+
+
+def _is_shared(live: dict[str, Any] | None) -> bool:
+    """Whether both clients play: neither may have more than its share of the endpoint."""
+    return live is not None and live["use"]["endpoint e"] == [4, 4] and sum(_scored(live).values()) > 4
+
+
+def _scored(live: dict[str, Any] | None) -> dict[str, int]:
+    return {pair["agent"]: pair["scored"] for pair in live["pairs"]} if live else {}
+
+
+def _second(parent: int) -> int:
+    """The process of the client that the first one has started."""
+    children = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
+    (child,) = (each for each in children if b"join" in Path(f"/proc/{each}/cmdline").read_bytes())
+    return int(child)
