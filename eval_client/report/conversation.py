@@ -78,7 +78,7 @@ def _common(left: Sequence[Message], right: Sequence[Message]) -> int:
     return next((n for n, (a, b) in enumerate(pairs) if a is not b and a != b), min(len(left), len(right)))
 
 
-def first_difference(left: Sequence[ConversationTurn], right: Sequence[ConversationTurn]) -> int | None:
+def first_difference(left: Sequence[Turn | ConversationTurn], right: Sequence[Turn | ConversationTurn]) -> int | None:
     """The index of the first turn whose observations differ or which only one side has; None where there is none."""
     for index in range(max(len(left), len(right))):
         if index >= min(len(left), len(right)) or left[index].digest != right[index].digest:

@@ -22,6 +22,7 @@ from eval_client.view.pages.listing import runs_page
 from eval_client.view.pages.live import live_page
 from eval_client.view.pages.login import login_page
 from eval_client.view.pages.overview import overview_page
+from eval_client.view.pages.side import side_page
 from eval_client.view.pages.table import sample_page, trials_page
 from eval_client.view.pages.trial import raw_text, trial_page
 from eval_client.view.rendering import Asset, Renderer, assets
@@ -45,6 +46,7 @@ PAGES: tuple[tuple[str, Callable[[Viewer, Request], Response]], ...] = (
     ("/runs/{run}/trials/{trial}", trial_page),
     ("/runs/{run}/trials/{trial}/raw", raw_text),
     ("/runs/{run}/sample", sample_page),
+    ("/runs/{run}/side", side_page),
 )
 TITLES = {
     400: "This address can't be used",

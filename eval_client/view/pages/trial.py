@@ -80,11 +80,14 @@ def found_trial(store: Store, number: str, journal: int | None) -> Trajectory:
 
 
 def _place(given: Mapping[str, str]) -> TurnPlace:
-    journal = _number(given, "journal", -1)
-    return TurnPlace(None if journal < 0 else journal, _number(given, "turn", 0), _number(given, "earlier", 0))
+    journal = whole_number(given, "journal", -1)
+    return TurnPlace(
+        None if journal < 0 else journal, whole_number(given, "turn", 0), whole_number(given, "earlier", 0)
+    )
 
 
-def _number(given: Mapping[str, str], name: str, default: int) -> int:
+def whole_number(given: Mapping[str, str], name: str, default: int) -> int:
+    """A number of an address. Raises QueryError."""
     text = given.get(name, "")
     if text and not _is_count(text):
         raise QueryError(f"{name}: {text!r} is no whole number")
