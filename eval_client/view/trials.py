@@ -25,6 +25,7 @@ MAX_SIZE, SIZE = 500, 100
 MAX_TEXT = 255
 MAX_NUMBER, MAX_TRIAL = 2**62, 2**31 - 1
 BAD_CURSOR = "after: this is no cursor that a page of this sort gave; leave it out"
+PAGED = ("after", "size")
 NONE = "none"
 """Selects trials without a finish reason, or without a score."""
 
@@ -51,6 +52,10 @@ class TrialQuery(Value):
     after: str = ""
     """The cursor that the page before ended with."""
     size: int = SIZE
+
+    def carried(self) -> dict[str, str]:
+        """What the address of a trial takes along: the filter with its order, without the page."""
+        return {name: str(value) for name, value in self.model_dump(exclude_defaults=True).items() if name not in PAGED}
 
 
 class TrialRow(Value):
@@ -85,6 +90,13 @@ class TrialPage(NamedTuple):
     """The cursor of the next page; None on the last one."""
     total: int
     """How many trials the query selects."""
+
+
+class Neighbours(NamedTuple):
+    """The trials before and after one in the order of a query; None at its ends."""
+
+    previous: int | None
+    next: int | None
 
 
 def trial_query(given: Mapping[str, str]) -> TrialQuery:
@@ -139,6 +151,24 @@ def sample_trials(store: Store, task: str, sample: str) -> list[TrialRow]:
     return [_row(row, clocks.get(row["id"], (None, None))) for row in rows]
 
 
+def neighbours(store: Store, query: TrialQuery, trial: int) -> Neighbours:
+    """The trials beside one of the run, among those that a query selects. Raises SQLAlchemyError."""
+    t, columns = trial_table.c, _columns(store.engine)
+    name, descending = query.sort.removeprefix("-"), query.sort.startswith("-")
+    mine, key = sa.select(t.id).where(*_conditions(store.run, query)).limit(1), columns[name]
+    with store.engine.connect() as connection:
+        if name == "id":  # by the primary key alone: a run's first and last trials are far apart
+            before, after = mine.where(t.id < trial).order_by(t.id.desc()), mine.where(t.id > trial).order_by(t.id)
+            before, after = (after, before) if descending else (before, after)
+        else:
+            value = connection.execute(sa.select(key).where(t.run == store.run, t.id == trial)).scalar_one_or_none()
+            order = (key.is_(None), key.desc() if descending else key.asc(), t.id)
+            reverse = (key.is_not(None), key.asc() if descending else key.desc(), t.id.desc())
+            before = mine.where(_is_before(key, descending, value, trial)).order_by(*reverse)
+            after = mine.where(_is_after(key, descending, value, trial)).order_by(*order)
+        return Neighbours(*(connection.execute(each).scalar_one_or_none() for each in (before, after)))
+
+
 def _columns(engine: sa.Engine) -> dict[str, sa.ColumnElement[Any]]:
     """name -> column, for the fields of a row and all sorts; NULL where the store lacks the column."""
     there = {column.name for column in existing_columns(engine, trial_table)}
@@ -184,6 +214,16 @@ def _is_after(
         return sa.and_(key.is_(None), later)
     beyond = key < value if descending else key > value
     return sa.or_(beyond, sa.and_(key == value, later), key.is_(None))
+
+
+def _is_before(
+    key: sa.ColumnElement[Any], descending: bool, value: str | float | None, first: int
+) -> sa.ColumnElement[bool]:
+    """The rows before (value, id) in the order of `read_trials`."""
+    earlier = trial_table.c.id < first
+    if value is None:
+        return sa.or_(key.is_not(None), sa.and_(key.is_(None), earlier))
+    return sa.or_(key > value if descending else key < value, sa.and_(key == value, earlier))
 
 
 def _cursor_text(value: object, trial: int) -> str:

@@ -9,7 +9,7 @@ from eval_client.plan import Plan
 from eval_client.store.store import Store
 from eval_client.view.rendering import link
 from eval_client.view.runs import NotFound
-from eval_client.view.trials import NONE, TrialQuery, read_trials, sample_trials, trial_query
+from eval_client.view.trials import NONE, SIZE, TrialQuery, read_trials, sample_trials, trial_query
 from eval_client.view.viewer import Viewer
 from proctor.types import FinishReason
 
@@ -64,6 +64,7 @@ def trials_page(viewer: Viewer, request: Request) -> Response:
         run=viewer.head(store),
         place="trials",
         query=query,
+        carried=query.carried(),
         choices=_choices(store),
         headings=_headings(store.run, query),
         found=found,
@@ -111,5 +112,5 @@ def _headings(run: str, query: TrialQuery | None) -> list[SortHeading]:
 
 def _address(run: str, query: TrialQuery, **changed: str) -> str:
     """The address of the first page of a query, changed."""
-    fields = {name: value for name, value in query.model_dump(exclude_defaults=True).items() if name != "after"}
-    return link("runs", run, "trials", **{**fields, **changed})
+    size = {} if query.size == SIZE else {"size": str(query.size)}
+    return link("runs", run, "trials", **{**query.carried(), **size, **changed})

@@ -14,7 +14,7 @@ from eval_client.store.store import Store
 from eval_client.view.pages.turns import PAGE, page_of, part_of, shown_turns
 from eval_client.view.rendering import link
 from eval_client.view.runs import NotFound
-from eval_client.view.trials import MAX_TRIAL, QueryError
+from eval_client.view.trials import MAX_TRIAL, QueryError, TrialQuery, neighbours, trial_query
 from eval_client.view.viewer import Viewer
 
 MAX_DIGITS = 9
@@ -42,6 +42,7 @@ def trial_page(viewer: Viewer, request: Request) -> Response:
     store, place = viewer.open(request), _place(request.query_params)
     trial = found_trial(store, request.path_params["trial"], place.journal)
     page = page_of(trial.turns, place.unfolded or place.turn)
+    query = trial_query(request.query_params)
     return viewer.page(
         "trial.html",
         f"{trial.agent} × {trial.task} × {trial.sample}",
@@ -50,7 +51,9 @@ def trial_page(viewer: Viewer, request: Request) -> Response:
         trial=trial,
         asked=place,
         turns=list(shown_turns(trial.turns, page, place.unfolded)),
-        pages=_pages(trial, place, page),
+        pages=_pages(trial, place, page, query),
+        carried=query.carried(),
+        beside=neighbours(store, query, trial.trial),
         evidence=None if trial.finish is None else json.dumps(trial.finish.detail, ensure_ascii=False, indent=2),
         lost=[each for each in trial.attempts if each.outcome != "finished"],
         others=[each for each in trial.journals if each != trial.journal],
@@ -98,7 +101,7 @@ def _is_count(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) <= MAX_DIGITS
 
 
-def _pages(trial: Trajectory, place: TurnPlace, current: int) -> list[TurnPage]:
+def _pages(trial: Trajectory, place: TurnPlace, current: int, query: TrialQuery) -> list[TurnPage]:
     """The pages of a trial's turns; none where one page has them all."""
     firsts = range(0, len(trial.turns), PAGE)
     if len(firsts) < 2:
@@ -106,6 +109,7 @@ def _pages(trial: Trajectory, place: TurnPlace, current: int) -> list[TurnPage]:
     pages = []
     for number, first in enumerate(firsts):
         turns = trial.turns[first : first + PAGE]
-        address = link("runs", trial.run, "trials", trial.trial, journal=place.journal, turn=turns[0].turn)
+        asked = {"journal": place.journal, "turn": turns[0].turn, **query.carried()}
+        address = link("runs", trial.run, "trials", trial.trial, **asked)
         pages.append(TurnPage(f"{turns[0].turn} to {turns[-1].turn}", address, number == current))
     return pages

@@ -193,7 +193,7 @@ async def test_pages_of_trials_follow_each_other_by_links(client: Client) -> Non
     async with client() as viewer:
         while address:
             page = await text_of(viewer, address)
-            met += re.findall(r'<td><a href="/runs/first/trials/(\d+)">', page)
+            met += re.findall(r'<td><a href="/runs/first/trials/(\d+)[?"]', page)
             following = re.search(r'rel="next" href="([^"]+)"', page)
             address = following[1].replace("&amp;", "&") if following else ""
     assert sorted(map(int, met)) == list(range(24))
@@ -214,3 +214,23 @@ async def test_two_thousand_turns_open_at_the_one_that_is_asked_for(folder: Path
         page = await text_of(viewer, "/runs/first/trials/0?turn=1999")
     assert re.findall(r'id="turn-(\d+)"', page) == [str(number) for number in range(1951, 2001)]
     assert len(page) < 150_000
+
+
+async def test_a_trial_leads_to_those_beside_it_in_the_filter_that_it_was_opened_from(client: Client) -> None:
+    met, address = [], ""
+    async with client() as viewer:
+        table = await text_of(viewer, "/runs/first/trials?agent=gpt&sort=-score&size=5")
+        address = re.findall(r'<th scope="row" class="left sample"><a href="([^"]+)"', table)[0]
+        while address:
+            page = await text_of(viewer, address.replace("&amp;", "&"))
+            assert 'rel="up" href="/runs/first/trials?agent=gpt&amp;sort=-score"' in page
+            met.append(address.partition("?")[0].rpartition("/")[2])
+            following = re.search(r'rel="next" href="([^"]+)"', page)
+            address = following[1] if following else ""
+        before = re.search(r'rel="prev" href="/runs/first/trials/(\d+)\?', page)
+        rows = (await viewer.get("/api/v1/runs/first/trials?agent=gpt&sort=-score")).json()["items"]
+        plain = await text_of(viewer, "/runs/first/trials/5")
+    assert met == [str(row["id"]) for row in rows]
+    assert before is not None
+    assert before[1] == met[-2]
+    assert re.findall(r'rel="(prev|next)" href="/runs/first/trials/(\d+)"', plain) == [("prev", "4"), ("next", "6")]

@@ -12,7 +12,7 @@ from eval_client.store.connection import connect, sqlite_url
 from eval_client.store.records import Manifest, Trial
 from eval_client.store.store import Store
 from eval_client.store.tables import trial_table
-from eval_client.view.trials import SORTS, QueryError, TrialQuery, TrialRow, read_trials, trial_query
+from eval_client.view.trials import SORTS, QueryError, TrialQuery, TrialRow, neighbours, read_trials, trial_query
 
 NAMES = ("s%{}_A", "s-{}-A")
 REASONS = ("completed", "turn_limit", "task_error", None)
@@ -130,3 +130,20 @@ def test_a_bad_parameter_is_refused_by_its_name(given: dict[str, str], told: str
     with pytest.raises(QueryError) as refused:
         trial_query(given)
     assert str(refused.value).startswith(told)
+
+
+@pytest.mark.parametrize("name", SORTS)
+@pytest.mark.parametrize("sign", ["", "-"])
+def test_the_neighbours_of_a_trial_are_those_of_the_table(store: Store, name: str, sign: str) -> None:
+    for given in ({}, {"agent": "a", "score": "0..0.5"}):
+        query = TrialQuery(sort=sign + name, size=500, **given)
+        ids = [row.id for row in walk(store, query)]
+        beside = dict(zip(ids, zip([None, *ids], [*ids[1:], None], strict=False), strict=True))
+        assert {trial: tuple(neighbours(store, query, trial)) for trial in ids} == beside
+
+
+def test_a_trial_that_the_filter_leaves_out_lies_between_those_around_it(store: Store) -> None:
+    ids = [row.id for row in walk(store, TrialQuery(agent="a"))]
+    other = next(number for number in range(ids[3], ids[-1]) if number not in ids)
+    before = max(number for number in ids if number < other)
+    assert neighbours(store, TrialQuery(agent="a"), other) == (before, ids[ids.index(before) + 1])
