@@ -7,6 +7,10 @@ class CompareError(ValueError):
     """What is asked for can't be compared or found; the message names the fix."""
 
 
+class NotComparable(CompareError):
+    """What is asked for is there, and its differences, its gaps or its size forbid a comparison."""
+
+
 class Reference(NamedTuple):
     """RUN, RUN:AGENT, RUN:AGENT@TASK or RUN:AGENT@TASK/SAMPLE; `latest` for RUN where the text begins with a colon."""
 

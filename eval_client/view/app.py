@@ -13,11 +13,13 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Scope
 
+from eval_client.report.reference import CompareError
 from eval_client.store.connection import StoreError, is_transient, reason
 from eval_client.view.access import ViewAccess, ViewGuard
 from eval_client.view.events import EventStreams, watch_events
 from eval_client.view.headers import SecurityHeaders
 from eval_client.view.json_api import ROUTES as API
+from eval_client.view.pages.compare import compare_json, compare_page, status_of
 from eval_client.view.pages.listing import runs_page
 from eval_client.view.pages.live import live_page
 from eval_client.view.pages.login import login_page
@@ -47,6 +49,8 @@ PAGES: tuple[tuple[str, Callable[[Viewer, Request], Response]], ...] = (
     ("/runs/{run}/trials/{trial}/raw", raw_text),
     ("/runs/{run}/sample", sample_page),
     ("/runs/{run}/side", side_page),
+    ("/compare", compare_page),
+    ("/api/v1/compare", compare_json),
 )
 TITLES = {
     400: "This address can't be used",
@@ -54,6 +58,7 @@ TITLES = {
     403: "Not allowed from there",
     404: "Not found",
     405: "Not allowed",
+    409: "These can't be compared",
     500: "The viewer failed",
     503: "The store does not answer",
 }
@@ -70,7 +75,7 @@ def build_app(runs: ViewedRuns, access: ViewAccess, streams: EventStreams | None
     if access.closed:
         routes.append(Route("/login", partial(login_page, viewer), methods=["GET", "POST"]))
     answer = partial(_failed, viewer)
-    kinds = (HTTPException, QueryError, StoreError, sa.exc.SQLAlchemyError, Exception)
+    kinds = (HTTPException, QueryError, CompareError, StoreError, sa.exc.SQLAlchemyError, Exception)
     app = Starlette(routes=routes, exception_handlers=dict.fromkeys(kinds, answer))
     app.router.redirect_slashes = False
     return SecurityHeaders(ViewGuard(app, access, partial(_refused, viewer)))
@@ -99,6 +104,8 @@ def _explained(error: Exception) -> tuple[int, str]:
             return error.status_code, error.detail
         case QueryError():
             return 400, str(error)
+        case CompareError():
+            return status_of(error), str(error)
         case NotFound():
             return 404, str(error)
         case StoreError():

@@ -9,6 +9,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 from starlette.responses import Response
 
+from eval_client.report.html.rendering import drawn
+from eval_client.report.plots.svg import stylesheet
 from proctor.observability.redaction import visible
 from proctor.tables.table import MISSING, entry_lines
 
@@ -49,7 +51,7 @@ def assets() -> dict[str, Asset]:
     """name of a file -> the asset."""
     found = {}
     for path in sorted((HERE / "assets").iterdir()):
-        content = path.read_bytes()
+        content = path.read_bytes() + (stylesheet().encode() if path.name == "view.css" else b"")
         digest = hashlib.blake2b(content, digest_size=6).hexdigest()
         found[path.name] = Asset(f"/assets/{path.stem}.{digest}{path.suffix}", content, MEDIA_TYPES[path.suffix])
     return found
@@ -68,6 +70,7 @@ class Renderer:
             finalize=shown,
         )
         addresses = {name: asset.address for name, asset in files.items()}
+        self._environment.filters["drawn"] = drawn
         self._environment.globals.update(assets=addresses, link=link, entry_lines=entry_lines, keys=KEYS)
 
     def page(self, template: str, status: int = 200, **values: object) -> Response:

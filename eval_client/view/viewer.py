@@ -11,6 +11,7 @@ from eval_client.report.report import RunReport, report
 from eval_client.store.store import Store
 from eval_client.view.access import ViewAccess
 from eval_client.view.live import LiveRuns
+from eval_client.view.kept import Kept
 from eval_client.view.rendering import Renderer
 from eval_client.view.runs import ViewedRuns
 
@@ -42,6 +43,7 @@ class Viewer:
     def __init__(self, runs: ViewedRuns, access: ViewAccess, renderer: Renderer) -> None:
         self.runs, self.access, self._renderer = runs, access, renderer
         self.live = LiveRuns()
+        self.kept = Kept()
         self._reports: dict[str, KeptReport] = {}
         self._making = threading.Lock()
 

@@ -8,6 +8,7 @@ import click
 from pydantic import TypeAdapter
 
 from eval_client.cli.common import output_option, report_usage_errors, store_option
+from eval_client.cli.results.html_report import write_comparison
 from eval_client.cli.usage import UsageProblem
 from eval_client.report.compare.alike import ACROSS
 from eval_client.report.compare.compare import compare_run, compare_sides
@@ -52,6 +53,12 @@ def _print_schema(context: click.Context, _option: click.Parameter, wanted: bool
     "--schema", is_flag=True, is_eager=True, expose_value=False, callback=_print_schema, help="Print its JSON Schema."
 )
 @click.option(
+    "--html",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Write the comparison to a file too, with plots: one page without script or network.",
+)
+@click.option(
     "--fail-if-worse",
     "if_worse",
     type=MARGIN,
@@ -78,6 +85,7 @@ def compare(
     seed: int,
     across: tuple[str, ...],
     as_json: bool,
+    html: Path | None,
     if_worse: float | None,
     unless_as_good: float | None,
 ) -> None:
@@ -106,6 +114,8 @@ def compare(
                 found = with_gates(compare_sides(a, b, settings), if_worse, unless_as_good)
         except CompareError as error:
             raise UsageProblem(str(error)) from error
+    if html is not None:
+        write_comparison(found, settings, html)
     if as_json:
         click.echo(found.model_dump_json())
     elif isinstance(found, Comparison):

@@ -1,4 +1,4 @@
-"""`proctor report --html`: writes a run's report to a file."""
+"""`proctor report --html` and `proctor compare --html`: write a report or a comparison to a file."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -6,6 +6,8 @@ from pathlib import Path
 import click
 
 from eval_client.cli.usage import UsageProblem
+from eval_client.report.compare.measure import Settings
+from eval_client.report.compare.values import Comparison, Comparisons
 from eval_client.store.store import Store
 
 
@@ -32,9 +34,19 @@ def write_html(stores: Sequence[Store], file: Path, *, title: str | None, sample
 
     if len(stores) > 1:
         raise UsageProblem(f"--html: a file holds one run, and {len(stores)} are named; write a file for each")
-    text = report_page(stores[0], title=title, samples=samples, trials=trials)
+    _write(report_page(stores[0], title=title, samples=samples, trials=trials), file)
+    click.echo(f"report: {file}")
+
+
+def write_comparison(found: Comparison | Comparisons, settings: Settings, file: Path) -> None:
+    """Write a comparison."""
+    from eval_client.report.html.comparison import comparison_page  # the templates' library is loaded only here
+
+    _write(comparison_page(found, settings), file)
+
+
+def _write(text: str, file: Path) -> None:
     try:
         file.write_bytes(text.encode("utf-8", "backslashreplace"))
     except OSError as error:
         raise UsageProblem(f"--html {file}: {error.strerror}; name a file in a folder that can be written") from error
-    click.echo(f"report: {file}")

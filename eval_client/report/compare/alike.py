@@ -7,7 +7,7 @@ from pydantic import JsonValue
 
 from eval_client.plan import differences
 from eval_client.report.compare.sides import TaskSide
-from eval_client.report.reference import CompareError
+from eval_client.report.reference import NotComparable
 
 Across = Literal["limits", "seed", "version", "task"]
 ACROSS = get_args(Across)
@@ -41,7 +41,7 @@ def unlike(a: TaskSide, b: TaskSide) -> list[Unlike]:
 
 
 def check_alike(pairs: Collection[tuple[TaskSide, TaskSide]], across: Collection[str]) -> None:
-    """Raises CompareError with all differences of two agents' tasks that are not waved through.
+    """Raises NotComparable with all differences of two agents' tasks that are not waved through.
 
     Also where two tasks that differ have other samples: across tasks, samples are paired by their ids.
     """
@@ -56,14 +56,14 @@ def check_alike(pairs: Collection[tuple[TaskSide, TaskSide]], across: Collection
     if all(each.kind is not None for each in refused):
         fix = f"to compare all the same: {' '.join(f'--across {kind}' for kind in kinds)}"
     a, b = next(iter(pairs))
-    raise CompareError(f"{a.label} and {b.label} are not alike:\n  {lines}\n{fix}")
+    raise NotComparable(f"{a.label} and {b.label} are not alike:\n  {lines}\n{fix}")
 
 
 def _check_ids(a: TaskSide, b: TaskSide) -> None:
-    """Raises CompareError where each of two tasks that differ has samples that the other lacks; --limit cuts one."""
+    """Raises NotComparable where each of two tasks that differ has samples that the other lacks; --limit cuts one."""
     only_a, only_b = a.scores.keys() - b.scores.keys(), b.scores.keys() - a.scores.keys()
     if a.record.digest != b.record.digest and only_a and only_b:
-        raise CompareError(
+        raise NotComparable(
             f"tasks {a.task} and {b.task} have different samples: {min(only_a)!r} only in {a.label}, {min(only_b)!r} "
             f"only in {b.label}; --across task needs equal ids"
         )

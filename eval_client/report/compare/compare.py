@@ -8,7 +8,7 @@ from eval_client.report.compare.measure import Settings, measure
 from eval_client.report.compare.notes import notes_of, warnings_of
 from eval_client.report.compare.sides import Side, TaskSide
 from eval_client.report.compare.values import ComparedAgent, Comparison, Comparisons, TaskComparison
-from eval_client.report.reference import CompareError
+from eval_client.report.reference import CompareError, NotComparable
 
 
 def compare_sides(a: Side, b: Side, settings: Settings) -> Comparison:
@@ -69,7 +69,7 @@ def _common_tasks(a: Side, b: Side, wanted: Sequence[str]) -> list[tuple[TaskSid
         if task not in common:
             raise CompareError(f"--task {task}: not played by both; both play: {', '.join(common) or 'none'}")
     if not common:
-        raise CompareError(f"{a.label} and {b.label} have no task in common; name one for each as RUN:AGENT@TASK")
+        raise NotComparable(f"{a.label} and {b.label} have no task in common; name one for each as RUN:AGENT@TASK")
     return [(a.on(task), b.on(task)) for task in common if not wanted or task in wanted]
 
 

@@ -18,7 +18,7 @@ from eval_client.report.compare.primary import primary_difference
 from eval_client.report.compare.scores import SampleScores
 from eval_client.report.compare.sides import TaskSide
 from eval_client.report.compare.values import MissingTrials, RepeatedPasses, SamplesNeeded, TaskComparison
-from eval_client.report.reference import CompareError
+from eval_client.report.reference import NotComparable
 from proctor.types import Value
 
 
@@ -38,12 +38,12 @@ class Settings(Value):
 
 
 def measure(a: TaskSide, b: TaskSide, settings: Settings) -> TaskComparison:
-    """One task, before Holm's correction and without notes. Raises CompareError where no sample is matched."""
+    """One task, before Holm's correction and without notes. Raises NotComparable where no sample is matched."""
     pairs = _planned_pairs(a, b)
     planned = list(pairs.values())
     matched = [pair for pair in planned if pair.matched]
     if not matched:
-        raise CompareError(
+        raise NotComparable(
             f"task {a.task}: {a.label} and {b.label} have no scored sample in common; resume the runs, or leave the "
             "task out: --task names those to compare"
         )

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from eval_client.plan import Plan
 from eval_client.report.compare.scores import PairScores, planned_scores
-from eval_client.report.reference import CompareError, Reference
+from eval_client.report.reference import CompareError, NotComparable, Reference
 from eval_client.store.records import Manifest, TaskRecord
 from eval_client.store.store import Store
 from proctor.types import Summary
@@ -94,11 +94,11 @@ def find_pairs(reference: Reference, against: str | None, open_run: OpenRun) -> 
     manifest = store.manifest()
     agents = agents_of(manifest)
     if len(agents) < 2:
-        raise CompareError(f"run {store.run} has one agent, {agents[0]}; name a second run to compare it with")
+        raise NotComparable(f"run {store.run} has one agent, {agents[0]}; name a second run to compare it with")
     if against is not None and against not in agents:
         raise CompareError(f"--against {against}: run {store.run} has no such agent; {_listed(agents)}")
     if against is None and len(agents) > MOST_AGENTS:
-        raise CompareError(
+        raise NotComparable(
             f"run {store.run} has {len(agents)} agents, too many for all pairs (at most {MOST_AGENTS}); name A and B, "
             f"or one agent with --against; {_listed(agents)}"
         )

@@ -83,6 +83,18 @@ def comparison_table(found: Comparison) -> ResultTable:
     return ResultTable(f"{a} less {b}", columns, rows, (level_note.replace(". one", ". One"),))
 
 
+def letters_tables(found: Comparisons) -> list[ResultTable]:
+    """Which agents are told apart, in one table of agents by tasks; none where not all pairs were compared."""
+    if not found.letters:
+        return []
+    agents = dict.fromkeys(agent for of_task in found.letters.values() for agent in of_task)
+    columns = (TableColumn("agent", left=True), *(TableColumn(task, left=True) for task in found.letters))
+    rows = tuple(TableRow((agent, *(of_task.get(agent) for of_task in found.letters.values()))) for agent in agents)
+    level = f"{found.comparisons[0].alpha:g}"
+    note = f"Agents with a common letter can't be told apart on that task at the level {level}, after Holm."
+    return [ResultTable("Which agents differ", columns, rows, (note,))]
+
+
 def _cells(row: TaskComparison) -> tuple[str | int | Figure, ...]:
     return (
         row.samples,

@@ -1,12 +1,12 @@
 """Pure: the plots of a run's report."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
 from eval_client.core.spend import Price
 from eval_client.core.statistics.clustered import clustered_mean
-from eval_client.report.compare.values import Comparison
+from eval_client.report.compare.values import Comparison, TaskComparison
 from eval_client.report.html.facts import Pair, TrialFacts, costs, ended_trials, mean_score
 from eval_client.report.plots.cost import CostPoint, CostUnit, cost_and_score
 from eval_client.report.plots.differences import TaskDifference, differences_plot
@@ -70,8 +70,8 @@ def task_plots(
     ]
 
 
-def differences(comparison: Comparison) -> Plot:
-    """A comparison's differences, task by task."""
+def differences(comparison: Comparison, address: Callable[[TaskComparison], str] = lambda _: "") -> Plot:
+    """A comparison's differences, task by task, each a link to its address where it has one."""
     return differences_plot(
         comparison.a.agent,
         comparison.b.agent,
@@ -82,6 +82,7 @@ def differences(comparison: Comparison) -> Plot:
                 interval=row.interval,
                 bounds=row.bounds if row.missing.a + row.missing.b else None,
                 told_apart=row.p_holm < comparison.alpha,
+                href=address(row),
             )
             for row in comparison.tasks
         ],

@@ -19,3 +19,5 @@ METHODS = (
     "Costs. Money is tokens times the prices of the plan; without a price there is none. Costs of the tasks' own "
     "models are apart.",
 )
+COMPARISON_METHODS = METHODS[:3]
+"""Those behind a comparison."""

@@ -1,25 +1,18 @@
 """Writes a run's report as one HTML file: no script, no network, the same bytes for the same store."""
 
-import base64
-import hashlib
 import shlex
 from collections.abc import Sequence
-from pathlib import Path
-
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
 
 from eval_client.plan import Plan
 from eval_client.report.html.compared import compared
 from eval_client.report.html.facts import trial_facts
+from eval_client.report.html.rendering import rendered
 from eval_client.report.html.sections import RunContents, publishable_report, sections
 from eval_client.report.html.trials import shown_trials
 from eval_client.report.html.what import run_facts
-from eval_client.report.plots.svg import Plot, shown, stylesheet
 from eval_client.report.report import report
 from eval_client.store.store import Store
 
-TEMPLATES = Path(__file__).with_name("templates")
 WARNING = "This file holds benchmark data: whole trials with prompts and solutions. Keep it out of training data."
 
 
@@ -33,47 +26,18 @@ def report_page(store: Store, *, title: str | None = None, samples: bool = False
     made = publishable_report(report(store), facts)
     contents = RunContents(store, manifest, plan, made, facts, compared(store))
     told = shown_trials(store, trials)
-    style = (TEMPLATES / "report.css").read_text(encoding="utf-8") + stylesheet()
-    return (
-        _environment()
-        .get_template("report.html")
-        .render(
-            title=title or f"{store.run}: results",
-            run=store.run,
-            version=manifest.version,
-            facts=run_facts(manifest, plan, store.created_at(), store.state()),
-            sections=sections(contents, samples=samples),
-            trials=told,
-            licences=sorted({trial.licence for trial in told if trial.licence}),
-            warning=WARNING if told else "",
-            command=_command(store.run, title, samples=samples, trials=trials),
-            style=Markup(style),  # our own file
-            style_hash=base64.b64encode(hashlib.sha256(style.encode()).digest()).decode(),
-        )
+    return rendered(
+        "report.html",
+        title=title or f"{store.run}: results",
+        run=store.run,
+        version=manifest.version,
+        facts=run_facts(manifest, plan, store.created_at(), store.state()),
+        sections=sections(contents, samples=samples),
+        trials=told,
+        licences=sorted({trial.licence for trial in told if trial.licence}),
+        warning=WARNING if told else "",
+        command=_command(store.run, title, samples=samples, trials=trials),
     )
-
-
-def _environment() -> Environment:
-    made = Environment(
-        loader=FileSystemLoader(TEMPLATES),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-        finalize=_plain,
-    )
-    made.filters["drawn"] = _drawn
-    return made
-
-
-def _plain(value: object) -> object:
-    """Texts without characters that control terminals or the direction of text."""
-    return shown(value) if isinstance(value, str) and not isinstance(value, Markup) else value
-
-
-def _drawn(plot: Plot) -> Markup:
-    return Markup(plot.svg)  # made by our own functions, which escape every text
 
 
 def _command(run: str, title: str | None, *, samples: bool, trials: Sequence[int]) -> str:

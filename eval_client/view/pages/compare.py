@@ -1,0 +1,177 @@
+"""Two agents compared, or all agents of a run: what `proctor compare` prints."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import sqlalchemy as sa
+from starlette.requests import Request
+from starlette.responses import Response
+
+from eval_client.report.compare.alike import ACROSS
+from eval_client.report.compare.compare import compare_run, compare_sides
+from eval_client.report.compare.measure import Settings
+from eval_client.report.compare.sides import MOST_AGENTS, agents_of, find_pairs, find_side
+from eval_client.report.compare.values import Comparison, Comparisons, TaskComparison
+from eval_client.report.html import figures
+from eval_client.report.html.compared import comparison_table, letters_tables
+from eval_client.report.plots.svg import Plot
+from eval_client.report.reference import CompareError, NotComparable, parse_reference
+from eval_client.store.connection import StoreError
+from eval_client.store.store import Store
+from eval_client.view.runs import NotFound
+from eval_client.view.trials import MAX_TEXT, QueryError
+from eval_client.view.viewer import Viewer
+from proctor.tables.table import ResultTable
+
+OFFERED_RUNS = 20
+"""The newest runs, whose agents the form offers."""
+
+
+class ComparisonQuery(NamedTuple):
+    """What an address asks for. Without B, all agents of A's run are compared with each other."""
+
+    a: str
+    b: str
+    tasks: tuple[str, ...]
+    across: tuple[str, ...]
+
+
+class OfferedRun(NamedTuple):
+    """A run in the form."""
+
+    run: str
+    agents: tuple[str, ...]
+
+    @property
+    def pairs(self) -> bool:
+        """Whether all pairs of its agents can be compared."""
+        return 2 <= len(self.agents) <= MOST_AGENTS
+
+
+class ShownTask(NamedTuple):
+    """What is said about one task of a comparison."""
+
+    anchor: str
+    row: TaskComparison
+
+
+class ShownComparison(NamedTuple):
+    """A comparison on the page."""
+
+    found: Comparison
+    table: ResultTable
+    plot: Plot
+    tasks: tuple[ShownTask, ...]
+
+
+def compare_page(viewer: Viewer, request: Request) -> Response:
+    """The form, and below it what it asks for, or in words why that can't be compared. Raises QueryError."""
+    query = _query(request)
+    found, refusal, status = None, "", 200
+    if query.a or query.b:
+        try:
+            found = _compared(viewer, query)
+        except (CompareError, NotFound) as error:
+            refusal, status = str(error), status_of(error)
+    shown = [] if found is None else [_shown(place, each) for place, each in enumerate(_each(found))]
+    return viewer.page(
+        "compare.html",
+        _title(shown),
+        status,
+        place="compare",
+        query=query,
+        offered=viewer.kept.get("offered runs", lambda: _offered(viewer)),
+        all_across=ACROSS,
+        refusal=refusal,
+        found=shown,
+        letters=letters_tables(found) if isinstance(found, Comparisons) else [],
+        unlike=list(dict.fromkeys(text for each in shown for text in each.found.alike)),
+    )
+
+
+def compare_json(viewer: Viewer, request: Request) -> Response:
+    """What `proctor compare --json` prints. Raises CompareError, StoreError, QueryError."""
+    found = _compared(viewer, _query(request))
+    return Response(found.model_dump_json(), media_type="application/json")
+
+
+def status_of(error: CompareError | NotFound) -> int:
+    """The status of a refusal: there is no such run, the address is wrong, or the sides can't be compared."""
+    if isinstance(error, NotFound):
+        return 404
+    return 409 if isinstance(error, NotComparable) else 400
+
+
+def _query(request: Request) -> ComparisonQuery:
+    given = request.query_params
+    found = ComparisonQuery(
+        a=given.get("a", "").strip(),
+        b=given.get("b", "").strip(),
+        tasks=tuple(text for each in given.getlist("task") if (text := each.strip())),
+        across=tuple(given.getlist("across")),
+    )
+    for name, text in (("a", found.a), ("b", found.b), *(("task", task) for task in found.tasks)):
+        if len(text) > MAX_TEXT or "\0" in text:
+            raise QueryError(f"{name}: at most {MAX_TEXT} characters, without NUL")
+    for kind in found.across:
+        if kind not in ACROSS:
+            raise QueryError(f"across: {kind!r} is none of {', '.join(ACROSS)}")
+    return found
+
+
+def _compared(viewer: Viewer, query: ComparisonQuery) -> Comparison | Comparisons:
+    """Raises CompareError, StoreError, SQLAlchemyError."""
+    return viewer.kept.get(query, lambda: _compare(viewer, query))
+
+
+def _compare(viewer: Viewer, query: ComparisonQuery) -> Comparison | Comparisons:
+    def opened(run: str) -> Store:
+        return viewer.runs.open(_latest(viewer) if run == "latest" else run)
+
+    settings = Settings(across=query.across, tasks=query.tasks)
+    if not query.a:
+        raise CompareError("a: no agent is named; write RUN:AGENT")
+    if not query.b:
+        return compare_run(find_pairs(parse_reference(query.a), None, opened), settings, lettered=True)
+    a, b = (find_side(parse_reference(side), opened) for side in (query.a, query.b))
+    return compare_sides(a, b, settings)
+
+
+def _latest(viewer: Viewer) -> str:
+    entries = viewer.runs.entries()
+    if not entries:
+        raise NotFound("there is no run yet")
+    return entries[0].run
+
+
+def _offered(viewer: Viewer) -> list[OfferedRun]:
+    """The newest runs with their agents; such as can't be read are left out."""
+    offered = []
+    for entry in viewer.runs.entries()[:OFFERED_RUNS]:
+        try:
+            offered.append(OfferedRun(entry.run, tuple(agents_of(viewer.runs.open(entry.run).manifest()))))
+        except (StoreError, sa.exc.SQLAlchemyError):
+            continue
+    return offered
+
+
+def _each(found: Comparison | Comparisons) -> Sequence[Comparison]:
+    return [found] if isinstance(found, Comparison) else found.comparisons
+
+
+def _shown(place: int, found: Comparison) -> ShownComparison:
+    anchors = {row.name: f"task-{place}-{number}" for number, row in enumerate(found.tasks)}
+    table = comparison_table(found)
+    return ShownComparison(
+        found,
+        table._replace(rows=tuple(row._replace(notes=()) for row in table.rows)),
+        figures.differences(found, lambda row: f"#{anchors[row.name]}"),
+        tuple(ShownTask(anchors[row.name], row) for row in found.tasks),
+    )
+
+
+def _title(shown: Sequence[ShownComparison]) -> str:
+    if len(shown) != 1:
+        return "Compare agents"
+    a, b = shown[0].found.a, shown[0].found.b
+    return f"{a.agent} ({a.run}) against {b.agent} ({b.run})"

@@ -1,0 +1,143 @@
+"""The page of comparisons: the numbers of `proctor compare --json`, and its refusals."""
+
+import json
+import re
+from html import unescape
+from pathlib import Path
+from urllib.parse import urlencode
+
+import httpx
+import pytest
+from click.testing import CliRunner
+
+from eval_client.cli.results.compare import compare
+from eval_client.view.access import ViewAccess
+from eval_client.view.app import build_app
+from eval_client.view.runs import FolderRuns
+from tests.unit.eval_client.report.compare.stored import stored_run
+from tests.unit.eval_client.report.html.pages import GRADES, Page
+from tests.unit.eval_client.view.conftest import ORIGIN
+from tests.unit.eval_client.view.test_pages import text_of
+
+MORE = {f"agent{number}": {"os": [0.0, 1.0]} for number in range(7)}
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    """Two runs that are alike, one of other limits, one of too many agents, one of agents with no sample in common."""
+    environments = {"os": "os", "db": "db"}
+    stored_run(tmp_path, "first", GRADES, environments=environments)
+    stored_run(tmp_path, "second", GRADES, environments=environments)
+    limits = {"limits": {"trial": {"turns": 3}}}
+    stored_run(tmp_path, "limited", {"gpt": GRADES["gpt"]}, environments=environments, plan=limits)
+    stored_run(tmp_path, "crowd", MORE, environments=environments)
+    stored_run(tmp_path, "apart", {"x": {"os": [1.0, None]}, "y": {"os": [None, 1.0]}}, environments=environments)
+    return tmp_path
+
+
+@pytest.fixture
+def viewer(runs: Path) -> httpx.AsyncClient:
+    transport = httpx.ASGITransport(build_app(FolderRuns(runs), ViewAccess(())))
+    return httpx.AsyncClient(transport=transport, base_url=ORIGIN)
+
+
+def printed(runs: Path, *arguments: str) -> tuple[int, str]:
+    told = CliRunner().invoke(compare, [*arguments, "--output", str(runs)])
+    return told.exit_code, told.output
+
+
+@pytest.mark.parametrize(
+    ("query", "arguments"),
+    [
+        ({"a": "first:gpt", "b": "first:naive"}, ["first:gpt", "first:naive"]),
+        ({"a": "first:gpt", "b": "second:naive", "task": "db"}, ["first:gpt", "second:naive", "--task", "db"]),
+        ({"a": "first:gpt@os", "b": "second:naive@os"}, ["first:gpt@os", "second:naive@os"]),
+        (
+            {"a": "first:naive", "b": "limited", "across": "limits"},
+            ["first:naive", "limited", "--across", "limits"],
+        ),
+        ({"a": "first"}, ["first"]),
+    ],
+)
+async def test_page_and_json_have_the_figures_that_the_command_prints(
+    runs: Path, viewer: httpx.AsyncClient, query: dict[str, str], arguments: list[str]
+) -> None:
+    code, output = printed(runs, *arguments, "--json")
+    assert code == 0
+    expected = json.loads(output)
+    async with viewer:
+        answer = await viewer.get(f"/api/v1/compare?{urlencode(query)}")
+        page = await text_of(viewer, f"/compare?{urlencode(query)}")
+    assert answer.json() == expected
+    found = expected.get("comparisons", [expected])
+    tables = Page(page).tables
+    shown = [rows[1:] for name, rows in tables if " less " in name and rows and rows[0][:2] == ["task", "n"]]
+    assert len(shown) == len(found)
+    for rows, comparison in zip(shown, found, strict=True):
+        for row, task in zip(rows, comparison["tasks"], strict=True):
+            means = [f"{mean:.3f}" for mean in task["mean"]]
+            low, high = task["interval"]
+            assert row[1:6] == [
+                str(task["samples"]),
+                *means,
+                f"{task['difference']:+.3f}",
+                f"{low:+.3f} .. {high:+.3f}",
+            ]
+            assert row[6:8] == [f"{task[p]:.4f}" for p in ("p", "p_holm")]
+    for text in (text for each in found for task in each["tasks"] for text in (*task["notes"], *task["warnings"])):
+        assert text in unescape(page)
+    assert ("NOT ALIKE" in page) == ("across" in query)
+    marks = re.findall(r'<a class="mark" href="#([^"]+)"', page)
+    assert len(marks) == sum(len(each["tasks"]) for each in found)
+    assert all(f'id="{mark}"' in page for mark in marks)
+
+
+@pytest.mark.parametrize(
+    ("query", "status", "arguments"),
+    [
+        ({"a": "first:gpt", "b": "limited:gpt"}, 409, ["first:gpt", "limited:gpt"]),
+        ({"a": "apart:x", "b": "apart:y"}, 409, ["apart:x", "apart:y"]),
+        ({"a": "crowd"}, 409, ["crowd"]),
+        ({"a": "first:gpt", "b": "first:nobody"}, 400, ["first:gpt", "first:nobody"]),
+        ({"a": "first", "b": "second:gpt"}, 400, ["first", "second:gpt"]),
+        ({"a": "first:gpt", "b": "first:naive", "task": "kg"}, 400, ["first:gpt", "first:naive", "--task", "kg"]),
+        ({"a": "first:gpt@os/s1", "b": "first:naive"}, 400, ["first:gpt@os/s1", "first:naive"]),
+        ({"a": "first:", "b": "first:naive"}, 400, ["first:", "first:naive"]),
+        ({"a": "first:gpt"}, 400, ["first:gpt"]),
+    ],
+)
+async def test_refusals_are_those_of_the_command(
+    runs: Path, viewer: httpx.AsyncClient, query: dict[str, str], status: int, arguments: list[str]
+) -> None:
+    code, output = printed(runs, *arguments)
+    assert code == 2
+    async with viewer:
+        page = await text_of(viewer, f"/compare?{urlencode(query)}", status)
+        answer = await viewer.get(f"/api/v1/compare?{urlencode(query)}")
+    found = re.search(r'<p class="problem" role="alert">(.*?)</p>', page, re.DOTALL)
+    assert found is not None
+    words = unescape(found[1])
+    assert " ".join(words.split()) in " ".join(output.split())
+    assert f'name="a" value="{query["a"]}"' in page, "what was asked for stays in the form"
+    assert (answer.status_code, answer.headers["content-type"]) == (status, "application/problem+json")
+    assert answer.json()["detail"] == words
+
+
+@pytest.mark.parametrize(
+    ("query", "status", "text"),
+    [
+        ("", 200, 'href="/compare?a=apart"'),
+        ("b=first:gpt", 400, "no agent is named"),
+        ("a=none:gpt&b=first:gpt", 404, "there is no run"),
+        ("a=latest:nobody&b=latest:y", 400, "has no agent"),
+        ("a=first:gpt&b=first:naive&across=all", 400, "is none of limits, seed, version, task"),
+        ("a=" + "x" * 300, 400, "at most 255 characters"),
+        ("a=%00", 400, "without NUL"),
+        ("a=%3Cscript%3E&b=..%2F..%2Fetc%2Fpasswd", 404, "&lt;script&gt;"),
+    ],
+)
+async def test_other_addresses(runs: Path, viewer: httpx.AsyncClient, query: str, status: int, text: str) -> None:
+    async with viewer:
+        page = await text_of(viewer, f"/compare?{query}", status)
+    assert text in page
+    assert 'value="first:naive"' in page or status == 400
