@@ -24,6 +24,7 @@ from eval_client.view.pages.listing import runs_page
 from eval_client.view.pages.live import live_page
 from eval_client.view.pages.login import login_page
 from eval_client.view.pages.overview import overview_page
+from eval_client.view.pages.plots import plot_svg, plots_page
 from eval_client.view.pages.side import side_page
 from eval_client.view.pages.table import sample_page, trials_page
 from eval_client.view.pages.trial import raw_text, trial_page
@@ -49,8 +50,10 @@ PAGES: tuple[tuple[str, Callable[[Viewer, Request], Response]], ...] = (
     ("/runs/{run}/trials/{trial}/raw", raw_text),
     ("/runs/{run}/sample", sample_page),
     ("/runs/{run}/side", side_page),
+    ("/runs/{run}/plots", plots_page),
     ("/compare", compare_page),
     ("/api/v1/compare", compare_json),
+    ("/api/v1/plots/{name}.svg", plot_svg),
 )
 TITLES = {
     400: "This address can't be used",

@@ -61,6 +61,7 @@ class Renderer:
     """Renders the templates."""
 
     def __init__(self, files: dict[str, Asset]) -> None:
+        self.style_address = files["view.css"].address
         self._environment = Environment(
             loader=FileSystemLoader(HERE / "templates"),
             autoescape=True,

@@ -10,8 +10,8 @@ from starlette.responses import Response
 from eval_client.report.report import RunReport, report
 from eval_client.store.store import Store
 from eval_client.view.access import ViewAccess
-from eval_client.view.live import LiveRuns
 from eval_client.view.kept import Kept
+from eval_client.view.live import LiveRuns
 from eval_client.view.rendering import Renderer
 from eval_client.view.runs import ViewedRuns
 
@@ -70,6 +70,11 @@ class Viewer:
             until = ended + max(CACHE_S, CACHE_COSTS * (ended - begun))
             self._reports[store.run] = KeptReport(made, version, until)
             return made
+
+    @property
+    def style_address(self) -> str:
+        """The address of the stylesheet."""
+        return self._renderer.style_address
 
     def page(self, template: str, title: str, status: int = 200, **values: object) -> Response:
         """A page. `run` is among the values of pages that belong to one."""

@@ -33,10 +33,12 @@ class TrialFacts(NamedTuple):
     """Empty in runs of schema 2."""
 
 
-def trial_facts(store: Store) -> dict[Pair, list[TrialFacts]]:
-    """(agent, task) -> its trials, in the run's order. Raises SQLAlchemyError."""
+def trial_facts(store: Store, task: str | None = None) -> dict[Pair, list[TrialFacts]]:
+    """(agent, task) -> its trials, in the run's order: of all tasks, or of one. Raises SQLAlchemyError."""
     columns = [column for column in existing_columns(store.engine, trial_table) if column.name not in _LEFT_OUT]
     query = sa.select(*columns).where(trial_table.c.run == store.run).order_by(trial_table.c.id)
+    if task is not None:
+        query = query.where(trial_table.c.task == task)
     found: dict[Pair, list[TrialFacts]] = {}
     with store.engine.connect() as connection:
         for row in connection.execute(query).mappings():

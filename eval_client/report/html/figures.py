@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from eval_client.core.spend import Price
 from eval_client.core.statistics.clustered import clustered_mean
 from eval_client.report.compare.values import Comparison, TaskComparison
-from eval_client.report.html.facts import Pair, TrialFacts, costs, ended_trials, mean_score
+from eval_client.report.html.facts import Pair, TrialFacts, costs, ended_trials
 from eval_client.report.plots.cost import CostPoint, CostUnit, cost_and_score
 from eval_client.report.plots.differences import TaskDifference, differences_plot
 from eval_client.report.plots.learning import learning_curve, running_mean
@@ -20,6 +20,18 @@ from eval_client.report.report import VALIDITY, PairReport
 Facts = Mapping[Pair, Sequence[TrialFacts]]
 
 
+class Address(Protocol):
+    """Where a mark leads to."""
+
+    def __call__(self, agent: str, task: str, **selected: str) -> str:
+        """The address of a pair's trials, with further conditions; empty for none."""
+
+
+def nowhere(agent: str, task: str, **selected: str) -> str:
+    """A mark that is no link."""
+    return ""
+
+
 class TaskPlots(NamedTuple):
     """The plots of one task."""
 
@@ -27,8 +39,8 @@ class TaskPlots(NamedTuple):
     plots: tuple[Plot, ...]
 
 
-def matrix(pairs: Sequence[PairReport], facts: Facts) -> Plot:
-    """Agents by tasks."""
+def matrix(pairs: Sequence[PairReport], means: Mapping[Pair, float | None], address: Address = nowhere) -> Plot:
+    """Agents by tasks; `means` has the mean score of each pair."""
     return score_matrix(
         [
             MatrixCell(
@@ -36,33 +48,43 @@ def matrix(pairs: Sequence[PairReport], facts: Facts) -> Plot:
                 task=pair.task,
                 value=pair.value,
                 standard_error=pair.standard_error,
-                score=mean_score(facts[pair.agent, pair.task]),
+                score=means[pair.agent, pair.task],
                 coverage=pair.coverage,
                 not_comparable=pair.comparable,
+                href=address(pair.agent, pair.task),
             )
             for pair in pairs
         ]
     )
 
 
-def reasons(pairs: Sequence[PairReport]) -> Plot:
+def reasons(pairs: Sequence[PairReport], address: Address = nowhere) -> Plot:
     """How the trials of each pair ended."""
-    return reasons_plot(
-        [ReasonShares(pair.agent, pair.task, pair.validity, sum(pair.faults.values())) for pair in pairs], VALIDITY
-    )
+    shares = []
+    for pair in pairs:
+        hrefs = {reason: address(pair.agent, pair.task, reason=reason) for reason in pair.validity}
+        faults = address(pair.agent, pair.task, score="none")
+        shares.append(
+            ReasonShares(pair.agent, pair.task, pair.validity, sum(pair.faults.values()), hrefs=hrefs, href=faults)
+        )
+    return reasons_plot(shares, VALIDITY)
 
 
 def task_plots(
-    pairs: Sequence[PairReport], facts: Facts, prices: Mapping[str, Price], resumed_at: Sequence[str]
+    pairs: Sequence[PairReport],
+    facts: Facts,
+    prices: Mapping[str, Price],
+    resumed_at: Sequence[str],
+    address: Address = nowhere,
 ) -> list[TaskPlots]:
     """Costs, turns and learning curves, task by task; `pairs` are ordered by task."""
     return [
         TaskPlots(
             task,
             (
-                *_costs(task, of_task, facts, prices),
-                _turns(task, of_task, facts),
-                _learning(task, of_task, facts, resumed_at),
+                *_costs(task, of_task, facts, prices, address),
+                _turns(task, of_task, facts, address),
+                _learning(task, of_task, facts, resumed_at, address),
             ),
         )
         for task, of_task in ((task, list(group)) for task, group in groupby(pairs, lambda pair: pair.task))
@@ -90,7 +112,9 @@ def differences(comparison: Comparison, address: Callable[[TaskComparison], str]
     )
 
 
-def _costs(task: str, pairs: Sequence[PairReport], facts: Facts, prices: Mapping[str, Price]) -> list[Plot]:
+def _costs(
+    task: str, pairs: Sequence[PairReport], facts: Facts, prices: Mapping[str, Price], address: Address
+) -> list[Plot]:
     """One plot; none where no trial cost anything."""
     priced = all(pair.agent in prices for pair in pairs)
     points = []
@@ -98,12 +122,13 @@ def _costs(task: str, pairs: Sequence[PairReport], facts: Facts, prices: Mapping
         spent = costs(facts[pair.agent, pair.task], prices[pair.agent] if priced else None)
         if pair.value is not None and spent:
             mean = clustered_mean(spent)
-            points.append(CostPoint(pair.agent, mean.mean, mean.standard_error, pair.value, pair.standard_error))
+            href = address(pair.agent, task, sort="-completion_tokens")
+            points.append(CostPoint(pair.agent, mean.mean, mean.standard_error, pair.value, pair.standard_error, href))
     unit: CostUnit = "money" if priced else "tokens"
     return [cost_and_score(task, pairs[0].primary, unit, points)] if any(point.cost for point in points) else []
 
 
-def _turns(task: str, pairs: Sequence[PairReport], facts: Facts) -> Plot:
+def _turns(task: str, pairs: Sequence[PairReport], facts: Facts, address: Address) -> Plot:
     counts = []
     for pair in pairs:
         passed: dict[int, int] = {}
@@ -112,15 +137,17 @@ def _turns(task: str, pairs: Sequence[PairReport], facts: Facts) -> Plot:
             if trial.score is not None:
                 side = passed if trial.score >= 1 else failed
                 side[trial.turns] = side.get(trial.turns, 0) + 1
-        counts.append(TurnCounts(pair.agent, passed, failed))
+        hrefs = address(pair.agent, task, score="1", sort="turns"), address(pair.agent, task, sort="score")
+        counts.append(TurnCounts(pair.agent, passed, failed, *hrefs))
     return turns_plot(task, counts)
 
 
-def _learning(task: str, pairs: Sequence[PairReport], facts: Facts, resumed_at: Sequence[str]) -> Plot:
-    return learning_curve(
-        task,
-        [
-            running_mean(pair.agent, ended_trials(facts[pair.agent, pair.task], resumed_at), planned=pair.planned)
-            for pair in pairs
-        ],
-    )
+def _learning(
+    task: str, pairs: Sequence[PairReport], facts: Facts, resumed_at: Sequence[str], address: Address
+) -> Plot:
+    curves = []
+    for pair in pairs:
+        ended = ended_trials(facts[pair.agent, pair.task], resumed_at)
+        href = address(pair.agent, task, sort="ended_at")
+        curves.append(running_mean(pair.agent, ended, planned=pair.planned, href=href))
+    return learning_curve(task, curves)

@@ -8,7 +8,7 @@ from eval_client.report.bench_runs import played_tasks
 from eval_client.report.html import figures
 from eval_client.report.html.blocks import Block, HeadingBlock, PlotBlock, Section, TableBlock, TextBlock
 from eval_client.report.html.compared import Compared, comparison_table
-from eval_client.report.html.facts import Pair, TrialFacts, sample_scores, score_bounds
+from eval_client.report.html.facts import Pair, TrialFacts, mean_score, sample_scores, score_bounds
 from eval_client.report.html.methods import METHODS
 from eval_client.report.html.scrub import model_name, publishable
 from eval_client.report.html.what import agents_table, tasks_table
@@ -43,6 +43,10 @@ class RunContents(NamedTuple):
     made: RunReport
     facts: Facts
     compared: Compared
+
+    def means(self) -> dict[Pair, float | None]:
+        """(agent, task) -> the mean score."""
+        return {pair: mean_score(trials) for pair, trials in self.facts.items()}
 
     @property
     def large(self) -> bool:
@@ -92,7 +96,7 @@ def _scores(contents: RunContents, boards: Sequence[ResultTable]) -> tuple[Block
     pairs = contents.made.pairs
     if contents.large:
         return _large_scores(contents)
-    blocks: list[Block] = [PlotBlock(figures.matrix(pairs, contents.facts))]
+    blocks: list[Block] = [PlotBlock(figures.matrix(pairs, contents.means()))]
     letters = contents.compared.found.letters if contents.compared.found is not None else {}
     blocks += [TextBlock((LETTERS,))] if letters else []
     tasks = iter(dict.fromkeys(pair.task for pair in pairs))
@@ -115,7 +119,7 @@ def _large_scores(contents: RunContents) -> tuple[Block, ...]:
         if pair.comparable is not None
     )
     left_out = LEFT_OUT.format(count=len(pairs))
-    return TextBlock((left_out,)), PlotBlock(figures.matrix(pairs, contents.facts)), TextBlock(tuple(reasons))
+    return TextBlock((left_out,)), PlotBlock(figures.matrix(pairs, contents.means())), TextBlock(tuple(reasons))
 
 
 def _with_metrics(boards: Sequence[ResultTable]) -> list[tuple[ResultTable, ResultTable | None]]:

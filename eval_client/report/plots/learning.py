@@ -8,6 +8,7 @@ from eval_client.report.plots.scale import Scale, horizontal_axis, linear, verti
 from eval_client.report.plots.svg import (
     Frame,
     Plot,
+    area,
     drawing,
     label_width,
     line,
@@ -131,7 +132,7 @@ def _band(curve: Curve, x: Scale, y: Scale) -> str:
     held = [point for point in curve.points if point.standard_error is not None]
     upper = [(x.at(point.trials), y.at(point.mean + (point.standard_error or 0))) for point in held]
     lower = [(x.at(point.trials), y.at(point.mean - (point.standard_error or 0))) for point in held]
-    return path([*upper, *reversed(lower)], "band", closed=True) if len(held) > 1 else ""
+    return area([*upper, *reversed(lower)], "band", 0.1) if len(held) > 1 else ""
 
 
 def _curve(curve: Curve, place: int, x: Scale, y: Scale) -> str:

@@ -6,11 +6,11 @@ from typing import NamedTuple
 from eval_client.report.plots.svg import (
     Frame,
     Plot,
+    area,
     drawing,
     label_width,
     line,
     mark,
-    path,
     rect,
     shortened,
     text_width,
@@ -106,7 +106,7 @@ def _shade(x: float, y: float, width: float, height: float, opacity: float, *, c
         return rect(x, y, width, height, "shade", opacity=opacity)
     right, bottom = x + width, y + height
     points = [(x, y), (right - CORNER, y), (right, y + CORNER), (right, bottom), (x, bottom)]
-    return path(points, "shade", closed=True).replace("/>", f' fill-opacity="{opacity:.2f}"/>')
+    return area(points, "shade", opacity)
 
 
 def _short(value: float) -> str:

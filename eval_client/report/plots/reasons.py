@@ -1,6 +1,7 @@
 """Pure: how trials ended, as shares of the scored ones; faults stand beside."""
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 from eval_client.report.plots.svg import (
@@ -32,7 +33,10 @@ class ReasonShares(NamedTuple):
     """finish reason -> share of the scored trials; empty where nothing is scored."""
     faults: int
     """Trials without a score."""
+    hrefs: Mapping[str, str] = MappingProxyType({})
+    """finish reason -> where its share leads to"""
     href: str = ""
+    """Where the faults lead to."""
 
 
 def reasons_plot(pairs: Sequence[ReasonShares], reasons: Sequence[str]) -> Plot:
@@ -81,7 +85,7 @@ def _bar(pair: ReasonShares, reasons: Mapping[str, int], left: float, y: float) 
             if width >= 36:
                 shapes.append(words(x + width / 2, y + 13, f"{share:.0%}", anchor="middle", kind="share"))
             title = f"{pair.agent}, {pair.task}: {_name(reason)} {share:.1%}"
-            parts.append(mark(title, *shapes, href=pair.href))
+            parts.append(mark(title, *shapes, href=pair.hrefs.get(reason, "")))
         x += width
     return parts
 

@@ -87,11 +87,21 @@ def circle(x: float, y: float, radius: float, kind: str) -> str:
     return element("circle", {"cx": x, "cy": y, "r": radius, "class": kind})
 
 
-def path(points: Iterable[tuple[float, float]], kind: str, *, closed: bool = False) -> str:
-    """Straight lines through points; closed, the area between them."""
+def outline(x: float, y: float, width: float, height: float, kind: str) -> str:
+    """A rectangle that is not filled."""
+    shape: dict[str, str | float] = {"x": x, "y": y, "width": width, "height": height, "class": kind}
+    return element("rect", shape | {"fill": "none", "stroke": "currentColor"})
+
+
+def area(points: Iterable[tuple[float, float]], kind: str, opacity: float) -> str:
+    """The area between points, filled."""
     steps = " ".join(f"{number(x)},{number(y)}" for x, y in points)
-    if closed:
-        return element("polygon", {"points": steps, "class": kind})
+    return element("polygon", {"points": steps, "class": kind, "fill_opacity": f"{opacity:.2f}"})
+
+
+def path(points: Iterable[tuple[float, float]], kind: str) -> str:
+    """Straight lines through points."""
+    steps = " ".join(f"{number(x)},{number(y)}" for x, y in points)
     return element("polyline", {"points": steps, "class": kind, "fill": "none", "stroke": "currentColor"})
 
 

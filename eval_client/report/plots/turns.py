@@ -11,6 +11,7 @@ from eval_client.report.plots.svg import (
     label_width,
     line,
     mark,
+    outline,
     rect,
     shortened,
     words,
@@ -32,7 +33,8 @@ class TurnCounts(NamedTuple):
     passed: Mapping[int, int]
     """turns -> trials"""
     failed: Mapping[int, int]
-    href: str = ""
+    passed_href: str = ""
+    failed_href: str = ""
 
 
 class _Bins(NamedTuple):
@@ -85,14 +87,15 @@ def _row(pair: TurnCounts, bins: _Bins, frame: Frame, middle: float) -> str:
         words(frame.left - 10, middle + 4, shortened(pair.agent, frame.left - 12), anchor="end"),
         line(frame.left, middle, frame.right, middle, "grid"),
     ]
-    for outcome, counts in (("passed", passed), ("failed", failed)):
+    for outcome, counts, href in (("passed", passed, pair.passed_href), ("failed", failed, pair.failed_href)):
         for place, count in enumerate(counts):
             if count:
                 height = max(1.0, room * count / highest)
                 top = middle - 1 - height if outcome == "passed" else middle + 1
-                bar = rect(frame.left + step * place + GAP / 2, top, max(1.0, step - GAP), height, outcome)
+                shape = rect if outcome == "passed" else outline
+                bar = shape(frame.left + step * place + GAP / 2, top, max(1.0, step - GAP), height, outcome)
                 turns = f"{bins.label(place)} turn{'' if bins.label(place) == '1' else 's'}"
-                parts.append(mark(f"{pair.agent}: {count:,} {outcome} with {turns}", bar, href=pair.href))
+                parts.append(mark(f"{pair.agent}: {count:,} {outcome} with {turns}", bar, href=href))
     return "".join(parts)
 
 

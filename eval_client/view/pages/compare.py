@@ -95,6 +95,15 @@ def compare_json(viewer: Viewer, request: Request) -> Response:
     return Response(found.model_dump_json(), media_type="application/json")
 
 
+def compared_plot(viewer: Viewer, request: Request) -> Plot:
+    """The differences of two agents. Raises CompareError, StoreError, QueryError."""
+    query = _query(request)
+    if not query.b:
+        raise QueryError("b: name the agent to compare with, as RUN:AGENT")
+    found = _compared(viewer, query)
+    return figures.differences(_each(found)[0])
+
+
 def status_of(error: CompareError | NotFound) -> int:
     """The status of a refusal: there is no such run, the address is wrong, or the sides can't be compared."""
     if isinstance(error, NotFound):
