@@ -19,7 +19,7 @@ hypothesis.settings.load_profile("proctor")
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
     parts = ("compose", "docker", "faketime", "images", "mariadb", "postgresql", "ray", "runsc", "shared", "textworld")
-    for part in (*parts, "swarm", "virtuoso", "browser"):
+    for part in (*parts, "browser", "swarm", "virtuoso"):
         if item.get_closest_marker(part) is None:
             continue
         reason = _missing(part)

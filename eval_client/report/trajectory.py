@@ -94,7 +94,7 @@ def read_trajectory(store: Store, trial: int, journal: int | None = None) -> Tra
     return Trajectory(
         run=store.run,
         trial=trial,
-        finish=None if row["finish"] is None else Finish.model_validate_json(row["finish"]),
+        finish=None if row["finish"] is None else Finish.model_validate(json.loads(row["finish"])),
         attempts=records,
         journal=chosen,
         journals=journals,

@@ -1,11 +1,13 @@
 """The viewer's HTTP app: routes, access, headers, and one answer for each kind of error."""
 
+import json
 import logging
 from collections.abc import Callable
 from functools import partial
 from urllib.parse import quote
 
 import sqlalchemy as sa
+from pydantic import ValidationError
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -55,6 +57,8 @@ PAGES: tuple[tuple[str, Callable[[Viewer, Request], Response]], ...] = (
     ("/api/v1/compare", compare_json),
     ("/api/v1/plots/{name}.svg", plot_svg),
 )
+UNREADABLE = (ValidationError, json.JSONDecodeError)
+"""What reading a store raises where a column holds something else than Proctor writes."""
 TITLES = {
     400: "This address can't be used",
     401: "A token is needed",
@@ -78,7 +82,7 @@ def build_app(runs: ViewedRuns, access: ViewAccess, streams: EventStreams | None
     if access.closed:
         routes.append(Route("/login", partial(login_page, viewer), methods=["GET", "POST"]))
     answer = partial(_failed, viewer)
-    kinds = (HTTPException, QueryError, CompareError, StoreError, sa.exc.SQLAlchemyError, Exception)
+    kinds = (HTTPException, QueryError, CompareError, StoreError, sa.exc.SQLAlchemyError, *UNREADABLE, Exception)
     app = Starlette(routes=routes, exception_handlers=dict.fromkeys(kinds, answer))
     app.router.redirect_slashes = False
     return SecurityHeaders(ViewGuard(app, access, partial(_refused, viewer)))
@@ -96,7 +100,7 @@ async def _health(_request: Request) -> Response:
 async def _failed(viewer: Viewer, request: Request, error: Exception) -> Response:
     """The answer to a request that failed. Only here do exceptions become answers."""
     status, detail = _explained(error)
-    if status == 500:
+    if status == 500 or isinstance(error, UNREADABLE):
         log.error("%s failed", request.url.path, exc_info=error)
     return _error(viewer, request.scope, status, detail)
 
@@ -116,6 +120,8 @@ def _explained(error: Exception) -> tuple[int, str]:
         case sa.exc.SQLAlchemyError():
             again = "; the page can be loaded again" if is_transient(error) else ""
             return 503, f"{reason(error)}{again}"
+        case ValidationError() | json.JSONDecodeError():
+            return 503, "the run's store holds a value that can't be read; the viewer's log says which"
         case _:
             return 500, "see the viewer's log"
 

@@ -1,5 +1,6 @@
 """The pages' values as JSON, for programs."""
 
+import json
 from collections.abc import Callable, Sequence
 
 from starlette.requests import Request
@@ -16,6 +17,13 @@ from proctor.types import Value
 Answer = Callable[[Viewer, Request], Response]
 
 
+class JsonAnswer(JSONResponse):
+    """JSON in UTF-8; lone surrogates, which UTF-8 can't hold, as the escapes that JSON has for them."""
+
+    def render(self, content: object) -> bytes:
+        return json.dumps(content, ensure_ascii=False, allow_nan=False).encode("utf-8", "backslashreplace")
+
+
 def runs_json(viewer: Viewer, request: Request) -> Response:
     """The runs, the newest first."""
     found = read_runs(viewer, request.query_params.get("after", ""), _size(request))
@@ -30,7 +38,7 @@ def run_json(viewer: Viewer, request: Request) -> Response:
     reasons = {pair.task: pair.comparable for pair in report.pairs if pair.comparable}
     facts = {**report.model_dump(mode="json"), "state": viewer.runs.state(store), "comparable": reasons}
     facts["live"] = None if live.view is None else live.view.model_dump(mode="json")
-    return JSONResponse({**facts, "heard_s": live.heard_s})
+    return JsonAnswer({**facts, "heard_s": live.heard_s})
 
 
 def trials_json(viewer: Viewer, request: Request) -> Response:
@@ -48,7 +56,7 @@ def trial_json(viewer: Viewer, request: Request) -> Response:
     told = [each for each in conversation(trial.turns) if each.turn > after]
     items = [{**each.model_dump(mode="json"), **_measured(stored[each.turn])} for each in told[:size]]
     turns = {"items": items, "next": str(told[size - 1].turn) if len(told) > size else None}
-    return JSONResponse({**trial.model_dump(mode="json", exclude={"turns"}), "turns": turns})
+    return JsonAnswer({**trial.model_dump(mode="json", exclude={"turns"}), "turns": turns})
 
 
 ROUTES: tuple[tuple[str, Answer], ...] = (
@@ -64,7 +72,7 @@ def _measured(turn: Turn) -> dict[str, object]:
 
 
 def _listed(items: Sequence[Value], after: str | None, total: int) -> Response:
-    return JSONResponse({"items": [item.model_dump(mode="json") for item in items], "next": after, "total": total})
+    return JsonAnswer({"items": [item.model_dump(mode="json") for item in items], "next": after, "total": total})
 
 
 def _size(request: Request) -> int:

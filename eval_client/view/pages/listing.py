@@ -7,7 +7,7 @@ import sqlalchemy as sa
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from eval_client.store.connection import StoreError, reason
+from eval_client.store.connection import reason
 from eval_client.store.records import PairTotals
 from eval_client.view.rendering import link
 from eval_client.view.runs import RunEntry
@@ -65,8 +65,8 @@ def _listed(viewer: Viewer, entry: RunEntry) -> ListedRun:
         store = viewer.runs.open(entry.run)
         store.manifest()
         pairs, state = store.pair_totals(), viewer.runs.state(store)
-    except (StoreError, sa.exc.SQLAlchemyError) as error:
-        problem = reason(error) if isinstance(error, sa.exc.SQLAlchemyError) else str(error)
+    except (ValueError, sa.exc.SQLAlchemyError) as error:
+        problem = reason(error) if isinstance(error, sa.exc.SQLAlchemyError) else str(error).partition("\n")[0]
         return ListedRun(run=entry.run, state="unreadable", created_at=entry.created_at, problem=redacted(problem))
     return ListedRun(
         run=entry.run,

@@ -1,0 +1,61 @@
+"""axe-core on each page of a demo run, in light and dark."""
+
+from collections.abc import Iterator
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page
+
+from tests.e2e.view.addresses import ERRORS, PAGES, Named
+from tests.e2e.view.watched import viewer
+
+pytestmark = pytest.mark.browser
+
+AXE = files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8")
+FOUND = """async () => (await axe.run()).violations.flatMap(each => each.nodes.map(
+    node => `${each.impact}: ${each.id}: ${node.target}`))"""
+TOKEN = "a-long-random-token-of-the-viewer"
+SERIOUS = ("serious", "critical")
+
+
+def trouble(page: Page) -> list[str]:
+    """What axe-core finds on a page that is serious or critical; evaluated, since the policy refuses scripts."""
+    page.evaluate(AXE)
+    return [each for each in page.evaluate(FOUND) if each.startswith(SERIOUS)]
+
+
+@pytest.fixture(scope="module")
+def origin(demo: Path) -> Iterator[str]:
+    with viewer(demo) as address:
+        yield address
+
+
+@pytest.fixture(scope="module", params=["light", "dark"])
+def page(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Page]:
+    with browser.new_context(color_scheme=request.param) as context:
+        yield context.new_page()
+
+
+@pytest.mark.parametrize("address", [*PAGES, ERRORS[0]])
+def test_a_page_has_nothing_serious(demo: Path, origin: str, page: Page, address: str) -> None:
+    (run,) = (folder.name for folder in demo.iterdir())
+    answer = page.goto(origin + Named(run, "db", "insert-00000").fill(address))
+    assert answer is not None
+    assert answer.ok == (address in PAGES)
+    page.evaluate("() => document.querySelectorAll('details').forEach(each => { each.open = true })")
+    assert trouble(page) == []
+
+
+def test_neither_has_the_login(demo: Path, page: Page) -> None:
+    with viewer(demo, PROCTOR_VIEW_TOKEN=TOKEN) as address:
+        page.goto(f"{address}/login")
+        assert page.get_by_label("Token").count() == 1
+        assert trouble(page) == []
+
+
+def test_it_notices_what_it_must(origin: str, page: Page) -> None:
+    """So that the tests above can fail."""
+    page.goto(f"{origin}/healthz")
+    page.evaluate("() => { document.body.innerHTML = '<button></button>' }")
+    assert any("button-name" in each for each in trouble(page))
