@@ -123,5 +123,5 @@ def _foreign(scope: Scope) -> str | None:
     headers = dict(scope["headers"])
     navigates = (headers.get(b"sec-fetch-mode"), headers.get(b"sec-fetch-dest")) == (b"navigate", b"document")
     if navigates and scope["method"] == "GET" and not scope["path"].startswith(NO_LINKS):
-        del headers[b"sec-fetch-site"]
+        headers.pop(b"sec-fetch-site", None)
     return rejection_reason(headers)

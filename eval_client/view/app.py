@@ -130,7 +130,7 @@ def _refused(viewer: Viewer, scope: Scope, status: int, cause: str) -> ASGIApp:
     """The answer to a request without access: people who open a page are asked for the token."""
     accepts = dict(scope["headers"]).get(b"accept", b"")
     if status == 401 and scope["method"] == "GET" and b"text/html" in accepts and not _is_api(scope):
-        path = scope["path"] + (f"?{scope['query_string'].decode('latin-1')}" if scope["query_string"] else "")
+        path = quote(scope["path"]) + (f"?{scope['query_string'].decode('latin-1')}" if scope["query_string"] else "")
         return RedirectResponse(f"/login?next={quote(path, safe='')}", 303)
     return _error(viewer, scope, status, cause)
 
