@@ -1,12 +1,19 @@
 """Who may see the pages: tokens, cookies, and requests of other web sites."""
 
+import hmac
+from hmac import compare_digest
+from html import unescape
+from pathlib import Path
+
 import httpx
 import pytest
 from pydantic import SecretStr
 
 from eval_client.view.access import COOKIE, COOKIE_S, TRIES, TRIES_S, ViewAccess
+from eval_client.view.app import build_app
 from eval_client.view.pages.login import own_path
-from tests.unit.eval_client.view.conftest import Client
+from eval_client.view.runs import FolderRuns
+from tests.unit.eval_client.view.conftest import ORIGIN, Client
 
 TOKEN = "a-long-random-token-of-the-viewer"
 NAVIGATES = {"sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate", "sec-fetch-dest": "document"}
@@ -97,6 +104,60 @@ async def test_people_log_in_and_come_to_the_page_that_they_asked_for(client: Cl
         stolen = {"cookie": f"{COOKIE}={viewer.cookies[COOKIE]}"}
         await viewer.post("/login", data={"out": "1"})
         assert (await viewer.get("/runs/first", headers=stolen)).status_code == 401
+
+
+async def test_each_way_in_compares_with_every_token_in_constant_time(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compared: list[tuple[bytes, bytes]] = []
+
+    def spy(given: bytes, known: bytes) -> bool:
+        compared.append((given, known))
+        return compare_digest(given, known)
+
+    monkeypatch.setattr(hmac, "compare_digest", spy)
+    other = "another-token-that-opens-it-too"
+    async with client(TOKEN, other) as viewer:
+        for given in (f"Bearer {TOKEN}", f"Bearer {other}", f"Bearer {TOKEN[:-1]}", f"bearer {TOKEN}", "Bearer "):
+            compared.clear()
+            status = (await viewer.get("/runs/first", headers={"authorization": given})).status_code
+            assert status == (200 if given in (f"Bearer {TOKEN}", f"Bearer {other}") else 401)
+            assert compared[:2] == [(given.encode(), f"Bearer {each}".encode()) for each in (TOKEN, other)]
+        for given in (TOKEN, other, TOKEN[:-1], TOKEN + "x", ""):
+            compared.clear()
+            status = (await viewer.post("/login", data={"token": given})).status_code
+            assert status == (303 if given in (TOKEN, other) else 403)
+            assert compared == [(given.encode(), each.encode()) for each in (TOKEN, other)]
+        cookie = viewer.cookies[COOKIE]
+        for sent, status in ((cookie, 200), (cookie[:-1] + ("1" if cookie.endswith("0") else "0"), 401)):
+            compared.clear()
+            answer = await viewer.get("/runs/first", headers={"cookie": f"{COOKIE}={sent}"})
+            assert answer.status_code == status
+            assert [given for given, _ in compared[2:]] == [sent.rpartition(".")[2].encode()] * 2
+
+
+async def test_after_ten_wrong_logins_within_a_minute_even_the_right_token_waits(folder: Path, clock: Clock) -> None:
+    transport = httpx.ASGITransport(build_app(FolderRuns(folder), ViewAccess((SecretStr(TOKEN),), clock)))
+    async with httpx.AsyncClient(transport=transport, base_url=ORIGIN) as viewer:
+        statuses = []
+        for number in range(TRIES):
+            clock.now += 1
+            statuses.append((await viewer.post("/login", data={"token": f"wrong {number}"})).status_code)
+        assert statuses == [403] * TRIES
+        slowed = await viewer.post("/login", data={"token": TOKEN})
+        assert (slowed.status_code, slowed.headers["retry-after"]) == (429, str(int(TRIES_S) - TRIES + 1))
+        assert "set-cookie" not in slowed.headers
+        clock.now += int(slowed.headers["retry-after"])
+        assert (await viewer.post("/login", data={"token": TOKEN})).status_code == 303
+
+
+async def test_after_a_login_comes_the_page_that_was_asked_for_whatever_its_name(client: Client) -> None:
+    async with client(TOKEN) as viewer:
+        asked = "/runs/%E6%BC%A2%3Fa%3Db%23c?sort=-score&sample=%E6%BC%A2"
+        form = await viewer.get(asked, headers={"accept": "text/html"}, follow_redirects=True)
+        path = unescape(form.text.partition('name="next" value="')[2].partition('"')[0])
+        done = await viewer.post("/login", data={"token": TOKEN, "next": path})
+    assert done.headers["location"] == asked
 
 
 async def test_a_login_that_another_site_sends_is_refused(client: Client) -> None:
