@@ -19,7 +19,7 @@ if TYPE_CHECKING:
         PolicyAgent,
         play_to_finish,
     )
-    from proctor.types import Action, Finish, FinishReason, Message, Observation, Summary, Tool, ToolCall
+    from proctor.types import Action, Finish, FinishReason, Message, Observation, ParsedAction, Summary, Tool, ToolCall
 
 _MODULES = {
     "proctor.types": (
@@ -28,6 +28,7 @@ _MODULES = {
         "FinishReason",
         "Message",
         "Observation",
+        "ParsedAction",
         "Summary",
         "Tool",
         "ToolCall",
@@ -62,6 +63,7 @@ __all__ = [
     "FinishReason",
     "Message",
     "Observation",
+    "ParsedAction",
     "PlanError",
     "Policy",
     "PolicyAgent",

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, JsonValue
 
 from proctor.digest import digest_of
 from proctor.thoughts import without_thought
-from proctor.types import Action, Finish, FinishReason, Message, Observation, Summary, TaskProtocol
+from proctor.types import Action, Finish, FinishReason, Message, Observation, ParsedAction, Summary, TaskProtocol
 
 Policy = Callable[[str, Sequence[Message]], Action]
 """A stateless agent: (conversation, its whole transcript so far) -> action."""
@@ -106,6 +106,13 @@ class Environment(BaseModel, ABC):
         the contents of its file or folder. Raises ValueError, naming the field, where nothing exists at a path.
         """
         return digest_of((type(self).__name__, self.revision, self))
+
+    def parse_action(self, action: Action) -> ParsedAction | None:
+        """How `play` reads an answer, by the function that `play` calls; None where that takes more than the answer.
+
+        Shown to readers of a trial. It neither raises nor changes anything.
+        """
+        return None
 
     def cluster(self, sample: str) -> str:
         """The name of what the sample shares with others (a table, a house, a puzzle); by default the sample's own id.
@@ -263,6 +270,13 @@ class PolicyAgent(Agent):
         action = self._policy(observation.conversation, tuple(self._transcript.observe(observation)))
         self._transcript.answer(observation, action)
         return action
+
+
+def read_answer(environment: Environment, action: Action) -> ParsedAction | None:
+    """How the environment reads an answer as the agent gave it, which may begin with a `<think>` block."""
+    if environment.drops_thoughts:
+        action = action.model_copy(update={"content": without_thought(action.content)})
+    return environment.parse_action(action)
 
 
 class _Thinking(Agent):

@@ -112,6 +112,16 @@ class Action(Value):
         return Action(content=self.content, tool_calls=calls, cut=self.cut)
 
 
+class ParsedAction(Value):
+    """What an environment reads in an answer: an action, or why it finds none."""
+
+    kind: str = ""
+    """A word or two for what is asked for, such as `bash` or `final answer`; empty where nothing is."""
+    text: str = ""
+    problem: str | None = None
+    """Why the answer, or a call in it, can't be read."""
+
+
 class FinishReason(StrEnum):
     """Why a session ended: AgentBench's validity classes (arXiv 2308.03688, section 4.2) and two faults."""
 

@@ -20,14 +20,14 @@ from environments.alfworld.examples import before, example
 from environments.alfworld.functions import spelled, toolset
 from environments.alfworld.prompt import ROUNDS, HouseholdDialogue, appended, retold
 from environments.alfworld.published_prompt import PROMPT, Published, read_prompts
-from environments.alfworld.reply import Profile, read
+from environments.alfworld.reply import Move, NoMove, Profile, read, shown
 from environments.alfworld.scoring import WORDING, summarize
 from environments.alfworld.session import HouseholdSession
 from environments.alfworld.task_types import TASK_TYPES, TaskType, task_type
 from proctor.environment import Agent, Environment, Policy
 from proctor.published import AGENTBENCH_SAMPLING, other_count
-from proctor.tools import OWN_FUNCTIONS, CallReader, Protocol, TextReader, in_tools
-from proctor.types import Finish, Message, Summary
+from proctor.tools import OWN_FUNCTIONS, CallReader, Protocol, ReplyReader, TextReader, in_tools, parsed_action
+from proctor.types import Action, Finish, Message, ParsedAction, Summary
 
 PUBLISHED_GAMES = {"dev": 20, "standard": 50}
 _REVISION = "3"
@@ -91,6 +91,9 @@ class ALFWorld(Environment):
             finish = await session.play()
         return finish.model_copy(update={"detail": {"game": entry.path, **finish.detail}})
 
+    def parse_action(self, action: Action) -> ParsedAction | None:
+        return parsed_action(self._reader(), action, shown)
+
     def cluster(self, sample: str) -> str:
         """The task in its room: type, objects and room, which games that differ in the trial alone share."""
         return self._entry(sample).folder
@@ -134,12 +137,18 @@ class ALFWorld(Environment):
             return HouseholdSession(game, type_, agent, self.profile, self._dialogue(type_, game.grammar.format))
 
     def _dialogue(self, type_: TaskType, format: Format) -> HouseholdDialogue:
+        reader = self._reader()
         if self.protocol == "tools":
-            reader = CallReader(toolset(self.profile), strict=self.profile == "strict")
             instruction = Message(role="system", content=prompt.CALLS_INSTRUCTION)
             return HouseholdDialogue(ROUNDS["tools"], reader, appended((instruction,), reader.tools))
         opening = before(type_, format) if self._published is None else self._published.before(type_)
-        return HouseholdDialogue(ROUNDS["text"], TextReader(partial(read, profile=self.profile)), retold(opening))
+        return HouseholdDialogue(ROUNDS["text"], reader, retold(opening))
+
+    def _reader(self) -> ReplyReader[Move | NoMove]:
+        """How the replies of one session are read."""
+        if self.protocol == "tools":
+            return CallReader(toolset(self.profile), strict=self.profile == "strict")
+        return TextReader(partial(read, profile=self.profile))
 
     def _in_protocol(self, policy: Policy) -> Policy:
         if self.protocol == "text":

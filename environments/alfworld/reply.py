@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Literal
 
-from proctor.types import FinishReason, Value
+from proctor.types import FinishReason, ParsedAction, Value
 
 Profile = Literal["compat", "strict"]
 MAX_ACTION = 10_000
@@ -53,6 +53,13 @@ def read(reply: str, profile: Profile) -> Move | NoMove:
     if action:
         return Move(action=action, written=reply)
     return NoMove(reason=FinishReason.INVALID_FORMAT if action is None else FinishReason.INVALID_ACTION)
+
+
+def shown(move: Move | NoMove) -> ParsedAction:
+    """An action for readers of a trial, before a command is chosen for it."""
+    return (
+        ParsedAction(problem=move.reason) if isinstance(move, NoMove) else ParsedAction(kind="action", text=move.action)
+    )
 
 
 def action_of(reply: str, profile: Profile) -> str | None:

@@ -19,7 +19,7 @@ from environments.database.engines.server import PASSWORD_VARIABLE, RunningServe
 from environments.database.engines.sqlite import SqliteEngine
 from environments.database.functions import TOOLSET, with_calls
 from environments.database.published_prompt import PROMPT
-from environments.database.reply import SqlAction, parser
+from environments.database.reply import SqlAction, parser, shown
 from environments.database.scoring import FC, V02, PublishedJudgement, marks
 from environments.database.session import SessionResult, converse
 from environments.database.summary import TOOLS_WORDING, WORDING, summarize
@@ -28,8 +28,8 @@ from proctor.config.secrets import secret_text
 from proctor.digest import digest_of
 from proctor.environment import Agent, Environment, Policy
 from proctor.published import AGENTBENCH_SAMPLING, Opening, other_count
-from proctor.tools import OWN_FUNCTIONS, CallReader, Protocol, ReplyReader, TextReader
-from proctor.types import Finish, FinishReason, Message, Summary
+from proctor.tools import OWN_FUNCTIONS, CallReader, Protocol, ReplyReader, TextReader, parsed_action
+from proctor.types import Action, Finish, FinishReason, Message, ParsedAction, Summary
 
 SHIPPED_SAMPLES = Path(__file__).with_name("samples")
 _REVISIONS = {"compat": "2", "strict": "3", "errata": "3"}
@@ -136,6 +136,9 @@ class Database(Environment):
             changed = await session.table_hash() if entry.table_hash else TableHash()
             finish = self._finish(entry, result, changed, session.setup_error)
             return finish.model_copy(update={"metrics": reader.metrics() | finish.metrics})
+
+    def parse_action(self, action: Action) -> ParsedAction | None:
+        return parsed_action(self._dialogue.reader(self.profile != "compat"), action, shown)
 
     def cluster(self, sample: str) -> str:
         """The content of the sample's table."""

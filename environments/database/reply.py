@@ -5,6 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import count
 
+from proctor.types import ParsedAction
+
 _OPERATES = re.compile(r"(?<![a-z])action[*_]{0,3}:[ \t*_`\"']{0,20}operation(?![a-z0-9])", re.IGNORECASE)
 _ANSWERS = re.compile(r"^[ \t*_`]{0,20}final answer[*_]{0,3}:(.*)", re.IGNORECASE | re.MULTILINE)
 """Both also match marks with emphasis, as in `**Action:** Operation` and `**Final Answer:** ["a"]`."""
@@ -67,6 +69,17 @@ def _lenient(reply: str, may_operate: bool) -> SqlAction:
         return Malformed() if block is None else SqlOperation(block.strip())
     answer = _ANSWERS.search(reply)
     return SqlAnswer(answer[1].strip(" \t\r*`")) if answer else Malformed()
+
+
+def shown(action: SqlAction) -> ParsedAction:
+    """An action for readers of a trial. Of the last reply that a session reads, play takes an answer alone."""
+    match action:
+        case SqlOperation(sql):
+            return ParsedAction(kind="sql", text=sql)
+        case SqlAnswer(text):
+            return ParsedAction(kind="final answer", text=text)
+        case Malformed():
+            return ParsedAction(problem="neither a statement nor a final answer")
 
 
 def between(text: str, opening: str, closing: str) -> str | None:

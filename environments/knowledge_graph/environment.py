@@ -18,14 +18,14 @@ from environments.knowledge_graph.functions import toolset
 from environments.knowledge_graph.graphs import MISSING, EmbeddedGraph, Graph
 from environments.knowledge_graph.ontology import FILES, Ontology, load_ontology
 from environments.knowledge_graph.prompt import PROMPT, GraphDialogue
-from environments.knowledge_graph.reply import GraphAction, read, shorten
+from environments.knowledge_graph.reply import GraphAction, read, shorten, shown
 from environments.knowledge_graph.scoring import summarize
 from environments.knowledge_graph.session import GraphSession
 from environments.knowledge_graph.tools import Profile, ToolRules
 from proctor.environment import Agent, Environment, EnvironmentFault, Policy
 from proctor.published import AGENTBENCH_SAMPLING, Opening, other_count
-from proctor.tools import OWN_FUNCTIONS, CallReader, Protocol, TextReader, in_tools
-from proctor.types import Finish, Message, Summary
+from proctor.tools import OWN_FUNCTIONS, CallReader, Protocol, ReplyReader, TextReader, in_tools, parsed_action
+from proctor.types import Action, Finish, Message, ParsedAction, Summary
 
 SAMPLES = Path(__file__).with_name("samples")
 SHIPPED_GRAPH = "urn:proctor:isles"
@@ -119,6 +119,9 @@ class KnowledgeGraph(Environment):
         finish = await session.play(agent)
         return finish.model_copy(update={"detail": finish.detail | {"graph": self._world}})
 
+    def parse_action(self, action: Action) -> ParsedAction | None:
+        return parsed_action(self._reader(()), action, partial(shown, protocol=self.protocol, profile=self.profile))
+
     def reference(self, sample: str, seed: int = 0) -> Policy:
         return self._in_protocol(sample, policies.reference(self._entry(sample)))
 
@@ -179,19 +182,26 @@ class KnowledgeGraph(Environment):
         return prompt.BEFORE if self.prompts is None else PROMPT.read(self.prompts).messages
 
     def _dialogue(self, entry: QuestionEntry) -> GraphDialogue:
+        reader = self._reader(tuple(entry.entities))
         if self.protocol == "tools":
-            strict = self.profile == "strict"
-            reader = CallReader(toolset(self.profile), strict=strict)
-            return GraphDialogue(prompt.before_calls(self.profile), reader, kept=str, one_answer=not strict)
-        return GraphDialogue(self._before, TextReader(partial(self._read, entry)), kept=shorten, one_answer=False)
+            before, strict = prompt.before_calls(self.profile), self.profile == "strict"
+            return GraphDialogue(before, reader, kept=str, one_answer=not strict)
+        return GraphDialogue(self._before, reader, kept=shorten, one_answer=False)
 
-    def _read(self, entry: QuestionEntry, reply: str) -> GraphAction:
-        return read(shorten(reply), tuple(entry.entities) if self.profile == "strict" else ())
+    def _reader(self, entities: Sequence[str]) -> ReplyReader[GraphAction]:
+        """How the replies of one session are read, in which the question has these entities."""
+        if self.protocol == "tools":
+            return CallReader(toolset(self.profile), strict=self.profile == "strict")
+        return TextReader(partial(self._read, entities))
+
+    def _read(self, entities: Sequence[str], reply: str) -> GraphAction:
+        return read(shorten(reply), entities if self.profile == "strict" else ())
 
     def _in_protocol(self, sample: str, policy: Policy) -> Policy:
         if self.protocol == "text":
             return policy
-        return in_tools(policy, partial(self._read, self._entry(sample)), policies.spelled, toolset(self.profile))
+        entities = tuple(self._entry(sample).entities)
+        return in_tools(policy, partial(self._read, entities), policies.spelled, toolset(self.profile))
 
     def _prompt_texts(self) -> Iterator[str]:
         """The texts of the prompt that enter the digest: all but our own confirmation."""

@@ -4,6 +4,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from proctor.tools import Protocol
+from proctor.types import ParsedAction
+
 MAX_CALLS = 100
 """The most calls that are read from one line."""
 MAX_ARGUMENTS = 8
@@ -81,6 +84,22 @@ def read(reply: str, names: Sequence[str] = ()) -> GraphAction:
     longest_first = sorted(names, key=len, reverse=True)
     found = [match for _, match in zip(range(MAX_CALLS), _CALL.finditer(line), strict=False)]
     return ToolRequests(tuple(_call(match[1], line, match.start(), match.end(), longest_first) for match in found))
+
+
+def shown(action: GraphAction, protocol: Protocol, profile: str) -> ParsedAction | None:
+    """An action for readers of a trial; None where calls in a text are read by the names of the sample's entities."""
+    match action:
+        case FinalAnswer(variable):
+            return ParsedAction(kind="final answer", text=f"#{variable}")
+        case LooseAnswer(variable) if profile == "strict":
+            return ParsedAction(kind="final answer", text=f"#{variable}")
+        case LooseAnswer(variable):
+            return ParsedAction(problem=f"the answer #{variable} has not the form that counts")
+        case ToolRequests(calls) if calls:
+            by_name = protocol == "text" and profile == "strict"
+            return None if by_name else ParsedAction(kind="call", text="\n".join(call.written for call in calls))
+        case _:
+            return ParsedAction(problem="neither a call nor a final answer")
 
 
 def _call(function: str, line: str, start: int, position: int, names: Sequence[str]) -> ToolRequest:

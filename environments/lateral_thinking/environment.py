@@ -19,12 +19,12 @@ from environments.lateral_thinking.hosts.lexical import LexicalHost
 from environments.lateral_thinking.hosts.model import ModelHost
 from environments.lateral_thinking.hosts.model_prompt import HOST_TEXTS
 from environments.lateral_thinking.prompt import CALL_TEXTS, ROUNDS, SOLVER_TEXTS
-from environments.lateral_thinking.reply import question_of
+from environments.lateral_thinking.reply import question_of, shown
 from environments.lateral_thinking.summary import PRIMARY, summarize
 from proctor.environment import Agent, Environment, Policy
 from proctor.llm import ChatConfig, default_folder
-from proctor.tools import NO_PUBLISHED_FUNCTIONS, Protocol, in_tools
-from proctor.types import Finish, Summary
+from proctor.tools import NO_PUBLISHED_FUNCTIONS, Protocol, in_tools, parsed_action
+from proctor.types import Action, Finish, ParsedAction, Summary
 
 SHIPPED_SAMPLES = Path(__file__).with_name("samples")
 PUBLISHED_HOST = "gpt-3.5-turbo-0613"
@@ -92,6 +92,9 @@ class LateralThinking(Environment):
                 "finish_round": tally.finish_round,
             },
         )
+
+    def parse_action(self, action: Action) -> ParsedAction | None:
+        return parsed_action(game.question_reader("en", self.profile, self.protocol), action, shown)
 
     def reference(self, sample: str, seed: int = 0) -> Policy:
         return self._in_protocol(sample, policies.reference(self._puzzle(sample)))

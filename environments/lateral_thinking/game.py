@@ -3,7 +3,7 @@
 from functools import partial
 from typing import NamedTuple
 
-from environments.lateral_thinking.dataset import Puzzle
+from environments.lateral_thinking.dataset import Language, Puzzle
 from environments.lateral_thinking.functions import Question, toolset
 from environments.lateral_thinking.host import HostedGame, Profile, Ruling
 from environments.lateral_thinking.prompt import CALL_TEXTS, ROUNDS, SOLVER_TEXTS, SolverTexts
@@ -29,14 +29,21 @@ class GameProtocol(NamedTuple):
 
 def game_protocol(puzzle: Puzzle, profile: Profile, protocol: Protocol) -> GameProtocol:
     """A game's first messages, and a reader of its replies."""
+    reader = question_reader(puzzle.language, profile, protocol)
     if protocol == "text":
         instruction = _with_story(SOLVER_TEXTS[puzzle.language].instruction, puzzle)
-        reader = TextReader(partial(question_of, profile=profile))
         return GameProtocol((Message(role="user", content=instruction),), reader)
     texts = CALL_TEXTS[puzzle.language]
     rules = Message(role="system", content=texts.system)
     story = Message(role="user", content=_with_story(texts.story, puzzle))
-    return GameProtocol((rules, story), CallReader(toolset(puzzle.language, profile), strict=profile != "compat"))
+    return GameProtocol((rules, story), reader)
+
+
+def question_reader(language: Language, profile: Profile, protocol: Protocol) -> ReplyReader[Question]:
+    """How the replies of one game are read; the language shapes only how the function is described."""
+    if protocol == "tools":
+        return CallReader(toolset(language, profile), strict=profile != "compat")
+    return TextReader(partial(question_of, profile=profile))
 
 
 def _with_story(text: str, puzzle: Puzzle) -> str:

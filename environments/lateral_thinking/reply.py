@@ -7,6 +7,7 @@ from environments.lateral_thinking.dataset import Language, Puzzle
 from environments.lateral_thinking.host import Profile
 from environments.lateral_thinking.prompt import SOLVER_TEXTS
 from environments.lateral_thinking.text import character_bleu, share, words
+from proctor.types import ParsedAction
 
 MAX_QUESTION = 2_000
 """Characters of a question that are read."""
@@ -32,6 +33,11 @@ def question_of(reply: str, profile: Profile) -> str | None:
         return None
     text = (reply if profile == "compat" else reply.strip()).split("\n", 1)[0].strip()
     return text[:MAX_QUESTION].encode(errors="replace").decode()
+
+
+def shown(question: str | None) -> ParsedAction:
+    """A question for readers of a trial."""
+    return ParsedAction(problem="no question") if question is None else ParsedAction(kind="question", text=question)
 
 
 def screen(question: str, puzzle: Puzzle, profile: Profile) -> Screening:

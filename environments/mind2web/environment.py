@@ -19,12 +19,20 @@ from environments.mind2web.functions import TOOLSET
 from environments.mind2web.pages.markup import Rendered
 from environments.mind2web.policies import Chooser
 from environments.mind2web.ranking.tournament import Profile
-from environments.mind2web.reply import StepReply, read, written
+from environments.mind2web.reply import StepReply, read, shown, written
 from environments.mind2web.summary import summarize
 from proctor.environment import Agent, Environment, EnvironmentFault, Policy
 from proctor.published import AGENTBENCH_SAMPLING, Opening
-from proctor.tools import NO_PUBLISHED_FUNCTIONS, CallReader, Protocol, ReplyReader, TextReader, in_tools
-from proctor.types import Finish, Message, Summary
+from proctor.tools import (
+    NO_PUBLISHED_FUNCTIONS,
+    CallReader,
+    Protocol,
+    ReplyReader,
+    TextReader,
+    in_tools,
+    parsed_action,
+)
+from proctor.types import Action, Finish, Message, ParsedAction, Summary
 
 SAMPLES = Path(__file__).with_name("samples")
 OWN_SPLIT = "own"
@@ -103,6 +111,9 @@ class Mind2Web(Environment):
         reader = self._reader()
         finish = await session.play(contest, agent, self.profile, opening, reader)
         return finish.model_copy(update={"metrics": reader.metrics() | finish.metrics})
+
+    def parse_action(self, action: Action) -> ParsedAction | None:
+        return parsed_action(self._reader(), action, shown)
 
     def cluster(self, sample: str) -> str:
         """The recorded task, named by its first step."""

@@ -4,6 +4,7 @@ import re
 from typing import NamedTuple
 
 from environments.mind2web.prompt import NONE
+from proctor.types import ParsedAction
 
 MAX_VALUE = 2_000
 """Limit of characters read from a value."""
@@ -33,6 +34,13 @@ def read(text: str) -> StepReply:
         f"{operation[1] if operation else ''} {value[1].strip()[:MAX_VALUE] if value else ''}",
         letter is not None,
     )
+
+
+def shown(reply: StepReply) -> ParsedAction:
+    """A parsed reply for readers of a trial."""
+    if not reply.parsed:
+        return ParsedAction(problem="no letter, which counts as A")
+    return ParsedAction(kind=f"answer {reply.letter}", text=reply.action.strip())
 
 
 NO_ANSWER = StepReply(NONE, " ", False)

@@ -19,14 +19,14 @@ from environments.operating_system.overlay import Errata
 from environments.operating_system.preflight import SampleFinding, has_way_out, inspect, require_whole_kernel
 from environments.operating_system.prompt import OWN, TOOLS, opening
 from environments.operating_system.published_prompt import PROMPT
-from environments.operating_system.reply import ShellAction, parse
+from environments.operating_system.reply import ShellAction, parse, shown
 from environments.operating_system.scoring import OWN_FUNCTIONS_NOTE, OWN_PROMPT_NOTE, StrictCheck, summarize
 from environments.operating_system.session import ROUNDS, OnInitError, Profile, SessionRules, ShellSession
 from proctor.environment import Agent, Environment, EnvironmentFault, Policy
 from proctor.published import AGENTBENCH_SAMPLING, Opening, other_count
 from proctor.sandbox import Engine, NamespaceEngine, Sandbox, SandboxLimits
-from proctor.tools import OWN_FUNCTIONS, CallReader, Protocol, ReplyReader, TextReader
-from proctor.types import Finish, Summary
+from proctor.tools import OWN_FUNCTIONS, CallReader, Protocol, ReplyReader, TextReader, parsed_action
+from proctor.types import Action, Finish, ParsedAction, Summary
 
 _REVISIONS: Mapping[Profile, str] = {"compat": "2", "errata": "2", "strict": "3"}
 """Raise a profile's revision with every change to what its trials show or how they are scored."""
@@ -183,6 +183,9 @@ class OperatingSystem(Environment):
             reader = self._dialogue.reader(self.profile)
             judged = self._judged(sample)
             return await ShellSession(sandbox, record, judged, self._rules(), self._prompt, reader).play(agent)
+
+    def parse_action(self, action: Action) -> ParsedAction | None:
+        return parsed_action(self._dialogue.reader(self.profile), action, shown)
 
     def reference(self, sample: str, seed: int = 0) -> Policy:
         return self._dialogue.speaks(policies.gold(self._played(sample)))

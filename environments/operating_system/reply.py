@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from proctor.types import ParsedAction
+
 MAX_ANSWER_BYTES = 64 << 10
 """A longer answer can't be passed to a checker as an argument, so it is an invalid action."""
 
@@ -53,6 +55,17 @@ def committed(answer: str) -> Commit | Invalid:
     """The commit of an answer; invalid where no checker can get it as an argument."""
     usable = "\0" not in answer and len(answer.encode("utf-8", "replace")) <= MAX_ANSWER_BYTES
     return Commit(answer) if usable else Invalid("invalid_action")
+
+
+def shown(action: ShellAction) -> ParsedAction:
+    """An action for readers of a trial."""
+    match action:
+        case Bash(code):
+            return ParsedAction(kind="bash", text=code)
+        case Commit(answer):
+            return ParsedAction(kind="finish" if answer is None else "answer", text=answer or "")
+        case Invalid(reason):
+            return ParsedAction(problem=reason)
 
 
 def _chosen(reply: str, acts: Sequence[str]) -> ShellAction:

@@ -26,8 +26,8 @@ from environments.webshop.shop.shop import Shop
 from environments.webshop.summary import summarize
 from proctor.environment import Agent, Environment, EnvironmentFault, Policy
 from proctor.published import AGENTBENCH_SAMPLING, Opening
-from proctor.tools import OWN_FUNCTIONS, CallReader, Protocol, ReplyReader, TextReader, in_tools
-from proctor.types import Finish, Message, Summary
+from proctor.tools import OWN_FUNCTIONS, CallReader, Protocol, ReplyReader, TextReader, in_tools, parsed_action
+from proctor.types import Action, Finish, Message, ParsedAction, Summary
 
 ROUNDS: Mapping[Protocol, int] = {"text": 10, "tools": 20}
 """The most rounds, as in AgentBench v0.2 and in AgentBench FC."""
@@ -107,6 +107,9 @@ class WebShop(Environment):
             self._shop, goal, agent, self.profile, self._opening, self._reader(), ROUNDS[self.protocol]
         )
         return await session.play()
+
+    def parse_action(self, action: Action) -> ParsedAction | None:
+        return parsed_action(self._reader(), action, reply.shown)
 
     def cluster(self, sample: str) -> str:
         """The product that the goal was made from."""

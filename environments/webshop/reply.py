@@ -4,6 +4,7 @@ import re
 from typing import NamedTuple
 
 from environments.webshop.scoring import Profile
+from proctor.types import ParsedAction
 
 _MARK = "ction:"
 _START = re.compile(rf"[Aa]{_MARK}[ \t]*+\r?\n?[ \t]*+((?:search|click)\[)[^\]]")
@@ -34,6 +35,11 @@ def read(reply: str, profile: Profile = "compat") -> ShopMove | None:
     last = reply.rfind("]", end, line_end if line_end >= 0 else len(reply))
     longer = reply[start:last].removeprefix("click[") if reply.startswith("click[", start) else ""
     return ShopMove(name, argument.lower(), longer.lower())
+
+
+def shown(move: ShopMove | None) -> ParsedAction:
+    """An action for readers of a trial."""
+    return ParsedAction(problem="no action") if move is None else ParsedAction(kind=move.name, text=move.argument)
 
 
 def _start(reply: str) -> int:

@@ -8,7 +8,7 @@ from typing import Literal
 
 from proctor.tools.functions import Arguments, Function, Toolset, arguments_schema
 from proctor.tools.policies import in_tools
-from proctor.tools.readers import CallReader, ParsedReply, ReplyReader, TextReader, UnreadableCall
+from proctor.tools.readers import CallReader, ParsedReply, ReplyReader, TextReader, UnreadableCall, parsed_action
 
 Protocol = Literal["text", "tools"]
 OWN_FUNCTIONS = "the functions and their prompt are in Proctor's own words, not the published ones; use protocol: text"
@@ -29,4 +29,5 @@ __all__ = [
     "UnreadableCall",
     "arguments_schema",
     "in_tools",
+    "parsed_action",
 ]

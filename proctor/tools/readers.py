@@ -8,7 +8,7 @@ from typing import Generic, Literal
 
 from proctor.json_objects import is_object
 from proctor.tools.functions import SHOWN_NAME, A, Toolset
-from proctor.types import Action, FinishReason, Message, Tool, ToolCall
+from proctor.types import Action, FinishReason, Message, ParsedAction, Tool, ToolCall
 
 NOT_EXECUTED = "Only one call per turn is executed; this one was not."
 
@@ -76,6 +76,26 @@ class TextReader(ReplyReader[A]):
 
     def read(self, reply: Action) -> ParsedReply[A]:
         return ParsedReply((self._parse(reply.content),))
+
+
+def parsed_action(
+    reader: ReplyReader[A], reply: Action, shown: Callable[[A], ParsedAction | None]
+) -> ParsedAction | None:
+    """What a session's new reader reads in a reply, for `Environment.parse_action`; several actions are joined.
+
+    `shown` makes a value of one action. None where it does so for any of them.
+    """
+    found = []
+    for action in reader.read(reply).actions:
+        part = ParsedAction(problem=action.why) if isinstance(action, UnreadableCall) else shown(action)
+        if part is None:
+            return None
+        found.append(part)
+    return ParsedAction(
+        kind=", ".join(dict.fromkeys(part.kind for part in found if part.kind)),
+        text="\n".join(part.text for part in found if part.text),
+        problem=" ".join(part.problem for part in found if part.problem) or None,
+    )
 
 
 class CallReader(ReplyReader[A]):
