@@ -11,9 +11,10 @@ from rich.table import Table
 from rich.text import Text
 
 from eval_client.report.conversation import ConversationTurn, conversation, first_difference
+from eval_client.report.readings import AnswerReader
 from eval_client.report.trajectory import AttemptRecord, Trajectory
 from proctor.observability.redaction import visible
-from proctor.types import Message, ToolCall
+from proctor.types import Message, ParsedAction, ToolCall
 
 FOLDED = 20_000
 """Characters of a text that are shown whole; of a longer one, the first HEAD are."""
@@ -21,7 +22,7 @@ HEAD = 4_000
 STYLES = {"system": "magenta", "user": "cyan", "tool": "yellow", "assistant": "green"}
 
 
-def show_trial(trial: Trajectory, console: Console, turn: int | None = None) -> None:
+def show_trial(trial: Trajectory, console: Console, read: AnswerReader, turn: int | None = None) -> None:
     """Print the head of a trial and its turns; with `turn`, only that turn with all that was sent."""
     turns = list(conversation(trial.turns))
     console.print(head(trial))
@@ -29,13 +30,13 @@ def show_trial(trial: Trajectory, console: Console, turn: int | None = None) -> 
         turns = [each for each in turns if each.turn == turn]
     for each in turns:
         console.print(_rule(each))
-        console.print(_turn(each, whole=turn is not None))
+        console.print(_turn(each, read, whole=turn is not None))
     if trial.finish is not None and turn is None:
         console.print(Rule("evidence", align="left", style="dim"))
         console.print(Padding(Text(evidence(trial.finish.detail)), (0, 0, 0, 4)))
 
 
-def show_against(left: Trajectory, right: Trajectory, console: Console) -> None:
+def show_against(left: Trajectory, right: Trajectory, console: Console, reads: Sequence[AnswerReader]) -> None:
     """Print two trials side by side, from the first turn that differs; what both were shown stands once."""
     console.print(_columns(head(left), head(right)))
     ours, theirs = list(conversation(left.turns)), list(conversation(right.turns))
@@ -50,11 +51,9 @@ def show_against(left: Trajectory, right: Trajectory, console: Console) -> None:
         console.print(Rule(f"turn {number}", style="dim"))
         if a is not None and b is not None and a.digest == b.digest:
             console.print(_messages(a.messages))
-            console.print(_columns(_answer(a), _answer(b)))
+            console.print(_columns(_answer(a, reads[0]), _answer(b, reads[1])))
         else:
-            console.print(
-                _columns(*(_turn(each) if each else Text("the trial is over", style="dim") for each in (a, b)))
-            )
+            console.print(_columns(*(_turn_or_end(each, read) for each, read in zip((a, b), reads, strict=True))))
 
 
 def head(trial: Trajectory) -> RenderableType:
@@ -123,12 +122,12 @@ def _rule(turn: ConversationTurn) -> Rule:
     return Rule(Text(" · ".join(facts)), align="left", style="dim")
 
 
-def _turn_or_end(turn: ConversationTurn | None) -> RenderableType:
-    return Text("the trial is over", style="dim") if turn is None else _turn(turn)
+def _turn_or_end(turn: ConversationTurn | None, read: AnswerReader) -> RenderableType:
+    return Text("the trial is over", style="dim") if turn is None else _turn(turn, read)
 
 
-def _turn(turn: ConversationTurn, *, whole: bool = False) -> RenderableType:
-    return Group(*_sent(turn, whole), _answer(turn))
+def _turn(turn: ConversationTurn, read: AnswerReader, *, whole: bool = False) -> RenderableType:
+    return Group(*_sent(turn, whole), _answer(turn, read))
 
 
 def _sent(turn: ConversationTurn, whole: bool) -> Iterator[RenderableType]:
@@ -154,13 +153,20 @@ def _message(message: Message) -> RenderableType:
     return _block(label, message.content, message.tool_calls)
 
 
-def _answer(turn: ConversationTurn) -> RenderableType:
+def _answer(turn: ConversationTurn, read: AnswerReader) -> RenderableType:
     if turn.action is None:
         return _block(Text("◂ the agent stopped", style="red"), str(turn.stop), ())
     thought = [_block(Text("◂ reasoning", style="dim"), turn.action.reasoning, ())] if turn.action.reasoning else []
     cut = " (cut by max_tokens)" if turn.finish_reason == "length" else ""
     label = Text.assemble(("◂ answer", "green bold"), (cut, "red"))
-    return Group(*thought, _block(label, turn.action.content, turn.action.tool_calls))
+    reading = read(turn.action)
+    lines = [] if reading is None else [Padding(_reading(reading), (0, 0, 0, 4))]
+    return Group(*thought, _block(label, turn.action.content, turn.action.tool_calls), *lines)
+
+
+def _reading(reading: ParsedAction) -> Text:
+    parts = ((visible(reading.kind), "bold"), (folded(reading.text), ""), (visible(reading.problem or ""), "red"))
+    return Text("   ").join([Text("read as", style="dim"), *(Text(text, style=style) for text, style in parts if text)])
 
 
 def _block(label: Text, content: str, calls: Sequence[ToolCall]) -> RenderableType:

@@ -7,6 +7,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from eval_client.report.conversation import conversation
+from eval_client.report.readings import answer_reader, turn_facts
 from eval_client.store.records import Turn
 from eval_client.view.pages.listing import read_runs
 from eval_client.view.pages.trial import found_trial
@@ -50,11 +51,12 @@ def trials_json(viewer: Viewer, request: Request) -> Response:
 def trial_json(viewer: Viewer, request: Request) -> Response:
     """A trial with some of its turns: those after the turn `after`, `size` of them."""
     journal = _number(request, "journal", None)
-    trial = found_trial(viewer.open(request), request.path_params["trial"], journal)
+    store = viewer.open(request)
+    trial = found_trial(store, request.path_params["trial"], journal)
     after, size = _number(request, "after", 0) or 0, _size(request)
-    stored = {turn.turn: turn for turn in trial.turns}
+    stored, read = {turn.turn: turn for turn in trial.turns}, answer_reader(store.manifest(), trial.task)
     told = [each for each in conversation(trial.turns) if each.turn > after]
-    items = [{**each.model_dump(mode="json"), **_measured(stored[each.turn])} for each in told[:size]]
+    items = [{**turn_facts(each, read), **_measured(stored[each.turn])} for each in told[:size]]
     turns = {"items": items, "next": str(told[size - 1].turn) if len(told) > size else None}
     return JsonAnswer({**trial.model_dump(mode="json", exclude={"turns"}), "turns": turns})
 

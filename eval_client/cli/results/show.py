@@ -9,6 +9,7 @@ from rich.console import Console
 
 from eval_client.cli.common import output_option, report_usage_errors, store_option
 from eval_client.report.conversation import conversation
+from eval_client.report.readings import AnswerReader, answer_reader, turn_facts
 from eval_client.report.reference import parse_reference
 from eval_client.report.show_trial import show_against, show_trial
 from eval_client.report.trajectory import Trajectory, find_trial, read_trajectory
@@ -56,16 +57,16 @@ def show(
         raise click.UsageError("--against: leave out --json, --markdown, --turn and --journal")
     name, place = (run, trial) if trial is not None else _split(run)
     with report_usage_errors():
-        shown = _read(name, place, store, output, epoch, journal)
+        shown, reads = _read(name, place, store, output, epoch, journal)
         other = None if against is None else _read(*_other(name, against), store, output, epoch, None)
         if turn is not None and turn not in {each.turn for each in shown.turns}:
             raise StoreError(f"trial {shown.trial} has no turn {turn}; it has {len(shown.turns)}")
     if as_json:
-        click.echo(_json(shown, turn))
+        click.echo(_json(shown, reads, turn))
     elif as_markdown:
         click.echo(markdown(shown, turn), nl=False)
     else:
-        _print(shown, other, turn, pager)
+        _print((shown, reads), other, turn, pager)
 
 
 def _split(address: str) -> tuple[str, str]:
@@ -79,34 +80,40 @@ def _other(run: str, address: str) -> tuple[str, str]:
     return (name or run, place) if colon and "@" not in name else (run, address)
 
 
-def _read(run: str, place: str, store: str | None, output: Path, epoch: int, journal: int | None) -> Trajectory:
+def _read(
+    run: str, place: str, store: str | None, output: Path, epoch: int, journal: int | None
+) -> tuple[Trajectory, AnswerReader]:
+    """A trial, and how its answers are read. Raises StoreError."""
     named = parse_reference(f"{run}:{place}")
     number = place if place.isdecimal() else None
     if number is None and (named.agent is None or named.task is None or named.sample is None):
         raise StoreError(f"{place!r} names no trial: {FORM}, for example latest:gpt@os/std-0031")
     found, _ = find_run(run, store, output)
-    found.manifest()
-    if number is not None:
-        return read_trajectory(found, int(number), journal)
-    trial = find_trial(found, str(named.agent), str(named.task), str(named.sample), epoch)
-    return read_trajectory(found, trial, journal)
+    manifest = found.manifest()
+    if number is None:
+        number = str(find_trial(found, str(named.agent), str(named.task), str(named.sample), epoch))
+    trial = read_trajectory(found, int(number), journal)
+    return trial, answer_reader(manifest, trial.task)
 
 
-def _json(trial: Trajectory, turn: int | None) -> str:
-    turns = [each for each in conversation(trial.turns) if turn in (None, each.turn)]
+def _json(trial: Trajectory, read: AnswerReader, turn: int | None) -> str:
+    turns = [turn_facts(each, read) for each in conversation(trial.turns) if turn in (None, each.turn)]
     facts = trial.model_dump(mode="json", exclude={"turns"})
-    return json.dumps({**facts, "turns": [each.model_dump(mode="json") for each in turns]}, ensure_ascii=False)
+    return json.dumps({**facts, "turns": turns}, ensure_ascii=False)
 
 
-def _print(trial: Trajectory, other: Trajectory | None, turn: int | None, pager: bool) -> None:
+def _print(
+    shown: tuple[Trajectory, AnswerReader], other: tuple[Trajectory, AnswerReader] | None, turn: int | None, pager: bool
+) -> None:
+    trial, read = shown
     terminal = Console(highlight=False)
     width = terminal.width if terminal.is_terminal else 120
     text = io.StringIO()
     page = Console(file=text, width=width, highlight=False, force_terminal=terminal.is_terminal)
     if other is None:
-        show_trial(trial, page, turn)
+        show_trial(trial, page, read, turn)
     else:
-        show_against(trial, other, page)
+        show_against(trial, other[0], page, (read, other[1]))
     if pager and terminal.is_terminal and text.getvalue().count("\n") >= terminal.height:
         click.echo_via_pager(text.getvalue(), color=True)
     else:

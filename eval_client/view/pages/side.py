@@ -7,6 +7,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from eval_client.report.conversation import first_difference
+from eval_client.report.readings import answer_reader
 from eval_client.report.trajectory import Trajectory
 from eval_client.store.store import Store
 from eval_client.view.pages.trial import TurnPage, found_trial, whole_number
@@ -64,7 +65,7 @@ def side_page(viewer: Viewer, request: Request) -> Response:
         trials=(("A", left), ("B", right)),
         choices=_choices(store, left, right),
         first=None if first is None else first + 1,
-        turns=_turns(left, right, page, first),
+        turns=_turns(store, left, right, page, first),
         pages=_pages(left, right, most, page),
     )
 
@@ -92,10 +93,13 @@ def _label(trial: Trajectory) -> str:
     return f"{trial.agent} × {trial.task}"
 
 
-def _turns(left: Trajectory, right: Trajectory, page: int, first: int | None) -> list[SideTurn]:
+def _turns(store: Store, left: Trajectory, right: Trajectory, page: int, first: int | None) -> list[SideTurn]:
     """The turns of a page. Sides with equal digests were shown the same."""
     found = []
-    both = zip_longest(shown_turns(left.turns, page, 0), shown_turns(right.turns, page, 0))
+    manifest = store.manifest()
+    both = zip_longest(
+        *(shown_turns(each.turns, page, 0, answer_reader(manifest, each.task)) for each in (left, right))
+    )
     for place, (a, b) in enumerate(both, page * PAGE):
         shared, alike = None, False
         if a is not None and b is not None:

@@ -8,6 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from eval_client.report.conversation import conversation
+from eval_client.report.readings import answer_reader
 from eval_client.report.trajectory import Trajectory, read_trajectory
 from eval_client.store.connection import StoreError
 from eval_client.store.store import Store
@@ -50,7 +51,7 @@ def trial_page(viewer: Viewer, request: Request) -> Response:
         place="trial",
         trial=trial,
         asked=place,
-        turns=list(shown_turns(trial.turns, page, place.unfolded)),
+        turns=list(shown_turns(trial.turns, page, place.unfolded, answer_reader(store.manifest(), trial.task))),
         pages=_pages(trial, place, page, query),
         carried=query.carried(),
         beside=neighbours(store, query, trial.trial),

@@ -5,6 +5,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from eval_client.report.conversation import ConversationTurn, conversation
+from eval_client.report.readings import AnswerReader
 from eval_client.report.show_trial import FOLDED, HEAD
 from eval_client.store.records import Turn
 from proctor.types import Message
@@ -44,6 +45,14 @@ class PageMessage(NamedTuple):
     calls: tuple[PageCall, ...]
 
 
+class PageReading(NamedTuple):
+    """How the environment reads an answer."""
+
+    kind: str
+    text: PageText
+    problem: str | None
+
+
 class PageTurn(NamedTuple):
     """A turn: what was sent, and the answer."""
 
@@ -55,6 +64,7 @@ class PageTurn(NamedTuple):
     messages: tuple[PageMessage, ...]
     answer: PageMessage | None
     """None where the agent stopped."""
+    reading: PageReading | None
     reasoning: PageText | None
     cut: bool
     """Whether the endpoint cut the answer at `max_tokens`."""
@@ -66,11 +76,11 @@ def page_of(turns: Sequence[Turn], turn: int) -> int:
     return place // PAGE
 
 
-def shown_turns(turns: Sequence[Turn], page: int, unfolded: int) -> Iterator[PageTurn]:
+def shown_turns(turns: Sequence[Turn], page: int, unfolded: int, read: AnswerReader) -> Iterator[PageTurn]:
     """The turns of a page; `unfolded` is the turn whose earlier messages are shown too."""
     both = zip(turns, conversation(turns), strict=True)
     for stored, told in islice(both, page * PAGE, (page + 1) * PAGE):
-        yield _turn(stored, told, unfolded=told.turn == unfolded)
+        yield _turn(stored, told, read, unfolded=told.turn == unfolded)
 
 
 def part_of(told: ConversationTurn, part: str) -> str | None:
@@ -89,9 +99,9 @@ def _parts(told: ConversationTurn) -> Iterator[tuple[str, str]]:
         yield from ((f"answer-call-{n}", call.arguments) for n, call in enumerate(told.action.tool_calls))
 
 
-def _turn(stored: Turn, told: ConversationTurn, *, unfolded: bool) -> PageTurn:
+def _turn(stored: Turn, told: ConversationTurn, read: AnswerReader, *, unfolded: bool) -> PageTurn:
     known = len(told.earlier)
-    action = told.action
+    action, reading = told.action, read(told.action)
     return PageTurn(
         stored=stored,
         told=told,
@@ -99,6 +109,7 @@ def _turn(stored: Turn, told: ConversationTurn, *, unfolded: bool) -> PageTurn:
         earlier=tuple(_message(m, f"message-{n}") for n, m in enumerate(told.earlier)) if unfolded else (),
         messages=tuple(_message(m, f"message-{n}") for n, m in enumerate(told.messages, known)),
         answer=_message(action.message(), "answer")._replace(role="answer") if action is not None else None,
+        reading=reading and PageReading(reading.kind, _text(reading.text, "answer"), reading.problem),
         reasoning=_text(action.reasoning, "reasoning") if action is not None and action.reasoning else None,
         cut=stored.stop == CUT or (action is not None and action.cut),
     )

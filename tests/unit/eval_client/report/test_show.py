@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from pydantic import JsonValue
 
 from eval_client.cli.results.show import show
 from eval_client.report.conversation import conversation, first_difference
@@ -17,9 +18,11 @@ from proctor.types import Action, Finish, FinishReason, Message, Observation, To
 from task_server.wire.messages import Act, Stop
 
 SYSTEM, ASK = Message(role="system", content="be brief"), Message(role="user", content="how many?")
+SAID = "```7```\nAct: answer(7)"
 CALL = ToolCall(id="c1", name="count", arguments='{"what": ')
 RESULT = Message(role="tool", content="\x1b[31m7\u202e", tool_call_id="c1")
 TOOLS = (Tool(name="count"),)
+PLAN: dict[str, JsonValue] = {"tasks": [{"name": "os", "environment": "os"}]}
 CALLS = Action(content="", tool_calls=(CALL,), reasoning="I count")
 FIRST = Observation(messages=(SYSTEM, ASK), tools=TOOLS)
 SECOND = Observation(messages=(RESULT,), tools=TOOLS)
@@ -41,7 +44,7 @@ def turn(number: int, observation: Observation, reply: Act | Stop, tries: int = 
     )
 
 
-SEVEN = (turn(1, FIRST, Act(action=CALLS)), turn(2, SECOND, Act(action=Action(content="```7```")), tries=2))
+SEVEN = (turn(1, FIRST, Act(action=CALLS)), turn(2, SECOND, Act(action=Action(content=SAID)), tries=2))
 EIGHT = (SEVEN[0], turn(2, ANEW, Stop(reason=FinishReason.CONTEXT_LIMIT)))
 
 
@@ -51,7 +54,7 @@ async def runs(tmp_path: Path) -> Path:
     (tmp_path / "first").mkdir()
     store = Store(connect(sqlite_url(tmp_path / "first")), "first")
     trials = [Trial(id=n, agent=a, task="os", sample="a/b", epoch=0) for n, a in enumerate(("gpt", "naive", "idle"))]
-    store.create(Manifest(version="1", plan_path="p", plan={}, identity={}), trials)
+    store.create(Manifest(version="1", plan_path="p", plan=PLAN, identity={}), trials)
     journal = Journal(store, store.take_over())
     await journal.begin(trials[0], 1, 0, "0" * 32)
     await journal.turn(trials[0], 0, SEVEN[0])
@@ -83,7 +86,7 @@ def test_a_conversation_is_rebuilt_as_it_was_sent() -> None:
     first, second = conversation(SEVEN)
     assert (first.earlier, first.messages, first.tools) == ((), (SYSTEM, ASK), TOOLS)
     assert second.earlier == (SYSTEM, ASK, CALLS.message())
-    assert (second.messages, second.action) == ((RESULT,), Action(content="```7```"))
+    assert (second.messages, second.action) == ((RESULT,), Action(content=SAID))
 
 
 def test_of_a_history_that_is_sent_anew_only_what_changed_is_new() -> None:
@@ -119,6 +122,8 @@ async def test_a_terminal_shows_score_attempts_turns_and_evidence(runs: Path) ->
     assert "attempt 1: diverged on worker-2" in shown
     assert 'call count {"what":   (c1)' in shown
     assert "◂ reasoning" in shown
+    assert "read as   invalid_format" in shown
+    assert "read as   answer   7" in shown
     assert "2 tries" in shown
     assert "model 1.2 s, world 0.5 s" in shown
     assert shown.count("◂ answer (cut by max_tokens)") == 1
@@ -174,6 +179,7 @@ async def test_json_has_every_message_of_every_turn(runs: Path) -> None:
     value = json.loads(call(runs, "first", "0", "--json"))
     assert (value["agent"], value["finish"]["score"], len(value["turns"])) == ("gpt", 1.0, 2)
     assert [len(each["earlier"]) for each in value["turns"]] == [0, 3]
+    assert value["turns"][1]["reading"] == {"kind": "answer", "text": "7", "problem": None}
     assert value["turns"][0]["action"]["tool_calls"][0]["arguments"] == '{"what": '
     only = json.loads(call(runs, "first", "0", "--json", "--turn", "2"))
     assert [each["turn"] for each in only["turns"]] == [2]
@@ -182,7 +188,7 @@ async def test_json_has_every_message_of_every_turn(runs: Path) -> None:
 async def test_markdown_fences_every_text(runs: Path) -> None:
     document = call(runs, "first", "0", "--markdown")
     assert document.startswith("# gpt × os × a/b, epoch 0\n")
-    assert "````text\n```7```\n````" in document
+    assert "````text\n```7```\nAct: answer(7)\n````" in document
     assert "## Turn 2" in document
 
 

@@ -150,6 +150,17 @@ async def test_a_trial_shows_its_attempts_its_score_and_each_turn_as_it_was(clie
     assert "x" * 4001 not in page
 
 
+async def test_an_answer_stands_with_how_the_environment_reads_it(client: Client) -> None:
+    async with client() as viewer:
+        page = await text_of(viewer, "/runs/first/trials/0")
+        told = (await viewer.get("/api/v1/runs/first/trials/0")).json()
+    shown = [part.partition("</div>")[0] for part in page.split('<div class="reading message">')[1:]]
+    assert len(shown) == 3
+    assert "no question" in shown[0]
+    assert re.search(r"<strong>question</strong>.*<pre[^>]*>seven</pre>", shown[1], re.DOTALL)
+    assert told["turns"]["items"][1]["reading"] == {"kind": "question", "text": "seven", "problem": None}
+
+
 async def test_earlier_messages_unfold_to_all_that_was_sent(client: Client) -> None:
     *_, third = conversation(turns())
     async with client() as viewer:
