@@ -1,12 +1,12 @@
 """Writes rows to a file: the complete file appears at its path, or none."""
 
 import csv
+import io
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from pathlib import Path
-from typing import TextIO
 
 from pydantic import JsonValue
 
@@ -35,28 +35,39 @@ def export_rows(rows: Iterator[Row], form: str, path: Path) -> int:
     return count
 
 
-def _jsonl(rows: Iterator[Row], path: Path) -> int:
-    with path.open("w", encoding="utf-8") as file:
-        return _write_lines(rows, file)
+def json_lines(rows: Iterable[Row]) -> Iterator[str]:
+    """Each row as a line of JSON."""
+    return (json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
 
 
-def _write_lines(rows: Iterator[Row], file: TextIO) -> int:
-    count = 0
+def csv_lines(rows: Iterable[Row]) -> Iterator[str]:
+    """Each row as CSV, the first one with the names before it."""
+    text = io.StringIO(newline="")
+    writer: csv.DictWriter[str] | None = None
     for row in rows:
-        file.write(json.dumps(row, ensure_ascii=False) + "\n")
-        count += 1
-    return count
+        if writer is None:
+            writer = csv.DictWriter(text, list(row))
+            writer.writeheader()
+        writer.writerow({name: _cell(value) for name, value in row.items()})
+        yield text.getvalue()
+        text.seek(0)
+        text.truncate()
+
+
+def _jsonl(rows: Iterator[Row], path: Path) -> int:
+    return _write(json_lines(rows), path)
 
 
 def _csv(rows: Iterator[Row], path: Path) -> int:
+    return _write(csv_lines(rows), path)
+
+
+def _write(lines: Iterator[str], path: Path) -> int:
+    """Write one text for each row and return their number."""
     count = 0
     with path.open("w", encoding="utf-8", newline="") as file:
-        writer: csv.DictWriter[str] | None = None
-        for row in rows:
-            if writer is None:
-                writer = csv.DictWriter(file, list(row))
-                writer.writeheader()
-            writer.writerow({name: _cell(value) for name, value in row.items()})
+        for line in lines:
+            file.write(line)
             count += 1
     return count
 

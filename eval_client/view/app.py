@@ -22,6 +22,7 @@ from eval_client.view.events import EventStreams, watch_events
 from eval_client.view.headers import SecurityHeaders
 from eval_client.view.json_api import ROUTES as API
 from eval_client.view.pages.compare import compare_json, compare_page, status_of
+from eval_client.view.pages.downloads import trials_csv, trials_jsonl
 from eval_client.view.pages.listing import runs_page
 from eval_client.view.pages.live import live_page
 from eval_client.view.pages.login import login_page
@@ -48,6 +49,8 @@ PAGES: tuple[tuple[str, Callable[[Viewer, Request], Response]], ...] = (
     ("/runs/{run}", overview_page),
     ("/runs/{run}/live", live_page),
     ("/runs/{run}/trials", trials_page),
+    ("/runs/{run}/trials.csv", trials_csv),
+    ("/runs/{run}/trials.jsonl", trials_jsonl),
     ("/runs/{run}/trials/{trial}", trial_page),
     ("/runs/{run}/trials/{trial}/raw", raw_text),
     ("/runs/{run}/sample", sample_page),

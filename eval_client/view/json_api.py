@@ -11,7 +11,8 @@ from eval_client.report.readings import answer_reader, turn_facts
 from eval_client.store.records import Turn
 from eval_client.view.pages.listing import read_runs
 from eval_client.view.pages.trial import found_trial
-from eval_client.view.trials import MAX_SIZE, SIZE, QueryError, read_trials, trial_query
+from eval_client.view.text_search import find_trials
+from eval_client.view.trials import MAX_SIZE, SIZE, QueryError, trial_query
 from eval_client.view.viewer import Viewer
 from proctor.types import Value
 
@@ -44,8 +45,10 @@ def run_json(viewer: Viewer, request: Request) -> Response:
 
 def trials_json(viewer: Viewer, request: Request) -> Response:
     """The trials that a filter selects."""
-    found = read_trials(viewer.open(request), trial_query(request.query_params))
-    return _listed(found.items, found.next, found.total)
+    found = find_trials(viewer.open(request), trial_query(request.query_params))
+    if found.searched is None:
+        return _listed(found.items, found.next, found.total)
+    return _listed(found.items, found.next, None, searched=found.searched, searchable=found.total)
 
 
 def trial_json(viewer: Viewer, request: Request) -> Response:
@@ -73,8 +76,9 @@ def _measured(turn: Turn) -> dict[str, object]:
     return {"world_seconds": turn.world_seconds, "model": turn.model, "finish": turn.stop, "metered": turn.metered}
 
 
-def _listed(items: Sequence[Value], after: str | None, total: int) -> Response:
-    return JsonAnswer({"items": [item.model_dump(mode="json") for item in items], "next": after, "total": total})
+def _listed(items: Sequence[Value], after: str | None, total: int | None, **more: int) -> Response:
+    listed = [item.model_dump(mode="json") for item in items]
+    return JsonAnswer({"items": listed, "next": after, "total": total, **more})
 
 
 def _size(request: Request) -> int:

@@ -47,6 +47,8 @@ class TrialQuery(Value):
     """`0.5`, a range such as `0..0.5`, `..0.5` or `0.5..`, or `none`."""
     cause: str = ""
     """A part of a fault's cause."""
+    text: str = ""
+    """A part of an observation or an answer, in capital or small letters; such a search goes in the order of trials."""
     sort: str = "id"
     """One of SORTS, with `-` before it in descending order. Trials without a value come last."""
     after: str = ""
@@ -89,7 +91,9 @@ class TrialPage(NamedTuple):
     next: str | None
     """The cursor of the next page; None on the last one."""
     total: int
-    """How many trials the query selects."""
+    """How many trials the query selects, whatever their texts are."""
+    searched: int | None = None
+    """How many of them have been searched for a text, on this page and those before; None without one."""
 
 
 class Neighbours(NamedTuple):
@@ -114,6 +118,8 @@ def trial_query(given: Mapping[str, str]) -> TrialQuery:
     if query.reason not in ("", NONE, *FinishReason):
         raise QueryError(f"reason: {query.reason!r} is none of {', '.join(FinishReason)}, {NONE}")
     _score_range(query.score)
+    if query.text:
+        query = query.model_copy(update={"sort": "id"})
     _cursor(query)
     return query
 
@@ -167,6 +173,44 @@ def neighbours(store: Store, query: TrialQuery, trial: int) -> Neighbours:
             before = mine.where(_is_before(key, descending, value, trial)).order_by(*reverse)
             after = mine.where(_is_after(key, descending, value, trial)).order_by(*order)
         return Neighbours(*(connection.execute(each).scalar_one_or_none() for each in (before, after)))
+
+
+def select_ids(store: Store, query: TrialQuery, size: int | None = None) -> list[int]:
+    """The ids of the trials after the query's cursor, in its order, whatever their texts are; with `size` the first."""
+    name, descending = query.sort.removeprefix("-"), query.sort.startswith("-")
+    key, number = _columns(store.engine)[name], trial_table.c.id
+    order = (key.is_(None), key.desc() if descending else key.asc(), number)
+    ids = sa.select(number).where(*_conditions(store.run, query)).limit(size)
+    ids = ids.order_by(*([number] if query.sort == "id" else order))
+    if query.after:
+        value, last = _cursor(query)
+        ids = ids.where(number > last if query.sort == "id" else _is_after(key, descending, value, last))
+    with store.engine.connect() as connection:
+        return list(connection.execute(ids).scalars())
+
+
+def count_trials(store: Store, query: TrialQuery) -> int:
+    """How many trials a query in the order of trials selects after its cursor, whatever their texts are."""
+    after = [trial_table.c.id > _cursor(query)[1]] if query.after else []
+    count = sa.select(sa.func.count()).select_from(trial_table).where(*_conditions(store.run, query), *after)
+    with store.engine.connect() as connection:
+        return int(connection.execute(count).scalar_one())
+
+
+def rows_of(store: Store, trials: Sequence[int]) -> list[TrialRow]:
+    """The rows of some trials, in their order."""
+    t = trial_table.c
+    query = sa.select(*(column.label(label) for label, column in _columns(store.engine).items()))
+    with store.engine.connect() as connection:
+        rows = connection.execute(query.where(t.run == store.run, t.id.in_(trials))).mappings()
+        found = {row["id"]: dict(row) for row in rows}
+        clocks = _seconds(connection, store, trials)
+    return [_row(found[trial], clocks.get(trial, (None, None))) for trial in trials if trial in found]
+
+
+def cursor_after(trial: int) -> str:
+    """The cursor of what follows a trial in the order of trials."""
+    return _cursor_text(trial, trial)
 
 
 def _columns(engine: sa.Engine) -> dict[str, sa.ColumnElement[Any]]:

@@ -9,7 +9,8 @@ from eval_client.plan import Plan
 from eval_client.store.store import Store
 from eval_client.view.rendering import link
 from eval_client.view.runs import NotFound
-from eval_client.view.trials import NONE, SIZE, TrialQuery, read_trials, sample_trials, trial_query
+from eval_client.view.text_search import find_trials
+from eval_client.view.trials import NONE, SIZE, TrialQuery, sample_trials, trial_query
 from eval_client.view.viewer import Viewer
 from proctor.types import FinishReason
 
@@ -57,7 +58,7 @@ def trials_page(viewer: Viewer, request: Request) -> Response:
     """The trials that the filter selects."""
     store = viewer.open(request)
     query = trial_query(request.query_params)
-    found = read_trials(store, query)
+    found = find_trials(store, query)
     return viewer.page(
         "trials.html",
         f"Trials of {store.run}",
@@ -68,6 +69,7 @@ def trials_page(viewer: Viewer, request: Request) -> Response:
         choices=_choices(store),
         headings=_headings(store.run, query),
         found=found,
+        files=[(form, _address(store.run, query, f"trials.{form.lower()}")) for form in ("CSV", "JSONL")],
         first=_address(store.run, query) if query.after else None,
         next=_address(store.run, query, after=found.next) if found.next else None,
         filtered=query != TrialQuery(sort=query.sort, size=query.size, after=query.after),
@@ -100,17 +102,18 @@ def _choices(store: Store) -> FilterChoices:
 
 
 def _headings(run: str, query: TrialQuery | None) -> list[SortHeading]:
-    """The columns' headings; without a query none of them sorts."""
+    """The columns' headings; without a query none of them sorts, nor do those of a search in texts."""
     headings = []
     for title, name in TITLES:
         sort = query.sort if query is not None else ""
         order = "none" if sort.removeprefix("-") != name else "descending" if sort.startswith("-") else "ascending"
-        address = _address(run, query, sort=f"-{name}" if order == "ascending" else name) if query and name else ""
+        sorts = query is not None and name and not query.text
+        address = _address(run, query, sort=f"-{name}" if order == "ascending" else name) if query and sorts else ""
         headings.append(SortHeading(title, name, name not in LEFT, order, address))
     return headings
 
 
-def _address(run: str, query: TrialQuery, **changed: str) -> str:
-    """The address of the first page of a query, changed."""
+def _address(run: str, query: TrialQuery, place: str = "trials", **changed: str) -> str:
+    """The address of the first page of a query, changed, or of its rows at another place."""
     size = {} if query.size == SIZE else {"size": str(query.size)}
-    return link("runs", run, "trials", **{**query.carried(), **size, **changed})
+    return link("runs", run, place, **{**query.carried(), **size, **changed})

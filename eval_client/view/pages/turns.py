@@ -8,7 +8,7 @@ from eval_client.report.conversation import ConversationTurn, conversation
 from eval_client.report.readings import AnswerReader
 from eval_client.report.show_trial import FOLDED, HEAD
 from eval_client.store.records import Turn
-from proctor.types import Message
+from proctor.types import Message, ParsedAction
 
 PAGE = 50
 """Turns of a page."""
@@ -109,10 +109,14 @@ def _turn(stored: Turn, told: ConversationTurn, read: AnswerReader, *, unfolded:
         earlier=tuple(_message(m, f"message-{n}") for n, m in enumerate(told.earlier)) if unfolded else (),
         messages=tuple(_message(m, f"message-{n}") for n, m in enumerate(told.messages, known)),
         answer=_message(action.message(), "answer")._replace(role="answer") if action is not None else None,
-        reading=reading and PageReading(reading.kind, _text(reading.text, "answer"), reading.problem),
+        reading=None if reading is None else _reading(reading),
         reasoning=_text(action.reasoning, "reasoning") if action is not None and action.reasoning else None,
         cut=stored.stop == CUT or (action is not None and action.cut),
     )
+
+
+def _reading(reading: ParsedAction) -> PageReading:
+    return PageReading(reading.kind, _text(reading.text, "answer"), reading.problem)
 
 
 def _facts(stored: Turn, told: ConversationTurn) -> Iterator[str]:
