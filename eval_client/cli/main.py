@@ -25,6 +25,7 @@ COMMANDS = {
     "doctor": ("doctor", "Check a machine or a plan for problems, and print a fix for each."),
     "plan": ("plan", "Check a plan, print it resolved, or print the JSON Schema of plans."),
     "envs": ("environments", "List the installed environments."),
+    "play": ("person.command", "Play an environment yourself, at a terminal."),
     "check": ("environments", "Check that an environment meets the contract of environments."),
     "up": ("up", "Play a plan with its servers on the nodes of a Ray cluster."),
     "down": ("up", "Remove the servers and clients of `proctor up` from a Ray cluster."),
