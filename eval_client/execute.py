@@ -84,6 +84,11 @@ class RunRequest:
     functions: Mapping[str, "AgentFunction"] = field(default_factory=dict)
     """The plan's agents that are Python functions, by name."""
 
+    @property
+    def started_by_client(self) -> bool:
+        """Whether another client on this machine started this one: that one checks the tasks, and passes stops on."""
+        return self.checked
+
 
 async def execute(request: RunRequest, watch: Watcher) -> RunResult:
     """Play the run to its end, or until it is stopped.

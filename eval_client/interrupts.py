@@ -1,13 +1,20 @@
-"""What Ctrl-C does: before the first trial it ends the run; after that, one drains the run and two stop it at once."""
+"""What Ctrl-C and `proctor stop` do.
+
+Before the first trial they end the run; after that, one Ctrl-C drains the run and two stop it at once.
+"""
 
 import asyncio
 import contextlib
 import time
 from collections.abc import Callable, Iterator
 
+import sqlalchemy as sa
+
 from eval_client.core.progress import RunResult
 from eval_client.execute import RunRequest, Watcher, execute
 from eval_client.run.context import RunContext
+from eval_client.store.connection import StoreError
+from eval_client.store.runs.stop import requested_stop
 
 STORE_PATIENCE_S = 15.0
 """A draining run ends at once when a write has waited for this long: a SIGKILL may follow the signal that drains it."""
@@ -25,6 +32,7 @@ class Interrupts:
         self._context: RunContext | None = None
         self._main: asyncio.Task[RunResult] | None = None
         self._giving_up: asyncio.Task[None] | None = None
+        self._looking: asyncio.Task[None] | None = None
 
     async def execute(self) -> RunResult:
         """Execute the run.
@@ -41,11 +49,15 @@ class Interrupts:
     @contextlib.contextmanager
     def _watched(self, context: RunContext) -> Iterator[None]:
         self._context = context
+        if not self.request.started_by_client:
+            self._looking = asyncio.create_task(self._look_for_stop())
         try:
             with self._watch(context):
                 yield
         finally:
             self._context = None
+            if self._looking is not None:
+                self._looking.cancel()
             if self._giving_up is not None:
                 self._giving_up.cancel()
 
@@ -61,6 +73,16 @@ class Interrupts:
             self._giving_up = asyncio.create_task(self._give_up_on_store(self._context))
         else:
             self._context.runner.abandon(STOPPED_BY_USER)
+
+    async def _look_for_stop(self) -> None:
+        """Do what `proctor stop` asks for, as if Ctrl-C was pressed here."""
+        while self._presses < 2:
+            with contextlib.suppress(sa.exc.SQLAlchemyError, StoreError):  # which the journal reports
+                stop = await asyncio.to_thread(requested_stop, self.request.store)
+                while self._presses < {None: 0, "drain": 1, "now": 2}[stop]:
+                    self._say("\n`proctor stop` was called for this run")
+                    self.pressed()
+            await asyncio.sleep(LOOK_S)
 
     async def _give_up_on_store(self, context: RunContext) -> None:
         """End a draining run at once if its store accepts no writes, since draining would wait for them."""

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal, Self
@@ -172,6 +173,8 @@ class Plan(Value):
     """A run: agents by tasks by samples by epochs."""
 
     name: Name = "run"
+    tags: tuple[Name, ...] = ()
+    """Words to find the run by, beside those of `proctor run --tag`."""
     seed: int = 0
     epochs: int = Field(default=1, ge=1, le=1000)
     """How often each agent plays each sample."""
@@ -378,6 +381,14 @@ def placed(plan: Plan, folder: Path) -> Plan:
 def with_overrides(plan: Plan, overrides: Sequence[str]) -> Plan:
     """A recorded plan with `a.b.c=value` overrides. Raises FileError."""
     return parse(json.dumps(plan.model_dump(mode="json", exclude_none=True)), "the recorded plan", Plan, overrides)
+
+
+def with_tags(plan: Plan, tags: Sequence[str]) -> Plan:
+    """A plan with further tags. Raises FileError."""
+    for tag in tags:
+        if not re.fullmatch(NAME, tag):
+            raise FileError(f"--tag {tag}: use up to 64 letters, digits, dots, dashes and underscores")
+    return plan.model_copy(update={"tags": (*plan.tags, *tags)})
 
 
 def differences(before: JsonValue, after: JsonValue, path: str = "") -> list[str]:

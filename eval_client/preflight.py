@@ -1,5 +1,7 @@
 """Checks before a run plays, and the trials of a new run."""
 
+import getpass
+import os
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from itertools import islice
@@ -97,8 +99,18 @@ def new_run(
         identity=plan.identity(),
         limit=limit,
         tasks=records,
+        tags=tuple(dict.fromkeys(plan.tags)),
+        owner=_owner(),
     )
     return manifest, trials_of(plan, samples)
+
+
+def _owner() -> str | None:
+    """Who begins a run: PROCTOR_OWNER, or the name of this account; None for an account without a name."""
+    try:
+        return os.environ.get("PROCTOR_OWNER") or getpass.getuser()
+    except (OSError, KeyError):
+        return None
 
 
 def _cut(played: int, samples: int) -> str | None:

@@ -18,14 +18,19 @@ _PASSWORD = re.compile(r"://[^/@]*:[^/]*@|[?&]password=")
 
 def _store_url(_context: click.Context, _option: click.Parameter, given: str | None) -> str | None:
     try:
-        if given and _PASSWORD.search(given):
-            raise UsageProblem(
-                f"--store: every user of this machine can read a password on the command line; put the URL into "
-                f"{STORE}, or into a file that {STORE}_FILE names"
-            )
+        check_no_password("--store", given, STORE)
         return given or secret_text(STORE) or None
     except ValueError as error:
         raise UsageProblem(str(error)) from error
+
+
+def check_no_password(option: str, url: str | None, variable: str) -> None:
+    """Raises UsageProblem if a URL on the command line has a password; it belongs into the variable."""
+    if url and _PASSWORD.search(url):
+        raise UsageProblem(
+            f"{option}: every user of this machine can read a password on the command line; put the URL into "
+            f"{variable}, or into a file that {variable}_FILE names"
+        )
 
 
 store_option = click.option(

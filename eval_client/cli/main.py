@@ -20,8 +20,12 @@ COMMANDS = {
     "show": ("results.show", "Show the conversation of one trial, with its score and the evidence."),
     "view": ("results.view", "Show runs in a browser: scores, trials, and every turn of a trial."),
     "compare": ("results.compare", "Compare two agents: by how much they differ, how sure that is, what is missing."),
-    "ls": ("results.inspect", "List the runs."),
+    "ls": ("manage.ls", "List the runs."),
     "export": ("results.inspect", "Write a run's trials, turns or replies of judges as JSONL, CSV or Parquet."),
+    "stop": ("manage.stop", "Stop a run from another terminal or host; it can be resumed."),
+    "rm": ("manage.remove", "Remove runs."),
+    "prune": ("manage.remove", "Remove runs that are older than an age."),
+    "copy": ("manage.copy", "Copy a run to another store."),
     "doctor": ("doctor", "Check a machine or a plan for problems, and print a fix for each."),
     "plan": ("plan", "Check a plan, print it resolved, or print the JSON Schema of plans."),
     "envs": ("environments", "List the installed environments."),
@@ -32,6 +36,7 @@ COMMANDS = {
     "worker": ("servers", "Start a worker: it serves tasks and runs their sessions."),
     "controller": ("servers", "Start a controller: it places sessions on workers."),
     "agents": ("servers", "Serve built-in agents through the OpenAI Chat Completions protocol."),
+    "completion": ("manage.completion", "Print the script for completion in bash, zsh or fish."),
 }
 SERVERS = {"worker": "worker", "controller": "controller", "agents": "agent-server"}
 """command -> the role of its process in logs and traces; other commands have the role `client`."""
@@ -99,12 +104,19 @@ def proctor(ctx: click.Context) -> None:
 
 def main() -> None:
     """Entry point. An error that the user can correct ends in one message and exit code 2."""
+    if sys.platform == "win32":
+        sys.exit(_refused_windows())
     gc.set_threshold(10_000)  # scanning the imported objects again and again would cost a tenth of the start
     try:
         proctor(prog_name="proctor", max_content_width=120)
     except Exception as error:
         sys.excepthook(type(error), error, error.__traceback__)
         sys.exit(CRASHED)
+
+
+def _refused_windows() -> int:
+    click.echo("Proctor runs on Linux and macOS; on Windows, use it in WSL (the Windows Subsystem for Linux)", err=True)
+    return 2
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from eval_client.cli.play import error_console, metrics_option, play, show_resul
 from eval_client.cli.usage import UsageProblem
 from eval_client.core.progress import RunResult
 from eval_client.execute import RunRequest
-from eval_client.plan import Plan, load_plan, with_overrides
+from eval_client.plan import Plan, load_plan, with_overrides, with_tags
 from eval_client.preflight import PreflightError, check_plan
 from eval_client.store.run_folders import checked_name, find_run, new_name, open_store
 
@@ -37,6 +37,7 @@ from eval_client.store.run_folders import checked_name, find_run, new_name, open
     help="If the run NAME exists, join its clients or, if it has none, resume it; if it is over, show its report. "
     "For clients that an orchestrator starts and restarts.",
 )
+@click.option("--tag", "tags", multiple=True, metavar="TAG", help="A word to find the run by: proctor ls --tag TAG.")
 @limit_option
 @set_option
 @shards_option
@@ -49,6 +50,7 @@ def run(
     store: str | None,
     name: str | None,
     either: bool,
+    tags: tuple[str, ...],
     limit: int | None,
     overrides: tuple[str, ...],
     shards: int,
@@ -60,7 +62,7 @@ def run(
     if either and name is None:
         raise UsageProblem("--continue: needs the name of the run: --name NAME")
     with report_usage_errors():
-        loaded = load_plan(plan, overrides)
+        loaded = with_tags(load_plan(plan, overrides), tags)
         if dry_run:
             from eval_client.report.preview import preview
 

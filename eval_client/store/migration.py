@@ -7,11 +7,11 @@ from typing import Any
 import sqlalchemy as sa
 
 from eval_client.store.connection import StoreError, is_transient, reason
-from eval_client.store.tables import attempt_table, metadata, trial_table, turn_table
+from eval_client.store.tables import attempt_table, metadata, run_table, trial_table, turn_table
 
 log = logging.getLogger(__name__)
 
-GROWN = (trial_table, attempt_table, turn_table)
+GROWN = (run_table, trial_table, attempt_table, turn_table)
 """The tables that have got columns since schema 2."""
 TOKEN_COUNTS = ("prompt_tokens", "completion_tokens")
 

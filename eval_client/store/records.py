@@ -43,6 +43,10 @@ class Manifest(Value):
     limit: int | None = None
     """Samples per task, where `--limit` cut them."""
     tasks: dict[str, TaskRecord] = Field(default_factory=dict)
+    tags: tuple[str, ...] = Field(default=(), exclude_if=lambda tags: not tags)
+    """Words that the run is found by, from its plan and `--tag`."""
+    owner: str | None = Field(default=None, exclude_if=lambda owner: owner is None)
+    """Who began the run: PROCTOR_OWNER, or the account's name. None in runs of earlier versions."""
     resumed_at: tuple[str, ...] = Field(default=(), exclude_if=lambda times: not times)
     """When the run was resumed, in UTC, as ISO 8601 text."""
 

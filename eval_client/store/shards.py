@@ -67,7 +67,9 @@ def take_over(engine: sa.Engine, run: str) -> int:
     """Start a new first shard and return its number. Ends all others; every trial without a score becomes unclaimed."""
     with engine.begin() as connection:
         shard = _next_number(connection, run)
-        connection.execute(run_table.update().where(run_table.c.id == run).values(state="running", levels="{}"))
+        connection.execute(
+            run_table.update().where(run_table.c.id == run).values(state="running", levels="{}", stop=None)
+        )
         connection.execute(shard_table.delete().where(shard_table.c.run == run))
         connection.execute(live_table.delete().where(live_table.c.run == run))
         held = sa.and_(trial_table.c.run == run, trial_table.c.score.is_(None), trial_table.c.holder != FREE)

@@ -70,7 +70,8 @@ class Store(Results):
                 lost = f" ({path}: {lost})" if (lost := wal.losses(path)) else ""
                 raise StoreError(f"run {self.run!r} was stopped before it began{lost}; run its plan again")
             with self.engine.connect() as connection:
-                row = connection.execute(sa.select(run_table).where(run_table.c.id == self.run)).one_or_none()
+                columns = (run_table.c.schema_version, run_table.c.manifest)
+                row = connection.execute(sa.select(*columns).where(run_table.c.id == self.run)).one_or_none()
         except sa.exc.DatabaseError as error:
             if is_transient(error):
                 raise

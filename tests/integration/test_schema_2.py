@@ -11,7 +11,8 @@ import pytest
 import sqlalchemy as sa
 from click.testing import CliRunner
 
-from eval_client.cli.results.inspect import export, ls, report, status
+from eval_client.cli.manage.ls import ls
+from eval_client.cli.results.inspect import export, report, status
 from eval_client.cli.results.show import show
 from eval_client.core.spend import Tokens
 from eval_client.run_results import Resume, Run

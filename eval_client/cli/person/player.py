@@ -12,17 +12,17 @@ from pathlib import Path
 from pydantic import JsonValue
 from rich.console import Console
 
-from eval_client.cli.person.answers import (
+from eval_client.cli.person.lines import TypedLines
+from eval_client.cli.person.shown import print_messages, print_observation, transcript_text
+from eval_client.cli.person.typed import (
     IN_WORDS,
-    UnreadableAnswer,
+    UnreadableInput,
     argument_names,
     made_call,
     parse_answer,
     parse_argument,
     schema_of,
 )
-from eval_client.cli.person.lines import TypedLines
-from eval_client.cli.person.shown import print_messages, print_observation, transcript_text
 from proctor.environment import Agent, AgentUnavailable, Transcript
 from proctor.types import Action, Message, Observation, Tool
 
@@ -58,7 +58,7 @@ class TerminalPlayer(Agent):
                 if edit:
                     return parse_answer(await self._edited(observation, history), observation.tools, self._turn)
                 return await self._typed(observation)
-            except UnreadableAnswer as error:
+            except UnreadableInput as error:
                 self._say(str(error))
                 edit = False
             except _Command as command:
@@ -106,7 +106,7 @@ class TerminalPlayer(Agent):
         return f"a function: {how}; then {mark}{commands}"
 
     async def _edited(self, observation: Observation, history: Sequence[Message]) -> str:
-        """What the person wrote in the editor. Raises UnreadableAnswer where that is nothing."""
+        """What the person wrote in the editor. Raises UnreadableInput where that is nothing."""
         program = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "answer.md"
@@ -116,12 +116,12 @@ class TerminalPlayer(Agent):
             try:
                 ended = await asyncio.to_thread(subprocess.run, [*shlex.split(program), str(file)], check=False)
             except OSError as error:
-                raise UnreadableAnswer(f"the editor {program!r} can't be started ({error}); set EDITOR") from error
+                raise UnreadableInput(f"the editor {program!r} can't be started ({error}); set EDITOR") from error
             finally:
                 self.editing = False
             text = file.read_text(encoding="utf-8", errors="replace").partition(BELOW)[0].strip()
         if ended.returncode or not text:
-            raise UnreadableAnswer(f"{program} ended without an answer")
+            raise UnreadableInput(f"{program} ended without an answer")
         return text
 
     def _say(self, text: str) -> None:

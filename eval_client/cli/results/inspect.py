@@ -1,12 +1,12 @@
-"""`proctor status`, `report`, `agentbench`, `ls` and `export`: the progress and results of runs."""
+"""`proctor status`, `report`, `agentbench` and `export`: the progress and results of runs."""
 
 import json
 from pathlib import Path
 
 import click
-import sqlalchemy as sa
 
 from eval_client.cli.common import output_option, report_usage_errors, store_option
+from eval_client.cli.manage.listed import run_state, trials_scored
 from eval_client.cli.results.html_report import TrialIds, write_html
 from eval_client.cli.usage import UsageProblem
 from eval_client.monitor.shared import shared_lines_of
@@ -17,13 +17,11 @@ from eval_client.report.export import FORMATS, export_rows
 from eval_client.report.report import report as make_report
 from eval_client.report.tables.agentbench import agent_rows, scores_table, validity_table
 from eval_client.report.tables.run_report import pairs_table, report_tables
-from eval_client.store.connection import StoreError, connect, runs, sqlite_url
+from eval_client.store.connection import StoreError
 from eval_client.store.lock import is_worked_on
-from eval_client.store.records import PairTotals
-from eval_client.store.run_folders import find_run, run_folders
+from eval_client.store.run_folders import find_run
 from eval_client.store.shards import heartbeats
 from eval_client.store.store import Store
-from proctor.observability.redaction import redacted
 from proctor.tables.command import TableFormat, format_option, print_tables
 
 run_argument = click.argument("run", metavar="[RUN]", default="latest")
@@ -41,7 +39,7 @@ def status(run: str, output: Path, store: str | None, as_json: bool) -> None:
     with report_usage_errors():
         found, folder = find_run(run, store, output)
         found.manifest()
-        pairs, state, clients = found.pair_totals(), _state(found), _clients(found)
+        pairs, state, clients = found.pair_totals(), run_state(found), _clients(found)
     troubles = troubles_of(folder) if state == "running" else []
     endpoints = shared_lines_of(folder) if state == "running" else []
     if as_json:
@@ -50,7 +48,7 @@ def status(run: str, output: Path, store: str | None, as_json: bool) -> None:
         click.echo(json.dumps({**facts, "pairs": [pair.model_dump() for pair in pairs]}))
         return
     several = f" ({clients} clients)" if clients > 1 else ""
-    click.echo(f"{found.run}: {state}{several}, {_share(pairs)}")
+    click.echo(f"{found.run}: {state}{several}, {trials_scored(pairs)}")
     for line in (*endpoints, *troubles):
         click.echo(f"  {line}")
     for pair in pairs:
@@ -130,27 +128,6 @@ def agentbench(
 
 
 @click.command()
-@output_option
-@store_option
-@json_option
-def ls(output: Path, store: str | None, as_json: bool) -> None:
-    """List the runs, the oldest first."""
-    with report_usage_errors():
-        stores = [Store(connect(sqlite_url(folder)), folder.name) for folder in run_folders(output)]
-        if store is not None:
-            engine = connect(store)
-            stores = [Store(engine, name) for name, _, _ in runs(engine)]
-        rows = [_row(each) for each in stores]
-    if as_json:
-        click.echo(json.dumps(rows))
-    else:
-        for row in rows:
-            click.echo(redacted(f"{row['run']}: {row['state']}, {row['trials']}").replace("\n", r"\n"))
-        if not rows:
-            click.echo("no runs yet; `proctor run PLAN` starts one", err=True)
-
-
-@click.command()
 @run_argument
 @output_option
 @store_option
@@ -200,25 +177,6 @@ def _check_alike(stores: list[Store]) -> None:
         raise StoreError("these runs can't stand in one report:\n" + "\n".join(f"  {line}" for line in unlike))
 
 
-def _state(store: Store) -> str:
-    """The run's state; `stopped` where it is stored as new or running but no client holds it."""
-    state = store.state()
-    return "stopped" if state in ("new", "running") and not is_worked_on(store) else state
-
-
 def _clients(store: Store) -> int:
     """How many clients a run has now; one that was killed counts until the others have declared it lost."""
     return len(heartbeats(store.engine, store.run)) if is_worked_on(store) else 0
-
-
-def _row(store: Store) -> dict[str, str]:
-    try:
-        return {"run": store.run, "state": _state(store), "trials": _share(store.pair_totals())}
-    except (StoreError, sa.exc.SQLAlchemyError) as error:
-        return {"run": store.run, "state": "unreadable", "trials": str(getattr(error, "orig", error))}
-
-
-def _share(pairs: list[PairTotals]) -> str:
-    planned, scored = sum(pair.planned for pair in pairs), sum(pair.scored for pair in pairs)
-    unscored = sum(pair.unscored for pair in pairs)
-    return f"{scored}/{planned} trials scored" + (f", {unscored} unscored" if unscored else "")

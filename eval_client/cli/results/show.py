@@ -21,8 +21,8 @@ FORM = "a trial is a number, or AGENT@TASK/SAMPLE"
 
 
 @click.command()
-@click.argument("run")
-@click.argument("trial", required=False)
+@click.argument("run", metavar="[RUN]")
+@click.argument("trial", metavar="TRIAL", required=False)
 @output_option
 @store_option
 @click.option("--epoch", type=click.IntRange(min=0), default=0, show_default=True, help="Epoch of a sample.")

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from eval_client.cli.person.answers import UnreadableAnswer, parse_answer, parse_argument
+from eval_client.cli.person.typed import UnreadableInput, parse_answer, parse_argument
 from proctor.tools.functions import arguments_schema
 from proctor.types import Tool
 
@@ -57,7 +57,7 @@ def test_words_alone_call_nothing() -> None:
     ],
 )
 def test_what_calls_no_function_says_how_to(text: str, told: str) -> None:
-    with pytest.raises(UnreadableAnswer, match=told):
+    with pytest.raises(UnreadableInput, match=told):
         parse_answer(text, TOOLS, 1)
 
 
@@ -65,5 +65,5 @@ def test_an_argument_typed_alone_has_the_type_that_its_function_asks_for() -> No
     assert parse_argument(RUN, "command", "5") == "5"
     assert parse_argument(RUN_ALL, "times", "5") == 5
     assert parse_argument(RUN_ALL, "commands", "a b") == ["a b"]
-    with pytest.raises(UnreadableAnswer, match="times is of type integer"):
+    with pytest.raises(UnreadableInput, match="times is of type integer"):
         parse_argument(RUN_ALL, "times", "five")

@@ -11,12 +11,12 @@ IN_WORDS = ">"
 """Begins an answer that calls no function where functions are offered."""
 
 
-class UnreadableAnswer(ValueError):
+class UnreadableInput(ValueError):
     """What the person typed calls no function; the message says how to."""
 
 
 def parse_answer(text: str, tools: Sequence[Tool], turn: int) -> Action:
-    """The action that a person typed. Without tools it is the text itself. Raises UnreadableAnswer.
+    """The action that a person typed. Without tools it is the text itself. Raises UnreadableInput.
 
     With tools it is one or more calls: a function's name, then its arguments as a JSON object. Where a function has one
     argument, that may follow as it is.
@@ -32,7 +32,7 @@ def parse_answer(text: str, tools: Sequence[Tool], turn: int) -> Action:
         arguments, rest = _arguments(tool, rest)
         calls.append(made_call(tool, arguments, turn, len(calls)))
     if not calls:
-        raise UnreadableAnswer("name a function")
+        raise UnreadableInput("name a function")
     return Action(content="", tool_calls=tuple(calls))
 
 
@@ -61,7 +61,7 @@ def schema_of(tool: Tool, name: str) -> dict[str, JsonValue]:
 
 
 def parse_argument(tool: Tool, name: str, text: str) -> JsonValue:
-    """An argument that was typed alone: text stays as it is; anything else is JSON. Raises UnreadableAnswer."""
+    """An argument that was typed alone: text stays as it is; anything else is JSON. Raises UnreadableInput."""
     kind = schema_of(tool, name).get("type", "string")
     if kind == "string":
         return text
@@ -70,7 +70,7 @@ def parse_argument(tool: Tool, name: str, text: str) -> JsonValue:
     except ValueError:
         if kind == "array":
             return [text]  # as environments read it
-        raise UnreadableAnswer(f"{name} is of type {kind}: write it as JSON") from None
+        raise UnreadableInput(f"{name} is of type {kind}: write it as JSON") from None
     return value
 
 
@@ -81,7 +81,7 @@ def _named(text: str, tools: Sequence[Tool]) -> tuple[Tool, str]:
         if rest != text and (not rest or rest[0].isspace() or rest[0] == "{"):
             return tool, rest.lstrip()
     names = ", ".join(tool.name for tool in tools)
-    raise UnreadableAnswer(
+    raise UnreadableInput(
         f"no function has this name; there are: {names}; {IN_WORDS} at the beginning answers in words"
     )
 
@@ -92,7 +92,7 @@ def _arguments(tool: Tool, text: str) -> tuple[str, str]:
         try:
             _, end = json.JSONDecoder().raw_decode(text)
         except ValueError as error:
-            raise UnreadableAnswer(f"{tool.name}: its arguments are no JSON object: {error}") from None
+            raise UnreadableInput(f"{tool.name}: its arguments are no JSON object: {error}") from None
         return text[:end], text[end:].lstrip()
     names = argument_names(tool)
     if not names:
@@ -101,4 +101,4 @@ def _arguments(tool: Tool, text: str) -> tuple[str, str]:
         return "{}", ""
     if len(names) == 1 and text:
         return json.dumps({names[0]: parse_argument(tool, names[0], text)}, ensure_ascii=False), ""
-    raise UnreadableAnswer(f'{tool.name}: give its arguments as a JSON object, {{"{names[0]}": ...}}')
+    raise UnreadableInput(f'{tool.name}: give its arguments as a JSON object, {{"{names[0]}": ...}}')

@@ -1,0 +1,1 @@
+"""Commands that manage runs: stop, rm, prune, copy; and shell completion."""

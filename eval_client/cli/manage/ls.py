@@ -1,0 +1,43 @@
+"""`proctor ls`."""
+
+import datetime
+import json
+from pathlib import Path
+
+import click
+
+from eval_client.cli.common import output_option, report_usage_errors, store_option
+from eval_client.cli.manage.listed import RunFilter, all_runs, filter_options, listed
+from proctor.observability.redaction import redacted
+
+BEGIN = "begin with `proctor demo`, which needs no key, or with a plan of your own: `proctor run PLAN`"
+
+
+@click.command()
+@output_option
+@store_option
+@filter_options
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON value instead of text.")
+def ls(
+    output: Path,
+    store: str | None,
+    tags: tuple[str, ...],
+    owner: str | None,
+    since: datetime.datetime | None,
+    until: datetime.datetime | None,
+    as_json: bool,
+) -> None:
+    """List the runs, the oldest first, with the time (UTC) and the person that began them, and their tags."""
+    chosen = RunFilter(tags, owner, since, until)
+    with report_usage_errors():
+        found = [listed(each) for each, _ in all_runs(store, output)]
+    shown = [run for run in found if chosen.chooses(run)]
+    if as_json:
+        click.echo(json.dumps([run._asdict() for run in shown]))
+        return
+    for run in shown:
+        click.echo(redacted(run.line()).replace("\n", r"\n"))
+    if not found:
+        click.echo(f"no runs {'in this store' if store else f'in {output}'} yet; {BEGIN}", err=True)
+    elif not shown:
+        click.echo(f"none of {len(found)} runs is chosen by these options", err=True)

@@ -1,0 +1,76 @@
+"""`proctor stop` reaches the clients of a run through its store."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.database_servers import mariadb, postgresql
+from tests.e2e.proctor import Server, begin, proctor, rows, server
+from tests.pace import slowly, until
+
+TASK = "{name: db-own, environment: db, parameters: {engine: sqlite}}"
+AGENTS = f"tasks: [{TASK}]\nagents: [{{name: reference, kind: reference, latency_s: 0.8}}]\n"
+CALLS = "proctor_agent_requests_total"
+KEY = {"OPENAI_API_KEY": "token-of-the-tests"}
+
+
+def write_plan(folder: Path, agents: Server) -> None:
+    agent = f'{{name: reference, builtin: reference, endpoint: "{agents.url}", concurrency: 2}}'
+    (folder / "plan.yaml").write_text(f"name: stop\nagents: [{agent}]\ntasks: [{TASK}]\n")
+
+
+def stop_and_resume(tmp_path: Path, *options: str, shards: int = 1, **extra: str) -> str:
+    """Stop a run that is under way, and resume it; what its client said."""
+    (tmp_path / "agents.yaml").write_text(AGENTS)
+    with server("agents", "--config", "agents.yaml", cwd=tmp_path) as agents:
+        write_plan(tmp_path, agents)
+        client = begin("run", "plan.yaml", "--name", "r", f"--shards={shards}", cwd=tmp_path, **KEY, **extra)
+        until(lambda: agents.metric(CALLS) >= 3)
+        stopped = proctor("stop", "r", *options, cwd=tmp_path, **extra)
+        assert (stopped.returncode, stopped.stdout) == (0, ""), stopped.stderr
+        assert "resume with: proctor resume runs/r" in stopped.stderr
+        _, errors = client.communicate(timeout=slowly(60))
+        assert client.returncode == 130, errors
+        status = json.loads(proctor("status", "r", "--json", cwd=tmp_path, **extra).stdout)
+        assert status["state"] == "interrupted"
+        assert status["pairs"][0]["scored"] < status["pairs"][0]["planned"]
+        resumed = proctor("resume", "r", "-q", cwd=tmp_path, **KEY, **extra)
+        assert resumed.returncode == 0, resumed.stderr
+        paid = agents.metric(CALLS)
+        turns = sum(int(str(row["turns"])) for row in rows("r", tmp_path, **extra))
+        assert turns <= paid <= turns + 2
+    return errors
+
+
+def test_a_run_is_drained_from_another_terminal_and_resumes(tmp_path: Path) -> None:
+    errors = stop_and_resume(tmp_path)
+    assert "`proctor stop` was called for this run" in errors
+    assert "draining" in errors
+
+
+def test_a_run_is_stopped_at_once(tmp_path: Path) -> None:
+    stop_and_resume(tmp_path, "--now")
+
+
+@pytest.mark.postgresql
+def test_all_clients_of_a_run_in_postgresql_stop(tmp_path: Path) -> None:
+    with postgresql() as database:
+        stop_and_resume(tmp_path, shards=2, PROCTOR_STORE=database.url)
+
+
+@pytest.mark.mariadb
+def test_a_run_in_mariadb_stops(tmp_path: Path) -> None:
+    with mariadb() as database:
+        stop_and_resume(tmp_path, PROCTOR_STORE=database.url)
+
+
+def test_a_run_that_nobody_plays_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "plan.yaml").write_text(f"agents: [{{name: reference, builtin: reference}}]\ntasks: [{TASK}]\n")
+    assert proctor("run", "plan.yaml", "--name", "r", "--limit", "1", "-q", cwd=tmp_path).returncode == 0
+    stopped = proctor("stop", cwd=tmp_path)
+    assert (stopped.returncode, stopped.stderr) == (0, "r is not being played\n")
+    assert proctor("resume", "r", "-q", cwd=tmp_path).returncode == 0
+    missing = proctor("stop", "other", cwd=tmp_path)
+    assert missing.returncode == 2
+    assert "no run 'other'" in missing.stderr
