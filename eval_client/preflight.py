@@ -26,7 +26,15 @@ def check_usable(plan: Plan) -> None:
 
 
 def check_plan(manifest: Manifest, plan: Plan) -> None:
-    """Raises PreflightError if a plan differs from the run's own in anything that shapes a trial."""
+    """Raises PreflightError if a plan differs from the run's own in anything that shapes a trial.
+
+    Also for a re-scored run: its answers are those of another run.
+    """
+    if manifest.parent is not None:
+        raise PreflightError(
+            f"the run holds answers of run {manifest.parent!r}, scored again; resume that run, then: "
+            f"proctor rescore {manifest.parent}"
+        )
     lines = differences(manifest.identity, plan.identity())
     if lines:
         changed = "\n  ".join(lines)
@@ -100,12 +108,12 @@ def new_run(
         limit=limit,
         tasks=records,
         tags=tuple(dict.fromkeys(plan.tags)),
-        owner=_owner(),
+        owner=owner_name(),
     )
     return manifest, trials_of(plan, samples)
 
 
-def _owner() -> str | None:
+def owner_name() -> str | None:
     """Who begins a run: PROCTOR_OWNER, or the name of this account; None for an account without a name."""
     try:
         return os.environ.get("PROCTOR_OWNER") or getpass.getuser()

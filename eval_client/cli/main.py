@@ -23,6 +23,7 @@ COMMANDS = {
     "ls": ("manage.ls", "List the runs."),
     "export": ("results.inspect", "Write a run's trials, turns or replies of judges as JSONL, CSV or Parquet."),
     "stop": ("manage.stop", "Stop a run from another terminal or host; it can be resumed."),
+    "rescore": ("manage.rescore", "Score the answers of a run again, with other settings; no agent is asked."),
     "rm": ("manage.remove", "Remove runs."),
     "prune": ("manage.remove", "Remove runs that are older than an age."),
     "copy": ("manage.copy", "Copy a run to another store."),

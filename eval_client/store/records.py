@@ -45,6 +45,8 @@ class Manifest(Value):
     tasks: dict[str, TaskRecord] = Field(default_factory=dict)
     tags: tuple[str, ...] = Field(default=(), exclude_if=lambda tags: not tags)
     """Words that the run is found by, from its plan and `--tag`."""
+    parent: str | None = Field(default=None, exclude_if=lambda parent: parent is None)
+    """The run whose answers this run scores again; None for a run of its own answers."""
     owner: str | None = Field(default=None, exclude_if=lambda owner: owner is None)
     """Who began the run: PROCTOR_OWNER, or the account's name. None in runs of earlier versions."""
     resumed_at: tuple[str, ...] = Field(default=(), exclude_if=lambda times: not times)

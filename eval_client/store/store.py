@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from eval_client.core.spend import Tokens
 from eval_client.store import shards, wal
 from eval_client.store.connection import RunExists, StoreError, is_transient, is_writable
-from eval_client.store.migration import migrate
+from eval_client.store.migration import existing_columns, migrate
 from eval_client.store.records import DIVERGED, Manifest, Trial, Turn, kept_reply
 from eval_client.store.results import Results, token_sums, tokens_of
 from eval_client.store.tables import (
@@ -50,6 +50,14 @@ class Store(Results):
                     connection.execute(trial_table.insert(), rows)
         except sa.exc.IntegrityError as error:
             raise RunExists(f"run {self.run!r} exists already; resume it, or choose another name") from error
+
+    def exists(self) -> bool:
+        """Whether the store has the run."""
+        if not sa.inspect(self.engine).has_table(run_table.name):
+            return False
+        with self.engine.connect() as connection:
+            mine = sa.select(run_table.c.id).where(run_table.c.id == self.run)
+            return connection.execute(mine).first() is not None
 
     def is_over(self) -> bool:
         """Whether the run exists and is `finished` or `incomplete`; only a resume plays it further."""
@@ -135,6 +143,14 @@ class Store(Results):
         with self.engine.connect() as connection:
             rows = connection.execute(query.order_by(trial_table.c.id))
             return [Trial.model_construct(**row._mapping) for row in rows]
+
+    def all_trials(self) -> list[Trial]:
+        """All trials, in the run's order."""
+        there = existing_columns(self.engine, trial_table)
+        columns = [column for column in there if column.name in Trial.model_fields]
+        query = sa.select(*columns).where(trial_table.c.run == self.run).order_by(trial_table.c.id)
+        with self.engine.connect() as connection:
+            return [Trial.model_validate(dict(row._mapping)) for row in connection.execute(query)]
 
     def journal(self, trial: int) -> tuple[int, list[Turn], Tokens]:
         """A trial's newest journal: its number (from 0), its turns, and the tokens paid in the ones before it.

@@ -14,7 +14,7 @@ from proctor.environment import AgentStopped, AgentUnavailable, EnvironmentFault
 from proctor.http.client import AnyClient
 from proctor.llm.cache import Replies, key_of
 from proctor.llm.config import ChatConfig
-from proctor.llm.kept_replies import ModelReply
+from proctor.llm.kept_replies import ModelReply, session_replies
 from proctor.llm.model import ChatModel, Completion
 from proctor.types import Message
 
@@ -88,6 +88,10 @@ class CachedModel:
 
     async def complete(self, messages: Sequence[Message], sampling: Mapping[str, JsonValue]) -> Completion:
         """One completion, not cached. Raises EnvironmentFault on any failure: none is the tested agent's fault."""
+        session = session_replies.get()
+        if session is not None and not session.may_buy:
+            session.unbought[self.named] += 1
+            raise EnvironmentFault(f"the {self.role} {self.named} was not asked: its replies may not be bought")
         try:
             return await self._model.complete(messages, sampling=sampling)
         except (AgentUnavailable, AgentStopped) as error:

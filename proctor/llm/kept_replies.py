@@ -4,6 +4,7 @@ A worker's cache is local to its machine. These replies are sent with the sessio
 there to the worker that plays the trial's next session: nothing is bought twice, and the replay does not differ.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from contextvars import ContextVar
 from typing import TYPE_CHECKING
@@ -55,13 +56,16 @@ class KeptReply(Value):
 class SessionReplies:
     """The replies of one session, in the order of their first use, after those of the trial's earlier sessions.
 
-    `added` is called for each new one, from any thread.
+    `added` is called for each new one, from any thread. Unless the session `may_buy`, no model is asked.
     """
 
-    def __init__(self, known: Iterable[KeptReply], added: Callable[[], None]) -> None:
+    def __init__(self, known: Iterable[KeptReply], added: Callable[[], None], *, may_buy: bool = True) -> None:
         self._kept = list(known)
         self._by_key = {kept.key: kept.reply for kept in self._kept if kept.usable}
         self._added = added
+        self.may_buy = may_buy
+        self.unbought = Counter[str]()
+        """model -> questions that it was not asked, since the session may not buy replies"""
 
     def __len__(self) -> int:
         return len(self._kept)

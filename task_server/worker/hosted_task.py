@@ -5,7 +5,7 @@ import logging
 from collections.abc import Callable, Iterator
 
 from proctor.config.task import TaskDefinition
-from proctor.environment import protocol_of
+from proctor.environment import Environment, protocol_of
 from proctor.observability.redaction import redacted
 from task_server.wire.errors import DigestDiffers, NotReady, UnknownSample
 from task_server.wire.messages import SampleList
@@ -75,7 +75,7 @@ class HostedTask:
 
     async def _serve(self) -> None:
         if self.catalogue is None:
-            self.catalogue = await asyncio.to_thread(self._read)
+            self.catalogue = await asyncio.to_thread(read_samples, self.name, self.environment_name, self.environment)
             self._samples = frozenset(self.catalogue.samples)
         async with self.environment.lifespan():
             self._up = True
@@ -85,22 +85,6 @@ class HostedTask:
             finally:
                 self._up = False
                 self._set_waiting("stopping")
-
-    def _read(self) -> SampleList:
-        environment = self.environment
-        samples = tuple(environment.samples())
-        clusters = tuple(map(environment.cluster, samples))
-        return SampleList(
-            task=self.name,
-            environment=self.environment_name,
-            samples=samples,
-            digest=environment.digest(),
-            comparable=environment.not_comparable_because(),
-            published_sampling=dict(environment.published_sampling()),
-            trusted_agents_only=environment.trusted_agents_only(),
-            protocol=protocol_of(environment),
-            clusters=clusters if len(set(clusters)) < len(samples) else (),
-        )
 
     def _set_waiting(self, waiting: str | None) -> None:
         self.waiting = redacted(waiting) if waiting is not None else None
@@ -119,3 +103,20 @@ def _pauses() -> Iterator[float]:
     while True:
         yield pause_s
         pause_s = min(pause_s * 2, longest_s)
+
+
+def read_samples(task: str, name: str, environment: Environment) -> SampleList:
+    """The samples of a task, and what a run must know of its environment, which is installed under `name`."""
+    samples = tuple(environment.samples())
+    clusters = tuple(map(environment.cluster, samples))
+    return SampleList(
+        task=task,
+        environment=name,
+        samples=samples,
+        digest=environment.digest(),
+        comparable=environment.not_comparable_because(),
+        published_sampling=dict(environment.published_sampling()),
+        trusted_agents_only=environment.trusted_agents_only(),
+        protocol=protocol_of(environment),
+        clusters=clusters if len(set(clusters)) < len(samples) else (),
+    )

@@ -43,12 +43,17 @@ class RunLine(NamedTuple):
     created_at: str
     tags: tuple[str, ...]
     owner: str | None
+    parent: str | None
+    """The run whose answers it scores again."""
 
     def line(self) -> str:
         """The run on one line."""
         tags = f", tags {' '.join(self.tags)}" if self.tags else ""
+        parent = f", re-scored from {self.parent}" if self.parent else ""
         begun = f", begun {self.created_at[:16].replace('T', ' ')}" if self.created_at else ""
-        return f"{self.run}: {self.state}, {self.trials}{begun}{f' by {self.owner}' if self.owner else ''}{tags}"
+        return (
+            f"{self.run}: {self.state}, {self.trials}{begun}{f' by {self.owner}' if self.owner else ''}{tags}{parent}"
+        )
 
 
 @dataclass(frozen=True)
@@ -91,9 +96,9 @@ def listed(store: Store) -> RunLine:
     try:
         manifest = store.manifest()
         facts = run_state(store), trials_scored(store.pair_totals()), store.created_at()
-        return RunLine(store.run, *facts, manifest.tags, manifest.owner)
+        return RunLine(store.run, *facts, manifest.tags, manifest.owner, manifest.parent)
     except (StoreError, sa.exc.SQLAlchemyError) as error:
-        return RunLine(store.run, UNREADABLE, str(getattr(error, "orig", error)), "", (), None)
+        return RunLine(store.run, UNREADABLE, str(getattr(error, "orig", error)), "", (), None, None)
 
 
 def run_state(store: Store) -> str:

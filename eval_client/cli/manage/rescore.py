@@ -1,0 +1,120 @@
+"""`proctor rescore`."""
+
+import asyncio
+import contextlib
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+from eval_client.cli.common import (
+    output_option,
+    quiet_option,
+    report_usage_errors,
+    set_option,
+    store_option,
+)
+from eval_client.cli.play import INTERRUPTED, error_console
+from eval_client.cli.usage import UsageProblem
+from eval_client.plan import Plan, with_overrides
+from eval_client.preflight import PreflightError
+from eval_client.rescore.rescore import AnswersNotBought, RescoreRequest, check_overrides
+from eval_client.rescore.rescore import rescore as score_again
+from eval_client.store.lock import is_worked_on
+from eval_client.store.run_folders import checked_name, find_run, new_name, open_store
+from eval_client.store.runs.remove import remove_run
+from eval_client.store.store import Store
+
+
+@click.command()
+@click.argument("run", metavar="[RUN]", default="latest")
+@output_option
+@store_option
+@set_option
+@click.option("--name", help="Name of the new run and its folder. Default: made from the plan's name and the time.")
+@click.option("--pay-judges", is_flag=True, help="Buy the answers of judges, hosts and users that RUN does not have.")
+@quiet_option
+def rescore(
+    run: str,
+    output: Path,
+    store: str | None,
+    overrides: tuple[str, ...],
+    name: str | None,
+    pay_judges: bool,
+    quiet: bool,
+) -> None:
+    """Score the answers of RUN (a folder, a name, or `latest`, the default) again; no agent is asked.
+
+    The journalled answers are replayed in this process through the tasks, with the parameters and data that --set
+    changes. The result is a run of its own, which names RUN as its parent; RUN is left as it is. Kept answers of judges
+    are used. If others are needed, they are counted, and nothing is written unless --pay-judges allows to buy them.
+
+    A trial is left unscored, with its cause, where a turn shows something else than it did to the agent, or where the
+    session goes on after its last answer. Exit codes: 0 all scored, 1 unscored trials, 2 not possible.
+
+    Example: `proctor rescore latest --set tasks.db.parameters.profile=strict`
+    """
+    errors = error_console()
+    with report_usage_errors():
+        source, _ = find_run(run, store, output)
+        manifest = source.manifest()
+        if is_worked_on(source):
+            raise UsageProblem(f"run {source.run!r} is being played; wait for its end, or: proctor stop {source.run}")
+        before = Plan.model_validate(manifest.plan)
+        plan = with_overrides(before, overrides)
+        folder = output / checked_name(name or new_name(f"{plan.name[:30]}-rescored"))
+        with _new_store(store, folder) as target:
+            try:
+                check_overrides(before, plan)
+                request = RescoreRequest(source, target, plan, overrides, pay_judges)
+                asyncio.run(score_again(request, lambda text: click.echo(text, err=True)))
+            except AnswersNotBought as needed:
+                raise UsageProblem(f"{needed}; --pay-judges buys them. Nothing was written") from needed
+            except PreflightError as error:
+                raise UsageProblem(str(error)) from error
+    _print_result(source, target, quiet)
+    errors.print(f"run: {folder}, re-scored from {source.run}", markup=False, soft_wrap=True)
+    sys.exit(0 if all(pair.scored == pair.planned for pair in target.pair_totals()) else 1)
+
+
+@contextlib.contextmanager
+def _new_store(store: str | None, folder: Path) -> Iterator[Store]:
+    """The store of a new run, which is removed again if what is done inside fails."""
+    if store is None and folder.exists():
+        raise UsageProblem(f"{folder} exists already; choose another --name")
+    target = open_store(store, folder)
+    if target.exists():
+        raise UsageProblem(f"run {target.run!r} exists already; choose another --name")
+    try:
+        yield target
+    except BaseException as error:
+        if target.exists():
+            remove_run(target, folder)
+        elif store is None:
+            target.engine.dispose()
+            shutil.rmtree(folder)
+        if isinstance(error, KeyboardInterrupt | asyncio.CancelledError):
+            click.echo("stopped; nothing was written", err=True)
+            sys.exit(INTERRUPTED)
+        raise
+
+
+def _print_result(source: Store, target: Store, quiet: bool) -> None:
+    """Print the report of the new run, and how many scores of each pair changed."""
+    from eval_client.report.report import report
+    from eval_client.report.tables.run_report import report_tables
+    from proctor.tables.command import print_tables
+
+    print_tables(report_tables([report(target)], full=False), "text")
+    if quiet:
+        return
+    before = {str(row["id"]): row["score"] for row in source.trial_rows()}
+    for pair in target.pair_totals():
+        rows = [row for row in target.trial_rows() if (row["agent"], row["task"]) == (pair.agent, pair.task)]
+        both = [(before[str(row["id"])], row["score"]) for row in rows if row["score"] is not None]
+        changed = sum(old is not None and old != new for old, new in both)
+        added = sum(old is None for old, _ in both)
+        text = f"{pair.agent} x {pair.task}: {changed} scores changed, {added} are new, {pair.unscored} unscored"
+        click.echo(text, err=True)

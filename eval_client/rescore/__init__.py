@@ -1,0 +1,1 @@
+"""`proctor rescore`: scores the answers of a run again, in this process; no agent is asked."""

@@ -1,0 +1,209 @@
+"""Scores all trials of a run again, and writes a run of its own."""
+
+import asyncio
+import contextlib
+import secrets
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+
+from eval_client.plan import Plan, trial_seed
+from eval_client.preflight import PreflightError, check_trust, owner_name
+from eval_client.rescore.replay import Replayed, replay
+from eval_client.store.journal import Cost, Journal
+from eval_client.store.member import membership
+from eval_client.store.records import DIVERGED, Manifest, TaskRecord, Trial
+from eval_client.store.store import Store
+from proctor.config.task import TaskDefinition
+from proctor.environment import Environment, EnvironmentFault
+from proctor.summary import summarize
+from task_server.wire.messages import SampleList
+from task_server.worker.hosted_task import read_samples
+
+Worlds = Mapping[str, tuple[TaskDefinition, Environment]]
+"""task -> its definition and its environment"""
+
+
+class AnswersNotBought(Exception):
+    """Models of the environments (judges, hosts) would have to be asked, and nobody has allowed that."""
+
+    def __init__(self, questions: Mapping[str, int], trials: int) -> None:
+        calls = ", ".join(f"{model}: at least {count}" for model, count in sorted(questions.items()))
+        super().__init__(f"{trials} trials need new answers of judges, hosts or users ({calls} calls)")
+        self.questions, self.trials = questions, trials
+
+
+@dataclass(frozen=True)
+class RescoreRequest:
+    """Which run to score again, how, and where to."""
+
+    source: Store
+    target: Store
+    plan: Plan
+    """The source's plan with changed tasks."""
+    overrides: tuple[str, ...]
+    may_buy: bool
+    """Whether judges may be asked for answers that the source lacks."""
+
+
+async def rescore(request: RescoreRequest, say: Callable[[str], None]) -> None:
+    """Score every trial of the source again and store the results in the target, which is new.
+
+    Judges are asked only where the journal lacks their answer; first all trials are scored that need none. Raises
+    PreflightError, AnswersNotBought, StoreError, SQLAlchemyError; the target is then not whole and must be removed.
+    """
+    source, target = request.source, request.target
+    async with _worlds(request.plan) as worlds:
+        listed = await asyncio.to_thread(
+            lambda: {name: read_samples(name, task.environment, world) for name, (task, world) in worlds.items()}
+        )
+        check_trust(request.plan, listed)
+        trials = source.all_trials()
+        target.create(_manifest(request, listed), [trial.model_copy(update={"attempts": 0}) for trial in trials])
+        async with membership(target) as member:
+            journal = Journal(target, member.shard)
+            try:
+                play = _Play(request, worlds, journal)
+                await play.all(trials)
+                if play.postponed:
+                    needed = AnswersNotBought(play.questions, len(play.postponed))
+                    if not request.may_buy:
+                        raise needed
+                    say(str(needed))
+                    await play.all(play.postponed, may_buy=True)
+            finally:
+                await journal.close()
+            _write_summaries(target, worlds)
+            totals = target.pair_totals()
+            whole = all(pair.scored == pair.planned for pair in totals)
+            target.set_state("finished" if whole else "incomplete", member.shard)
+
+
+class _Play:
+    """Replays trials, of each task as many at once as a worker would hold."""
+
+    def __init__(self, request: RescoreRequest, worlds: Worlds, journal: Journal) -> None:
+        self._source, self._plan, self._journal = request.source, request.plan, journal
+        self._worlds = worlds
+        self.postponed: list[Trial] = []
+        """Trials that need answers of judges which the source lacks."""
+        self.questions = Counter[str]()
+        """model -> calls that these need at least"""
+
+    async def all(self, trials: Sequence[Trial], *, may_buy: bool = False) -> None:
+        """Replay trials; the final row of each is durable, but for those postponed."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                for name, (task, _) in self._worlds.items():
+                    waiting = iter([trial for trial in trials if trial.task == name])
+                    for _ in range(task.sessions()):
+                        group.create_task(self._in_turn(waiting, may_buy))
+        except ExceptionGroup as errors:
+            raise errors.exceptions[0] from errors
+
+    async def _in_turn(self, waiting: Iterator[Trial], may_buy: bool) -> None:
+        for trial in waiting:
+            replayed = await asyncio.create_task(self._replayed(trial, may_buy))
+            if replayed.unbought:
+                self.postponed.append(trial)
+                self.questions.update(replayed.unbought)
+            else:
+                await self._write(trial, replayed)
+
+    async def _replayed(self, trial: Trial, may_buy: bool) -> Replayed:
+        _, turns, _ = self._source.journal(trial.id)
+        seed = trial_seed(self._plan.seed, trial.task, trial.sample, trial.epoch)
+        world = self._worlds[trial.task][1]
+        return await replay(world, trial.sample, seed, turns, self._source.replies(trial.id), may_buy=may_buy)
+
+    async def _write(self, trial: Trial, replayed: Replayed) -> None:
+        session, digest = secrets.token_hex(16), None
+        await self._journal.begin(trial, 1, 0, session, digest)
+        if replayed.replies:
+            await self._journal.replies(trial, 0, replayed.replies)
+        for turn in replayed.turns:
+            await self._journal.turn(trial, 0, turn)
+        outcome = DIVERGED if replayed.diverged else "finished"
+        await self._journal.finish(trial, 1, None, replayed.finish, _cost(replayed), outcome=outcome)
+
+
+def _cost(replayed: Replayed) -> Cost:
+    """What the answers cost when they were given; now they cost nothing."""
+    turns = replayed.turns
+    return Cost(
+        turns=len(turns),
+        prompt_tokens=sum(turn.prompt_tokens for turn in turns),
+        completion_tokens=sum(turn.completion_tokens for turn in turns),
+        seconds=sum(turn.model_seconds + (turn.world_seconds or 0.0) for turn in turns),
+        cached_tokens=sum(turn.cached_tokens for turn in turns),
+        reasoning_tokens=sum(turn.reasoning_tokens for turn in turns),
+    )
+
+
+@contextlib.asynccontextmanager
+async def _worlds(plan: Plan) -> AsyncIterator[Worlds]:
+    """The environments of a plan's tasks, ready to play. Raises PreflightError."""
+    remote = [task.name for task in plan.tasks if not isinstance(task, TaskDefinition)]
+    if remote:
+        raise PreflightError(f"tasks.{remote[0]}: its controller defines it; a re-score needs its `environment` here")
+    async with contextlib.AsyncExitStack() as stack:
+        worlds: dict[str, tuple[TaskDefinition, Environment]] = {}
+        for task in plan.definitions():
+            world = task.opened()
+            try:
+                await stack.enter_async_context(world.lifespan())
+            except EnvironmentFault as error:
+                raise PreflightError(f"tasks.{task.name}: {error}") from error
+            worlds[task.name] = task, world
+        yield worlds
+
+
+def check_overrides(before: Plan, after: Plan) -> None:
+    """Raises PreflightError if a plan differs in anything but its tasks' settings: the answers would be others."""
+    ours, theirs = ({**plan.identity(), "tasks": sorted(task.name for task in plan.tasks)} for plan in (before, after))
+    if ours != theirs:
+        changed = ", ".join(sorted(field for field in ours if ours[field] != theirs[field]))
+        raise PreflightError(f"--set: changes {changed}; a re-score can change parameters and data of tasks alone")
+
+
+def _manifest(request: RescoreRequest, listed: Mapping[str, SampleList]) -> Manifest:
+    parent = request.source.manifest()
+    return Manifest(
+        version=version("proctor"),
+        plan_path="(rescore)",
+        plan=request.plan.model_dump(mode="json"),
+        overrides=(*parent.overrides, *request.overrides),
+        identity=request.plan.identity(),
+        limit=parent.limit,
+        tasks={name: _record(parent.tasks[name], task) for name, task in listed.items()},
+        tags=parent.tags,
+        owner=owner_name(),
+        parent=request.source.run,
+    )
+
+
+def _record(before: TaskRecord, task: SampleList) -> TaskRecord:
+    cut = f"only {before.samples} of {len(task.samples)} samples were played"
+    return TaskRecord(
+        environment=task.environment,
+        digest=task.digest,
+        samples=before.samples,
+        comparable=task.comparable or (cut if before.samples < len(task.samples) else None),
+        published_sampling=task.published_sampling,
+        protocol=task.protocol,
+    )
+
+
+def _write_summaries(target: Store, worlds: Worlds) -> None:
+    """Store the environments' own metrics of every pair that has a score."""
+    for pair in target.pair_totals():
+        if not pair.scored:
+            continue
+        finishes = list(target.finishes(pair.agent, pair.task))
+        cluster_of = target.cluster_of(pair.task)
+        names = [cluster_of[sample] for sample, _, _ in finishes]
+        numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
+        clusters = [numbers[name] for name in names]
+        summary = summarize(worlds[pair.task][1], [finish for _, _, finish in finishes], clusters)
+        target.write_summary(pair.agent, pair.task, pair.scored, summary)
