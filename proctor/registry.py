@@ -1,6 +1,7 @@
 """Finds environment classes by name among entry points; imports only the requested one."""
 
 from importlib.metadata import EntryPoint, entry_points
+from importlib.util import find_spec
 
 from proctor.environment import Environment
 
@@ -35,12 +36,25 @@ def _import(entry: EntryPoint) -> type[Environment]:
     try:
         loaded = entry.load()
     except ModuleNotFoundError as error:
+        if (found := _found_without(entry, error)) is not None:
+            what = f"{found} has no module {error.name!r} (of {_package(entry)})"
+            raise ImportError(f"{what}; rename it if it is another package of this name") from error
         raise ImportError(f"{error}; install what it needs: pip install '{_package_with_extra(entry)}'") from error
     except AttributeError as error:
         raise ImportError(f"entry point {entry.value!r} of {_package(entry)} can't be found: {error}") from error
     if not (isinstance(loaded, type) and issubclass(loaded, Environment)):
         raise ImportError(f"entry point {entry.value!r} of {_package(entry)} is not an Environment class")
     return loaded
+
+
+def _found_without(entry: EntryPoint, error: ModuleNotFoundError) -> str | None:
+    """Where the top package of an entry point is found, if a module of that package is what is missing."""
+    top = entry.value.partition(":")[0].partition(".")[0]
+    if error.name is None or not error.name.startswith(f"{top}."):
+        return None
+    spec = find_spec(top)
+    places = [] if spec is None else [*(spec.submodule_search_locations or ()), spec.origin]
+    return next((place for place in places if place), None)
 
 
 def _package(entry: EntryPoint) -> str:

@@ -7,7 +7,7 @@ from importlib.metadata import version
 
 import click
 
-from proctor import plugins
+from eval_client.shadowed import shadowed
 
 COMMANDS = {
     "demo": ("demo", "Play every environment on its own samples with built-in agents: no key, no network."),
@@ -50,6 +50,8 @@ class Commands(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """All names, in the order that a new user needs them; the commands of environments come last."""
+        from proctor import plugins
+
         return [*COMMANDS, *(name for name in plugins.names() if name not in COMMANDS)]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
@@ -62,6 +64,7 @@ class Commands(click.Group):
 
     def _of_environment(self, ctx: click.Context, name: str) -> click.Command | None:
         from eval_client.cli.recorded import open_run
+        from proctor import plugins
 
         ctx.obj = open_run
         return plugins.load(name)
@@ -106,7 +109,9 @@ def proctor(ctx: click.Context) -> None:
 def main() -> None:
     """Entry point. An error that the user can correct ends in one message and exit code 2."""
     if sys.platform == "win32":
-        sys.exit(_refused_windows())
+        sys.exit(_refused("Proctor runs on Linux and macOS; on Windows, use it in WSL (Windows Subsystem for Linux)"))
+    if (problem := shadowed()) is not None:
+        sys.exit(_refused(problem))
     gc.set_threshold(10_000)  # scanning the imported objects again and again would cost a tenth of the start
     try:
         proctor(prog_name="proctor", max_content_width=120)
@@ -115,8 +120,8 @@ def main() -> None:
         sys.exit(CRASHED)
 
 
-def _refused_windows() -> int:
-    click.echo("Proctor runs on Linux and macOS; on Windows, use it in WSL (the Windows Subsystem for Linux)", err=True)
+def _refused(why: str) -> int:
+    click.echo(f"Error: {why}", err=True)
     return 2
 
 

@@ -5,7 +5,6 @@ import contextlib
 import logging
 import os
 import signal
-import sys
 from abc import ABC, abstractmethod
 from asyncio.subprocess import PIPE, STDOUT, Process
 from collections.abc import Mapping
@@ -17,7 +16,7 @@ import ray
 from ray.exceptions import RayError
 
 from eval_client.ray.forward import Forwarder
-from eval_client.servers.server_process import ServerProcess, ServerProcessError
+from eval_client.servers.server_process import ServerProcess, ServerProcessError, own_command
 from eval_client.servers.shard_processes import ORDERLY
 
 log = logging.getLogger(__name__)
@@ -163,7 +162,7 @@ class ClientHost(NodeHost):
         """Run a client; its exit code. The client's standard input is a pipe from us; it exits when the pipe closes."""
         with log_file.open("ab") as written:
             process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-m", "eval_client.cli.main", *arguments),
+                *own_command(*arguments),
                 stdin=PIPE,
                 stdout=written,
                 stderr=STDOUT,

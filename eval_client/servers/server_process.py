@@ -19,6 +19,11 @@ RESTARTS = 5
 RESTART_WAIT_S = 1.0
 
 
+def own_command(*arguments: str) -> list[str]:
+    """`proctor ...` in this Python. As by the installed command, nothing is imported from the working directory."""
+    return [sys.executable, "-P", "-m", "eval_client.cli.main", *arguments]
+
+
 class ServerProcessError(Exception):
     """A server did not start; the message has the end of its log."""
 
@@ -38,7 +43,7 @@ class ServerProcess:
         `first_only` are arguments that a restart does not get. Raises ServerProcessError.
         """
         arguments = [*self._arguments, *first_only, "--stop-with-stdin"]
-        command = [sys.executable, "-m", "eval_client.cli.main", *arguments]
+        command = own_command(*arguments)
         with self._log.open("ab") as log:
             self._process = await asyncio.create_subprocess_exec(
                 *command, stdin=PIPE, stdout=PIPE, stderr=log, env=self._environment, start_new_session=True

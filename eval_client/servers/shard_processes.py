@@ -4,13 +4,13 @@ import asyncio
 import contextlib
 import os
 import signal
-import sys
 from asyncio.subprocess import PIPE, STDOUT, Process
 from collections.abc import AsyncIterator, Coroutine, Sequence
 from pathlib import Path
 from typing import Any
 
 from eval_client.servers.metrics_address import of_shard
+from eval_client.servers.server_process import own_command
 from eval_client.store.store import Store
 
 ORDERLY = (0, 1, 130)
@@ -44,7 +44,7 @@ class ShardProcesses:
         url = store.engine.url.render_as_string(hide_password=False)
         with log.open("ab") as file:
             process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-m", "eval_client.cli.main", *arguments),
+                *own_command(*arguments),
                 stdin=PIPE,
                 stdout=file,
                 stderr=STDOUT,

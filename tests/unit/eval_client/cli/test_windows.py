@@ -19,5 +19,5 @@ def test_windows_is_refused_with_one_line() -> None:
     ended = subprocess.run([sys.executable, "-c", ON_WINDOWS], cwd=ROOT, capture_output=True, text=True, check=False)
     assert (ended.returncode, ended.stdout) == (2, "")
     assert ended.stderr == (
-        "Proctor runs on Linux and macOS; on Windows, use it in WSL (the Windows Subsystem for Linux)\n"
+        "Error: Proctor runs on Linux and macOS; on Windows, use it in WSL (Windows Subsystem for Linux)\n"
     )
