@@ -2,8 +2,9 @@
 
 import contextlib
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any, TypeVar
 
 import click
 import sqlalchemy as sa
@@ -12,6 +13,7 @@ from eval_client.cli.usage import UsageProblem, report_file_errors
 from eval_client.store.connection import StoreError
 from proctor.config.secrets import secret_text
 
+Command = TypeVar("Command", bound=Callable[..., Any])
 STORE = "PROCTOR_STORE"
 _PASSWORD = re.compile(r"://[^/@]*:[^/]*@|[?&]password=")
 
@@ -50,13 +52,50 @@ output_option = click.option(
 )
 plan_argument = click.argument("plan", type=click.Path(dir_okay=False, path_type=Path))
 limit_option = click.option("--limit", type=click.IntRange(min=1), help="Play only the first N samples of each task.")
-set_option = click.option(
-    "--set",
-    "overrides",
-    multiple=True,
-    metavar="FIELD=VALUE",
-    help="Override a field of the plan, for example limits.run.money=5 or agents.gpt.concurrency=4.",
-)
+
+
+_PARAMETERS = "eval_client.cli.parameters"
+"""Where `-T` leaves its overrides for `--set`, in the command's `meta`."""
+
+
+def _keep_parameters(context: click.Context, _option: click.Parameter, given: tuple[str, ...]) -> None:
+    context.meta[_PARAMETERS] = tuple(map(_parameter_override, given))
+
+
+def _parameter_override(given: str) -> str:
+    task, dot, rest = given.partition(".")
+    parameter, equals, value = rest.partition("=")
+    if not (task and dot and parameter and equals) or "=" in task:
+        raise UsageProblem(f"-T {given}: write it as TASK.PARAMETER=VALUE, such as -T db.engine=sqlite")
+    return f"tasks.{task}.parameters.{parameter}={value}"
+
+
+def _with_parameters(context: click.Context, _option: click.Parameter, given: tuple[str, ...]) -> tuple[str, ...]:
+    return (*context.meta.get(_PARAMETERS, ()), *given)
+
+
+def set_option(command: Command) -> Command:
+    """`--set` and its short form for parameters of tasks, `-T`: both end in `overrides`, those of `-T` first."""
+    short = click.option(
+        "-T",
+        multiple=True,
+        metavar="TASK.PARAMETER=VALUE",
+        is_eager=True,
+        expose_value=False,
+        callback=_keep_parameters,
+        help="Short for --set tasks.TASK.parameters.PARAMETER=VALUE, for example -T db.engine=sqlite.",
+    )
+    long = click.option(
+        "--set",
+        "overrides",
+        multiple=True,
+        metavar="FIELD=VALUE",
+        callback=_with_parameters,
+        help="Override a field of the plan, for example limits.run.money=5 or agents.gpt.concurrency=4.",
+    )
+    return long(short(command))
+
+
 shards_option = click.option(
     "--shards",
     type=click.IntRange(1, 64),

@@ -11,7 +11,8 @@ from eval_client.shadowed import shadowed
 
 COMMANDS = {
     "demo": ("demo", "Play every environment on its own samples with built-in agents: no key, no network."),
-    "run": ("run", "Play a plan: agents by tasks, recorded turn by turn."),
+    "init": ("plans.init", "Write a commented plan, after three questions."),
+    "run": ("run", "Play a plan, or models on environments: recorded turn by turn."),
     "resume": ("run", "Resume a run where it stopped; no model call is paid for twice."),
     "join": ("join", "Add a client to a run in progress."),
     "status": ("results.inspect", "Show the progress of a run."),

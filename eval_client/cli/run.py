@@ -9,13 +9,13 @@ import click
 from eval_client.cli.common import (
     limit_option,
     output_option,
-    plan_argument,
     quiet_option,
     report_usage_errors,
     set_option,
     shards_option,
     store_option,
 )
+from eval_client.cli.plans.quick import chosen_plan, model_options, print_next_steps
 from eval_client.cli.play import error_console, metrics_option, play, show_result
 from eval_client.cli.usage import UsageProblem
 from eval_client.core.progress import RunResult
@@ -26,7 +26,8 @@ from eval_client.store.run_folders import checked_name, find_run, new_name, open
 
 
 @click.command()
-@plan_argument
+@click.argument("plan", required=False, type=click.Path(dir_okay=False, path_type=Path))
+@model_options
 @output_option
 @store_option
 @click.option("--name", help="Name of the run and its folder. Default: made from the plan's name and the time.")
@@ -39,39 +40,55 @@ from eval_client.store.run_folders import checked_name, find_run, new_name, open
 )
 @click.option("--tag", "tags", multiple=True, metavar="TAG", help="A word to find the run by: proctor ls --tag TAG.")
 @limit_option
+@click.option("--epochs", type=click.IntRange(1, 1000), help="How often each agent plays each sample.")
 @set_option
 @shards_option
 @click.option("--dry-run", is_flag=True, help="Print the trials and the largest number of model calls; run nothing.")
 @metrics_option
 @quiet_option
 def run(
-    plan: Path,
+    plan: Path | None,
+    models: tuple[str, ...],
+    environments: tuple[str, ...],
+    base_url: str | None,
     output: Path,
     store: str | None,
     name: str | None,
     either: bool,
     tags: tuple[str, ...],
     limit: int | None,
+    epochs: int | None,
     overrides: tuple[str, ...],
     shards: int,
     dry_run: bool,
     metrics: socket.socket | None,
     quiet: bool,
 ) -> None:
-    """Play PLAN: every agent on every task assigned to it, recorded turn by turn."""
+    """Play PLAN: every agent on every task assigned to it, recorded turn by turn.
+
+    Without PLAN, models and environments are named here; the plan that this makes is kept in the run's folder:
+
+        proctor run -m gpt-4.1-mini -e db -e kg --limit 20
+    """
     if either and name is None:
         raise UsageProblem("--continue: needs the name of the run: --name NAME")
     with report_usage_errors():
-        loaded = with_tags(load_plan(plan, overrides), tags)
+        if plan is not None and epochs is not None:
+            overrides = (*overrides, f"epochs={epochs}")
+        chosen = chosen_plan(plan, models, environments, base_url, epochs, overrides)
+        loaded = with_tags(chosen.plan, tags)
         if dry_run:
             from eval_client.report.preview import preview
 
             click.echo(preview(loaded, limit))
             return
         folder = output / checked_name(name or new_name(loaded.name))
+        path = chosen.keep(folder)
+        if chosen.path is None and not quiet:
+            print_next_steps(path, folder, overrides, limit)
         request = RunRequest(
             loaded,
-            str(plan.resolve()),
+            str(path.resolve()),
             open_store(store, folder),
             folder,
             resume=False,

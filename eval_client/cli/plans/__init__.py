@@ -1,0 +1,1 @@
+"""Makes plans: from the options of `proctor run`, and by `proctor init`."""

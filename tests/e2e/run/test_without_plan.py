@@ -1,0 +1,129 @@
+"""A first run needs no plan; `proctor init` writes one."""
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from eval_client.plan import load_plan
+from tests.e2e.proctor import COMMAND, environment, proctor
+from tests.e2e.scripted import ScriptedEndpoint
+from tests.pace import slowly
+from tests.support import ROOT
+
+SQLITE = ("-T", "db.engine=sqlite")
+
+
+def pairs(run: str, folder: Path) -> dict[str, int]:
+    """`agent x task` -> its planned trials, all of which must be scored."""
+    told = json.loads(proctor("status", run, "--json", cwd=folder).stdout)
+    assert all(pair["scored"] == pair["planned"] for pair in told["pairs"])
+    return {f"{pair['agent']} x {pair['task']}": pair["planned"] for pair in told["pairs"]}
+
+
+def test_models_and_environments_are_enough_and_the_plan_is_kept(tmp_path: Path, endpoint: ScriptedEndpoint) -> None:
+    named = ("-m", "org/tiny-model", "-m", "naive", "-e", "db", "-e", "alfworld")
+    cut = ("--limit", "2", "--epochs", "2", "--set", "limits.trial.turns=2")
+    ended = proctor(*("run", *named, *cut, *SQLITE, "--name", "first"), cwd=tmp_path, OPENAI_BASE_URL=endpoint.url)
+    assert ended.returncode == 0, ended.stderr
+    assert {request["model"] for request in endpoint.requests} == {"org/tiny-model"}
+    wanted = {f"{agent} x {task}": 4 for agent in ("tiny-model", "naive") for task in ("db", "alfworld")}
+    assert pairs("first", tmp_path) == wanted
+    plan = tmp_path / "runs" / "first" / "plan.yaml"
+    options = "--set tasks.db.parameters.engine=sqlite --set limits.trial.turns=2 --limit 2"
+    assert f"proctor run runs/first/plan.yaml {options}" in ended.stderr
+    assert "proctor resume runs/first" in ended.stderr
+    text = plan.read_text()
+    assert text.count("#") > 6
+    assert endpoint.url in text
+    again = proctor("run", str(plan), *cut[:2], *cut[4:], *SQLITE, "--name", "again", cwd=tmp_path)
+    assert again.returncode == 0, again.stderr
+    assert pairs("again", tmp_path) == wanted
+    resumed = proctor("resume", "first", "-q", cwd=tmp_path)
+    assert resumed.returncode == 0, resumed.stderr
+
+
+def test_the_endpoint_may_be_named_and_a_run_of_the_same_name_keeps_its_plan(
+    tmp_path: Path, endpoint: ScriptedEndpoint
+) -> None:
+    play = ("run", "-m", "m", "-e", "db", "--limit", "1", *SQLITE, "--name", "r", "--base-url")
+    assert proctor(*play, endpoint.url, cwd=tmp_path).returncode == 0
+    kept = (tmp_path / "runs" / "r" / "plan.yaml").read_text()
+    again = proctor(*play, "http://127.0.0.1:9/v1", cwd=tmp_path)
+    assert again.returncode == 2
+    assert "exists already" in again.stderr
+    assert (tmp_path / "runs" / "r" / "plan.yaml").read_text() == kept
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ((), "`proctor init` writes one"),
+        (("-m", "naive"), "at least one model and one environment"),
+        (("-m", "naive", "-e", "bd"), "-e bd: unknown environment 'bd'; installed are: alfworld"),
+        (("plan.yaml", "-m", "naive", "-e", "db"), "leave them out, or leave PLAN out"),
+        (("-m", "m", "-e", "db", "--base-url", "127.0.0.1:8000"), "--base-url: must begin with http"),
+        (("-m", "naive", "-e", "alfworld", "-T", "engine=x"), "-T engine=x: write it as TASK.PARAMETER=VALUE"),
+        (("-m", "naive", "-e", "alfworld", "-T", "alfworld.profil=strict"), "profil"),
+        (("-m", "naive", "-e", "db", *SQLITE, "--set", "tasks.db.data=own.jsonl"), "a path must be absolute"),
+    ],
+)
+def test_what_makes_no_plan_is_refused_before_anything_is_written(
+    tmp_path: Path, options: tuple[str, ...], says: str
+) -> None:
+    shutil.copy(ROOT / "environments" / "database" / "samples" / "select.jsonl", tmp_path / "own.jsonl")
+    ended = proctor("run", *options, cwd=tmp_path)
+    assert ended.returncode == 2
+    assert says in ended.stderr
+    assert ended.stderr.count("Error:") == 1
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_dry_run_writes_nothing(tmp_path: Path) -> None:
+    ended = proctor("run", "-m", "naive", "-e", "alfworld", "--limit", "3", "--dry-run", cwd=tmp_path)
+    assert ended.returncode == 0, ended.stderr
+    assert "naive x alfworld: 3 samples" in ended.stdout
+    assert list(tmp_path.iterdir()) == []
+
+
+def asked(folder: Path, answers: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [*COMMAND, "init"],
+        cwd=folder,
+        env=environment(),
+        input=answers,
+        capture_output=True,
+        text=True,
+        timeout=slowly(60),
+        check=False,
+    )
+
+
+def test_init_asks_three_questions_and_never_overwrites(tmp_path: Path) -> None:
+    told = asked(tmp_path, "gpt-4.1-mini\nhttp://127.0.0.1:8000/v1\nkg, alfworld\n")
+    assert told.returncode == 0, told.stderr
+    plan = load_plan(tmp_path / "plan.yaml")
+    (agent,) = plan.agents
+    assert (agent.model, plan.endpoint_of(agent).base_url) == ("gpt-4.1-mini", "http://127.0.0.1:8000/v1")
+    assert [task.name for task in plan.tasks] == ["kg", "alfworld"]
+    before = (tmp_path / "plan.yaml").read_text()
+    assert proctor("plan", "check", "plan.yaml", cwd=tmp_path).returncode == 0
+    refused = proctor("init", "-m", "other", "-e", "kg", cwd=tmp_path)
+    assert refused.returncode == 2
+    assert "plan.yaml: exists already" in refused.stderr
+    assert (tmp_path / "plan.yaml").read_text() == before
+
+
+def test_init_by_options_asks_nothing_and_without_answers_writes_nothing(tmp_path: Path) -> None:
+    made = proctor("init", "mine.yaml", "-m", "naive", "-m", "naive", "-m", "yes", "-e", "db", cwd=tmp_path)
+    assert made.returncode == 0, made.stderr
+    plan = load_plan(tmp_path / "mine.yaml")
+    assert [(agent.name, agent.builtin, agent.model) for agent in plan.agents] == [
+        ("naive", "naive", None),
+        ("naive-2", "naive", None),
+        ("yes", None, "yes"),
+    ]
+    assert asked(tmp_path, "").returncode == 2
+    assert not (tmp_path / "plan.yaml").exists()
