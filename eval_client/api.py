@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from pydantic import JsonValue
 
 from eval_client.execute import RunRequest, Watcher
+from eval_client.filters import narrowed
 from eval_client.interrupts import Interrupts
 from eval_client.monitor.screen import screen
 from eval_client.plan import AgentEntry, Plan, check_data, load_plan, placed, with_overrides
@@ -19,6 +20,7 @@ from eval_client.preflight import PreflightError, check_plan
 from eval_client.run_results import Run, RunInterrupted
 from eval_client.servers.server_process import ServerProcessError
 from eval_client.store.connection import StoreError
+from eval_client.store.records import Manifest
 from eval_client.store.run_folders import checked_name, find_run, new_name, open_store
 from eval_client.store.shards import Fenced
 from proctor import registry
@@ -254,7 +256,7 @@ def _resumed(run: Run, agents: Agents, overrides: Mapping[str, JsonValue]) -> Ru
     functions = _agents(agents)[1]
     try:
         path = Path(manifest.plan_path)
-        plan = load_plan(path, texts) if path.is_file() else with_overrides(Plan.model_validate(manifest.plan), texts)
+        plan = _planned(manifest, path, texts)
         check_plan(manifest, plan)
     except (FileError, PreflightError) as error:
         raise PlanError(str(error)) from error
@@ -262,6 +264,13 @@ def _resumed(run: Run, agents: Agents, overrides: Mapping[str, JsonValue]) -> Ru
         plan, str(path), run.store, run.folder, resume=True, overrides=texts, limit=manifest.limit, functions=functions
     )
     return _in_thread(request)
+
+
+def _planned(manifest: Manifest, path: Path, overrides: Sequence[str]) -> Plan:
+    """The plan of a resume: from its file where that is still there. Raises FileError."""
+    if path.is_file():
+        return load_plan(path, overrides, lambda plan: narrowed(plan, manifest.filters))
+    return with_overrides(Plan.model_validate(manifest.plan), overrides)
 
 
 async def _executed(interrupts: Interrupts) -> Run:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from eval_client.core.progress import RunResult
+from eval_client.core.selection import NO_FILTERS, Filters
 from eval_client.endpoints.endpoints import LOCAL_TOKEN_ENV
 from eval_client.monitor.starting import explained
 from eval_client.plan import Plan
@@ -81,6 +82,8 @@ class RunRequest:
     overrides: tuple[str, ...] = ()
     """The `--set` options that the plan was loaded with, this time and before."""
     limit: int | None = None
+    filters: Filters = NO_FILTERS
+    """What was chosen on the command line; the plan is narrowed by it already."""
     functions: Mapping[str, "AgentFunction"] = field(default_factory=dict)
     """The plan's agents that are Python functions, by name."""
 
@@ -145,7 +148,8 @@ def _begin(request: RunRequest, listed: Mapping[str, SampleList], known: Manifes
     Raises RunExists, PreflightError.
     """
     if known is None:
-        manifest, trials = new_run(request.plan, request.plan_path, request.overrides, request.limit, listed)
+        from_plan = request.plan, request.plan_path, request.overrides
+        manifest, trials = new_run(*from_plan, request.limit, listed, filters=request.filters)
         try:
             request.store.create(manifest, trials)
             return manifest

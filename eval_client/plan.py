@@ -3,7 +3,7 @@
 import hashlib
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
@@ -20,6 +20,7 @@ from proctor.environment import PolicyKind, missing_policies
 from proctor.http.tls import Tls
 from proctor.llm.config import MaxTokensField, ModelName, Sampling, VariableName, check_max_tokens, plain_url
 from proctor.llm.wire import Reasoning, SystemRole
+from proctor.samples import SampleSelection
 from proctor.types import Value
 
 Name = Annotated[str, Field(pattern=NAME)]
@@ -112,6 +113,8 @@ class RemoteTask(Value):
     """A task that is defined at the plan's controller."""
 
     name: Name
+    samples: SampleSelection | None = Field(default=None, exclude_if=lambda selection: selection is None)
+    """Which of the samples to play."""
 
     def shape(self) -> dict[str, JsonValue]:
         """The known fields that shape a trial; the digest from the controller covers the others."""
@@ -307,7 +310,16 @@ class Plan(Value):
             },
             "pairs": sorted(f"{agent} x {task}" for agent, task in self.pairs()),
             "limits": {"trial": full["limits"]["trial"]},
+            **_selections(self.tasks),
         }
+
+
+def _selections(tasks: Sequence[TaskDefinition | RemoteTask]) -> dict[str, JsonValue]:
+    """The samples that tasks choose, for `identity`; empty where no task chooses any, as in older plans."""
+    chosen: dict[str, JsonValue] = {
+        task.name: task.samples.model_dump(mode="json") for task in tasks if task.samples is not None
+    }
+    return {"samples": chosen} if chosen else {}
 
 
 def _known(field: tuple[int | str, ...], names: Sequence[str], known: set[str]) -> None:
@@ -324,15 +336,15 @@ def _by_name(entries: Sequence[dict[str, JsonValue]], leave_out: set[str]) -> Js
     }
 
 
-def load_plan(path: Path, overrides: Sequence[str] = ()) -> Plan:
-    """The plan in a YAML file; paths are relative to the file.
+def load_plan(path: Path, overrides: Sequence[str] = (), narrow: Callable[[Plan], Plan] = lambda plan: plan) -> Plan:
+    """The plan in a YAML file; paths are relative to the file. `narrow` may leave parts of it out.
 
     Also checks the data that this machine plays: see `check_data`. Raises FileError.
     """
     document = Document(read_text(path), str(path), overrides)
     plan = document.read(Plan)
     with document.located():
-        plan = placed(plan, path.resolve().parent)
+        plan = narrow(placed(plan, path.resolve().parent))
         if plan.tls != Tls():
             plan.tls.context()
         check_data(plan)

@@ -4,9 +4,16 @@ import getpass
 import os
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
-from itertools import islice
 
+from eval_client.core.selection import (
+    NO_FILTERS,
+    Catalogue,
+    ChosenSamples,
+    Filters,
+    SelectionError,
+)
 from eval_client.endpoints.endpoints import check_settings
+from eval_client.filters import choose_samples
 from eval_client.plan import Plan, differences
 from eval_client.store.records import Manifest, TaskRecord, Trial
 from proctor.config.yaml import FileError
@@ -84,18 +91,33 @@ def trials_of(plan: Plan, samples: Mapping[str, Mapping[str, str]]) -> list[Tria
 
 
 def new_run(
-    plan: Plan, plan_path: str, overrides: Sequence[str], limit: int | None, listed: Mapping[str, SampleList]
+    plan: Plan,
+    plan_path: str,
+    overrides: Sequence[str],
+    limit: int | None,
+    listed: Mapping[str, SampleList],
+    *,
+    filters: Filters = NO_FILTERS,
 ) -> tuple[Manifest, list[Trial]]:
-    """A new run's manifest and trials; `limit` is the number of samples per task, None for all."""
-    samples = {name: dict(islice(task.cluster_of().items(), limit)) for name, task in listed.items()}
+    """A new run's manifest and trials; `limit` is the number of samples per task, None for all.
+
+    Raises PreflightError where nothing is left to play.
+    """
+    catalogues = {name: Catalogue(task.cluster_of(), task.category_of()) for name, task in listed.items()}
+    try:
+        chosen = choose_samples(plan, catalogues, filters, limit)
+    except SelectionError as error:
+        raise PreflightError(str(error)) from error
+    samples = {name: {each: catalogues[name].cluster_of[each] for each in of.samples} for name, of in chosen.items()}
     records = {
         name: TaskRecord(
             environment=task.environment,
             digest=task.digest,
             samples=len(samples[name]),
-            comparable=task.comparable or _cut(len(samples[name]), len(task.samples)),
+            comparable=task.comparable or _cut(chosen[name]),
             published_sampling=task.published_sampling,
             protocol=task.protocol,
+            selection=chosen[name].text,
         )
         for name, task in listed.items()
     }
@@ -106,6 +128,7 @@ def new_run(
         overrides=tuple(overrides),
         identity=plan.identity(),
         limit=limit,
+        filters=filters,
         tasks=records,
         tags=tuple(dict.fromkeys(plan.tags)),
         owner=owner_name(),
@@ -121,6 +144,8 @@ def owner_name() -> str | None:
         return None
 
 
-def _cut(played: int, samples: int) -> str | None:
+def _cut(chosen: ChosenSamples) -> str | None:
     """Why a run over a part of the samples can't be compared with published scores; None if all are played."""
-    return f"only {played} of {samples} samples are played; leave --limit out" if played < samples else None
+    if not chosen.by:
+        return None
+    return f"only {len(chosen.samples)} of {chosen.of} samples are played; leave {' and '.join(chosen.by)} out"

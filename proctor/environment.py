@@ -121,6 +121,13 @@ class Environment(BaseModel, ABC):
         """
         return sample
 
+    def category(self, sample: str) -> str:
+        """The kind of the sample (a type of question, a difficulty); by default all samples are of one kind, "".
+
+        A limit on the number of samples takes some of every category. At most 255 characters.
+        """
+        return ""
+
     def reference(self, sample: str, seed: int = 0) -> Policy | None:
         """A policy known to solve the sample; None if the environment has no such policy, whatever the sample."""
         return None

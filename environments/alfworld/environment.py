@@ -98,6 +98,10 @@ class ALFWorld(Environment):
         """The task in its room: type, objects and room, which games that differ in the trial alone share."""
         return self._entry(sample).folder
 
+    def category(self, sample: str) -> str:
+        """The type of the task."""
+        return task_type(self._entry(sample).folder) or ""
+
     def reference(self, sample: str, seed: int = 0) -> Policy:
         return self._in_protocol(policies.reference(self.plan(sample)))
 

@@ -84,6 +84,10 @@ class CardGame(Environment):
         setup = self.setup(sample)
         return f"{setup.opponent}-stage{setup.stage}"
 
+    def category(self, sample: str) -> str:
+        """The opponent and the stage."""
+        return self.cluster(sample)
+
     def reference(self, sample: str, seed: int = 0) -> Policy:
         return self._in_protocol(policies.reference(self.setup(sample), seed))
 

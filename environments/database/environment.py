@@ -145,6 +145,10 @@ class Database(Environment):
         table = self._entry(sample).table
         return f"table-{digest_of((table.columns, table.rows))}"
 
+    def category(self, sample: str) -> str:
+        """SELECT, INSERT or UPDATE."""
+        return self._entry(sample).category
+
     def reference(self, sample: str, seed: int = 0) -> Policy:
         return self._dialogue.speaks(policies.reference(self._entry(sample)))
 

@@ -122,6 +122,10 @@ class KnowledgeGraph(Environment):
     def parse_action(self, action: Action) -> ParsedAction | None:
         return parsed_action(self._reader(()), action, partial(shown, protocol=self.protocol, profile=self.profile))
 
+    def category(self, sample: str) -> str:
+        """How many tool calls the gold solution has."""
+        return f"{len(self._entry(sample).actions)} calls"
+
     def reference(self, sample: str, seed: int = 0) -> Policy:
         return self._in_protocol(sample, policies.reference(self._entry(sample)))
 

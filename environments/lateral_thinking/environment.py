@@ -96,6 +96,10 @@ class LateralThinking(Environment):
     def parse_action(self, action: Action) -> ParsedAction | None:
         return parsed_action(game.question_reader("en", self.profile, self.protocol), action, shown)
 
+    def category(self, sample: str) -> str:
+        """The puzzle's language."""
+        return self._puzzle(sample).language
+
     def reference(self, sample: str, seed: int = 0) -> Policy:
         return self._in_protocol(sample, policies.reference(self._puzzle(sample)))
 

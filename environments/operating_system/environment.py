@@ -187,6 +187,10 @@ class OperatingSystem(Environment):
     def parse_action(self, action: Action) -> ParsedAction | None:
         return parsed_action(self._dialogue.reader(self.profile), action, shown)
 
+    def category(self, sample: str) -> str:
+        """The file that the sample is from, and whether its answer is matched or checked by scripts."""
+        return f"{sample.rpartition('-')[0]} {self._record(sample).kind}"
+
     def reference(self, sample: str, seed: int = 0) -> Policy:
         return self._dialogue.speaks(policies.gold(self._played(sample)))
 

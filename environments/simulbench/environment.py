@@ -141,6 +141,11 @@ class SimulBench(Environment):
         """The simulation task, which all scripts, dialogues and pairs from it share."""
         return self._stage.cluster(sample)
 
+    def category(self, sample: str) -> str:
+        """Whether the simulation has a state, and which turn of the dialogue it is about."""
+        about = self._stage.about(sample)
+        return " ".join(str(about[name]) for name in ("type", "place") if name in about)
+
     def reference(self, sample: str, seed: int = 0) -> Policy:
         return self._stage.policies(sample, seed)[0]
 

@@ -225,6 +225,10 @@ class Stss(Environment):
         """The template; a task that was made from none is its own."""
         return self.task(sample).env_name.rpartition("-")[0] if self.templates else sample
 
+    def category(self, sample: str) -> str:
+        """The paper's category of the task."""
+        return self.task(sample).category
+
     def reference(self, sample: str, seed: int = 0) -> Policy:
         task = self._mended[self.task(sample).env_name]
         return self._in_protocol(policies.ideal_inviter(task, self.script(sample, seed)))

@@ -10,6 +10,7 @@ import click
 import sqlalchemy as sa
 
 from eval_client.cli.usage import UsageProblem, report_file_errors
+from eval_client.core.selection import SelectionError
 from eval_client.store.connection import StoreError
 from proctor.config.secrets import secret_text
 
@@ -51,7 +52,9 @@ output_option = click.option(
     help="Folder of the runs.",
 )
 plan_argument = click.argument("plan", type=click.Path(dir_okay=False, path_type=Path))
-limit_option = click.option("--limit", type=click.IntRange(min=1), help="Play only the first N samples of each task.")
+limit_option = click.option(
+    "--limit", type=click.IntRange(min=1), help="Play only N samples of each task, spread over its categories."
+)
 
 
 _PARAMETERS = "eval_client.cli.parameters"
@@ -112,6 +115,8 @@ def report_usage_errors() -> Iterator[None]:
     try:
         with report_file_errors():
             yield
+    except SelectionError as error:
+        raise UsageProblem(str(error)) from error
     except StoreError as error:
         raise UsageProblem(str(error)) from error
     except sa.exc.SQLAlchemyError as error:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from eval_client.cli.common import output_option, quiet_option, report_usage_errors
+from eval_client.cli.common import limit_option, output_option, quiet_option, report_usage_errors
 from eval_client.cli.play import play
 from eval_client.cli.usage import UsageProblem
 from eval_client.execute import RunRequest
@@ -18,7 +18,7 @@ from proctor.environment import POLICY_KINDS, EnvironmentFault, PolicyKind, miss
 
 @click.command()
 @output_option
-@click.option("--limit", type=click.IntRange(min=1), help="Play only the first N samples of each environment.")
+@limit_option
 @quiet_option
 def demo(output: Path, limit: int | None, quiet: bool) -> None:
     """Play every installed environment on its own samples with built-in agents: no key, no network.

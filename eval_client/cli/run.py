@@ -15,11 +15,14 @@ from eval_client.cli.common import (
     shards_option,
     store_option,
 )
+from eval_client.cli.plans.chosen import filter_options
 from eval_client.cli.plans.quick import chosen_plan, model_options, print_next_steps
 from eval_client.cli.play import error_console, metrics_option, play, show_result
 from eval_client.cli.usage import UsageProblem
 from eval_client.core.progress import RunResult
+from eval_client.core.selection import Filters
 from eval_client.execute import RunRequest
+from eval_client.filters import narrowed
 from eval_client.plan import Plan, load_plan, with_overrides, with_tags
 from eval_client.preflight import PreflightError, check_plan
 from eval_client.store.run_folders import checked_name, find_run, new_name, open_store
@@ -39,6 +42,7 @@ from eval_client.store.run_folders import checked_name, find_run, new_name, open
     "For clients that an orchestrator starts and restarts.",
 )
 @click.option("--tag", "tags", multiple=True, metavar="TAG", help="A word to find the run by: proctor ls --tag TAG.")
+@filter_options
 @limit_option
 @click.option("--epochs", type=click.IntRange(1, 1000), help="How often each agent plays each sample.")
 @set_option
@@ -56,6 +60,7 @@ def run(
     name: str | None,
     either: bool,
     tags: tuple[str, ...],
+    filters: Filters,
     limit: int | None,
     epochs: int | None,
     overrides: tuple[str, ...],
@@ -75,12 +80,12 @@ def run(
     with report_usage_errors():
         if plan is not None and epochs is not None:
             overrides = (*overrides, f"epochs={epochs}")
-        chosen = chosen_plan(plan, models, environments, base_url, epochs, overrides)
+        chosen = chosen_plan(plan, models, environments, base_url, epochs, overrides, filters)
         loaded = with_tags(chosen.plan, tags)
         if dry_run:
             from eval_client.report.preview import preview
 
-            click.echo(preview(loaded, limit))
+            click.echo(preview(loaded, limit, chosen.filters))
             return
         folder = output / checked_name(name or new_name(loaded.name))
         path = chosen.keep(folder)
@@ -95,6 +100,7 @@ def run(
             either=either,
             overrides=overrides,
             limit=limit,
+            filters=chosen.filters,
             shards=shards,
         )
         over = either and request.store.is_over()
@@ -141,7 +147,7 @@ def resume(
         path = plan_path or Path(manifest.plan_path)
         overrides = (*manifest.overrides, *overrides)
         if plan_path is not None or path.is_file():
-            plan = load_plan(path, overrides)
+            plan = load_plan(path, overrides, lambda plan: narrowed(plan, manifest.filters))
         else:
             plan = with_overrides(Plan.model_validate(manifest.plan), overrides)
         request = RunRequest(plan, str(path), found, folder, resume=True, overrides=overrides, shards=shards)

@@ -13,7 +13,7 @@ from eval_client.doctor.machine_checks import Options, docker, general_checks
 from eval_client.doctor.run_checks import Check, in_thread
 from eval_client.endpoints.endpoints import chat_config
 from eval_client.plan import AgentEntry, Plan
-from eval_client.report.preview import volumes
+from eval_client.report.preview import planned_tasks, volumes
 from eval_client.store.connection import StoreError
 from eval_client.store.store import Store
 from proctor.config.task import TaskDefinition
@@ -68,7 +68,7 @@ class PlanChecks:
         try:
             return sum(
                 samples * self.plan.epochs * (TRIAL_BYTES + TURN_BYTES * (turns or USUAL_TURNS))
-                for _, _, samples, turns in volumes(self.plan, None)
+                for _, _, samples, turns in volumes(self.plan, planned_tasks(self.plan, None))
                 if samples is not None
             )
         except (FileError, OSError, ValueError):

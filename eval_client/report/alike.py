@@ -24,6 +24,8 @@ class TaskShape(Value):
     digest: str
     """Hash of data, prompts and parameters."""
     samples: int
+    selection: str
+    """How the samples were chosen; empty where all were played, and in older runs."""
     seed: int
     epochs: int
     trial_limits: dict[str, JsonValue]
@@ -44,6 +46,7 @@ def task_shapes(run: str, manifest: Manifest) -> tuple[TaskShape, ...]:
             environment=record.environment,
             digest=record.digest,
             samples=record.samples,
+            selection=record.selection,
             seed=plan.seed,
             epochs=plan.epochs,
             trial_limits=plan.limits.trial.model_dump(mode="json"),

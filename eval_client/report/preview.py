@@ -1,9 +1,13 @@
 """How many trials and model calls a plan would run, computed without running it."""
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
+from eval_client.core.selection import NO_FILTERS, Catalogue, ChosenSamples, Filters
 from eval_client.core.statistics.power import detectable_at_worst
+from eval_client.filters import choose_samples
 from eval_client.plan import Plan
+from proctor.environment import Environment
 
 ALPHA, POWER = 0.05, 0.8
 
@@ -19,22 +23,54 @@ class Volume(NamedTuple):
     """Turns of a trial; None where they are unbounded."""
 
 
-def volumes(plan: Plan, limit: int | None) -> list[Volume]:
-    """The volume of every pair, in the plan's order; `limit` bounds the samples per task. Raises FileError."""
-    sizes: dict[str, tuple[int, int | None]] = {}
-    for definition in plan.definitions():
-        environment = definition.build()
-        turns = _most_turns(plan.limits.trial.turns, environment.max_turns)
-        sizes[definition.name] = len(environment.samples()[:limit]), turns
+class PlannedTask(NamedTuple):
+    """A task of the plan whose data this machine can read."""
+
+    catalogue: Catalogue
+    chosen: ChosenSamples
+    turns: int | None
+    """The maximum number of turns of a trial; None where they are unbounded."""
+
+
+def planned_tasks(plan: Plan, limit: int | None, filters: Filters = NO_FILTERS) -> dict[str, PlannedTask]:
+    """The tasks that the plan defines, by name; `limit` bounds the samples per task.
+
+    Raises FileError, SelectionError.
+    """
+    environments = {definition.name: definition.build() for definition in plan.definitions()}
+    catalogues = {name: _catalogue(environment) for name, environment in environments.items()}
+    chosen = choose_samples(plan, catalogues, filters, limit)
+    return {
+        name: PlannedTask(catalogues[name], chosen[name], _most_turns(plan.limits.trial.turns, environment.max_turns))
+        for name, environment in environments.items()
+    }
+
+
+def _catalogue(environment: Environment) -> Catalogue:
+    samples = environment.samples()
+    return Catalogue(
+        {sample: environment.cluster(sample) for sample in samples},
+        {sample: environment.category(sample) for sample in samples},
+    )
+
+
+def volumes(plan: Plan, planned: Mapping[str, PlannedTask]) -> list[Volume]:
+    """The volume of every pair, in the plan's order."""
+    sizes = {name: (len(task.chosen.samples), task.turns) for name, task in planned.items()}
     return [Volume(agent, task, *sizes.get(task, (None, plan.limits.trial.turns))) for agent, task in plan.pairs()]
 
 
-def preview(plan: Plan, limit: int | None) -> str:
-    """One line per pair, then total trials and model calls; numbers that only a controller knows are left out."""
-    lines = []
+def preview(plan: Plan, limit: int | None, filters: Filters = NO_FILTERS) -> str:
+    """One line per pair, then total trials and model calls; numbers that only a controller knows are left out.
+
+    Raises FileError, SelectionError.
+    """
+    planned = planned_tasks(plan, limit, filters)
+    lines = list(filters.left_out)
+    lines += [f"{name}: {task.chosen.text}" for name, task in planned.items() if task.chosen.text]
     trials = calls = 0
     unbounded = False
-    for agent, task, samples, turns in volumes(plan, limit):
+    for agent, task, samples, turns in volumes(plan, planned):
         if samples is None:
             lines.append(f"{agent} x {task}: samples known to the controller only")
             unbounded = True
@@ -45,22 +81,21 @@ def preview(plan: Plan, limit: int | None) -> str:
         each = "turns unbounded (set limits.trial.turns)" if turns is None else f"at most {turns} turns each"
         lines.append(f"{agent} x {task}: {samples} samples x {plan.epochs} epochs, {each}")
     more = " and more whose number is not known here" if unbounded else ""
-    lines += _detectable(plan, limit)
+    lines += _detectable(planned)
     return "\n".join([*lines, f"total: {trials} trials, at most {calls} model calls{more}"])
 
 
-def _detectable(plan: Plan, limit: int | None) -> list[str]:
+def _detectable(planned: Mapping[str, PlannedTask]) -> list[str]:
     """A line per task: the smallest difference of two agents that its samples can show at worst."""
     lines = []
-    for definition in plan.definitions():
-        environment = definition.build()
-        worlds = len({environment.cluster(sample) for sample in environment.samples()[:limit]})
+    for name, task in planned.items():
+        worlds = len({task.catalogue.cluster_of[sample] for sample in task.chosen.samples})
         if worlds > 1:
             apart, alike = (min(detectable_at_worst(worlds, each, ALPHA, POWER), 1.0) for each in (0.0, 0.5))
             told_apart = f"two agents are told apart from a difference of {apart:.2f} on"
             correlated = f"{alike:.2f} where their scores correlate by 0.5"
             basis = f"{worlds} independent samples, power {POWER}, alpha {ALPHA}"
-            lines.append(f"{definition.name}: {told_apart}, or {correlated} ({basis})")
+            lines.append(f"{name}: {told_apart}, or {correlated} ({basis})")
     return lines
 
 

@@ -72,6 +72,8 @@ class RunReport(Value):
     state: str
     version: str
     pairs: tuple[PairReport, ...]
+    left_out: tuple[str, ...] = ()
+    """What of the plan was left out on the command line, a line for each kind; it counts as not planned."""
 
 
 def report(store: Store) -> RunReport:
@@ -99,7 +101,13 @@ def report(store: Store) -> RunReport:
     ]
     order = list(manifest.tasks)
     pairs.sort(key=lambda pair: (order.index(pair.task), pair.value is None, -(pair.value or 0.0)))
-    return RunReport(run=store.run, state=store.state(), version=manifest.version, pairs=tuple(pairs))
+    return RunReport(
+        run=store.run,
+        state=store.state(),
+        version=manifest.version,
+        pairs=tuple(pairs),
+        left_out=manifest.filters.left_out,
+    )
 
 
 def _key(totals: PairTotals) -> tuple[str, str]:
@@ -130,7 +138,7 @@ def _pair(
         value=summary.metrics.get(summary.primary) if scored else None,
         standard_error=summary.standard_error if scored else None,
         metrics=summary.metrics,
-        notes=summary.notes,
+        notes=(*([f"Samples: {task.selection}."] if task.selection else []), *summary.notes),
         comparable=task.comparable or (_other_sampling(agent, task.published_sampling) if agent is not None else None),
         validity={reason: totals.reasons.get(reason, 0) / scored for reason in VALIDITY} if scored else {},
         faults=store.causes(totals.agent, totals.task) if totals.unscored else {},

@@ -6,6 +6,7 @@ from typing import Any
 
 from pydantic import Field, JsonValue
 
+from eval_client.core.selection import NO_FILTERS, Filters
 from eval_client.core.spend import Tokens
 from proctor.llm.kept_replies import KeptReply, ModelReply
 from proctor.types import TaskProtocol, Value
@@ -29,6 +30,8 @@ class TaskRecord(Value):
     """The sampling parameters of the agents' requests behind published scores."""
     protocol: TaskProtocol = "text"
     """How the task takes answers."""
+    selection: str = Field(default="", exclude_if=lambda text: not text)
+    """How the samples were chosen among the task's, for reports; empty where all are played, and in older runs."""
 
 
 class Manifest(Value):
@@ -42,6 +45,8 @@ class Manifest(Value):
     identity: dict[str, JsonValue]
     limit: int | None = None
     """Samples per task, where `--limit` cut them."""
+    filters: Filters = Field(default=NO_FILTERS, exclude_if=lambda filters: filters == NO_FILTERS)
+    """What was chosen on the command line; a resume narrows the plan in the same way."""
     tasks: dict[str, TaskRecord] = Field(default_factory=dict)
     tags: tuple[str, ...] = Field(default=(), exclude_if=lambda tags: not tags)
     """Words that the run is found by, from its plan and `--tag`."""

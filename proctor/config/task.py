@@ -13,6 +13,7 @@ from proctor.config.problems import FieldProblem, refuse_duplicates, split_field
 from proctor.config.wording import nearest
 from proctor.config.yaml import Document, FieldErrors, FileError, parse_value, read_text
 from proctor.environment import Environment
+from proctor.samples import SampleSelection
 from proctor.types import Value
 
 
@@ -28,6 +29,8 @@ class TaskDefinition(Value):
     """The environment's other fields."""
     capacity: int | None = Field(default=None, ge=1)
     """Sessions a worker holds at once; the environment's own default if absent."""
+    samples: SampleSelection | None = Field(default=None, exclude_if=lambda selection: selection is None)
+    """Which of the samples a run plays; servers serve all of them."""
 
     def relative_to(self, folder: Path) -> "TaskDefinition":
         """A copy with `data` and all path parameters resolved against a folder, normally that of the file.

@@ -130,8 +130,9 @@ class TaskClient:
         )
 
     async def samples(self, task: str, digest: str | None = None) -> SampleList:
-        """Samples, clusters and digest of a task; from a worker with the expected `digest` where there is one."""
-        query = urlencode(SamplesQuery(digest=digest, clusters=True).model_dump(exclude_defaults=True))
+        """Samples, their clusters and categories, and digest of a task; from a worker with `digest` if there is one."""
+        asked = SamplesQuery(digest=digest, clusters=True, categories=True)
+        query = urlencode(asked.model_dump(exclude_defaults=True))
         return await self._retry_until_available(
             f"the samples of {task}",
             lambda: self._caller.call(

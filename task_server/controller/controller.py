@@ -131,7 +131,8 @@ class Controller(PlacementService):
 
     async def samples(self, task: str, query: SamplesQuery) -> SampleList:
         ref = self._any_holding(task, query.digest)
-        url = f"{ref.url}/tasks/{task}/samples{'?clusters=true' if query.clusters else ''}"
+        wanted = [f"{name}=true" for name in ("clusters", "categories") if getattr(query, name)]
+        url = f"{ref.url}/tasks/{task}/samples{'?' if wanted else ''}{'&'.join(wanted)}"
         return await self._ask_any(ref, self._caller.call("GET", url, SampleList, deadline_s=RELAY_S))
 
     async def start(self, request: StartSession) -> Started:

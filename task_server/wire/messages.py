@@ -184,9 +184,12 @@ class SamplesQuery(Value):
     """Prefer a worker with this digest."""
     clusters: bool = False
     """Whether the answer may have clusters: older clients don't know them."""
+    categories: bool = False
+    """Whether it may have categories, likewise."""
 
 
 Cluster = Annotated[str, Field(max_length=255)]
+Category = Annotated[str, Field(max_length=255)]
 
 
 class SampleList(Value):
@@ -206,16 +209,23 @@ class SampleList(Value):
     """How the task takes answers; omitted if by text: older clients don't know it."""
     clusters: tuple[Cluster, ...] = Field(default=(), exclude_if=lambda clusters: not clusters)
     """The `Environment.cluster` of each sample, if asked for. Empty, and omitted: each sample is its own cluster."""
+    categories: tuple[Category, ...] = Field(default=(), exclude_if=lambda categories: not categories)
+    """The `Environment.category` of each sample, if asked for. Empty, and omitted: all are of one category."""
 
     @model_validator(mode="after")
-    def _a_cluster_each(self) -> "SampleList":
-        if self.clusters and len(self.clusters) != len(self.samples):
-            raise ValueError("clusters: must be as many as samples, or none")
+    def _one_for_each_sample(self) -> "SampleList":
+        for name, values in (("clusters", self.clusters), ("categories", self.categories)):
+            if values and len(values) != len(self.samples):
+                raise ValueError(f"{name}: must be as many as samples, or none")
         return self
 
     def cluster_of(self) -> dict[str, str]:
         """sample -> its cluster"""
         return dict(zip(self.samples, self.clusters or self.samples, strict=True))
+
+    def category_of(self) -> dict[str, str]:
+        """sample -> its category; all empty where there are none"""
+        return dict(zip(self.samples, self.categories or [""] * len(self.samples), strict=True))
 
 
 class SummarizeRequest(Value):

@@ -109,6 +109,7 @@ def read_samples(task: str, name: str, environment: Environment) -> SampleList:
     """The samples of a task, and what a run must know of its environment, which is installed under `name`."""
     samples = tuple(environment.samples())
     clusters = tuple(map(environment.cluster, samples))
+    categories = tuple(map(environment.category, samples))
     return SampleList(
         task=task,
         environment=name,
@@ -119,4 +120,5 @@ def read_samples(task: str, name: str, environment: Environment) -> SampleList:
         trusted_agents_only=environment.trusted_agents_only(),
         protocol=protocol_of(environment),
         clusters=clusters if len(set(clusters)) < len(samples) else (),
+        categories=categories if len(set(categories)) > 1 else (),
     )

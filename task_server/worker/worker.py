@@ -107,7 +107,8 @@ class Worker(TaskService):
 
     async def samples(self, task: str, query: SamplesQuery) -> SampleList:
         listed = self._task(task).samples()
-        return listed if query.clusters else listed.model_copy(update={"clusters": ()})
+        unasked = [name for name in ("clusters", "categories") if not getattr(query, name)]
+        return listed.model_copy(update=dict.fromkeys(unasked, ()))
 
     async def start(self, request: StartSession) -> Started:
         task = self._task(request.task)

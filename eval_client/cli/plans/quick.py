@@ -10,7 +10,9 @@ import click
 from eval_client.cli.common import Command
 from eval_client.cli.plans.made import made_plan, plan_text
 from eval_client.cli.usage import UsageProblem
-from eval_client.plan import Plan, load_plan, placed
+from eval_client.core.selection import Filters
+from eval_client.filters import narrowed, with_left_out
+from eval_client.plan import Plan, load_plan, placed, read_plan
 
 FILE = "plan.yaml"
 
@@ -19,8 +21,11 @@ class ChosenPlan(NamedTuple):
     """The plan of a new run: from a file, or made from options."""
 
     plan: Plan
+    """Narrowed to what was chosen."""
     path: Path | None
     """The file that it was read from; None for a plan that was made."""
+    filters: Filters
+    """What was chosen of it, with what that leaves out."""
     text: str = ""
     """The YAML text of a plan that was made."""
 
@@ -75,12 +80,15 @@ def chosen_plan(
     base_url: str | None,
     epochs: int | None,
     overrides: Sequence[str],
+    filters: Filters,
 ) -> ChosenPlan:
     """The plan in the file, else the one that the options make. Raises UsageProblem, FileError."""
     if path is not None:
         if models or environments or base_url:
             raise UsageProblem("-m, -e and --base-url make a plan; leave them out, or leave PLAN out")
-        return ChosenPlan(load_plan(path, overrides), path.resolve())
+        whole = read_plan(path, overrides)
+        plan = load_plan(path, overrides, lambda plan: narrowed(plan, filters))
+        return ChosenPlan(plan, path.resolve(), with_left_out(filters, whole))
     if not (models and environments):
         raise UsageProblem(
             "name a plan (`proctor init` writes one), or at least one model and one environment: "
@@ -89,7 +97,8 @@ def chosen_plan(
     text = plan_text(
         models, environments, base_url=base_url, epochs=epochs or 1, made_by=_command(models, environments)
     )
-    return ChosenPlan(made_plan(text, overrides), None, text)
+    plan = made_plan(text, overrides)
+    return ChosenPlan(narrowed(plan, filters), None, with_left_out(filters, plan), text)
 
 
 def _command(models: Sequence[str], environments: Sequence[str]) -> str:

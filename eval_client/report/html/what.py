@@ -38,8 +38,17 @@ def run_facts(manifest: Manifest, plan: Plan, created_at: str, state: str) -> li
         ("Epochs", f"{plan.epochs:,}"),
         ("Seed", str(plan.seed)),
         ("Limits of a trial", ", ".join(f"{value:,} {name}" for name, value in limits.items()) or "the tasks' own"),
-        *([("Samples", f"the first {manifest.limit:,} of each task")] if manifest.limit is not None else []),
+        *_samples(manifest),
+        *([("Left out", "; ".join(manifest.filters.left_out))] if manifest.filters.left_out else []),
     ]
+
+
+def _samples(manifest: Manifest) -> list[tuple[str, str]]:
+    """Which samples were played, unless all were."""
+    chosen = [f"{name}: {task.selection}" for name, task in manifest.tasks.items() if task.selection]
+    if not chosen and manifest.limit is not None:  # a run of an earlier version, which took the head of the file
+        return [("Samples", f"the first {manifest.limit:,} of each task")]
+    return [("Samples", "; ".join(chosen))] if chosen else []
 
 
 def agents_table(plan: Plan) -> ResultTable:

@@ -32,7 +32,8 @@ def report_tables(reports: Sequence[RunReport], *, full: bool) -> list[ResultTab
         tables.append(_leaderboard(of_task))
         if full and any(line.pair.metrics for line in of_task):
             tables.append(_metrics(of_task))
-    tables += [_validity(lines), _costs(lines)]
+    left_out = [f"{report.run}: {line}" for report in reports for line in report.left_out]
+    tables += [_validity(lines, left_out), _costs(lines)]
     if any(line.pair.helpers for line in lines):
         tables.append(_helper_costs(lines))
     return tables
@@ -112,7 +113,7 @@ def _metric_form(values: Sequence[float | None]) -> str:
     return ".0f" if max(known, default=0.0) > 1 and all(value == int(value) for value in known) else ".3f"
 
 
-def _validity(lines: Sequence[_Line]) -> ResultTable:
+def _validity(lines: Sequence[_Line], left_out: Sequence[str]) -> ResultTable:
     titles = (*(SHORT.get(reason, reason) for reason in VALIDITY), "bad replies", "faults")
     rows: list[tuple[Entry, ...]] = []
     for _, pair in lines:
@@ -124,7 +125,7 @@ def _validity(lines: Sequence[_Line]) -> ResultTable:
         for cause, count in sorted(pair.faults.items(), key=lambda item: -item[1])
     ]
     title = "validity: shares of the scored trials; replies whose form was not understood; unscored trials"
-    return _by_pair(title, lines, titles, rows, faults)
+    return _by_pair(title, lines, titles, rows, [*left_out, *faults])
 
 
 def _costs(lines: Sequence[_Line]) -> ResultTable:

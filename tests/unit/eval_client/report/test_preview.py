@@ -5,7 +5,7 @@ import math
 import pytest
 
 from eval_client.plan import Plan
-from eval_client.report.preview import preview, volumes
+from eval_client.report.preview import planned_tasks, preview, volumes
 
 PLAN = Plan.model_validate(
     {
@@ -17,7 +17,7 @@ PLAN = Plan.model_validate(
 
 
 def test_trials_and_calls_are_counted_and_the_samples_say_how_small_a_difference_they_show() -> None:
-    (ltp, *_) = (volume for volume in volumes(PLAN, None) if volume.task == "t")
+    (ltp, *_) = (volume for volume in volumes(PLAN, planned_tasks(PLAN, None)) if volume.task == "t")
     assert ltp.samples is not None
     lines = preview(PLAN, None).splitlines()
     assert lines[0] == f"naive x t: {ltp.samples} samples x 2 epochs, at most 25 turns each"
@@ -29,7 +29,7 @@ def test_trials_and_calls_are_counted_and_the_samples_say_how_small_a_difference
 
 def test_samples_that_share_a_world_are_one_independent_sample() -> None:
     (tables,) = (line for line in preview(PLAN, None).splitlines() if line.startswith("tables: two"))
-    (volume, *_) = (volume for volume in volumes(PLAN, None) if volume.task == "tables")
+    (volume, *_) = (volume for volume in volumes(PLAN, planned_tasks(PLAN, None)) if volume.task == "tables")
     counted = int(tables.partition("(")[2].partition(" ")[0])
     assert volume.samples is not None
     assert 1 < counted < volume.samples

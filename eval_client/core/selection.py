@@ -1,0 +1,134 @@
+"""Pure: which samples of a task a run plays."""
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
+from typing import NamedTuple
+
+from pydantic import Field
+
+from proctor.samples import SampleSelection
+from proctor.types import Value
+
+
+class SelectionError(ValueError):
+    """A pattern chooses nothing; the message names it and what there is."""
+
+
+class Filters(Value):
+    """What was chosen from a plan on the command line; patterns have the wildcards `*`, `?` and `[...]`."""
+
+    tasks: tuple[str, ...] = ()
+    agents: tuple[str, ...] = ()
+    samples: tuple[str, ...] = ()
+    """Patterns of SAMPLE or of TASK/SAMPLE."""
+    exclude: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = Field(default=(), exclude_if=lambda lines: not lines)
+    """What `tasks` and `agents` leave out of the plan, for reports."""
+
+
+NO_FILTERS = Filters()
+
+
+class Catalogue(NamedTuple):
+    """The samples of a task with what the environment says of each."""
+
+    cluster_of: Mapping[str, str]
+    """sample -> its cluster, in the task's order"""
+    category_of: Mapping[str, str]
+    """sample -> its category; all empty where the environment has none"""
+
+
+class ChosenSamples(NamedTuple):
+    """The samples of a task that a run plays, in the task's order."""
+
+    samples: tuple[str, ...]
+    of: int
+    """How many samples the task has."""
+    text: str
+    """How the samples were chosen; empty where all are played."""
+    by: tuple[str, ...]
+    """The options and fields that left samples out."""
+
+
+def matches(patterns: Iterable[str], name: str, task: str | None = None) -> bool:
+    """Whether a name is one of the patterns or matches one; with `task`, TASK/NAME may match too."""
+    names = (name,) if task is None else (name, f"{task}/{name}")
+    return any(each == pattern or fnmatchcase(each, pattern) for pattern in patterns for each in names)
+
+
+def check_matched(option: str, patterns: Iterable[str], names: Sequence[str], task: str | None = None) -> None:
+    """Raises SelectionError for a pattern that matches no name."""
+    for pattern in patterns:
+        if not any(matches((pattern,), name, task) for name in names):
+            raise no_match(option, pattern, names)
+
+
+def no_match(option: str, pattern: str, names: Sequence[str]) -> SelectionError:
+    """The error of a pattern that chooses nothing among names."""
+    close = get_close_matches(pattern, names, n=3, cutoff=0.5) or names[:3]
+    more = ", ..." if len(names) > len(close) else ""
+    return SelectionError(f"{option} {pattern}: matches nothing; there are {', '.join(close)}{more}")
+
+
+def choose(
+    task: str, catalogue: Catalogue, of_plan: SampleSelection | None, filters: Filters, limit: int | None
+) -> ChosenSamples:
+    """The samples that the plan's selection, the filters and the limit leave; `limit` takes the plan's limit's place.
+
+    Raises SelectionError where a pattern of the plan matches no sample, or the plan's selection leaves none.
+    """
+    names, field = tuple(catalogue.cluster_of), f"tasks.{task}.samples"
+    plan = of_plan or SampleSelection()
+    check_matched(f"{field}.include:", plan.include, names)
+    left = [each for each in names if matches(plan.include, each) or not plan.include]
+    left = [each for each in left if not matches(plan.exclude, each)]
+    if not left:
+        raise SelectionError(f"{field}: leaves none of the {len(names)} samples; let `exclude` match fewer")
+    by = [field] if len(left) < len(names) else []
+    before = len(left)
+    left = [each for each in left if not filters.samples or matches(filters.samples, each, task)]
+    by += ["--sample"] if len(left) < before else []
+    before = len(left)
+    left = [each for each in left if not matches(filters.exclude, each, task)]
+    by += ["--exclude"] if len(left) < before else []
+    most = limit or plan.limit
+    if most is not None and most < len(left):
+        by.append("--limit" if limit is not None else field)
+        left = _spread(task, left, catalogue, plan.shuffle_seed)[:most]
+    kept = set(left)
+    samples = tuple(each for each in names if each in kept)
+    text = _text(samples, len(names), by, catalogue.category_of) if by else ""
+    return ChosenSamples(samples, len(names), text, tuple(dict.fromkeys(by)))
+
+
+def _spread(task: str, samples: Sequence[str], catalogue: Catalogue, shuffle_seed: int | None) -> list[str]:
+    """The samples in the order in which a limit takes them, so that a higher limit adds samples and changes none.
+
+    One of each category comes first, then categories by their sizes; in a category, clusters in the same way.
+    """
+    if shuffle_seed is not None:
+        samples = sorted(samples, key=lambda each: hashlib.blake2b(f"{shuffle_seed}\0{task}\0{each}".encode()).digest())
+    categories = dict.fromkeys(catalogue.category_of[each] for each in samples)
+    of_category = ([each for each in samples if catalogue.category_of[each] == category] for category in categories)
+    grouped = [each for group in of_category for each in _in_turn(group, catalogue.cluster_of)]
+    return _in_turn(grouped, catalogue.category_of)
+
+
+def _in_turn(samples: Sequence[str], group_of: Mapping[str, str]) -> list[str]:
+    """The samples with the first of every group in front, then groups by their sizes (Adams' method)."""
+    size, seen = Counter(group_of[each] for each in samples), Counter[str]()
+    keys: dict[str, float] = {}
+    for each in samples:
+        group = group_of[each]
+        keys[each] = seen[group] / size[group]
+        seen[group] += 1
+    return sorted(samples, key=keys.__getitem__)
+
+
+def _text(samples: Sequence[str], of: int, by: Sequence[str], category_of: Mapping[str, str]) -> str:
+    counts = Counter(category_of[each] for each in samples)
+    categories = f": {', '.join(f'{count} {name}' for name, count in counts.items())}" if any(counts) else ""
+    return f"{len(samples)} of {of} samples are played, chosen by {' and '.join(dict.fromkeys(by))}{categories}"
