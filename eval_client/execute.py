@@ -25,7 +25,7 @@ from eval_client.servers.shard_processes import shard_processes
 from eval_client.store.connection import RunExists, RunOver, retry_until_available
 from eval_client.store.damage import check_after_unclean_end, check_at_rest
 from eval_client.store.member import membership
-from eval_client.store.records import Manifest, PairTotals
+from eval_client.store.records import Manifest, PairTotals, Trial
 from eval_client.store.shards import ONLY_POSTGRESQL, publish_last, several_may_work
 from eval_client.store.store import Store, now_text
 from proctor.http.client import AnyClient, http_client
@@ -81,6 +81,8 @@ class RunRequest:
     """How many clients work on this machine, each a process of its own."""
     overrides: tuple[str, ...] = ()
     """The `--set` options that the plan was loaded with, this time and before."""
+    again: frozenset[int] | None = None
+    """The trials to play, of a resume; None: all without a score. Those that have one get another."""
     limit: int | None = None
     filters: Filters = NO_FILTERS
     """What was chosen on the command line; the plan is narrowed by it already."""
@@ -123,6 +125,8 @@ async def _execute(request: RunRequest, watch: Watcher) -> RunResult:
                 changed = {"plan": plan.model_dump(mode="json"), "overrides": request.overrides}
                 changed |= {"resumed_at": (*manifest.resumed_at, now_text())}
                 request.store.update_manifest(manifest.model_copy(update=changed))
+                if request.again is not None:
+                    request.store.play_again(request.again, member.shard)
             async with shard_processes(request.store, request.folder, _options(local), request.shards) as others:
                 async with run_context(plan, member, http, client, builtin=local.agents, digests=digests) as context:
                     context.runner.on_stop = others.stop
@@ -226,7 +230,7 @@ async def _play(
     runner, limits = context.runner, request.plan.limits
     demand = DemandReport(request.store, request.plan, runner.progress, runner.endpoints)
     informed = asyncio.create_task(_inform(context, TaskWatcher(runner, client, demand, limits.patience_s)))
-    playing = asyncio.create_task(runner.run(request.store.pending_trials() if context.member.alone else []))
+    playing = asyncio.create_task(runner.run(_pending_trials(request) if context.member.alone else []))
     try:
         with watch(context):
             waited_for: set[asyncio.Future[Any]] = {playing, informed, local.failure}
@@ -241,6 +245,11 @@ async def _play(
         for task in (playing, informed):
             task.cancel()
         await asyncio.gather(playing, informed, return_exceptions=True)
+
+
+def _pending_trials(request: RunRequest) -> list[Trial]:
+    pending = request.store.pending_trials()
+    return pending if request.again is None else [trial for trial in pending if trial.id in request.again]
 
 
 async def _inform(context: RunContext, watch: TaskWatcher) -> None:

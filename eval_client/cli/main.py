@@ -14,6 +14,7 @@ COMMANDS = {
     "init": ("plans.init", "Write a commented plan, after three questions."),
     "run": ("run", "Play a plan, or models on environments: recorded turn by turn."),
     "resume": ("run", "Resume a run where it stopped; no model call is paid for twice."),
+    "retry": ("run", "Play chosen trials of a run again; their earlier results are kept."),
     "join": ("join", "Add a client to a run in progress."),
     "status": ("results.inspect", "Show the progress of a run."),
     "report": ("results.inspect", "Show a run's scores with standard errors, coverage, validity, faults and costs."),

@@ -1,7 +1,8 @@
-"""`proctor run` and `proctor resume`."""
+"""`proctor run`, `proctor resume` and `proctor retry`."""
 
 import socket
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -19,6 +20,7 @@ from eval_client.cli.plans.chosen import filter_options
 from eval_client.cli.plans.quick import chosen_plan, model_options, print_next_steps
 from eval_client.cli.play import error_console, metrics_option, play, show_result
 from eval_client.cli.usage import UsageProblem
+from eval_client.core.again import Again, FinishedRow, chosen_again
 from eval_client.core.progress import RunResult
 from eval_client.core.selection import Filters
 from eval_client.execute import RunRequest
@@ -142,17 +144,76 @@ def resume(
     `--set` options still apply.
     """
     with report_usage_errors():
-        found, folder = find_run(run, store, output)
-        manifest = found.manifest()
-        path = plan_path or Path(manifest.plan_path)
-        overrides = (*manifest.overrides, *overrides)
-        if plan_path is not None or path.is_file():
-            plan = load_plan(path, overrides, lambda plan: narrowed(plan, manifest.filters))
-        else:
-            plan = with_overrides(Plan.model_validate(manifest.plan), overrides)
-        request = RunRequest(plan, str(path), found, folder, resume=True, overrides=overrides, shards=shards)
-        _checked_plan(request)
+        request = replace(_resumed(run, output, store, plan_path, overrides), shards=shards)
     play(request, quiet=quiet, metrics=metrics)
+
+
+@click.command()
+@click.argument("run", metavar="[RUN]", default="latest")
+@click.option("--trial", "trials", multiple=True, metavar="ID", help="A trial: its number, or AGENT@TASK/SAMPLE.")
+@click.option("--cause", "causes", multiple=True, metavar="TEXT", help="Trials without a score whose cause has TEXT.")
+@click.option(
+    "--sample", "samples", multiple=True, metavar="ID", help="Trials of these samples: ID or TASK/ID, or patterns."
+)
+@output_option
+@store_option
+@set_option
+@click.option("--dry-run", is_flag=True, help="Print which trials would be played again; play none.")
+@metrics_option
+@quiet_option
+def retry(
+    run: str,
+    trials: tuple[str, ...],
+    causes: tuple[str, ...],
+    samples: tuple[str, ...],
+    output: Path,
+    store: str | None,
+    overrides: tuple[str, ...],
+    dry_run: bool,
+    metrics: socket.socket | None,
+    quiet: bool,
+) -> None:
+    """Play chosen trials of RUN again (a folder, a name, or `latest`, the default), and no others.
+
+    A trial with a score is played anew, and its model calls are paid once more; the earlier result stays as an attempt,
+    and the report says how many there are. A trial without a score goes on from its last turn, as in a resume. Options
+    of several kinds narrow the choice together; each may be given several times.
+    """
+    if not (trials or causes or samples):
+        raise UsageProblem(
+            "name what to play again by --trial, --cause or --sample; `proctor resume` plays all trials without a score"
+        )
+    with report_usage_errors():
+        request = _resumed(run, output, store, None, overrides)
+        rows = [{name: row[name] for name in FinishedRow.model_fields} for row in request.store.trial_rows()]
+        asked = Again(trials=trials, causes=causes, samples=samples)
+        chosen = chosen_again([FinishedRow.model_validate(row) for row in rows], asked)
+    if dry_run:
+        for row in chosen:
+            click.echo(f"{row.id}: {row.agent}@{row.task}/{row.sample}: {row.cause or row.reason or 'not over yet'}")
+    scored = sum(row.reason is not None and row.cause is None for row in chosen)
+    kept = "which stays as an attempt"
+    click.echo(f"{len(chosen)} trials are played again; {scored} of them have a score, {kept}", err=True)
+    if not dry_run:
+        again = frozenset(row.id for row in chosen)
+        play(replace(request, again=again), quiet=quiet, metrics=metrics)
+
+
+def _resumed(
+    run: str, output: Path, store: str | None, plan_path: Path | None, overrides: tuple[str, ...]
+) -> RunRequest:
+    """The request to resume a run. Raises UsageProblem, FileError, StoreError, SelectionError."""
+    found, folder = find_run(run, store, output)
+    manifest = found.manifest()
+    path = plan_path or Path(manifest.plan_path)
+    overrides = (*manifest.overrides, *overrides)
+    if plan_path is not None or path.is_file():
+        plan = load_plan(path, overrides, lambda plan: narrowed(plan, manifest.filters))
+    else:
+        plan = with_overrides(Plan.model_validate(manifest.plan), overrides)
+    request = RunRequest(plan, str(path), found, folder, resume=True, overrides=overrides)
+    _checked_plan(request)
+    return request
 
 
 def _checked_plan(request: RunRequest) -> None:

@@ -7,7 +7,7 @@ from pydantic import JsonValue
 from eval_client.core.spend import Price, Tokens, helper, price_of
 from eval_client.core.statistics.clustered import clustered_mean
 from eval_client.plan import AgentEntry, Plan
-from eval_client.store.records import HelperCost, Manifest, PairTotals
+from eval_client.store.records import HelperCost, Manifest, PairTotals, TaskRecord
 from eval_client.store.store import Store
 from proctor.types import FinishReason, Summary, TaskProtocol, Value
 
@@ -82,7 +82,7 @@ def report(store: Store) -> RunReport:
     summaries = store.summaries()
     plan = Plan.model_validate(manifest.plan)
     agents = {agent.name: agent for agent in plan.agents}
-    prices, costs = plan.all_prices(), store.helper_costs()
+    prices, costs, retried = plan.all_prices(), store.helper_costs(), store.retried()
     all_totals = store.pair_totals()
     scored = {_key(totals): totals.scored for totals in all_totals}
     current = {pair: kept[1] for pair, kept in summaries.items() if kept[0] == scored.get(pair)}
@@ -96,6 +96,7 @@ def report(store: Store) -> RunReport:
             agent=agents.get(totals.agent),
             prices=prices,
             costs=costs,
+            retried=retried.get(_key(totals), 0),
         )
         for totals in all_totals
     ]
@@ -123,6 +124,7 @@ def _pair(
     agent: AgentEntry | None,
     prices: Mapping[str, Price],
     costs: Sequence[HelperCost],
+    retried: int,
 ) -> PairReport:
     pair = _key(totals)
     task = manifest.tasks[totals.task]
@@ -138,7 +140,7 @@ def _pair(
         value=summary.metrics.get(summary.primary) if scored else None,
         standard_error=summary.standard_error if scored else None,
         metrics=summary.metrics,
-        notes=(*([f"Samples: {task.selection}."] if task.selection else []), *summary.notes),
+        notes=(*_choices(task, totals.agent, retried), *summary.notes),
         comparable=task.comparable or (_other_sampling(agent, task.published_sampling) if agent is not None else None),
         validity={reason: totals.reasons.get(reason, 0) / scored for reason in VALIDITY} if scored else {},
         faults=store.causes(totals.agent, totals.task) if totals.unscored else {},
@@ -151,6 +153,17 @@ def _pair(
         seconds=totals.seconds,
         helpers=tuple(_helper(cost, prices) for cost in costs if (cost.agent, cost.task) == pair),
     )
+
+
+def _choices(task: TaskRecord, agent: str, retried: int) -> list[str]:
+    """What the user chose that shapes the scores."""
+    notes = [f"Samples: {task.selection}."] if task.selection else []
+    if retried:
+        notes.append(
+            f"{retried} trials of {agent} had a score and were played again by `proctor retry`; `proctor show` lists "
+            "the earlier results."
+        )
+    return notes
 
 
 def _helper(cost: HelperCost, prices: Mapping[str, Price]) -> HelperReport:

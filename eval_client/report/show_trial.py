@@ -81,6 +81,8 @@ def attempt_line(attempt: AttemptRecord) -> str:
     """One attempt in words."""
     where = f" on {visible(attempt.worker)}" if attempt.worker else ""
     cause = f": {visible(attempt.cause)}" if attempt.cause else ""
+    if attempt.finish is not None and attempt.finish.score is not None:
+        cause = f": its score was {attempt.finish.score:.3f} ({attempt.finish.reason}), by journal {attempt.journal}"
     return f"attempt {attempt.number}: {attempt.outcome or 'under way'}{where}, {attempt.started_at}{cause}"
 
 

@@ -27,6 +27,8 @@ class AttemptRecord(Value):
     cause: str | None
     worker: str | None
     started_at: str
+    finish: Finish | None = None
+    """The trial's earlier result, where `proctor retry` took it from the trial."""
 
 
 class Trajectory(Value):
@@ -47,7 +49,7 @@ class Trajectory(Value):
     journal: int
     """The number of the journal that `turns` are from."""
     journals: tuple[int, ...]
-    """All journals with turns; a new one begins where a replay diverged."""
+    """All journals with turns; a new one begins where a replay diverged, or a trial with a score was retried."""
     turns: tuple[Turn, ...] = Field(repr=False)
 
 
@@ -76,7 +78,8 @@ def read_trajectory(store: Store, trial: int, journal: int | None = None) -> Tra
     """A trial with the turns of a journal, the newest one by default. Raises StoreError where there is none."""
     t, a, u = trial_table.c, attempt_table.c, turn_table.c
     mine = sa.and_(u.run == store.run, u.trial == trial)
-    attempts = [a[name] for name in AttemptRecord.model_fields]
+    there = existing_columns(store.engine, attempt_table)
+    attempts = [column for column in there if column.name in AttemptRecord.model_fields]
     whole, told = (existing_columns(store.engine, table) for table in (trial_table, turn_table))
     with store.engine.connect() as connection:
         row = connection.execute(sa.select(*whole).where(t.run == store.run, t.id == trial)).mappings().first()
@@ -84,7 +87,7 @@ def read_trajectory(store: Store, trial: int, journal: int | None = None) -> Tra
             count = connection.execute(sa.select(sa.func.count()).where(t.run == store.run)).scalar_one()
             raise StoreError(f"run {store.run!r} has no trial {trial}; its trials are 0 to {count - 1}")
         tries = connection.execute(sa.select(*attempts).where(a.run == store.run, a.trial == trial).order_by(a.number))
-        records = tuple(AttemptRecord.model_validate(dict(each._mapping)) for each in tries)
+        records = tuple(_attempt(dict(each._mapping)) for each in tries)
         journals = tuple(connection.execute(sa.select(u.journal).where(mine).distinct().order_by(u.journal)).scalars())
         chosen = journal if journal is not None else max(journals, default=0)
         if journal is not None and journal not in journals:
@@ -102,6 +105,11 @@ def read_trajectory(store: Store, trial: int, journal: int | None = None) -> Tra
         **{name: row[name] for name in ("agent", "task", "sample", "epoch")},
         **{name: row[name] or 0 for name in ("prompt_tokens", "completion_tokens", "seconds")},
     )
+
+
+def _attempt(row: dict[str, object]) -> AttemptRecord:
+    finish = row.get("finish")
+    return AttemptRecord.model_validate({**row, "finish": None if finish is None else json.loads(str(finish))})
 
 
 def _turn(row: dict[str, object]) -> Turn:

@@ -14,6 +14,8 @@ from task_server.wire.messages import Act, Stop
 
 DIVERGED = "diverged"
 """The outcome of an attempt whose replay got another observation than the journal has; the journal is not reused."""
+RETRIED = "retried"
+"""The outcome of an attempt with a score that `proctor retry` set aside; its journal is not reused."""
 MODEL_CHARS, STOP_CHARS = 255, 64
 """What is kept of a model's name, and of a finish_reason."""
 

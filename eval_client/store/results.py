@@ -12,8 +12,8 @@ from pydantic import JsonValue
 
 from eval_client.core.spend import NO_TOKENS, Tokens
 from eval_client.store.migration import existing_columns
-from eval_client.store.records import HelperCost, JournalledTools, PairTotals
-from eval_client.store.tables import reply_table, summary_table, trial_table, turn_table
+from eval_client.store.records import RETRIED, HelperCost, JournalledTools, PairTotals
+from eval_client.store.tables import attempt_table, reply_table, summary_table, trial_table, turn_table
 from proctor.types import Finish, FinishReason, Summary
 
 
@@ -121,6 +121,14 @@ class Results:
         with self.engine.connect() as connection:
             rows = connection.execute(sa.select(t.cause, sa.func.count()).where(mine).group_by(t.cause))
             return {str(row[0]): int(row[1]) for row in rows}
+
+    def retried(self) -> dict[tuple[str, str], int]:
+        """(agent, task) -> how many of the pair's trials were played again although they had a score."""
+        t, a = trial_table.c, attempt_table.c
+        trials = sa.select(a.trial).where(a.run == self.run, a.outcome == RETRIED)
+        query = sa.select(t.agent, t.task, sa.func.count()).where(t.run == self.run, t.id.in_(trials))
+        with self.engine.connect() as connection:
+            return {(agent, task): int(n) for agent, task, n in connection.execute(query.group_by(t.agent, t.task))}
 
     def summaries(self) -> dict[tuple[str, str], tuple[int, Summary]]:
         """(agent, task) -> (number of scored trials behind the summary, summary)."""

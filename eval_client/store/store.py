@@ -6,7 +6,7 @@ resume plays the trial again.
 
 import datetime
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import sqlalchemy as sa
 
@@ -14,11 +14,13 @@ from eval_client.core.spend import Tokens
 from eval_client.store import shards, wal
 from eval_client.store.connection import RunExists, StoreError, is_transient, is_writable
 from eval_client.store.migration import existing_columns, migrate
-from eval_client.store.records import DIVERGED, Manifest, Trial, Turn, kept_reply
+from eval_client.store.records import DIVERGED, RETRIED, Manifest, Trial, Turn, kept_reply
 from eval_client.store.results import Results, token_sums, tokens_of
 from eval_client.store.tables import (
+    FREE,
     OLDEST_SCHEMA,
     SCHEMA_VERSION,
+    SETTLED,
     attempt_table,
     reply_table,
     run_table,
@@ -28,6 +30,10 @@ from eval_client.store.tables import (
 )
 from proctor.llm.kept_replies import KeptReply
 from proctor.types import Summary
+
+_EMPTY = ("reason", "score", "cause", "finish", "turns", "prompt_tokens", "completion_tokens", "seconds", "ended_at")
+_NOT_PLAYED = {"holder": FREE, "cached_tokens": 0, "reasoning_tokens": 0, **dict.fromkeys(_EMPTY)}
+"""The columns of a trial without a final row."""
 
 
 def now_text() -> str:
@@ -136,6 +142,25 @@ class Store(Results):
         """Start a new first shard and return its number; writes for older shards are rejected from now on."""
         return shards.take_over(self.engine, self.run)
 
+    def play_again(self, trials: Collection[int], shard: int) -> None:
+        """Make these trials pending and leave all others alone until the next resume. Raises Fenced.
+
+        The result of one that has a score moves to its last attempt; it is played anew, with a new journal.
+        """
+        t, a, s = trial_table.c, attempt_table.c, summary_table.c
+        mine = sa.and_(t.run == self.run, t.id.in_(trials))
+        with self.engine.begin() as connection:
+            shards.hold_live(connection, self.run, shard)
+            scored = sa.select(t.id, t.agent, t.task, t.attempts, t.finish).where(mine, t.score.is_not(None))
+            for row in connection.execute(scored).all():
+                last = sa.and_(a.run == self.run, a.trial == row.id, a.number == row.attempts)
+                connection.execute(attempt_table.update().where(last).values(outcome=RETRIED, finish=row.finish))
+                connection.execute(trial_table.update().where(t.run == self.run, t.id == row.id).values(_NOT_PLAYED))
+                of_pair = sa.and_(s.run == self.run, s.agent == row.agent, s.task == row.task)
+                connection.execute(summary_table.delete().where(of_pair))
+            others = sa.and_(t.run == self.run, t.score.is_(None), t.id.not_in(trials))
+            connection.execute(trial_table.update().where(others).values(holder=SETTLED))
+
     def pending_trials(self) -> list[Trial]:
         """The trials without a score, in the run's order."""
         columns = [trial_table.c[name] for name in Trial.model_fields]
@@ -155,14 +180,14 @@ class Store(Results):
     def journal(self, trial: int) -> tuple[int, list[Turn], Tokens]:
         """A trial's newest journal: its number (from 0), its turns, and the tokens paid in the ones before it.
 
-        Where the last attempt diverged, that is a new one without turns.
+        Where the last attempt diverged or was retried, that is a new one without turns.
         """
         mine = sa.and_(attempt_table.c.run == self.run, attempt_table.c.trial == trial)
         of_trial = sa.and_(turn_table.c.run == self.run, turn_table.c.trial == trial)
         with self.engine.connect() as connection:
             attempts = sa.select(attempt_table.c.journal, attempt_table.c.outcome).where(mine)
             last = connection.execute(attempts.order_by(attempt_table.c.number.desc()).limit(1)).one_or_none()
-            newest = 0 if last is None else int(last.journal) + (last.outcome == DIVERGED)
+            newest = 0 if last is None else int(last.journal) + (last.outcome in (DIVERGED, RETRIED))
             turns = sa.select(turn_table).where(of_trial, turn_table.c.journal == newest).order_by(turn_table.c.turn)
             rows = connection.execute(turns).mappings().all()
             sums = sa.select(*token_sums(turn_table)).where(of_trial, turn_table.c.journal < newest)

@@ -86,10 +86,12 @@ attempt_table = sa.Table(
     sa.Column("digest", sa.String(255)),
     sa.Column("version", sa.String(64)),
     sa.Column("ended_at", TIME),
+    sa.Column("finish", LONG),
 )
 """`digest` is the task's, which the worker had to match; `version` is Proctor's. Null in rows of earlier versions.
 
-`ended_at` is null in those too, and where the client was killed in mid-attempt.
+`ended_at` is null in those too, and where the client was killed in mid-attempt. `finish` is the trial's earlier result,
+where `proctor retry` took it from the trial; else null.
 """
 turn_table = sa.Table(
     "proctor_turn",

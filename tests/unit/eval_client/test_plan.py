@@ -173,3 +173,12 @@ def test_seeds_are_equal_for_all_agents_and_differ_by_sample_and_epoch() -> None
     assert len(seeds) == 9
     assert all(0 <= seed < 2**63 for seed in seeds)
     assert trial_seed(1, "t", "a", 0) == trial_seed(1, "t", "a", 0) != trial_seed(2, "t", "a", 0)
+
+
+def test_a_plan_that_chooses_no_samples_is_stored_as_in_earlier_versions() -> None:
+    fields: dict[str, object] = {"agents": [{"name": "a", "builtin": "naive"}]}
+    plan = Plan.model_validate({**fields, "tasks": [{"name": "t", "environment": "ltp"}]})
+    assert "samples" not in plan.identity()
+    assert "samples" not in plan.model_dump(mode="json")["tasks"][0]
+    chosen = Plan.model_validate({**fields, "tasks": [{"name": "t", "environment": "ltp", "samples": {"limit": 2}}]})
+    assert chosen.identity() == {**plan.identity(), "samples": {"t": {"limit": 2}}}
