@@ -11,11 +11,12 @@ from pydantic import AfterValidator, Discriminator, Field, JsonValue, Tag, model
 
 from eval_client.core.rates import RequestsAMinute, TokensAMinute
 from eval_client.core.spend import Price, RunLimits, helper
+from eval_client.price_list import shipped_prices
 from proctor.config.patterns import CONTROLLER, NAME, VARIABLE
 from proctor.config.problems import FieldError, FieldProblem, refuse_duplicates
 from proctor.config.task import TaskDefinition
 from proctor.config.wording import nearest
-from proctor.config.yaml import Document, FieldErrors, parse, read_text
+from proctor.config.yaml import Document, FieldErrors, FileError, parse, read_text
 from proctor.environment import PolicyKind, missing_policies
 from proctor.http.tls import Tls
 from proctor.llm.config import MaxTokensField, ModelName, Sampling, VariableName, check_max_tokens, plain_url
@@ -200,6 +201,8 @@ class Plan(Value):
     traces: TraceSettings = TraceSettings.model_construct()
     prices: dict[ModelName, Price] = Field(default_factory=dict)
     """Prices of environment models (judges, hosts, users), by name or its beginning; agents have their own `price`."""
+    price_list: Annotated[Literal["shipped"] | None, Field(exclude_if=lambda name: name is None)] = None
+    """`shipped`: agents without a `price` have that of their model in Proctor's own list, where it is there."""
 
     @model_validator(mode="after")
     def _names_are_unique(self) -> Self:
@@ -243,7 +246,7 @@ class Plan(Value):
     def _money_has_prices(self) -> Self:
         if self.limits.run.money is not None:
             for agent in self.agents:
-                if agent.price is None and agent.builtin is None:
+                if agent.builtin is None and self.price_of(agent) is None:
                     text = f"agent {agent.name!r} has no `price`; add one, or limit tokens"
                     raise FieldError(("limits", "run", "money"), text)
         return self
@@ -271,9 +274,23 @@ class Plan(Value):
         digest = hashlib.blake2b(agent.endpoint.encode(), digest_size=4).hexdigest()
         return Endpoint(name=f"url-{digest}", base_url=agent.endpoint)
 
+    def price_of(self, agent: AgentEntry) -> Price | None:
+        """The price of an agent's tokens; None if it is not known."""
+        if agent.price is not None or self.price_list is None or agent.builtin is not None:
+            return agent.price
+        return shipped_prices().price(agent.model or agent.name)
+
+    def price_note(self) -> str | None:
+        """Which list prices are from, for reports; None if all are the plan's own."""
+        if self.price_list is None:
+            return None
+        shipped = shipped_prices()
+        return f"prices: Proctor's list of {shipped.date} ({shipped.currency}), where the plan has none"
+
     def all_prices(self) -> dict[str, Price]:
         """Prices of agents by name, and of environment models by `helper(model)`."""
-        agents = {agent.name: agent.price for agent in self.agents if agent.price is not None}
+        priced = {agent.name: self.price_of(agent) for agent in self.agents}
+        agents = {name: price for name, price in priced.items() if price is not None}
         return {**agents, **{helper(model): price for model, price in self.prices.items()}}
 
     def definitions(self) -> tuple[TaskDefinition, ...]:

@@ -49,7 +49,11 @@ from eval_client.store.run_folders import checked_name, find_run, new_name, open
 @click.option("--epochs", type=click.IntRange(1, 1000), help="How often each agent plays each sample.")
 @set_option
 @shards_option
-@click.option("--dry-run", is_flag=True, help="Print the trials and the largest number of model calls; run nothing.")
+@click.option(
+    "--dry-run",
+    is_flag=True,
+    help="Print trials, calls, tokens and money, estimated, and the largest number of calls; run nothing.",
+)
 @metrics_option
 @quiet_option
 def run(

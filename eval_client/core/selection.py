@@ -130,5 +130,5 @@ def _in_turn(samples: Sequence[str], group_of: Mapping[str, str]) -> list[str]:
 
 def _text(samples: Sequence[str], of: int, by: Sequence[str], category_of: Mapping[str, str]) -> str:
     counts = Counter(category_of[each] for each in samples)
-    categories = f": {', '.join(f'{count} {name}' for name, count in counts.items())}" if any(counts) else ""
+    categories = f": {', '.join(f'{count} x {name}' for name, count in counts.items())}" if any(counts) else ""
     return f"{len(samples)} of {of} samples are played, chosen by {' and '.join(dict.fromkeys(by))}{categories}"

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from pydantic import Field
 
+from proctor.tables.money import money_text
 from proctor.types import Value
 
 HELPER = "environment:"
@@ -134,6 +135,6 @@ class Spend:
                 f"limits.run.tokens: {tokens} of {self.limits.tokens} spent; resume with --set limits.run.tokens=MORE"
             )
         if self.limits.money is not None and money >= self.limits.money:
-            spent = f"{money:.2f} of {self.limits.money:.2f} spent"
+            spent = f"{money_text(money)} of {money_text(self.limits.money)} spent"
             return f"limits.run.money: {spent}; resume with --set limits.run.money=MORE"
         return None

@@ -10,6 +10,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 
 from eval_client.monitor.snapshot import RunView, clock
+from proctor.tables.money import money_text
 
 
 @contextlib.contextmanager
@@ -42,7 +43,7 @@ def _table(run: RunView) -> Group:
         )
     capacity_limits = "  ".join(f"{name} {used}/{capacity}" for name, (used, capacity) in run.use.items())
     tokens = f"tokens {run.prompt_tokens:,} in, {run.completion_tokens:,} out"
-    money = f"  money {run.money:.2f}" if run.money else ""
+    money = f"  money {money_text(run.money)}" if run.money else ""
     foot = f"turns {run.turns}  retries {run.retries}  attempts lost {run.attempts_lost}  {tokens}{money}"
     troubles = (f"[yellow]{escape(trouble)}[/]" for trouble in run.troubles)
     return Group(head, rows, escape(capacity_limits), escape(foot), *map(escape, run.shared), *troubles)

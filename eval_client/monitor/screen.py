@@ -12,6 +12,7 @@ from eval_client.monitor.published import published
 from eval_client.monitor.snapshot import RunView, clock, view
 from eval_client.monitor.stall_reporter import StallReporter
 from eval_client.run.context import RunContext
+from proctor.tables.money import money_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -34,6 +35,7 @@ def line(run: RunView) -> str:
         f"retries {run.retries}",
         f"attempts lost {run.attempts_lost}",
         f"tokens {run.prompt_tokens + run.completion_tokens}",
+        *([f"money {money_text(run.money)}"] if run.money else []),
         f"left {clock(run.left_s)}",
     ]
     waits = {f"{pair.task}: {pair.waits_for}" for pair in run.pairs if pair.waits_for and not pair.running}

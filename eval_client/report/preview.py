@@ -7,7 +7,10 @@ from eval_client.core.selection import NO_FILTERS, Catalogue, ChosenSamples, Fil
 from eval_client.core.statistics.power import detectable_at_worst
 from eval_client.filters import choose_samples
 from eval_client.plan import Plan
-from proctor.environment import Environment
+from eval_client.report.estimate import Typical, estimate
+from eval_client.report.usage import TrialUsage, typical_usage
+from proctor.config.task import TaskDefinition
+from proctor.environment import Environment, protocol_of
 
 ALPHA, POWER = 0.05, 0.8
 
@@ -30,6 +33,8 @@ class PlannedTask(NamedTuple):
     chosen: ChosenSamples
     turns: int | None
     """The maximum number of turns of a trial; None where they are unbounded."""
+    usage: TrialUsage | None
+    """What a trial typically needs; None where that was not measured."""
 
 
 def planned_tasks(plan: Plan, limit: int | None, filters: Filters = NO_FILTERS) -> dict[str, PlannedTask]:
@@ -41,9 +46,19 @@ def planned_tasks(plan: Plan, limit: int | None, filters: Filters = NO_FILTERS) 
     catalogues = {name: _catalogue(environment) for name, environment in environments.items()}
     chosen = choose_samples(plan, catalogues, filters, limit)
     return {
-        name: PlannedTask(catalogues[name], chosen[name], _most_turns(plan.limits.trial.turns, environment.max_turns))
-        for name, environment in environments.items()
+        definition.name: _planned(
+            plan, definition, environments[definition.name], catalogues[definition.name], chosen[definition.name]
+        )
+        for definition in plan.definitions()
     }
+
+
+def _planned(
+    plan: Plan, definition: TaskDefinition, environment: Environment, catalogue: Catalogue, chosen: ChosenSamples
+) -> PlannedTask:
+    usage = typical_usage(definition.environment, protocol_of(environment))
+    turns = _most_turns(plan.limits.trial.turns, environment.max_turns)
+    return PlannedTask(catalogue, chosen, turns, usage and usage.at_most(turns))
 
 
 def _catalogue(environment: Environment) -> Catalogue:
@@ -82,6 +97,7 @@ def preview(plan: Plan, limit: int | None, filters: Filters = NO_FILTERS) -> str
         lines.append(f"{agent} x {task}: {samples} samples x {plan.epochs} epochs, {each}")
     more = " and more whose number is not known here" if unbounded else ""
     lines += _detectable(planned)
+    lines += estimate(plan, {name: Typical(len(of.chosen.samples), of.usage) for name, of in planned.items()})
     return "\n".join([*lines, f"total: {trials} trials, at most {calls} model calls{more}"])
 
 

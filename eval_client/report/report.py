@@ -74,6 +74,8 @@ class RunReport(Value):
     pairs: tuple[PairReport, ...]
     left_out: tuple[str, ...] = ()
     """What of the plan was left out on the command line, a line for each kind; it counts as not planned."""
+    price_list: str | None = None
+    """Where prices are from, if some are from a list."""
 
 
 def report(store: Store) -> RunReport:
@@ -108,6 +110,7 @@ def report(store: Store) -> RunReport:
         version=manifest.version,
         pairs=tuple(pairs),
         left_out=manifest.filters.left_out,
+        price_list=plan.price_note(),
     )
 
 

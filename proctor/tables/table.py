@@ -3,10 +3,15 @@
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
+from proctor.tables.money import money_text
+
 MISSING = "-"
 """What is shown where there is no value."""
 DAGGER = "†"
 """The mark of a figure that must not be set beside published ones."""
+
+MONEY = "money"
+"""The `form` of a figure that is money."""
 
 Part = Literal["standard_error", "low", "high", "coverage", "samples", "mark"]
 """What may belong to a figure, beside its value."""
@@ -18,7 +23,7 @@ class Figure(NamedTuple):
     value: float | None
     """None where nothing is scored."""
     form: str = ".3f"
-    """The format specification of the value, of its error and of its bounds."""
+    """The format specification of the value, of its error and of its bounds; or MONEY."""
     standard_error: float | None = None
     low: float | None = None
     """The value if every missing trial had the lowest score; None where no trial is missing."""
@@ -36,16 +41,19 @@ class Figure(NamedTuple):
         """What is shown: the value with its mark, and then each part that is there."""
         if self.value is None:
             return (self.instead or MISSING,)
-        parts = [format(self.value, self.form) + self.mark]
+        parts = [self._text(self.value) + self.mark]
         if self.standard_error is not None:
-            parts.append(f"±{format(self.standard_error, self.form)}")
+            parts.append(f"±{self._text(self.standard_error)}")
         if self.samples is not None:
             parts.append(f"({self.samples:,})")
         if self.coverage is not None and self.coverage < 1:
             parts.append(f"({coverage_text(self.coverage)})")
         if self.low is not None and self.high is not None:
-            parts.append(f"{format(self.low, self.form)}..{format(self.high, self.form)}")
+            parts.append(f"{self._text(self.low)}..{self._text(self.high)}")
         return tuple(parts)
+
+    def _text(self, number: float) -> str:
+        return money_text(number) if self.form == MONEY else format(number, self.form)
 
 
 Entry = Figure | str | int | None

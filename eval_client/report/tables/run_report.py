@@ -1,11 +1,13 @@
 """Pure: the tables of `proctor report`, over one run or several."""
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from eval_client.report.report import VALIDITY, PairReport, RunReport
+from eval_client.report.report import VALIDITY, HelperReport, PairReport, RunReport
 from proctor.summary import NOT_UNDERSTOOD
-from proctor.tables.table import Entry, Figure, ResultTable, TableColumn, TableRow, coverage_text, row_names
+from proctor.tables.money import money_text
+from proctor.tables.table import MONEY, Entry, Figure, ResultTable, TableColumn, TableRow, coverage_text, row_names
 
 SHORT = {
     "turn_limit": "turn limit",
@@ -33,7 +35,7 @@ def report_tables(reports: Sequence[RunReport], *, full: bool) -> list[ResultTab
         if full and any(line.pair.metrics for line in of_task):
             tables.append(_metrics(of_task))
     left_out = [f"{report.run}: {line}" for report in reports for line in report.left_out]
-    tables += [_validity(lines, left_out), _costs(lines)]
+    tables += [_validity(lines, left_out), _costs(reports, lines)]
     if any(line.pair.helpers for line in lines):
         tables.append(_helper_costs(lines))
     return tables
@@ -128,16 +130,51 @@ def _validity(lines: Sequence[_Line], left_out: Sequence[str]) -> ResultTable:
     return _by_pair(title, lines, titles, rows, [*left_out, *faults])
 
 
-def _costs(lines: Sequence[_Line]) -> ResultTable:
+def _costs(reports: Sequence[RunReport], lines: Sequence[_Line]) -> ResultTable:
     rows: list[tuple[Entry, ...]] = []
     for _, pair in lines:
         ended = pair.scored + sum(pair.faults.values())
         seconds = Figure(pair.seconds / ended if ended else None, ".2f")
         cached, reasoning = Figure(pair.cached_tokens, ",.0f"), Figure(pair.reasoning_tokens, ",.0f")
         tokens = (pair.prompt_tokens, cached, pair.completion_tokens, reasoning)
-        rows.append((pair.turns, *tokens, Figure(pair.money, ",.2f"), seconds))
+        rows.append((pair.turns, *tokens, Figure(pair.money, MONEY), seconds))
     titles = ("turns", "tokens in", "cached", "tokens out", "reasoning", "money", "s per trial")
-    return _by_pair("costs of the finished trials", lines, titles, rows)
+    table = _by_pair("costs of the finished trials", lines, titles, rows, _price_notes(reports, lines))
+    return _with_total(table, len(titles), [line.pair for line in lines])
+
+
+def _price_notes(reports: Sequence[RunReport], lines: Sequence[_Line]) -> list[str]:
+    """Where the prices are from, and whose tokens have none."""
+    lists = dict.fromkeys(report.price_list for report in reports if report.price_list)
+    priced = any(line.pair.money is not None for line in lines)
+    without = dict.fromkeys(
+        line.pair.agent for line in lines if line.pair.money is None and line.pair.prompt_tokens and priced
+    )
+    return [*lists, *([f"money is without {', '.join(without)}: no price is known"] if without else [])]
+
+
+def _with_total(table: ResultTable, figures: int, pairs: Sequence[PairReport]) -> ResultTable:
+    """The costs with a row of totals, where there is more than one row."""
+    if len(pairs) < 2:
+        return table
+    prompt, cached, completion, reasoning = (
+        _total([getattr(pair, f"{name}_tokens") for pair in pairs])
+        for name in ("prompt", "cached", "completion", "reasoning")
+    )
+    money = [pair.money for pair in pairs if pair.money is not None]
+    totals: tuple[Entry, ...] = (
+        sum(pair.turns for pair in pairs),
+        *(prompt, cached, completion, reasoning),
+        Figure(math.fsum(money) if money else None, MONEY),
+        None,
+    )
+    names = ("total", *[""] * (len(table.columns) - figures - 1))
+    return table._replace(rows=(*table.rows, TableRow((*names, *totals), rule=True)))
+
+
+def _total(counts: Sequence[int | None]) -> Figure:
+    known = [count for count in counts if count is not None]
+    return Figure(sum(known) if known else None, ",.0f")
 
 
 def _helper_costs(lines: Sequence[_Line]) -> ResultTable:
@@ -146,10 +183,22 @@ def _helper_costs(lines: Sequence[_Line]) -> ResultTable:
     columns, cells = row_names(names, ("agent", "task", "model", "run"), always=3)
     columns += tuple(map(TableColumn, ("calls", "tokens in", "tokens out", "money")))
     rows = tuple(
-        TableRow((*name, cost.calls, cost.prompt_tokens, cost.completion_tokens, Figure(cost.money, ",.2f")))
+        TableRow((*name, cost.calls, cost.prompt_tokens, cost.completion_tokens, Figure(cost.money, MONEY)))
         for name, (_, cost) in zip(cells, costs, strict=True)
     )
-    return ResultTable("costs of the tasks' own models (judges, hosts, users), over all trials", columns, rows)
+    return ResultTable(
+        "costs of the tasks' own models (judges, hosts, users), over all trials", columns, rows, _sums(lines, costs)
+    )
+
+
+def _sums(lines: Sequence[_Line], costs: Sequence[tuple[_Line, HelperReport]]) -> tuple[str, ...]:
+    """What the tasks' own models cost, and what that makes with the agents."""
+    of_models = [cost.money for _, cost in costs if cost.money is not None]
+    of_agents = [line.pair.money for line in lines if line.pair.money is not None]
+    if not of_models:
+        return ()
+    together = f"; with the agents {money_text(math.fsum(of_models + of_agents))}" if of_agents else ""
+    return (f"in all {money_text(math.fsum(of_models))}{together}",)
 
 
 def _by_pair(

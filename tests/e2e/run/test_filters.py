@@ -44,8 +44,8 @@ def test_agents_tasks_and_samples_are_chosen_and_a_resume_keeps_the_choice(folde
     report = proctor("report", "r", cwd=folder).stdout
     assert "r: agents of the plan left out by --agent or --task: gpt" in report
     assert "r: tasks of the plan left out by --agent or --task: shell" in report
-    assert "Samples: 3 of 20 samples are played, chosen by --limit: 1 INSERT, 1 SELECT, 1 UPDATE." in report
-    assert "3 of 12 samples are played, chosen by --sample and --exclude and --limit: 3 en." in report
+    assert "Samples: 3 of 20 samples are played, chosen by --limit: 1 x INSERT, 1 x SELECT, 1 x UPDATE." in report
+    assert "3 of 12 samples are played, chosen by --sample and --exclude and --limit: 3 x en." in report
     told = json.loads(proctor("report", "r", "--json", cwd=folder).stdout)
     assert [(pair["scored"], pair["planned"]) for pair in told["pairs"]] == [(3, 3)] * 4
     before = rows("r", folder)
@@ -106,4 +106,4 @@ def test_a_dry_run_counts_what_was_chosen(folder: Path) -> None:
     assert ended.returncode == 0, ended.stderr
     assert "tasks of the plan left out by --agent or --task: shell, puzzles" in ended.stdout
     assert "naive x tables: 6 samples x 1 epochs, at most 2 turns each" in ended.stdout
-    assert "tables: 6 of 20 samples are played, chosen by --limit: 2 INSERT, 3 SELECT, 1 UPDATE" in ended.stdout
+    assert "tables: 6 of 20 samples are played, chosen by --limit: 2 x INSERT, 3 x SELECT, 1 x UPDATE" in ended.stdout

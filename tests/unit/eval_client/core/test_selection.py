@@ -65,7 +65,7 @@ def test_what_was_left_out_and_by_what_is_told() -> None:
     told = choose("t", KINDS, SampleSelection(exclude=("select-*",)), Filters(exclude=("insert-0",)), 3)
     assert told.by == ("tasks.t.samples", "--exclude", "--limit")
     by = "tasks.t.samples and --exclude and --limit"
-    assert told.text == f"3 of 92 samples are played, chosen by {by}: 2 insert, 1 rare"
+    assert told.text == f"3 of 92 samples are played, chosen by {by}: 2 x insert, 1 x rare"
     assert choose("t", PLAIN, None, NO_FILTERS, 100).text == ""
 
 

@@ -152,3 +152,20 @@ async def test_samples_that_share_a_world_count_as_one_for_the_error(tmp_path: P
         await journal.close()
         errors.append(report(store).pairs[0].standard_error)
     assert errors == [pytest.approx(0.2887, abs=1e-4), pytest.approx(0.5)]
+
+
+def test_costs_have_a_total_and_small_sums_are_not_rounded_away() -> None:
+    pairs = (
+        pair(agent="a", turns=2, prompt_tokens=10, completion_tokens=3, money=0.005),
+        pair(agent="b", turns=3, prompt_tokens=20, completion_tokens=4, money=0.0001234),
+        pair(agent="c", turns=4, prompt_tokens=30, completion_tokens=5),
+    )
+    made = RunReport(run="r", state="s", version="1", pairs=pairs, price_list="prices: of a list")
+    lines = shown(made).splitlines()
+    (first,) = (line.split() for line in lines if line.startswith("a ") and "0.005" in line)
+    (total,) = (line.split() for line in lines if line.startswith("total"))
+    assert "0.005" in first
+    assert total == ["total", "9", "60", "-", "12", "-", "0.005123", "-"]
+    assert "money is without c: no price is known" in "\n".join(lines)
+    assert "prices: of a list" in "\n".join(lines)
+    assert "total" not in shown(RunReport(run="r", state="s", version="1", pairs=pairs[:1]))
