@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from eval_client.core.progress import RunResult
 from eval_client.core.selection import NO_FILTERS, Filters
+from eval_client.core.spend import OUT_OF
 from eval_client.endpoints.endpoints import LOCAL_TOKEN_ENV
 from eval_client.monitor.starting import explained
 from eval_client.plan import Plan
@@ -323,7 +324,7 @@ async def _summarize_pair(store: Store, client: TaskClient, pair: PairTotals, di
 def _close(store: Store, ended: RunResult, shard: int) -> None:
     """Store the run's final state."""
     if ended.stopped is not None:
-        state = "interrupted"
+        state = "interrupted" if ended.limit is None else OUT_OF[ended.limit]
     else:
         check_at_rest(store)
         state = "finished" if all(pair.scored == pair.planned for pair in store.pair_totals()) else "incomplete"

@@ -83,7 +83,10 @@ class Run:
 
     @property
     def state(self) -> str:
-        """`running`, `finished`, `incomplete` (over, with trials that have no score) or `interrupted`."""
+        """`running`, `finished`, `incomplete` (over, with trials that have no score) or `interrupted`.
+
+        `out_of_tokens` or `out_of_money` where a limit of the run stopped it.
+        """
         return self.store.state()
 
     def summary(self, task: str, agent: str | None = None) -> Summary:

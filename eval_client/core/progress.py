@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from eval_client.core.flow import Pair
+from eval_client.core.spend import SpendLimit
 from proctor.types import Finish
 
 
@@ -53,6 +54,8 @@ class RunResult:
     """pair -> why the agent's endpoint refuses it"""
     abandoned: bool = False
     """Whether trials under way were cut off."""
+    limit: SpendLimit | None = None
+    """The limit of the run that stopped it, if one did."""
     losses: tuple[str, ...] = ()
     """A message for each client of `--shards` that did not reach the end of the run."""
 

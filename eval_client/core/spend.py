@@ -2,13 +2,16 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from pydantic import Field
 
 from proctor.tables.money import money_text
 from proctor.types import Value
 
+SpendLimit = Literal["tokens", "money"]
+OUT_OF: dict[SpendLimit, str] = {"tokens": "out_of_tokens", "money": "out_of_money"}
+"""limit -> the state of a run that it stopped"""
 HELPER = "environment:"
 """Prefix for the names of environment models (judges, hosts, users) in tables that list agents too."""
 
@@ -126,15 +129,28 @@ class Spend:
         void = f", so {' and '.join(limits)} can't limit it" if limits else ""
         return f"tokens of {', '.join(sorted(self.unmetered))} are not known: the endpoint reports no usage{void}"
 
+    def limit_reached(self) -> SpendLimit | None:
+        """The limit of the run that is reached; None while more may be spent."""
+        if self.limits.tokens is not None and self._all_tokens() >= self.limits.tokens:
+            return "tokens"
+        if self.limits.money is not None and self._all_money() >= self.limits.money:
+            return "money"
+        return None
+
     def exhausted(self) -> str | None:
         """A message on the limit of the run that is reached, and how to go on; None while more may be spent."""
-        tokens = self.tokens.total + sum(paid.total for paid in self.elsewhere.values())
-        money = self.money + sum(self._price(agent, paid) for agent, paid in self.elsewhere.items())
-        if self.limits.tokens is not None and tokens >= self.limits.tokens:
-            return (
-                f"limits.run.tokens: {tokens} of {self.limits.tokens} spent; resume with --set limits.run.tokens=MORE"
-            )
-        if self.limits.money is not None and money >= self.limits.money:
-            spent = f"{money_text(money)} of {money_text(self.limits.money)} spent"
-            return f"limits.run.money: {spent}; resume with --set limits.run.money=MORE"
-        return None
+        match self.limit_reached():
+            case "tokens":
+                spent = f"{self._all_tokens()} of {self.limits.tokens} spent"
+            case "money":
+                spent = f"{money_text(self._all_money())} of {money_text(self.limits.money or 0.0)} spent"
+            case None:
+                return None
+        limit = f"limits.run.{self.limit_reached()}"
+        return f"{limit}: {spent}; resume with --set {limit}=MORE"
+
+    def _all_tokens(self) -> int:
+        return self.tokens.total + sum(paid.total for paid in self.elsewhere.values())
+
+    def _all_money(self) -> float:
+        return self.money + sum(self._price(agent, paid) for agent, paid in self.elsewhere.items())

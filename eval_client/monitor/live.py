@@ -28,7 +28,7 @@ def _table(run: RunView) -> Group:
     rows = Table(box=None, padding=(0, 2, 0, 0))
     for name in ("agent", "task"):
         rows.add_column(name)
-    for name in ("done", "running", "unscored", "score"):
+    for name in ("done", "running", "unscored", "mean score"):
         rows.add_column(name, justify="right")
     rows.add_column("waits for", overflow="fold")
     for pair in run.pairs:

@@ -1,6 +1,7 @@
 """A run's results as values: scores with their standard errors, coverage, validity, faults, costs."""
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from pydantic import JsonValue
 
@@ -39,6 +40,8 @@ class PairReport(Value):
     value: float | None
     """The primary metric over the scored trials; None where there are none."""
     standard_error: float | None
+    mean_score: float | None = None
+    """The plain mean of the scores, which `proctor status` shows; None where there are none."""
     metrics: dict[str, float]
     notes: tuple[str, ...]
     comparable: str | None
@@ -76,6 +79,23 @@ class RunReport(Value):
     """What of the plan was left out on the command line, a line for each kind; it counts as not planned."""
     price_list: str | None = None
     """Where prices are from, if some are from a list."""
+
+
+class PrimaryMetric(NamedTuple):
+    """The metric that a report ranks agents by."""
+
+    name: str
+    value: float
+
+
+def primary_metrics(store: Store, totals: Sequence[PairTotals]) -> dict[tuple[str, str], PrimaryMetric]:
+    """(agent, task) -> the environment's primary metric, for the pairs that have it for all their scored trials."""
+    scored = {_key(pair): pair.scored for pair in totals}
+    return {
+        pair: PrimaryMetric(summary.primary, summary.metrics[summary.primary])
+        for pair, (counted, summary) in store.summaries().items()
+        if counted == scored.get(pair) and summary.primary in summary.metrics
+    }
 
 
 def report(store: Store) -> RunReport:
@@ -142,6 +162,7 @@ def _pair(
         primary=summary.primary,
         value=summary.metrics.get(summary.primary) if scored else None,
         standard_error=summary.standard_error if scored else None,
+        mean_score=totals.mean,
         metrics=summary.metrics,
         notes=(*_choices(task, totals.agent, retried), *summary.notes),
         comparable=task.comparable or (_other_sampling(agent, task.published_sampling) if agent is not None else None),

@@ -49,12 +49,7 @@ async def run_context(
     """Build the parts of a run; afterwards, end its sessions and close the journal."""
     store = member.store
     progress = _progress(store)
-    spend = Spend(plan.limits.run, plan.all_prices())
-    if not member.joined:
-        for agent, tokens in store.spent().items():
-            spend.add(agent, tokens)
-        for cost in store.helper_costs():
-            spend.add_helper(cost.model, Tokens(cost.prompt_tokens, cost.completion_tokens))
+    spend = Spend(plan.limits.run, plan.all_prices()) if member.joined else spent_so_far(plan, store)
 
     def trouble(what: str | None) -> None:
         progress.trouble = what
@@ -101,6 +96,16 @@ async def _end(member: Member, client: TaskClient, url: str, session: str) -> No
     with contextlib.suppress(TaskServerError, Fenced):
         await member.ensure_lease()
         await client.end(session, url or None)
+
+
+def spent_so_far(plan: Plan, store: Store) -> Spend:
+    """What a run has spent by its rows, against the plan's limits."""
+    spend = Spend(plan.limits.run, plan.all_prices())
+    for agent, tokens in store.spent().items():
+        spend.add(agent, tokens)
+    for cost in store.helper_costs():
+        spend.add_helper(cost.model, Tokens(cost.prompt_tokens, cost.completion_tokens))
+    return spend
 
 
 def _progress(store: Store) -> Progress:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from eval_client.core.flow import Pair
 from eval_client.core.progress import Progress, RunResult
 from eval_client.core.retry import AttemptPolicy
+from eval_client.core.spend import SpendLimit
 from eval_client.endpoints.endpoints import Endpoints
 from eval_client.plan import Plan, trial_seed
 from eval_client.run.capacity import CapacityLimits
@@ -62,6 +63,7 @@ class Runner:
         self._idle = asyncio.Event()
         self.abandoned = False
         self.stopped: str | None = None
+        self._limit: SpendLimit | None = None
         self.refused: dict[Pair, str] = {}
         """pair -> why the agent's endpoint refuses it"""
         self.unreachable: set[str] = set()
@@ -94,7 +96,7 @@ class Runner:
             await self._abandon()
         if self._error is not None:
             raise self._error
-        return RunResult(self.stopped, self.refused, self.abandoned)
+        return RunResult(self.stopped, self.refused, self.abandoned, self._limit)
 
     def take(self, trials: Sequence[Trial]) -> None:
         """Play these trials too. Those with attempts come first, as their sessions may hold slots."""
@@ -269,6 +271,7 @@ class Runner:
                 self._refuse([pair], end.cause)
             case Outcome.BUDGET:
                 self.returned.append(pending.trial)
+                self._limit = self._limit if self.stopped else self.endpoints.spend.limit_reached()
                 self.drain(end.cause)
             case Outcome.PUT_BACK:
                 self._pause(pending, PUT_BACK_S)

@@ -124,7 +124,7 @@ class Store(Results):
             )
 
     def state(self) -> str:
-        """The stored state: `new`, `running`, `interrupted`, `incomplete` or `finished`.
+        """The stored state: `new`, `running`, `interrupted`, `out_of_tokens`, `out_of_money`, `incomplete`, `finished`.
 
         A run whose clients were killed stays `running`.
         """

@@ -9,19 +9,24 @@ from eval_client.cli.common import output_option, report_usage_errors, store_opt
 from eval_client.cli.manage.listed import run_state, trials_scored
 from eval_client.cli.results.html_report import TrialIds, write_html
 from eval_client.cli.usage import UsageProblem
+from eval_client.core.spend import OUT_OF
 from eval_client.monitor.shared import shared_lines_of
 from eval_client.monitor.stall_reporter import troubles_of
+from eval_client.plan import Plan
 from eval_client.report.alike import task_shapes, unlike_tasks
 from eval_client.report.bench_runs import played_tasks
 from eval_client.report.export import FORMATS, export_rows
+from eval_client.report.report import PrimaryMetric, primary_metrics
 from eval_client.report.report import report as make_report
 from eval_client.report.tables.agentbench import agent_rows, scores_table, validity_table
 from eval_client.report.tables.run_report import pairs_table, report_tables
+from eval_client.run.context import spent_so_far
 from eval_client.store.connection import StoreError
 from eval_client.store.lock import is_worked_on
 from eval_client.store.run_folders import find_run
 from eval_client.store.shards import heartbeats
 from eval_client.store.store import Store
+from proctor.environment import MEAN_SCORE
 from proctor.tables.command import TableFormat, format_option, print_tables
 
 run_argument = click.argument("run", metavar="[RUN]", default="latest")
@@ -40,21 +45,28 @@ def status(run: str, output: Path, store: str | None, as_json: bool) -> None:
         found, folder = find_run(run, store, output)
         found.manifest()
         pairs, state, clients = found.pair_totals(), run_state(found), _clients(found)
+        why = _why_stopped(found) if state in OUT_OF.values() else None
+        primary = primary_metrics(found, pairs)
     troubles = troubles_of(folder) if state == "running" else []
     endpoints = shared_lines_of(folder) if state == "running" else []
     if as_json:
         facts = {"run": found.run, "folder": str(folder), "state": state, "clients": clients, "troubles": troubles}
-        facts |= {"endpoints": endpoints}
-        click.echo(json.dumps({**facts, "pairs": [pair.model_dump() for pair in pairs]}))
+        facts |= {"endpoints": endpoints, "stopped": why}
+        rows = [{**pair.model_dump(), **_primary_fields(primary.get((pair.agent, pair.task)))} for pair in pairs]
+        click.echo(json.dumps({**facts, "pairs": rows}))
         return
     several = f" ({clients} clients)" if clients > 1 else ""
     click.echo(f"{found.run}: {state}{several}, {trials_scored(pairs)}")
-    for line in (*endpoints, *troubles):
+    for line in (*endpoints, *troubles, *([f"stopped: {why}"] if why else [])):
         click.echo(f"  {line}")
     for pair in pairs:
         mean = "-" if pair.mean is None else f"{pair.mean:.3f}"
         unscored = f", {pair.unscored} unscored" if pair.unscored else ""
-        click.echo(f"  {pair.agent} x {pair.task}: {pair.scored}/{pair.planned} scored{unscored}, mean {mean}")
+        metric = primary.get((pair.agent, pair.task))
+        other = f"; {metric.name} {metric.value:.3f}" if metric is not None and metric.name != MEAN_SCORE else ""
+        click.echo(
+            f"  {pair.agent} x {pair.task}: {pair.scored}/{pair.planned} scored{unscored}, mean score {mean}{other}"
+        )
     if state != "finished":
         click.echo(f"resume with: proctor resume {folder}")
 
@@ -175,6 +187,15 @@ def _check_alike(stores: list[Store]) -> None:
     by_task = {fact.task: [other for other in facts if other.task == fact.task] for fact in facts}
     if unlike := [line for of_task in by_task.values() for line in unlike_tasks(of_task)]:
         raise StoreError("these runs can't stand in one report:\n" + "\n".join(f"  {line}" for line in unlike))
+
+
+def _why_stopped(store: Store) -> str | None:
+    """Which limit of the run stopped it, and how to go on."""
+    return spent_so_far(Plan.model_validate(store.manifest().plan), store).exhausted()
+
+
+def _primary_fields(metric: PrimaryMetric | None) -> dict[str, object]:
+    return {"primary": metric and metric.name, "value": metric and metric.value}
 
 
 def _clients(store: Store) -> int:

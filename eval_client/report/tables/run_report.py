@@ -82,9 +82,21 @@ def _leaderboard(lines: Sequence[_Line]) -> ResultTable:
     comparable = [
         f"Not comparable with published scores: {line.pair.comparable}" for line in lines if line.pair.comparable
     ]
-    notes = dict.fromkeys([*comparable, *(note for line in lines for note in line.pair.notes)])
+    notes = dict.fromkeys([*comparable, *(note for line in lines for note in line.pair.notes), *_means(lines)])
     protocol = "" if first.protocol == "text" else f", {first.protocol}"
     return ResultTable(f"{first.task} ({first.environment}{protocol})", columns, rows, tuple(notes))
+
+
+def _means(lines: Sequence[_Line]) -> list[str]:
+    """The mean scores, which `proctor status` shows, where the primary metric is another number."""
+    others = [
+        f"{line.pair.agent} {line.pair.mean_score:.3f}"
+        for line in lines
+        if line.pair.mean_score is not None
+        and line.pair.value is not None
+        and f"{line.pair.value:.3f}" != f"{line.pair.mean_score:.3f}"
+    ]
+    return [f"Mean scores, which are not {lines[0].pair.primary}: {', '.join(others)}"] if others else []
 
 
 def _task(pair: PairReport) -> str:

@@ -84,10 +84,14 @@ def test_a_budget_stops_the_run_and_a_higher_one_lets_it_go_on(
     assert "limits.run.tokens" in stopped.stderr
     assert 4 <= len(endpoint.requests) <= 5
     status = json.loads(proctor("status", "r", "--json", cwd=tmp_path).stdout)
-    assert (status["state"], status["pairs"][0]["unscored"]) == ("interrupted", 0)
+    assert (status["state"], status["pairs"][0]["unscored"]) == ("out_of_tokens", 0)
+    assert status["stopped"] == "limits.run.tokens: 440 of 440 spent; resume with --set limits.run.tokens=MORE"
+    assert f"  stopped: {status['stopped']}" in proctor("status", "r", cwd=tmp_path).stdout
+    assert "r: out_of_tokens, 4/20 trials scored" in proctor("ls", cwd=tmp_path).stdout
     resumed = proctor("resume", "r", "--set", "limits.run.tokens=1000000", cwd=tmp_path)
     assert resumed.returncode == 0, resumed.stderr
     assert len(endpoint.requests) == 20
+    assert json.loads(proctor("status", "r", "--json", cwd=tmp_path).stdout)["state"] == "finished"
 
 
 def test_an_endpoint_that_does_not_say_what_it_costs_is_told_with_the_limit_that_it_makes_void(
