@@ -10,6 +10,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Discriminator, Field, JsonValue, Tag, model_validator
 
 from eval_client.core.rates import RequestsAMinute, TokensAMinute
+from eval_client.core.selection import SelectionError, catalogue_of, choose
 from eval_client.core.spend import Price, RunLimits, helper
 from eval_client.price_list import shipped_prices
 from proctor.config.patterns import CONTROLLER, NAME, VARIABLE
@@ -369,7 +370,7 @@ def load_plan(path: Path, overrides: Sequence[str] = (), narrow: Callable[[Plan]
 
 
 def check_data(plan: Plan) -> None:
-    """Raises FieldErrors if data that this machine plays can't be read, or lack the policy of a built-in agent."""
+    """Raises FieldErrors if data that this machine plays can't be read, or lack a built-in agent's policy or samples."""
     problems = [problem for task in plan.played_here() for problem in _data_problems(plan, task)]
     if problems:
         raise FieldErrors(problems)
@@ -379,9 +380,14 @@ def _data_problems(plan: Plan, task: TaskDefinition) -> Sequence[FieldProblem]:
     """What is wrong with a task's data, or with the built-in agents that are to play it."""
     playing = plan.playing(task.name)
     try:
-        missing = missing_policies(task.opened(), playing.values())
+        environment = task.opened()
+        if task.samples is not None:
+            choose(task.name, catalogue_of(environment), task.samples)
     except FieldErrors as error:
         return error.problems
+    except SelectionError as error:
+        return [FieldProblem(("tasks", task.name, "samples"), str(error))]
+    missing = missing_policies(environment, playing.values())
     return [
         FieldProblem(
             ("agents", agent, "builtin"),

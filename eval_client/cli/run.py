@@ -93,6 +93,10 @@ def run(
 
             click.echo(preview(loaded, limit, chosen.filters))
             return
+        if chosen.filters.samples or chosen.filters.exclude:
+            from eval_client.report.preview import planned_tasks
+
+            planned_tasks(loaded, limit, chosen.filters)  # refuses patterns that choose nothing before a server starts
         folder = output / checked_name(name or new_name(loaded.name))
         path = chosen.keep(folder)
         if chosen.path is None and not quiet:

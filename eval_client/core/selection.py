@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from pydantic import Field
 
+from proctor.environment import Environment
 from proctor.samples import SampleSelection
 from proctor.types import Value
 
@@ -39,6 +40,15 @@ class Catalogue(NamedTuple):
     """sample -> its cluster, in the task's order"""
     category_of: Mapping[str, str]
     """sample -> its category; all empty where the environment has none"""
+
+
+def catalogue_of(environment: Environment) -> Catalogue:
+    """The samples of an environment. Raises ValueError on broken data."""
+    samples = environment.samples()
+    return Catalogue(
+        {sample: environment.cluster(sample) for sample in samples},
+        {sample: environment.category(sample) for sample in samples},
+    )
 
 
 class ChosenSamples(NamedTuple):
@@ -74,7 +84,11 @@ def no_match(option: str, pattern: str, names: Sequence[str]) -> SelectionError:
 
 
 def choose(
-    task: str, catalogue: Catalogue, of_plan: SampleSelection | None, filters: Filters, limit: int | None
+    task: str,
+    catalogue: Catalogue,
+    of_plan: SampleSelection | None,
+    filters: Filters = NO_FILTERS,
+    limit: int | None = None,
 ) -> ChosenSamples:
     """The samples that the plan's selection, the filters and the limit leave; `limit` takes the plan's limit's place.
 

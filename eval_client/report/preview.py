@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from eval_client.core.selection import NO_FILTERS, Catalogue, ChosenSamples, Filters
+from eval_client.core.selection import NO_FILTERS, Catalogue, ChosenSamples, Filters, catalogue_of
 from eval_client.core.statistics.power import detectable_at_worst
 from eval_client.filters import choose_samples
 from eval_client.plan import Plan
@@ -43,7 +43,7 @@ def planned_tasks(plan: Plan, limit: int | None, filters: Filters = NO_FILTERS) 
     Raises FileError, SelectionError.
     """
     environments = {definition.name: definition.build() for definition in plan.definitions()}
-    catalogues = {name: _catalogue(environment) for name, environment in environments.items()}
+    catalogues = {name: catalogue_of(environment) for name, environment in environments.items()}
     chosen = choose_samples(plan, catalogues, filters, limit)
     return {
         definition.name: _planned(
@@ -59,14 +59,6 @@ def _planned(
     usage = typical_usage(definition.environment, protocol_of(environment))
     turns = _most_turns(plan.limits.trial.turns, environment.max_turns)
     return PlannedTask(catalogue, chosen, turns, usage and usage.at_most(turns))
-
-
-def _catalogue(environment: Environment) -> Catalogue:
-    samples = environment.samples()
-    return Catalogue(
-        {sample: environment.cluster(sample) for sample in samples},
-        {sample: environment.category(sample) for sample in samples},
-    )
 
 
 def volumes(plan: Plan, planned: Mapping[str, PlannedTask]) -> list[Volume]:

@@ -99,6 +99,7 @@ def test_a_pattern_that_chooses_nothing_is_refused_with_what_there_is(
         assert ended.returncode == 2
         assert says in ended.stderr
         assert ended.stderr.count("Error:") == 1
+        assert not (folder / "runs").exists()
 
 
 def test_a_dry_run_counts_what_was_chosen(folder: Path) -> None:
