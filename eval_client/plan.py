@@ -370,7 +370,7 @@ def load_plan(path: Path, overrides: Sequence[str] = (), narrow: Callable[[Plan]
 
 
 def check_data(plan: Plan) -> None:
-    """Raises FieldErrors if data that this machine plays can't be read, or lack a built-in agent's policy or samples."""
+    """Raises FieldErrors where the data that this machine plays, or a built-in agent, do not fit the tasks."""
     problems = [problem for task in plan.played_here() for problem in _data_problems(plan, task)]
     if problems:
         raise FieldErrors(problems)

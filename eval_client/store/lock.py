@@ -51,6 +51,17 @@ def sole_client(store: Store) -> Iterator[None]:
                 yield
 
 
+def no_client(store: Store) -> contextlib.AbstractContextManager[None]:
+    """Hold the lock of a run that is only read. In a read-only folder nobody can play it, so nothing is held there.
+
+    Raises StoreError where a client plays the run.
+    """
+    path = str(store.engine.url.database)
+    if store.engine.dialect.name == "sqlite" and not is_writable(path):
+        return contextlib.nullcontext()
+    return sole_client(store)
+
+
 def is_worked_on(store: Store) -> bool:
     """Whether a client holds the run's lock."""
     try:

@@ -1,0 +1,45 @@
+"""Removes runs that no client plays: their rows, and their folders."""
+
+import contextlib
+import shutil
+from pathlib import Path
+
+import sqlalchemy as sa
+
+from eval_client.store.connection import StoreError, connect, sqlite_url
+from eval_client.store.lock import is_worked_on, sole_client
+from eval_client.store.store import Store
+from eval_client.store.tables import metadata, run_table
+
+
+def remove_run(store: Store, folder: Path) -> None:
+    """Remove a run: the whole folder where its store is in it; else its rows in the database, and its logs.
+
+    Raises StoreError where a client plays the run, OSError where the folder can't be removed.
+    """
+    if is_worked_on(store):
+        raise StoreError(f"run {store.run!r} is being played; stop it first: proctor stop {store.run}")
+    with sole_client(store):
+        if store.engine.url == connect(sqlite_url(folder)).url:
+            store.engine.dispose()
+            shutil.rmtree(folder)
+        else:
+            _remove_rows(store)
+            _remove_logs(folder)
+
+
+def _remove_rows(store: Store) -> None:
+    """Remove the run's rows in one transaction; the run's own row goes last."""
+    there = set(sa.inspect(store.engine).get_table_names())
+    tables = [table for table in metadata.tables.values() if table.name in there and table is not run_table]
+    with store.engine.begin() as connection:
+        for table in tables:
+            connection.execute(table.delete().where(table.c.run == store.run))
+        connection.execute(run_table.delete().where(run_table.c.id == store.run))
+
+
+def _remove_logs(folder: Path) -> None:
+    """Remove the logs of a run's servers on this machine, and the folder if nothing else is in it."""
+    shutil.rmtree(folder / "logs", ignore_errors=True)
+    with contextlib.suppress(OSError):
+        folder.rmdir()
