@@ -13,7 +13,6 @@ from pathlib import Path
 
 from benchmarks.measure import cpu_s, peak_mb
 from eval_client.execute import RunRequest, execute
-from eval_client.monitor.screen import screen
 from eval_client.plan import Plan
 from eval_client.run.context import RunContext
 from eval_client.store.run_folders import open_store
@@ -33,8 +32,6 @@ class Load(Value):
     """URL of a database server; with it, what is measured begins when standard input says so."""
     joins: bool = False
     """Beside the clients that work on the run already; its name is the folder's."""
-    published: bool = True
-    """Whether the run's live view is kept in its store, as it always is but for comparison."""
 
 
 class Took(Value):
@@ -70,8 +67,7 @@ def play(load: Load) -> Took:
         if load.store is not None:
             print("ready", flush=True)
             threading.Thread(target=go, daemon=True).start()
-        with screen(context, None, load.folder) if load.published else contextlib.nullcontext():
-            yield
+        yield
         wall_s = time.monotonic() - begun
         used = {part: cpu_s(pid) - before[part] for part, pid in processes.items()}
         scored = sum(progress.scored.values())

@@ -15,8 +15,6 @@ from proctor.types import Value
 
 CPU_BUDGET_MS = 1.0
 SHARE_BUDGET = 0.95
-LIVE_BUDGET = 1.02
-ROUNDS = 8
 
 
 class Case(Value):
@@ -71,19 +69,7 @@ def measure(quick: bool) -> Iterator[Figure]:
         for case in [BUDGETED, AT_200] if quick else cases():
             yield from _case(servers, case, _turns(case, quick))
             if case == BUDGETED:
-                yield from _live(servers, quick)
                 yield from floor.measure(quick)
-
-
-def _live(servers: World, quick: bool) -> Iterator[Figure]:
-    """What it costs a client to keep its run's live view in its store: with it and without it by turns."""
-    used = {True: 0.0, False: 0.0}
-    for _ in range(2 if quick else ROUNDS):
-        for published in used:
-            took = play(servers, BUDGETED, _turns(BUDGETED, quick), published=published)
-            used[published] += took.cpu_s["client"]
-    share = used[True] / used[False]
-    yield figure("live view: client's CPU, of that without", share, "", at_most=None if quick else LIVE_BUDGET)
 
 
 def _turns(case: Case, quick: bool) -> int:
@@ -111,7 +97,7 @@ def _case(servers: World, case: Case, turns: int) -> Iterator[Figure]:
         yield figure(f"{name}: {part} peak", peak_mb(servers.pids()[part]), "MB")
 
 
-def play(servers: World, case: Case, turns: int, *, published: bool = True) -> Took:
+def play(servers: World, case: Case, turns: int) -> Took:
     """Play a case to its end; what it took."""
     plan = Plan.model_validate(
         {
@@ -129,7 +115,7 @@ def play(servers: World, case: Case, turns: int, *, published: bool = True) -> T
         }
     )
     folder = servers.folder / "run"
-    load = Load(plan=plan, trials=case.trials(turns), folder=folder, servers=servers.pids(), published=published)
+    load = Load(plan=plan, trials=case.trials(turns), folder=folder, servers=servers.pids())
     for pid in servers.pids().values():
         forget_peak(pid)
     command = [sys.executable, "-m", "benchmarks.client", load.model_dump_json()]

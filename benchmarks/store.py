@@ -12,7 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from benchmarks.echo import QUESTION
-from benchmarks.measure import Figure, figure, main
+from benchmarks.measure import Figure, figure, main, median
+from eval_client.monitor.snapshot import PairView, RunView
 from eval_client.store import journal as journal_module
 from eval_client.store.connection import connect, sqlite_url
 from eval_client.store.journal import Journal
@@ -23,6 +24,7 @@ from task_server.wire.messages import Act
 from tests.database_servers import mariadb, postgresql, program
 
 WRITERS = 128
+PAIRS, LIVE_BUDGET = 100, 0.02
 KINDS = {"SQLite": "", "PostgreSQL": "postgres", "MariaDB": "mariadbd"}
 OBSERVATION = Observation(messages=(Message(role="user", content=QUESTION),))
 
@@ -60,6 +62,45 @@ def _journal(kind: str, url: str, quick: bool) -> Iterator[Figure]:
         yield figure(f"{kind}, {case}: durable rows/s", rows / wall_s, "1/s")
         yield figure(f"{kind}, {case}: client CPU", 1e6 * used_s / rows, "us CPU/row")
     journal_module.MAX_GROUP = grouped
+    used_s = asyncio.run(_publish(Store(connect(url), "live"), few // 2))
+    yield figure(f"{kind}, live view of {PAIRS} pairs: share of the client's core", used_s, "", at_most=LIVE_BUDGET)
+
+
+async def _publish(store: Store, times: int) -> float:
+    """CPU seconds that a live view adds to a turn's commit: what a client spends on it in each second."""
+    trial = Trial(id=0, agent="a", task="t", sample="s", epoch=0)
+    store.create(Manifest(version="0", plan_path="", plan={}, identity={}), [trial])
+    journal = Journal(store, store.take_over())
+    used: dict[bool, list[float]] = {False: [], True: []}
+    for number in range(2 * times):
+        published, began = bool(number % 2), time.process_time()
+        if published:
+            journal.publish(_view().model_dump_json())
+        await journal.turn(trial, 0, _turn(number))
+        used[published].append(time.process_time() - began)
+    await journal.close()
+    store.engine.dispose()
+    return median(used[True]) - median(used[False])
+
+
+def _view() -> RunView:
+    pairs = (
+        PairView(
+            agent=f"agent-{number // 10}",
+            task=f"task-{number % 10}",
+            planned=1000,
+            scored=500 + number,
+            unscored=3,
+            running=4,
+            mean=0.125,
+            waits_for="endpoint",
+        )
+        for number in range(PAIRS)
+    )
+    counts = dict.fromkeys(("turns", "retries", "attempts_lost", "prompt_tokens", "completion_tokens"), 1_000)
+    use = {f"{kind} {number}": (4, 8) for kind in ("endpoint", "agent", "task") for number in range(10)}
+    times = {"elapsed_s": 100.0, "left_s": 100.0, "money": 1.0}
+    return RunView.model_validate({**counts, **times, "run": "r", "pairs": tuple(pairs), "use": use, "troubles": ()})
 
 
 async def _write(store: Store, writers: int, rows: int) -> tuple[float, float]:
