@@ -1,15 +1,18 @@
 """The pages' values as JSON, for programs."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from eval_client.report.conversation import conversation
+from eval_client.report.pair_statistics import Pair, PairStatistics, pair_statistics
 from eval_client.report.readings import answer_reader, turn_facts
+from eval_client.report.report import PairReport
 from eval_client.store.records import Turn
 from eval_client.view.pages.listing import read_runs
+from eval_client.view.pages.overview import kept_letters, scores_stamp
 from eval_client.view.pages.trial import found_trial
 from eval_client.view.text_search import find_trials
 from eval_client.view.trials import MAX_SIZE, SIZE, QueryError, trial_query
@@ -38,9 +41,14 @@ def run_json(viewer: Viewer, request: Request) -> Response:
     live = viewer.live.look(store)
     report = viewer.report(store)
     reasons = {pair.task: pair.comparable for pair in report.pairs if pair.comparable}
-    facts = {**report.model_dump(mode="json"), "state": viewer.runs.state(store), "comparable": reasons}
-    facts["live"] = None if live.view is None else live.view.model_dump(mode="json")
-    return JsonAnswer({**facts, "heard_s": live.heard_s})
+    letters = kept_letters(viewer, store, report)
+    key, stamp = ("statistics", store.run), scores_stamp(report)
+    statistics = viewer.kept.get(key, lambda: pair_statistics(store, letters), stamp)
+    pairs = [_with_statistics(pair, statistics) for pair in report.pairs]
+    facts = {**report.model_dump(mode="json"), "pairs": pairs, "letters_left_out": letters.left_out}
+    facts |= {"state": viewer.runs.state(store), "comparable": reasons}
+    facts |= {"live": live.view and live.view.model_dump(mode="json"), "heard_s": live.heard_s}
+    return JsonAnswer(facts)
 
 
 def trials_json(viewer: Viewer, request: Request) -> Response:
@@ -70,6 +78,10 @@ ROUTES: tuple[tuple[str, Answer], ...] = (
     ("/api/v1/runs/{run}/trials", trials_json),
     ("/api/v1/runs/{run}/trials/{trial}", trial_json),
 )
+
+
+def _with_statistics(pair: PairReport, statistics: Mapping[Pair, PairStatistics]) -> dict[str, object]:
+    return {**pair.model_dump(mode="json"), **statistics[pair.agent, pair.task].model_dump(mode="json")}
 
 
 def _measured(turn: Turn) -> dict[str, object]:

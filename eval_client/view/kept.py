@@ -17,6 +17,7 @@ class _Entry:
         self.making = threading.Lock()
         self.value: Any = None
         self.until = float("-inf")
+        self.stamp: Hashable = None
 
 
 class Kept:
@@ -27,8 +28,11 @@ class Kept:
         self._entries: dict[Hashable, _Entry] = {}
         self._looking = threading.Lock()
 
-    def get(self, key: Hashable, make: Callable[[], Made]) -> Made:
-        """The value of a key, made anew where it is too old. A key is always of values of one type."""
+    def get(self, key: Hashable, make: Callable[[], Made], stamp: Hashable = None) -> Made:
+        """The value of a key, made anew where it is too old. A key is always of values of one type.
+
+        A value does not grow old as long as its stamp, which tells what it was made of, stays the same.
+        """
         with self._looking:
             entry = self._entries.get(key)
             if entry is None:
@@ -37,10 +41,11 @@ class Kept:
                     del self._entries[next(iter(self._entries))]
         with entry.making:
             begun = self._clock()
-            if begun < entry.until:
+            if begun < entry.until or (stamp is not None and stamp == entry.stamp):
                 found: Made = entry.value
                 return found
             made = make()
             ended = self._clock()
-            entry.value, entry.until = made, ended + max(LEAST_S, COSTS * (ended - begun))
+            entry.value, entry.stamp = made, stamp
+            entry.until = ended + max(LEAST_S, COSTS * (ended - begun))
             return made

@@ -15,7 +15,7 @@ from eval_client.core.statistics.samples import Interval, SamplePair, Scores
 from eval_client.core.statistics.single import mean_interval
 from eval_client.report.compare.alike import unlike
 from eval_client.report.compare.primary import primary_difference
-from eval_client.report.compare.scores import SampleScores
+from eval_client.report.compare.scores import PairScores, SampleScores
 from eval_client.report.compare.sides import TaskSide
 from eval_client.report.compare.values import MissingTrials, RepeatedPasses, SamplesNeeded, TaskComparison
 from eval_client.report.reference import NotComparable
@@ -39,7 +39,7 @@ class Settings(Value):
 
 def measure(a: TaskSide, b: TaskSide, settings: Settings) -> TaskComparison:
     """One task, before Holm's correction and without notes. Raises NotComparable where no sample is matched."""
-    pairs = _planned_pairs(a, b)
+    pairs = planned_pairs(a.scores, b.scores)
     planned = list(pairs.values())
     matched = [pair for pair in planned if pair.matched]
     if not matched:
@@ -86,12 +86,12 @@ def measure(a: TaskSide, b: TaskSide, settings: Settings) -> TaskComparison:
     )
 
 
-def _planned_pairs(a: TaskSide, b: TaskSide) -> dict[str, SamplePair]:
+def planned_pairs(a: PairScores, b: PairScores) -> dict[str, SamplePair]:
     """sample -> both sides' scores, for the samples that both were to play."""
     return {
         sample: SamplePair(cluster_of(sample, mine, its), _scores(mine), _scores(its))
-        for sample, mine in a.scores.items()
-        if (its := b.scores.get(sample)) is not None
+        for sample, mine in a.items()
+        if (its := b.get(sample)) is not None
     }
 
 

@@ -183,4 +183,6 @@ def _title(shown: Sequence[ShownComparison]) -> str:
     if len(shown) != 1:
         return "Compare agents"
     a, b = shown[0].found.a, shown[0].found.b
+    if a.run == b.run:
+        return f"{a.agent} against {b.agent}, run {a.run}"
     return f"{a.agent} ({a.run}) against {b.agent} ({b.run})"

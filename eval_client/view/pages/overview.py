@@ -6,6 +6,7 @@ from typing import NamedTuple
 from starlette.requests import Request
 from starlette.responses import Response
 
+from eval_client.report.pair_statistics import Letters, run_letters
 from eval_client.report.report import PairReport, RunReport
 from eval_client.report.tables.run_report import report_tables
 from eval_client.store.store import Store
@@ -29,6 +30,8 @@ class PairCell(NamedTuple):
     faults: int
     shade: int | None
     """From 0 to SHADES, for a score from 0 to 1; None for other metrics and without a score."""
+    letters: str
+    """Empty where letters are left out."""
 
 
 class MatrixRow(NamedTuple):
@@ -59,6 +62,7 @@ def overview_page(viewer: Viewer, request: Request) -> Response:
     store = viewer.open(request)
     live = live_panel(viewer, store)  # before the scores, which are then never older
     report = viewer.report(store)
+    letters = kept_letters(viewer, store, report)
     brief, full = report_tables([report], full=False), report_tables([report], full=True)
     shared = len(brief) - len({pair.task for pair in report.pairs})
     return viewer.page(
@@ -69,7 +73,8 @@ def overview_page(viewer: Viewer, request: Request) -> Response:
         created_at=store.created_at(),
         report=report,
         totals=totals(report),
-        matrix=matrix(report.pairs),
+        matrix=matrix(report.pairs, letters),
+        letters=letters,
         tables=full[len(full) - shared :],
         tasks=full[: len(full) - shared],
         ended=last_ended(store),
@@ -84,7 +89,17 @@ def totals(report: RunReport) -> Totals:
     return Totals(sum(pair.planned for pair in pairs), sum(pair.scored for pair in pairs), faults)
 
 
-def matrix(pairs: Sequence[PairReport]) -> Matrix:
+def kept_letters(viewer: Viewer, store: Store, report: RunReport) -> Letters:
+    """The run's letters, made anew only where its scores have changed."""
+    return viewer.kept.get(("letters", store.run), lambda: run_letters(store, report.pairs), scores_stamp(report))
+
+
+def scores_stamp(report: RunReport) -> tuple[tuple[str, str, int, float | None], ...]:
+    """What changes whenever a run's scores do."""
+    return tuple((pair.agent, pair.task, pair.scored, pair.value) for pair in report.pairs)
+
+
+def matrix(pairs: Sequence[PairReport], letters: Letters) -> Matrix:
     """The pairs as a matrix: tasks in the order of the plan, agents in that of their first task."""
     by_pair = {(pair.agent, pair.task): pair for pair in pairs}
     tasks = {pair.task: pair for pair in pairs}
@@ -92,7 +107,7 @@ def matrix(pairs: Sequence[PairReport]) -> Matrix:
     rows = []
     for agent in agents:
         found = [by_pair.get((agent, task)) for task in tasks]
-        rows.append(MatrixRow(agent, tuple(None if pair is None else _cell(pair) for pair in found)))
+        rows.append(MatrixRow(agent, tuple(None if pair is None else _cell(pair, letters) for pair in found)))
     return Matrix(tuple(tasks.values()), tuple(rows))
 
 
@@ -102,11 +117,12 @@ def last_ended(store: Store) -> list[TrialRow]:
     return [row for row in ended if row.reason is not None]
 
 
-def _cell(pair: PairReport) -> PairCell:
+def _cell(pair: PairReport, letters: Letters) -> PairCell:
     within = pair.value is not None and 0 <= pair.value <= 1
     return PairCell(
         pair,
         None if pair.coverage == 1 else coverage_text(pair.coverage),
         sum(pair.faults.values()),
         round(SHADES * pair.value) if within and pair.value is not None else None,
+        letters.of_task.get(pair.task, {}).get(pair.agent, ""),
     )

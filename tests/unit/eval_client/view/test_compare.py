@@ -16,6 +16,7 @@ from eval_client.view.app import build_app
 from eval_client.view.runs import FolderRuns
 from tests.unit.eval_client.report.compare.stored import stored_run
 from tests.unit.eval_client.report.html.pages import GRADES, Page
+from tests.unit.eval_client.report.test_pair_statistics import drawn_run
 from tests.unit.eval_client.view.conftest import ORIGIN
 from tests.unit.eval_client.view.test_pages import text_of
 
@@ -141,3 +142,26 @@ async def test_other_addresses(runs: Path, viewer: httpx.AsyncClient, query: str
         page = await text_of(viewer, f"/compare?{query}", status)
     assert text in page
     assert 'value="first:naive"' in page or status == 400
+
+
+async def test_the_overview_has_the_letters_of_the_command_and_says_where_there_are_none(
+    runs: Path, viewer: httpx.AsyncClient
+) -> None:
+    store = drawn_run(runs, 0, 4, 24)
+    code, output = printed(runs, store.run, "--json")
+    expected = json.loads(output)["letters"]
+    assert code == 0
+    async with viewer:
+        page = await text_of(viewer, f"/runs/{store.run}")
+        told = (await viewer.get(f"/api/v1/runs/{store.run}")).json()
+        crowd = await text_of(viewer, "/runs/crowd")
+        left_out = (await viewer.get("/api/v1/runs/crowd")).json()
+    rows = re.findall(r'<th scope="row">(agent\d)</th>(.*?)</tr>', page, re.DOTALL)
+    shown = {agent: re.findall(r'class="letters">(\w+)<', row) for agent, row in rows}
+    assert shown == {agent: [expected[task][agent] for task in ("db", "os")] for agent in shown}
+    assert {(pair["agent"], pair["task"]): pair["letters"] for pair in told["pairs"]} == {
+        (agent, task): letters for task, of_task in expected.items() for agent, letters in of_task.items()
+    }
+    assert "more than 6 agents" in crowd
+    assert "more than 6 agents" in left_out["letters_left_out"]
+    assert {pair["letters"] for pair in left_out["pairs"]} == {None}

@@ -100,7 +100,9 @@ async def test_the_overview_has_the_reports_figures(folder: Path, client: Client
     async with client() as viewer:
         page = await text_of(viewer, "/runs/first")
         told = (await viewer.get("/api/v1/runs/first")).json()
+    added = [{name: pair.pop(name) for name in ("interval", "missing", "letters")} for pair in told["pairs"]]
     assert told["pairs"] == made.model_dump(mode="json")["pairs"]
+    assert added[1] == {"interval": None, "missing": {"low": 0.0, "high": 1.0}, "letters": None}
     assert told["comparable"] == {"riddles": "the samples are invented"}
     cells = re.findall(r'class="value">(.*?)</span>(?:\s*<span class="error">±(.*?)</span>)?', page)
     values = [tuple(re.findall(r'value="([^"]+)"', cell + error)) for cell, error in cells]

@@ -47,7 +47,7 @@ async def test_it_opens_at_the_first_turn_whose_observations_differ(pair: Path) 
     assert list(turns) == list(range(51, 61))
     assert [number for number, text in turns.items() if "first difference" in text] == [56]
     assert re.findall(r'class="turn pair first" id="turn-(\d+)"', page) == ["56"]
-    assert "up to turn 55" in page
+    assert "in what they were shown is turn 56" in page
 
 
 async def test_the_same_observation_is_shown_once_and_unlike_ones_twice(pair: Path) -> None:
