@@ -28,6 +28,7 @@ from eval_client.view.pages.live import live_page
 from eval_client.view.pages.login import login_page
 from eval_client.view.pages.overview import overview_page
 from eval_client.view.pages.plots import plot_svg, plots_page
+from eval_client.view.pages.report_file import report_file
 from eval_client.view.pages.side import side_page
 from eval_client.view.pages.table import sample_page, trials_page
 from eval_client.view.pages.trial import raw_text, trial_page
@@ -56,6 +57,7 @@ PAGES: tuple[tuple[str, Callable[[Viewer, Request], Response]], ...] = (
     ("/runs/{run}/sample", sample_page),
     ("/runs/{run}/side", side_page),
     ("/runs/{run}/plots", plots_page),
+    ("/runs/{run}/report.html", report_file),
     ("/compare", compare_page),
     ("/api/v1/compare", compare_json),
     ("/api/v1/plots/{name}.svg", plot_svg),

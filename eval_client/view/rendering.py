@@ -9,7 +9,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 from starlette.responses import Response
 
-from eval_client.report.html.rendering import drawn
+from eval_client.report.html.rendering import drawn, report_style
 from eval_client.report.plots.svg import stylesheet
 from proctor.observability.redaction import visible
 from proctor.tables.table import MISSING, entry_lines
@@ -49,19 +49,22 @@ class Asset(NamedTuple):
 
 def assets() -> dict[str, Asset]:
     """name of a file -> the asset."""
-    found = {}
-    for path in sorted((HERE / "assets").iterdir()):
-        content = path.read_bytes() + (stylesheet().encode() if path.name == "view.css" else b"")
-        digest = hashlib.blake2b(content, digest_size=6).hexdigest()
-        found[path.name] = Asset(f"/assets/{path.stem}.{digest}{path.suffix}", content, MEDIA_TYPES[path.suffix])
-    return found
+    contents = {path.name: path.read_bytes() for path in sorted((HERE / "assets").iterdir())}
+    contents["view.css"] += stylesheet().encode()
+    contents["report.css"] = report_style().encode()
+    return {name: _asset(Path(name), content) for name, content in contents.items()}
+
+
+def _asset(name: Path, content: bytes) -> Asset:
+    digest = hashlib.blake2b(content, digest_size=6).hexdigest()
+    return Asset(f"/assets/{name.stem}.{digest}{name.suffix}", content, MEDIA_TYPES[name.suffix])
 
 
 class Renderer:
     """Renders the templates."""
 
     def __init__(self, files: dict[str, Asset]) -> None:
-        self.style_address = files["view.css"].address
+        self.assets = files
         self._environment = Environment(
             loader=FileSystemLoader(HERE / "templates"),
             autoescape=True,

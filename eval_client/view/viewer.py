@@ -12,7 +12,7 @@ from eval_client.store.store import Store
 from eval_client.view.access import ViewAccess
 from eval_client.view.kept import Kept
 from eval_client.view.live import LiveRuns
-from eval_client.view.rendering import Renderer
+from eval_client.view.rendering import Asset, Renderer
 from eval_client.view.runs import ViewedRuns
 
 CACHE_S, CACHE_COSTS = 1.0, 20.0
@@ -72,9 +72,9 @@ class Viewer:
             return made
 
     @property
-    def style_address(self) -> str:
-        """The address of the stylesheet."""
-        return self._renderer.style_address
+    def assets(self) -> dict[str, Asset]:
+        """name of a file -> the asset."""
+        return self._renderer.assets
 
     def page(self, template: str, title: str, status: int = 200, **values: object) -> Response:
         """A page. `run` is among the values of pages that belong to one."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from eval_client.plan import Plan
 from eval_client.report.html.compared import compared
 from eval_client.report.html.facts import trial_facts
-from eval_client.report.html.rendering import rendered
+from eval_client.report.html.rendering import Link, rendered
 from eval_client.report.html.sections import RunContents, publishable_report, sections
 from eval_client.report.html.trials import shown_trials
 from eval_client.report.html.what import run_facts
@@ -16,10 +16,19 @@ from eval_client.store.store import Store
 WARNING = "This file holds benchmark data: whole trials with prompts and solutions. Keep it out of training data."
 
 
-def report_page(store: Store, *, title: str | None = None, samples: bool = False, trials: Sequence[int] = ()) -> str:
+def report_page(
+    store: Store,
+    *,
+    title: str | None = None,
+    samples: bool = False,
+    trials: Sequence[int] = (),
+    style: str = "",
+    back: Sequence[Link] = (),
+) -> str:
     """The report of a run, finished or not; by default without a sample's id, a prompt or an answer.
 
-    `samples` adds scores by sample, `trials` whole trials by their ids. Raises StoreError, SQLAlchemyError.
+    `samples` adds scores by sample, `trials` whole trials by their ids. A server that shows it gives the address of its
+    style, and links back. Raises StoreError, SQLAlchemyError.
     """
     manifest, facts = store.manifest(), trial_facts(store)
     plan = Plan.model_validate(manifest.plan)
@@ -28,6 +37,8 @@ def report_page(store: Store, *, title: str | None = None, samples: bool = False
     told = shown_trials(store, trials)
     return rendered(
         "report.html",
+        linked_style=style,
+        back=back,
         title=title or f"{store.run}: results",
         run=store.run,
         version=manifest.version,

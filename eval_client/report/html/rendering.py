@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+from collections.abc import Sequence
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -10,6 +11,8 @@ from markupsafe import Markup
 from eval_client.report.plots.svg import Plot, shown, stylesheet
 
 TEMPLATES = Path(__file__).with_name("templates")
+Link = tuple[str, str]
+"""A text and its address."""
 
 
 def report_style() -> str:
@@ -17,13 +20,15 @@ def report_style() -> str:
     return (TEMPLATES / "report.css").read_text(encoding="utf-8") + stylesheet()
 
 
-def rendered(template: str, **values: object) -> str:
-    """A whole file."""
+def rendered(template: str, *, linked_style: str = "", back: Sequence[Link] = (), **values: object) -> str:
+    """A whole file; or a page of a server, which takes its style from an address and has links back."""
     style = report_style()
     return (
         _environment()
         .get_template(template)
         .render(
+            linked_style=linked_style,
+            back=back,
             style=Markup(style),  # our own file
             style_hash=base64.b64encode(hashlib.sha256(style.encode()).digest()).decode(),
             **values,

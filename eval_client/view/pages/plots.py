@@ -62,7 +62,8 @@ def plot_svg(viewer: Viewer, request: Request) -> Response:
 
 def _picture(viewer: Viewer, plot: Plot) -> Response:
     """The plot as a document of its own, with the viewer's style."""
-    sheet = f'<?xml-stylesheet type="text/css" href="{viewer.style_address}"?>\n'
+    style = viewer.assets["view.css"].address
+    sheet = f'<?xml-stylesheet type="text/css" href="{style}"?>\n'
     return Response((sheet + plot.svg).encode("utf-8", "backslashreplace"), media_type="image/svg+xml")
 
 

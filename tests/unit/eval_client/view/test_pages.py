@@ -8,6 +8,7 @@ import httpx
 import pytest
 
 from eval_client.report.conversation import conversation
+from eval_client.report.html.page import report_page
 from eval_client.report.report import report
 from eval_client.report.trajectory import read_trajectory
 from eval_client.store.connection import connect, sqlite_url
@@ -36,6 +37,7 @@ ADDRESSES = (
     "/api/v1/runs/first/trials/0",
     "/runs/first/side?a=0&b=1&turn=1",
     "/runs/first/plots",
+    "/runs/first/report.html",
     "/compare",
     "/compare?a=first:gpt&b=first:idle",
     "/api/v1/plots/matrix.svg?run=first",
@@ -253,3 +255,19 @@ async def test_a_trial_leads_to_those_beside_it_in_the_filter_that_it_was_opened
     assert before is not None
     assert before[1] == met[-2]
     assert re.findall(r'rel="(prev|next)" href="/runs/first/trials/(\d+)"', plain) == [("prev", "4"), ("next", "6")]
+
+
+async def test_the_report_is_shown_and_given_as_the_file_that_the_command_writes(folder: Path, client: Client) -> None:
+    expected = report_page(Store(connect(sqlite_url(folder / "first")), "first"))
+    async with client() as viewer:
+        answer = await viewer.get("/runs/first/report.html?download=1")
+        page = await text_of(viewer, "/runs/first/report.html")
+        style = re.search(r'<link rel="stylesheet" href="([^"]+)"', page)
+        assert style is not None
+        assert "@page { size: A4" in await text_of(viewer, style[1])
+        overview = await text_of(viewer, "/runs/first")
+    assert answer.text == expected
+    assert answer.headers["content-disposition"] == 'attachment; filename="first.html"'
+    assert page.partition("<h1>")[2] == expected.partition("<h1>")[2]
+    assert 'href="/runs/first/report.html"' in overview
+    assert 'href="/runs/first"' in page
