@@ -114,7 +114,8 @@ def mark(title: str, *shapes: str, href: str = "") -> str:
 
 
 def drawing(frame: Frame, label: str, kind: str, parts: Iterable[str]) -> str:
-    """The whole picture, with a name for screen readers."""
+    """The whole picture, with a name for screen readers; they go into it where its marks are links."""
+    body = "".join(parts)
     size = f"{number(frame.width)} {number(frame.height)}"
     return element(
         "svg",
@@ -126,10 +127,10 @@ def drawing(frame: Frame, label: str, kind: str, parts: Iterable[str]) -> str:
             "height": frame.height,
             "font_size": f"{FONT_PX}",
             "fill": "currentColor",
-            "role": "img",
+            "role": "group" if '<a class="mark"' in body else "img",
             "aria_label": shown(label),
         },
-        *parts,
+        body,
     )
 
 

@@ -2,7 +2,9 @@
 
 import re
 from html import unescape
+from importlib import resources
 from pathlib import Path
+from typing import Literal
 from urllib.parse import parse_qs, urlsplit
 from xml.etree import ElementTree
 
@@ -143,6 +145,30 @@ async def test_a_run_without_a_score_has_no_plots_of_tasks(folder: Path, client:
         missing = await viewer.get("/api/v1/plots/learning.svg?run=first")
     assert "No trial of this task has a score yet" in page
     assert (missing.status_code, "nothing to draw yet" in missing.text) == (404, True)
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_serious(told: Path, scheme: Literal["light", "dark"]) -> None:
+    axe = resources.files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8")
+    addresses = [
+        "/runs/told",
+        "/runs/told/trials/0?agent=gpt",
+        "/runs/told/side?a=0&b=14",
+        "/runs/told/plots",
+        "/runs/told/report.html",
+        "/compare",
+        "/compare?a=told:gpt&b=told:naive",
+        "/compare?a=told:gpt&b=told:nobody",
+    ]
+    with served(told) as address, chromium() as browser:
+        page = browser.new_context(color_scheme=scheme).new_page()
+        for path in addresses:
+            page.goto(address + path)
+            page.evaluate("document.querySelectorAll('details').forEach(each => { each.open = true })")
+            page.evaluate(axe)
+            found = page.evaluate("axe.run()")["violations"]
+            assert [each["id"] for each in found if each["impact"] in ("serious", "critical")] == [], path
 
 
 @pytest.mark.browser
