@@ -105,8 +105,10 @@ async def _health(_request: Request) -> Response:
 async def _failed(viewer: Viewer, request: Request, error: Exception) -> Response:
     """The answer to a request that failed. Only here do exceptions become answers."""
     status, detail = _explained(error)
-    if status == 500 or isinstance(error, UNREADABLE):
+    if status == 500:
         log.error("%s failed", request.url.path, exc_info=error)
+    if isinstance(error, UNREADABLE):
+        log.error("%s: a stored value can't be read: %s", request.url.path, _unreadable(error))
     return _error(viewer, request.scope, status, detail)
 
 
@@ -129,6 +131,14 @@ def _explained(error: Exception) -> tuple[int, str]:
             return 503, "the run's store holds a value that can't be read; the viewer's log says which"
         case _:
             return 500, "see the viewer's log"
+
+
+def _unreadable(error: Exception) -> str:
+    """What is wrong with a stored value, without the value: half of a secret in it would not be redacted."""
+    if not isinstance(error, ValidationError):
+        return str(error)
+    found = error.errors(include_input=False, include_url=False, include_context=False)
+    return f"{error.title}: " + "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in found)
 
 
 def _refused(viewer: Viewer, scope: Scope, status: int, cause: str) -> ASGIApp:
