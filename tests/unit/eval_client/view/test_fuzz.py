@@ -164,6 +164,7 @@ async def answer(
 @pytest.mark.parametrize("tokens", [(), (SecretStr(TOKEN),)], ids=["no token", "a token"])
 async def test_no_address_fails_and_no_answer_is_too_large(folder: Path, tokens: tuple[SecretStr, ...]) -> None:
     app = build_app(FolderRuns(folder), ViewAccess(tokens))
+    before = (folder / "first" / "run.sqlite").read_bytes()
     fuzz, met = Fuzz(len(tokens)), set[int]()
     for _ in range(REQUESTS // 2):
         request = fuzz.method(), fuzz.path(), fuzz.query(), fuzz.headers()
@@ -173,3 +174,4 @@ async def test_no_address_fails_and_no_answer_is_too_large(folder: Path, tokens:
         assert sum(len(each.get("body", b"")) for each in bodies) <= BUDGET, request
         assert {name.lower().encode() for name in SECURITY} <= {name for name, _ in start["headers"]}, request
     assert met >= ({200, 303, 400, 401, 404, 405} if tokens else {200, 400, 403, 404, 405})
+    assert (folder / "first" / "run.sqlite").read_bytes() == before
