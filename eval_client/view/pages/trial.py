@@ -12,13 +12,16 @@ from eval_client.report.readings import answer_reader
 from eval_client.report.trajectory import Trajectory, read_trajectory
 from eval_client.store.connection import StoreError
 from eval_client.store.store import Store
-from eval_client.view.pages.turns import PAGE, page_of, part_of, shown_turns
+from eval_client.view.pages.turns import PAGE, page_of, page_text, part_of, shown_turns
 from eval_client.view.rendering import link
 from eval_client.view.runs import NotFound
 from eval_client.view.trials import MAX_TRIAL, QueryError, TrialQuery, neighbours, trial_query
 from eval_client.view.viewer import Viewer
+from proctor.types import Finish
 
 MAX_DIGITS = 9
+EVIDENCE = "evidence"
+"""The part of a trial, in addresses of whole texts, that its score rests on."""
 
 
 class TurnPage(NamedTuple):
@@ -55,22 +58,30 @@ def trial_page(viewer: Viewer, request: Request) -> Response:
         pages=_pages(trial, place, page, query),
         carried=query.carried(),
         beside=neighbours(store, query, trial.trial),
-        evidence=None if trial.finish is None else json.dumps(trial.finish.detail, ensure_ascii=False, indent=2),
+        evidence=None if trial.finish is None else page_text(_evidence(trial.finish), EVIDENCE),
         lost=[each for each in trial.attempts if each.outcome != "finished"],
         others=[each for each in trial.journals if each != trial.journal],
     )
 
 
 def raw_text(viewer: Viewer, request: Request) -> Response:
-    """One text of a turn, whole and as it is stored. Raises StoreError, QueryError."""
+    """One text of a turn, or the evidence of the score, whole and as it is stored. Raises StoreError, QueryError."""
     place, part = _place(request.query_params), request.query_params.get("part", "")
     trial = found_trial(viewer.open(request), request.path_params["trial"], place.journal)
-    found = next((part_of(told, part) for told in conversation(trial.turns) if told.turn == place.turn), None)
+    if part == EVIDENCE and trial.finish is not None:
+        found: str | None = _evidence(trial.finish)
+    else:
+        found = next((part_of(told, part) for told in conversation(trial.turns) if told.turn == place.turn), None)
     if found is None:
         raise NotFound(f"trial {trial.trial} has no part {part!r} of turn {place.turn}")
     name = f'attachment; filename="trial-{trial.trial}-turn-{place.turn}.txt"'
     content = found.encode("utf-8", "backslashreplace")
     return Response(content, media_type="text/plain; charset=utf-8", headers={"Content-Disposition": name})
+
+
+def _evidence(finish: Finish) -> str:
+    """What the environment's score rests on, as JSON."""
+    return json.dumps(finish.detail, ensure_ascii=False, indent=2)
 
 
 def found_trial(store: Store, number: str, journal: int | None) -> Trajectory:

@@ -110,13 +110,13 @@ def _turn(stored: Turn, told: ConversationTurn, read: AnswerReader, *, unfolded:
         messages=tuple(_message(m, f"message-{n}") for n, m in enumerate(told.messages, known)),
         answer=_message(action.message(), "answer")._replace(role="answer") if action is not None else None,
         reading=None if reading is None else _reading(reading),
-        reasoning=_text(action.reasoning, "reasoning") if action is not None and action.reasoning else None,
+        reasoning=page_text(action.reasoning, "reasoning") if action is not None and action.reasoning else None,
         cut=stored.stop == CUT or (action is not None and action.cut),
     )
 
 
 def _reading(reading: ParsedAction) -> PageReading:
-    return PageReading(reading.kind, _text(reading.text, "answer"), reading.problem)
+    return PageReading(reading.kind, page_text(reading.text, "answer"), reading.problem)
 
 
 def _facts(stored: Turn, told: ConversationTurn) -> Iterator[str]:
@@ -136,11 +136,12 @@ def _facts(stored: Turn, told: ConversationTurn) -> Iterator[str]:
 
 def _message(message: Message, part: str) -> PageMessage:
     calls = tuple(
-        PageCall(call.name, call.id, _text(call.arguments, f"{part}-call-{n}"))
+        PageCall(call.name, call.id, page_text(call.arguments, f"{part}-call-{n}"))
         for n, call in enumerate(message.tool_calls)
     )
-    return PageMessage(message.role, message.tool_call_id, _text(message.content, part), calls)
+    return PageMessage(message.role, message.tool_call_id, page_text(message.content, part), calls)
 
 
-def _text(text: str, part: str) -> PageText:
+def page_text(text: str, part: str) -> PageText:
+    """A text as a page shows it: a long one folded."""
     return PageText(text, part, None) if len(text) <= FOLDED else PageText(text[:HEAD], part, len(text))

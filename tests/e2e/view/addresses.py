@@ -35,7 +35,7 @@ TEXTS = (
     "/healthz",
 )
 """Answers that are no pages, which a browser shows as text."""
-FILES = ("/runs/{run}/trials/0/raw?turn=1&part=answer",)
+FILES = ("/runs/{run}/trials/0/raw?turn=1&part=answer", "/runs/{run}/trials/1/raw?part=evidence")
 """What a browser saves as a file."""
 
 

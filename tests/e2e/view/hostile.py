@@ -33,6 +33,7 @@ TEXT = " ".join(PIECES)
 NUL = "\0"
 SURROGATE = "\ud800"
 """What no column but those of JSON holds."""
+LONG = " and so on" * 6_000
 MEGABYTES = "5 MB of it " * 500_000
 RUN = "<img src=x onerror=alert(8)>\"'{{7*7}}\u202e javascript:alert(9)"
 """The name of a folder: no slash, no NUL."""
@@ -95,7 +96,7 @@ def _end(connection: sa.Connection, trial: int, finish: dict[str, object]) -> No
     values = {
         "reason": finish["reason"],
         "score": finish["score"],
-        "cause": named("cause") + NUL,
+        "cause": named("cause") + NUL + LONG,
         "finish": json.dumps(finish),
         "turns": 3,
         "prompt_tokens": 7,
@@ -112,7 +113,7 @@ def _finish() -> dict[str, object]:
 
 
 def _fault() -> dict[str, object]:
-    return Finish.fault(FinishReason.TASK_ERROR, named("fault") + NUL).model_dump(mode="json")
+    return Finish.fault(FinishReason.TASK_ERROR, named("fault") + NUL + MEGABYTES).model_dump(mode="json")
 
 
 def _attempt(number: int) -> dict[str, object]:

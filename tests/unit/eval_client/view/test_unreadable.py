@@ -12,7 +12,7 @@ from eval_client.store.tables import run_table, trial_table, turn_table
 from eval_client.view.app import PAGES
 from eval_client.view.json_api import ROUTES
 from tests.e2e.view import addresses
-from tests.e2e.view.hostile import MEGABYTES, NUL, RUN, SURROGATE, hostile_folder, named
+from tests.e2e.view.hostile import MEGABYTES, NUL, RUN, SAMPLE, SURROGATE, TASK, hostile_folder, named
 from tests.unit.eval_client.view.conftest import Client
 
 GARBAGE = ("", "{", "NaN,", '{"kind": "action", "messages": 7}')
@@ -26,6 +26,17 @@ def test_every_page_is_listed_for_the_tests_of_all_pages() -> None:
     for route, _ in (*PAGES, *ROUTES):
         pattern = re.sub(r"{\w+}", "[^/]+", route)
         assert any(re.fullmatch(pattern, path) for path in paths), route
+
+
+async def test_no_page_grows_with_the_texts_that_it_shows(folder: Path, client: Client) -> None:
+    hostile_folder(folder)
+    names = addresses.Named(RUN, TASK, SAMPLE)
+    async with client() as viewer:
+        for address in addresses.PAGES:
+            page = await viewer.get(names.fill(address))
+            assert len(page.content) < 150_000, address
+        whole = await viewer.get(names.fill("/runs/{run}/trials/1/raw?part=evidence"))
+    assert MEGABYTES in whole.text
 
 
 async def test_json_holds_every_character_that_is_stored(folder: Path, client: Client) -> None:
