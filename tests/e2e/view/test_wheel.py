@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Browser
 
 from tests.e2e.view.addresses import ERRORS, PAGES, Named
-from tests.e2e.view.conftest import viewer, watched
+from tests.e2e.view.watched import viewer, watched
 from tests.pace import slowly
 from tests.support import ROOT
 
