@@ -39,37 +39,44 @@ class ConversationTurn(Value):
     model: str | None
 
 
-def conversation(turns: Sequence[Turn]) -> Iterator[ConversationTurn]:
-    """The turns of a journal with the whole history of each, as the client sent it."""
-    transcript, tools, shown = Transcript(), JournalledTools(), dict[str, tuple[Message, ...]]()
-    for turn in turns:
+def conversation(turns: Sequence[Turn], first: int = 0) -> Iterator[ConversationTurn]:
+    """The turns of a journal from an index on, each with its whole history as the client sent it."""
+    transcript, tools, histories = Transcript(), JournalledTools(), dict[str, Sequence[Message]]()
+    for index, turn in enumerate(turns):
         observation = Observation.model_validate(tools.whole(turn.observation))
-        sent = tuple(transcript.observe(observation))
         action = turn.reply.action if isinstance(turn.reply, Act) else None
-        known = _common(shown.get(observation.conversation, ()), sent)
-        shown[observation.conversation] = sent if action is None else (*sent, action.message())
+        before = histories.get(observation.conversation, ())
+        known = len(before)
+        sent = transcript.observe(observation)  # adds to `before`, unless the history is sent anew
+        histories[observation.conversation] = sent
+        if index >= first:
+            yield _turn(turn, observation, sent, _common(before, sent) if observation.fresh else known)
         if action is not None:
             transcript.answer(observation, action)
-        yield ConversationTurn(
-            turn=turn.turn,
-            conversation=observation.conversation,
-            fresh=observation.fresh,
-            earlier=sent[:known],
-            messages=sent[known:],
-            tools=observation.tools,
-            action=action,
-            stop=None if isinstance(turn.reply, Act) else turn.reply.reason,
-            digest=turn.digest,
-            prompt_tokens=turn.prompt_tokens,
-            completion_tokens=turn.completion_tokens,
-            cached_tokens=turn.cached_tokens,
-            reasoning_tokens=turn.reasoning_tokens,
-            model_seconds=turn.model_seconds,
-            world_seconds=turn.world_seconds,
-            tries=turn.tries,
-            finish_reason=turn.stop,
-            model=turn.model,
-        )
+
+
+def _turn(turn: Turn, observation: Observation, sent: Sequence[Message], known: int) -> ConversationTurn:
+    """A turn of which the first `known` messages had been sent before."""
+    return ConversationTurn(
+        turn=turn.turn,
+        conversation=observation.conversation,
+        fresh=observation.fresh,
+        earlier=tuple(sent[:known]),
+        messages=tuple(sent[known:]),
+        tools=observation.tools,
+        action=turn.reply.action if isinstance(turn.reply, Act) else None,
+        stop=None if isinstance(turn.reply, Act) else turn.reply.reason,
+        digest=turn.digest,
+        prompt_tokens=turn.prompt_tokens,
+        completion_tokens=turn.completion_tokens,
+        cached_tokens=turn.cached_tokens,
+        reasoning_tokens=turn.reasoning_tokens,
+        model_seconds=turn.model_seconds,
+        world_seconds=turn.world_seconds,
+        tries=turn.tries,
+        finish_reason=turn.stop,
+        model=turn.model,
+    )
 
 
 def _common(left: Sequence[Message], right: Sequence[Message]) -> int:

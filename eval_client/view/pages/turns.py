@@ -1,7 +1,6 @@
 """The turns of a trial as values that a template shows."""
 
 from collections.abc import Iterator, Sequence
-from itertools import islice
 from typing import NamedTuple
 
 from eval_client.report.conversation import ConversationTurn, conversation
@@ -78,8 +77,8 @@ def page_of(turns: Sequence[Turn], turn: int) -> int:
 
 def shown_turns(turns: Sequence[Turn], page: int, unfolded: int, read: AnswerReader) -> Iterator[PageTurn]:
     """The turns of a page; `unfolded` is the turn whose earlier messages are shown too."""
-    both = zip(turns, conversation(turns), strict=True)
-    for stored, told in islice(both, page * PAGE, (page + 1) * PAGE):
+    some = turns[page * PAGE : (page + 1) * PAGE]
+    for stored, told in zip(some, conversation(turns, page * PAGE), strict=False):
         yield _turn(stored, told, read, unfolded=told.turn == unfolded)
 
 
