@@ -83,7 +83,8 @@ def attempt_line(attempt: AttemptRecord) -> str:
     cause = f": {visible(attempt.cause)}" if attempt.cause else ""
     if attempt.finish is not None and attempt.finish.score is not None:
         cause = f": its score was {attempt.finish.score:.3f} ({attempt.finish.reason}), by journal {attempt.journal}"
-    return f"attempt {attempt.number}: {attempt.outcome or 'under way'}{where}, {attempt.started_at}{cause}"
+    times = f"{attempt.started_at} to {attempt.ended_at}" if attempt.ended_at else attempt.started_at
+    return f"attempt {attempt.number}: {attempt.outcome or 'under way'}{where}, {times}{cause}"
 
 
 def evidence(detail: object) -> str:

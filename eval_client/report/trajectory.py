@@ -29,6 +29,8 @@ class AttemptRecord(Value):
     started_at: str
     finish: Finish | None = None
     """The trial's earlier result, where `proctor retry` took it from the trial."""
+    ended_at: str | None = None
+    """None where `outcome` is, and in runs of schema 2."""
 
 
 class Trajectory(Value):
