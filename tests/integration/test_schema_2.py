@@ -12,6 +12,7 @@ import sqlalchemy as sa
 from click.testing import CliRunner
 
 from eval_client.cli.manage.ls import ls
+from eval_client.cli.results.compare import compare
 from eval_client.cli.results.inspect import export, report, status
 from eval_client.cli.results.show import show
 from eval_client.core.spend import Tokens
@@ -202,6 +203,11 @@ def test_it_is_read_by_every_command_and_not_altered(store: Store, tmp_path: Pat
     assert written.exit_code == 0, written.output
     assert ": mean score 1.000 after 1 scored trials" in page.read_text(encoding="utf-8")
 
+    compared = runner.invoke(compare, ["old:a", "old:a", *where, "--json"])
+    assert compared.exit_code == 0, compared.output
+    (task,) = json.loads(compared.output)["tasks"]
+    assert (task["samples"], task["clusters"], task["difference"]) == (1, 1, 0.0)
+
     for what, count in (("trials", 2), ("turns", 2), ("replies", 0)):
         done = runner.invoke(export, ["old", *where, "--what", what, "--to", str(path)])
         assert done.exit_code == 0, done.output
@@ -294,6 +300,17 @@ async def test_its_pages_open_in_the_viewer_which_writes_nothing(store: Store) -
         for page in ("/runs/old", "/runs/old/trials/0", "/runs/old/sample?task=t&sample=s0", "/api/v1/runs"):
             answer = await viewer.get(page)
             assert answer.status_code == 200, answer.text
+        table = (await viewer.get("/runs/old/trials?agent=a")).text
+        assert table.count('<td class="time">-</td>') == 2, "neither trial has a time at which it ended"
+        assert table.count("<td>-</td>") >= 2, "nor has the environment's time been measured"
+        trial = (await viewer.get("/api/v1/runs/old/trials/0")).json()
+        (turn,) = trial["turns"]["items"]
+        assert [turn[name] for name in ("world_seconds", "model", "finish", "metered")] == [None] * 4
+        assert [attempt["ended_at"] for attempt in trial["attempts"]] == [None]
+        found = (await viewer.get("/api/v1/runs/old/trials?text=2%20%2B%202&score=1")).json()
+        assert ([item["id"] for item in found["items"]], found["searched"], found["next"]) == ([SCORED], 1, None)
+        rows = (await viewer.get("/runs/old/trials.csv?sort=-ended_at")).text.splitlines()
+        assert len(rows) == 3
         for sort in SORTS:
             for minus in ("", "-"):
                 first = (await viewer.get(f"/api/v1/runs/old/trials?size=1&sort={minus}{sort}")).json()

@@ -18,7 +18,7 @@ from proctor.types import Action, Finish, FinishReason, Message, Observation, To
 from task_server.wire.messages import Act, Stop
 
 HOSTILE = "<script>alert(1)</script>\x1b[31m\u202e{{7*7}}' onerror=\""
-SAMPLES = ("std-0001", "a/b", "..", "%2e%2e", "a?b=c#d", "<b>", "漢" * 60, HOSTILE)
+SAMPLES = ("std-0001", "a/b", "..", "%2e%2e", "a?b=c#d", "<b>", "漢" * 255, HOSTILE)
 AGENTS = ("gpt", "naive", "idle")
 PLAN = {
     "agents": [{"name": name, "model": "m"} for name in AGENTS],
