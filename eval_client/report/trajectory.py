@@ -83,6 +83,8 @@ def read_trajectory(store: Store, trial: int, journal: int | None = None) -> Tra
     there = existing_columns(store.engine, attempt_table)
     attempts = [column for column in there if column.name in AttemptRecord.model_fields]
     whole, told = (existing_columns(store.engine, table) for table in (trial_table, turn_table))
+    told = [column for column in told if column.name in Turn.model_fields]
+    names = [column.name for column in told]
     with store.engine.connect() as connection:
         row = connection.execute(sa.select(*whole).where(t.run == store.run, t.id == trial)).mappings().first()
         if row is None:
@@ -94,8 +96,8 @@ def read_trajectory(store: Store, trial: int, journal: int | None = None) -> Tra
         chosen = journal if journal is not None else max(journals, default=0)
         if journal is not None and journal not in journals:
             raise StoreError(f"trial {trial} has no journal {journal}; it has: {_some(journals)}")
-        rows = connection.execute(sa.select(*told).where(mine, u.journal == chosen).order_by(u.turn)).mappings()
-        turns = tuple(_turn(dict(each)) for each in rows)
+        rows = connection.execute(sa.select(*told).where(mine, u.journal == chosen).order_by(u.turn))
+        turns = tuple(_turn(dict(zip(names, row, strict=True))) for row in rows)
     return Trajectory(
         run=store.run,
         trial=trial,
@@ -115,8 +117,7 @@ def _attempt(row: dict[str, object]) -> AttemptRecord:
 
 
 def _turn(row: dict[str, object]) -> Turn:
-    fields = {name: row[name] for name in Turn.model_fields if name in row}
-    return Turn.model_validate({**fields, "reply": json.loads(str(row["reply"]))})
+    return Turn.model_validate({**row, "reply": json.loads(str(row["reply"]))})
 
 
 def _some(names: Sequence[object]) -> str:

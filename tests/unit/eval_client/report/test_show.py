@@ -1,6 +1,7 @@
 """One trial's conversation: rebuilt as it was sent, shown on a terminal, as Markdown and as JSON."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ from click.testing import CliRunner
 from pydantic import JsonValue
 
 from eval_client.cli.results.show import show
-from eval_client.report.conversation import conversation, first_difference
+from eval_client.report.conversation import ConversationTurn, conversation, first_difference
 from eval_client.report.trajectory import read_trajectory, trial_to_read
 from eval_client.store.connection import connect, sqlite_url
 from eval_client.store.journal import Cost, Journal
@@ -16,6 +17,7 @@ from eval_client.store.records import Manifest, Trial, Turn
 from eval_client.store.store import Store
 from proctor.types import Action, Finish, FinishReason, Message, Observation, Tool, ToolCall
 from task_server.wire.messages import Act, Stop
+from tests.pace import cost_s
 
 SYSTEM, ASK = Message(role="system", content="be brief"), Message(role="user", content="how many?")
 SAID = "```7```\nAct: answer(7)"
@@ -93,6 +95,20 @@ def test_of_a_history_that_is_sent_anew_only_what_changed_is_new() -> None:
     _, second = conversation(EIGHT)
     assert (second.fresh, second.earlier, second.messages) == (True, (SYSTEM,), ANEW.messages[1:])
     assert (second.action, second.stop) == (None, FinishReason.CONTEXT_LIMIT)
+
+
+def test_a_long_conversation_costs_in_proportion_to_its_turns_and_its_page_is_as_before() -> None:
+    def turns(count: int) -> list[Turn]:
+        return [turn(n, Observation(messages=(ASK,)), Act(action=Action(content=SAID))) for n in range(1, count + 1)]
+
+    def last_page(told: Sequence[Turn]) -> list[ConversationTurn]:
+        return list(conversation(told, len(told) - 10))
+
+    short, long = turns(200), turns(2_000)
+    assert last_page(short) == list(conversation(short))[-10:]
+    assert [len(each.earlier) for each in last_page(long)] == list(range(3_980, 4_000, 2))
+    ratio = cost_s(lambda: last_page(long), tries=5) / cost_s(lambda: last_page(short), tries=5)
+    assert ratio < 30, "ten times the turns: ten times the cost, and not a hundred times"
 
 
 def test_two_trials_differ_from_the_first_turn_with_another_observation() -> None:
