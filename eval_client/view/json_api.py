@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from eval_client.report.conversation import conversation
+from eval_client.report.conversation import ConversationTurn, conversation
 from eval_client.report.pair_statistics import Pair, PairStatistics, pair_statistics
-from eval_client.report.readings import answer_reader, turn_facts
+from eval_client.report.readings import AnswerReader, answer_reader, turn_facts
 from eval_client.report.report import PairReport
 from eval_client.store.records import Turn
 from eval_client.view.pages.listing import read_runs
@@ -60,15 +60,20 @@ def trials_json(viewer: Viewer, request: Request) -> Response:
 
 
 def trial_json(viewer: Viewer, request: Request) -> Response:
-    """A trial with some of its turns: those after the turn `after`, `size` of them."""
-    journal = _number(request, "journal", None)
+    """A trial with some of its turns: those after the turn `after`, `size` of them.
+
+    The turn `earlier` alone has all its messages: those of all turns would be as many as the square of their number.
+    """
+    journal, unfolded = _number(request, "journal", None), _number(request, "earlier", None)
     store = viewer.open(request)
     trial = found_trial(store, request.path_params["trial"], journal)
     after, size = _number(request, "after", 0) or 0, _size(request)
-    stored, read = {turn.turn: turn for turn in trial.turns}, answer_reader(store.manifest(), trial.task)
-    told = [each for each in conversation(trial.turns) if each.turn > after]
-    items = [{**turn_facts(each, read), **_measured(stored[each.turn])} for each in told[:size]]
-    turns = {"items": items, "next": str(told[size - 1].turn) if len(told) > size else None}
+    read = answer_reader(store.manifest(), trial.task)
+    first = sum(turn.turn <= after for turn in trial.turns)
+    some = trial.turns[first : first + size]
+    both = zip(some, conversation(trial.turns, first), strict=False)
+    items = [_turn(stored, told, read, unfolded=told.turn == unfolded) for stored, told in both]
+    turns = {"items": items, "next": str(some[-1].turn) if first + size < len(trial.turns) else None}
     return JsonAnswer({**trial.model_dump(mode="json", exclude={"turns"}), "turns": turns})
 
 
@@ -84,8 +89,12 @@ def _with_statistics(pair: PairReport, statistics: Mapping[Pair, PairStatistics]
     return {**pair.model_dump(mode="json"), **statistics[pair.agent, pair.task].model_dump(mode="json")}
 
 
-def _measured(turn: Turn) -> dict[str, object]:
-    return {"world_seconds": turn.world_seconds, "model": turn.model, "finish": turn.stop, "metered": turn.metered}
+def _turn(stored: Turn, told: ConversationTurn, read: AnswerReader, *, unfolded: bool) -> dict[str, object]:
+    """A turn as JSON; `earlier` is the number of messages that were sent again."""
+    facts = turn_facts(told.model_copy(update={"earlier": ()}), read)
+    messages = [message.model_dump(mode="json") for message in told.earlier] if unfolded else None
+    sent = {"earlier": len(told.earlier), "earlier_messages": messages}
+    return {**facts, **sent, "finish": stored.stop, "metered": stored.metered}
 
 
 def _listed(items: Sequence[Value], after: str | None, total: int | None, **more: int) -> Response:

@@ -119,19 +119,18 @@ async def test_10_the_messages_and_functions_of_every_turn_are_those_that_the_en
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://127.0.0.1:7400") as viewer:
         for trial in (await viewer.get("/api/v1/runs/all/trials")).json()["items"]:
             place = f"runs/all/trials/{trial['id']}"
-            items = (await viewer.get(f"/api/v1/{place}?size=500")).json()["turns"]["items"]
-            for item in items:
+            for turn in range(1, trial["turns"] + 1):
+                answer = await viewer.get(f"/api/v1/{place}?size=1&after={turn - 1}&earlier={turn}")
+                (item,) = answer.json()["turns"]["items"]
                 request = received[trial["task"], item["turn"]]
-                messages = [*item["earlier"], *item["messages"]]
+                messages = [*item["earlier_messages"], *item["messages"]]
                 assert [sent(message) for message in messages] == request["messages"], (trial["task"], item["turn"])
                 assert [offered(tool) for tool in item["tools"]] == request.get("tools", [])
                 compared.add((trial["task"], item["turn"]))
                 with_tools += bool(item["tools"])
-            last = items[-1]
-            page = (await viewer.get(f"/{place}?earlier={last['turn']}")).text
-            shown = [(message["role"], texts_of(message)) for message in (*last["earlier"], *last["messages"])]
-            assert unfolded(page, last["turn"]) == shown
-            names = {tool["name"] for tool in last["tools"]}
+            page = (await viewer.get(f"/{place}?earlier={turn}")).text
+            assert unfolded(page, turn) == [(message["role"], texts_of(message)) for message in messages]
+            names = {tool["name"] for tool in item["tools"]}
             assert names <= set(re.findall(r"[\w]+", page))
     assert compared == set(received)
     assert {task for task, _ in compared} == {each.name for each in tasks()}

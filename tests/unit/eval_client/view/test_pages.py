@@ -174,13 +174,17 @@ async def test_earlier_messages_unfold_to_all_that_was_sent(client: Client) -> N
     async with client() as viewer:
         folded = await text_of(viewer, "/runs/first/trials/0")
         page = await text_of(viewer, "/runs/first/trials/0?earlier=3")
-        told = (await viewer.get("/api/v1/runs/first/trials/0")).json()
+        told = (await viewer.get("/api/v1/runs/first/trials/0?earlier=3")).json()
     assert f"{len(third.earlier)} earlier messages" in folded
     shown = page.partition('id="turn-3"')[2]
     roles = re.findall(r'<div class="message (\w+)', shown)
     assert roles[:-1] == [message.role for message in (*third.earlier, *third.messages)]
     last = told["turns"]["items"][2]
-    assert last["earlier"] == [message.model_dump(mode="json") for message in third.earlier]
+    assert last["earlier_messages"] == [message.model_dump(mode="json") for message in third.earlier]
+    assert [(each["earlier"], each["earlier_messages"]) for each in told["turns"]["items"][:2]] == [
+        (0, None),
+        (3, None),
+    ]
     assert (last["finish"], last["world_seconds"]) == ("stop", 0.5)
 
 
@@ -237,6 +241,11 @@ async def test_two_thousand_turns_open_at_the_one_that_is_asked_for(folder: Path
             )
     async with client() as viewer:
         page = await text_of(viewer, "/runs/first/trials/0?turn=1999")
+        parts = [(await viewer.get(f"/api/v1/runs/first/trials/0?size=60&after={n}")).json() for n in (1900, 1960)]
+    listed = [[item["turn"] for item in part["turns"]["items"]] for part in parts]
+    assert (listed, parts[0]["turns"]["next"]) == ([[*range(1901, 1961)], [*range(1961, 2001)]], "1960")
+    assert parts[1]["turns"]["next"] is None
+    assert [part["turns"]["items"][-1]["earlier"] for part in parts] == [3_919, 3_999]
     assert re.findall(r'id="turn-(\d+)"', page) == [str(number) for number in range(1951, 2001)]
     assert len(page) < 150_000
 
