@@ -15,7 +15,7 @@ from eval_client.view.trials import TrialPage, TrialQuery, count_trials, cursor_
 
 SLICE_S, WAIT_S = 0.5, 5.0
 """Seconds of CPU that one page takes, and seconds that it takes where a database server is slow."""
-SELECTED, BATCH, ROWS = 2_000, 100, 16
+SELECTED, BATCH, ROWS = 2_000, 100, 4
 """Trials that are selected at once, trials whose turns one statement reads, and turns that are held at once."""
 _ESCAPED = re.compile(r'["\\\x00-\x1f]+')
 """Characters that JSON does not write as they are."""

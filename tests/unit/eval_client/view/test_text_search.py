@@ -5,6 +5,7 @@ import io
 import itertools
 import json
 import random
+import tracemalloc
 from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import quote
@@ -122,6 +123,20 @@ def test_a_drawn_text_is_found_where_plain_python_finds_it(tmp_path: Path) -> No
     assert 20 < hits < 100
 
 
+def test_few_turns_are_held_at_once(tmp_path: Path) -> None:
+    store, count, size = store_of(tmp_path, 60), 60, 1 << 20
+    for trial in range(count):
+        write(store, [row(trial, said("x" * size), answered("y"))])
+    tracemalloc.start()
+    try:
+        assert found(store, "x" * 200 + "y") == []
+        assert found(store, "Y") == list(range(count))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 20 * size, "all turns together are 60 times that size"
+
+
 def test_slices_go_on_where_the_last_one_ended_and_meet_each_trial_once(tmp_path: Path) -> None:
     store = store_of(tmp_path, 200)
     write(store, [row(n, said("x"), answered("needle" if n % 7 == 0 else "hay")) for n in range(200) if n % 3])
@@ -175,7 +190,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
 async def test_09_a_text_in_one_of_100000_trials_is_found_by_going_on(
     large: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(text_search, "SLICE_S", text_search.SLICE_S / 50)
+    monkeypatch.setattr(text_search, "SLICE_S", text_search.SLICE_S / 10)
     app = build_app(FolderRuns(large), ViewAccess())
     searched, met, after = [0], list[int](), ""
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url=ORIGIN) as viewer:
