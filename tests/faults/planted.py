@@ -64,7 +64,7 @@ BUGS = (
         "task_server/worker/sessions.py",
         "awaited: list[asyncio.Future[Any]] = [step] if replies is None else [step, self._reply_news]",
         "awaited, has_news = [step], False",
-        "faults/test_helper_models.py::paid_for_once",
+        "unit/task_server/worker/test_sessions.py::told_while_the_environment_still_works",
     ),
     Bug(
         "what a host costs is not counted",

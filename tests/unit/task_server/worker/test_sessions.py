@@ -8,11 +8,14 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from proctor.environment import Agent
+from proctor.llm.kept_replies import ModelReply, session_replies
 from proctor.types import Action, Finish, FinishReason, Message, Observation
-from task_server.wire.errors import BadRequest, NoCapacity, TurnConflict, UnknownSession
+from task_server.wire.errors import BadRequest, InWork, NoCapacity, TurnConflict, UnknownSession
 from task_server.wire.messages import Act, Finished, Observed, StartSession, Stop, TurnRequest
 from task_server.wire.turns import Lease, Turns
+from task_server.worker import sessions as sessions_module
 from task_server.worker.sessions import Sessions
+from tests.pace import slowly
 from tests.task_server_world import Counting
 
 ONE, TWO = "1" * 32, "2" * 32
@@ -218,6 +221,33 @@ async def test_whoever_waits_for_a_step_learns_that_the_session_ended(hall: Hall
     await hall.sessions.end(ONE)
     with pytest.raises(UnknownSession):
         await waiting
+
+
+async def test_a_paid_reply_is_told_while_the_environment_still_works(
+    hall: Hall, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sessions_module, "STEP_WAIT_S", 1e6)
+    told = asyncio.Event()
+
+    class Asking(Counting):
+        async def play(self, sample: str, agent: Agent, seed: int = 0) -> Finish:
+            await agent.act(asked(0))
+            replies = session_replies.get()
+            assert replies is not None
+            await asyncio.sleep(0)
+            replies.add("0" * 40, ModelReply(text="yes", model="judge"), bought=True)
+            await told.wait()
+            return DONE
+
+    request = StartSession(session=ONE, task="count", sample="plain", lease_s=600)
+    session = hall.sessions.start(request, Asking(), 1)
+    await session.current_step()
+    with pytest.raises(InWork) as working:
+        async with asyncio.timeout(slowly(10)):
+            await session.turn(TurnRequest(turn=1, reply=act("0"), replies=0))
+    assert [kept.reply.text for kept in working.value.replies] == ["yes"]
+    told.set()
+    assert (await session.current_step(1)).step == Finished(finish=DONE)
 
 
 async def test_an_environment_that_cancels_itself_is_a_fault_and_not_a_hang(hall: Hall) -> None:
