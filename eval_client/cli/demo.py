@@ -41,7 +41,7 @@ def demo(output: Path, limit: int | None, quiet: bool) -> None:
         )
         folder = output / new_name(plan.name)
         request = RunRequest(plan, "(demo)", open_store(None, folder), folder, resume=False, limit=limit)
-    play(request, quiet=quiet)
+    play(request, quiet=quiet, as_matrix=True)
 
 
 def _task(name: str) -> tuple[TaskDefinition, list[PolicyKind]] | None:

@@ -6,6 +6,7 @@ import os
 import signal
 import socket
 import sys
+import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -76,12 +77,12 @@ def _exposed(played: RunContext, metrics: socket.socket | None) -> contextlib.Ab
     return exposed(played, metrics)
 
 
-def play(request: RunRequest, *, quiet: bool, metrics: socket.socket | None = None) -> None:
+def play(request: RunRequest, *, quiet: bool, metrics: socket.socket | None = None, as_matrix: bool = False) -> None:
     """Execute a run, show its report, and exit with the run's exit code. `metrics` is a socket to serve metrics on.
 
-    Raises UsageProblem.
+    `as_matrix`: show one table of tasks by agents in place of the report. Raises UsageProblem.
     """
-    errors = error_console()
+    errors, begun = error_console(), time.monotonic()
 
     @contextlib.contextmanager
     def watched(played: RunContext) -> Iterator[None]:
@@ -92,7 +93,7 @@ def play(request: RunRequest, *, quiet: bool, metrics: socket.socket | None = No
     try:
         with report_usage_errors():
             ended = event_loop.run(_guarded(interrupts))
-            code = show_result(request, ended, errors)
+            code = show_result(request, ended, errors, time.monotonic() - begun if as_matrix else None)
     except (asyncio.CancelledError, KeyboardInterrupt):
         _print_how_to_resume(request, errors)
         sys.exit(INTERRUPTED)
@@ -101,15 +102,22 @@ def play(request: RunRequest, *, quiet: bool, metrics: socket.socket | None = No
     sys.exit(code)
 
 
-def show_result(request: RunRequest, ended: RunResult, errors: "Console") -> int:
-    """Show the report of a run and how to resume it if it is unfinished; returns the exit code."""
+def show_result(request: RunRequest, ended: RunResult, errors: "Console", seconds: float | None = None) -> int:
+    """Show the report of a run and how to resume it if it is unfinished; returns the exit code.
+
+    With the seconds that it took, one table of tasks by agents stands in place of the report.
+    """
     from eval_client.report.report import report
+    from eval_client.report.tables.matrix import matrix_table, took
     from eval_client.report.tables.run_report import report_tables
     from eval_client.report.trajectory import trial_to_read
     from proctor.tables.command import print_tables
 
     result = event_loop.run(retry_until_available(report, request.store, aside=False))
-    print_tables(report_tables([result], full=False), "text")
+    print_tables(report_tables([result], full=False) if seconds is None else [matrix_table(result)], "text")
+    if seconds is not None:
+        click.echo(f"\n{took(result, seconds)}")
+        errors.print(f"all tables, with validity and costs: proctor report {request.folder}", soft_wrap=True)
     all_scored = all(pair.scored == pair.planned for pair in result.pairs)
     for loss in ended.losses:
         errors.print(loss, markup=False, soft_wrap=True)

@@ -32,7 +32,7 @@ def test_check_says_what_is_left_out_and_ends_well() -> None:
 
 def test_the_demo_plays_each_environment_with_the_policies_that_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
     played: list[RunRequest] = []
-    monkeypatch.setattr(demo, "play", lambda order, quiet: played.append(order))
+    monkeypatch.setattr(demo, "play", lambda order, **options: played.append(order))
     monkeypatch.setattr(registry, "names", lambda: ["toy-bare", "toy-letters", "toy-solved"])
     done = CliRunner().invoke(proctor, ["demo"])
     assert done.exit_code == 0, done.output

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from eval_client.report.report import PairReport, RunReport, report
+from eval_client.report.tables.matrix import matrix_table, took
 from eval_client.report.tables.run_report import report_tables
 from eval_client.store.connection import connect, sqlite_url
 from eval_client.store.journal import Cost, Journal
@@ -111,6 +112,32 @@ def pair(**fields: object) -> PairReport:
         **{"cached_tokens": None, "reasoning_tokens": None, "helpers": ()},
     }
     return PairReport.model_validate({**usual, **fields})
+
+
+def test_a_run_in_one_table_has_a_row_for_each_task_and_a_column_for_each_agent() -> None:
+    pairs = (
+        pair(agent="one", task="t", value=0.5, standard_error=0.25, turns=3),
+        pair(agent="two", task="t", planned=4, turns=4),
+        pair(agent="two", task="u", primary="f1", value=None, scored=0, planned=2, prompt_tokens=1_000, turns=5),
+    )
+    made = RunReport(run="r", state="finished", version="1", pairs=pairs)
+    _, header, _, *rows = ["", *rendered([matrix_table(made)], "text", 80).splitlines()]
+    assert header.split() == ["task", "metric", "one", "two"]
+    assert [row.split() for row in rows] == [["t", "m", "0.500", "±0.250", "0.500", "(50%)"], ["u", "f1", "-", "-"]]
+    assert took(made, 61.2) == "4 trials scored, 12 turns in 61 s; 1,000 tokens"
+
+
+def test_the_table_of_the_demo_fits_a_terminal_of_80_columns() -> None:
+    best = {"card_game": 1.0, "mind2web": 100.0, "simulbench": 10.0, "db": 1.0}
+    agents = {"reference": 1.0, "naive": 0.125, "random": 0.0}
+    pairs = tuple(
+        pair(agent=agent, task=task, primary="overall_cat_accuracy", value=share * most, standard_error=0.05)
+        for task, most in best.items()
+        for agent, share in agents.items()
+    )
+    table = rendered([matrix_table(RunReport(run="r", state="s", version="1", pairs=pairs))], "text", 80)
+    assert max(map(len, table.splitlines())) <= 80
+    assert len(table.splitlines()) == 2 + len(best), "no row is wrapped"
 
 
 def test_metrics_stand_side_by_side_counts_whole_and_absent_ones_as_a_dash() -> None:
