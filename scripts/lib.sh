@@ -44,6 +44,12 @@ create_venv() {
     fi
 }
 
+# Installs packages into $VENV with uv, which is quicker, where it is on this machine and works; else with pip.
+venv_install() {
+    if command -v uv >/dev/null && uv pip install --quiet --python "$VENV/bin/python" "$@" 2>/dev/null; then return; fi
+    "$VENV/bin/python" -m pip install --quiet "$@"
+}
+
 # ensure_venv NAME,...: the locked packages of this checkout with these extras in $VENV.
 ensure_venv() {
     local stamp
@@ -53,8 +59,10 @@ ensure_venv() {
     fi
     "$VENV/bin/python" -m pip --version >/dev/null 2>&1 || create_venv
     say "packages of requirements.lock, extras: $1"
-    "$VENV/bin/python" -m pip install --quiet -c requirements.lock hatchling editables setuptools
-    "$VENV/bin/python" -m pip install --quiet -c requirements.lock --no-build-isolation -e ".[$1]"
+    local begun=$SECONDS
+    venv_install -c requirements.lock hatchling editables setuptools
+    venv_install -c requirements.lock --no-build-isolation -e ".[$1]"
+    say "packages took $((SECONDS - begun)) s"
     { cat "$stamp" 2>/dev/null || true; tr , '\n' <<<"$1"; } | sort -u >"$VENV/.proctor-extras"
     mv "$VENV/.proctor-extras" "$stamp"
 }
