@@ -159,14 +159,14 @@ def sample_trials(store: Store, task: str, sample: str) -> list[TrialRow]:
 
 def neighbours(store: Store, query: TrialQuery, trial: int) -> Neighbours:
     """The trials beside one of the run, among those that a query selects. Raises SQLAlchemyError."""
-    t, columns = trial_table.c, _columns(store.engine)
-    name, descending = query.sort.removeprefix("-"), query.sort.startswith("-")
-    mine, key = sa.select(t.id).where(*_conditions(store.run, query)).limit(1), columns[name]
+    t, name, descending = trial_table.c, query.sort.removeprefix("-"), query.sort.startswith("-")
+    mine = sa.select(t.id).where(*_conditions(store.run, query)).limit(1)
     with store.engine.connect() as connection:
         if name == "id":  # by the primary key alone: a run's first and last trials are far apart
             before, after = mine.where(t.id < trial).order_by(t.id.desc()), mine.where(t.id > trial).order_by(t.id)
             before, after = (after, before) if descending else (before, after)
         else:
+            key = _columns(store.engine)[name]
             value = connection.execute(sa.select(key).where(t.run == store.run, t.id == trial)).scalar_one_or_none()
             order = (key.is_(None), key.desc() if descending else key.asc(), t.id)
             reverse = (key.is_not(None), key.asc() if descending else key.desc(), t.id.desc())
