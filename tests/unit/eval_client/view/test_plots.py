@@ -183,5 +183,7 @@ def test_a_browser_draws_plots_with_their_colours_and_without_a_violation(told: 
         within = page.evaluate("getComputedStyle(document.querySelector('.curve')).stroke")
         page.locator("#plot-matrix a.mark").first.click()
         page.wait_for_url(re.compile(r"/runs/told/trials\?agent=gpt&task="))
+        page.goto(f"{address}/runs/told/report.html")
+        assert page.evaluate("getComputedStyle(document.querySelector('.curve')).stroke") == "rgb(134, 177, 242)"
     assert alone == within == "rgb(132, 182, 247)"
     assert [text for text in said if "Content Security Policy" in text] == []
