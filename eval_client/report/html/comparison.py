@@ -29,11 +29,7 @@ def comparison_page(found: Comparison | Comparisons, settings: Settings) -> str:
         facts=_facts(each, settings),
         warnings=_warnings(each),
         sections=(
-            *(
-                [Section("letters", "Which agents differ", tuple(TableBlock(table) for table in letters))]
-                if letters
-                else []
-            ),
+            *([Section("letters", "Letters", tuple(TableBlock(table) for table in letters))] if letters else []),
             Section("comparisons", "Comparisons", _blocks(each)),
             Section("methods", "How these numbers were made", (TextBlock(COMPARISON_METHODS),)),
         ),
