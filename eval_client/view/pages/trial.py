@@ -15,7 +15,7 @@ from eval_client.store.store import Store
 from eval_client.view.pages.turns import PAGE, page_of, page_text, part_of, shown_turns
 from eval_client.view.rendering import link
 from eval_client.view.runs import NotFound
-from eval_client.view.trials import MAX_TRIAL, QueryError, TrialQuery, neighbours, trial_query
+from eval_client.view.trials import MAX_TRIAL, Neighbours, QueryError, TrialQuery, neighbours, trial_query
 from eval_client.view.viewer import Viewer
 from proctor.types import Finish
 
@@ -57,7 +57,7 @@ def trial_page(viewer: Viewer, request: Request) -> Response:
         turns=list(shown_turns(trial.turns, page, place.unfolded, answer_reader(store.manifest(), trial.task))),
         pages=_pages(trial, place, page, query),
         carried=query.carried(),
-        beside=neighbours(store, query, trial.trial),
+        beside=Neighbours(None, None) if query.text else neighbours(store, query, trial.trial),
         evidence=None if trial.finish is None else page_text(_evidence(trial.finish), EVIDENCE),
         lost=[each for each in trial.attempts if each.outcome != "finished"],
         others=[each for each in trial.journals if each != trial.journal],

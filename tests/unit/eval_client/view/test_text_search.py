@@ -195,7 +195,7 @@ async def test_09_a_text_in_one_of_100000_trials_is_found_by_going_on(
     searched, met, after = [0], list[int](), ""
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url=ORIGIN) as viewer:
         page = (await viewer.get(f"/runs/first/trials?text={quote(NEEDLE.upper())}")).text
-        assert "None found so far." in page
+        assert "Nothing found on this page." in page
         assert "of 100,000 trials" in page
         assert 'rel="next"' in page
         while not met:
