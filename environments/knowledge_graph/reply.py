@@ -86,8 +86,8 @@ def read(reply: str, names: Sequence[str] = ()) -> GraphAction:
     return ToolRequests(tuple(_call(match[1], line, match.start(), match.end(), longest_first) for match in found))
 
 
-def shown(action: GraphAction, protocol: Protocol, profile: str) -> ParsedAction | None:
-    """An action for readers of a trial; None where calls in a text are read by the names of the sample's entities."""
+def shown(action: GraphAction, protocol: Protocol, profile: str) -> ParsedAction:
+    """An action for readers of a trial; of calls in a text that is read by the names of a sample only the functions."""
     match action:
         case FinalAnswer(variable):
             return ParsedAction(kind="final answer", text=f"#{variable}")
@@ -97,7 +97,8 @@ def shown(action: GraphAction, protocol: Protocol, profile: str) -> ParsedAction
             return ParsedAction(problem=f"the answer #{variable} has not the form that counts")
         case ToolRequests(calls) if calls:
             by_name = protocol == "text" and profile == "strict"
-            return None if by_name else ParsedAction(kind="call", text="\n".join(call.written for call in calls))
+            functions = ", ".join(dict.fromkeys(call.function for call in calls))
+            return ParsedAction(kind=functions, text="" if by_name else "\n".join(call.written for call in calls))
         case _:
             return ParsedAction(problem="neither a call nor a final answer")
 

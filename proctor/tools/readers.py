@@ -78,19 +78,15 @@ class TextReader(ReplyReader[A]):
         return ParsedReply((self._parse(reply.content),))
 
 
-def parsed_action(
-    reader: ReplyReader[A], reply: Action, shown: Callable[[A], ParsedAction | None]
-) -> ParsedAction | None:
+def parsed_action(reader: ReplyReader[A], reply: Action, shown: Callable[[A], ParsedAction]) -> ParsedAction:
     """What a session's new reader reads in a reply, for `Environment.parse_action`; several actions are joined.
 
-    `shown` makes a value of one action. None where it does so for any of them.
+    `shown` makes a value of one action.
     """
-    found = []
-    for action in reader.read(reply).actions:
-        part = ParsedAction(problem=action.why) if isinstance(action, UnreadableCall) else shown(action)
-        if part is None:
-            return None
-        found.append(part)
+    found = [
+        ParsedAction(problem=action.why) if isinstance(action, UnreadableCall) else shown(action)
+        for action in reader.read(reply).actions
+    ]
     return ParsedAction(
         kind=", ".join(dict.fromkeys(part.kind for part in found if part.kind)),
         text="\n".join(part.text for part in found if part.text),
