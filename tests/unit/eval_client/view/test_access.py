@@ -151,6 +151,13 @@ async def test_after_ten_wrong_logins_within_a_minute_even_the_right_token_waits
         assert (await viewer.post("/login", data={"token": TOKEN})).status_code == 303
 
 
+@pytest.mark.parametrize(("origin", "secure"), [(ORIGIN, False), (ORIGIN.replace("http:", "https:"), True)])
+async def test_over_tls_the_cookie_is_sent_over_tls_alone(client: Client, origin: str, secure: bool) -> None:
+    async with client(TOKEN) as viewer:
+        done = await viewer.post(f"{origin}/login", data={"token": TOKEN})
+    assert ("; Secure" in done.headers["set-cookie"]) == secure
+
+
 async def test_after_a_login_comes_the_page_that_was_asked_for_whatever_its_name(client: Client) -> None:
     async with client(TOKEN) as viewer:
         asked = "/runs/%E6%BC%A2%3Fa%3Db%23c?sort=-score&sample=%E6%BC%A2"

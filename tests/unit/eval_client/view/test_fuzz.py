@@ -148,9 +148,10 @@ async def answer(
 ) -> list[Message]:
     """What the app sends; the scope is as uvicorn makes it."""
     sent: list[Message] = []
+    asked: list[Message] = [{"type": "http.request", "body": query[:100], "more_body": False}]
 
     async def receive() -> Message:
-        return {"type": "http.request", "body": query[:100], "more_body": False}
+        return asked.pop() if asked else {"type": "http.disconnect"}
 
     async def send(message: Message) -> None:
         sent.append(message)
