@@ -60,15 +60,6 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="session")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a run of `proctor demo`: one sample of each of the ten environments, by three agents."""
-    folder = tmp_path_factory.mktemp("demo")
-    played = proctor("demo", "--limit", "1", "-q", cwd=folder)
-    assert played.returncode == 0, played.stderr
-    return folder / "runs"
-
-
 @contextlib.contextmanager
 def viewer(folder: Path, *arguments: str, **extra: str) -> Iterator[str]:
     """The address of `proctor view` in a folder. It must end without an error, however many watch."""
@@ -81,7 +72,7 @@ def viewer(folder: Path, *arguments: str, **extra: str) -> Iterator[str]:
         assert (process.returncode, errors) == (0, "")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     with chromium() as started:
         yield started

@@ -15,8 +15,8 @@ from eval_client.view.headers import SECURITY
 from eval_client.view.json_api import ROUTES
 from eval_client.view.rendering import assets
 from eval_client.view.runs import FolderRuns, OneRun
-from tests.e2e.view.addresses import ERRORS, FILES, TEXTS, Named
-from tests.e2e.view.addresses import PAGES as ADDRESSES
+from tests.e2e.pages.addresses import ERRORS, FILES, TEXTS, Named
+from tests.e2e.pages.addresses import PAGES as ADDRESSES
 from tests.unit.eval_client.view.conftest import HOSTILE, ORIGIN, Client
 
 TOKEN = "a-long-random-token-of-the-viewer"

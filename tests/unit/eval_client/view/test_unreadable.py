@@ -11,15 +11,15 @@ from eval_client.store.connection import connect, sqlite_url
 from eval_client.store.tables import run_table, trial_table, turn_table
 from eval_client.view.app import PAGES
 from eval_client.view.json_api import ROUTES
-from tests.e2e.view import addresses
-from tests.e2e.view.hostile import MEGABYTES, NUL, RUN, SAMPLE, SURROGATE, TASK, hostile_folder, named
+from tests.e2e.pages import addresses
+from tests.e2e.pages.hostile import MEGABYTES, NUL, RUN, SAMPLE, SURROGATE, TASK, hostile_folder, named
 from tests.unit.eval_client.view.conftest import Client
 
 GARBAGE = ("", "{", "NaN,", '{"kind": "action", "messages": 7}')
 
 
 def test_every_page_is_listed_for_the_tests_of_all_pages() -> None:
-    """A new page is one line in tests/e2e/view/addresses.py."""
+    """A new page is one line in tests/e2e/pages/addresses.py."""
     names = addresses.Named("run", "task", "sample")
     listed = (*addresses.PAGES, *addresses.TEXTS, *addresses.FILES)
     paths = [names.fill(address).partition("?")[0] for address in listed]

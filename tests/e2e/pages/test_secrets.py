@@ -11,11 +11,11 @@ import sqlalchemy as sa
 
 from eval_client.store.tables import trial_table
 from tests.database_servers import postgresql
+from tests.e2e.pages.addresses import ERRORS, FILES, PAGES, TEXTS, Named
+from tests.e2e.pages.conftest import viewer
 from tests.e2e.proctor import TOKEN, begin, proctor, server
 from tests.e2e.scripted import GOOD, ScriptedEndpoint, reply
 from tests.e2e.servers.test_security import forms
-from tests.e2e.view.addresses import ERRORS, FILES, PAGES, TEXTS, Named
-from tests.e2e.view.watched import viewer
 from tests.pace import slowly
 
 VIEW_TOKEN = "a-long-random-token-of-the-viewer"

@@ -1,13 +1,15 @@
-"""What pages try in a browser, and viewers as processes."""
+"""A browser that notes what pages try, viewers as processes, and the runs that they show."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from playwright.sync_api import BrowserContext, ConsoleMessage, Dialog, Page, Request
+import pytest
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Dialog, Page, Request
 
-from tests.e2e.proctor import begin, ended
+from tests.browser import chromium
+from tests.e2e.proctor import begin, ended, proctor
 
 ANSWERED = "Failed to load resource: the server responded with a status of"
 """What the console says of a page that our server answers with an error."""
@@ -65,3 +67,18 @@ def viewer(folder: Path, *arguments: str, **variables: str) -> Iterator[str]:
         address = process.stdout.readline().strip()
         assert address.startswith("http"), process.communicate()
         yield address
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as launched:
+        yield launched
+
+
+@pytest.fixture(scope="session")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a run of `proctor demo`: one sample of each of the ten environments, by three agents."""
+    folder = tmp_path_factory.mktemp("demo")
+    played = proctor("demo", "--limit", "1", "-q", cwd=folder)
+    assert played.returncode == 0, played.stderr
+    return folder / "runs"

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page
 
+from tests.e2e.pages.conftest import watched
 from tests.e2e.proctor import proctor
-from tests.e2e.view.watched import watched
 
 pytestmark = pytest.mark.browser
 

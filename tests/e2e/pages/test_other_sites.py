@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from eval_client.view.access import COOKIE
-from tests.e2e.view.watched import viewer
+from tests.e2e.pages.conftest import viewer
 from tests.unit.eval_client.report.compare.stored import stored_run
 
 pytestmark = pytest.mark.browser

@@ -10,8 +10,8 @@ import httpx
 import pytest
 from playwright.sync_api import Browser
 
-from tests.e2e.view.addresses import ERRORS, PAGES, Named
-from tests.e2e.view.watched import viewer, watched
+from tests.e2e.pages.addresses import ERRORS, PAGES, Named
+from tests.e2e.pages.conftest import viewer, watched
 from tests.pace import slowly
 from tests.support import ROOT
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page
 
-from tests.e2e.view.addresses import ERRORS, PAGES, Named
-from tests.e2e.view.watched import viewer
+from tests.e2e.pages.addresses import ERRORS, PAGES, Named
+from tests.e2e.pages.conftest import viewer
 
 pytestmark = pytest.mark.browser
 

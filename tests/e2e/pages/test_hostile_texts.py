@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser
 
-from tests.e2e.view.addresses import ERRORS, FILES, PAGES, TEXTS, Named
-from tests.e2e.view.hostile import LATER, MARK, RUN, SAMPLE, TASK, TYPED, hostile_folder
-from tests.e2e.view.watched import Watched, viewer, watched
+from tests.e2e.pages.addresses import ERRORS, FILES, PAGES, TEXTS, Named
+from tests.e2e.pages.conftest import Watched, viewer, watched
+from tests.e2e.pages.hostile import LATER, MARK, RUN, SAMPLE, TASK, TYPED, hostile_folder
 
 pytestmark = pytest.mark.browser
 
