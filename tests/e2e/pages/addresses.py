@@ -13,6 +13,13 @@ PAGES = (
     "/runs/{run}/trials/1",
     "/runs/{run}/trials/0?earlier=3",
     "/runs/{run}/sample?task={task}&sample={sample}",
+    "/runs/{run}/trials?text={text}",
+    "/runs/{run}/live",
+    "/runs/{run}/side?a=0&b=1&turn=1",
+    "/runs/{run}/plots",
+    "/runs/{run}/plots?task={task}",
+    "/runs/{run}/report.html",
+    "/compare?a={run}",
 )
 """Pages that exist. `{run}`, `{task}` and `{sample}` are a run's own; `{text}` is what somebody typed."""
 ERRORS = (
@@ -23,6 +30,9 @@ ERRORS = (
     "/runs/{run}/trials/0?turn={text}",
     "/runs/{run}/sample?task={text}&sample={text}",
     "/?after={text}",
+    "/runs/{run}/side?a={text}",
+    "/runs/{run}/plots?task={text}",
+    "/compare?a={run}:{text}",
 )
 """Pages that say what is wrong with their address."""
 TEXTS = (
@@ -32,10 +42,19 @@ TEXTS = (
     "/api/v1/runs/{run}/trials/0?size=2",
     "/api/v1/runs/{text}",
     "/api/v1/runs/{run}/trials?sort={text}",
+    "/api/v1/runs/{run}/trials?text={text}",
+    "/api/v1/compare?a={run}:{text}",
+    "/api/v1/plots/matrix.svg?run={run}",
     "/healthz",
 )
 """Answers that are no pages, which a browser shows as text."""
-FILES = ("/runs/{run}/trials/0/raw?turn=1&part=answer", "/runs/{run}/trials/1/raw?part=evidence")
+FILES = (
+    "/runs/{run}/trials/0/raw?turn=1&part=answer",
+    "/runs/{run}/trials/1/raw?part=evidence",
+    "/runs/{run}/trials.csv",
+    "/runs/{run}/trials.jsonl?text={text}",
+    "/runs/{run}/report.html?download=1",
+)
 """What a browser saves as a file."""
 
 
