@@ -10,6 +10,7 @@ from proctor.observability.redaction import visible
 from proctor.types import Finish, Message, Observation, Tool
 
 STYLES = {"system": "magenta", "user": "cyan", "tool": "yellow", "assistant": "green"}
+FUNCTIONS = "[functions]"
 
 
 def print_observation(observation: Observation, turn: int, console: Console) -> None:
@@ -18,6 +19,8 @@ def print_observation(observation: Observation, turn: int, console: Console) -> 
     again = ", which begins anew" if observation.fresh and turn > 1 else ""
     _print(console, f"\n═══ turn {turn}{where}{again} ═══", "bold")
     print_messages(observation.messages, console)
+    if observation.tools:
+        _print(console, FUNCTIONS, "blue bold")
     for line in _functions(observation.tools, whole=turn == 1 or observation.fresh):
         _print(console, line, "")
 
@@ -45,7 +48,7 @@ def print_end(finish: Finish, console: Console) -> None:
 
 def transcript_text(messages: Sequence[Message], tools: Sequence[Tool]) -> str:
     """The functions offered and a whole conversation, as plain text."""
-    lines = list(_functions(tools, whole=True))
+    lines = [FUNCTIONS, *_functions(tools, whole=True)] if tools else []
     for message in messages:
         lines += [f"[{message.role}]", *_body(message)]
     return "\n".join(lines) + "\n"
@@ -60,10 +63,10 @@ def _body(message: Message) -> Iterator[str]:
 
 def _functions(tools: Sequence[Tool], *, whole: bool) -> Iterator[str]:
     if tools and not whole:
-        yield "functions: " + ", ".join(tool.name for tool in tools)
+        yield ", ".join(visible(tool.name) for tool in tools)
         return
     for tool in tools:
-        yield f"function {visible(tool.name)}: {visible(tool.description)}"
+        yield f"{visible(tool.name)}: {visible(tool.description)}"
         yield from _arguments(tool)
 
 

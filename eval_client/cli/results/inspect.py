@@ -43,7 +43,7 @@ def status(run: str, output: Path, store: str | None, as_json: bool) -> None:
     """Show the progress of RUN (a folder, a name, or `latest`, the default)."""
     with report_usage_errors():
         found, folder = find_run(run, store, output)
-        found.manifest()
+        parent = found.manifest().parent
         pairs, state, clients = found.pair_totals(), run_state(found), _clients(found)
         why = _why_stopped(found) if state in OUT_OF.values() else None
         primary = primary_metrics(found, pairs)
@@ -51,12 +51,13 @@ def status(run: str, output: Path, store: str | None, as_json: bool) -> None:
     endpoints = shared_lines_of(folder) if state == "running" else []
     if as_json:
         facts = {"run": found.run, "folder": str(folder), "state": state, "clients": clients, "troubles": troubles}
-        facts |= {"endpoints": endpoints, "stopped": why}
+        facts |= {"endpoints": endpoints, "stopped": why, "parent": parent}
         rows = [{**pair.model_dump(), **_primary_fields(primary.get((pair.agent, pair.task)))} for pair in pairs]
         click.echo(json.dumps({**facts, "pairs": rows}))
         return
     several = f" ({clients} clients)" if clients > 1 else ""
-    click.echo(f"{found.run}: {state}{several}, {trials_scored(pairs)}")
+    rescored = f", re-scored from {parent}" if parent else ""
+    click.echo(f"{found.run}: {state}{several}, {trials_scored(pairs)}{rescored}")
     for line in (*endpoints, *troubles, *([f"stopped: {why}"] if why else [])):
         click.echo(f"  {line}")
     for pair in pairs:
@@ -67,7 +68,7 @@ def status(run: str, output: Path, store: str | None, as_json: bool) -> None:
         click.echo(
             f"  {pair.agent} x {pair.task}: {pair.scored}/{pair.planned} scored{unscored}, mean score {mean}{other}"
         )
-    if state != "finished":
+    if state != "finished" and parent is None:
         click.echo(f"resume with: proctor resume {folder}")
 
 

@@ -1,6 +1,7 @@
 """Runs that are kept: listed, copied between stores, and removed."""
 
 import json
+import os
 import signal
 import sqlite3
 from pathlib import Path
@@ -8,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.database_servers import mariadb, postgresql
+from tests.e2e.commands.terminal import on_a_terminal, read_until
 from tests.e2e.proctor import begin, proctor, rows
 from tests.pace import slowly, until
 
@@ -91,6 +93,16 @@ def test_rm_removes_what_it_is_told_to_alone(tmp_path: Path) -> None:
     removed = proctor("rm", "a", "runs/b", "--yes", cwd=tmp_path)
     assert (removed.returncode, removed.stdout) == (0, "removed a\nremoved b\n")
     assert [path.name for path in (tmp_path / "runs").iterdir()] == ["c"]
+
+
+def test_rm_asks_on_a_terminal(tmp_path: Path) -> None:
+    play(tmp_path, name="a")
+    for answer, left in ((b"n\n", ["a"]), (b"y\n", [])):
+        with on_a_terminal("rm", "a", cwd=tmp_path) as (process, terminal):
+            read_until(terminal, "Remove this run for good? [y/N]")
+            os.write(terminal, answer)
+            assert process.wait(slowly(30)) == (1 if left else 0)
+        assert names(tmp_path) == left
 
 
 def test_prune_takes_old_runs_alone(tmp_path: Path) -> None:

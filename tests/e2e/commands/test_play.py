@@ -2,23 +2,16 @@
 
 import json
 import os
-import pty
 import subprocess
 import sys
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
+from tests.e2e.commands.terminal import on_a_terminal, read_until
 from tests.e2e.proctor import COMMAND, environment, proctor
 from tests.pace import slowly
 from tests.tools_environment import behind, write_distribution
 
 SQLITE = ("-T", "engine=sqlite")
-ON_A_TERMINAL = (
-    "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv(sys.argv[1], sys.argv[1:])"
-)
-"""Makes standard input the terminal whose Ctrl-C is a signal, and becomes the command that follows."""
 ANSWERED = 'Action: Answer\nFinal Answer: ["x"]\n'
 
 
@@ -85,7 +78,7 @@ def test_a_person_names_functions_and_their_arguments(tmp_path: Path) -> None:
     door = behind("s0")
     answers = f'open\n\nopen_door {{"door": "{door}"}}\n\nopen_door\n{behind(door)}\nleave\nleave\n'
     played = play("doors", "s0", answers=answers, cwd=tmp_path, PYTHONPATH=path)
-    assert "function open_door: Opens the door of this number, and says what is behind it." in played.stdout
+    assert "[functions]\nopen_door: Opens the door of this number, and says what is behind it." in played.stdout
     assert "door (string): The number that was last told." in played.stdout
     assert "there are: open_door, leave" in played.stdout
     assert "score 0.500  completed" in played.stdout
@@ -105,42 +98,8 @@ def test_wrong_names_are_refused_with_the_right_ones(tmp_path: Path) -> None:
     assert listed.stdout.splitlines()[0] == "insert-00000"
 
 
-@contextmanager
-def on_a_terminal(*arguments: str, cwd: Path, **extra: str) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
-    """`proctor play` with a terminal of its own, whose Ctrl-C is a signal; the terminal's other end."""
-    ours, theirs = pty.openpty()
-    process = subprocess.Popen(
-        [sys.executable, "-c", ON_A_TERMINAL, *COMMAND, "play", *arguments],
-        cwd=cwd,
-        env=environment(**extra),
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
-        start_new_session=True,
-    )
-    os.close(theirs)
-    try:
-        yield process, ours
-    finally:
-        process.kill()
-        process.wait()
-        os.close(ours)
-
-
-def read_until(terminal: int, text: str) -> str:
-    """All that is printed up to a text, and at most until the terminal is closed."""
-    read, give_up = "", time.monotonic() + slowly(60)
-    while text not in read and time.monotonic() < give_up:
-        try:
-            read += os.read(terminal, 1 << 16).decode()
-        except OSError:  # the program has ended
-            break
-    assert text in read, read
-    return read
-
-
 def test_ctrl_c_on_a_terminal_ends_cleanly(tmp_path: Path) -> None:
-    with on_a_terminal("db", *SQLITE, cwd=tmp_path) as (process, terminal):
+    with on_a_terminal("play", "db", *SQLITE, cwd=tmp_path) as (process, terminal):
         read_until(terminal, "opens your editor")
         os.write(terminal, b"half an answer\n\x03")
         shown = read_until(terminal, "the session has no score")
@@ -156,7 +115,10 @@ def test_an_answer_is_written_in_the_editor_that_shows_the_whole_conversation(tm
         "pathlib.Path('seen').write_text(file.read_text())\n"
         f"file.write_text({ANSWERED!r} + file.read_text())\n"
     )
-    with on_a_terminal("db", *SQLITE, cwd=tmp_path, EDITOR=f"{sys.executable} {editor}", VISUAL="") as (process, end):
+    with on_a_terminal("play", "db", *SQLITE, cwd=tmp_path, EDITOR=f"{sys.executable} {editor}", VISUAL="") as (
+        process,
+        end,
+    ):
         read_until(end, "opens your editor")
         os.write(end, b":h\n")
         assert "Tram Lines" in read_until(end, "opens your editor")

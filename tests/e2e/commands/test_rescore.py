@@ -51,6 +51,7 @@ def test_a_run_scored_again_as_before_is_the_same_and_asks_no_agent(tmp_path: Pa
         ("again", "finished", "r"),
     ]
     assert "re-scored from r" in proctor("ls", cwd=tmp_path).stdout
+    assert "re-scored from r" in proctor("status", "again", cwd=tmp_path).stdout
     shown = proctor("show", "again", "0", cwd=tmp_path)
     assert "Final Answer" in shown.stdout
 
