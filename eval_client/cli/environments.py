@@ -37,7 +37,13 @@ def _describe(name: str) -> dict[str, object]:
 @click.argument("name", metavar="ENVIRONMENT")
 @click.option("--data", type=click.Path(path_type=Path), help="The environment's data. Default: its own samples.")
 @click.option(
-    "-p", "--parameter", "parameters", multiple=True, metavar="FIELD=VALUE", help="A field of the environment, as YAML."
+    "-p",
+    "-T",
+    "--parameter",
+    "parameters",
+    multiple=True,
+    metavar="FIELD=VALUE",
+    help="A field of the environment, as YAML.",
 )
 @click.option("--samples", default=3, show_default=True, type=click.IntRange(min=1), help="How many samples to play.")
 @click.option("--seed", default=0, show_default=True, help="Seed of the sessions.")

@@ -22,7 +22,7 @@ from eval_client.plan import Plan, with_overrides
 from eval_client.preflight import PreflightError
 from eval_client.rescore.rescore import AnswersNotBought, RescoreRequest, check_overrides
 from eval_client.rescore.rescore import rescore as score_again
-from eval_client.store.lock import is_worked_on
+from eval_client.store.lock import is_worked_on, no_client
 from eval_client.store.run_folders import checked_name, find_run, new_name, open_store
 from eval_client.store.runs.remove import remove_run
 from eval_client.store.store import Store
@@ -65,7 +65,7 @@ def rescore(
         before = Plan.model_validate(manifest.plan)
         plan = with_overrides(before, overrides)
         folder = output / checked_name(name or new_name(f"{plan.name[:30]}-rescored"))
-        with _new_store(store, folder) as target:
+        with no_client(source), _new_store(store, folder) as target:
             try:
                 check_overrides(before, plan)
                 request = RescoreRequest(source, target, plan, overrides, pay_judges)

@@ -1,14 +1,16 @@
 """`proctor rescore`: the journalled answers of a run are scored again; no agent is asked."""
 
 import json
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.database_servers import postgresql
-from tests.e2e.proctor import proctor, rows
+from tests.e2e.proctor import begin, proctor, rows
 from tests.e2e.scripted import GOOD, ScriptedEndpoint, listening, reply
+from tests.pace import slowly, until
 
 KEY = {"OPENAI_API_KEY": "token-of-the-tests"}
 DB = "{name: db, environment: db, parameters: {engine: sqlite}}"
@@ -123,6 +125,25 @@ def test_kept_answers_of_judges_are_used_and_new_ones_are_bought_only_if_allowed
     assert rows("again", tmp_path) == rows("n", tmp_path)
     helpers = [json.loads(proctor("report", run, "--json", cwd=tmp_path).stdout)["pairs"] for run in ("n", "again")]
     assert [[helper["calls"] for helper in pairs[0]["helpers"]] for pairs in helpers] == [[3], []]
+
+
+def test_ctrl_c_leaves_nothing_of_a_re_score(
+    tmp_path: Path, endpoint: ScriptedEndpoint, judge: ScriptedEndpoint
+) -> None:
+    play(tmp_path, endpoint, "{name: sim, environment: simulbench}", "--limit", "1")
+    judge.always = True  # never answers
+    judged = ("--set", f"tasks.sim.parameters.judge={{model: j, base_url: '{judge.url}'}}")
+    there = {"XDG_CACHE_HOME": str(tmp_path / "cache"), **KEY}
+    client = begin("rescore", "r", "--name", "n", "--pay-judges", *judged, cwd=tmp_path, **there)
+    until(lambda: bool(judge.requests))
+    resumed = proctor("resume", "r", "-q", cwd=tmp_path, **KEY)
+    assert resumed.returncode == 2
+    assert "another client" in resumed.stderr
+    client.send_signal(signal.SIGINT)
+    _, errors = client.communicate(timeout=slowly(60))
+    assert client.returncode == 130, errors
+    assert "nothing was written" in errors
+    assert [path.name for path in (tmp_path / "runs").iterdir()] == ["r"]
 
 
 def test_what_can_not_be_scored_again_is_refused(tmp_path: Path, endpoint: ScriptedEndpoint) -> None:
