@@ -16,10 +16,10 @@ from benchmarks.measure import Figure, figure, main, median
 from eval_client.monitor.snapshot import PairView, RunView
 from eval_client.store import journal as journal_module
 from eval_client.store.connection import connect, sqlite_url
-from eval_client.store.journal import Journal
+from eval_client.store.journal import Cost, Journal
 from eval_client.store.records import Manifest, Trial, Turn
 from eval_client.store.store import Store
-from proctor.types import Action, Message, Observation
+from proctor.types import Action, Finish, FinishReason, Message, Observation
 from task_server.wire.messages import Act
 from tests.database_servers import mariadb, postgresql, program
 
@@ -37,6 +37,8 @@ def measure(quick: bool) -> Iterator[Figure]:
             continue
         with _database(kind) as url:
             yield from _journal(kind, url, quick)
+    ratio = _indexed(quick)
+    yield figure("SQLite: trials of two turns, with the indexes over without: client CPU", ratio, "x")
 
 
 @contextmanager
@@ -120,6 +122,43 @@ async def _write(store: Store, writers: int, rows: int) -> tuple[float, float]:
     await journal.close()
     store.engine.dispose()
     return took
+
+
+def _indexed(quick: bool) -> float:
+    """The CPU of the journal's thread and its writers for whole trials, with the indexes over without, in turns."""
+    ratios = []
+    for _ in range(1 if quick else 5):
+        with _database("SQLite") as url, _database("SQLite") as bare:
+            stores = Store(connect(url), "indexed"), Store(connect(bare), "bare")
+            indexed_s, bare_s = (asyncio.run(_play(store, 400 if quick else 2_000)) for store in stores)
+            ratios.append(indexed_s / bare_s)
+    return median(ratios)
+
+
+async def _play(store: Store, count: int) -> float:
+    """CPU seconds of so many trials, 20 pairs of agents and tasks in turns; the run `bare` has no indexes."""
+    trials = [Trial(id=n, agent=f"a{n % 20}", task="t", sample=f"s{n // 20}", epoch=0) for n in range(count)]
+    store.create(Manifest(version="0", plan_path="", plan={}, identity={}), trials)
+    if store.run == "bare":
+        with store.engine.begin() as connection:
+            for name in ("narrow", "cause"):
+                connection.exec_driver_sql(f"DROP INDEX proctor_trial_{name}")
+    journal, waiting = Journal(store, store.take_over()), iter(trials)
+    finish = Finish(reason=FinishReason.COMPLETED, score=0.5, detail={"evidence": "e" * 1_100})
+
+    async def play() -> None:
+        for trial in waiting:
+            await journal.begin(trial, 1, 0, "0" * 32)
+            for number in (1, 2):
+                await journal.turn(trial, 0, _turn(number))
+            await journal.finish(trial, 1, "worker", finish, Cost(2, 240, 120, 1.0))
+
+    used = time.process_time()
+    await asyncio.gather(*(play() for _ in range(WRITERS)))
+    used = time.process_time() - used
+    await journal.close()
+    store.engine.dispose()
+    return used
 
 
 def _turn(number: int) -> Turn:

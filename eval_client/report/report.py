@@ -9,11 +9,13 @@ from eval_client.core.spend import Price, Tokens, helper, price_of
 from eval_client.core.statistics.clustered import clustered_mean
 from eval_client.plan import AgentEntry, Plan
 from eval_client.store.records import HelperCost, Manifest, PairTotals, TaskRecord
+from eval_client.store.results import SampleMeans
 from eval_client.store.store import Store
 from proctor.types import FinishReason, Summary, TaskProtocol, Value
 
 VALIDITY = tuple(reason.value for reason in FinishReason if not reason.is_fault)
 """AgentBench's validity classes: the finish reasons of scored trials."""
+NO_MEANS = SampleMeans([], [])
 
 
 class HelperReport(Value):
@@ -108,13 +110,15 @@ def report(store: Store) -> RunReport:
     all_totals = store.pair_totals()
     scored = {_key(totals): totals.scored for totals in all_totals}
     current = {pair: kept[1] for pair, kept in summaries.items() if kept[0] == scored.get(pair)}
-    means = store.sample_means() if len(current) < len(all_totals) else {}
+    players = {totals.task: totals.agent for totals in all_totals}
+    means = store.sample_means(players) if len(current) < len(all_totals) else {}
+    causes = store.causes()
     pairs = [
         _pair(
-            store,
             totals,
             manifest,
-            summary=current.get(_key(totals)) or _mean_score(means.get(_key(totals), {})),
+            faults=causes.get(_key(totals), {}) if totals.unscored else {},
+            summary=current.get(_key(totals)) or _mean_score(means.get(_key(totals), NO_MEANS)),
             agent=agents.get(totals.agent),
             prices=prices,
             costs=costs,
@@ -139,10 +143,10 @@ def _key(totals: PairTotals) -> tuple[str, str]:
 
 
 def _pair(
-    store: Store,
     totals: PairTotals,
     manifest: Manifest,
     *,
+    faults: dict[str, int],
     summary: Summary,
     agent: AgentEntry | None,
     prices: Mapping[str, Price],
@@ -167,7 +171,7 @@ def _pair(
         notes=(*_choices(task, totals.agent, retried), *summary.notes),
         comparable=task.comparable or (_other_sampling(agent, task.published_sampling) if agent is not None else None),
         validity={reason: totals.reasons.get(reason, 0) / scored for reason in VALIDITY} if scored else {},
-        faults=store.causes(totals.agent, totals.task) if totals.unscored else {},
+        faults=faults,
         turns=totals.turns,
         prompt_tokens=totals.prompt_tokens,
         completion_tokens=totals.completion_tokens,
@@ -210,13 +214,13 @@ def _other_sampling(agent: AgentEntry, published: Mapping[str, JsonValue]) -> st
     return f"the published agents had {wanted}; set it in the `sampling` of {agent.name}"
 
 
-def _mean_score(means: Mapping[str, tuple[float, str]]) -> Summary:
+def _mean_score(found: SampleMeans) -> Summary:
     """The mean score, each sample counting once, until a run or resume ends with the environment's own metrics."""
-    found = clustered_mean([mean for mean, _ in means.values()], [cluster for _, cluster in means.values()])
+    mean = clustered_mean(found.means, found.clusters)
     note = "The environment's own metrics are not available yet: this is the plain mean of scores."
-    notes = (note,) if means else ()
-    metrics = {"mean_score": found.mean} if means else {}
-    return Summary(primary="mean_score", metrics=metrics, standard_error=found.standard_error, notes=notes)
+    notes = (note,) if found.means else ()
+    metrics = {"mean_score": mean.mean} if found.means else {}
+    return Summary(primary="mean_score", metrics=metrics, standard_error=mean.standard_error, notes=notes)
 
 
 def _money(name: str, tokens: Tokens, prices: Mapping[str, Price]) -> float | None:

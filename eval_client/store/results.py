@@ -4,8 +4,9 @@ No query about scores reads transcripts.
 """
 
 import json
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 from pydantic import JsonValue
@@ -15,6 +16,14 @@ from eval_client.store.migration import existing_columns
 from eval_client.store.records import RETRIED, HelperCost, JournalledTools, PairTotals
 from eval_client.store.tables import attempt_table, reply_table, summary_table, trial_table, turn_table
 from proctor.types import Finish, FinishReason, Summary
+
+
+class SampleMeans(NamedTuple):
+    """The mean score of each sample of a pair that has a scored epoch."""
+
+    means: list[float]
+    clusters: list[str]
+    """The cluster of each sample; empty where each is its own."""
 
 
 class Results:
@@ -91,20 +100,29 @@ class Results:
             for sample, epoch, finish in connection.execute(query.where(t.finish.is_not(None)).order_by(t.id)):
                 yield sample, epoch, Finish.model_validate_json(finish)
 
-    def sample_means(self) -> dict[tuple[str, str], dict[str, tuple[float, str]]]:
-        """(agent, task) -> sample -> (mean score of its scored epochs, its cluster), where it has a scored trial.
-
-        In a run of schema 2, which has no clusters, each sample is its own.
-        """
+    def sample_means(self, players: Mapping[str, str]) -> dict[tuple[str, str], SampleMeans]:
+        """(agent, task) -> the means of its samples, where it has a scored trial; `players` has an agent by task."""
         t = trial_table.c
-        cluster = sa.func.max(cluster_column(self.engine))
-        query = sa.select(t.agent, t.task, t.sample, sa.func.avg(t.score), cluster).group_by(t.agent, t.task, t.sample)
-        means: dict[tuple[str, str], dict[str, tuple[float, str]]] = {}
+        scored = sa.and_(t.run == self.run, t.score.is_not(None))
         with self.engine.connect() as connection:
-            rows = connection.execute(query.where(t.run == self.run, t.score.is_not(None)))
-            for agent, task, sample, mean, named in rows:
-                means.setdefault((agent, task), {})[str(sample)] = float(mean), str(named or sample)
+            tied = set(connection.execute(self._tied_tasks(players)).scalars())
+            found = _scores(connection, scored)
+            means = {pair: SampleMeans(scores, []) for pair, scores in found.items() if pair[1] not in tied}
+            cluster = sa.func.max(cluster_column(self.engine))
+            query = sa.select(t.agent, t.task, t.sample, sa.func.avg(t.score), cluster).where(scored, t.task.in_(tied))
+            for agent, task, sample, mean, named in (
+                connection.execute(query.group_by(t.agent, t.task, t.sample)) if tied else ()
+            ):
+                pair = means.setdefault((agent, task), SampleMeans([], []))
+                pair.means.append(float(mean))
+                pair.clusters.append(str(named or sample))
         return means
+
+    def _tied_tasks(self, players: Mapping[str, str]) -> sa.Select[Any]:
+        """The tasks with several epochs, or with samples that share a cluster: the same for all agents of a task."""
+        t, cluster = trial_table.c, cluster_column(self.engine)
+        pairs = (sa.and_(t.run == self.run, t.agent == agent, t.task == task) for task, agent in players.items())
+        return sa.select(t.task).distinct().where(sa.or_(sa.false(), *pairs), sa.or_(t.epoch > 0, cluster != t.sample))
 
     def cluster_of(self, task: str) -> dict[str, str]:
         """sample -> its cluster; in a run of schema 2, which has no clusters, each sample is its own."""
@@ -114,13 +132,15 @@ class Results:
             rows = connection.execute(query.where(t.run == self.run, t.task == task))
             return {str(sample): str(cluster or sample) for sample, cluster in rows}
 
-    def causes(self, agent: str, task: str) -> dict[str, int]:
-        """cause -> number of the pair's unscored final rows."""
+    def causes(self) -> dict[tuple[str, str], dict[str, int]]:
+        """(agent, task) -> cause -> number of the pair's unscored final rows, where it has such rows."""
         t = trial_table.c
-        mine = sa.and_(t.run == self.run, t.agent == agent, t.task == task, t.cause.is_not(None))
+        query = sa.select(t.agent, t.task, t.cause, sa.func.count()).where(t.run == self.run, t.cause.is_not(None))
+        found: dict[tuple[str, str], dict[str, int]] = {}
         with self.engine.connect() as connection:
-            rows = connection.execute(sa.select(t.cause, sa.func.count()).where(mine).group_by(t.cause))
-            return {str(row[0]): int(row[1]) for row in rows}
+            for agent, task, cause, count in connection.execute(query.group_by(t.agent, t.task, t.cause)):
+                found.setdefault((agent, task), {})[str(cause)] = int(count)
+        return found
 
     def retried(self) -> dict[tuple[str, str], int]:
         """(agent, task) -> how many of the pair's trials were played again although they had a score."""
@@ -192,6 +212,34 @@ def cluster_column(engine: sa.Engine) -> sa.ColumnElement[Any]:
     """The column `cluster` of trials; NULL in a store without it."""
     there = {column.name for column in existing_columns(engine, trial_table)}
     return trial_table.c.cluster if "cluster" in there else sa.null()
+
+
+class _Collected:
+    """SQLite's aggregate of a group's scores. A row of its own for each of them would cost twice the CPU."""
+
+    def __init__(self, groups: list[list[float]]) -> None:
+        self._scores: list[float] = []
+        self.step = self._scores.append
+        self._groups = groups
+
+    def finalize(self) -> int:
+        """The place of the group's scores in `groups`."""
+        self._groups.append(self._scores)
+        return len(self._groups) - 1
+
+
+def _scores(connection: sa.Connection, scored: sa.ColumnElement[bool]) -> dict[tuple[str, str], list[float]]:
+    """(agent, task) -> the scores of the trials that a condition selects."""
+    t = trial_table.c
+    if connection.dialect.name == "sqlite":
+        groups: list[list[float]] = []
+        connection.connection.create_aggregate("proctor_collect", 1, partial(_Collected, groups))
+        query = sa.select(t.agent, t.task, sa.func.proctor_collect(t.score)).where(scored).group_by(t.agent, t.task)
+        return {(agent, task): groups[place] for agent, task, place in connection.execute(query)}
+    found: dict[tuple[str, str], list[float]] = {}
+    for agent, task, score in connection.execute(sa.select(t.agent, t.task, t.score).where(scored)):
+        found.setdefault((agent, task), []).append(float(score))
+    return found
 
 
 def token_sums(table: sa.Table) -> list[sa.Label[float]]:

@@ -26,7 +26,7 @@ from eval_client.view.pages.downloads import trials_csv, trials_jsonl
 from eval_client.view.pages.listing import runs_page
 from eval_client.view.pages.live import live_page
 from eval_client.view.pages.login import login_page
-from eval_client.view.pages.overview import overview_page
+from eval_client.view.pages.overview import overview_page, tables_page
 from eval_client.view.pages.plots import plot_svg, plots_page
 from eval_client.view.pages.report_file import report_file
 from eval_client.view.pages.side import side_page
@@ -49,6 +49,7 @@ PAGES: tuple[tuple[str, Callable[[Viewer, Request], Response]], ...] = (
     ("/", runs_page),
     ("/runs/{run}", overview_page),
     ("/runs/{run}/live", live_page),
+    ("/runs/{run}/tables", tables_page),
     ("/runs/{run}/trials", trials_page),
     ("/runs/{run}/trials.csv", trials_csv),
     ("/runs/{run}/trials.jsonl", trials_jsonl),

@@ -75,7 +75,7 @@ class Renderer:
         )
         addresses = {name: asset.address for name, asset in files.items()}
         self._environment.filters["drawn"] = drawn
-        self._environment.globals.update(assets=addresses, link=link, entry_lines=entry_lines, keys=KEYS)
+        self._environment.globals.update(assets=addresses, link=link, number=number, entry_lines=entry_lines, keys=KEYS)
 
     def page(self, template: str, status: int = 200, **values: object) -> Response:
         """A page as an answer. Lone surrogates, which UTF-8 can't hold, are shown as escapes."""
@@ -88,6 +88,14 @@ def shown(value: object) -> object:
     if value is None:
         return MISSING
     return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def number(value: float | None, form: str, kind: str = "") -> Markup:
+    """A number in a format, with its exact value for programs, and the class `kind` in the page; a dash for None."""
+    named = f' class="{kind}"' if kind else ""
+    if value is None:
+        return Markup(f"<span{named}>{MISSING}</span>" if kind else MISSING)
+    return Markup(f'<data{named} value="{value}">{form.format(value)}</data>')  # a numeric form takes no text
 
 
 def link(*parts: object, **query: object) -> str:

@@ -1,5 +1,6 @@
 """The runs that a viewer shows: of a folder, of a database server, or one alone. Reads only."""
 
+import os
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -29,6 +30,16 @@ class RunEntry(NamedTuple):
     """Empty where the store can't be read."""
 
 
+class RunStamp(NamedTuple):
+    """Differs between two moments where the run changed in between."""
+
+    state: str
+    files: tuple[tuple[int, int], ...]
+    """Time of change and size of a SQLite store's file and of its log."""
+    version: str = ""
+    """What the run's clients have told: `LiveRun.version`."""
+
+
 class ViewedRuns(ABC):
     """The runs that a viewer shows. Methods raise StoreError and SQLAlchemyError."""
 
@@ -51,6 +62,12 @@ class ViewedRuns(ABC):
         """The run's state; `stopped` where it is stored as new or running but no client plays it."""
         state = store.state()
         return "stopped" if state in ("new", "running") and not self._is_played(store) else state
+
+    def stamp(self, store: Store) -> RunStamp:
+        """The run's stamp now."""
+        path = str(store.engine.url.database)
+        files = [path, f"{path}-wal"] if store.engine.dialect.name == "sqlite" else []
+        return RunStamp(self.state(store), tuple(_changed(file) for file in files))
 
     def _is_played(self, store: Store) -> bool:
         looked, played = self._played.get(store.run, (float("-inf"), False))
@@ -126,3 +143,12 @@ class OneRun(ViewedRuns):
         if run != self.only:
             raise NotFound(f"this viewer shows the run {self.only!r} alone, not {run!r}")
         return self._store
+
+
+def _changed(file: str) -> tuple[int, int]:
+    """When a file was changed last, and its size; zeros where there is none."""
+    try:
+        status = os.stat(file)
+    except FileNotFoundError:
+        return 0, 0
+    return status.st_mtime_ns, status.st_size

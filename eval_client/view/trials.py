@@ -126,41 +126,71 @@ def trial_query(given: Mapping[str, str]) -> TrialQuery:
 
 def read_trials(store: Store, query: TrialQuery) -> TrialPage:
     """A page of the trials that a query selects, and how many it selects in all. Raises SQLAlchemyError."""
-    columns = _columns(store.engine)
-    condition = sa.and_(*_conditions(store.run, query))
-    name, descending = query.sort.removeprefix("-"), query.sort.startswith("-")
-    key = columns[name]
-    order = (key.is_(None), key.desc() if descending else key.asc(), trial_table.c.id)
-    page = sa.select(*(column.label(label) for label, column in columns.items())).where(condition).order_by(*order)
-    if query.after:
-        page = page.where(_is_after(key, descending, *_cursor(query)))
     with store.engine.connect() as connection:
-        total = int(
-            connection.execute(sa.select(sa.func.count()).select_from(trial_table).where(condition)).scalar_one()
-        )
-        rows = [dict(row) for row in connection.execute(page.limit(query.size + 1)).mappings()]
-        more, rows = len(rows) > query.size, rows[: query.size]
-        clocks = _seconds(connection, store, [row["id"] for row in rows])
-    after = _cursor_text(rows[-1][name], rows[-1]["id"]) if more else None
-    items = [_row(row, clocks.get(row["id"], (None, None))) for row in rows]
+        found = _select(connection, store, query, query.size + 1)
+        keys, more = found[: query.size], len(found) > query.size
+        total = _count(connection, store, query) if more or query.after else len(keys)
+        items = _rows(connection, store, [trial for trial, _ in keys])
+    after = _cursor_text(keys[-1][1], keys[-1][0]) if more else None
     return TrialPage(items, after, total)
+
+
+def last_ended(store: Store, size: int) -> list[TrialRow]:
+    """The trials that ended last, the newest first; none in a run of schema 2. Raises SQLAlchemyError."""
+    with store.engine.connect() as connection:
+        keys = _select(connection, store, TrialQuery(sort="-ended_at"), size)
+        return _rows(connection, store, [trial for trial, ended_at in keys if ended_at is not None])
 
 
 def sample_trials(store: Store, task: str, sample: str) -> list[TrialRow]:
     """All trials of a sample, in the run's order."""
-    t, columns = trial_table.c, _columns(store.engine)
-    mine = sa.and_(t.run == store.run, t.task == task, t.sample == sample)
-    query = sa.select(*(column.label(label) for label, column in columns.items())).where(mine).order_by(t.id)
+    t = trial_table.c
+    query = sa.select(t.id).where(t.run == store.run, t.task == task, t.sample == sample).order_by(t.id)
     with store.engine.connect() as connection:
-        rows = [dict(row) for row in connection.execute(query.limit(MAX_SIZE)).mappings()]
-        clocks = _seconds(connection, store, [row["id"] for row in rows])
-    return [_row(row, clocks.get(row["id"], (None, None))) for row in rows]
+        return _rows(connection, store, list(connection.execute(query.limit(MAX_SIZE)).scalars()))
+
+
+def _select(connection: sa.Connection, store: Store, query: TrialQuery, size: int | None) -> list[tuple[int, Any]]:
+    """(trial, value of the sort's column) of the first trials that a query selects, in its order.
+
+    In SQLite the ids of a filtered page are sorted as an expression, which makes SQLite read its narrow index; else it
+    would read each row with its finish in the order of ids until the page is full.
+    """
+    name, descending = query.sort.removeprefix("-"), query.sort.startswith("-")
+    key, conditions = _columns(store.engine)[name], _conditions(store, query)
+    filtered = len(conditions) > 1 and connection.dialect.name == "sqlite"
+    number: sa.ColumnElement[int] = trial_table.c.id + 0 if filtered else trial_table.c.id
+    first = number if name == "id" else key
+    ordered = first.desc() if descending else first.asc()
+    order: list[sa.ColumnElement[Any]] = [ordered, number]
+    if _may_lack(name):  # NULLS LAST costs less, but MariaDB has no such words
+        sqlite = connection.dialect.name == "sqlite"
+        order = [ordered.nulls_last(), number] if sqlite else [key.is_(None), ordered, number]
+    if query.after:
+        conditions.append(_is_after(name, first, descending, *_cursor(query)))
+    found = sa.select(trial_table.c.id, key.label("key")).where(*conditions).order_by(*order).limit(size)
+    return [(int(trial), value) for trial, value in connection.execute(found)]
+
+
+def _count(connection: sa.Connection, store: Store, query: TrialQuery, *more: sa.ColumnElement[bool]) -> int:
+    counted = sa.select(sa.func.count()).select_from(trial_table).where(*_conditions(store, query), *more)
+    return int(connection.execute(counted).scalar_one())
+
+
+def _rows(connection: sa.Connection, store: Store, trials: Sequence[int]) -> list[TrialRow]:
+    """The rows of some trials, in their order."""
+    t = trial_table.c
+    columns = (column.label(name) for name, column in _columns(store.engine).items())
+    query = sa.select(*columns).where(t.run == store.run, t.id.in_(trials))
+    found = {row["id"]: dict(row) for row in connection.execute(query).mappings()}
+    clocks = _seconds(connection, store, trials)
+    return [_row(found[trial], clocks.get(trial, (None, None))) for trial in trials if trial in found]
 
 
 def neighbours(store: Store, query: TrialQuery, trial: int) -> Neighbours:
     """The trials beside one of the run, among those that a query selects. Raises SQLAlchemyError."""
     t, name, descending = trial_table.c, query.sort.removeprefix("-"), query.sort.startswith("-")
-    mine = sa.select(t.id).where(*_conditions(store.run, query)).limit(1)
+    mine = sa.select(t.id).where(*_conditions(store, query)).limit(1)
     with store.engine.connect() as connection:
         if name == "id":  # by the primary key alone: a run's first and last trials are far apart
             before, after = mine.where(t.id < trial).order_by(t.id.desc()), mine.where(t.id > trial).order_by(t.id)
@@ -171,41 +201,29 @@ def neighbours(store: Store, query: TrialQuery, trial: int) -> Neighbours:
             order = (key.is_(None), key.desc() if descending else key.asc(), t.id)
             reverse = (key.is_not(None), key.asc() if descending else key.desc(), t.id.desc())
             before = mine.where(_is_before(key, descending, value, trial)).order_by(*reverse)
-            after = mine.where(_is_after(key, descending, value, trial)).order_by(*order)
+            after = mine.where(_is_after(name, key, descending, value, trial)).order_by(*order)
         return Neighbours(*(connection.execute(each).scalar_one_or_none() for each in (before, after)))
 
 
 def select_ids(store: Store, query: TrialQuery, size: int | None = None) -> list[int]:
     """The ids of the trials after the query's cursor, in its order, whatever their texts are; with `size` the first."""
-    name, descending = query.sort.removeprefix("-"), query.sort.startswith("-")
-    key, number = _columns(store.engine)[name], trial_table.c.id
-    order = (key.is_(None), key.desc() if descending else key.asc(), number)
-    ids = sa.select(number).where(*_conditions(store.run, query)).limit(size)
-    ids = ids.order_by(*([number] if query.sort == "id" else order))
-    if query.after:
-        value, last = _cursor(query)
-        ids = ids.where(number > last if query.sort == "id" else _is_after(key, descending, value, last))
     with store.engine.connect() as connection:
-        return list(connection.execute(ids).scalars())
+        if query.sort != "id":
+            return [trial for trial, _ in _select(connection, store, query, size)]
+        ids = sa.select(trial_table.c.id).where(*_conditions(store, query), trial_table.c.id > _cursor(query)[1])
+        return list(connection.execute(ids.order_by(trial_table.c.id).limit(size)).scalars())
 
 
 def count_trials(store: Store, query: TrialQuery) -> int:
     """How many trials a query in the order of trials selects after its cursor, whatever their texts are."""
-    after = [trial_table.c.id > _cursor(query)[1]] if query.after else []
-    count = sa.select(sa.func.count()).select_from(trial_table).where(*_conditions(store.run, query), *after)
     with store.engine.connect() as connection:
-        return int(connection.execute(count).scalar_one())
+        return _count(connection, store, query, trial_table.c.id > _cursor(query)[1])
 
 
 def rows_of(store: Store, trials: Sequence[int]) -> list[TrialRow]:
     """The rows of some trials, in their order."""
-    t = trial_table.c
-    query = sa.select(*(column.label(label) for label, column in _columns(store.engine).items()))
     with store.engine.connect() as connection:
-        rows = connection.execute(query.where(t.run == store.run, t.id.in_(trials))).mappings()
-        found = {row["id"]: dict(row) for row in rows}
-        clocks = _seconds(connection, store, trials)
-    return [_row(found[trial], clocks.get(trial, (None, None))) for trial in trials if trial in found]
+        return _rows(connection, store, trials)
 
 
 def cursor_after(trial: int) -> str:
@@ -221,12 +239,30 @@ def _columns(engine: sa.Engine) -> dict[str, sa.ColumnElement[Any]]:
     return {name: empty[name] if name in empty else trial_table.c[name] for name in wanted}
 
 
-def _conditions(run: str, query: TrialQuery) -> list[sa.ColumnElement[bool]]:
+def _has(store: Store, column: sa.Column[Any], text: str) -> sa.ColumnElement[bool]:
+    """Whether a column's text has a part, in capital or small letters.
+
+    SQLite's LIKE takes both as equal; `icontains` finds the same there at three times the CPU.
+    """
+    if store.engine.dialect.name == "sqlite":
+        return column.contains(text, autoescape=True)
+    return column.icontains(text, autoescape=True)
+
+
+def _may_lack(name: str) -> bool:
+    """Whether rows may have no value in a column."""
+    return bool(trial_table.c[name].nullable)
+
+
+def _conditions(store: Store, query: TrialQuery) -> list[sa.ColumnElement[bool]]:
     t = trial_table.c
-    found = [t.run == run]
+    found = [t.run == store.run]
     found += [column == text for column, text in ((t.agent, query.agent), (t.task, query.task)) if text]
-    parts = ((t.sample, query.sample), (t.cause, query.cause))
-    found += [column.icontains(text, autoescape=True) for column, text in parts if text]
+    if query.sample:
+        found.append(_has(store, t.sample, query.sample))
+    if query.cause:  # the few rows with a cause have an index of their own
+        caused = sa.select(t.id).where(t.run == store.run, t.cause.is_not(None), _has(store, t.cause, query.cause))
+        found.append(t.id.in_(caused.correlate(None)))
     if query.reason:
         found.append(t.reason.is_(None) if query.reason == NONE else t.reason == query.reason)
     if query.score == NONE:
@@ -250,14 +286,17 @@ def _score_range(text: str) -> tuple[float, float]:
 
 
 def _is_after(
-    key: sa.ColumnElement[Any], descending: bool, value: str | float | None, last: int
+    name: str, key: sa.ColumnElement[Any], descending: bool, value: str | float | None, last: int
 ) -> sa.ColumnElement[bool]:
-    """The rows after (value, id) in the order of `read_trials`."""
+    """The rows after (value, id) in the order of `_select`."""
     later = trial_table.c.id > last
     if value is None:
         return sa.and_(key.is_(None), later)
     beyond = key < value if descending else key > value
-    return sa.or_(beyond, sa.and_(key == value, later), key.is_(None))
+    if name == "id":
+        return beyond
+    after = sa.or_(beyond, sa.and_(key == value, later))
+    return sa.or_(after, key.is_(None)) if _may_lack(name) else after
 
 
 def _is_before(

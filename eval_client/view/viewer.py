@@ -2,7 +2,8 @@
 
 import threading
 import time
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -13,21 +14,42 @@ from eval_client.view.access import ViewAccess
 from eval_client.view.kept import Kept
 from eval_client.view.live import LiveRuns
 from eval_client.view.rendering import Asset, Renderer
-from eval_client.view.runs import ViewedRuns
+from eval_client.view.runs import RunStamp, ViewedRuns
 
 CACHE_S, CACHE_COSTS = 1.0, 20.0
 """A report is used again for a second, or for so many times as long as it took, whichever is longer; never after the
 run has changed."""
 MAX_REPORTS = 64
+Made = TypeVar("Made")
 
 
-class KeptReport(NamedTuple):
-    """A report, and until when it is used."""
+class KeptReport:
+    """A report, and what pages made of it."""
 
-    report: RunReport
-    version: str
-    """The run's, from before the report was made."""
-    until: float
+    def __init__(self, report: RunReport, stamp: RunStamp, took_s: float, now: float) -> None:
+        self.report = report
+        self._made: dict[str, Any] = {}
+        self._stamp = stamp
+        self._until, self._at_least_until = now + max(CACHE_S, CACHE_COSTS * took_s), now
+        if CACHE_COSTS * took_s > CACHE_S:
+            self._at_least_until = self._until
+
+    def is_fresh(self, stamp: RunStamp, now: float) -> bool:
+        """Whether it is used again.
+
+        A change of the run's state always drops it. Other changes drop it too, unless it took more than a twentieth
+        of CACHE_S: watching a large run while it changes costs a twentieth of a core at most.
+        """
+        if stamp.state != self._stamp.state:
+            return False
+        return now < (self._until if stamp == self._stamp else self._at_least_until)
+
+    def made(self, name: str, make: Callable[[], Made]) -> Made:
+        """What a page made of the report, made once."""
+        if name not in self._made:
+            self._made[name] = make()
+        found: Made = self._made[name]
+        return found
 
 
 class RunHead(NamedTuple):
@@ -56,20 +78,23 @@ class Viewer:
         return RunHead(store.run, self.runs.state(store))
 
     def report(self, store: Store) -> RunReport:
-        """The run's report, made anew by one request at a time where the last is too old or the run has changed."""
-        version = self.live.look(store).version
+        """The run's report, made anew where the last one is too old or the run has changed."""
+        return self.kept_report(store).report
+
+    def kept_report(self, store: Store) -> KeptReport:
+        """The run's report and what pages made of it. One request at a time makes a report."""
+        stamp = self.runs.stamp(store)._replace(version=self.live.look(store).version)
         with self._making:
             kept = self._reports.get(store.run)
-            if kept is not None and kept.version == version and time.monotonic() < kept.until:
-                return kept.report
+            if kept is not None and kept.is_fresh(stamp, time.monotonic()):
+                return kept
             begun = time.monotonic()
             made = report(store)
             ended = time.monotonic()
             if len(self._reports) >= MAX_REPORTS:
                 self._reports.clear()
-            until = ended + max(CACHE_S, CACHE_COSTS * (ended - begun))
-            self._reports[store.run] = KeptReport(made, version, until)
-            return made
+            self._reports[store.run] = KeptReport(made, stamp, ended - begun, ended)
+            return self._reports[store.run]
 
     @property
     def assets(self) -> dict[str, Asset]:

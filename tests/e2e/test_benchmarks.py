@@ -23,6 +23,7 @@ QUICK = [
     "flow",
     "worlds",
     "start",
+    pytest.param("view", marks=pytest.mark.browser),
 ]
 
 

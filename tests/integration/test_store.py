@@ -23,7 +23,7 @@ from eval_client.store.lock import is_worked_on, sole_client
 from eval_client.store.records import Manifest, TaskRecord, Trial, Turn
 from eval_client.store.shards import Fenced
 from eval_client.store.store import Store
-from eval_client.store.tables import attempt_table, turn_table
+from eval_client.store.tables import attempt_table, trial_table, turn_table
 from proctor.types import Action, Finish, FinishReason, Message, Observation
 from task_server.wire.messages import VERSION, Act
 from tests.database_servers import DatabaseServer, mariadb, postgresql
@@ -127,7 +127,24 @@ async def test_a_scored_trial_is_settled_and_an_unscored_one_is_owed_again(store
         await journal.finish(trial, 1, "w", finish, Cost(2, 20, 2, 0.5))
     assert [trial.id for trial in store.pending_trials()] == [1, 2, 3]
     assert store.last_session(first.id) is None
-    assert store.causes(second.agent, "t") == {"gone": 1}
+    assert store.causes() == {(second.agent, "t"): {"gone": 1}}
+
+
+async def test_each_sample_counts_once_in_the_means_and_only_shared_clusters_are_named(store: Store) -> None:
+    own = [Trial(id=n, agent="a", task="own", sample=f"s{n}", epoch=0, cluster=f"s{n}") for n in range(10, 14)]
+    tied = [Trial(id=20 + n, agent="a", task="tied", sample=f"s{n // 2}", epoch=n % 2, cluster="c") for n in range(6)]
+    scores = dict(
+        zip([trial.id for trial in own + tied], (0.1, 0.7, None, 0.2, 0.1, 0.2, None, 0.3, None, None), strict=True)
+    )
+    with store.engine.begin() as connection:
+        connection.execute(trial_table.insert(), [{"run": store.run, **trial.model_dump()} for trial in own + tied])
+        for trial, score in scores.items():
+            connection.execute(trial_table.update().where(trial_table.c.id == trial).values(score=score))
+    means = store.sample_means({"own": "a", "tied": "a", "t": "a"})
+    assert means.keys() == {("a", "own"), ("a", "tied")}
+    assert sorted(means["a", "own"].means) == [0.1, 0.2, 0.7]
+    assert means["a", "own"].clusters == []
+    assert means["a", "tied"] == ([pytest.approx(0.15), 0.3], ["c", "c"])
 
 
 async def test_a_final_row_is_never_overwritten(store: Store, journal: Journal) -> None:

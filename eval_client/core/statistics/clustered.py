@@ -1,7 +1,7 @@
 """Pure: means with cluster-robust standard errors."""
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Collection, Hashable, Sequence
 from typing import NamedTuple
 
 from eval_client.core.statistics import student
@@ -49,11 +49,17 @@ def clustered_mean(values: Sequence[float], clusters: Sequence[Hashable] = ()) -
         return ClusteredMean(0.0, None, 0)
     n = len(values)
     mean = math.fsum(values) / n
-    deviations: dict[Hashable, float] = {}
-    for value, cluster in zip(values, clusters or range(n), strict=True):
-        deviations[cluster] = deviations.get(cluster, 0.0) + value - mean
+    deviations = _by_cluster(values, mean, clusters) if clusters else [value - mean for value in values]
     groups = len(deviations)
     if groups < 2:
         return ClusteredMean(mean, None, groups)
-    squares = math.fsum(deviation * deviation for deviation in deviations.values())
+    squares = math.fsum([deviation * deviation for deviation in deviations])
     return ClusteredMean(mean, math.sqrt(squares * groups / (groups - 1)) / n, groups)
+
+
+def _by_cluster(values: Sequence[float], mean: float, clusters: Sequence[Hashable]) -> Collection[float]:
+    """The sum of the deviations from the mean, for each cluster."""
+    deviations: dict[Hashable, float] = {}
+    for value, cluster in zip(values, clusters, strict=True):
+        deviations[cluster] = deviations.get(cluster, 0.0) + value - mean
+    return deviations.values()

@@ -11,12 +11,14 @@ from eval_client.report.report import PairReport, RunReport
 from eval_client.report.tables.run_report import report_tables
 from eval_client.store.store import Store
 from eval_client.view.pages.live import live_panel
-from eval_client.view.trials import TrialQuery, TrialRow, read_trials
+from eval_client.view.trials import TrialRow, last_ended
 from eval_client.view.viewer import Viewer
-from proctor.tables.table import coverage_text
+from proctor.tables.table import ResultTable, coverage_text
 
 SHADES = 10
 """Steps of the shade behind a score."""
+MOST_PAIRS = 60
+"""Pairs up to which the overview has the tables of the report too."""
 LAST = 8
 """Trials in the list of those that ended last."""
 
@@ -57,29 +59,72 @@ class Totals(NamedTuple):
     unscored: int
 
 
+class PageTables(NamedTuple):
+    """The tables of `proctor report`."""
+
+    shared: tuple[ResultTable, ...]
+    """Of all pairs together."""
+    tasks: tuple[ResultTable, ...]
+    """Of each task."""
+    folded: bool
+    """Whether those of each task are folded."""
+
+
+class OverviewFigures(NamedTuple):
+    """What the overview shows of a report."""
+
+    report: RunReport
+    totals: Totals
+    matrix: Matrix
+    letters: Letters
+    tables: PageTables | None
+    """None where the run has more than MOST_PAIRS: their page is a link away."""
+    ended: tuple[TrialRow, ...]
+    """The trials that ended last."""
+
+
 def overview_page(viewer: Viewer, request: Request) -> Response:
-    """The overview of a run."""
+    """The overview of a run. Its tables are rendered once for each report."""
     store = viewer.open(request)
     live = live_panel(viewer, store)  # before the scores, which are then never older
-    report = viewer.report(store)
-    letters = kept_letters(viewer, store, report)
-    brief, full = report_tables([report], full=False), report_tables([report], full=True)
-    shared = len(brief) - len({pair.task for pair in report.pairs})
+    kept = viewer.kept_report(store)
+    figures = kept.made("overview", lambda: _figures(viewer, store, kept.report))
     return viewer.page(
         "overview.html",
         store.run,
         run=viewer.head(store),
         place="overview",
         created_at=store.created_at(),
+        kept=lambda name, caller: kept.made(f"overview {name}", caller),
+        live=live,
+        **figures._asdict(),
+    )
+
+
+def tables_page(viewer: Viewer, request: Request) -> Response:
+    """The tables of a run's report."""
+    store = viewer.open(request)
+    kept = viewer.kept_report(store)
+    tables = kept.made("tables", lambda: _tables(kept.report, folded=False))
+    return viewer.page("tables.html", f"Tables of {store.run}", run=viewer.head(store), place="tables", tables=tables)
+
+
+def _figures(viewer: Viewer, store: Store, report: RunReport) -> OverviewFigures:
+    letters = kept_letters(viewer, store, report)
+    return OverviewFigures(
         report=report,
         totals=totals(report),
         matrix=matrix(report.pairs, letters),
         letters=letters,
-        tables=full[len(full) - shared :],
-        tasks=full[: len(full) - shared],
-        ended=last_ended(store),
-        live=live,
+        tables=_tables(report, folded=True) if len(report.pairs) <= MOST_PAIRS else None,
+        ended=tuple(last_ended(store, LAST)),
     )
+
+
+def _tables(report: RunReport, *, folded: bool) -> PageTables:
+    brief, full = report_tables([report], full=False), report_tables([report], full=True)
+    shared = len(brief) - len({pair.task for pair in report.pairs})
+    return PageTables(tuple(full[len(full) - shared :]), tuple(full[: len(full) - shared]), folded)
 
 
 def totals(report: RunReport) -> Totals:
@@ -109,12 +154,6 @@ def matrix(pairs: Sequence[PairReport], letters: Letters) -> Matrix:
         found = [by_pair.get((agent, task)) for task in tasks]
         rows.append(MatrixRow(agent, tuple(None if pair is None else _cell(pair, letters) for pair in found)))
     return Matrix(tuple(tasks.values()), tuple(rows))
-
-
-def last_ended(store: Store) -> list[TrialRow]:
-    """The trials that ended last, the newest first."""
-    ended = read_trials(store, TrialQuery(sort="-ended_at", size=LAST)).items
-    return [row for row in ended if row.reason is not None]
 
 
 def _cell(pair: PairReport, letters: Letters) -> PairCell:

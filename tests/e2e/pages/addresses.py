@@ -53,7 +53,6 @@ FILES = (
     "/runs/{run}/trials/1/raw?part=evidence",
     "/runs/{run}/trials.csv",
     "/runs/{run}/trials.jsonl?text={text}",
-    "/runs/{run}/report.html?download=1",
 )
 """What a browser saves as a file."""
 

@@ -16,11 +16,13 @@ from eval_client.store.store import Store
 from eval_client.view.app import PAGES
 from eval_client.view.headers import SECURITY
 from eval_client.view.json_api import ROUTES
+from eval_client.view.pages import overview
 from tests.unit.eval_client.view.conftest import HOSTILE, SAMPLES, Client, turns
 
 ADDRESSES = (
     "/",
     "/runs/first",
+    "/runs/first/tables",
     "/runs/first/trials",
     "/runs/first/live",
     "/events?run=none",
@@ -110,12 +112,33 @@ async def test_the_overview_has_the_reports_figures(folder: Path, client: Client
     assert told["pairs"] == made.model_dump(mode="json")["pairs"]
     assert added[1] == {"interval": None, "missing": {"low": 0.0, "high": 1.0}, "letters": None}
     assert told["comparable"] == {"riddles": "the samples are invented"}
-    cells = re.findall(r'class="value">(.*?)</span>(?:\s*<span class="error">±(.*?)</span>)?', page)
-    values = [tuple(re.findall(r'value="([^"]+)"', cell + error)) for cell, error in cells]
+    matrix = page.partition("</table>")[0]
+    cells = re.findall(r'class="(value|error)"(?: value="([^"]+)")?>(.*?)<', matrix)
     scored = made.pairs[0]
-    assert values == [(repr(scored.value), repr(scored.standard_error)), (), ()]
-    assert [cell for cell, _ in cells][1:] == ["-", "-"], "a pair without a score shows no figure"
+    assert cells == [
+        ("value", repr(scored.value), f"{scored.value:.3f}"),
+        ("error", repr(scored.standard_error), f"±{scored.standard_error:.3f}"),
+        ("value", "", "-"),
+        ("value", "", "-"),
+    ]
     assert "8 unscored" in page
+
+
+async def test_the_overview_of_many_pairs_has_the_reports_tables_a_link_away(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with client() as viewer:
+        tables = await text_of(viewer, "/runs/first/tables")
+        assert re.findall(r"<td.*?</td>", tables)
+        few = await text_of(viewer, "/runs/first")
+        assert set(re.findall(r"<td.*?</td>", tables)) <= set(re.findall(r"<td.*?</td>", few))
+        assert 'href="/runs/first/tables"' not in few
+    monkeypatch.setattr(overview, "MOST_PAIRS", 2)
+    async with client() as viewer:
+        many = await text_of(viewer, "/runs/first")
+    assert 'href="/runs/first/tables"' in many
+    assert "costs of the finished trials" in tables
+    assert "costs of the finished trials" not in many
 
 
 async def test_the_first_page_lists_the_runs_and_leads_to_them(folder: Path, client: Client) -> None:

@@ -4,6 +4,7 @@ import random
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
@@ -147,3 +148,36 @@ def test_a_trial_that_the_filter_leaves_out_lies_between_those_around_it(store: 
     other = next(number for number in range(ids[3], ids[-1]) if number not in ids)
     before = max(number for number in ids if number < other)
     assert neighbours(store, TrialQuery(agent="a"), other) == (before, ids[ids.index(before) + 1])
+
+
+@pytest.mark.parametrize("sort", [sort for name in SORTS for sort in (name, f"-{name}")])
+def test_a_filtered_page_reads_no_finish_but_those_of_its_rows(store: Store, sort: str) -> None:
+    """By the database's own plans: whole rows are looked up by their ids alone."""
+    plans = list[str]()
+
+    def explain(connection: sa.Connection, cursor: Any, statement: str, parameters: Any, *_: object) -> None:
+        if "proctor_trial" in statement and statement.startswith("SELECT"):
+            plan = connection.connection.cursor().execute(f"EXPLAIN QUERY PLAN {statement}", parameters)
+            plans.extend(row[3] for row in plan)
+
+    read_trials(store, TrialQuery(size=5))
+    sa.event.listen(store.engine, "before_cursor_execute", explain)
+    for given in filter(None, (given for given, _ in FILTERS)):
+        read_trials(store, trial_query({**given, "sort": sort, "size": "5"}))
+    read = [plan for plan in plans if plan.startswith(("SCAN", "SEARCH"))]
+    assert len(read) > 2 * len(FILTERS)
+    assert all("USING COVERING INDEX" in plan or "(run=? AND id=?)" in plan for plan in read), read
+
+
+def test_a_store_without_the_indexes_of_this_version_has_the_same_pages(store: Store) -> None:
+    queries = [TrialQuery(**given, sort=sort) for given, _ in FILTERS for sort in ("id", "-ended_at")]
+    before = [walk(store, query) for query in queries]
+    with store.engine.begin() as connection:
+        for name in ("narrow", "cause"):
+            connection.execute(sa.text(f"DROP INDEX proctor_trial_{name}"))
+    assert [walk(store, query) for query in queries] == before
+    store.upgrade()
+    assert {index["name"] for index in sa.inspect(store.engine).get_indexes("proctor_trial")} == {
+        "proctor_trial_narrow",
+        "proctor_trial_cause",
+    }
