@@ -8,7 +8,6 @@ PAGES = (
     "/runs/{run}",
     "/runs/{run}/trials",
     "/runs/{run}/trials?sort=-score&size=1",
-    "/runs/{run}/trials?agent={text}&sample={text}&cause={text}",
     "/runs/{run}/trials/0",
     "/runs/{run}/trials/1",
     "/runs/{run}/trials/0?earlier=3",
@@ -21,7 +20,9 @@ PAGES = (
     "/runs/{run}/report.html",
     "/compare?a={run}",
 )
-"""Pages that exist. `{run}`, `{task}` and `{sample}` are a run's own; `{text}` is what somebody typed."""
+"""Pages that show texts of a run. `{run}`, `{task}` and `{sample}` are its own."""
+QUIET = ("/runs/{run}/trials?agent={text}&sample={text}&cause={text}",)
+"""Pages that show little of a run; `{text}` is what somebody typed."""
 ERRORS = (
     "/runs/{text}",
     "/runs/{run}/{text}",

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from eval_client.store.tables import trial_table
 from tests.database_servers import postgresql
-from tests.e2e.pages.addresses import ERRORS, FILES, PAGES, TEXTS, Named
+from tests.e2e.pages.addresses import ERRORS, FILES, PAGES, QUIET, TEXTS, Named
 from tests.e2e.pages.conftest import viewer
 from tests.e2e.proctor import TOKEN, begin, proctor, server
 from tests.e2e.scripted import GOOD, ScriptedEndpoint, reply
@@ -27,7 +27,7 @@ agents: [{name: echo, endpoint: echo}]
 tasks: [{name: db-own, environment: db, parameters: {engine: sqlite}}]
 limits: {patience_s: 10, attempts: 2, trial: {turns: 4}}
 """
-ADDRESSES = (*PAGES, *ERRORS, *TEXTS, *FILES)
+ADDRESSES = (*PAGES, *QUIET, *ERRORS, *TEXTS, *FILES)
 
 
 def status(address: str, token: str) -> int:

@@ -15,14 +15,14 @@ from eval_client.view.headers import SECURITY
 from eval_client.view.json_api import ROUTES
 from eval_client.view.rendering import assets
 from eval_client.view.runs import FolderRuns, OneRun
-from tests.e2e.pages.addresses import ERRORS, FILES, TEXTS, Named
+from tests.e2e.pages.addresses import ERRORS, FILES, QUIET, TEXTS, Named
 from tests.e2e.pages.addresses import PAGES as ADDRESSES
 from tests.unit.eval_client.view.conftest import HOSTILE, ORIGIN, Client
 
 TOKEN = "a-long-random-token-of-the-viewer"
 BEARER = {"authorization": f"Bearer {TOKEN}"}
 NAMES = Named("first", "riddles", HOSTILE, HOSTILE)
-EVERY = tuple(NAMES.fill(address) for address in (*ADDRESSES, *ERRORS, *TEXTS, *FILES))
+EVERY = tuple(NAMES.fill(address) for address in (*ADDRESSES, *QUIET, *ERRORS, *TEXTS, *FILES))
 POLICY = {
     **dict.fromkeys(("script-src", "style-src", "img-src", "connect-src", "form-action"), "'self'"),
     **dict.fromkeys(("default-src", "base-uri", "frame-ancestors"), "'none'"),
