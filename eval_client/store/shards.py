@@ -222,16 +222,19 @@ class RunMoment(NamedTuple):
 
 
 def run_moment(engine: sa.Engine, run: str) -> RunMoment:
-    """The run's state and live views. Raises StoreError where the run is gone, SQLAlchemyError."""
+    """The run's state and live views. Raises StoreError where the run is not there, SQLAlchemyError."""
     mine = sa.and_(shard_table.c.run == live_table.c.run, shard_table.c.shard == live_table.c.shard)
     columns = (live_table.c.shard, shard_table.c.state, live_table.c.beat, live_table.c.view)
     query = sa.select(*columns).join_from(live_table, shard_table, mine).where(live_table.c.run == run)
     with engine.connect() as connection:
+        tables = sa.inspect(connection).get_table_names()
+        if run_table.name not in tables:
+            raise StoreError(f"run {run!r} was stopped before it began; run its plan again")
         facts = sa.select(run_table.c.state, run_table.c.fence).where(run_table.c.id == run)
         row = connection.execute(facts).one_or_none()
         if row is None:
             raise StoreError(f"run {run!r} is no longer in its store")
-        there = sa.inspect(connection).has_table(live_table.name)  # a store of schema 2 has none
+        there = live_table.name in tables  # a store of schema 2 has none
         rows = connection.execute(query.order_by(live_table.c.shard)).all() if there else []
     live = tuple(LiveRow(int(each.shard), each.state == LIVE, int(each.beat), each.view) for each in rows)
     return RunMoment(row.state, int(row.fence), live)

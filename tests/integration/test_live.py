@@ -105,6 +105,10 @@ async def test_a_view_that_the_store_refuses_does_not_touch_the_turns(store: Sto
         live_table.create(store.engine)
 
 
-def test_a_run_that_is_gone_is_told(store: Store) -> None:
+def test_a_run_that_is_gone_or_never_began_is_told(store: Store, tmp_path: Path) -> None:
+    empty = connect(f"sqlite:///{tmp_path / 'empty.sqlite'}")
+    with pytest.raises(StoreError, match="was stopped before it began; run its plan again"):
+        run_moment(empty, "nothing")
+    empty.dispose()
     with pytest.raises(StoreError, match="no longer in its store"):
         run_moment(store.engine, "nothing")

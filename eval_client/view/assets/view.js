@@ -29,30 +29,51 @@ function say(text) {
 // --- Live updates ---
 
 /**
- * Make one element's content that of another; children that are equal stay, and so do focus and selection in them.
+ * The children of a node that a reader could see.
+ * @param {Node} node
+ */
+function seen(node) {
+  return [...node.childNodes].filter((each) => each instanceof Element || each.textContent?.trim());
+}
+
+/**
+ * Whether two nodes are elements that differ in their content alone.
+ * @param {Node} one
+ * @param {Node} other
+ */
+function alike(one, other) {
+  return one instanceof Element && one.cloneNode(false).isEqualNode(other.cloneNode(false));
+}
+
+/**
+ * Make one node's content that of another. What is equal stays, and so do focus and selection in it.
+ * @param {Node} old
+ * @param {Node} fresh
+ */
+function update(old, fresh) {
+  const before = seen(old);
+  const after = seen(fresh);
+  after.forEach((node, index) => {
+    const was = before[index];
+    if (!was) old.appendChild(node);
+    else if (alike(was, node)) update(was, node);
+    else if (!was.isEqualNode(node)) old.replaceChild(node, was);
+  });
+  before.slice(after.length).forEach((node) => old.removeChild(node));
+}
+
+/**
+ * Update a fragment of the page; details stay open, and a link that was replaced passes on the focus.
  * @param {Element} old
  * @param {Element} fresh
  */
-function update(old, fresh) {
+function renew(old, fresh) {
   const open = [...old.querySelectorAll("details")].map((each) => each.open);
   [...fresh.querySelectorAll("details")].forEach((each, index) => { each.open = open[index] ?? each.open; });
   const focused = old.contains(document.activeElement) ? document.activeElement : null;
-  const address = focused instanceof HTMLAnchorElement ? focused.href : null;
-  const scrolled = [...old.querySelectorAll(".scroll")].map((each) => each.scrollLeft);
-  const before = [...old.childNodes];
-  const children = [...fresh.childNodes].map((node, index) => {
-    const same = before[index];
-    return same && same.isEqualNode(node) ? same : node;
-  });
-  children.forEach((node, index) => {
-    const was = before[index];
-    if (!was) old.append(node);
-    else if (was !== node) was.replaceWith(node);
-  });
-  before.slice(children.length).forEach((node) => node.remove());
-  [...old.querySelectorAll(".scroll")].forEach((each, index) => { each.scrollLeft = scrolled[index] ?? 0; });
-  if (address !== null && document.activeElement !== focused) {
-    [...old.querySelectorAll("a")].find((each) => each.href === address)?.focus({ preventScroll: true });
+  update(old, fresh);
+  if (focused instanceof HTMLAnchorElement && document.activeElement !== focused) {
+    [...old.querySelectorAll("a")].find((each) => each.href === focused.href)?.focus({ preventScroll: true });
   }
 }
 
@@ -78,7 +99,7 @@ async function refresh(address, fragments) {
       const page = new DOMParser().parseFromString(await answer.text(), "text/html");
       for (const old of fragments) {
         const fresh = page.getElementById(old.id) ?? (old.getAttribute("data-live") ? page.body : null);
-        if (fresh) update(old, fresh);
+        if (fresh) renew(old, fresh);
       }
     }
   } catch {

@@ -46,7 +46,7 @@ class LivePanel(NamedTuple):
 def live_page(viewer: Viewer, request: Request) -> Response:
     """The panel alone: what a page that is open fetches again."""
     store = viewer.open(request)
-    return viewer.page("live.html", store.run, run=viewer.head(store), live=live_panel(viewer, store))
+    return viewer.page("live.html", store.run, live=live_panel(viewer, store))
 
 
 def live_panel(viewer: Viewer, store: Store) -> LivePanel | None:

@@ -74,6 +74,7 @@ def viewer(folder: Path, *arguments: str, **extra: str) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
+    """Of a module, not of the session: while it is open, its event loop keeps async tests from running."""
     with chromium() as started:
         yield started
 
