@@ -12,16 +12,19 @@ PAGES = (
     "/runs/{run}/trials/1",
     "/runs/{run}/trials/0?earlier=3",
     "/runs/{run}/sample?task={task}&sample={sample}",
-    "/runs/{run}/trials?text={text}",
-    "/runs/{run}/live",
-    "/runs/{run}/side?a=0&b=1&turn=1",
+    "/runs/{run}/tables",
+    "/runs/{run}/side?a=0&b=1",
     "/runs/{run}/plots",
     "/runs/{run}/plots?task={task}",
-    "/runs/{run}/report.html",
-    "/compare?a={run}",
 )
 """Pages that show texts of a run. `{run}`, `{task}` and `{sample}` are its own."""
-QUIET = ("/runs/{run}/trials?agent={text}&sample={text}&cause={text}",)
+QUIET = (
+    "/runs/{run}/trials?agent={text}&sample={text}&cause={text}",
+    "/runs/{run}/trials?text={text}",
+    "/runs/{run}/live",
+    "/compare",
+    "/compare?a={run}&b={run}",
+)
 """Pages that show little of a run; `{text}` is what somebody typed."""
 ERRORS = (
     "/runs/{text}",
@@ -45,7 +48,6 @@ TEXTS = (
     "/api/v1/runs/{run}/trials?sort={text}",
     "/api/v1/runs/{run}/trials?text={text}",
     "/api/v1/compare?a={run}:{text}",
-    "/api/v1/plots/matrix.svg?run={run}",
     "/healthz",
 )
 """Answers that are no pages, which a browser shows as text."""
