@@ -11,11 +11,14 @@ from eval_client.core.rates import Estimate
 from eval_client.core.shares import EndpointFeedback
 from eval_client.core.spend import Spend, Tokens
 from eval_client.core.throttle import EndpointLimit
+from eval_client.endpoints.first_calls import FIRST_CALLS, FirstCalls
 from eval_client.endpoints.gate import Gate
 from eval_client.metrics import EndpointMetrics
 from eval_client.plan import AgentEntry, Endpoint, Plan
+from proctor.environment import AgentRefused, ContextLimitExceeded
 from proctor.http.client import AnyClient
 from proctor.llm import ChatConfig, ChatModel, Completion, EndpointEvent, Usage, secret
+from proctor.llm.errors import RequestRefused
 from proctor.types import Message, Tool
 from task_server.client.client import Call
 
@@ -176,6 +179,7 @@ class _Limited:
         self._model, self._agent, self._limit, self._spend, self._calls = model, agent, limit, spend, calls
         self._gate, self._metrics, self._ensure_lease = gate, metrics, ensure_lease
         self._estimate = Estimate()
+        self._first_calls = FirstCalls()
 
     async def __call__(
         self, messages: Sequence[Message], tools: Sequence[Tool], metadata: Mapping[str, str]
@@ -192,7 +196,7 @@ class _Limited:
         call = Call(self._agent, time.monotonic())
         self._calls[id(call)] = call
         try:
-            completion = await self._model.complete(messages, tools, metadata)
+            completion = await self._complete(messages, tools, metadata)
         finally:
             del self._calls[id(call)]
         self._metrics.answer_s.observe(completion.seconds, self._agent)
@@ -202,6 +206,25 @@ class _Limited:
         elif tokens:
             self._settle(messages, tokens, completion.usage)
         return completion
+
+    async def _complete(
+        self, messages: Sequence[Message], tools: Sequence[Tool], metadata: Mapping[str, str]
+    ) -> Completion:
+        """The model's answer. Raises AgentRefused where the agent's first calls were all refused alike."""
+        number = self._first_calls.begin()
+        try:
+            completion = await self._model.complete(messages, tools, metadata)
+            self._first_calls.answered()
+            return completion
+        except ContextLimitExceeded:
+            self._first_calls.answered()
+            raise
+        except RequestRefused as refused:
+            if not self._first_calls.refused(number, str(refused)):
+                raise
+            raise AgentRefused(f"{refused}, like each of its first {FIRST_CALLS} calls") from refused
+        finally:
+            self._first_calls.end(number)
 
     def _expected(self, messages: Sequence[Message]) -> float:
         """The estimated tokens of a request; 0 if its endpoint has no token rate."""

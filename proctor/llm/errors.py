@@ -6,6 +6,12 @@ from typing import Literal, NamedTuple
 from pydantic import JsonValue
 from pydantic_core import from_json
 
+from proctor.environment import AgentUnavailable
+
+
+class RequestRefused(AgentUnavailable):
+    """The endpoint refused a request by a status that no retry changes, such as 400; it may answer others."""
+
 
 class ErrorReply(NamedTuple):
     """The fields of an error reply, in OpenAI's terms; missing ones are empty."""
@@ -46,6 +52,7 @@ CONTEXT_LIMIT_SIGNS = (
     _sign("Gemini", "message", r"\binput token count \(?\d+\)? exceeds the maximum number of tokens allowed"),
     _sign("Mistral", "message", r"\btoo large for model with \d+ maximum context length"),
     _sign("TGI, Together", "message", r"`inputs` tokens \+ `max_new_tokens` must be <= \d+"),
+    _sign("LiteLLM, whatever its provider said", "message", r"\blitellm\.ContextWindowExceededError\b"),
     _sign("xAI", "message", r"\bmaximum prompt length is \d+ but the request contains \d+ tokens"),
 )
 """Searched for in every error reply except those about keys and rates (401, 403, 429)."""

@@ -14,7 +14,7 @@ from proctor.environment import AgentRefused, AgentUnavailable, ContextLimitExce
 from proctor.http.client import AnyClient, HttpFailure, HttpReply, bounded_request
 from proctor.llm import traces
 from proctor.llm.config import ChatConfig
-from proctor.llm.errors import is_context_limit, read_error
+from proctor.llm.errors import RequestRefused, is_context_limit, read_error
 from proctor.llm.refusals import MAX_TOKENS_FIX, TOOLS_FIX, refuses_max_tokens, refuses_tools
 from proctor.llm.wire import ChatReply, Usage, request_body
 from proctor.observability import gen_ai, tracing
@@ -60,8 +60,8 @@ class _Failed(NamedTuple):
     retryable: bool = True
     throttled: bool = False
     retry_after_s: float | None = None
-    refused: type[AgentRefused] | None = None
-    """Set where the endpoint rejects every request of this configuration, or each that offers tools."""
+    raises: type[AgentUnavailable] = AgentUnavailable
+    """What is raised after the last try."""
 
 
 class ChatModel:
@@ -102,8 +102,8 @@ class ChatModel:
         """The model's answer to a whole transcript. `sampling` takes precedence over the configured one.
 
         Metadata is sent only where the configuration asks for it. Raises ContextLimitExceeded; AgentRefused where no
-        request can succeed, ToolsRefused where none with tools can; AgentUnavailable after all retries, naming the last
-        cause and an excerpt of the last reply, without the key.
+        request can succeed, ToolsRefused where none with tools can, RequestRefused where this one can't;
+        AgentUnavailable after all retries, naming the last cause and an excerpt of the last reply, without the key.
         """
         config, sampling = self._config, self._config.request_sampling(sampling)
         body = request_body(
@@ -142,8 +142,7 @@ class ChatModel:
                 kind: Literal["throttled", "retry"] = "throttled" if outcome.throttled else "retry"
                 self._on_event(EndpointEvent(kind=kind, retry_after_s=outcome.retry_after_s, cause=outcome.cause))
             if wait_s is None:
-                failure = outcome.refused or AgentUnavailable
-                raise failure(f"{outcome.cause} (after {tries} {'try' if tries == 1 else 'tries'})")
+                raise outcome.raises(f"{outcome.cause} (after {tries} {'try' if tries == 1 else 'tries'})")
             await self._sleep(wait_s)
 
     def _wait_s(self, failed: _Failed, tries: int, elapsed_s: float) -> float | None:
@@ -203,18 +202,19 @@ class ChatModel:
             raise ContextLimitExceeded
         if offers_tools and not self._took_tools and refuses_tools(reply.status, error):
             cause = f"{said}: {self._excerpt(reply)}: it takes no tools; {TOOLS_FIX}"
-            return _Failed(cause, retryable=False, refused=ToolsRefused)
+            return _Failed(cause, retryable=False, raises=ToolsRefused)
         if refuses_max_tokens(reply.status, error):
-            return _Failed(f"{said}: {self._excerpt(reply)}: {MAX_TOKENS_FIX}", retryable=False, refused=AgentRefused)
+            return _Failed(f"{said}: {self._excerpt(reply)}: {MAX_TOKENS_FIX}", retryable=False, raises=AgentRefused)
         hint = ""
         if reply.status == 401:
             state = "is unset" if self._key is None else "holds the key that was sent"
             hint = f" (variable {self._config.api_key_env} {state})"
+        may_succeed = retryable(reply.status, error.code) and reply.headers.get("x-should-retry") != "false"
         return _Failed(
             cause=f"{said}{hint}: {self._excerpt(reply)}",
-            retryable=retryable(reply.status, error.code) and reply.headers.get("x-should-retry") != "false",
+            retryable=may_succeed,
             throttled=reply.status == 429,
-            refused=AgentRefused if reply.status in REFUSALS else None,
+            raises=_raised(reply.status, may_succeed),
             retry_after_s=retry_after_s(reply.headers, self._wall_clock()),
         )
 
@@ -224,6 +224,13 @@ class ChatModel:
     def _excerpt(self, reply: HttpReply) -> str:
         text = " ".join(redacted(reply.body.decode("utf-8", "replace")).split())
         return text if len(text) <= EXCERPT_CHARS else text[: EXCERPT_CHARS - 3] + "..."
+
+
+def _raised(status: int, may_succeed: bool) -> type[AgentUnavailable]:
+    """What is raised for an error status after the last try."""
+    if status in REFUSALS:
+        return AgentRefused
+    return RequestRefused if 400 <= status < 500 and not may_succeed else AgentUnavailable
 
 
 def _without_key(reply: HttpReply, key: str) -> HttpReply:

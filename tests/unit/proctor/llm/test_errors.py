@@ -8,7 +8,7 @@ import pytest
 from proctor.llm.errors import CONTEXT_LIMIT_SIGNS, ErrorReply, is_context_limit, read_error
 
 
-def openai(message: str, code: object = None, type: str = "invalid_request_error") -> object:
+def openai(message: str, code: object = None, type: str | None = "invalid_request_error") -> object:
     return {"error": {"message": message, "type": type, "param": "messages", "code": code}}
 
 
@@ -54,6 +54,8 @@ TOO_LONG = [
            "tokens and 0 `max_new_tokens`", "error_type": "validation"}),
     (400, {"code": "Client specified an invalid argument", "error": "This model's maximum prompt length is 131072 but the "
            "request contains 140000 tokens."}),
+    (400, openai("litellm.ContextWindowExceededError: litellm.BadRequestError: SomeProviderException - the text is too much. "
+                 "Received Model Group=some-model\nAvailable Model Group Fallbacks=None", "400", None)),
 ]  # fmt: skip
 
 NOT_TOO_LONG = [
@@ -67,6 +69,8 @@ NOT_TOO_LONG = [
                  "9000 in the completion).", 400, "BadRequestError")),
     (400, openai("input length and `max_tokens` exceed context limit: 10 + 300000 > 200000, decrease input length or "
                  "`max_tokens` and try again")),
+    (400, openai("litellm.ContextWindowExceededError: HostedVllmException - This model's maximum context length is 4096 "
+                 "tokens. However, you requested 9010 tokens (10 in the messages, 9000 in the completion).", "400", None)),
     (400, openai("Invalid 'tools[0].function.description': string too long. Expected a string with maximum length 1024.",
                  "string_above_max_length")),
     (400, openai("The response was filtered due to the prompt triggering Azure OpenAI's content management policy.",
