@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from eval_client.core.error_limit import ErrorLimit
 from eval_client.core.progress import RunResult
 from eval_client.core.selection import NO_FILTERS, Filters
 from eval_client.core.spend import OUT_OF
@@ -85,6 +86,8 @@ class RunRequest:
     again: frozenset[int] | None = None
     """The trials to play, of a resume; None: all without a score. Those that have one get another."""
     limit: int | None = None
+    fail_on_error: ErrorLimit | None = None
+    """The number of unscored trials at which the run ends early."""
     filters: Filters = NO_FILTERS
     """What was chosen on the command line; the plan is narrowed by it already."""
     functions: Mapping[str, "AgentFunction"] = field(default_factory=dict)
@@ -130,7 +133,7 @@ async def _execute(request: RunRequest, watch: Watcher) -> RunResult:
                     request.store.play_again(request.again, member.shard)
             async with shard_processes(request.store, request.folder, _options(local), request.shards) as others:
                 async with run_context(plan, member, http, client, builtin=local.agents, digests=digests) as context:
-                    context.runner.on_stop = others.stop
+                    context.runner.on_stop, context.runner.error_limit = others.stop, request.fail_on_error
                     ended = await _play(request, context, client, local, watch)
                     if not member.alone and leaves_early(ended):  # others may go on while our sessions end
                         spent = context.endpoints.spend.by_agent

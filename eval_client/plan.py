@@ -12,6 +12,7 @@ from pydantic import AfterValidator, Discriminator, Field, JsonValue, Tag, model
 from eval_client.core.rates import RequestsAMinute, TokensAMinute
 from eval_client.core.selection import SelectionError, catalogue_of, choose
 from eval_client.core.spend import Price, RunLimits, helper
+from eval_client.on_end import OnEnd
 from eval_client.price_list import shipped_prices
 from proctor.config.patterns import CONTROLLER, NAME, VARIABLE
 from proctor.config.problems import FieldError, FieldProblem, refuse_duplicates
@@ -204,6 +205,8 @@ class Plan(Value):
     """Prices of environment models (judges, hosts, users), by name or its beginning; agents have their own `price`."""
     price_list: Annotated[Literal["shipped"] | None, Field(exclude_if=lambda name: name is None)] = None
     """`shipped`: agents without a `price` have that of their model in Proctor's own list, where it is there."""
+    on_end: OnEnd = ()
+    """A command to run when the run ends, as a list of words."""
 
     @model_validator(mode="after")
     def _names_are_unique(self) -> Self:

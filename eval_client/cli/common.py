@@ -10,6 +10,7 @@ import click
 import sqlalchemy as sa
 
 from eval_client.cli.usage import UsageProblem, report_file_errors
+from eval_client.core.error_limit import ErrorLimit
 from eval_client.core.selection import SelectionError
 from eval_client.store.connection import StoreError
 from proctor.config.secrets import secret_text
@@ -105,6 +106,21 @@ shards_option = click.option(
     default=1,
     show_default=True,
     help="Client processes on this machine that play the run together; more than 1 needs PostgreSQL.",
+)
+
+
+def _error_limit(_context: click.Context, _option: click.Parameter, given: str | None) -> ErrorLimit | None:
+    try:
+        return None if given is None else ErrorLimit.read(given)
+    except ValueError as error:
+        raise UsageProblem(f"--fail-on-error {error}") from error
+
+
+fail_on_error_option = click.option(
+    "--fail-on-error",
+    metavar="N|SHARE",
+    callback=_error_limit,
+    help="End the run early once N trials, or a share of them such as 10%, are unscored; `resume` goes on.",
 )
 quiet_option = click.option("-q", "--quiet", is_flag=True, help="Print only the report and errors.")
 

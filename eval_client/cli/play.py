@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from eval_client.cli.common import report_usage_errors
+from eval_client.cli.ending import RunEnd
 from eval_client.cli.usage import UsageProblem
 from eval_client.core.progress import RunResult
 from eval_client.execute import RunRequest
@@ -83,23 +84,27 @@ def play(request: RunRequest, *, quiet: bool, metrics: socket.socket | None = No
     `as_matrix`: show one table of tasks by agents in place of the report. Raises UsageProblem.
     """
     errors, begun = error_console(), time.monotonic()
+    end = RunEnd(request, errors)
 
     @contextlib.contextmanager
     def watched(played: RunContext) -> Iterator[None]:
+        end.begun = True
         with screen(played, None if quiet else errors, request.folder), _exposed(played, metrics):
             yield
 
     interrupts = Interrupts(request, watched, lambda text: errors.print(text, markup=False, soft_wrap=True))
-    try:
-        with report_usage_errors():
-            ended = event_loop.run(_guarded(interrupts))
-            code = show_result(request, ended, errors, time.monotonic() - begun if as_matrix else None)
-    except (asyncio.CancelledError, KeyboardInterrupt):
-        _print_how_to_resume(request, errors)
-        sys.exit(INTERRUPTED)
-    except (PreflightError, ServerProcessError, TaskServerError, Fenced) as error:
-        raise UsageProblem(str(error)) from error
-    sys.exit(code)
+    with end:
+        try:
+            with report_usage_errors():
+                ended = event_loop.run(_guarded(interrupts))
+                end.stopped = ended.stopped or "; ".join(ended.refusals())
+                code = show_result(request, ended, errors, time.monotonic() - begun if as_matrix else None)
+        except (asyncio.CancelledError, KeyboardInterrupt):
+            _print_how_to_resume(request, errors)
+            sys.exit(INTERRUPTED)
+        except (PreflightError, ServerProcessError, TaskServerError, Fenced) as error:
+            raise UsageProblem(str(error)) from error
+        sys.exit(code)
 
 
 def show_result(request: RunRequest, ended: RunResult, errors: "Console", seconds: float | None = None) -> int:

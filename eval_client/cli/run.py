@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from eval_client.cli.common import (
+    fail_on_error_option,
     limit_option,
     output_option,
     quiet_option,
@@ -21,6 +22,7 @@ from eval_client.cli.plans.quick import chosen_plan, model_options, print_next_s
 from eval_client.cli.play import error_console, metrics_option, play, show_result
 from eval_client.cli.usage import UsageProblem
 from eval_client.core.again import Again, FinishedRow, chosen_again
+from eval_client.core.error_limit import ErrorLimit
 from eval_client.core.progress import RunResult
 from eval_client.core.selection import Filters
 from eval_client.execute import RunRequest
@@ -49,6 +51,7 @@ from eval_client.store.run_folders import checked_name, find_run, new_name, open
 @click.option("--epochs", type=click.IntRange(1, 1000), help="How often each agent plays each sample.")
 @set_option
 @shards_option
+@fail_on_error_option
 @click.option(
     "--dry-run",
     is_flag=True,
@@ -71,6 +74,7 @@ def run(
     epochs: int | None,
     overrides: tuple[str, ...],
     shards: int,
+    fail_on_error: ErrorLimit | None,
     dry_run: bool,
     metrics: socket.socket | None,
     quiet: bool,
@@ -112,6 +116,7 @@ def run(
             limit=limit,
             filters=chosen.filters,
             shards=shards,
+            fail_on_error=fail_on_error,
         )
         over = either and request.store.is_over()
         if over:
@@ -133,6 +138,7 @@ def run(
 )
 @set_option
 @shards_option
+@fail_on_error_option
 @metrics_option
 @quiet_option
 def resume(
@@ -142,6 +148,7 @@ def resume(
     plan_path: Path | None,
     overrides: tuple[str, ...],
     shards: int,
+    fail_on_error: ErrorLimit | None,
     metrics: socket.socket | None,
     quiet: bool,
 ) -> None:
@@ -152,7 +159,8 @@ def resume(
     `--set` options still apply.
     """
     with report_usage_errors():
-        request = replace(_resumed(run, output, store, plan_path, overrides), shards=shards)
+        resumed = _resumed(run, output, store, plan_path, overrides)
+        request = replace(resumed, shards=shards, fail_on_error=fail_on_error)
     play(request, quiet=quiet, metrics=metrics)
 
 
@@ -214,11 +222,13 @@ def _resumed(
     found, folder = find_run(run, store, output)
     manifest = found.manifest()
     path = plan_path or Path(manifest.plan_path)
-    overrides = (*manifest.overrides, *overrides)
+    kept = [each for each in manifest.overrides if not each.startswith("on_end")]  # nor from its overrides
+    overrides = (*kept, *overrides)
     if plan_path is not None or path.is_file():
         plan = load_plan(path, overrides, lambda plan: narrowed(plan, manifest.filters))
     else:
-        plan = with_overrides(Plan.model_validate(manifest.plan), overrides)
+        recorded = Plan.model_validate({**manifest.plan, "on_end": ()})  # no command from a store that others write to
+        plan = with_overrides(recorded, overrides)
     request = RunRequest(plan, str(path), found, folder, resume=True, overrides=overrides)
     _checked_plan(request)
     return request

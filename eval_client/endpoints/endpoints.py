@@ -18,7 +18,7 @@ from eval_client.plan import AgentEntry, Endpoint, Plan
 from proctor.environment import AgentRefused, ContextLimitExceeded
 from proctor.http.client import AnyClient
 from proctor.llm import ChatConfig, ChatModel, Completion, EndpointEvent, Usage, secret
-from proctor.llm.errors import RequestRefused
+from proctor.llm.errors import RequestRejected
 from proctor.types import Message, Tool
 from task_server.client.client import Call
 
@@ -219,7 +219,7 @@ class _Limited:
         except ContextLimitExceeded:
             self._first_calls.answered()
             raise
-        except RequestRefused as refused:
+        except RequestRejected as refused:
             if not self._first_calls.refused(number, str(refused)):
                 raise
             raise AgentRefused(f"{refused}, like each of its first {FIRST_CALLS} calls") from refused

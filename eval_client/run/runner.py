@@ -6,6 +6,7 @@ import random
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 
+from eval_client.core.error_limit import ErrorLimit
 from eval_client.core.flow import Pair
 from eval_client.core.progress import Progress, RunResult
 from eval_client.core.retry import AttemptPolicy
@@ -64,6 +65,8 @@ class Runner:
         self.abandoned = False
         self.stopped: str | None = None
         self._limit: SpendLimit | None = None
+        self.error_limit: ErrorLimit | None = None
+        """At how many unscored trials the run drains; None: at no number."""
         self.refused: dict[Pair, str] = {}
         """pair -> why the agent's endpoint refuses it"""
         self.unreachable: set[str] = set()
@@ -214,7 +217,11 @@ class Runner:
         return pair
 
     def _pump(self) -> None:
-        """Start the trials that can start, and end the run when none is left."""
+        """Start the trials that can start, and end the run when none is left or too many are unscored."""
+        if self.stopped is None and not self.quiet and self.error_limit is not None:
+            why = self.error_limit.reached(self.progress)
+            if why is not None:
+                self.drain(why)
         if self.stopped is None:
             for pair in self.flow.start():
                 self._start(pair, self._waiting[pair].popleft())

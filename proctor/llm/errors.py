@@ -9,7 +9,7 @@ from pydantic_core import from_json
 from proctor.environment import AgentUnavailable
 
 
-class RequestRefused(AgentUnavailable):
+class RequestRejected(AgentUnavailable):
     """The endpoint refused a request by a status that no retry changes, such as 400; it may answer others."""
 
 

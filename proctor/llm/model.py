@@ -14,7 +14,7 @@ from proctor.environment import AgentRefused, AgentUnavailable, ContextLimitExce
 from proctor.http.client import AnyClient, HttpFailure, HttpReply, bounded_request
 from proctor.llm import traces
 from proctor.llm.config import ChatConfig
-from proctor.llm.errors import RequestRefused, is_context_limit, read_error
+from proctor.llm.errors import RequestRejected, is_context_limit, read_error
 from proctor.llm.refusals import MAX_TOKENS_FIX, TOOLS_FIX, refuses_max_tokens, refuses_tools
 from proctor.llm.wire import ChatReply, Usage, request_body
 from proctor.observability import gen_ai, tracing
@@ -102,7 +102,7 @@ class ChatModel:
         """The model's answer to a whole transcript. `sampling` takes precedence over the configured one.
 
         Metadata is sent only where the configuration asks for it. Raises ContextLimitExceeded; AgentRefused where no
-        request can succeed, ToolsRefused where none with tools can, RequestRefused where this one can't;
+        request can succeed, ToolsRefused where none with tools can, RequestRejected where this one can't;
         AgentUnavailable after all retries, naming the last cause and an excerpt of the last reply, without the key.
         """
         config, sampling = self._config, self._config.request_sampling(sampling)
@@ -230,7 +230,7 @@ def _raised(status: int, may_succeed: bool) -> type[AgentUnavailable]:
     """What is raised for an error status after the last try."""
     if status in REFUSALS:
         return AgentRefused
-    return RequestRefused if 400 <= status < 500 and not may_succeed else AgentUnavailable
+    return RequestRejected if 400 <= status < 500 and not may_succeed else AgentUnavailable
 
 
 def _without_key(reply: HttpReply, key: str) -> HttpReply:
