@@ -5,6 +5,7 @@ import os
 import random
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 
 from eval_client.core.pool import Share
 from eval_client.core.rates import Estimate
@@ -13,9 +14,10 @@ from eval_client.core.spend import Spend, Tokens
 from eval_client.core.throttle import EndpointLimit
 from eval_client.endpoints.first_calls import FIRST_CALLS, FirstCalls
 from eval_client.endpoints.gate import Gate
+from eval_client.endpoints.outage import Outage, replies
 from eval_client.metrics import EndpointMetrics
 from eval_client.plan import AgentEntry, Endpoint, Plan
-from proctor.environment import AgentRefused, ContextLimitExceeded
+from proctor.environment import AgentRefused, AgentUnavailable, ContextLimitExceeded
 from proctor.http.client import AnyClient
 from proctor.llm import ChatConfig, ChatModel, Completion, EndpointEvent, Usage, secret
 from proctor.llm.errors import RequestRejected
@@ -68,6 +70,12 @@ class Endpoints:
         """pooled endpoint -> why it can't be shared with other runs at the moment"""
         self.metrics = EndpointMetrics()
         self._changed = changed
+        self.outages: dict[str, Outage] = {}
+        """endpoint -> whether it is down"""
+        for agent in plan.agents:
+            url = chat_config(plan, agent, builtin).endpoint()
+            probe = partial(replies, client, url)
+            self.outages[plan.endpoint_of(agent).name] = Outage(plan.limits.patience_s, probe, changed)
         self._models = {
             agent.name: _Limited(
                 self._chat(plan, agent, client, builtin),
@@ -77,6 +85,7 @@ class Endpoints:
                 self.calls,
                 gate=self.gates[plan.endpoint_of(agent).name],
                 metrics=self.metrics,
+                outage=self.outages[plan.endpoint_of(agent).name],
                 ensure_lease=ensure_lease,
             )
             for agent in plan.agents
@@ -95,7 +104,7 @@ class Endpoints:
 
     def _chat(self, plan: Plan, agent: AgentEntry, client: AnyClient, builtin: str | None) -> ChatModel:
         limit, name = self._limit(plan, agent), plan.endpoint_of(agent).name
-        gate = self.gates[name]
+        gate, outage = self.gates[name], self.outages[name]
 
         def on_event(event: EndpointEvent) -> None:
             capacity = limit.capacity
@@ -103,6 +112,7 @@ class Endpoints:
             if event.kind == "ok":
                 self.troubles.pop(agent.name, None)
                 limit.succeeded()
+                outage.answered()
                 self.feedback[name].answered += 1
             elif event.kind == "throttled":
                 limit.throttled(time.monotonic(), event.retry_after_s)
@@ -111,6 +121,7 @@ class Endpoints:
                     call()
             else:
                 limit.retried()
+                outage.failed(event.cause)
             if event.kind != "ok":
                 self.troubles[agent.name] = event.cause
             if limit.capacity != capacity:
@@ -162,7 +173,10 @@ def _address(config: ChatConfig) -> tuple[str, str]:
 
 
 class _Limited:
-    """A model that waits while its endpoint pauses or its rates are used up. Raises BudgetExhausted."""
+    """A model that waits while its endpoint pauses or is down, or its rates are used up.
+
+    Raises BudgetExhausted and EndpointDown.
+    """
 
     def __init__(
         self,
@@ -174,16 +188,29 @@ class _Limited:
         *,
         gate: Gate,
         metrics: EndpointMetrics,
+        outage: Outage,
         ensure_lease: Callable[[], Awaitable[None]],
     ) -> None:
         self._model, self._agent, self._limit, self._spend, self._calls = model, agent, limit, spend, calls
         self._gate, self._metrics, self._ensure_lease = gate, metrics, ensure_lease
         self._estimate = Estimate()
         self._first_calls = FirstCalls()
+        self._outage = outage
 
     async def __call__(
         self, messages: Sequence[Message], tools: Sequence[Tool], metadata: Mapping[str, str]
     ) -> Completion:
+        while True:
+            await self._outage.over()
+            try:
+                return await self._ask(messages, tools, metadata)
+            except (AgentRefused, RequestRejected):
+                raise
+            except AgentUnavailable as unavailable:
+                if not await self._outage.holds(str(unavailable)):
+                    raise
+
+    async def _ask(self, messages: Sequence[Message], tools: Sequence[Tool], metadata: Mapping[str, str]) -> Completion:
         await self._cooled()
         tokens = 0.0
         if self._gate.limited:

@@ -28,10 +28,21 @@ class StallReporter:
         lasts_s = self._stall.lasts_s(self._achieved(), now)
         still = () if lasts_s < STILL_S else (f"no progress for {lasts_s:.0f} s: {'; '.join(self._reasons(now))}",)
         trouble = self._context.runner.progress.trouble
-        found = tuple(map(redacted, still if trouble is None else (trouble, *still)))
+        failing = self._failing(now)
+        found = tuple(map(redacted, (*failing, *still) if trouble is None else (trouble, *failing, *still)))
         self._write("\n".join(found))
         self._shared.write(shared_lines(self._context.endpoints), now)
         return found
+
+    def _failing(self, now: float) -> tuple[str, ...]:
+        """A line for each endpoint that has answered nothing for STILL_S after a call failed."""
+        runner, found = self._context.runner, []
+        for name, outage in self._context.endpoints.outages.items():
+            if outage.since is None or (lasts_s := now - outage.since) < STILL_S:
+                continue
+            waits = f"is down, {runner.held_up(name)} trials wait for it; it " if outage.down else ""
+            found.append(f"endpoint {name} {waits}has answered nothing for {lasts_s:.0f} s: {outage.cause}")
+        return tuple(found)
 
     def close(self) -> None:
         """Remove both files from the folder."""

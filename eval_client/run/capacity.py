@@ -38,9 +38,10 @@ class CapacityLimits:
         self.flow.limit_task(task, self._bounded(f"task {task}", ours))
 
     def endpoints_changed(self) -> None:
-        """Apply the endpoints' current concurrency limits."""
+        """Apply the endpoints' current concurrency limits; for one that is down, a single trial probes."""
         for name, limit in self._endpoints.limits.items():
-            self.flow.limit_endpoint(name, self._bounded(f"endpoint {name}", limit.capacity))
+            capacity = 1 if self._endpoints.outages[name].down else limit.capacity
+            self.flow.limit_endpoint(name, self._bounded(f"endpoint {name}", capacity))
 
     def grant(self, grants: Mapping[str, int]) -> None:
         """Set this client's part of shared limits: limit -> trials at once."""

@@ -135,6 +135,8 @@ class Runner:
         """Start no more trials; those under way are played to their end."""
         self.stopped = self.stopped or why
         self.progress.draining = True
+        for outage in self.endpoints.outages.values():
+            outage.release()
         for pair in self._waiting:
             self._return(pair)
         self.on_stop(self.abandoned)
@@ -181,6 +183,12 @@ class Runner:
         """How many trials of a task are being played."""
         return sum(count for (_, of), count in self.progress.running.items() if of == task)
 
+    def held_up(self, endpoint: str | None = None) -> int:
+        """How many trials of this client wait for an endpoint that is down: for this one, or for any."""
+        down = {name for name, outage in self.endpoints.outages.items() if outage.down and endpoint in (None, name)}
+        counts = [*self.waiting().items(), *self.progress.running.items()]
+        return sum(count for (agent, _), count in counts if self.flow.endpoint_of[agent] in down)
+
     async def give_up_task(self, task: str, cause: str) -> None:
         """Settle a task's waiting trials without a score; return them instead if another client may reach the task."""
         self.unreachable.add(task)
@@ -219,7 +227,7 @@ class Runner:
     def _pump(self) -> None:
         """Start the trials that can start, and end the run when none is left or too many are unscored."""
         if self.stopped is None and not self.quiet and self.error_limit is not None:
-            why = self.error_limit.reached(self.progress)
+            why = self.error_limit.reached(self.progress, self.held_up())
             if why is not None:
                 self.drain(why)
         if self.stopped is None:
@@ -280,6 +288,8 @@ class Runner:
                 self.returned.append(pending.trial)
                 self._limit = self._limit if self.stopped else self.endpoints.spend.limit_reached()
                 self.drain(end.cause)
+            case Outcome.ENDPOINT_DOWN:
+                self.returned.append(pending.trial)
             case Outcome.PUT_BACK:
                 self._pause(pending, PUT_BACK_S)
             case Outcome.LOST if recalled:

@@ -3,6 +3,7 @@
 from enum import Enum
 
 from eval_client.endpoints.endpoints import BudgetExhausted
+from eval_client.endpoints.outage import EndpointDown
 from eval_client.store.journal import WriteRefused
 from eval_client.store.records import DIVERGED
 from eval_client.trial.episode import Diverged, Episode, OutOfTime
@@ -26,6 +27,8 @@ class Outcome(Enum):
     """No session could start, or the run was stopped first; the trial stays pending within the same attempt."""
     BUDGET = "budget"
     """The run has reached a spending limit."""
+    ENDPOINT_DOWN = "endpoint_down"
+    """The run drained while the trial waited for an endpoint that is down."""
     REFUSED = "refused"
     """The agent's endpoint refuses every request of this configuration."""
     TOOLS_REFUSED = "tools_refused"
@@ -65,6 +68,8 @@ async def attempt(episode: Episode) -> AttemptEnd:
         return _fault(Outcome.FINISHED, FinishReason.AGENT_ERROR, unavailable)
     except BudgetExhausted as exhausted:
         return AttemptEnd(outcome=Outcome.BUDGET, cause=str(exhausted))
+    except EndpointDown as down:
+        return AttemptEnd(outcome=Outcome.ENDPOINT_DOWN, cause=str(down))
     except (NoCapacity, DigestDiffers) as not_now:
         return AttemptEnd(outcome=Outcome.PUT_BACK, cause=str(not_now))
     except Diverged as diverged:

@@ -40,9 +40,11 @@ class ScriptedEndpoint:
         self._server: asyncio.Server | None = None
         self._connections: set[asyncio.Task[None]] = set()
         self.url = ""
+        self.port = 0
+        """The port to listen at; 0: any."""
 
     async def open(self) -> None:
-        self._server = await asyncio.start_server(self._connected, "127.0.0.1", 0)
+        self._server = await asyncio.start_server(self._connected, "127.0.0.1", self.port)
         self.url = f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}/v1"
 
     async def close(self) -> None:
@@ -69,6 +71,10 @@ class ScriptedEndpoint:
         with contextlib.closing(writer), contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
             while True:
                 head = (await reader.readuntil(b"\r\n\r\n")).decode()
+                if head.startswith("GET "):  # the list of models
+                    writer.write(self.always if isinstance(self.always, bytes) else reply(200, b'{"data": []}'))
+                    await writer.drain()
+                    continue
                 length = next(
                     int(line[15:]) for line in head.split("\r\n") if line.lower().startswith("content-length:")
                 )

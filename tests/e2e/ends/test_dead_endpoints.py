@@ -1,0 +1,120 @@
+"""An endpoint that is down is named with its cause, and its trials wait for it instead of being left unscored."""
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.proctor import Server, begin, ended, proctor, rows
+from tests.e2e.scripted import ScriptedEndpoint, listening, reply
+from tests.pace import slowly
+
+PATIENCE_S = slowly(1)
+PLAN = """\
+name: dead
+controller: {worker}
+endpoints: [{{name: scripted, base_url: "{endpoint}", api_key_env: SCRIPTED_KEY, max_tries: {tries}}}]
+agents: [{{name: model, endpoint: scripted, concurrency: 2}}]
+tasks: [{{name: db-own}}]
+limits: {{patience_s: {patience_s}}}
+"""
+GONE = reply(503, b'{"error": {"message": "no backend"}}', f"Retry-After: {PATIENCE_S}")
+DOWN = "endpoint scripted is down, 20 trials wait for it; it has answered nothing for "
+FAILED = reply(500, b'{"error": {"message": "oops"}}', f"Retry-After: {PATIENCE_S}")
+
+
+def plan(folder: Path, worker: Server, url: str, tries: int = 3) -> None:
+    (folder / "plan.yaml").write_text(PLAN.format(worker=worker.url, endpoint=url, tries=tries, patience_s=PATIENCE_S))
+
+
+def troubles(folder: Path) -> str:
+    """What the run in this folder says that holds it up."""
+    try:
+        return (folder / "runs" / "r" / "held-up.txt").read_text()
+    except OSError:
+        return ""
+
+
+def until(client: subprocess.Popen[str], is_so: Callable[[], bool]) -> None:
+    give_up = time.monotonic() + slowly(90)
+    while not is_so():
+        assert client.poll() is None, client.communicate()[1]
+        assert time.monotonic() < give_up
+        time.sleep(0.1)
+
+
+def test_trials_wait_for_an_endpoint_behind_a_gateway_and_go_on_when_it_is_back(
+    tmp_path: Path, worker: Server, endpoint: ScriptedEndpoint
+) -> None:
+    endpoint.always = GONE
+    plan(tmp_path, worker, endpoint.url)
+    with ended():
+        client = begin("run", "plan.yaml", "--name", "r", cwd=tmp_path)
+        until(
+            client,
+            lambda: DOWN in troubles(tmp_path),
+        )
+        until(client, lambda: len(endpoint.requests) == 2 * 3)  # two trials, three tries each
+        assert "no backend" in troubles(tmp_path)
+        time.sleep(2 * PATIENCE_S)
+        assert len(endpoint.requests) == 2 * 3  # only probes since, which cost nothing
+        endpoint.always = False
+        _, said = client.communicate(timeout=slowly(90))
+    assert client.returncode == 0, said
+    assert DOWN in said
+    assert "no backend" in said
+    assert [row["reason"] for row in rows("r", tmp_path)] == ["completed"] * 20
+
+
+def test_trials_wait_for_an_endpoint_that_nobody_listens_at(tmp_path: Path, worker: Server) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    scripted = ScriptedEndpoint()
+    scripted.port = port
+    plan(tmp_path, worker, f"http://127.0.0.1:{port}/v1", tries=7)
+    with ended():
+        client = begin("run", "plan.yaml", "--name", "r", cwd=tmp_path)
+        until(client, lambda: "endpoint scripted is down" in troubles(tmp_path))
+        with listening(scripted):
+            _, said = client.communicate(timeout=slowly(90))
+    assert client.returncode in (0, 1), said
+    assert re.search(r"endpoint scripted .*has answered nothing for \d+ s: .*onnect", said)
+    assert sum(row["reason"] == "completed" for row in rows("r", tmp_path)) >= 20 - 2  # the first may be lost earlier
+
+
+@pytest.mark.parametrize("limit", [(), ("--fail-on-error", "50%")])
+def test_a_run_that_waits_can_be_stopped_by_ctrl_c_or_by_fail_on_error_and_its_trials_stay_pending(
+    limit: tuple[str, ...], tmp_path: Path, worker: Server, endpoint: ScriptedEndpoint
+) -> None:
+    endpoint.always = GONE
+    plan(tmp_path, worker, endpoint.url)
+    with ended():
+        client = begin("run", "plan.yaml", "--name", "r", *limit, cwd=tmp_path)
+        if not limit:
+            until(client, lambda: "endpoint scripted is down" in troubles(tmp_path))
+            os.kill(client.pid, signal.SIGINT)
+        _, said = client.communicate(timeout=slowly(90))
+    assert client.returncode == (1 if limit else 130), said
+    if limit:
+        assert "stopped: --fail-on-error 50%: 0 of 20 trials are unscored; 20 wait for an endpoint that is down" in said
+    assert [row["reason"] for row in rows("r", tmp_path)] == [None] * 20
+    endpoint.always = False
+    resumed = proctor("resume", "r", cwd=tmp_path)
+    assert resumed.returncode == 0, resumed.stderr
+
+
+def test_an_endpoint_that_answers_but_never_these_requests_holds_no_run_up(
+    tmp_path: Path, worker: Server, endpoint: ScriptedEndpoint
+) -> None:
+    endpoint.always = FAILED
+    plan(tmp_path, worker, endpoint.url)
+    whole = proctor("run", "plan.yaml", "--name", "r", "--limit", "2", cwd=tmp_path)
+    assert whole.returncode == 1, whole.stderr
+    assert [row["reason"] for row in rows("r", tmp_path)] == ["agent_error"] * 2
