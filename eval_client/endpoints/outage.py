@@ -19,7 +19,10 @@ class EndpointDown(Exception):
 
 
 class Outage:
-    """Whether one endpoint is down: no call was answered for `patience_s` after one failed, nor is a probe now.
+    """Whether one endpoint is down: a call failed by all its tries, and no probe is answered.
+
+    An endpoint that has never answered must have been silent for `patience_s` too, so that a run with a wrong address
+    tells its faults soon.
 
     A probe keeps apart an endpoint that is gone and one that answers, but never these requests: only the first is worth
     waiting for. `changed` is called when the endpoint goes down and when it is back. Times are monotonic.
@@ -36,6 +39,8 @@ class Outage:
         """When a call failed first after the last answer; None while calls are answered."""
         self.cause = ""
         self.down = False
+        self._worked = False
+        """Whether a call was ever answered."""
         self._patience_s, self._probe, self._changed, self._clock = patience_s, probe, changed, clock
         self._turn = asyncio.Lock()
         """Held by the call that probes."""
@@ -46,7 +51,11 @@ class Outage:
         self.since, self.cause = self._clock() if self.since is None else self.since, cause
 
     def answered(self) -> None:
-        """Record an answered request, or an answered probe after an outage."""
+        """Record an answered request."""
+        self._worked = True
+        self._is_back()
+
+    def _is_back(self) -> None:
         self.since = None
         if self.down:
             self.down = False
@@ -60,7 +69,7 @@ class Outage:
         """Record a call that failed by all its tries; whether the endpoint is down, so that it should wait."""
         self.failed(cause)
         async with self._turn:
-            if self.since is None or self._clock() - self.since < self._patience_s:
+            if self.since is None or not (self._worked or self._clock() - self.since >= self._patience_s):
                 return False
             if not self.down and not await self._probe():
                 self.down = True
@@ -82,7 +91,7 @@ class Outage:
                 await self._released.wait()
                 return
         if await self._probe():
-            self.answered()
+            self._is_back()
 
 
 async def replies(client: AnyClient, base_url: str) -> bool:

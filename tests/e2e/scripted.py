@@ -71,15 +71,12 @@ class ScriptedEndpoint:
         with contextlib.closing(writer), contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
             while True:
                 head = (await reader.readuntil(b"\r\n\r\n")).decode()
-                if head.startswith("GET "):  # the list of models
-                    writer.write(self.always if isinstance(self.always, bytes) else reply(200, b'{"data": []}'))
-                    await writer.drain()
-                    continue
-                length = next(
-                    int(line[15:]) for line in head.split("\r\n") if line.lower().startswith("content-length:")
-                )
-                self.headers.append(head)
-                self.requests.append(json.loads(await reader.readexactly(length)))
+                if not head.startswith("GET "):  # as for the list of models
+                    length = next(
+                        int(line[15:]) for line in head.split("\r\n") if line.lower().startswith("content-length:")
+                    )
+                    self.headers.append(head)
+                    self.requests.append(json.loads(await reader.readexactly(length)))
                 answer = self._answer()
                 if answer is None:
                     await asyncio.Event().wait()

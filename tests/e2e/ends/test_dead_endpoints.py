@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.proctor import Server, begin, ended, proctor, rows
-from tests.e2e.scripted import ScriptedEndpoint, listening, reply
+from tests.e2e.scripted import GOOD, ScriptedEndpoint, listening, reply
 from tests.pace import slowly
 
 PATIENCE_S = slowly(1)
@@ -70,6 +70,17 @@ def test_trials_wait_for_an_endpoint_behind_a_gateway_and_go_on_when_it_is_back(
     assert DOWN in said
     assert "no backend" in said
     assert [row["reason"] for row in rows("r", tmp_path)] == ["completed"] * 20
+
+
+def test_no_trial_is_lost_to_an_endpoint_that_goes_down_in_the_middle_of_a_run(
+    tmp_path: Path, worker: Server, endpoint: ScriptedEndpoint
+) -> None:
+    endpoint.bad = [*[reply(200, GOOD)] * 5, *[GONE] * 4]  # a call and three probes
+    plan(tmp_path, worker, endpoint.url, tries=1)
+    settings = "limits.patience_s=600", "agents.model.concurrency=1"
+    whole = proctor("run", "plan.yaml", "--name", "r", *(f"--set={each}" for each in settings), cwd=tmp_path)
+    assert whole.returncode == 0, whole.stderr
+    assert len(endpoint.requests) == 20 + 1
 
 
 def test_trials_wait_for_an_endpoint_that_nobody_listens_at(tmp_path: Path, worker: Server) -> None:

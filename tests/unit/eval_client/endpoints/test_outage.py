@@ -56,13 +56,20 @@ async def test_a_call_that_fails_within_the_patience_is_not_held_nor_probed() ->
     assert site.probes == 0
 
 
-async def test_the_patience_begins_anew_with_every_answer() -> None:
+async def test_an_endpoint_that_has_answered_before_is_waited_for_at_once() -> None:
     site = Site()
-    site.outage.failed("gone")
-    site.now += PATIENCE_S
     site.outage.answered()
-    assert not await site.outage.holds("gone")
-    assert site.probes == 0
+    assert await site.outage.holds("gone")
+    assert (site.probes, site.outage.down) == (1, True)
+
+
+async def test_an_answered_probe_is_no_answered_call() -> None:
+    site = Site()
+    await site.fall()
+    site.alive = True
+    await soon(site.outage.over())
+    site.alive = False
+    assert not await site.outage.holds("gone again")
 
 
 async def test_an_endpoint_that_answers_the_probe_is_not_down() -> None:
