@@ -53,9 +53,9 @@ class Letters(NamedTuple):
     """Why there are none; empty too where there is nothing to tell apart."""
 
 
-def pair_statistics(store: Store, found: Letters) -> dict[Pair, PairStatistics]:
-    """The statistics of all pairs of a run. Raises StoreError, SQLAlchemyError."""
-    scores = planned_scores(store, agents_of(store.manifest()))
+def pair_statistics(store: Store, pairs: Sequence[PairReport], found: Letters) -> dict[Pair, PairStatistics]:
+    """The statistics of the pairs of a run's report. Raises StoreError, SQLAlchemyError."""
+    scores = planned_scores(store, tuple(dict.fromkeys(pair.agent for pair in pairs)))
     return {
         (agent, task): _statistics(of_pair, found.of_task.get(task, {}).get(agent))
         for (agent, task), of_pair in scores.items()

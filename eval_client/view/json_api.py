@@ -43,7 +43,7 @@ def run_json(viewer: Viewer, request: Request) -> Response:
     reasons = {pair.task: pair.comparable for pair in report.pairs if pair.comparable}
     letters = kept_letters(viewer, store, report)
     key, stamp = ("statistics", store.run), scores_stamp(report)
-    statistics = viewer.kept.get(key, lambda: pair_statistics(store, letters), stamp)
+    statistics = viewer.kept.get(key, lambda: pair_statistics(store, report.pairs, letters), stamp)
     pairs = [_with_statistics(pair, statistics) for pair in report.pairs]
     facts = {**report.model_dump(mode="json"), "pairs": pairs, "letters_left_out": letters.left_out}
     facts |= {"state": viewer.runs.state(store), "comparable": reasons}

@@ -21,7 +21,6 @@ PAGES = (
 QUIET = (
     "/runs/{run}/trials?agent={text}&sample={text}&cause={text}",
     "/runs/{run}/trials?text={text}",
-    "/runs/{run}/live",
     "/compare",
     "/compare?a={run}&b={run}",
 )
@@ -55,7 +54,7 @@ FILES = (
     "/runs/{run}/trials/0/raw?turn=1&part=answer",
     "/runs/{run}/trials/1/raw?part=evidence",
     "/runs/{run}/trials.csv",
-    "/runs/{run}/trials.jsonl?text={text}",
+    "/runs/{run}/trials.jsonl",
 )
 """What a browser saves as a file."""
 

@@ -50,7 +50,7 @@ def test_intervals_and_bounds_are_those_of_the_command(tmp_path: Path) -> None:
     (found,) = compare_run(
         find_pairs(Reference(store.run, None, None, None), None, lambda _: store), Settings(), lettered=True
     ).comparisons
-    statistics = pair_statistics(store, letters_of(store))
+    statistics = pair_statistics(store, report(store).pairs, letters_of(store))
     for row in found.tasks:
         for place, agent in enumerate(("agent0", "agent1")):
             mine = statistics[agent, row.task]
@@ -63,7 +63,7 @@ def test_missing_scores_widen_the_bounds_and_enter_no_interval(tmp_path: Path) -
         tmp_path, "r", {"a": {"t": [1.0, 1.0, None, None]}, "b": {"t": [None] * 4}, "c": {"t": [1.0] * 4}}
     )
     letters = letters_of(store)
-    statistics = pair_statistics(store, letters)
+    statistics = pair_statistics(store, report(store).pairs, letters)
     assert (statistics["a", "t"].missing.low, statistics["a", "t"].missing.high) == (0.5, 1.0)
     assert statistics["b", "t"].interval is None
     assert statistics["a", "t"].interval is not None
