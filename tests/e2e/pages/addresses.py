@@ -25,6 +25,8 @@ QUIET = (
     "/compare?a={run}&b={run}",
 )
 """Pages that show little of a run; `{text}` is what somebody typed."""
+PARTS = ("/runs/{run}/live", "/runs/{run}/report.html", "/api/v1/plots/matrix.svg?run={run}")
+"""Parts of pages, and the report, which has a title and a style of its own."""
 ERRORS = (
     "/runs/{text}",
     "/runs/{run}/{text}",

@@ -53,7 +53,7 @@ async def test_it_opens_at_the_first_turn_whose_observations_differ(pair: Path) 
 async def test_the_same_observation_is_shown_once_and_unlike_ones_twice(pair: Path) -> None:
     async with viewer_of(pair) as viewer:
         turns = turns_of(await text_of(viewer, "/runs/pair/side?a=0&b=1&turn=60"))
-    assert [turns[number].count("question") for number in (51, 55, 56, 57)] == [1, 1, 1, 1]
+    assert [turns[number].count(f"question {number}") for number in (51, 55, 56, 57)] == [1, 1, 1, 1]
     assert turns[56].count("a trap") == 1
     assert turns[51].count('<div class="message answer">') == 2
     assert "gave the same answer" in turns[54]

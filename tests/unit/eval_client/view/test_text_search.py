@@ -217,7 +217,7 @@ async def test_08_filters_in_combination_with_a_text_and_a_file_of_all_rows(larg
         page = (await viewer.get(f"/runs/first/trials?{given}")).text
         whole = (await viewer.get(f"/runs/first/trials.jsonl?{given}&size=1")).text
         every = await viewer.get("/runs/first/trials.csv?agent=a3&sort=-id")
-    assert f'href="/runs/first/trials/{PLANTED}"' in page
+    assert f'href="/runs/first/trials/{PLANTED}?' in page, "with the filter"
     assert "searched 1,000 of 1,000 trials" in page
     assert [json.loads(line)["id"] for line in whole.splitlines()] == [PLANTED]
     rows = list(csv.DictReader(io.StringIO(every.text)))

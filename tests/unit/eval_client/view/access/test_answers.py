@@ -138,7 +138,7 @@ async def test_a_failure_of_our_own_says_nothing_of_itself(folder: Path) -> None
 
 @pytest.mark.parametrize("tokens", [(), (TOKEN,)], ids=["no token", "a token"])
 async def test_nothing_but_reading_is_allowed_anywhere(client: Client, tokens: tuple[str, ...]) -> None:
-    routes = [path.format(run="first", trial="0") for path, _ in (*PAGES, *ROUTES)]
+    routes = [path.format(run="first", trial="0", name="matrix") for path, _ in (*PAGES, *ROUTES)]
     routes += [asset.address for asset in assets().values()] + ["/healthz"]
     async with client(*tokens, **BEARER) as viewer:
         for path in routes:
