@@ -120,7 +120,7 @@ def _read(text: str, name: str) -> tuple[Node | None, object]:
         raise _syntax_error(error, name, text) from error
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
-        raise FileError(f"{name}:{line}: not YAML: holds the character {error.character!r}; remove it") from error
+        raise FileError(f"{name}:{line}: not YAML: holds the character {_character(error)!r}; remove it") from error
     except RecursionError as error:
         raise FileError(f"{name}: nested more than {MAX_DEPTH} deep; nest less deeply") from error
     if root is None:
@@ -132,6 +132,10 @@ def _read(text: str, name: str) -> tuple[Node | None, object]:
         raise _syntax_error(error, name, text) from error
     except ValueError as error:
         raise FileError(f"{name}: no valid number or date: {error}; put quotes around a value meant as text") from error
+
+
+def _character(error: yaml.reader.ReaderError) -> str:
+    return chr(error.character) if isinstance(error.character, int) else str(error.character)
 
 
 def _syntax_error(error: yaml.MarkedYAMLError, name: str, text: str) -> FileError:

@@ -127,7 +127,7 @@ def test_broken_data_are_told_once_with_the_task(tmp_path: Path) -> None:
     [
         ({"data": "nowhere.jsonl"}, "tasks.books.data: there is no file nowhere.jsonl; correct the path"),
         ({"parameters": {"overlay": "nowhere"}}, "tasks.books.parameters.overlay: there is no file nowhere"),
-        ({"parameters": {"books": 0}}, "tasks.books: holds no samples"),
+        ({"parameters": {"books": 0}}, "tasks.books: shelf holds no samples"),
     ],
 )
 def test_files_that_are_not_there_and_data_without_samples_are_refused(fields: dict[str, object], message: str) -> None:
