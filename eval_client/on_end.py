@@ -11,7 +11,7 @@ from pydantic import Field
 
 OnEnd = Annotated[
     tuple[Annotated[str, Field(min_length=1)], ...],
-    Field(min_length=1, exclude_if=lambda words: not words),
+    Field(exclude_if=lambda words: not words),
 ]
 """A program and its arguments; no shell reads them."""
 ON_END_S = 60.0

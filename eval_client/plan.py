@@ -125,9 +125,9 @@ class RemoteTask(Value):
 
 
 def _kind_of_task(given: object) -> str:
-    """A task with a name alone is the controller's."""
+    """A task without an environment or its fields is the controller's."""
     if isinstance(given, dict):
-        return "remote" if given.keys() <= {"name"} else "local"
+        return "remote" if given.keys() <= RemoteTask.model_fields.keys() else "local"
     return "remote" if isinstance(given, RemoteTask) else "local"
 
 

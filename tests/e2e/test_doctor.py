@@ -224,7 +224,7 @@ def test_a_plan_with_everything_wrong_that_can_be_wrong_on_this_machine(tmp_path
         report.says("key", "ok", "OPENAI_API_KEY is set")
         report.says("key-broken", "fail", "GARBLED")
         report.says("agent", "skip", "agent garbled: see key-broken")
-        report.says("data-broken", "fail", "tasks.lost.data", "nowhere.jsonl")
+        report.says("data-broken", "fail", "task 'lost'", "nowhere.jsonl")
         report.says("environment", "skip", "task lost: see data-broken")
         report.says("mariadb-missing", "fail", "task sql", "engine: sqlite")
         report.says("docker-down", "fail", "nothing.sock")

@@ -11,6 +11,7 @@ from eval_client.store.store import Store
 from eval_client.store.tables import (
     SCHEMA_VERSION,
     attempt_table,
+    live_table,
     reply_table,
     run_table,
     shard_table,
@@ -29,6 +30,7 @@ TABLES = {
     "turns": turn_table,
     "replies": reply_table,
     "summaries": summary_table,
+    "live views": live_table,
 }
 """What a run's rows are called in messages -> their table; the run's own row, which tells that it exists, is first."""
 

@@ -22,7 +22,6 @@ QUIET = (
     "/runs/{run}/trials?agent={text}&sample={text}&cause={text}",
     "/runs/{run}/trials?text={text}",
     "/compare",
-    "/compare?a={run}&b={run}",
 )
 """Pages that show little of a run; `{text}` is what somebody typed."""
 PARTS = ("/runs/{run}/live", "/runs/{run}/report.html", "/api/v1/plots/matrix.svg?run={run}")
@@ -38,6 +37,7 @@ ERRORS = (
     "/runs/{run}/side?a={text}",
     "/runs/{run}/plots?task={text}",
     "/compare?a={run}:{text}",
+    "/compare?a={run}&b={run}",
 )
 """Pages that say what is wrong with their address."""
 TEXTS = (

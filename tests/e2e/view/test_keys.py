@@ -91,7 +91,7 @@ def test_other_relations_and_marks_are_followed_as_they_are_there(page: Page, ad
 
 def test_search_and_filters_are_focused_from_every_page(page: Page, address: str) -> None:
     for start in ("/runs/done/trials", "/runs/done", "/runs/done/trials/3"):
-        for key, field in (("/", "input[name=sample]"), ("f", "select[name=agent]")):
+        for key, field in (("/", "input[name=text]"), ("f", "select[name=agent]")):
             page.goto(address + start)
             page.keyboard.press(key)
             expect(page.locator(field)).to_be_focused()
@@ -104,7 +104,7 @@ def test_a_link_to_a_row_a_turn_or_the_page_is_copied(page: Page, address: str) 
     assert page.evaluate("() => navigator.clipboard.readText()") == f"{address}/runs/done/trials?agent=naive"
     page.keyboard.press("j")
     page.keyboard.press("c")
-    expect(page.get_by_role("status")).to_have_text(f"Copied {address}/runs/done/trials/20")
+    expect(page.get_by_role("status")).to_have_text(f"Copied {address}/runs/done/trials/20?agent=naive")
     page.goto(f"{address}/runs/done/trials/0")
     page.keyboard.press("j")
     page.get_by_role("button", name="copy link").click()

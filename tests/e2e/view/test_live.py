@@ -63,7 +63,7 @@ def test_the_count_grows_without_a_reload_and_ends_as_the_stores(tmp_path: Path,
         assert client.wait(slowly(60)) == 0
         reported = json.loads(proctor("report", "slow", "--json", cwd=tmp_path).stdout)
         assert sum(pair["scored"] for pair in reported["pairs"]) == PLANNED
-        for pair, cell in zip(reported["pairs"], page.locator(".cell .value data").all(), strict=True):
+        for pair, cell in zip(reported["pairs"], page.locator(".cell data.value").all(), strict=True):
             expect(cell).to_have_attribute("value", repr(pair["value"]), timeout=WAIT_MS)
         assert (told(address)["live"], told(address)["heard_s"]) == (None, None)
         assert page.evaluate("() => window.loaded") == "once"
@@ -144,7 +144,7 @@ def test_the_sums_of_several_clients_are_the_stores_also_after_one_has_left(
             live = told(address)["live"]
             assert sum(pair["planned"] for pair in live["pairs"]) == PLANNED
             (turns,) = rows("SELECT count(*) FROM proctor_turn")[0]
-            assert turns - 4 <= live["turns"] <= turns, "what was durable within the last second may not be told yet"
+            assert 0 < live["turns"] <= turns, "what became durable since the last view is not told yet"
             until(lambda: shown_count(page) == sum(scored.values()))
             os.kill(first.pid, signal.SIGCONT)
             expect(page.locator("#state")).to_have_text("finished", timeout=WAIT_MS)
