@@ -56,7 +56,7 @@ def test_a_trial_with_a_score_gets_another_and_the_first_stays_as_an_attempt(
     assert again["prompt_tokens"] == 2 * before[scored[0]]["prompt_tokens"]
     shown = proctor("show", "r", str(scored[0]), cwd=folder).stdout
     assert "attempt 1: retried" in shown
-    assert "its score was 0.000 (completed), by journal 0" in shown
+    assert "its score was 0.000 (completed), by journal 0" in " ".join(shown.split())
     assert "earlier ones, by --journal: 0" in shown
     (first, _) = json.loads(proctor("show", "r", str(scored[0]), "--json", cwd=folder).stdout)["attempts"]
     assert first["finish"] == before[scored[0]]["finish"]
