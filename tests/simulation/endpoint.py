@@ -32,6 +32,8 @@ class Endpoint:
     async def __call__(self, request: httpx.Request) -> Reply:
         if self.mood is not Mood.WELL and self._rng.random() < 0.8:
             return await self._misbehave()
+        if request.method == "GET":  # the list of models, by which a client looks whether an endpoint is back
+            return _json(200, {"data": []})
         await asyncio.sleep(self._longest_thought_s * self._rng.random() ** 4)
         asked = json.loads(request.content)
         said = [message["content"] for message in asked["messages"]]
