@@ -22,6 +22,7 @@ from eval_client.store.connection import sqlite_url
 from eval_client.store.records import DIVERGED
 from eval_client.store.store import Store
 from eval_client.store.tables import attempt_table
+from proctor.tables.money import money_text
 from tests.e2e.proctor import Server, begin, proctor, rows, server
 from tests.faults.parts.invariants import rows_of
 from tests.pace import slowly, until
@@ -139,7 +140,7 @@ def test_what_a_host_has_said_is_paid_for_once_and_the_replay_is_the_same(tmp_pa
     (cost,) = Store(sa.create_engine(sqlite_url(tmp_path / "runs" / "r")), "r").helper_costs()
     assert 0 <= len(host.asked) - cost.calls <= KILLS * SESSIONS
     assert (cost.model, cost.prompt_tokens, cost.completion_tokens) == ("host", 10 * cost.calls, 3 * cost.calls)
-    assert f"{cost.calls * 16:.2f}" in proctor("report", "r", cwd=tmp_path).stdout
+    assert f"in all {money_text(cost.calls * 16)}" in proctor("report", "r", cwd=tmp_path).stdout
 
 
 def test_what_a_host_costs_counts_towards_the_runs_limits(tmp_path: Path, host: Host) -> None:
