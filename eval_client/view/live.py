@@ -2,11 +2,12 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from pydantic import ValidationError
 
+from eval_client.core.flow import Pair
 from eval_client.monitor.snapshot import PairView, RunView
 from eval_client.store.claims import pair_counts
 from eval_client.store.shards import RunMoment, run_moment
@@ -90,10 +91,14 @@ class LiveRuns:
             return found
 
 
-def run_version(moment: RunMoment, clients: Sequence[ClientView]) -> str:
+PairCounts = Mapping[Pair, tuple[int, float, int]]
+
+
+def run_version(moment: RunMoment, clients: Sequence[ClientView], counts: PairCounts) -> str:
     """A text that differs after the run has changed: its state, its clients, or anything they have played.
 
-    A client counts what it has played after that is durable, so whoever sees a new version sees the rows too.
+    A client counts what it has played after that is durable, so whoever sees a new version sees the rows too. `counts`
+    are the store's own: a client that is stopped between a row and its next view has not told of that row.
     """
     played = [
         (
@@ -102,15 +107,16 @@ def run_version(moment: RunMoment, clients: Sequence[ClientView]) -> str:
         )
         for client in clients
     ]
-    return repr((moment.state, moment.fence, played))
+    return repr((moment.state, moment.fence, played, sorted(counts.items())))
 
 
 def _live_run(store: Store, moment: RunMoment, silence_s: float) -> LiveRun:
     clients = tuple(_clients(moment))
-    version = run_version(moment, clients)
+    counts = pair_counts(store.engine, store.run) if len(clients) > 1 else {}
+    version = run_version(moment, clients, counts)
     if moment.state not in UNDER_WAY or not any(client.live for client in clients):
         return NOT_LIVE._replace(version=version)
-    return LiveRun(version, _together(store, clients), silence_s, clients)
+    return LiveRun(version, _together(store.run, clients, counts), silence_s, clients)
 
 
 def _clients(moment: RunMoment) -> Iterable[ClientView]:
@@ -122,7 +128,7 @@ def _clients(moment: RunMoment) -> Iterable[ClientView]:
             continue
 
 
-def _together(store: Store, clients: Sequence[ClientView]) -> RunView:
+def _together(run: str, clients: Sequence[ClientView], counts: PairCounts) -> RunView:
     """The view of all clients. What was spent counts of all, what is under way only of those that play on."""
     views = [client.view for client in clients]
     if len(clients) == 1:
@@ -130,10 +136,10 @@ def _together(store: Store, clients: Sequence[ClientView]) -> RunView:
     playing = [client for client in clients if client.live]
     longest = max((client.view for client in playing), key=lambda view: view.elapsed_s)
     return RunView(
-        run=store.run,
+        run=run,
         elapsed_s=longest.elapsed_s,
         left_s=longest.left_s,
-        pairs=_pairs(store, playing),
+        pairs=_pairs(playing, counts),
         use=_use(client.view for client in playing),
         turns=sum(view.turns for view in views),
         retries=sum(view.retries for view in views),
@@ -147,9 +153,8 @@ def _together(store: Store, clients: Sequence[ClientView]) -> RunView:
     )
 
 
-def _pairs(store: Store, playing: Sequence[ClientView]) -> tuple[PairView, ...]:
+def _pairs(playing: Sequence[ClientView], counts: PairCounts) -> tuple[PairView, ...]:
     """The pairs with the store's own counts: those of each client are of all clients too, and some seconds old."""
-    counts = pair_counts(store.engine, store.run)
     by_pair: dict[tuple[str, str], list[tuple[int, PairView]]] = {}
     for client in playing:
         for pair in client.view.pairs:

@@ -126,6 +126,22 @@ async def test_a_version_changes_with_what_was_played_and_not_with_the_clocks(st
     assert len(seen) == 6
 
 
+async def test_a_row_that_no_client_has_told_of_changes_the_version_too(store: Store, clock: Clock) -> None:
+    first, live = store.take_over(), LiveRuns(clock)
+    for shard in (first, second(store)):
+        await publish(store, shard, view().model_dump_json())
+    before = live.look(store).version
+    journal = Journal(store, first)
+    await journal.begin(TRIALS[0], 1, 0, "0" * 32)
+    await journal.finish(TRIALS[0], 1, "w", Finish(reason=FinishReason.COMPLETED, score=0.5), Cost(1, 1, 1, 1.0))
+    await journal.close()
+    clock.now += 1
+    found = live.look(store)
+    assert found.view is not None
+    assert [pair.scored for pair in found.view.pairs] == [1]
+    assert found.version != before
+
+
 async def test_a_view_of_another_version_is_left_out(store: Store, clock: Clock) -> None:
     shard = store.take_over()
     await publish(store, shard, '{"later": true}')
