@@ -1,7 +1,7 @@
 """Settings from environment variables, else from `.env` in the working directory; secrets also from files."""
 
+import io
 import os
-import re
 from pathlib import Path
 
 from pydantic import SecretStr
@@ -11,13 +11,6 @@ from proctor.observability.redaction import remember
 FILE = "_FILE"
 """Suffix of a variable that holds the path of a secret's file, as orchestrators mount secrets."""
 MAX_SECRET_BYTES = 1 << 16
-
-_LINE = re.compile(
-    r"""^[ \t]*(?:export[ \t]+)?(?P<name>[A-Za-z_]\w*)[ \t]*=[ \t]*
-        (?:"(?P<double>(?:[^"\\]|\\.)*)"|'(?P<single>[^']*)'|(?P<bare>.*?))[ \t]*(?:(?<![^\s"'=])\#.*)?$""",
-    re.MULTILINE | re.VERBOSE,
-)
-
 
 def setting(name: str, folder: Path | None = None) -> str | None:
     """The value of a variable, without surrounding blanks, or None. The environment takes precedence over `.env`."""
@@ -67,17 +60,11 @@ def _of_file(variable: str, path: Path) -> str:
 
 
 def parse_dotenv(text: str) -> dict[str, str]:
-    """The variables of a `.env` text: NAME=value lines, `export` allowed, quotes removed, # comments skipped.
+    """The variables of a `.env` text, as python-dotenv reads it. Nothing is expanded."""
+    from dotenv import dotenv_values  # few working directories have a `.env`
 
-    In double quotes \\n is a line break, and any other character after a backslash is itself. Nothing is expanded.
-    """
-    return {match["name"]: _value(match) for match in _LINE.finditer(text)}
-
-
-def _value(match: re.Match[str]) -> str:
-    if match["double"] is not None:
-        return re.sub(r"\\(.)", lambda escaped: "\n" if escaped[1] == "n" else escaped[1], match["double"])
-    return match["single"] if match["single"] is not None else match["bare"]
+    found = dotenv_values(stream=io.StringIO(text), interpolate=False)
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def _dotenv(folder: Path) -> dict[str, str]:

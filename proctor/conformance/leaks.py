@@ -1,15 +1,14 @@
 """Counts the resources that this process holds, so that a leak shows as growth."""
 
 import asyncio
-import os
-import sys
 import threading
-from pathlib import Path
 from typing import NamedTuple
+
+import psutil
 
 
 class HeldResources(NamedTuple):
-    """Counts of what a process can leak; processes and files are 0 where there is no /proc."""
+    """Counts of what a process can leak."""
 
     tasks: int
     threads: int
@@ -24,23 +23,6 @@ class HeldResources(NamedTuple):
 
 async def held_resources() -> HeldResources:
     """The counts of this process, without the calling task."""
-    files = len(os.listdir("/proc/self/fd")) if sys.platform == "linux" else 0
-    return HeldResources(len(asyncio.all_tasks()) - 1, threading.active_count(), _descendants(), files)
-
-
-def _descendants() -> int:
-    """How many processes descend from this one, children of children included."""
-    parents = dict(filter(None, map(_parent, Path("/proc").glob("[0-9]*/stat"))))
-    found, wave = 0, {os.getpid()}
-    while wave := {child for child, parent in parents.items() if parent in wave}:
-        found += len(wave)
-    return found
-
-
-def _parent(stat: Path) -> tuple[int, int] | None:
-    """A process and its parent; None where the process has ended."""
-    try:
-        fields = stat.read_text(errors="replace").rpartition(")")[2].split()
-    except OSError:
-        return None
-    return int(stat.parent.name), int(fields[1])
+    process = psutil.Process()
+    children = len(process.children(recursive=True))
+    return HeldResources(len(asyncio.all_tasks()) - 1, threading.active_count(), children, process.num_fds())
