@@ -4,9 +4,10 @@ import asyncio
 import re
 import socket
 from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from ipaddress import IPv4Network, IPv6Network
 from types import FrameType
-from typing import Annotated, Self
+from typing import Annotated, Protocol, Self
 
 import uvicorn
 from pydantic import AfterValidator, Field, SecretStr, model_validator
@@ -20,7 +21,6 @@ from proctor.http.server import ConfigError, is_loopback, listen, url_of, uvicor
 from proctor.http.tls import NO_TLS, ServerTls
 from proctor.types import Value
 from task_server.http.access import Access, worker_access
-from task_server.http.service import TaskService
 from task_server.http.transport import Caller
 from task_server.wire.messages import SETTLE_S, WORKER_LEASE_S
 from task_server.worker.advertise import reached_by
@@ -31,6 +31,23 @@ LAST_REPLIES_S = 5
 """On shutdown, requests under way get this long to be answered."""
 
 OnReady = Callable[[str], None]
+
+
+class Service(Protocol):
+    """What a process runs behind its app."""
+
+    def running(self) -> AbstractAsyncContextManager[None]:
+        """Background work, from before the first request to after the last."""
+
+    async def drain(self, grace_s: float) -> None:
+        """Start nothing new, let sessions go on for up to `grace_s`, then end them."""
+
+
+class Knowing(Protocol):
+    """The tokens of a server."""
+
+    def knows(self, method: str, path: str, authorization: bytes) -> bool:
+        """Whether a request has a token for its route; True if no token is needed."""
 
 
 def _fits_a_header(token: SecretStr) -> SecretStr:
@@ -81,7 +98,7 @@ class WorkerConfig(ServeConfig):
 
     def access(self, url: str) -> Access:
         """The tokens that this worker accepts. With a worker token alone, the controller sends the one for clients."""
-        access = worker_access(url, _text(self.token), _text(self.metrics_token))
+        access = worker_access(url, text_of(self.token), text_of(self.metrics_token))
         access.pending = self.token is None and self.worker_token is not None
         return access
 
@@ -105,7 +122,7 @@ class ControllerConfig(ServeConfig):
     def access(self) -> Access:
         """The tokens that this controller accepts."""
         clients = [self.token.get_secret_value()] if self.token is not None else []
-        return Access(clients, workers=_text(self.worker_token), metrics=_text(self.metrics_token))
+        return Access(clients, workers=text_of(self.worker_token), metrics=text_of(self.metrics_token))
 
 
 def serve_worker(config: WorkerConfig, on_ready: OnReady = lambda url: None) -> None:
@@ -115,13 +132,13 @@ def serve_worker(config: WorkerConfig, on_ready: OnReady = lambda url: None) -> 
     """
     from task_server.worker.worker import Worker
 
-    listener = _listen(config)
-    url = _base_url(config, listener)
+    listener = open_listener(config)
+    url = base_url(config, listener)
     name = config.name or f"{socket.gethostname()}-{listener.getsockname()[1]}"
 
     async def run() -> None:
         async with http_client(tls=config.tls) as http:
-            caller = Caller(http, _text(config.worker_token or config.token), home=config.controller)
+            caller = Caller(http, text_of(config.worker_token or config.token), home=config.controller)
             access = config.access(url)
             worker = Worker(
                 name,
@@ -132,7 +149,9 @@ def serve_worker(config: WorkerConfig, on_ready: OnReady = lambda url: None) -> 
                 access=access,
             )
             app = worker.app()
-            await _serve(worker, app, listener, config, lambda: on_ready(url), access=access, grace_s=config.grace_s)
+            await run_service(
+                worker, app, listener, config, lambda: on_ready(url), access=access, grace_s=config.grace_s
+            )
 
     with listener:
         event_loop.run(run())
@@ -146,9 +165,9 @@ def serve_controller(config: ControllerConfig, on_ready: OnReady = lambda url: N
     from task_server.controller.admission import WorkerAddresses, loopback_only
     from task_server.controller.controller import Controller
 
-    listener = _listen(config)
-    url = _base_url(config, listener)
-    token = _text(config.token)
+    listener = open_listener(config)
+    url = base_url(config, listener)
+    token = text_of(config.token)
 
     async def run() -> None:
         addresses = WorkerAddresses(config.allow_workers)
@@ -163,7 +182,7 @@ def serve_controller(config: ControllerConfig, on_ready: OnReady = lambda url: N
                 lease_s=config.lease_s,
                 settle_s=config.settle_s,
             )
-            await _serve(controller, controller.app(), listener, config, lambda: on_ready(url), access=access)
+            await run_service(controller, controller.app(), listener, config, lambda: on_ready(url), access=access)
 
     with listener:
         event_loop.run(run())
@@ -188,16 +207,17 @@ class _Server(uvicorn.Server):
         self._loop.call_soon_threadsafe(self._leave, at_once)
 
 
-async def _serve(
-    service: TaskService,
+async def run_service(
+    service: Service,
     app: ASGIApp,
     listener: socket.socket,
     config: ServeConfig,
     on_ready: Callable[[], None],
     *,
-    access: Access,
+    access: Knowing,
     grace_s: float = 0.0,
 ) -> None:
+    """Serve the app of a service until a signal or the end of standard input has drained the service."""
     leaving: set[asyncio.Task[None]] = set()
 
     async def drained(grace_s: float) -> None:
@@ -219,18 +239,21 @@ async def _serve(
             await server.serve(sockets=[listener])
 
 
-def _listen(config: ServeConfig) -> socket.socket:
+def open_listener(config: ServeConfig) -> socket.socket:
+    """The configured socket. Without a token it must be at a loopback address. Raises ConfigError."""
     if config.token is None and config.worker_token is None and not is_loopback(config.host):
         raise ConfigError(f"host: {config.host} is open to other machines; set a token, or listen at 127.0.0.1")
     return listen(config.host, config.port)
 
 
-def _base_url(config: ServeConfig, listener: socket.socket) -> str:
+def base_url(config: ServeConfig, listener: socket.socket) -> str:
+    """The URL under which others reach this process."""
     if config.advertise:
         return config.advertise.rstrip("/")
     controller = config.controller if isinstance(config, WorkerConfig) else ""
     return url_of(reached_by(config.host, controller), listener, config.tls.scheme)
 
 
-def _text(token: SecretStr | None) -> str | None:
+def text_of(token: SecretStr | None) -> str | None:
+    """A token's text, or None."""
     return token.get_secret_value() if token is not None else None

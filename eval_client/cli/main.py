@@ -39,9 +39,10 @@ COMMANDS = {
     "worker": ("servers", "Start a worker: it serves tasks and runs their sessions."),
     "controller": ("servers", "Start a controller: it places sessions on workers."),
     "agents": ("servers", "Serve built-in agents through the OpenAI Chat Completions protocol."),
+    "serve": ("serve", "Let clients of other programs play tasks, by their own protocols."),
     "completion": ("manage.completion", "Print the script for completion in bash, zsh or fish."),
 }
-SERVERS = {"worker": "worker", "controller": "controller", "agents": "agent-server"}
+SERVERS = {"worker": "worker", "controller": "controller", "agents": "agent-server", "serve": "gateway"}
 """command -> the role of its process in logs and traces; other commands have the role `client`."""
 CRASHED = 70
 """Exit code of a crash of Proctor. Python's own code would be 1, which means that trials are unscored."""

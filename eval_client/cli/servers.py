@@ -17,7 +17,7 @@ from proctor.config.task import load_tasks
 from proctor.config.wording import every_problem
 
 
-def _http_url(_context: click.Context, _option: click.Parameter, url: str) -> str:
+def http_url(_context: click.Context, _option: click.Parameter, url: str) -> str:
     if url and not re.fullmatch(r"https?://[^/\s@]+(/\S*)?", url):
         raise click.BadParameter("must begin with http:// or https:// and a host, without user and password")
     return url
@@ -57,7 +57,7 @@ def tls_options(command: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
-def _tls(files: Mapping[str, Path | None]) -> dict[str, Path | None]:
+def tls_fields(files: Mapping[str, Path | None]) -> dict[str, Path | None]:
     """The options as the fields of `ServerTls`."""
     return {name.removeprefix("tls_"): path for name, path in files.items()}
 
@@ -68,7 +68,7 @@ def _tls(files: Mapping[str, Path | None]) -> dict[str, Path | None]:
     "--controller",
     default="",
     metavar="URL",
-    callback=_http_url,
+    callback=http_url,
     help="Controller to report to; without one the worker serves clients on its own.",
 )
 @click.option("--name", default="", help="Name, unique among the controller's workers. Default: host name and port.")
@@ -103,7 +103,7 @@ def worker(
     """
     from task_server.serve import WorkerConfig, serve_worker
 
-    with _configured():
+    with configured():
         config = WorkerConfig(
             tasks=load_tasks(tasks),
             controller=controller,
@@ -113,10 +113,10 @@ def worker(
             port=port,
             advertise=advertise,
             stop_with_stdin=stop_with_stdin,
-            **_tokens(),
-            tls=_tls(tls),
+            **tokens(),
+            tls=tls_fields(tls),
         )
-        serve_worker(config, _announce("worker", stop_with_stdin))
+        serve_worker(config, announce("worker", stop_with_stdin))
 
 
 @click.command()
@@ -164,7 +164,7 @@ def controller(
     """
     from task_server.serve import ControllerConfig, serve_controller
 
-    with _configured():
+    with configured():
         config = ControllerConfig(
             lease_s=lease,
             settle_s=settle,
@@ -173,10 +173,10 @@ def controller(
             advertise=advertise,
             stop_with_stdin=stop_with_stdin,
             allow_workers=allow_workers,
-            **_tokens(),
-            tls=_tls(tls),
+            **tokens(),
+            tls=tls_fields(tls),
         )
-        serve_controller(config, _announce("controller", stop_with_stdin))
+        serve_controller(config, announce("controller", stop_with_stdin))
 
 
 @click.command()
@@ -227,7 +227,7 @@ def agents(
         raise UsageProblem("--config holds all settings; leave --tasks and --agent out")
     if config is not None and any(tls.values()):
         raise UsageProblem("--config holds all settings; write the files of --tls-... into its `tls`")
-    with _configured():
+    with configured():
         if config is not None:
             loaded = load(config, AgentServerConfig).relative_to(config.parent)
         else:
@@ -238,22 +238,22 @@ def agents(
                 tasks=load_tasks(tasks) if tasks is not None else (),
                 agents=tuple(map(_agent, chosen)),
                 token_env=token_env,
-                tls=_tls(tls),
+                tls=tls_fields(tls),
             )
         if stop_with_stdin:
             when_stdin_ends(lambda: os.kill(os.getpid(), signal.SIGTERM))
         with contextlib.suppress(KeyboardInterrupt):
-            serve(loaded, _announce("agent server", stop_with_stdin))
+            serve(loaded, announce("agent server", stop_with_stdin))
 
 
-def _tokens() -> dict[str, SecretStr | None]:
+def tokens() -> dict[str, SecretStr | None]:
     """field of a task server's configuration -> its token. Raises ValueError."""
     names = {"token": "PROCTOR_TOKEN", "worker_token": "PROCTOR_WORKER_TOKEN", "metrics_token": "PROCTOR_METRICS_TOKEN"}
     return {field: secret(name) for field, name in names.items()}
 
 
 @contextlib.contextmanager
-def _configured() -> Iterator[None]:
+def configured() -> Iterator[None]:
     """Turn errors in options and files into UsageProblem, without their values, since one may be a token."""
     try:
         with report_file_errors():
@@ -273,7 +273,7 @@ def _agent(text: str) -> dict[str, str]:
     return {"name": name, "kind": kind, **({"path": path} if colon else {})}
 
 
-def _announce(what: str, url_alone: bool) -> Callable[[str], None]:
+def announce(what: str, url_alone: bool) -> Callable[[str], None]:
     """A function that prints the URL of a server."""
 
     def say(url: str) -> None:

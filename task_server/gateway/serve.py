@@ -1,0 +1,150 @@
+"""Runs a gateway as a process: foreign wires on one side, the task wire on the other."""
+
+import asyncio
+import contextlib
+import secrets
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Self
+from urllib.parse import urlsplit
+
+from pydantic import Field, model_validator
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import Mount, Route
+from starlette.types import ASGIApp
+
+from proctor import event_loop
+from proctor.config.task import TaskDefinition
+from proctor.http.client import HttpClient, http_client
+from proctor.http.embedded_server import EmbeddedServer
+from proctor.http.server import listen, url_of, uvicorn_config
+from proctor.observability.metrics import gauge
+from proctor.observability.process import ProcessMetrics
+from task_server.client.client import TaskClient
+from task_server.gateway.access import GatewayAccess
+from task_server.gateway.gateway import Gateway
+from task_server.gateway.wires import WIRES, Wire, load
+from task_server.http.access import worker_access
+from task_server.serve import KEEP_ALIVE_S, OnReady, ServeConfig, Token, base_url, open_listener, run_service, text_of
+
+
+class GatewayConfig(ServeConfig):
+    """The settings of a gateway process."""
+
+    wires: tuple[str, ...] = Field(min_length=1)
+    """Names in `WIRES`."""
+    controller: str = ""
+    """Base URL of the controller, or of a lone worker, that has the tasks."""
+    controller_token: Token | None = None
+    """The token that is sent to it; `token` if absent."""
+    tasks: tuple[TaskDefinition, ...] = ()
+    """The tasks of a worker in this process, instead of a controller."""
+    grace_s: float = Field(default=30.0, ge=0)
+    """Live sessions may go on for this long after SIGTERM."""
+
+    @model_validator(mode="after")
+    def _has_wires_and_tasks(self) -> Self:
+        if unknown := [name for name in self.wires if name not in WIRES]:
+            raise ValueError(f"wires: {unknown[0]!r} is none of {', '.join(WIRES)}")
+        if bool(self.controller) == bool(self.tasks):
+            raise ValueError("give a controller that has the tasks, or a task file, and not both")
+        return self
+
+
+class WireServer:
+    """The wires of a process, each with the gateway of its sessions."""
+
+    def __init__(self, wires: Sequence[Wire], client: TaskClient) -> None:
+        self._gateways = {wire.prefix: Gateway(client, wire.idle_s) for wire in wires}
+        self._wires = wires
+        self._process = ProcessMetrics("gateway")
+
+    def app(self, access: GatewayAccess, url: str) -> ASGIApp:
+        """The app with the routes of all wires."""
+        mounts = [Mount(wire.prefix, routes=list(wire.routes(self._gateways[wire.prefix]))) for wire in self._wires]
+        own = [Route("/healthz", _health), Route("/readyz", _health), Route("/metrics", self._metrics)]
+        app = Starlette(routes=[*own, *mounts], exception_handlers={HTTPException: _no_route})
+        app.router.redirect_slashes = False
+        return access.guard(app, urlsplit(url).hostname)
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Renew leases and end idle sessions; at the end, end all."""
+        async with AsyncExitStack() as stack:
+            for gateway in self._gateways.values():
+                await stack.enter_async_context(gateway.running())
+            watching = asyncio.create_task(self._process.watch())
+            stack.callback(watching.cancel)
+            yield
+
+    async def drain(self, grace_s: float) -> None:
+        """Start no more sessions, and wait up to `grace_s` for the live ones."""
+        await asyncio.gather(*(gateway.drain(grace_s) for gateway in self._gateways.values()))
+
+    async def _metrics(self, _: Request) -> Response:
+        live = {(prefix,): float(len(list(gateway.sessions()))) for prefix, gateway in self._gateways.items()}
+        text = gauge("proctor_foreign_sessions_live", "Sessions of foreign clients under way.", ("wire",), live)
+        return PlainTextResponse(text + self._process.expose(), media_type="text/plain; version=0.0.4")
+
+
+def serve_gateway(config: GatewayConfig, on_ready: OnReady = lambda url: None) -> None:
+    """Serve until SIGTERM, SIGINT or the end of standard input. `on_ready` gets the base URL once it listens.
+
+    Raises ConfigError, or FileError for a task that can't be built.
+    """
+    listener = open_listener(config)
+    url = base_url(config, listener)
+    access = GatewayAccess(text_of(config.token))
+
+    async def run() -> None:
+        async with http_client(tls=config.tls) as http, _task_client(config, http) as client:
+            service = WireServer([load(name) for name in config.wires], client)
+            app, grace_s = service.app(access, url), config.grace_s
+            await run_service(service, app, listener, config, lambda: on_ready(url), access=access, grace_s=grace_s)
+
+    with listener:
+        event_loop.run(run())
+
+
+@asynccontextmanager
+async def _task_client(config: GatewayConfig, http: HttpClient) -> AsyncIterator[TaskClient]:
+    if config.controller:
+        yield TaskClient(config.controller, http, text_of(config.controller_token or config.token))
+    else:
+        async with own_worker(config.tasks) as (url, token):
+            yield TaskClient(url, http, token)
+
+
+@asynccontextmanager
+async def own_worker(tasks: Sequence[TaskDefinition]) -> AsyncIterator[tuple[str, str]]:
+    """Serve tasks by a worker on this event loop, at loopback; yields its (URL, token)."""
+    from task_server.worker.worker import Worker
+
+    token = secrets.token_hex(16)
+    listener = listen("127.0.0.1", 0)
+    url = url_of("127.0.0.1", listener)
+    access = worker_access(url, token)
+    worker = Worker("gateway", url, tasks, access=access)
+    settings = uvicorn_config(worker.app(), keep_alive_s=KEEP_ALIVE_S, last_replies_s=1, knows=access.knows)
+    server = EmbeddedServer(settings)
+    async with worker.running():
+        serving = asyncio.create_task(server.serve(sockets=[listener]))
+        try:
+            yield url, token
+        finally:
+            server.should_exit = True
+            with contextlib.suppress(Exception):
+                await serving
+
+
+async def _health(_: Request) -> Response:
+    return JSONResponse({"status": "ok"})
+
+
+async def _no_route(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    text = f"{request.method} {request.url.path}: {error.detail}"
+    return JSONResponse({"detail": text}, error.status_code, error.headers)

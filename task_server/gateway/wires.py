@@ -1,0 +1,68 @@
+"""The foreign wires, by the names of their options, and what their routes share."""
+
+import importlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from pydantic import TypeAdapter, ValidationError
+from pydantic_core import to_json
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute
+
+from task_server.gateway.gateway import ForeignSession, Gateway
+from task_server.wire.messages import MAX_REQUEST_BYTES
+
+Body = TypeVar("Body")
+
+
+@dataclass(frozen=True)
+class Wire:
+    """A protocol of other programs' clients."""
+
+    prefix: str
+    """The path that all its routes begin with."""
+    idle_s: float
+    """A session without a request for this long is ended."""
+    routes: Callable[[Gateway], Sequence[BaseRoute]]
+
+
+WIRES: dict[str, tuple[str, str]] = {}
+"""name of the option -> (the module that has the `WIRE`, what the option does)"""
+
+
+def load(name: str) -> Wire:
+    """The wire of an option."""
+    wire: Wire = importlib.import_module(WIRES[name][0]).WIRE
+    return wire
+
+
+class BadBody(ValueError):
+    """The body of a request is no value of its type, or too large."""
+
+
+async def body_of(request: Request, kind: type[Body], max_bytes: int = MAX_REQUEST_BYTES) -> Body:
+    """The JSON body of a request. Raises BadBody."""
+    content = bytearray()
+    try:
+        async for chunk in request.stream():
+            content += chunk
+            if len(content) > max_bytes:
+                raise BadBody(f"the body is over {max_bytes} bytes")
+        return TypeAdapter(kind).validate_json(bytes(content))
+    except ClientDisconnect as error:
+        raise BadBody("the connection broke within the body") from error
+    except ValidationError as error:
+        problem = error.errors(include_url=False, include_input=False, include_context=False)[0]
+        raise BadBody(f"{'.'.join(map(str, problem['loc'])) or 'the body'}: {problem['msg']}") from error
+
+
+def reply(value: object, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+    """A JSON reply."""
+    return Response(to_json(value), status, headers, media_type="application/json")
+
+
+async def note_delivery(request: Request, session: ForeignSession) -> None:
+    """Note on the session whether the client is still there to get the answer to its step."""
+    session.answer_lost = await request.is_disconnected()

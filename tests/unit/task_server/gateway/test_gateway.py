@@ -1,0 +1,247 @@
+"""Foreign sessions over a real worker in this process."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+
+import httpx
+import pytest
+
+from proctor import registry
+from proctor.config.task import TaskDefinition
+from proctor.types import Finish, FinishReason, Observation
+from task_server.client.client import TaskClient
+from task_server.gateway import gateway as gateway_module
+from task_server.gateway.gateway import (
+    ForeignSession,
+    Gateway,
+    NoSlot,
+    NoSuchSample,
+    NotOffered,
+    SessionGone,
+    StepUnderWay,
+    act,
+)
+from task_server.wire.messages import Stop
+from task_server.worker.worker import Worker
+from tests.task_server_world import Counting
+
+
+class Trusting(Counting):
+    """For built-in agents alone."""
+
+    def trusted_agents_only(self) -> bool:
+        return True
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.time = 1000.0
+
+    def __call__(self) -> float:
+        return self.time
+
+
+class World:
+    """A worker with two slots, and a gateway to it whose clocks are ours."""
+
+    def __init__(self) -> None:
+        self.clock = Clock()
+        kinds = {"counting": Counting, "trusting": Trusting}
+        tasks = [
+            TaskDefinition(name="numbers", environment="counting", capacity=2),
+            TaskDefinition(name="guarded", environment="trusting"),
+        ]
+        registry.load = lambda name: kinds[name]
+        self.worker = Worker("w", "http://worker", tasks, now=self.clock)
+        http = httpx.AsyncClient(transport=httpx.ASGITransport(self.worker.app()))
+        self.client = TaskClient("http://worker", http, patience_s=0.0)
+        self.gateway = Gateway(self.client, idle_s=240.0, now=self.clock)
+
+    def live(self) -> int:
+        return sum(1 for _ in self.worker._sessions.held())
+
+
+@pytest.fixture
+async def world(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[World]:
+    monkeypatch.setattr(registry, "load", registry.load)
+    monkeypatch.setattr(gateway_module, "TICK_S", 3600.0)
+    world = World()
+    async with world.worker.running(), world.gateway.running():
+        await offered(world, "numbers")
+        yield world
+
+
+def asked(session: ForeignSession) -> str:
+    assert isinstance(session.state, Observation)
+    return session.state.messages[-1].content
+
+
+def ended(session: ForeignSession) -> Finish:
+    assert isinstance(session.state, Finish)
+    return session.state
+
+
+async def test_a_session_is_played_to_its_score(world: World) -> None:
+    session = await world.gateway.start("numbers", "plain", 5)
+    assert asked(session) == "5"
+    for answer in ("6", "7", "wrong"):
+        await world.gateway.step(session, act(answer))
+    assert ended(session).score == pytest.approx(2 / 3)
+    assert [(each.role, each.content) for each in session.history] == [
+        ("user", "5"),
+        ("assistant", "6"),
+        ("user", "6"),
+        ("assistant", "7"),
+        ("user", "7"),
+        ("assistant", "wrong"),
+    ]
+    with pytest.raises(SessionGone):
+        await world.gateway.step(session, act("8"))
+
+
+async def test_an_agent_that_stops_ends_with_its_reason(world: World) -> None:
+    session = await world.gateway.start("numbers", "plain")
+    await world.gateway.step(session, Stop(reason=FinishReason.CONTEXT_LIMIT))
+    assert (ended(session).reason, ended(session).score) == (FinishReason.CONTEXT_LIMIT, 0.0)
+
+
+async def test_a_fault_has_no_score(world: World) -> None:
+    session = await world.gateway.start("numbers", "fault")
+    await world.gateway.step(session, act("1"))
+    assert (ended(session).reason, ended(session).score) == (FinishReason.TASK_ERROR, None)
+    assert "the part is broken" in str(ended(session).detail["cause"])
+
+
+async def test_a_lost_session_is_a_fault(world: World) -> None:
+    session = await world.gateway.start("numbers", "plain")
+    await world.client.end(session.server_id)
+    await world.gateway.step(session, act("1"))
+    assert ended(session).reason is FinishReason.TASK_ERROR
+
+
+async def test_tasks_for_builtin_agents_alone_are_not_offered(world: World) -> None:
+    offers = await world.gateway.offers()
+    assert {name: (offer.total, offer.free) for name, offer in offers.items()} == {"numbers": (2, 2)}
+    for task in ("guarded", "unknown"):
+        with pytest.raises(NotOffered):
+            await world.gateway.start(task, "plain")
+    with pytest.raises(NoSuchSample):
+        await world.gateway.start("numbers", "unknown")
+
+
+async def test_slots_are_counted_and_freed_at_the_end(world: World) -> None:
+    first, second = [await world.gateway.start("numbers", "plain") for _ in range(2)]
+    assert (await world.gateway.offer("numbers")).free == 0
+    with pytest.raises(NoSlot):
+        await world.gateway.start("numbers", "plain")
+    await world.gateway.step(first, Stop(reason=FinishReason.TURN_LIMIT))
+    assert (await world.gateway.offer("numbers")).free == 1
+    await world.gateway.cancel(second)
+    with pytest.raises(SessionGone):
+        world.gateway.find(second.id)
+    await until(lambda: world.live() == 0)
+    await until(lambda: world.worker._sessions.live("numbers") == 0)
+    assert (await world.gateway.offer("numbers")).free == 2
+
+
+async def test_ids_are_numbers_unless_the_wire_chooses_them(world: World) -> None:
+    first, second = [await world.gateway.start("numbers", "plain") for _ in range(2)]
+    assert isinstance(first.id, int)
+    assert second.id == first.id + 1
+    await world.gateway.cancel(first)
+    await until(lambda: world.worker._sessions.live("numbers") == 1)
+    named = await world.gateway.start("numbers", "plain", id="mine")
+    assert world.gateway.find("mine") is named
+
+
+async def test_the_same_answer_is_a_new_turn_once_the_last_one_was_delivered(world: World) -> None:
+    session = await world.gateway.start("numbers", "plain")
+    for _ in range(3):
+        await world.gateway.step(session, act("1"))
+    assert session.turn == 3
+    assert ended(session).score == pytest.approx(1 / 3)
+
+
+@pytest.mark.parametrize("answers", [["1"], ["1", "2", "3"]], ids=["under way", "over"])
+async def test_a_repetition_after_a_lost_answer_is_no_turn(world: World, answers: list[str]) -> None:
+    session = await world.gateway.start("numbers", "plain")
+    for answer in answers:
+        await world.gateway.step(session, act(answer))
+    state, session.answer_lost = session.state, True
+    await world.gateway.step(session, act(answers[-1]))
+    assert (session.turn, session.state) == (len(answers), state)
+
+
+async def test_a_request_repeated_while_it_is_answered_is_no_turn(world: World) -> None:
+    session = await world.gateway.start("numbers", "plain")
+    await asyncio.gather(*(world.gateway.step(session, act("1")) for _ in range(3)))
+    assert session.turn == 1
+    with pytest.raises(StepUnderWay):
+        await asyncio.gather(*(world.gateway.step(session, act(answer)) for answer in "23"))
+    await until(lambda: session.turn == 2 and not session.lock.locked())
+
+
+async def test_a_key_names_the_request(world: World) -> None:
+    session = await world.gateway.start("numbers", "plain")
+    for key in (1, 1, 2):
+        await world.gateway.step(session, act("1"), key)
+    assert session.turn == 2
+
+
+async def test_what_is_idle_ends_and_what_is_not_keeps_its_lease(world: World) -> None:
+    idle, used = [await world.gateway.start("numbers", "plain") for _ in range(2)]
+    for _ in range(9):
+        world.clock.time += 30.0
+        await world.gateway.tend()
+        world.worker._sessions.expire()
+        world.gateway.find(used.id)
+    await until(lambda: world.live() == 1)
+    with pytest.raises(SessionGone):
+        world.gateway.find(idle.id)
+    await world.gateway.step(used, act("1"))
+    assert asked(used) == "1"
+
+
+async def test_a_session_that_the_server_lost_is_found_out(world: World) -> None:
+    session = await world.gateway.start("numbers", "plain")
+    await world.client.end(session.server_id)
+    world.clock.time += 30.0
+    await world.gateway.tend()
+    assert ended(session).reason is FinishReason.TASK_ERROR
+
+
+async def test_after_a_drain_nothing_starts(world: World) -> None:
+    session = await world.gateway.start("numbers", "plain")
+    draining = asyncio.create_task(world.gateway.drain(1000.0))
+    await asyncio.sleep(0)
+    with pytest.raises(NoSlot):
+        await world.gateway.start("numbers", "plain")
+    assert not draining.done()
+    await world.gateway.step(session, Stop(reason=FinishReason.TURN_LIMIT))
+    await draining
+
+
+async def test_all_sessions_end_with_the_gateway(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "load", registry.load)
+    world = World()
+    async with world.worker.running():
+        async with world.gateway.running():
+            await offered(world, "numbers")
+            await world.gateway.start("numbers", "plain")
+        assert world.live() == 0
+
+
+async def offered(world: World, task: str) -> None:
+    for _ in range(100_000):
+        if task in await world.gateway.offers():
+            return
+        await asyncio.sleep(0)
+    raise AssertionError(f"{task} is not offered")
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    for _ in range(100_000):
+        if condition():
+            return
+        await asyncio.sleep(0)
+    raise AssertionError("it does not come about")
