@@ -36,10 +36,10 @@ COMMANDS = {
     "check": ("environments", "Check that an environment meets the contract of environments."),
     "up": ("up", "Play a plan with its servers on the nodes of a Ray cluster."),
     "down": ("up", "Remove the servers and clients of `proctor up` from a Ray cluster."),
-    "worker": ("servers", "Start a worker: it serves tasks and runs their sessions."),
-    "controller": ("servers", "Start a controller: it places sessions on workers."),
-    "agents": ("servers", "Serve built-in agents through the OpenAI Chat Completions protocol."),
-    "serve": ("serve", "Let clients of other programs play tasks, by their own protocols."),
+    "worker": ("servers.commands", "Start a worker: it serves tasks and runs their sessions."),
+    "controller": ("servers.commands", "Start a controller: it places sessions on workers."),
+    "agents": ("servers.commands", "Serve built-in agents through the OpenAI Chat Completions protocol."),
+    "serve": ("servers.serve", "Let clients of other programs play tasks, by their own protocols."),
     "completion": ("manage.completion", "Print the script for completion in bash, zsh or fish."),
 }
 SERVERS = {"worker": "worker", "controller": "controller", "agents": "agent-server", "serve": "gateway"}

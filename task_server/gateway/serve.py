@@ -26,7 +26,7 @@ from proctor.observability.process import ProcessMetrics
 from task_server.client.client import TaskClient
 from task_server.gateway.access import GatewayAccess
 from task_server.gateway.gateway import Gateway
-from task_server.gateway.wires import WIRES, Wire, load
+from task_server.gateway.wires import WIRES, ForeignWire, load
 from task_server.http.access import worker_access
 from task_server.serve import KEEP_ALIVE_S, OnReady, ServeConfig, Token, base_url, open_listener, run_service, text_of
 
@@ -57,7 +57,7 @@ class GatewayConfig(ServeConfig):
 class WireServer:
     """The wires of a process, each with the gateway of its sessions."""
 
-    def __init__(self, wires: Sequence[Wire], client: TaskClient) -> None:
+    def __init__(self, wires: Sequence[ForeignWire], client: TaskClient) -> None:
         self._gateways = {wire.prefix: Gateway(client, wire.idle_s) for wire in wires}
         self._wires = wires
         self._process = ProcessMetrics("gateway")

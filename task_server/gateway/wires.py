@@ -18,7 +18,7 @@ Body = TypeVar("Body")
 
 
 @dataclass(frozen=True)
-class Wire:
+class ForeignWire:
     """A protocol of other programs' clients."""
 
     prefix: str
@@ -32,9 +32,9 @@ WIRES: dict[str, tuple[str, str]] = {}
 """name of the option -> (the module that has the `WIRE`, what the option does)"""
 
 
-def load(name: str) -> Wire:
+def load(name: str) -> ForeignWire:
     """The wire of an option."""
-    wire: Wire = importlib.import_module(WIRES[name][0]).WIRE
+    wire: ForeignWire = importlib.import_module(WIRES[name][0]).WIRE
     return wire
 
 

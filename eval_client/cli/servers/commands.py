@@ -2,64 +2,25 @@
 
 import contextlib
 import os
-import re
 import signal
-import sys
-from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import click
-from pydantic import SecretStr, ValidationError
 
-from eval_client.cli.usage import UsageProblem, report_file_errors
-from proctor.config.secrets import secret
+from eval_client.cli.servers.options import (
+    advertise_option,
+    announce,
+    configured,
+    host_option,
+    http_url,
+    port_option,
+    stdin_option,
+    tls_fields,
+    tls_options,
+    tokens,
+)
+from eval_client.cli.usage import UsageProblem
 from proctor.config.task import load_tasks
-from proctor.config.wording import every_problem
-
-
-def http_url(_context: click.Context, _option: click.Parameter, url: str) -> str:
-    if url and not re.fullmatch(r"https?://[^/\s@]+(/\S*)?", url):
-        raise click.BadParameter("must begin with http:// or https:// and a host, without user and password")
-    return url
-
-
-host_option = click.option(
-    "--host",
-    default="127.0.0.1",
-    show_default=True,
-    help="Address to listen on; any but a loopback address needs PROCTOR_TOKEN.",
-)
-port_option = click.option(
-    "--port", default=0, type=click.IntRange(0, 65535), show_default="a free one", help="Port to listen on."
-)
-advertise_option = click.option(
-    "--advertise", default="", metavar="URL", help="Base URL at which others reach this server."
-)
-stdin_option = click.option(
-    "--stop-with-stdin",
-    is_flag=True,
-    help="Stop when standard input closes; print only the base URL to standard output.",
-)
-
-
-def tls_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the options of `ServerTls`; each can also be set by a variable."""
-    path = click.Path(dir_okay=False, path_type=Path)
-    texts = {
-        "client-ca": "PEM file of authorities; only clients with a certificate signed by one of them are accepted.",
-        "ca": "PEM file of authorities to trust besides the usual ones in requests to other servers.",
-        "key": "PEM file of the certificate's private key, without a passphrase.",
-        "cert": "PEM file of the certificate for serving https and for requests to other servers.",
-    }
-    for name, text in texts.items():
-        variable = f"PROCTOR_TLS_{name.replace('-', '_').upper()}"
-        command = click.option(f"--tls-{name}", type=path, envvar=variable, show_envvar=True, help=text)(command)
-    return command
-
-
-def tls_fields(files: Mapping[str, Path | None]) -> dict[str, Path | None]:
-    """The options as the fields of `ServerTls`."""
-    return {name.removeprefix("tls_"): path for name, path in files.items()}
 
 
 @click.command()
@@ -246,24 +207,6 @@ def agents(
             serve(loaded, announce("agent server", stop_with_stdin))
 
 
-def tokens() -> dict[str, SecretStr | None]:
-    """field of a task server's configuration -> its token. Raises ValueError."""
-    names = {"token": "PROCTOR_TOKEN", "worker_token": "PROCTOR_WORKER_TOKEN", "metrics_token": "PROCTOR_METRICS_TOKEN"}
-    return {field: secret(name) for field, name in names.items()}
-
-
-@contextlib.contextmanager
-def configured() -> Iterator[None]:
-    """Turn errors in options and files into UsageProblem, without their values, since one may be a token."""
-    try:
-        with report_file_errors():
-            yield
-    except ValidationError as error:
-        raise UsageProblem("\n".join(every_problem(error))) from None
-    except ValueError as error:
-        raise UsageProblem(str(error)) from error
-
-
 def _agent(text: str) -> dict[str, str]:
     """`NAME=KIND`, or `KIND` alone, as the fields of an agent's configuration."""
     name, equals, kind = text.partition("=")
@@ -271,13 +214,3 @@ def _agent(text: str) -> dict[str, str]:
         name, kind = text, text
     kind, colon, path = kind.partition(":")
     return {"name": name, "kind": kind, **({"path": path} if colon else {})}
-
-
-def announce(what: str, url_alone: bool) -> Callable[[str], None]:
-    """A function that prints the URL of a server."""
-
-    def say(url: str) -> None:
-        click.echo(url if url_alone else f"{what} listens at {url}")
-        sys.stdout.flush()
-
-    return say

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from eval_client.cli.servers import (
+from eval_client.cli.servers.options import (
     advertise_option,
     announce,
     configured,
