@@ -4,7 +4,7 @@ How to add a wire NAME:
 
 1. `NAME.py`: pure. The types of its requests and replies, and functions that translate: our `Observation`, `Finish`,
    `Offer` to its values, its values to our `Reply` (`Act` or `Stop`).
-2. `NAME_routes.py`: thin. A function from a `Gateway` to Starlette routes, and `WIRE = ForeignWire(prefix, idle_s, routes)`.
+2. `NAME_routes.py`: thin. A function from a `Gateway` to Starlette routes, and `WIRE`, a `ForeignWire` with them.
    A handler reads the request, calls `Gateway.start`, `Gateway.find`, `ForeignSession.step` or `Gateway.cancel`, and
    writes the translated answer. Before it sends the answer to a step, it sets `ForeignSession.answer_lost` where its
    client has gone (`wires.py`, `note_delivery`).
@@ -25,7 +25,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 
 from proctor.environment import Transcript
-from proctor.types import Action, Finish, FinishReason, Message, Observation
+from proctor.types import Action, Finish, FinishReason, Message, Observation, Summary
 from task_server.client.client import TaskClient
 from task_server.wire.errors import NoCapacity, NotReady, TaskServerError, UnknownSample, UnknownTask
 from task_server.wire.messages import SESSION_LEASE_S, Act, Finished, SampleList, Started, Step
@@ -92,6 +92,10 @@ class ForeignSession:
     """Whether the client was gone before it got the answer to its last step: it may then send the same step again."""
     used_at: float = 0.0
     """The last request, on the clock of the gateway."""
+    started_at: float = field(default_factory=time.time)
+    """The start, in Unix seconds."""
+    updated_at: float = field(default_factory=time.time)
+    """The last answer, in Unix seconds."""
     started: Started | None = None
     """None where the start failed: the state is then a fault."""
     server_id: str = ""
@@ -121,6 +125,7 @@ class ForeignSession:
         """Note the answer to the current observation."""
         assert isinstance(self.state, Observation)
         self._last, self.answer_lost, self.turn = (reply, key), False, self.turn + 1
+        self.updated_at = time.time()
         if isinstance(reply, Act):
             self._transcript.answer(self.state, reply.action)
 
@@ -225,6 +230,10 @@ class Gateway:
         if session.live:
             session.fail("the session was cancelled")
             self._end_soon(session)
+
+    async def summarize(self, task: str, finishes: Sequence[Finish], clusters: Sequence[int]) -> Summary:
+        """The environment's metrics over finishes. Raises TaskServerError."""
+        return await self._client.summarize(task, finishes, clusters)
 
     def sessions(self) -> Iterator[ForeignSession]:
         """The live sessions, oldest first."""

@@ -28,7 +28,9 @@ class ForeignWire:
     routes: Callable[[Gateway], Sequence[BaseRoute]]
 
 
-WIRES: dict[str, tuple[str, str]] = {}
+WIRES: dict[str, tuple[str, str]] = {
+    "agentbench": ("task_server.gateway.agentbench_routes", "AgentBench v0.2: serve its controller's routes."),
+}
 """name of the option -> (the module that has the `WIRE`, what the option does)"""
 
 

@@ -1,0 +1,172 @@
+"""The routes of AgentBench v0.2's controller."""
+
+from collections.abc import Awaitable, Callable, Sequence
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from proctor.types import Finish
+from task_server.gateway import agentbench as wire
+from task_server.gateway.gateway import (
+    ForeignSession,
+    Gateway,
+    GatewayError,
+    NoSlot,
+    NoSuchSample,
+    NotOffered,
+    Offer,
+    SessionGone,
+)
+from task_server.gateway.wires import BadBody, ForeignWire, body_of, note_delivery, reply
+from task_server.wire.errors import TaskServerError
+from task_server.wire.messages import MAX_LARGE_BYTES
+
+SESSION_S = 240.0
+"""v0.2 ends a session that nobody asks for in this time."""
+DOES_NOT_EXIST = "Error: Task does not exist"
+
+Handler = Callable[[Request], Awaitable[Response]]
+
+
+class AgentBenchRoutes:
+    """The handlers."""
+
+    def __init__(self, gateway: Gateway) -> None:
+        self._gateway = gateway
+
+    async def list_workers(self, _: Request) -> Response:
+        return reply(wire.workers(await self._gateway.offers()))
+
+    async def get_indices(self, request: Request) -> Response:
+        if "name" not in request.query_params:
+            missing = {"loc": ["query", "name"], "msg": "field required", "type": "value_error.missing"}
+            return _refused(422, [missing])
+        return reply(wire.indices(await self._offer(request.query_params["name"], unknown=400)))
+
+    async def list_sessions(self, _: Request) -> Response:
+        return reply(wire.sessions(list(self._gateway.sessions())))
+
+    async def start_sample(self, request: Request) -> Response:
+        asked = await body_of(request, wire.StartSample)
+        await self._offer(asked.name, unknown=406)
+        try:
+            session = await self._gateway.start(asked.name, wire.sample_of(asked.index))
+        except NoSuchSample:
+            return _refused(400, "Error: Index out of bounds")
+        except NoSlot:
+            return _refused(406, "Error: No workers available")
+        return _stands(session)
+
+    async def interact(self, request: Request) -> Response:
+        asked = await body_of(request, wire.Interact)
+        session = self._gateway.find(asked.session_id)
+        if asked.agent_response.status == "cancelled":
+            await self._gateway.cancel(session)
+            return reply(wire.output(session, cancelled=True))
+        await self._gateway.step(session, wire.reply_of(asked.agent_response))
+        await note_delivery(request, session)
+        return _stands(session)
+
+    async def cancel(self, request: Request) -> Response:
+        asked = await body_of(request, wire.SessionId)
+        session = self._gateway.find(asked.session_id)
+        over = not session.live
+        await self._gateway.cancel(session)
+        return _refused(400, "Error: Session does not exist") if over else reply(asked)
+
+    async def cancel_all(self, _: Request) -> Response:
+        for session in list(self._gateway.sessions()):
+            await self._gateway.cancel(session)
+        return reply(None)
+
+    async def calculate_overall(self, request: Request) -> Response:
+        asked = await body_of(request, wire.CalculateOverall, MAX_LARGE_BYTES)
+        offer = await self._offer(asked.name, unknown=400)
+        try:
+            return reply(await self._overall(asked, offer))
+        except (TaskServerError, ValueError) as error:
+            return _refused(400, f"Error: these results can't be summarized: {error}")
+
+    async def _overall(self, asked: wire.CalculateOverall, offer: Offer) -> object:
+        finishes = [(output, wire.finish_of(output)) for output in asked.results]
+        scored = [(output, finish) for output, finish in finishes if finish is not None]
+        clusters = offer.catalogue.cluster_of()
+        names = [
+            clusters.get(sample, sample) for sample in (wire.sample_of(output.index or "") for output, _ in scored)
+        ]
+        numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
+        summary = await self._gateway.summarize(
+            asked.name, [finish for _, finish in scored], [numbers[name] for name in names]
+        )
+        return wire.overall(summary, len(scored), len(finishes))
+
+    async def nothing(self, _: Request) -> Response:
+        return reply(None)
+
+    async def _offer(self, task: str, *, unknown: int) -> Offer:
+        try:
+            offer = await self._gateway.offer(task)
+        except NotOffered as error:
+            raise _Refusal(unknown, DOES_NOT_EXIST) from error
+        if offer.catalogue.protocol == "tools":
+            text = f"Error: task {task!r} is played by function calls, which v0.2 has not; serve it by `protocol: text`"
+            raise _Refusal(406, text)
+        return offer
+
+
+class _Refusal(Exception):
+    def __init__(self, status: int, detail: str) -> None:
+        super().__init__(detail)
+        self.status, self.detail = status, detail
+
+
+def _stands(session: ForeignSession) -> Response:
+    stands = wire.output(session)
+    faulty = isinstance(session.state, Finish) and session.state.score is None
+    return _refused(501, stands) if faulty else reply(stands)
+
+
+def _refused(status: int, detail: object) -> Response:
+    return reply({"detail": detail}, status)
+
+
+def _answering(handler: Handler) -> Handler:
+    """A handler whose errors become answers."""
+
+    async def answer(request: Request) -> Response:
+        try:
+            return await handler(request)
+        except _Refusal as refusal:
+            return _refused(refusal.status, refusal.detail)
+        except BadBody as error:
+            return _refused(422, [{"loc": ["body"], "msg": str(error), "type": "value_error"}])
+        except SessionGone:
+            return _refused(400, "Error: Session does not exist")
+        except (GatewayError, TaskServerError) as error:
+            return _refused(400, f"Error: {error}")
+
+    return answer
+
+
+def routes(gateway: Gateway) -> Sequence[BaseRoute]:
+    """All routes."""
+    on = AgentBenchRoutes(gateway)
+    get = {"list_workers": on.list_workers, "get_indices": on.get_indices, "list_sessions": on.list_sessions}
+    post = {
+        "start_sample": on.start_sample,
+        "interact": on.interact,
+        "cancel": on.cancel,
+        "cancel_all": on.cancel_all,
+        "calculate_overall": on.calculate_overall,
+        **dict.fromkeys(("sync_all", "clean_worker", "clean_session"), on.nothing),
+    }
+    both = (("GET", get), ("POST", post))
+    return [
+        Route(f"/{name}", _answering(handler), methods=[method])
+        for method, handlers in both
+        for name, handler in handlers.items()
+    ]
+
+
+WIRE = ForeignWire("/agentbench/api", SESSION_S, routes)

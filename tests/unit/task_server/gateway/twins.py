@@ -1,0 +1,68 @@
+"""Environments that say what the toy tasks of the captures say."""
+
+from collections.abc import Sequence
+
+from proctor.environment import Agent, ContextLimitExceeded, Environment
+from proctor.types import Finish, FinishReason, Message, Observation, Summary
+
+
+def said(*texts: str) -> Observation:
+    """User messages, with the agent's between them."""
+    roles = ("user", "assistant")
+    return Observation(messages=tuple(Message(role=roles[n % 2], content=text) for n, text in enumerate(texts)))
+
+
+class Sums(Environment):
+    """The toy task of the captures of v0.2: the answer to each sum is the sample."""
+
+    def samples(self) -> Sequence[str]:
+        return ("0", "1", "2", "3", "four", "5")
+
+    async def play(self, sample: str, agent: Agent, seed: int = 0) -> Finish:
+        if sample == "3":
+            raise ValueError("the sample is broken")
+        first = "word " * 4000 if sample == "5" else f"What is {sample}+0?"
+        observation = said("Add the numbers. Reply `Answer: N`.", "OK", first)
+        for _ in range(3):
+            try:
+                text = (await agent.act(observation)).content
+            except ContextLimitExceeded:
+                return Finish(reason=FinishReason.CONTEXT_LIMIT, score=0.0)
+            if "boom" in text:
+                raise RuntimeError("boom")
+            if "Answer:" not in text and sample == "1":
+                return Finish(reason=FinishReason.INVALID_FORMAT, score=0.0)
+            answer = text.partition("Answer:")[2].strip()
+            if answer and (answer == sample or sample in ("four", "5")):
+                return Finish(reason=FinishReason.COMPLETED, score=1.0, detail={"answer": text})
+            observation = said("Wrong, try again. Emoji ✓ é")
+        return Finish(reason=FinishReason.TURN_LIMIT, score=0.0)
+
+    def summarize(self, finishes: Sequence[Finish]) -> Summary:
+        scores = [finish.score for finish in finishes if finish.score is not None]
+        return Summary(primary="mean", metrics={"mean": sum(scores) / len(scores), "n": len(finishes)})
+
+
+class Ids(Environment):
+    """Samples whose ids read as numbers, and others; the score is 1 for the right id."""
+
+    ids: tuple[str, ...] = ("0", "7", "007", "+1", "four", "a/b", "id:7", "-0", "1_0", " 8 ", "-3")
+
+    def samples(self) -> Sequence[str]:
+        return self.ids
+
+    async def play(self, sample: str, agent: Agent, seed: int = 0) -> Finish:
+        action = await agent.act(said(f"I am {sample!r}"))
+        return Finish(reason=FinishReason.COMPLETED, score=float(action.content == sample))
+
+
+class Calls(Environment):
+    """Is played by function calls."""
+
+    protocol: str = "tools"
+
+    def samples(self) -> Sequence[str]:
+        return ("a",)
+
+    async def play(self, sample: str, agent: Agent, seed: int = 0) -> Finish:
+        raise NotImplementedError
