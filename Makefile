@@ -2,7 +2,7 @@
 # VENV=folder puts the virtual environment elsewhere, PYTHON=program chooses the interpreter (3.11 or newer), and
 # JOBS=n runs tests in n processes (two per core by default: tests wait for half of their time).
 
-.PHONY: demo test quick faults fuzz simulation deployments containers check bench lock pythons size clean
+.PHONY: demo test quick faults fuzz simulation deployments containers check bench lock pythons interop size clean
 
 demo:   ; @scripts/demo.sh   # a small evaluation, no key and no Docker needed
 test:   ; @scripts/test.sh   # the tests, ruff, mypy and import contracts; as root on Debian also installs what they need
@@ -16,5 +16,6 @@ check:  ; @scripts/check.sh  # ruff, mypy and the import contracts
 bench:  ; @scripts/bench.sh  # re-measures what the README claims: benchmarks/RESULTS.md
 lock:   ; @scripts/lock.sh   # requirements.lock anew, from the newest versions that pyproject.toml allows
 pythons: ; @scripts/pythons.sh  # installs and imports everything on each Python from 3.11 that this machine has
+interop: ; @scripts/interop.sh  # against Inspect, AgentRL, OpenEnv and Harbor, each in a virtual environment of its own
 size:   ; @scripts/size.sh   # what a plain installation weighs
 clean:  ; @scripts/clean.sh  # all that the others made

@@ -24,6 +24,19 @@ find_python() {
     die "no Python 3.11 or newer found; install it, or name it: PYTHON=/path/to/python make ..."
 }
 
+# find_pythons MINOR: the Pythons of this machine, one for each version from 3.MINOR on: those on PATH first, then pyenv's.
+find_pythons() {
+    local minor python
+    for minor in $(seq "$1" 30); do
+        for python in "python3.$minor" /usr/bin/python3."$minor" "${PYENV_ROOT:-$HOME/.pyenv}"/versions/3."$minor".*/bin/python; do
+            if "$python" -c "import sys; sys.exit(sys.version_info[:2] != (3, $minor))" 2>/dev/null; then
+                echo "$python"
+                break
+            fi
+        done
+    done
+}
+
 # Makes an empty virtual environment with pip. Debian's python3 may lack ensurepip; then another pip has to do.
 create_venv() {
     local python

@@ -6,20 +6,7 @@
 PLACE=$(mktemp -d)
 trap 'rm -rf "$PLACE"' EXIT
 
-# Prints the Pythons of this machine, one for each minor version: those on PATH first, then pyenv's.
-pythons() {
-    local minor python
-    for minor in $(seq 11 30); do
-        for python in "python3.$minor" /usr/bin/python3."$minor" "${PYENV_ROOT:-$HOME/.pyenv}"/versions/3."$minor".*/bin/python; do
-            if "$python" -c "import sys; sys.exit(sys.version_info[:2] != (3, $minor))" 2>/dev/null; then
-                echo "$python"
-                break
-            fi
-        done
-    done
-}
-
-mapfile -t found < <(pythons)
+mapfile -t found < <(find_pythons 11)
 tested=()
 for PYTHON in "${found[@]}"; do
     VENV=$PLACE/venv-${#tested[@]}
