@@ -7,11 +7,13 @@ from typing import NamedTuple
 from starlette.requests import Request
 from starlette.responses import Response
 
+from eval_client.plan import Plan
 from eval_client.report.conversation import conversation
 from eval_client.report.readings import answer_reader
 from eval_client.report.trajectory import Trajectory, read_trajectory
 from eval_client.store.connection import StoreError
 from eval_client.store.store import Store
+from eval_client.view.pages.same_sample import same_sample
 from eval_client.view.pages.turns import PAGE, page_of, page_text, part_of, shown_turns
 from eval_client.view.rendering import link
 from eval_client.view.runs import NotFound
@@ -45,6 +47,7 @@ def trial_page(viewer: Viewer, request: Request) -> Response:
     """A trial with a page of its turns. Raises StoreError, QueryError."""
     store, place = viewer.open(request), _place(request.query_params)
     trial = found_trial(store, request.path_params["trial"], place.journal)
+    manifest = store.manifest()
     page = page_of(trial.turns, place.unfolded or place.turn)
     query = trial_query(request.query_params)
     return viewer.page(
@@ -54,10 +57,11 @@ def trial_page(viewer: Viewer, request: Request) -> Response:
         place="trial",
         trial=trial,
         asked=place,
-        turns=list(shown_turns(trial.turns, page, place.unfolded, answer_reader(store.manifest(), trial.task))),
+        turns=list(shown_turns(trial.turns, page, place.unfolded, answer_reader(manifest, trial.task))),
         pages=_pages(trial, place, page, query),
         carried=query.carried(),
         beside=Neighbours(None, None) if query.text else neighbours(store, query, trial.trial),
+        same=same_sample(store, trial, [agent.name for agent in Plan.model_validate(manifest.plan).agents]),
         evidence=None if trial.finish is None else page_text(_evidence(trial.finish), EVIDENCE),
         lost=[each for each in trial.attempts if each.outcome != "finished"],
         others=[each for each in trial.journals if each != trial.journal],

@@ -1,5 +1,6 @@
 """Runs whose turns a test gives, and a viewer of them as a server."""
 
+import itertools
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -23,8 +24,8 @@ Said = Sequence[tuple[str, str]]
 """What a trial was shown and answered, turn by turn."""
 
 
-async def played_run(folder: Path, name: str, agents: Mapping[str, Said]) -> None:
-    """A run of one sample, `s`, that each agent has played."""
+async def played_run(folder: Path, name: str, agents: Mapping[str, Said], epochs: int = 1) -> None:
+    """A run of one sample, `s`, that each agent has played; the score of an epoch is half that of the one before."""
     (folder / name).mkdir()
     store = Store(connect(sqlite_url(folder / name)), name)
     plan = {
@@ -33,18 +34,18 @@ async def played_run(folder: Path, name: str, agents: Mapping[str, Said]) -> Non
     }
     record = TaskRecord(environment="ltp", digest="d", samples=1)
     trials = [
-        Trial(id=number, agent=agent, task="riddles", sample="s", epoch=0, cluster="s")
-        for number, agent in enumerate(agents)
+        Trial(id=number, agent=agent, task="riddles", sample="s", epoch=epoch, cluster="s")
+        for number, (agent, epoch) in enumerate(itertools.product(agents, range(epochs)))
     ]
     store.create(Manifest(version="1", plan_path="p", plan=plan, identity={}, tasks={"riddles": record}), trials)
     journal = Journal(store, store.take_over())
-    for trial, said in zip(trials, agents.values(), strict=True):
+    for trial in trials:
+        said = agents[trial.agent]
         await journal.begin(trial, 1, 0, "0" * 32)
         for number, (shown, answer) in enumerate(said, 1):
             await journal.turn(trial, 0, _turn(number, shown, answer))
-        await journal.finish(
-            trial, 1, "", Finish(reason=FinishReason.COMPLETED, score=1.0), Cost(len(said), 10, 5, 0.5)
-        )
+        finish = Finish(reason=FinishReason.COMPLETED, score=0.5**trial.epoch)
+        await journal.finish(trial, 1, "", finish, Cost(len(said), 10, 5, 0.5))
     await journal.close()
     store.engine.dispose()
 

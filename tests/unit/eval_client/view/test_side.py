@@ -83,6 +83,35 @@ async def test_a_trial_leads_to_one_of_another_agent_beside_it_and_any_can_be_ch
     assert len(re.findall("<option", page)) == 6
 
 
+async def test_a_trial_names_the_scores_of_the_others_of_its_sample(tmp_path: Path, client: Client) -> None:
+    await played_run(tmp_path, "epochs", {"one": SAME[:1], "other": SAME[:2]}, epochs=2)
+    async with viewer_of(tmp_path) as viewer:
+        line = same_sample(await text_of(viewer, "/runs/epochs/trials/1?agent=one"))
+    assert re.sub("<[^>]+>", "", line) == "same sample: one#0 1.000 ⇄, other 0.500 ⇄, other#0 1.000 ⇄"
+    ways = [f"/runs/epochs/{way}{other}" for other in (0, 3, 2) for way in ("trials/", "side?a=1&amp;b=")]
+    assert re.findall(r'href="([^"]+)"', line) == ways
+    assert re.findall(r'aria-label="([^"]+)"', line)[1] == "side by side with other, epoch 1"
+    async with client() as viewer:
+        line = same_sample(await text_of(viewer, "/runs/first/trials/1"))
+    assert re.sub("<[^>]+>", "", line) == "same sample: naive - task_error ⇄, idle - not over yet ⇄"
+
+
+def same_sample(page: str) -> str:
+    found = re.search(r'<p class="ways same">(.*?)</p>', page, re.DOTALL)
+    assert found is not None
+    return " ".join(found[1].split())
+
+
+async def test_of_many_trials_of_a_sample_the_rest_is_a_link_away(tmp_path: Path) -> None:
+    await played_run(tmp_path, "many", {"one": SAME[:1]}, epochs=20)
+    await played_run(tmp_path, "single", {"one": SAME[:1]})
+    async with viewer_of(tmp_path) as viewer:
+        page = await text_of(viewer, "/runs/many/trials/3")
+        assert len(re.findall(r'href="/runs/many/side\?a=3&amp;b=\d+"', page)) == 12
+        assert '<a href="/runs/many/sample?task=riddles&amp;sample=s">7 more</a>' in page
+        assert "same sample:" not in await text_of(viewer, "/runs/single/trials/0")
+
+
 async def test_trials_without_turns_and_unlike_samples_can_be_shown_too(client: Client) -> None:
     async with client() as viewer:
         assert "Neither has played a turn" in await text_of(viewer, "/runs/first/side?a=16&b=17")
@@ -105,7 +134,7 @@ def test_a_browser_opens_it_at_the_first_difference_without_javascript(tmp_path:
     with served(tmp_path) as address, chromium() as browser:
         page = browser.new_context(java_script_enabled=False).new_page()
         page.goto(f"{address}/runs/pair/trials/0")
-        page.get_by_role("link", name="side by side").click()
+        page.get_by_role("link", name="side by side", exact=True).click()
         expect(page).to_have_url(f"{address}/runs/pair/side?a=0&b=1&turn=56#turn-56")
         expect(page.locator("#turn-56")).to_be_in_viewport()
         expect(page.locator("#turn-51")).not_to_be_in_viewport()
