@@ -17,7 +17,9 @@ from eval_client.cli.common import (
     shards_option,
     store_option,
 )
+from eval_client.cli.plans.before_start import print_problems
 from eval_client.cli.plans.chosen import filter_options
+from eval_client.cli.plans.fallback import with_fallbacks
 from eval_client.cli.plans.quick import chosen_plan, model_options, print_next_steps
 from eval_client.cli.play import error_console, metrics_option, play, show_result
 from eval_client.cli.usage import UsageProblem
@@ -91,7 +93,10 @@ def run(
         if plan is not None and epochs is not None:
             overrides = (*overrides, f"epochs={epochs}")
         chosen = chosen_plan(plan, models, environments, base_url, epochs, overrides, filters)
+        if chosen.path is not None and not either:  # clients that an orchestrator starts must all play the same
+            chosen, overrides = with_fallbacks(chosen, chosen.path, overrides)
         loaded = with_tags(chosen.plan, tags)
+        print_problems(loaded, output, quiet=quiet)
         if dry_run:
             from eval_client.report.preview import preview
 

@@ -87,6 +87,21 @@ def engine_facts(image: str, timeout_s: float) -> EngineFacts:
     )
 
 
+def has_image(image: str, timeout_s: float) -> bool:
+    """Whether the engine has an image. Raises ImportError, and all errors of the SDK."""
+    import docker
+    import docker.errors
+
+    client = docker.from_env(timeout=max(1, int(timeout_s)))
+    try:
+        client.images.get(image)
+    except docker.errors.ImageNotFound:
+        return False
+    finally:
+        client.close()
+    return True
+
+
 def engine_findings(facts: EngineFacts, *, sandboxes_only: bool, in_memory: bool = False) -> list[Finding]:
     """The findings on an engine; addresses are left out if it is only for sandboxes, which have no network."""
     findings = [ok("docker", f"Docker engine {facts.version}")]

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 from eval_client.doctor import databases, machine
@@ -11,6 +12,7 @@ from eval_client.doctor.run_checks import Check, in_thread
 from proctor import registry
 from proctor.environment import EnvironmentFault
 from proctor.sandbox import NamespaceEngine, SandboxLimits
+from proctor.sandbox.docker_exec import reach
 
 IMAGE = "proctor-os:latest"
 
@@ -66,16 +68,14 @@ def general_checks(options: Options, environments: Sequence[str], *, trials: int
 async def docker(wanted: Sequence[Sandboxes], patience_s: float, *, needed: bool) -> list[Finding]:
     """Findings on the Docker engine and what these containers need; problems are failures where `needed`."""
     found: dict[tuple[str, str], Finding] = {}
+    if find_spec("docker") is None:
+        return [(fail if needed else warn)("extra-missing", "no package docker", "pip install 'proctor[os]'")]
     try:
-        from proctor.sandbox.docker_exec import reach  # needs the extra `os`
-
         await reach()
         for image, in_memory in wanted:
             facts = await in_thread(engine_facts, image, patience_s)
             findings = engine_findings(facts, sandboxes_only=needed, in_memory=in_memory)
             found |= {(each.id, each.what): each for each in findings}
-    except ImportError:
-        return [(fail if needed else warn)("extra-missing", "no package docker", "pip install 'proctor[os]'")]
     except Exception as error:  # the SDK raises errors of other libraries too
         return [(fail if needed else warn)("docker-down", str(error))]
     return list(found.values())

@@ -4,12 +4,12 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from urllib.parse import urlsplit
 
 from eval_client.doctor import models, resumed, servers, tasks, tool_calls
 from eval_client.doctor.docker_host import Sandboxes
-from eval_client.doctor.finding import Finding, Status, fail, ok, skip, warn
+from eval_client.doctor.finding import Finding, Status, fail, skip
 from eval_client.doctor.machine_checks import Options, docker, general_checks
+from eval_client.doctor.quick import key_findings
 from eval_client.doctor.run_checks import Check, in_thread
 from eval_client.endpoints.endpoints import chat_config
 from eval_client.plan import AgentEntry, Plan
@@ -19,7 +19,6 @@ from eval_client.store.store import Store
 from proctor.config.task import TaskDefinition
 from proctor.config.yaml import FileError
 from proctor.http.client import AnyClient
-from proctor.http.server import is_loopback
 from proctor.llm import secret
 from task_server.wire.messages import TaskList
 
@@ -75,13 +74,7 @@ class PlanChecks:
             return 0  # the check of the data reports the error
 
     async def _keys(self) -> Sequence[Finding]:
-        variables: dict[str, bool] = {} if self._local else {self.plan.token_env: True}
-        for agent in self.plan.agents:
-            if agent.builtin is None or agent.endpoint is not None:
-                config = chat_config(self.plan, agent, None)
-                optional = config.base_url is not None and is_loopback(urlsplit(config.base_url).hostname)
-                variables[config.api_key_env] = variables.get(config.api_key_env, True) and optional
-        return [key_finding(variable, optional=optional) for variable, optional in variables.items()]
+        return key_findings(self.plan)
 
     async def _agent(self, agent: AgentEntry) -> Sequence[Finding]:
         if agent.builtin is not None and agent.endpoint is None:
@@ -204,16 +197,3 @@ class PlanChecks:
         else:
             digests = await self._offered(manifest.digests())
         return resumed.run_findings(run.run, manifest, self.plan, digests)
-
-
-def key_finding(variable: str, *, optional: bool) -> Finding:
-    """Whether a variable holds a key that can be sent; `optional` where its servers may not need one."""
-    try:
-        value = secret(variable)
-    except ValueError as error:
-        return fail("key-broken", str(error))
-    if value is not None:
-        return ok("key", f"{variable} is set")
-    if optional:
-        return skip("key", f"{variable} is unset; its servers may not need it")
-    return warn("key-unset", f"{variable} is unset", f"export {variable}=..., or a line in .env")

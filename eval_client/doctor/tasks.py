@@ -60,13 +60,18 @@ def data_findings(facts: TaskFacts, playing: Mapping[str, PolicyKind | None]) ->
         found.append(ok("comparable", f"task {facts.name}: its scores can be compared with published ones{agents}"))
     models = sorted(agent for agent, policy in playing.items() if policy is None)
     if facts.trusted_agents_only and models:
-        found.append(fail("task-untrusted", f"task {facts.name}: its isolation is too weak for {', '.join(models)}"))
+        found.append(too_weak(facts.name, models))
     found += [
         fail("policy-missing", f"task {facts.name}: its environment has no {policy} policy, needed by agent {agent}")
         for agent, policy in playing.items()
         if policy in facts.missing_policies
     ]
     return found
+
+
+def too_weak(task: str, models: Iterable[str]) -> Finding:
+    """The finding on a task whose isolation is only for built-in agents, which these models would play."""
+    return fail("task-untrusted", f"task {task}: its isolation is too weak for {', '.join(models)}")
 
 
 def digest_findings(here: Iterable[TaskFacts], there: dict[str, str | None]) -> list[Finding]:

@@ -31,6 +31,8 @@ class TaskDefinition(Value):
     """Sessions a worker holds at once; the environment's own default if absent."""
     samples: SampleSelection | None = Field(default=None, exclude_if=lambda selection: selection is None)
     """Which of the samples a run plays; servers serve all of them."""
+    fallback: bool = Field(default=False, exclude_if=lambda wanted: not wanted)
+    """Where this machine lacks the environment's engine: a new run uses another one, else leaves the task out."""
 
     def relative_to(self, folder: Path) -> "TaskDefinition":
         """A copy with `data` and all path parameters resolved against a folder, normally that of the file.

@@ -10,12 +10,14 @@ import os
 import ssl
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
-
-import docker
 
 from proctor.environment import EnvironmentFault
 from proctor.sandbox.base import Process, within
+
+if TYPE_CHECKING:
+    import docker
 
 _CHUNK = 1 << 16
 _HEADER = 8
@@ -91,7 +93,7 @@ async def reach() -> None:
     writer.transport.abort()
 
 
-async def attach(api: docker.APIClient, exec_id: str) -> Stream:
+async def attach(api: "docker.APIClient", exec_id: str) -> Stream:
     """Start an exec and take over its connection. Raises EnvironmentFault."""
     body = json.dumps({"Detach": False, "Tty": False}).encode()
     head = (

@@ -17,7 +17,7 @@ from eval_client.doctor.docker_host import BUILT_IN_POOLS, EngineFacts, engine_f
 from eval_client.doctor.finding import Finding, Status, fail, ok
 from eval_client.doctor.kinds import KINDS
 from eval_client.doctor.machine import GIBI, FolderFacts, descriptor_finding, folder_findings, memory_finding
-from eval_client.doctor.plan_checks import key_finding
+from eval_client.doctor.quick import key_finding
 from eval_client.doctor.run_checks import Check, findings, in_thread
 from eval_client.plan import Plan
 from eval_client.store.connection import StoreError
