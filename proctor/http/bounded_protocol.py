@@ -153,10 +153,15 @@ class _BoundedProtocol(HttpToolsProtocol, _Connection):
         self._unproductive = 0
         self._stop_timer()
         super().on_headers_complete()
-        if self in self.unauthorized:
+        if self in self.unauthorized and "path" in self.scope:  # a WebSocket's request has none, and no cycle
             shown = next((value for name, value in self.headers if name == b"authorization"), b"")
             if self.knows(self.scope["method"], self.scope["path"], shown):
                 self.unauthorized.discard(self)
+
+    def handle_websocket_upgrade(self) -> None:
+        """Leave the connection to the WebSocket protocol: its app rejects what has no token at once."""
+        self.unauthorized.discard(self)
+        super().handle_websocket_upgrade()
 
     def on_body(self, body: bytes) -> None:
         self._unproductive = 0

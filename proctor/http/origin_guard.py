@@ -17,7 +17,10 @@ SHOWN = 100
 
 
 class OriginGuard:
-    """Passes requests that no web page of another site sent. `refuse` makes the reply to any other from the reason."""
+    """Passes requests, WebSockets too, that no web page of another site sent.
+
+    `refuse` makes the reply to any other from the reason.
+    """
 
     def __init__(self, app: ASGIApp, refuse: Callable[[str], ASGIApp], announced: str | None = None) -> None:
         self._app = app
@@ -25,7 +28,8 @@ class OriginGuard:
         self._announced = announced
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        cause = rejection_reason(dict(scope["headers"]), self._announced) if scope["type"] == "http" else None
+        asks = scope["type"] in ("http", "websocket")
+        cause = rejection_reason(dict(scope["headers"]), self._announced) if asks else None
         await (self._app if cause is None else self._refuse(cause))(scope, receive, send)
 
 

@@ -53,11 +53,13 @@ def uvicorn_config(
     last_replies_s: int,
     tls: ServerTls = NO_TLS,
     knows: "Knows" = lambda method, path, authorization: True,
+    max_message_bytes: int | None = None,
 ) -> "uvicorn.Config":
     """The configuration of our servers: httptools, no access log, no `server` and `date` headers.
 
-    `knows` is true for a request with a valid token; connections without such a request are limited in number. Raises
-    FileError for TLS files that can't be used.
+    `knows` is true for a request with a valid token; connections without such a request are limited in number. With
+    `max_message_bytes` the server takes WebSockets too, by the package websockets: a longer message ends its
+    connection. Raises FileError for TLS files that can't be used.
     """
     import uvicorn
 
@@ -66,7 +68,10 @@ def uvicorn_config(
     return uvicorn.Config(
         app,
         http=bounded_protocol(knows, tls.server_context()),
-        ws="none",
+        ws="none" if max_message_bytes is None else "websockets-sansio",
+        ws_max_size=max_message_bytes or 0,
+        ws_per_message_deflate=False,
+        log_level=None if max_message_bytes is None else "warning",  # info has each WebSocket's path, with its token
         lifespan="off",
         log_config=None,
         access_log=False,
