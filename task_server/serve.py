@@ -216,8 +216,12 @@ async def run_service(
     *,
     access: Knowing,
     grace_s: float = 0.0,
+    max_message_bytes: int | None = None,
 ) -> None:
-    """Serve the app of a service until a signal or the end of standard input has drained the service."""
+    """Serve the app of a service until a signal or the end of standard input has drained the service.
+
+    With `max_message_bytes` it takes WebSockets.
+    """
     leaving: set[asyncio.Task[None]] = set()
 
     async def drained(grace_s: float) -> None:
@@ -228,7 +232,12 @@ async def run_service(
         leaving.add(asyncio.create_task(drained(0.0 if at_once else grace_s)))
 
     settings = uvicorn_config(
-        app, keep_alive_s=KEEP_ALIVE_S, last_replies_s=LAST_REPLIES_S, tls=config.tls, knows=access.knows
+        app,
+        keep_alive_s=KEEP_ALIVE_S,
+        last_replies_s=LAST_REPLIES_S,
+        tls=config.tls,
+        knows=access.knows,
+        max_message_bytes=max_message_bytes,
     )
     server = _Server(settings, leave, on_ready)
     if config.stop_with_stdin:

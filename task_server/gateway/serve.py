@@ -5,6 +5,7 @@ import contextlib
 import secrets
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from importlib.util import find_spec
 from typing import Self
 from urllib.parse import urlsplit
 
@@ -20,7 +21,7 @@ from proctor import event_loop
 from proctor.config.task import TaskDefinition
 from proctor.http.client import HttpClient, http_client
 from proctor.http.embedded_server import EmbeddedServer
-from proctor.http.server import listen, url_of, uvicorn_config
+from proctor.http.server import ConfigError, listen, url_of, uvicorn_config
 from proctor.observability.metrics import gauge
 from proctor.observability.process import ProcessMetrics
 from task_server.client.client import TaskClient
@@ -95,15 +96,27 @@ def serve_gateway(config: GatewayConfig, on_ready: OnReady = lambda url: None) -
 
     Raises ConfigError, or FileError for a task that can't be built.
     """
+    wires = [load(name) for name in config.wires]
+    max_message_bytes = max((wire.max_message_bytes or 0 for wire in wires), default=0) or None
+    if max_message_bytes is not None and find_spec("websockets") is None:
+        raise ConfigError("--openenv needs the package websockets; pip install 'proctor[serve]'")
     listener = open_listener(config)
     url = base_url(config, listener)
     access = GatewayAccess(text_of(config.token))
 
     async def run() -> None:
         async with http_client(tls=config.tls) as http, _task_client(config, http) as client:
-            service = WireServer([load(name) for name in config.wires], client)
-            app, grace_s = service.app(access, url), config.grace_s
-            await run_service(service, app, listener, config, lambda: on_ready(url), access=access, grace_s=grace_s)
+            service = WireServer(wires, client)
+            await run_service(
+                service,
+                service.app(access, url),
+                listener,
+                config,
+                lambda: on_ready(url),
+                access=access,
+                grace_s=config.grace_s,
+                max_message_bytes=max_message_bytes,
+            )
 
     with listener:
         event_loop.run(run())

@@ -26,10 +26,13 @@ class ForeignWire:
     idle_s: float
     """A session without a request for this long is ended."""
     routes: Callable[[Gateway], Sequence[BaseRoute]]
+    max_message_bytes: int | None = None
+    """The longest message of a WebSocket; None where the protocol uses none."""
 
 
 WIRES: dict[str, tuple[str, str]] = {
     "agentbench": ("task_server.gateway.agentbench_routes", "AgentBench v0.2: serve its controller's routes."),
+    "openenv": ("task_server.gateway.openenv_routes", "OpenEnv clients, such as TRL's, at /openenv/TASK."),
 }
 """name of the option -> (the module that has the `WIRE`, what the option does)"""
 

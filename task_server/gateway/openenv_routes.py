@@ -1,0 +1,248 @@
+"""Serves tasks to OpenEnv clients: `/openenv/TASK` is the base URL of a task, a WebSocket plays its episodes."""
+
+import asyncio
+import itertools
+import secrets
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import suppress
+
+from pydantic import BaseModel, JsonValue, ValidationError
+from pydantic_core import to_json
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route, WebSocketRoute
+from starlette.types import Message
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from task_server.gateway import openenv
+from task_server.gateway.gateway import Gateway, NoSlot, NotOffered, Offer
+from task_server.gateway.openenv import Object
+from task_server.gateway.openenv_client import EpisodeClient
+from task_server.gateway.wires import BadBody, ForeignWire, body_of, reply
+from task_server.wire.errors import TaskServerError
+from task_server.wire.messages import MAX_REQUEST_BYTES, VERSION
+
+IDLE_S = 1800.0
+"""A connection without a frame for this long is closed."""
+MOST_CLIENTS = 4096
+"""Sessions of clients that play by HTTP; one more forgets the oldest."""
+NO_STEPS = "a step needs a session; connect a WebSocket to /openenv/TASK/ws, and send a `reset` frame first"
+
+Handler = Callable[[Request, Offer], Awaitable[Response]]
+
+
+class _Action(BaseModel):
+    action: dict[str, JsonValue]
+
+
+class _Split(BaseModel):
+    split: str
+
+
+class _Index(_Split):
+    index: int
+
+
+class _Range(_Split):
+    start: int | None = None
+    stop: int | None = None
+
+
+class _Tasks:
+    """The routes of all tasks."""
+
+    def __init__(self, gateway: Gateway) -> None:
+        self._gateway = gateway
+        self._turns: defaultdict[str, Iterator[int]] = defaultdict(itertools.count)
+        self._clients: dict[str, EpisodeClient] = {}
+        """Those that play by HTTP, by their session's id."""
+
+    def routes(self) -> Sequence[BaseRoute]:
+        """The routes below the wire's prefix."""
+        gets = {"health": _health, "metadata": _metadata, "schema": _schema, "state": _state}
+        posts = {"reset": self._reset, "step": _step, "mcp": self._mcp}
+        lists = {"tasks": _list, "num_tasks": _count, "task": _one, "task_range": _some}
+        return [
+            WebSocketRoute("/{task}/ws", self._play),
+            *(Route(f"/{{task}}/{name}", self._asked(handler)) for name, handler in gets.items()),
+            *(Route(f"/{{task}}/{name}", self._asked(handler), methods=["POST"]) for name, handler in posts.items()),
+            Route("/{task}/list_environments", self._asked(_environments)),
+            Route("/{task}/{environment}/splits", self._asked(_splits)),
+            *(
+                Route(f"/{{task}}/{{environment}}/{name}", self._asked(handler), methods=["POST"])
+                for name, handler in lists.items()
+            ),
+        ]
+
+    def _asked(self, handler: Handler) -> Callable[[Request], Awaitable[Response]]:
+        """A handler of a task's requests, with the errors that all have."""
+
+        async def answer(request: Request) -> Response:
+            try:
+                return await handler(request, await self._gateway.offer(request.path_params["task"]))
+            except NotOffered as error:
+                return reply({"detail": str(error)}, 404)
+            except ValidationError as error:
+                return reply({"detail": error.errors(include_context=False)}, 422)
+            except (BadBody, ValueError) as error:
+                return reply({"detail": str(error)}, 422)
+            except (NoSlot, TaskServerError) as error:
+                return reply({"detail": str(error)}, 503)
+
+        return answer
+
+    def _client(self, task: str) -> EpisodeClient:
+        return EpisodeClient(self._gateway, task, self._turns[task])
+
+    async def _reset(self, request: Request, offer: Offer) -> Response:
+        """The first observation of an episode that goes no further."""
+        client = self._client(offer.catalogue.task)
+        try:
+            answer = await client.answer(to_json({"type": "reset", "data": await body_of(request, Object)}))
+        finally:
+            await client.end()
+        assert answer is not None
+        failed = answer["type"] == "error"
+        return reply({"detail": answer["data"]} if failed else answer["data"], 503 if failed else 200)
+
+    async def _mcp(self, request: Request, offer: Offer) -> Response:
+        """JSON-RPC of MCP, in a session that a client made by HTTP."""
+        asked = await body_of(request, Object)
+        params = asked.get("params")
+        id_ = str(params.get("session_id")) if isinstance(params, dict) else ""
+        if asked.get("method") == "openenv/session/create":
+            made = secrets.token_hex(16)
+            self._clients[made] = self._client(offer.catalogue.task)
+            if len(self._clients) > MOST_CLIENTS:
+                await self._clients.pop(next(iter(self._clients))).end()
+            return _result(asked, {"session_id": made})
+        if asked.get("method") == "openenv/session/close":
+            if closed := self._clients.pop(id_, None):
+                await closed.end()
+            return _result(asked, {"session_id": id_, "closed": closed is not None})
+        client = self._clients.get(id_) or self._client(offer.catalogue.task)
+        if isinstance(params, dict):
+            asked["params"] = {name: value for name, value in params.items() if name != "session_id"}
+        return reply(await client.rpc(asked))
+
+    async def _play(self, socket: WebSocket) -> None:
+        await socket.accept()
+        task, id_ = socket.path_params["task"], socket.query_params.get("session_id", "")
+        client = self._clients.get(id_) or self._client(task)
+        try:
+            await self._gateway.offer(task)
+            await _talk(socket, client)
+        except (NotOffered, TaskServerError) as error:
+            await _send(socket, {"type": "error", "data": {"message": str(error), "code": "SESSION_ERROR"}})
+        except WebSocketDisconnect:
+            return
+        finally:
+            await client.end()
+            self._clients.pop(id_, None)
+        with suppress(RuntimeError, WebSocketDisconnect):  # the client has closed it
+            await socket.close()
+
+
+async def _talk(socket: WebSocket, client: EpisodeClient) -> None:
+    """Answer frames until the client goes; one that goes while its step is under way ends its episode at once."""
+    receiving, answering = asyncio.create_task(socket.receive()), None
+    try:
+        while await _arrives(receiving):
+            text = receiving.result().get("text") or receiving.result().get("bytes") or ""
+            receiving = asyncio.create_task(socket.receive())
+            answering = asyncio.create_task(client.answer(text))
+            await asyncio.wait([receiving, answering], return_when=asyncio.FIRST_COMPLETED)
+            if receiving.done() and _is_end(receiving.result()):
+                return
+            answer = await answering
+            if answer is None:
+                return
+            await _send(socket, answer)
+    finally:
+        receiving.cancel()
+        await client.end()
+        if answering is not None:
+            await asyncio.wait([answering])  # a reset that waits for a slot may still get one
+
+
+async def _arrives(receiving: asyncio.Task[Message]) -> bool:
+    """Whether a frame comes before the connection ends or is idle for too long."""
+    await asyncio.wait([receiving], timeout=IDLE_S)
+    return receiving.done() and not _is_end(receiving.result())
+
+
+def _is_end(message: Message) -> bool:
+    return bool(message["type"] == "websocket.disconnect")
+
+
+async def _send(socket: WebSocket, frame: dict[str, object]) -> None:
+    await socket.send_text(to_json(frame).decode())
+
+
+def _result(asked: Object, result: dict[str, object]) -> Response:
+    return reply({"jsonrpc": "2.0", "id": asked.get("id"), "result": result})
+
+
+async def _health(request: Request, offer: Offer) -> Response:
+    return reply({"status": "healthy"})
+
+
+async def _metadata(request: Request, offer: Offer) -> Response:
+    what = f"The task {offer.catalogue.task} of Proctor's environment {offer.catalogue.environment}."
+    known = {"name": offer.catalogue.task, "description": what, "version": VERSION}
+    return reply(known | dict.fromkeys(("readme_content", "author", "documentation_url")))
+
+
+async def _schema(request: Request, offer: Offer) -> Response:
+    return reply(openenv.schemas())
+
+
+async def _state(request: Request, offer: Offer) -> Response:
+    return reply(openenv.state(None, offer.catalogue.task, None))
+
+
+async def _step(request: Request, offer: Offer) -> Response:
+    openenv.read_action((await body_of(request, _Action)).action, ())
+    return reply({"detail": NO_STEPS, "code": "EXECUTION_ERROR"}, 409)
+
+
+async def _environments(request: Request, offer: Offer) -> Response:
+    return reply([offer.catalogue.task])
+
+
+async def _splits(request: Request, offer: Offer) -> Response:
+    return reply([{"name": offer.catalogue.task, "type": "test"}])
+
+
+async def _list(request: Request, offer: Offer) -> Response:
+    tasks = _of_split(offer, await body_of(request, _Split))
+    return reply({"tasks": tasks, "env_name": offer.catalogue.task})
+
+
+async def _count(request: Request, offer: Offer) -> Response:
+    return reply({"num_tasks": len(_of_split(offer, await body_of(request, _Split)))})
+
+
+async def _one(request: Request, offer: Offer) -> Response:
+    asked = await body_of(request, _Index)
+    tasks = _of_split(offer, asked)
+    if not 0 <= asked.index < len(tasks):
+        return reply({"detail": "Invalid task index"}, 400)
+    return reply({"task": tasks[asked.index]})
+
+
+async def _some(request: Request, offer: Offer) -> Response:
+    asked = await body_of(request, _Range)
+    return reply({"tasks": _of_split(offer, asked)[asked.start : asked.stop]})
+
+
+def _of_split(offer: Offer, asked: _Split) -> list[dict[str, object]]:
+    """The samples of a task as tasks of its only split, which has the task's name. Raises ValueError."""
+    task = offer.catalogue.task
+    if asked.split != task:
+        raise ValueError(f"split: there is only {task!r}")
+    return [{"id": sample, "index": index, "split": task} for index, sample in enumerate(offer.catalogue.samples)]
+
+
+WIRE = ForeignWire("/openenv", IDLE_S, lambda gateway: _Tasks(gateway).routes(), max_message_bytes=MAX_REQUEST_BYTES)
