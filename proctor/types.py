@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import ClassVar, Literal
 
 import pydantic_core
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, JsonValue, model_validator
 
 from proctor.observability.redaction import redacted
 
@@ -96,6 +96,10 @@ class Action(Value):
     """What the model thought, where its endpoint says that as text: for readers and exports only."""
     cut: bool = Field(default=False, exclude_if=_is_empty)
     """Whether the endpoint cut a reply with tool calls off at `max_tokens`: the last call may lack its end."""
+    token_ids: tuple[int, ...] = Field(default=(), exclude_if=_is_empty)
+    """The tokens of the reply, where its endpoint gives them: for exports only, as are the log probabilities."""
+    logprobs: tuple[FiniteFloat, ...] = Field(default=(), exclude_if=_is_empty)
+    """The log probability of each token of the reply."""
 
     def __hash__(self) -> int:
         return hash((self.content, self.tool_calls))
@@ -106,7 +110,8 @@ class Action(Value):
 
     def without_echo(self) -> "Action":
         """The action as environments get it: without what is between client and endpoint."""
-        if not self.echo and not self.reasoning and not any(call.echo for call in self.tool_calls):
+        extra = (self.echo, self.reasoning, self.token_ids, self.logprobs)
+        if not any(extra) and not any(call.echo for call in self.tool_calls):
             return self
         calls = tuple(call.model_copy(update={"echo": {}}) for call in self.tool_calls)
         return Action(content=self.content, tool_calls=calls, cut=self.cut)

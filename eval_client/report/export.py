@@ -4,9 +4,11 @@ import csv
 import io
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from pydantic import JsonValue
 
@@ -24,15 +26,27 @@ def export_rows(rows: Iterator[Row], form: str, path: Path) -> int:
     Raises StoreError where the path can't be written or the format's package is missing.
     """
     writers: dict[str, Callable[[Iterator[Row], Path], int]] = {"jsonl": _jsonl, "csv": _csv, "parquet": _parquet}
+    with written_whole(path) as partial:
+        return writers[form](rows, partial)
+
+
+@contextmanager
+def written_whole(path: Path) -> Iterator[Path]:
+    """A path beside `path` to write to, which is renamed to it when all is written; else nothing is left of it.
+
+    Raises StoreError where the path can't be written.
+    """
     partial = path.with_name(path.name + ".partial")
     try:
-        count = writers[form](rows, partial)
+        yield partial
         with partial.open("rb") as file:
             os.fsync(file.fileno())
         partial.replace(path)
     except OSError as error:
         raise StoreError(f"{path}: can't be written: {error.strerror}; choose another place with --to") from error
-    return count
+    finally:
+        with suppress(OSError):
+            partial.unlink(missing_ok=True)
 
 
 def json_lines(rows: Iterable[Row]) -> Iterator[str]:
@@ -81,27 +95,48 @@ def _cell(value: JsonValue) -> str | float | int | None:
 
 
 def _parquet(rows: Iterator[Row], path: Path) -> int:
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    except ImportError as error:
-        raise StoreError("parquet needs the extra: pip install 'proctor[parquet]'") from error
+    return parquet_rows(rows, path, {})
+
+
+def parquet_rows(rows: Iterator[Row], path: Path, nested: Mapping[str, Any], size: int = BATCH) -> int:
+    """Write rows as Parquet and return their number; nested data are JSON text but in columns whose type is given.
+
+    `size` rows are in memory at once.
+    Raises StoreError where the format's package is missing.
+    """
+    pa, pq = pyarrow()
     count = 0
     writer = None
-    while batch := list(islice(rows, BATCH)):
-        flat = [{name: _flat(value) for name, value in row.items()} for row in batch]
-        table = pa.Table.from_pylist(flat, schema=None if writer is None else writer.schema)
+    while batch := list(islice(rows, size)):
+        flat = [
+            {
+                name: value if name in nested else _flat(value)
+                for name, value in {**dict.fromkeys(nested), **row}.items()
+            }
+            for row in batch
+        ]
         if writer is None:
-            schema = pa.schema([(f.name, pa.string() if f.type == pa.null() else f.type) for f in table.schema])
+            inferred = pa.Table.from_pylist([{n: v for n, v in row.items() if n not in nested} for row in flat]).schema
+            fields = [(f.name, pa.string() if f.type == pa.null() else f.type) for f in inferred]
+            schema = pa.schema([*nested.items(), *fields])
             writer = pq.ParquetWriter(path, schema)
-            table = table.cast(schema)
-        writer.write_table(table)
+        writer.write_table(pa.Table.from_pylist(flat, schema=schema))
         count += len(batch)
     if writer is None:
         pq.write_table(pa.table({}), path)
     else:
         writer.close()
     return count
+
+
+def pyarrow() -> tuple[Any, Any]:
+    """The modules `pyarrow` and `pyarrow.parquet`. Raises StoreError where they are missing."""
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError as error:
+        raise StoreError("parquet needs the extra: pip install 'proctor[parquet]'") from error
+    return pa, pq
 
 
 def _flat(value: JsonValue) -> JsonValue:

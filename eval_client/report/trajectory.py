@@ -1,7 +1,8 @@
 """Reads one trial of a run: its row, its attempts, and the turns of one of its journals."""
 
 import json
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 
 import sqlalchemy as sa
 from pydantic import Field
@@ -13,6 +14,8 @@ from eval_client.store.store import Store
 from eval_client.store.tables import attempt_table, trial_table, turn_table
 from proctor.types import Finish, Value
 
+BATCH = 20
+"""Trials that are read at once: few enough for memory, enough to spare queries."""
 SHOWN_NAMES = 10
 """Names of agents, tasks or samples in an error."""
 
@@ -46,7 +49,12 @@ class Trajectory(Value):
     """None while the trial is not over."""
     prompt_tokens: int = 0
     completion_tokens: int = 0
+    cached_tokens: int = 0
+    reasoning_tokens: int = 0
     seconds: float = 0.0
+    """While it was played, over all attempts that count."""
+    ended_at: str | None = None
+    """None while the trial is not over, and in runs of schema 2."""
     attempts: tuple[AttemptRecord, ...]
     journal: int
     """The number of the journal that `turns` are from."""
@@ -98,16 +106,63 @@ def read_trajectory(store: Store, trial: int, journal: int | None = None) -> Tra
             raise StoreError(f"trial {trial} has no journal {journal}; it has: {_some(journals)}")
         rows = connection.execute(sa.select(*told).where(mine, u.journal == chosen).order_by(u.turn))
         turns = tuple(_turn(dict(zip(names, row, strict=True))) for row in rows)
+    return _trajectory(row, records, chosen, journals, turns)
+
+
+def read_trajectories(store: Store, agent: str, task: str) -> Iterator[Trajectory]:
+    """The trials of a pair that are over, in the run's order, each with its newest journal; BATCH at once in memory."""
+    t = trial_table.c
+    mine = (t.run == store.run, t.agent == agent, t.task == task, t.reason.is_not(None))
+    with store.engine.connect() as connection:
+        ids = list(connection.execute(sa.select(t.id).where(*mine).order_by(t.id)).scalars())
+    for start in range(0, len(ids), BATCH):
+        yield from _read_batch(store, ids[start : start + BATCH])
+
+
+def _read_batch(store: Store, ids: Sequence[int]) -> list[Trajectory]:
+    """Whole trials, in the order of their ids."""
+    t, a, u = trial_table.c, attempt_table.c, turn_table.c
+    newer = turn_table.alias()
+    newest = sa.select(sa.func.max(newer.c.journal)).where(newer.c.run == u.run, newer.c.trial == u.trial)
+    columns, tries, told = (existing_columns(store.engine, table) for table in (trial_table, attempt_table, turn_table))
+    turns: dict[int, list[Turn]] = defaultdict(list)
+    attempts: dict[int, list[AttemptRecord]] = defaultdict(list)
+    journals: dict[int, int] = {}
+    with store.engine.connect() as connection:
+        query = sa.select(*told).where(u.run == store.run, u.trial.in_(ids), u.journal == newest.scalar_subquery())
+        for row in connection.execute(query.order_by(u.trial, u.turn)).mappings():
+            turns[row["trial"]].append(_turn({name: row[name] for name in row if name in Turn.model_fields}))
+            journals[row["trial"]] = row["journal"]
+        query = sa.select(*tries).where(a.run == store.run, a.trial.in_(ids)).order_by(a.trial, a.number)
+        for row in connection.execute(query).mappings():
+            known = {name: row[name] for name in row if name in AttemptRecord.model_fields}
+            attempts[row["trial"]].append(_attempt(known))
+        rows = connection.execute(sa.select(*columns).where(t.run == store.run, t.id.in_(ids)).order_by(t.id))
+        return [
+            _trajectory(row, attempts[row["id"]], journals.get(row["id"], 0), (), turns[row["id"]])
+            for row in rows.mappings()
+        ]
+
+
+def _trajectory(
+    row: sa.RowMapping,
+    attempts: Sequence[AttemptRecord],
+    journal: int,
+    journals: Sequence[int],
+    turns: Sequence[Turn],
+) -> Trajectory:
+    counts = ("prompt_tokens", "completion_tokens", "cached_tokens", "reasoning_tokens", "seconds")
     return Trajectory(
-        run=store.run,
-        trial=trial,
+        run=row["run"],
+        trial=row["id"],
         finish=None if row["finish"] is None else Finish.model_validate(json.loads(row["finish"])),
-        attempts=records,
-        journal=chosen,
-        journals=journals,
-        turns=turns,
+        attempts=tuple(attempts),
+        journal=journal,
+        journals=tuple(journals),
+        turns=tuple(turns),
+        ended_at=row.get("ended_at"),
         **{name: row[name] for name in ("agent", "task", "sample", "epoch")},
-        **{name: row[name] or 0 for name in ("prompt_tokens", "completion_tokens", "seconds")},
+        **{name: row.get(name) or 0 for name in counts},
     )
 
 

@@ -11,6 +11,7 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    FiniteFloat,
     JsonValue,
     ValidationError,
     ValidatorFunctionWrapHandler,
@@ -52,6 +53,8 @@ MOST_ECHO_BYTES = 1 << 20
 MOST_CALLS = 32
 MOST_ARGUMENTS = 256 << 10
 """Characters of all calls of a reply together; what is beyond is cut, and so malformed."""
+MOST_REPLY_TOKENS = 1 << 18
+"""Token ids and log probabilities of a longer reply are not kept."""
 ONLY_WITH_TOOLS = frozenset({"tool_choice", "parallel_tool_calls"})
 """Request fields that endpoints refuse in requests that offer no tools."""
 
@@ -234,16 +237,28 @@ class _Answer(WireToolCalls):
     refusal: Text = ""
 
 
-class _Choice(Wire):
-    message: _Answer
-    finish_reason: str | None = None
-
-
 def _known(value: object, read: ValidatorFunctionWrapHandler) -> object:
     try:
         return read(value)
     except ValidationError:
         return None
+
+
+class _Token(Wire):
+    logprob: FiniteFloat
+
+
+class _Logprobs(Wire):
+    content: list[_Token] | None = Field(default=None, max_length=MOST_REPLY_TOKENS)
+
+
+class _Choice(Wire):
+    message: _Answer
+    finish_reason: str | None = None
+    token_ids: Annotated[Annotated[list[int], Field(max_length=MOST_REPLY_TOKENS)] | None, WrapValidator(_known)] = None
+    """vLLM's, for requests with `return_token_ids`."""
+    logprobs: Annotated[_Logprobs | None, WrapValidator(_known)] = None
+    """For requests with `logprobs`."""
 
 
 Detail = Annotated[Count | None, WrapValidator(_known)]
@@ -309,8 +324,16 @@ class ChatReply(Wire):
         if echoed and len(to_json(echoed)) > MOST_ECHO_BYTES:
             log.warning("an answer's reasoning is over %d bytes: it is neither kept nor sent back", MOST_ECHO_BYTES)
             echo, reasoning, calls = {}, "", tuple(call.model_copy(update={"echo": {}}) for call in calls)
-        content, cut = answer.content or answer.refusal, length and bool(calls)
-        return Action(content=content, tool_calls=calls, echo=echo, reasoning=reasoning, cut=cut)
+        logprobs = (self.choices[0].logprobs or _Logprobs()).content or ()
+        return Action(
+            content=answer.content or answer.refusal,
+            tool_calls=calls,
+            echo=echo,
+            reasoning=reasoning,
+            cut=length and bool(calls),
+            token_ids=tuple(self.choices[0].token_ids or ()),
+            logprobs=tuple(token.logprob for token in logprobs),
+        )
 
     def used(self) -> Usage:
         """The tokens that the reply cost; 0 where the server reports none."""

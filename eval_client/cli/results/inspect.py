@@ -1,4 +1,4 @@
-"""`proctor status`, `report`, `agentbench` and `export`: the progress and results of runs."""
+"""`proctor status`, `report` and `agentbench`: the progress and results of runs."""
 
 import json
 from pathlib import Path
@@ -15,7 +15,6 @@ from eval_client.monitor.stall_reporter import troubles_of
 from eval_client.plan import Plan
 from eval_client.report.alike import task_shapes, unlike_tasks
 from eval_client.report.bench_runs import played_tasks
-from eval_client.report.export import FORMATS, export_rows
 from eval_client.report.report import PrimaryMetric, primary_metrics
 from eval_client.report.report import report as make_report
 from eval_client.report.tables.agentbench import agent_rows, scores_table, validity_table
@@ -138,37 +137,6 @@ def agentbench(
     with report_usage_errors():
         rows = agent_rows(played_tasks(_found(runs, store, output), tasks))
     print_tables([scores_table(rows), validity_table(rows)], form)
-
-
-@click.command()
-@run_argument
-@output_option
-@store_option
-@click.option(
-    "--format", "form", type=click.Choice(FORMATS), default="jsonl", show_default=True, help="Format of the file."
-)
-@click.option(
-    "--what",
-    type=click.Choice(["trials", "turns", "replies"]),
-    default="trials",
-    show_default=True,
-    help="Rows to write.",
-)
-@click.option(
-    "--to", type=click.Path(dir_okay=False, path_type=Path), help="File to write. Default: WHAT.FORMAT in RUN's folder."
-)
-def export(run: str, output: Path, store: str | None, form: str, what: str, to: Path | None) -> None:
-    """Write the trials, the turns, or the replies of judges and hosts of RUN to a file, complete or not at all.
-
-    RUN is a folder, a name, or `latest`, the default. The agent `recorded` replays turns as JSONL.
-    """
-    with report_usage_errors():
-        found, folder = find_run(run, store, output)
-        found.manifest()
-        path = to or folder / f"{what}.{form}"
-        rows = {"trials": found.trial_rows, "turns": found.turn_rows, "replies": found.reply_rows}[what]
-        count = export_rows(rows(), form, path)
-    click.echo(f"{count} {what}: {path}")
 
 
 def _found(runs: tuple[str, ...], store: str | None, output: Path) -> list[Store]:

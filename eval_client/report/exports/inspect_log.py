@@ -1,0 +1,238 @@
+"""Pure: a trial as a sample of Inspect's log format, version 2, and a pair as the log's header (inspect-ai 0.3.285)."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from urllib.parse import quote
+
+from pydantic import JsonValue
+
+from eval_client.report.conversation import conversation
+from eval_client.report.exports.calls import arguments_object
+from eval_client.report.exports.pairs import ExportedPair
+from eval_client.report.exports.transcripts import Said, Spoken, spoken
+from eval_client.report.trajectory import Trajectory
+from proctor.types import FinishReason, Message, ToolCall
+
+Json = dict[str, JsonValue]
+VERSION = 2
+SCORER = "proctor"
+SUMMARY_CHARS = 1000
+"""Of a text in a summary, as Inspect cuts its own."""
+_KEPT = " !#$&'()+,-;=@[]^{}~"
+"""Characters that need no escape in the name of a file in a zip."""
+_SUMMARY = (
+    "id",
+    "epoch",
+    "target",
+    "scores",
+    "model_usage",
+    "started_at",
+    "completed_at",
+    "total_time",
+    "working_time",
+)
+
+
+def sample_id(sample: str) -> str:
+    """A sample's id that can stand in a file's name: other characters as `%2F`; equal only where the ids are."""
+    safe = quote(sample, safe=_KEPT)
+    return "%2E" + safe[1:] if safe.startswith(".") else safe
+
+
+def model_of(pair: ExportedPair) -> str:
+    """The model's name, after that of its endpoint."""
+    return f"{pair.endpoint}/{pair.model}"
+
+
+def sample(trial: Trajectory, pair: ExportedPair) -> Json:
+    """A trial that is over. A fault is an error without scores."""
+    told = spoken(conversation(trial.turns))
+    first, further = (told[0] if told else Spoken("main")), told[1:]
+    metadata: Json = {"sample": trial.sample, "trial": trial.trial, "attempts": len(trial.attempts)}
+    if further:
+        metadata["conversations"] = {each.name: _messages(each.said) for each in further}
+    started = trial.attempts[0].started_at if trial.attempts else pair.created_at
+    worked = sum(turn.model_seconds + (turn.world_seconds or 0.0) for turn in trial.turns)
+    made: Json = {
+        "id": sample_id(trial.sample),
+        "epoch": trial.epoch + 1,
+        "input": next((each.content for each in first.messages() if each.role == "user"), ""),
+        "target": "",
+        "messages": _messages(first.said),
+        "output": _output(trial, told, pair),
+        "metadata": metadata,
+        "events": [_event(each, started) for each in further],
+        "model_usage": {model_of(pair): _usage(trial)},
+        "started_at": started,
+        "completed_at": trial.ended_at,
+        "total_time": trial.seconds,
+        "working_time": min(worked, trial.seconds),
+        "uuid": f"{pair.run}/{trial.trial}",
+    }
+    return made | _outcome(trial, pair)
+
+
+def summary(made: Json) -> Json:
+    """What a list of samples shows of a sample."""
+    kept: Json = {name: made[name] for name in _SUMMARY if name in made}
+    error, limit, messages = made.get("error"), made.get("limit"), made["messages"]
+    return {
+        **kept,
+        "input": str(made["input"])[:SUMMARY_CHARS],
+        "uuid": made["uuid"],
+        "completed": error is None,
+        "message_count": len(messages) if isinstance(messages, list) else 0,
+        **({"error": error["message"]} if isinstance(error, dict) else {}),
+        **({"limit": limit["type"]} if isinstance(limit, dict) else {}),
+    }
+
+
+def start(pair: ExportedPair, samples: Iterable[str], epochs: int) -> Json:
+    """The log's beginning: what is evaluated. `samples` are the ids of those that are over."""
+    result, ids = pair.result, [sample_id(each) for each in samples]
+    metadata = pair.provenance()
+    return {
+        "version": VERSION,
+        "eval": {
+            "eval_id": f"{pair.run}/{result.agent}/{result.task}",
+            "run_id": pair.run,
+            "created": pair.created_at,
+            "task": result.task,
+            "task_id": pair.task_digest,
+            "task_version": 0,
+            "dataset": {"name": result.task, "samples": len(ids), "sample_ids": [*ids]},
+            "solver": result.agent,
+            "model": model_of(pair),
+            "model_args": pair.sampling,
+            "config": {"epochs": epochs},
+            "metadata": metadata,
+        },
+        "plan": {"name": result.agent, "steps": []},
+    }
+
+
+def header(pair: ExportedPair, begun: Json, completed_at: str) -> Json:
+    """The whole log but its samples. `started` while trials are owed."""
+    result = pair.result
+    over = result.scored + sum(result.faults.values())
+    metrics: Json = {}
+    if result.mean_score is not None:
+        metrics = {name: _metric(name, value) for name, value in result.metrics.items()}
+        metrics["mean"] = _metric("mean", result.mean_score)
+        if result.standard_error is not None:
+            metrics["stderr"] = _metric("stderr", result.standard_error)
+    scores: Json = {
+        "name": SCORER,
+        "scorer": SCORER,
+        "scored_samples": result.scored,
+        "unscored_samples": over - result.scored,
+        "metrics": metrics,
+        "metadata": {"primary": result.primary, "validity": {**result.validity}, "notes": [*result.notes]},
+    }
+    return {
+        **begun,
+        "status": "success" if over >= result.planned else "started",
+        "results": {"total_samples": result.planned, "completed_samples": result.scored, "scores": [scores]},
+        "stats": {
+            "started_at": pair.created_at,
+            "completed_at": completed_at,
+            "model_usage": {model_of(pair): _tokens(result.model_dump())},
+        },
+    }
+
+
+def _outcome(trial: Trajectory, pair: ExportedPair) -> Json:
+    finish = trial.finish
+    if finish is None or finish.score is None:
+        cause = str(finish.detail.get("cause") or finish.reason) if finish else "not over"
+        return {"error": {"message": cause, "traceback": "", "traceback_ansi": ""}}
+    answer = finish.detail.get("answer")
+    score: Json = {
+        "value": finish.score,
+        "answer": None if answer is None else str(answer),
+        "explanation": finish.reason.value,
+        "metadata": {**finish.metrics},
+    }
+    made: Json = {"scores": {SCORER: score}}
+    if finish.reason is FinishReason.TURN_LIMIT:
+        made["limit"] = {"type": "turn", "limit": pair.turn_limit or len(trial.turns), "reason": finish.reason.value}
+    if finish.reason is FinishReason.CONTEXT_LIMIT:
+        sent = max((turn.prompt_tokens + turn.completion_tokens for turn in trial.turns), default=0)
+        made["limit"] = {"type": "context", "limit": sent, "reason": finish.reason.value}
+    return made
+
+
+def _output(trial: Trajectory, told: Sequence[Spoken], pair: ExportedPair) -> Json:
+    """The agent's last answer in the trial."""
+    answered = max((turn for each in told for turn in each.answers()), key=lambda turn: turn.turn, default=None)
+    if answered is None or answered.action is None:
+        return {"model": model_of(pair), "choices": []}
+    stop = "tool_calls" if answered.action.tool_calls else "stop"
+    if answered.finish_reason == "length":
+        stop = "max_tokens"
+    if trial.finish is not None and trial.finish.reason is FinishReason.CONTEXT_LIMIT:
+        stop = "model_length"
+    message = _message(Said(answered.action.message(), answered), {})
+    return {"model": answered.model or pair.model, "choices": [{"message": message, "stop_reason": stop}]}
+
+
+def _event(each: Spoken, time: str) -> Json:
+    data: Json = {"conversation": each.name, "messages": _messages(each.said)}
+    return {"event": "info", "source": SCORER, "timestamp": time, "working_start": 0, "data": data}
+
+
+def _messages(said: Iterable[Said]) -> list[JsonValue]:
+    names: dict[str, str] = {}
+    return [_message(each, names) for each in said]
+
+
+def _message(said: Said, names: dict[str, str]) -> Json:
+    """A message; `names` keeps the function of each call, for the results after it."""
+    message, turn = said.message, said.turn
+    made: Json = {
+        "role": message.role,
+        "content": _content(message, turn.action.reasoning if turn and turn.action else ""),
+    }
+    if message.role == "assistant":
+        made["source"] = "generate" if turn is not None else "input"
+    if message.tool_calls:
+        names |= {call.id: call.name for call in message.tool_calls}
+        made["tool_calls"] = [_call(call) for call in message.tool_calls]
+    if message.tool_call_id is not None:
+        made["tool_call_id"] = message.tool_call_id
+        made["function"] = names.get(message.tool_call_id)
+    return made
+
+
+def _content(message: Message, reasoning: str) -> JsonValue:
+    if not reasoning:
+        return message.content
+    return [{"type": "reasoning", "reasoning": reasoning}, {"type": "text", "text": message.content}]
+
+
+def _call(call: ToolCall) -> Json:
+    arguments = arguments_object(call.arguments)
+    made: Json = {"id": call.id, "function": call.name, "type": "function", "arguments": arguments or {}}
+    return made if arguments is not None else {**made, "parse_error": f"no JSON object: {call.arguments}"}
+
+
+def _metric(name: str, value: float) -> Json:
+    return {"name": name, "value": value}
+
+
+def _usage(trial: Trajectory) -> Json:
+    return _tokens(trial.model_dump(include=set(_COUNTS)))
+
+
+_COUNTS = ("prompt_tokens", "completion_tokens", "cached_tokens", "reasoning_tokens")
+
+
+def _tokens(counts: Mapping[str, int | None]) -> Json:
+    """Tokens by Inspect's names: its input tokens leave the cached ones out."""
+    prompt, completion, cached, reasoning = (counts.get(name) or 0 for name in _COUNTS)
+    return {
+        "input_tokens": prompt - cached,
+        "output_tokens": completion,
+        "total_tokens": prompt + completion,
+        "input_tokens_cache_read": cached,
+        "reasoning_tokens": reasoning,
+    }

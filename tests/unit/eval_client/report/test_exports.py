@@ -1,0 +1,311 @@
+"""Runs as Inspect, Harbor and trainers read them, checked against the store by other means than the exports' own."""
+
+import json
+import math
+import re
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from eval_client.report.exports.inspect_log import sample_id
+from eval_client.report.exports.sft import Choice
+from eval_client.report.exports.write import write_atif, write_inspect, write_sft
+from eval_client.report.trajectory import BATCH
+from eval_client.store.connection import StoreError
+from eval_client.store.store import Store
+from proctor.llm.tool_calls import invalid_history
+from proctor.types import FinishReason, Message, ToolCall
+from tests.exported_run import ECHO, FINISHES, SECRET, THOUGHT, write_run
+
+OVER = [sample for sample, finish in FINISHES.items() if finish is not None]
+SCORED = [sample for sample, finish in FINISHES.items() if finish is not None and finish.score is not None]
+EPOCHS = 2
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+    made = write_run(tmp_path_factory.mktemp("runs"), epochs=EPOCHS)
+    yield made
+    made.engine.dispose()
+
+
+def logs(folder: Path) -> dict[tuple[str, str], dict[str, Any]]:
+    """(agent, task) -> file in the log -> its JSON"""
+    found = {}
+    for path in folder.glob("*.eval"):
+        with zipfile.ZipFile(path) as log:
+            assert {info.compress_type for info in log.infolist()} <= {zipfile.ZIP_DEFLATED}
+            read = {name: json.loads(log.read(name)) for name in log.namelist()}
+        told = read["header.json"]["eval"]
+        found[told["solver"], told["task"]] = read
+    return found
+
+
+def samples(log: dict[str, Any]) -> dict[tuple[str, int], dict[str, Any]]:
+    return {(v["metadata"]["sample"], v["epoch"]): v for k, v in log.items() if k.startswith("samples/")}
+
+
+def test_there_is_a_log_for_each_pair_with_each_trial_that_is_over(store: Store, tmp_path: Path) -> None:
+    assert write_inspect(store, tmp_path) == (4 * EPOCHS * len(OVER), 4)
+    found = logs(tmp_path)
+    assert set(found) == {(agent, task) for agent in THOUGHT for task in ("walk", "talk")}
+    for log in found.values():
+        assert set(samples(log)) == {(sample, epoch) for sample in OVER for epoch in (1, 2)}
+        head = log["header.json"]
+        assert (head["status"], head["version"]) == ("started", 2), "two trials of each pair are owed"
+        assert head["eval"] == log["_journal/start.json"]["eval"]
+        assert head["eval"]["dataset"]["samples"] == len(OVER)
+        assert [each["id"] for each in log["summaries.json"]] == [
+            each["id"] for name, each in log.items() if name.startswith("samples/")
+        ]
+    write_inspect(store, tmp_path)
+    assert len(list(tmp_path.iterdir())) == 4, "written again, they replace the earlier ones"
+
+
+def test_a_fault_is_an_error_and_counts_in_no_mean(store: Store, tmp_path: Path) -> None:
+    write_inspect(store, tmp_path)
+    for log in logs(tmp_path).values():
+        for (sample, _), made in samples(log).items():
+            finish = FINISHES[sample]
+            assert finish is not None
+            if finish.score is None:
+                assert made["error"] == {"message": finish.detail["cause"], "traceback": "", "traceback_ansi": ""}
+                assert "scores" not in made
+            else:
+                assert made["scores"]["proctor"]["value"] == finish.score
+                assert made["scores"]["proctor"]["metadata"] == finish.metrics
+                assert "error" not in made
+        (score,) = log["header.json"]["results"]["scores"]
+        values = [each["scores"]["proctor"]["value"] for each in log["summaries.json"] if "scores" in each]
+        assert score["metrics"]["mean"]["value"] == pytest.approx(math.fsum(values) / len(values))
+        assert (score["scored_samples"], score["unscored_samples"]) == (EPOCHS * len(SCORED), EPOCHS * 2)
+        assert [each["error"] for each in log["summaries.json"] if "error" in each].count("no answer") == EPOCHS
+
+
+def test_messages_calls_and_tokens_are_the_journals(store: Store, tmp_path: Path) -> None:
+    write_inspect(store, tmp_path)
+    found = logs(tmp_path)
+    walked = samples(found["ann", "walk"])["won", 1]
+    assert [message["role"] for message in walked["messages"]] == [
+        *("system", "user", "assistant", "tool", "user", "assistant", "tool", "assistant")
+    ]
+    example, broken, last = (m for m in walked["messages"] if m["role"] == "assistant")
+    assert [m["source"] for m in (example, broken, last)] == ["input", "generate", "generate"]
+    assert example["tool_calls"][0]["arguments"] == {"door": "1"}
+    assert broken["tool_calls"][0]["arguments"] == {}
+    assert '{"door": ' in broken["tool_calls"][0]["parse_error"]
+    assert [part["type"] for part in broken["content"]] == ["reasoning", "text"]
+    assert [m["function"] for m in walked["messages"] if m["role"] == "tool"] == ["open_door", "open_door"]
+    assert walked["input"] == "Example: door 1."
+    assert walked["output"]["choices"][0]["stop_reason"] == "tool_calls"
+    assert walked["scores"]["proctor"]["answer"] == "['x', 1]"
+    assert walked["model_usage"]["lab/org/ann-7b"] == {
+        "input_tokens": 120,
+        "output_tokens": 20,
+        "total_tokens": 220,
+        "input_tokens_cache_read": 80,
+        "reasoning_tokens": 10,
+    }
+    assert (walked["total_time"], walked["working_time"]) == (20.0, 6.0)
+    talked = samples(found["bob", "talk"])["long", 2]
+    assert [m["content"] if isinstance(m["content"], str) else m["content"][1]["text"] for m in talked["messages"]] == [
+        *("Guess? [a, b]", "a", "No. Guess? [b]", "b")
+    ]
+    assert list(talked["metadata"]["conversations"]) == ["other", "main-2"]
+    assert [event["data"]["conversation"] for event in talked["events"]] == ["other", "main-2"]
+    assert talked["limit"]["type"] == "turn"
+    assert talked["limit"]["limit"] == 4
+    assert samples(found["bob", "talk"])["full", 1]["output"]["choices"][0]["stop_reason"] == "model_length"
+    assert found["bob", "talk"]["header.json"]["eval"]["model"].startswith("url-"), "never an endpoint's address"
+
+
+def test_ids_are_safe_in_names_and_stay_apart() -> None:
+    odd = ["a/b", "a%2Fb", "..", "../x", "a\\b", "a:b", "a\nb", "ä", ".x", "%2Ex", "plain-1.txt"]
+    made = [sample_id(each) for each in odd]
+    assert len(set(made)) == len(odd)
+    assert all(re.fullmatch(r"[^/\\:\x00-\x1f.][^/\\:\x00-\x1f]*", each) for each in made)
+    assert made[-1] == "plain-1.txt"
+
+
+def test_a_trajectory_has_steps_without_gaps_and_results_at_their_calls(store: Store, tmp_path: Path) -> None:
+    trials, files = write_atif(store, tmp_path)
+    assert trials == 4 * EPOCHS * len(OVER)
+    read = {path.parent.relative_to(tmp_path): json.loads(path.read_text()) for path in tmp_path.rglob("*.json")}
+    silent = 2 * EPOCHS
+    assert files == len(read) == 2 * EPOCHS * len(OVER) + 3 * 2 * EPOCHS * len(OVER) - 2 * silent
+    for made in read.values():
+        assert made["schema_version"] == "ATIF-v1.7"
+        assert [step["step_id"] for step in made["steps"]] == list(range(1, len(made["steps"]) + 1))
+        told = made["extra"]["proctor"]
+        assert ("score" in told) != ("cause" in told)
+        assert told["run_digest"]
+    walked = next(
+        made
+        for made in read.values()
+        if made["extra"]["proctor"] | {"task": "walk", "sample": "won", "epoch": 0} == made["extra"]["proctor"]
+        and made["agent"]["name"] == "ann"
+    )
+    example, broken, last = (step for step in walked["steps"] if step["source"] == "agent")
+    assert example["is_copied_context"]
+    assert "metrics" not in example
+    assert broken["observation"]["results"] == [{"source_call_id": "c1", "content": "Unreadable."}]
+    assert broken["tool_calls"][0]["extra"] == {"arguments": '{"door": '}
+    assert broken["metrics"] == {
+        "prompt_tokens": 100,
+        "completion_tokens": 10,
+        "cached_tokens": 40,
+        "completion_token_ids": [7, 8],
+        "logprobs": [-0.5, -0.25],
+    }
+    assert broken["reasoning_content"] == THOUGHT["ann"]
+    assert "observation" not in last
+    assert walked["final_metrics"]["total_prompt_tokens"] == 200
+    assert [tool["function"]["name"] for tool in walked["agent"]["tool_definitions"]] == ["open_door"]
+
+
+def rows(path: Path) -> list[dict[str, Any]]:
+    with path.open(encoding="utf-8") as file:
+        return [json.loads(line) for line in file]
+
+
+def messages(row: dict[str, Any]) -> list[Message]:
+    """The messages of a row as ours."""
+    return [
+        Message(
+            role=message["role"],
+            content=message["content"],
+            tool_call_id=message.get("tool_call_id"),
+            tool_calls=tuple(ToolCall(id=c["id"], **c["function"]) for c in message.get("tool_calls", ())),
+        )
+        for message in row["messages"]
+    ]
+
+
+def test_rows_to_train_on_are_valid_histories_and_say_which_answers_were_the_agents(
+    store: Store, tmp_path: Path
+) -> None:
+    path = tmp_path / "sft.jsonl"
+    assert write_sft(store, path, Choice()) == 2 * EPOCHS * len(SCORED) * (1 + 3)
+    for row in rows(path):
+        assert invalid_history(messages(row)) is None
+        assert row["score"] is not None
+        assert len(row["trainable"]) == len(row["messages"])
+        assert {m["role"] for m, mine in zip(row["messages"], row["trainable"], strict=True) if mine} == {"assistant"}
+        assert all(isinstance(json.loads(c["function"]["arguments"]), dict) for m in row["messages"]
+                   for c in m.get("tool_calls", ()))  # fmt: skip
+        if row["task"] == "walk":
+            assert row["trainable"] == [False, False, False, False, False, True, False, True, False]
+            assert row["completion_token_ids"] == [[7, 8], []]
+            assert row["logprobs"] == [[-0.5, -0.25], []]
+            assert row["tools"][0]["function"]["name"] == "open_door"
+        else:
+            assert "logprobs" not in row
+            assert row["messages"][-1]["role"] == "assistant"
+
+
+@pytest.mark.parametrize(
+    ("choice", "taken"),
+    [
+        (Choice(min_score=0.5), {"won", "long"}),
+        (Choice(reasons=frozenset({FinishReason.COMPLETED})), {"won", "../lost"}),
+        (Choice(reasons=frozenset({FinishReason.COMPLETED}), min_score=1.0), {"won"}),
+        (Choice(reasons=frozenset({FinishReason.TASK_ERROR, FinishReason.TURN_LIMIT})), {"broken", "long"}),
+        (Choice(reasons=frozenset({FinishReason.TASK_ERROR}), min_score=0.0), set()),
+    ],
+)
+def test_rows_are_chosen(store: Store, tmp_path: Path, choice: Choice, taken: set[str]) -> None:
+    write_sft(store, tmp_path / "sft.jsonl", choice)
+    assert {row["sample"] for row in rows(tmp_path / "sft.jsonl")} == taken
+
+
+def test_arguments_may_be_objects(store: Store, tmp_path: Path) -> None:
+    write_sft(store, tmp_path / "sft.jsonl", Choice(arguments="object"))
+    calls = [c["function"]["arguments"] for row in rows(tmp_path / "sft.jsonl")
+             for m in row["messages"] for c in m.get("tool_calls", ())]  # fmt: skip
+    assert {"door": "1"} in calls
+    assert all(isinstance(each, dict) for each in calls)
+
+
+def test_parquet_holds_the_same_rows(store: Store, tmp_path: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    everything = Choice(reasons=frozenset(FinishReason))
+    count = write_sft(store, tmp_path / "sft.parquet", everything)
+    write_sft(store, tmp_path / "sft.jsonl", everything)
+    wanted = rows(tmp_path / "sft.jsonl")
+    found = parquet.read_table(tmp_path / "sft.parquet").to_pylist()
+    assert count == len(found) == len(wanted)
+    for one, other in zip(found, wanted, strict=True):
+        assert [m["content"] for m in one["messages"]] == [m["content"] for m in other["messages"]]
+        assert [m["tool_calls"] for m in one["messages"]] == [m.get("tool_calls") for m in other["messages"]]
+        assert json.loads(one["tools"]) == other["tools"]
+        same = ("score", "trainable", "reason", "sample", "epoch", "run_digest")
+        assert {name: one[name] for name in same} == {name: other[name] for name in same}
+        assert one["logprobs"] == other.get("logprobs")
+
+
+def texts(folder: Path) -> Iterator[str]:
+    """The text of all files of a folder, those in zips too."""
+    for path in filter(Path.is_file, folder.rglob("*")):
+        if path.suffix == ".eval":
+            with zipfile.ZipFile(path) as log:
+                yield from (name + log.read(name).decode() for name in log.namelist())
+        else:
+            yield path.read_bytes().decode("utf-8", "replace")
+
+
+def test_neither_keys_nor_what_only_an_endpoint_may_see_is_in_an_export(store: Store, tmp_path: Path) -> None:
+    write_inspect(store, tmp_path)
+    write_atif(store, tmp_path)
+    write_sft(store, tmp_path / "sft.jsonl", Choice(reasons=frozenset(FinishReason)))
+    write_sft(store, tmp_path / "sft.parquet", Choice(reasons=frozenset(FinishReason)))
+    assert not [text for text in texts(tmp_path) if SECRET in text or ECHO in text]
+
+
+def test_an_agents_reasoning_is_in_its_own_files_alone(store: Store, tmp_path: Path) -> None:
+    write_inspect(store, tmp_path / "inspect")
+    write_atif(store, tmp_path / "atif")
+    (tmp_path / "sft").mkdir()
+    write_sft(store, tmp_path / "sft" / "sft.jsonl", Choice())
+    assert not [text for text in texts(tmp_path / "sft") if any(each in text for each in THOUGHT.values())]
+    for (agent, _), log in logs(tmp_path / "inspect").items():
+        assert THOUGHT[agent] in json.dumps(log)
+        assert not [each for name, each in THOUGHT.items() if name != agent and each in json.dumps(log)]
+    for text in texts(tmp_path / "atif"):
+        agent = json.loads(text)["agent"]["name"]
+        assert not [each for name, each in THOUGHT.items() if name != agent and each in text]
+
+
+def test_a_file_that_cannot_be_written_leaves_the_earlier_one(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "sft.jsonl"
+    path.write_text("earlier")
+    monkeypatch.setattr("eval_client.report.exports.sft._message", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        write_sft(store, path, Choice())
+    assert [each.name for each in tmp_path.iterdir()] == ["sft.jsonl"]
+    assert path.read_text() == "earlier"
+    with pytest.raises(StoreError, match=r"nowhere/sft.jsonl: can't be written: .*--to"):
+        write_sft(store, tmp_path / "nowhere" / "sft.jsonl", Choice())
+    with pytest.raises(StoreError, match=r"sft.jsonl: can't be made: .*--to"):
+        write_atif(store, path)
+
+
+def test_memory_holds_a_few_trials_at_once(tmp_path: Path) -> None:
+    names = [f"s{number}" for number in range(BATCH * 3)]
+    store = write_run(tmp_path / "runs", names, epochs=1)
+    sizes: list[int] = []
+
+    @sa.event.listens_for(store.engine, "before_cursor_execute")
+    def count(connection: object, cursor: object, statement: str, parameters: Any, *_: object) -> None:
+        if "FROM proctor_turn" in statement:
+            sizes.append(len(parameters))
+
+    write_sft(store, tmp_path / "sft.jsonl", Choice())
+    assert len(sizes) == 4 * 3
+    assert max(sizes) <= BATCH + 1
+    store.engine.dispose()
