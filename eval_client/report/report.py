@@ -52,6 +52,8 @@ class PairReport(Value):
     """finish reason -> share of the scored trials; sums to 1."""
     faults: dict[str, int]
     """cause -> number of unscored trials"""
+    cut_answers: int | None = None
+    """Answers that the endpoint cut at `max_tokens`; None where trials of an earlier version don't tell."""
     turns: int
     prompt_tokens: int
     completion_tokens: int
@@ -172,6 +174,7 @@ def _pair(
         comparable=task.comparable or (_other_sampling(agent, task.published_sampling) if agent is not None else None),
         validity={reason: totals.reasons.get(reason, 0) / scored for reason in VALIDITY} if scored else {},
         faults=faults,
+        cut_answers=totals.cut_answers,
         turns=totals.turns,
         prompt_tokens=totals.prompt_tokens,
         completion_tokens=totals.completion_tokens,

@@ -138,6 +138,7 @@ def _cost(replayed: Replayed) -> Cost:
         seconds=sum(turn.model_seconds + (turn.world_seconds or 0.0) for turn in turns),
         cached_tokens=sum(turn.cached_tokens for turn in turns),
         reasoning_tokens=sum(turn.reasoning_tokens for turn in turns),
+        cut_answers=sum(turn.is_cut for turn in turns),
     )
 
 

@@ -44,6 +44,8 @@ class Cost:
     seconds: float
     cached_tokens: int = 0
     reasoning_tokens: int = 0
+    cut_answers: int = 0
+    """Answers that the endpoint cut at `max_tokens`."""
 
 
 Operation = tuple[sa.Executable, dict[str, object]]
@@ -76,7 +78,7 @@ _ATTEMPT_END = (
     .values({name: sa.bindparam(f"b_{name}") for name in ("outcome", "cause", "worker", "ended_at")})
 )
 _COUNTS = ("prompt_tokens", "completion_tokens", "cached_tokens", "reasoning_tokens")
-_FINAL_COLUMNS = ("reason", "score", "cause", "finish", "turns", *_COUNTS, "seconds", "ended_at")
+_FINAL_COLUMNS = ("reason", "score", "cause", "finish", "turns", *_COUNTS, "seconds", "ended_at", "cut_answers")
 _FINAL = (
     trial_table.update()
     .where(
@@ -162,6 +164,7 @@ class Journal:
             **{f"b_{name}": min(getattr(cost, name), MOST_TOKENS) for name in _COUNTS},
             "b_seconds": cost.seconds,
             "b_ended_at": now_text(),
+            "b_cut_answers": cost.cut_answers,
         }
         ending = self._ending(trial, number, outcome, cause, worker)
         await self._put((_ATTEMPT_END, ending), (_FINAL, final))

@@ -16,14 +16,18 @@ GROWN = (run_table, trial_table, attempt_table, turn_table)
 """The tables that have got columns since schema 2."""
 NARROW = (
     *("run", "agent", "task", "reason", "id", "score", "sample", "epoch", "turns", "prompt_tokens"),
-    *("completion_tokens", "cached_tokens", "reasoning_tokens", "seconds", "ended_at", "attempts", "cluster"),
+    *("completion_tokens", "cached_tokens", "reasoning_tokens", "seconds", "ended_at", "attempts"),
+    *("cluster", "cut_answers"),
 )
 INDEXES = (
-    f"CREATE INDEX IF NOT EXISTS proctor_trial_narrow ON proctor_trial ({', '.join(NARROW)})",
+    "DROP INDEX IF EXISTS proctor_trial_narrow",
+    f"CREATE INDEX IF NOT EXISTS proctor_trial_columns ON proctor_trial ({', '.join(NARROW)})",
     "CREATE INDEX IF NOT EXISTS proctor_trial_cause ON proctor_trial (run, agent, task, cause, id) "
     "WHERE cause IS NOT NULL",
 )
 """What reports, filters and sorts read in SQLite in place of whole rows, nine tenths of which are finishes.
+
+`proctor_trial_narrow` is that of an earlier version, which lacks a column.
 
 A store without them, of an earlier version and never resumed, is read more slowly.
 """

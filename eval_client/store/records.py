@@ -18,6 +18,8 @@ RETRIED = "retried"
 """The outcome of an attempt with a score that `proctor retry` set aside; its journal is not reused."""
 MODEL_CHARS, STOP_CHARS = 255, 64
 """What is kept of a model's name, and of a finish_reason."""
+CUT = "length"
+"""The finish_reason of an answer that `max_tokens` cut."""
 
 
 class TaskRecord(Value):
@@ -100,6 +102,11 @@ class Turn(Value):
     metered: bool | None = None
     """Whether the endpoint reported the usage."""
 
+    @property
+    def is_cut(self) -> bool:
+        """Whether the endpoint cut the answer at `max_tokens`."""
+        return self.stop == CUT or (isinstance(self.reply, Act) and self.reply.action.cut)
+
     def tokens(self) -> Tokens:
         """The tokens that the reply cost."""
         return Tokens(self.prompt_tokens, self.completion_tokens, self.cached_tokens, self.reasoning_tokens)
@@ -134,6 +141,8 @@ class PairTotals(Value):
     """None in a store of schema 2, as are the reasoning tokens."""
     reasoning_tokens: int | None
     seconds: float
+    cut_answers: int | None = None
+    """Answers that `max_tokens` cut, in trials with a final row; None where one of an earlier version can't tell."""
 
     def tokens(self) -> Tokens:
         """The tokens that the pair's final rows cost."""

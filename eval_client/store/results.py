@@ -84,13 +84,19 @@ class Results:
         there = (column for column in existing_columns(self.engine, trial_table) if column.name in _SUMMED)
         sums = (sa.func.sum(column * 1.0).label(column.name) for column in there)
         counts = (sa.func.count().label("planned"), sa.func.count(t.score).label("scored"))
-        columns = (t.agent, t.task, t.reason, sa.func.min(t.id).label("first"), *counts, *sums)
+        columns = (t.agent, t.task, t.reason, sa.func.min(t.id).label("first"), *counts, self._told_cuts(), *sums)
         query = sa.select(*columns).where(t.run == self.run).group_by(t.agent, t.task, t.reason)
         groups: dict[tuple[str, str], list[sa.RowMapping]] = {}
         with self.engine.connect() as connection:
             for row in sorted(connection.execute(query).mappings(), key=lambda row: int(row["first"])):
                 groups.setdefault((row["agent"], row["task"]), []).append(row)
         return [_pair_totals(agent, task, rows) for (agent, task), rows in groups.items()]
+
+    def _told_cuts(self) -> sa.ColumnElement[int]:
+        """`told_cuts`: how many rows say how many of their answers were cut."""
+        there = {column.name for column in existing_columns(self.engine, trial_table)}
+        told = sa.func.count(trial_table.c.cut_answers) if "cut_answers" in there else sa.literal(0)
+        return told.label("told_cuts")
 
     def finishes(self, agent: str, task: str) -> Iterator[tuple[str, int, Finish]]:
         """(sample, epoch, finish) of the pair's final rows, faults included, in the run's order."""
@@ -257,7 +263,7 @@ def tokens_of(sums: sa.RowMapping) -> Tokens:
     return Tokens(*(int(sums.get(name) or 0) for name in Tokens._fields))
 
 
-_SUMMED = ("score", "turns", *(f"{name}_tokens" for name in Tokens._fields), "seconds")
+_SUMMED = ("score", "turns", *(f"{name}_tokens" for name in Tokens._fields), "seconds", "cut_answers")
 
 
 def _pair_totals(agent: str, task: str, rows: Sequence[sa.RowMapping]) -> PairTotals:
@@ -266,6 +272,7 @@ def _pair_totals(agent: str, task: str, rows: Sequence[sa.RowMapping]) -> PairTo
 
     reasons = {str(row["reason"]): int(row["planned"]) for row in rows if row["reason"] is not None}
     scored = int(total("scored"))
+    told_cuts = sum(row["told_cuts"] for row in rows) == sum(reasons.values())
     return PairTotals(
         agent=agent,
         task=task,
@@ -280,4 +287,5 @@ def _pair_totals(agent: str, task: str, rows: Sequence[sa.RowMapping]) -> PairTo
         cached_tokens=int(total("cached_tokens")) if "cached_tokens" in rows[0] else None,
         reasoning_tokens=int(total("reasoning_tokens")) if "reasoning_tokens" in rows[0] else None,
         seconds=total("seconds"),
+        cut_answers=int(total("cut_answers")) if told_cuts and reasons else None,
     )

@@ -31,7 +31,10 @@ from eval_client.store.tables import (
 from proctor.llm.kept_replies import KeptReply
 from proctor.types import Summary
 
-_EMPTY = ("reason", "score", "cause", "finish", "turns", "prompt_tokens", "completion_tokens", "seconds", "ended_at")
+_EMPTY = (
+    *("reason", "score", "cause", "finish", "turns", "prompt_tokens", "completion_tokens", "seconds", "ended_at"),
+    "cut_answers",
+)
 _NOT_PLAYED = {"holder": FREE, "cached_tokens": 0, "reasoning_tokens": 0, **dict.fromkeys(_EMPTY)}
 """The columns of a trial without a final row."""
 

@@ -69,8 +69,12 @@ trial_table = sa.Table(
     _count("cached_tokens"),
     _count("reasoning_tokens"),
     sa.Column("ended_at", TIME),
+    sa.Column("cut_answers", sa.Integer),
 )
-"""`cluster` is the name that samples of the same world share. It and `ended_at` are null in rows of schema 2."""
+"""`cluster` is the name that samples of the same world share, `cut_answers` how many answers `max_tokens` cut.
+
+They and `ended_at` are null in rows of earlier versions.
+"""
 attempt_table = sa.Table(
     "proctor_attempt",
     metadata,

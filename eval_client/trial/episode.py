@@ -85,7 +85,8 @@ class TrialHistory:
     def cost(self) -> Cost:
         """The trial's cost so far."""
         prompt, completion, cached, reasoning = self.tokens()
-        return Cost(len(self.turns), prompt, completion, self.seconds, cached, reasoning)
+        cut = sum(turn.is_cut for turn in self.turns)
+        return Cost(len(self.turns), prompt, completion, self.seconds, cached, reasoning, cut)
 
 
 @dataclass(frozen=True)

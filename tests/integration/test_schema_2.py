@@ -62,7 +62,7 @@ PLAN = {
 OBSERVATION = Observation(messages=(Message(role="user", content="2 + 2?"),))
 REPLY = Act(action=Action(content="4"))
 NEW = {
-    "proctor_trial": {"cluster", "cached_tokens", "reasoning_tokens", "ended_at"},
+    "proctor_trial": {"cluster", "cached_tokens", "reasoning_tokens", "ended_at", "cut_answers"},
     "proctor_attempt": {"ended_at"},
     "proctor_turn": {
         *("cached_tokens", "reasoning_tokens", "world_seconds", "stop", "model", "metered", "ended_at"),
@@ -251,12 +251,14 @@ async def test_a_resume_adds_the_columns_under_the_lock_and_plays_on(store: Stor
         journal = Journal(store, member.shard)
         await journal.turn(trial, 0, later(2))
         finish = Finish(reason=FinishReason.COMPLETED, score=0.5)
-        await journal.finish(trial, 1, "w", finish, Cost(2, 1_000_010, 100_004, 3.0, 6, 3))
+        await journal.finish(trial, 1, "w", finish, Cost(2, 1_000_010, 100_004, 3.0, 6, 3, 1))
         await journal.close()
     (old, new), turn_rows = store.trial_rows(), list(store.turn_rows())
     assert (old["cached_tokens"], old["reasoning_tokens"], old["ended_at"], old["cluster"]) == (0, 0, None, None)
     assert (new["cached_tokens"], new["reasoning_tokens"], new["cluster"]) == (6, 3, None)
     assert new["ended_at"]
+    assert (old["cut_answers"], new["cut_answers"]) == (None, 1)
+    assert [pair.cut_answers for pair in store.pair_totals()] == [None], "not all of its trials tell"
     first, last = turn_rows[1:]
     assert (first["world_seconds"], first["metered"], first["model"], first["finish_reason"]) == (None,) * 4
     assert (last["world_seconds"], last["metered"], last["model"]) == (0.25, True, "m-1")

@@ -57,7 +57,8 @@ NOT_COMPARABLE = f"{DAGGER}: not comparable with the paper's table; a note names
 ALL_AGENTS = ("all agents", "")
 VALIDITY = (
     "Shares of the scored trials in percent; `all agents` is the mean of the agents' shares. Faults are numbers of "
-    "trials without a score: they enter no share."
+    "trials without a score: they enter no share. Cut answers, which the paper does not have, are numbers of answers "
+    "that the endpoint cut at max_tokens."
 )
 
 
@@ -133,6 +134,7 @@ def validity_table(rows: Rows) -> ResultTable:
             for place, (reason, title) in enumerate(REASONS.items())
         ]
         lines.append(TableRow((*key, "Faults", *(_faults(of_block, task) for task in TASKS)), rule=True))
+        lines.append(TableRow((*key, "Cut answers", *(_cut_answers(of_block, task) for task in TASKS))))
     task_columns = tuple(TableColumn(task.title, group=task.group) for task in TASKS)
     columns = (*name_columns, TableColumn("Reason", left=True), *task_columns)
     return ResultTable("AgentBench: validity in percent (table 4)", columns, tuple(lines), (VALIDITY,))
@@ -239,3 +241,8 @@ def _share(rows: Sequence[Mapping[str, PlayedTask]], task: BenchTask, reason: Fi
 def _faults(rows: Sequence[Mapping[str, PlayedTask]], task: BenchTask) -> int | None:
     counts = [sum(row[task.environment].pair.faults.values()) for row in rows if task.environment in row]
     return sum(counts) if counts else None
+
+
+def _cut_answers(rows: Sequence[Mapping[str, PlayedTask]], task: BenchTask) -> int | None:
+    counts = [row[task.environment].pair.cut_answers for row in rows if task.environment in row]
+    return None if not counts or None in counts else sum(filter(None, counts))

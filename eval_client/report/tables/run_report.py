@@ -44,7 +44,7 @@ def report_tables(reports: Sequence[RunReport], *, full: bool) -> list[ResultTab
 def pairs_table(reports: Sequence[RunReport]) -> ResultTable:
     """All pairs with all that is equal in every environment, a row each: for spreadsheets and programs."""
     titles = ("run", "agent", "task", "environment", "metric", "value", "scored", "planned", "coverage", *VALIDITY)
-    titles += ("bad_replies", "faults", "turns", "prompt_tokens", "cached_tokens")
+    titles += ("bad_replies", "cut_answers", "faults", "turns", "prompt_tokens", "cached_tokens")
     titles += ("completion_tokens", "reasoning_tokens", "money", "seconds", "protocol")
     columns = tuple(
         TableColumn(title, parts=("standard_error",) if title == "value" else ())
@@ -63,6 +63,7 @@ def _pair_cells(run: str, pair: PairReport) -> tuple[Entry, ...]:
         *(pair.scored, pair.planned, Figure(pair.coverage)),
         *(Figure(pair.validity.get(reason)) for reason in VALIDITY),
         Figure(pair.metrics.get(NOT_UNDERSTOOD)),
+        Figure(pair.cut_answers),
         sum(pair.faults.values()),
         *(Figure(number) for number in numbers),
         pair.protocol,
@@ -128,18 +129,26 @@ def _metric_form(values: Sequence[float | None]) -> str:
 
 
 def _validity(lines: Sequence[_Line], left_out: Sequence[str]) -> ResultTable:
-    titles = (*(SHORT.get(reason, reason) for reason in VALIDITY), "bad replies", "faults")
+    titles = (*(SHORT.get(reason, reason) for reason in VALIDITY), "bad replies", "cut", "faults")
     rows: list[tuple[Entry, ...]] = []
     for _, pair in lines:
         shares = (Figure(pair.validity.get(reason), ".0%") for reason in VALIDITY)
-        rows.append((*shares, Figure(pair.metrics.get(NOT_UNDERSTOOD), ".0f"), sum(pair.faults.values())))
+        unread, cut = Figure(pair.metrics.get(NOT_UNDERSTOOD), ".0f"), Figure(pair.cut_answers, ",.0f")
+        rows.append((*shares, unread, cut, sum(pair.faults.values())))
+    cuts = [
+        f"cut: {pair.cut_answers:,} answers of {pair.agent} on {_task(pair)}, in {pair.turns:,} turns; its max_tokens "
+        "may be too low"
+        for _, pair in lines
+        if pair.cut_answers
+    ]
     faults = [
         f"unscored: {count} of {pair.agent} on {_task(pair)}: {cause}"
         for _, pair in lines
         for cause, count in sorted(pair.faults.items(), key=lambda item: -item[1])
     ]
-    title = "validity: shares of the scored trials; replies whose form was not understood; unscored trials"
-    return _by_pair(title, lines, titles, rows, [*left_out, *faults])
+    title = "validity: shares of the scored trials; replies whose form was not understood; answers cut by max_tokens; "
+    title += "unscored trials"
+    return _by_pair(title, lines, titles, rows, [*left_out, *cuts, *faults])
 
 
 def _costs(reports: Sequence[RunReport], lines: Sequence[_Line]) -> ResultTable:

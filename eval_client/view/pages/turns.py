@@ -11,8 +11,6 @@ from proctor.types import Message, ParsedAction
 
 PAGE = 50
 """Turns of a page."""
-CUT = "length"
-"""The endpoint's finish_reason of an answer that `max_tokens` cut."""
 
 
 class PageText(NamedTuple):
@@ -110,7 +108,7 @@ def _turn(stored: Turn, told: ConversationTurn, read: AnswerReader, *, unfolded:
         answer=_message(action.message(), "answer")._replace(role="answer") if action is not None else None,
         reading=None if reading is None else _reading(reading),
         reasoning=page_text(action.reasoning, "reasoning") if action is not None and action.reasoning else None,
-        cut=stored.stop == CUT or (action is not None and action.cut),
+        cut=stored.is_cut,
     )
 
 

@@ -6,11 +6,12 @@ import pytest
 
 from eval_client.report.report import PairReport, RunReport, report
 from eval_client.report.tables.matrix import matrix_table, took
-from eval_client.report.tables.run_report import report_tables
+from eval_client.report.tables.run_report import pairs_table, report_tables
 from eval_client.store.connection import connect, sqlite_url
 from eval_client.store.journal import Cost, Journal
 from eval_client.store.records import Manifest, TaskRecord, Trial
 from eval_client.store.store import Store
+from eval_client.store.tables import trial_table
 from proctor.tables.command import rendered
 from proctor.types import Finish, FinishReason, Summary
 
@@ -101,6 +102,32 @@ async def test_a_report_is_shown_with_scores_notes_validity_costs_and_faults(sto
     assert any(line == "  note: unscored: 1 of paid on t: no room" for line in lines)
     costs = next(line for line in lines if "3,000,000" in line)
     assert costs.split() == ["paid", "t", "12", "3,000,000", "0", "600,000", "0", "12.00", "6.00"]
+
+
+async def test_answers_that_max_tokens_cut_are_counted_beside_the_validity(store: Store) -> None:
+    before = store.pair_totals()
+    assert [pair.cut_answers for pair in before] == [0, None], "of `free` no trial is over"
+    trial = next(each for each in store.pending_trials() if each.agent == "free")
+    journal = Journal(store, store.take_over())
+    await journal.finish(trial, 1, "w", ENDS[0], Cost(2_000, 10, 5, 1.0, cut_answers=1_500))
+    await journal.close()
+    made = report(store)
+    assert {pair.agent: pair.cut_answers for pair in made.pairs} == {"paid": 0, "free": 1_500}
+    text = shown(made)
+    validity = text.partition("validity:")[2].splitlines()
+    (free,) = [line.split() for line in validity if line.startswith("free ")][:1]
+    assert free[-3:] == ["-", "1,500", "0"]
+    assert "note: cut: 1,500 answers of free on t, in 2,000 turns; its max_tokens may be too low" in " ".join(
+        text.split()
+    )
+    assert "answers of paid" not in text
+    for form in ("csv", "markdown", "latex"):
+        assert "1500" in rendered([pairs_table([made])], form).replace(",", "")
+    with store.engine.begin() as connection:
+        connection.execute(trial_table.update().where(trial_table.c.id == 0).values(cut_answers=None))
+    assert [pair.cut_answers for pair in store.pair_totals()] == [None, 1_500], (
+        "a trial of an earlier version can't tell"
+    )
 
 
 def pair(**fields: object) -> PairReport:

@@ -170,7 +170,7 @@ async def test_a_turn_keeps_what_the_endpoint_told_and_how_long_the_environment_
     assert second.world_seconds >= WORLD_S
     assert parts.trial_history.tokens() == Tokens(20, 8, 12, 6)
     cost = parts.trial_history.cost()
-    assert (cost.cached_tokens, cost.reasoning_tokens) == (12, 6)
+    assert (cost.cached_tokens, cost.reasoning_tokens, cost.cut_answers) == (12, 6, 2)
     answer = finish.detail["answer"]
     assert isinstance(answer, dict)
     assert answer["cut"] is True, "the worker is told that the calls were cut"
