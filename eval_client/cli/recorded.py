@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from eval_client.cli.common import STORE, report_usage_errors
+from eval_client.report.bench_runs import finished_trials, recorded_pairs
 from eval_client.report.report import report
 from eval_client.store.run_folders import find_run
 from eval_client.store.store import Store
@@ -18,23 +19,13 @@ class StoredRun(RecordedRun):
         self._store = store
 
     def __iter__(self) -> Iterator[FinishedTrial]:
-        store = self._store
         with report_usage_errors():
-            for pair in store.pair_totals():
-                for sample, epoch, finish in store.finishes(pair.agent, pair.task):
-                    yield FinishedTrial(
-                        run=store.run, agent=pair.agent, task=pair.task, sample=sample, epoch=epoch, finish=finish
-                    )
+            yield from finished_trials(self._store, self._store.manifest().tasks)
 
     def pairs(self) -> Sequence[RecordedPair]:
         with report_usage_errors():
             made = report(self._store)
-        return [
-            RecordedPair(
-                run=made.run, agent=pair.agent, task=pair.task, planned=pair.planned, comparable=pair.comparable
-            )
-            for pair in made.pairs
-        ]
+        return recorded_pairs(made, {pair.task for pair in made.pairs})
 
 
 def open_run(run: str) -> RecordedRun:

@@ -1,6 +1,6 @@
-"""What AgentBench's tables take from the stores of runs."""
+"""What the papers' tables take from the stores of runs."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 
 from eval_client.plan import AgentEntry, Plan
 from eval_client.report.alike import TaskShape, task_shapes, unlike_agents, unlike_tasks
@@ -10,6 +10,7 @@ from eval_client.store.connection import StoreError
 from eval_client.store.records import Manifest
 from eval_client.store.store import Store
 from proctor.config.task import TaskDefinition
+from proctor.plugins import FinishedTrial, RecordedPair
 
 
 def played_tasks(stores: Sequence[Store], named: Sequence[str]) -> list[PlayedTask]:
@@ -27,6 +28,25 @@ def played_tasks(stores: Sequence[Store], named: Sequence[str]) -> list[PlayedTa
         raise StoreError("these runs can't stand in one table:\n" + "\n".join(f"  {line}" for line in unlike))
     wanted = {(fact.run, fact.task) for fact in chosen}
     return [each for made in reports for each in _played(made, manifests[made.run], plans[made.run], wanted)]
+
+
+def finished_trials(store: Store, tasks: Container[str]) -> Iterator[FinishedTrial]:
+    """The trials of some tasks that have ended, in the run's order."""
+    for pair in store.pair_totals():
+        if pair.task in tasks:
+            for sample, epoch, finish in store.finishes(pair.agent, pair.task):
+                yield FinishedTrial(
+                    run=store.run, agent=pair.agent, task=pair.task, sample=sample, epoch=epoch, finish=finish
+                )
+
+
+def recorded_pairs(made: RunReport, tasks: Container[str]) -> list[RecordedPair]:
+    """The pairs of some tasks, those without a finished trial too."""
+    return [
+        RecordedPair(run=made.run, agent=pair.agent, task=pair.task, planned=pair.planned, comparable=pair.comparable)
+        for pair in made.pairs
+        if pair.task in tasks
+    ]
 
 
 def _chosen(facts: Sequence[TaskShape], named: Sequence[str]) -> list[TaskShape]:

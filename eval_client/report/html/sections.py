@@ -4,18 +4,16 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from eval_client.plan import Plan
-from eval_client.report.bench_runs import played_tasks
 from eval_client.report.html import figures
 from eval_client.report.html.blocks import Block, HeadingBlock, PlotBlock, Section, TableBlock, TextBlock
 from eval_client.report.html.compared import Compared, comparison_table
 from eval_client.report.html.facts import Pair, TrialFacts, mean_score, sample_scores, score_bounds
 from eval_client.report.html.methods import METHODS
+from eval_client.report.html.papers import papers_sections
 from eval_client.report.html.scrub import model_name, publishable
 from eval_client.report.html.what import agents_table, tasks_table
 from eval_client.report.report import PairReport, RunReport
-from eval_client.report.tables.agentbench import ENVIRONMENTS, agent_rows, scores_table, validity_table
 from eval_client.report.tables.run_report import report_tables
-from eval_client.store.connection import StoreError
 from eval_client.store.records import Manifest
 from eval_client.store.store import Store
 from proctor.tables.table import Figure, ResultTable, TableColumn, TableRow
@@ -83,7 +81,7 @@ def sections(contents: RunContents, *, samples: bool) -> list[Section]:
         Section("scores", "Scores", _scores(contents, boards)),
         Section("comparisons", "Comparisons", _comparisons(contents.compared)),
         *([] if contents.large else [Section("reasons", "How trials ended", _reasons(contents, validity))]),
-        *_papers(contents),
+        *papers_sections(contents.store, contents.made, large=contents.large),
         *([] if contents.large else [Section("tasks", "Task by task", _tasks(contents))]),
         *([] if contents.large else [Section("costs", "Costs", _costs(costs))]),
         Section("run", "What was run", _run(contents)),
@@ -162,30 +160,6 @@ def _comparisons(compared: Compared) -> tuple[Block, ...]:
 def _reasons(contents: RunContents, validity: ResultTable) -> tuple[Block, ...]:
     table = validity._replace(title="Validity and faults", notes=(validity.title.capitalize(), *validity.notes))
     return PlotBlock(figures.reasons(contents.made.pairs)), TableBlock(table)
-
-
-def _papers(contents: RunContents) -> list[Section]:
-    """AgentBench's tables, where a run has two of its tasks or more."""
-    if len({pair.environment for pair in contents.made.pairs} & set(ENVIRONMENTS)) < 2:
-        return []
-    try:
-        rows = agent_rows(played_tasks([contents.store], ()))
-    except StoreError as error:
-        return [Section("agentbench", "AgentBench", (TextBlock((f"No table: {publishable(str(error))}.",)),))]
-    tables = [scores_table(rows), *([] if contents.large else [validity_table(rows)])]
-    return [Section("agentbench", "AgentBench", tuple(TableBlock(_scrubbed(table)) for table in tables))]
-
-
-def _scrubbed(table: ResultTable) -> ResultTable:
-    """The table with notes that name no address; cells of texts are names of agents and models."""
-    rows = tuple(
-        row._replace(
-            cells=tuple(model_name(cell) if isinstance(cell, str) else cell for cell in row.cells),
-            notes=tuple(map(publishable, row.notes)),
-        )
-        for row in table.rows
-    )
-    return table._replace(rows=rows, notes=tuple(map(publishable, table.notes)))
 
 
 def _tasks(contents: RunContents) -> tuple[Block, ...]:

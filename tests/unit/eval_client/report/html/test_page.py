@@ -5,11 +5,16 @@ import hashlib
 import locale
 import re
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
+from pydantic import JsonValue
 
-from eval_client.report.bench_runs import played_tasks
+from environments.simulbench.table import ratings_table, verdicts_table
+from environments.stss.summary import OWN_WORLD
+from environments.stss.table import action_table, language_table
+from eval_client.report.bench_runs import finished_trials, played_tasks, recorded_pairs
 from eval_client.report.compare.compare import compare_run
 from eval_client.report.compare.measure import Settings
 from eval_client.report.compare.sides import find_pairs
@@ -20,12 +25,14 @@ from eval_client.report.tables.agentbench import agent_rows, scores_table
 from eval_client.store.connection import StoreError
 from eval_client.store.store import Store
 from eval_client.store.tables import trial_table, turn_table
-from proctor.tables.table import entry_lines
-from proctor.types import Action
+from proctor.plugins import FinishedTrial, RecordedPair
+from proctor.tables.table import ResultTable, entry_lines
+from proctor.types import Action, Finish, FinishReason
 from task_server.wire.messages import Act
 from tests.unit.eval_client.report.compare.stored import Grades, stored_run
 from tests.unit.eval_client.report.html.pages import HIDDEN, SAID, Page, told_run
 
+Make = Callable[[Sequence[FinishedTrial], Sequence[RecordedPair]], ResultTable]
 LOADS = {"script", "link", "img", "iframe", "object", "embed", "base", "form", "audio", "video", "source"}
 
 
@@ -132,6 +139,55 @@ def test_its_table_of_agentbench_is_that_of_the_command(store: Store) -> None:
     assert cells[0][1] == "/home/somebody/models/gpt-7"
     cells[0][1] = "gpt-7"
     assert rows == cells
+
+
+@pytest.mark.parametrize(
+    ("environment", "detail", "metrics", "make"),
+    [
+        (
+            "simulbench",
+            {"simulbench": "script", "place": "firstchan", "type": "stateful"},
+            {"rating": 7.5},
+            ratings_table,
+        ),
+        (
+            "simulbench",
+            {"simulbench": "compare", "candidate": "/home/somebody/one-7b", "reference": "two", "judge": "three"},
+            {"win": 1.0, "tie": 0.0, "lose": 0.0},
+            verdicts_table,
+        ),
+        (
+            "stss",
+            {"level": "language", "planning": "tdp", "category": "help"},
+            {"sr_conversation": 0.5, "gcsr_conversation": 0.75, "sr_summary": 0.25, "gcsr_summary": 0.5},
+            language_table,
+        ),
+        (
+            "stss",
+            {"level": "action", "planning": "ga", "category": "help"},
+            {},
+            action_table,
+        ),
+    ],
+)
+def test_its_tables_of_other_papers_are_those_of_their_commands(
+    tmp_path: Path, environment: str, detail: dict[str, JsonValue], metrics: dict[str, float], make: Make
+) -> None:
+    grades: dict[str, dict[str, Grades]] = {"a": {"t": [0.5, 0.25]}, "b": {"t": [0.5, None]}}
+    store = stored_run(tmp_path, "own", grades, environments={"t": environment})
+    finish = Finish(reason=FinishReason.COMPLETED, score=0.5, metrics=metrics, detail=detail).model_dump_json()
+    with store.engine.begin() as connection:
+        connection.execute(trial_table.update().where(trial_table.c.score.is_not(None)).values(finish=finish))
+    text = report_page(store)
+    page = Page(text)
+    expected = make(list(finished_trials(store, {"t"})), recorded_pairs(report(store), {"t"}))
+    *_, head, one, other = page.table(expected.title)
+    assert head == [column.title for column in expected.columns]
+    for cells, row in zip((one, other), expected.rows, strict=True):
+        assert cells == [" ".join(entry_lines(cell)).replace("/home/somebody/", "") for cell in row.cells]
+    assert all(note in page.text for note in expected.all_notes())
+    assert "somebody" not in text
+    assert (OWN_WORLD in page.text) == (environment == "stss")
 
 
 def test_one_agent_is_compared_with_none(tmp_path: Path) -> None:
