@@ -15,7 +15,20 @@ from pathlib import Path
 
 from benchmarks.measure import Figure, median, parse
 
-NAMES = ("overhead", "tools", "shards", "resume", "flow", "store", "sandbox", "database", "worlds", "start", "view")
+NAMES = (
+    "overhead",
+    "tools",
+    "shards",
+    "resume",
+    "flow",
+    "store",
+    "sandbox",
+    "database",
+    "worlds",
+    "start",
+    "demo",
+    "view",
+)
 """overhead runs floor in its midst."""
 PACKAGES = ("aiohttp", "httptools", "httpx", "pydantic", "sqlalchemy", "starlette", "uvicorn", "uvloop")
 WHY = 'Where the time goes, and what would mend it: docs/performance.md, "Where a turn\'s time goes" and "Start-up".'

@@ -61,6 +61,10 @@ class Served:
         return LocalServers(os.environ.get(LOCAL_TOKEN_ENV, ""), self.controller, self.agents, failure)
 
 
+def _ignore(_step: str) -> None:
+    """Announce nothing."""
+
+
 @dataclass(frozen=True)
 class RunRequest:
     """What to execute: a new run of a plan, or the rest of an earlier one."""
@@ -92,6 +96,8 @@ class RunRequest:
     """What was chosen on the command line; the plan is narrowed by it already."""
     functions: Mapping[str, "AgentFunction"] = field(default_factory=dict)
     """The plan's agents that are Python functions, by name."""
+    announce: Callable[[str], None] = _ignore
+    """Called with each slow step of the start, when it begins."""
 
     @property
     def started_by_client(self) -> bool:
@@ -118,8 +124,10 @@ async def _execute(request: RunRequest, watch: Watcher) -> RunResult:
     request.store.check()
     if request.resume:
         check_after_unclean_end(request.store)
+    request.announce(_starting(request))
     async with http_client(tls=plan.tls) as http, _servers(request) as local:
         client = _client(plan, http, local)
+        request.announce(f"asking {'its workers' if local.controller else plan.controller} for the samples")
         known = request.store.manifest() if request.resume or request.joins else None
         listed = {} if request.checked else await _listed(plan, client, local, known.digests() if known else {})
         manifest = _begin(request, listed, known)
@@ -225,6 +233,17 @@ def _servers(request: RunRequest) -> contextlib.AbstractAsyncContextManager[Loca
         return servers
     functions = {agent.model or agent.name: request.functions[agent.name] for agent in own if agent.is_function}
     return servers_with_functions(servers, functions, policies, plan.definitions())
+
+
+def _starting(request: RunRequest) -> str:
+    """The servers that the run starts, as text."""
+    plan, servers = request.plan, []
+    if request.served is None and plan.controller == "local":
+        workers = plan.local.workers
+        servers = ["a controller", "1 worker" if workers == 1 else f"{workers} workers"]
+    if request.served is None and any(agent.builtin is not None and agent.endpoint is None for agent in plan.agents):
+        servers.append("an agent server")
+    return f"starting {', '.join(servers)}" if servers else f"calling {plan.controller}"
 
 
 async def _play(

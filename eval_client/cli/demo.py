@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from eval_client.cli.common import limit_option, output_option, quiet_option, report_usage_errors
+from eval_client.cli.common import output_option, quiet_option, report_usage_errors
 from eval_client.cli.play import play
 from eval_client.cli.usage import UsageProblem
 from eval_client.execute import RunRequest
@@ -18,10 +18,16 @@ from proctor.environment import POLICY_KINDS, EnvironmentFault, PolicyKind, miss
 
 @click.command()
 @output_option
-@limit_option
+@click.option(
+    "--limit",
+    type=click.IntRange(min=1),
+    default=3,
+    show_default=True,
+    help="Play only N samples of each environment, spread over its categories.",
+)
 @quiet_option
-def demo(output: Path, limit: int | None, quiet: bool) -> None:
-    """Play every installed environment on its own samples with built-in agents: no key, no network.
+def demo(output: Path, limit: int, quiet: bool) -> None:
+    """Play a few samples of every installed environment with built-in agents: no key, no network.
 
     `reference` knows the solutions, `naive` is a weak heuristic, `random` acts by chance. Where a machine lacks a part
     (Docker, MariaDB), a lighter engine is used or the environment is left out, with a message. Agents that an

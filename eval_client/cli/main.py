@@ -7,6 +7,7 @@ from importlib.metadata import version
 
 import click
 
+from eval_client.cli.steps import say_start
 from eval_client.shadowed import shadowed
 
 COMMANDS = {
@@ -115,6 +116,7 @@ def main() -> None:
         sys.exit(_refused("Proctor runs on Linux and macOS; on Windows, use it in WSL (Windows Subsystem for Linux)"))
     if (problem := shadowed()) is not None:
         sys.exit(_refused(problem))
+    say_start()
     gc.set_threshold(10_000)  # scanning the imported objects again and again would cost a tenth of the start
     try:
         proctor(prog_name="proctor", max_content_width=120)

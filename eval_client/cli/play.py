@@ -8,12 +8,14 @@ import socket
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
 
 from eval_client.cli.common import report_usage_errors
 from eval_client.cli.ending import RunEnd
+from eval_client.cli.steps import say_step
 from eval_client.cli.usage import UsageProblem
 from eval_client.core.progress import RunResult
 from eval_client.execute import RunRequest
@@ -84,6 +86,7 @@ def play(request: RunRequest, *, quiet: bool, metrics: socket.socket | None = No
     `as_matrix`: show one table of tasks by agents in place of the report. Raises UsageProblem.
     """
     errors, begun = error_console(), time.monotonic()
+    request = replace(request, announce=say_step)
     end = RunEnd(request, errors)
 
     @contextlib.contextmanager

@@ -22,6 +22,7 @@ from eval_client.cli.plans.chosen import filter_options
 from eval_client.cli.plans.fallback import with_fallbacks
 from eval_client.cli.plans.quick import chosen_plan, model_options, print_next_steps
 from eval_client.cli.play import error_console, metrics_option, play, show_result
+from eval_client.cli.steps import say_step
 from eval_client.cli.usage import UsageProblem
 from eval_client.core.again import Again, FinishedRow, chosen_again
 from eval_client.core.error_limit import ErrorLimit
@@ -89,6 +90,7 @@ def run(
     """
     if either and name is None:
         raise UsageProblem("--continue: needs the name of the run: --name NAME")
+    say_step(f"reading {plan or 'data'}, checking this machine")
     with report_usage_errors():
         if plan is not None and epochs is not None:
             overrides = (*overrides, f"epochs={epochs}")
