@@ -1,46 +1,39 @@
 """Evaluations from Python: `from proctor import evaluate, open_run, play, assert_scores`."""
 
 import asyncio
-import json
-import re
 import threading
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Future, wait
 from pathlib import Path
 from typing import Any, TypeVar
 
+import sqlalchemy as sa
 from pydantic import JsonValue
 
+from eval_client.arguments import Agents, entries_and_functions, new_request, override_texts
 from eval_client.execute import RunRequest, Watcher
 from eval_client.filters import narrowed
 from eval_client.interrupts import Interrupts
 from eval_client.monitor.screen import screen
-from eval_client.plan import AgentEntry, Plan, check_data, load_plan, placed, with_overrides
+from eval_client.plan import Plan, load_plan, with_overrides
 from eval_client.preflight import PreflightError, check_plan
-from eval_client.run_results import Run, RunInterrupted
+from eval_client.run_results import PlanError, Run, RunInterrupted
 from eval_client.servers.server_process import ServerProcessError
-from eval_client.store.connection import StoreError
+from eval_client.store.connection import StoreError, reason
 from eval_client.store.records import Manifest
-from eval_client.store.run_folders import checked_name, find_run, new_name, open_store
+from eval_client.store.run_folders import find_run
 from eval_client.store.shards import Fenced
 from proctor import registry
 from proctor.agent_function import AgentFunction, FunctionAgent, FunctionCaller
 from proctor.config.task import TaskDefinition
-from proctor.config.yaml import FileError, parse
+from proctor.config.yaml import FileError
 from proctor.environment import POLICY_KINDS, Agent, Environment, PolicyAgent, play_to_finish, policy_of
 from proctor.types import Finish
 from task_server.wire.errors import TaskServerError
 
-AgentLike = AgentFunction | AgentEntry | Mapping[str, Any] | str
-"""A function, an entry of a plan, or the name of a built-in agent."""
 INTERRUPT_S = 0.5
 """How often the main thread checks for Ctrl-C: a signal delivered to another thread does not wake it."""
-Agents = AgentLike | Sequence[AgentLike] | Mapping[str, AgentFunction] | None
 Answer = TypeVar("Answer")
-
-
-class PlanError(ValueError):
-    """The plan or the arguments can't be run; the message names the field and the fix."""
 
 
 def evaluate(
@@ -64,7 +57,7 @@ def evaluate(
     Works in a notebook too. Ctrl-C lets the trials under way finish; a second one stops at once. Raises PlanError if
     the plan can't be run, and RunInterrupted if the run stopped before its end; `run.resume()` of that goes on.
     """
-    request = _new_request(
+    request = new_request(
         plan, agents, tasks, overrides or {}, name=name, folder=Path(folder), store=store, limit=limit
     )
     return _in_thread(request)
@@ -82,7 +75,7 @@ async def aevaluate(
     store: str | None = None,
 ) -> Run:
     """`evaluate` for a program with an event loop. Cancelling it stops the run at once; the run can be resumed."""
-    request = _new_request(
+    request = new_request(
         plan, agents, tasks, overrides or {}, name=name, folder=Path(folder), store=store, limit=limit
     )
     return await _executed(Interrupts(request, _published(request), lambda text: None))
@@ -91,9 +84,13 @@ async def aevaluate(
 def open_run(run: str = "latest", *, folder: str | Path = "runs", store: str | None = None) -> Run:
     """The results of an earlier run by its folder, its name, or `latest`. Raises PlanError if there is none."""
     try:
-        return Run(*find_run(run, store, Path(folder)), _resumed)
+        found = Run(*find_run(run, store, Path(folder)), _resumed)
+        found.store.manifest()
     except StoreError as error:
         raise PlanError(str(error)) from error
+    except sa.exc.SQLAlchemyError as error:
+        raise PlanError(f"store: {reason(error)}") from error
+    return found
 
 
 def play(
@@ -143,6 +140,8 @@ async def _play(world: Environment, agent: AgentFunction | Agent | str, sample: 
             return await play_to_finish(world, sample, agent, seed)
         if isinstance(agent, str):
             return await play_to_finish(world, sample, _policy(world, agent, sample, seed), seed)
+        if not callable(agent):
+            raise PlanError(f"agent: {agent!r} is not a function; nor an Agent, nor one of {', '.join(POLICY_KINDS)}")
         caller = FunctionCaller(agent)
         try:
             return await play_to_finish(world, sample, FunctionAgent(caller), seed)
@@ -167,93 +166,11 @@ def _built(name: str, parameters: Mapping[str, JsonValue]) -> Environment:
         raise PlanError(str(error)) from error
 
 
-def _new_request(
-    plan: str | Path | Mapping[str, Any] | Plan | None,
-    agents: Agents,
-    tasks: Sequence[str | Mapping[str, Any] | TaskDefinition] | None,
-    overrides: Mapping[str, JsonValue],
-    *,
-    name: str | None,
-    folder: Path,
-    store: str | None,
-    limit: int | None,
-) -> RunRequest:
-    texts = [f"{field}={json.dumps(value)}" for field, value in overrides.items()]
-    entries, functions = _agents(agents)
-    try:
-        if isinstance(plan, str | Path) and agents is None and tasks is None:
-            made, path = load_plan(Path(plan), texts), str(Path(plan).resolve())
-        else:
-            made, path = _made(plan, entries, tasks, texts), "(Python)"
-        at = folder / checked_name(name or new_name(made.name))
-        opened = open_store(store, at)
-    except (FileError, StoreError) as error:
-        raise PlanError(str(error)) from error
-    given = tuple(texts)
-    return RunRequest(made, path, opened, at, resume=False, overrides=given, limit=limit, functions=functions)
-
-
-def _made(
-    plan: str | Path | Mapping[str, Any] | Plan | None,
-    agents: Sequence[Mapping[str, Any]],
-    tasks: Sequence[str | Mapping[str, Any] | TaskDefinition] | None,
-    overrides: Sequence[str],
-) -> Plan:
-    """A plan of these fields; `agents` and `tasks`, if given, replace the plan's own. Raises FileError."""
-    if isinstance(plan, str | Path):
-        plan = load_plan(Path(plan))
-    fields = plan.model_dump(mode="json", exclude_none=True) if isinstance(plan, Plan) else dict(plan or {})
-    if agents:
-        fields["agents"] = list(agents)
-    if tasks is not None:
-        fields["tasks"] = [_task(task) for task in ([tasks] if isinstance(tasks, str) else tasks)]
-    made = placed(parse(json.dumps(fields, default=str), "the plan", Plan, overrides), Path.cwd())
-    check_data(made)
-    return made
-
-
-def _task(task: str | Mapping[str, Any] | TaskDefinition) -> Mapping[str, Any]:
-    if isinstance(task, str):
-        return {"name": task, "environment": task}
-    return task.model_dump(mode="json", exclude_none=True) if isinstance(task, TaskDefinition) else task
-
-
-def _agents(
-    agents: Agents,
-) -> tuple[list[Mapping[str, Any]], dict[str, AgentFunction]]:
-    """(entries for a plan's `agents`, the Python functions among them by name)"""
-    if agents is None:
-        return [], {}
-    if isinstance(agents, Mapping) and all(callable(value) for value in agents.values()):
-        functions: dict[str, AgentFunction] = dict(agents)
-        return [_function_entry(name) for name in functions], functions
-    entries: list[Mapping[str, Any]] = []
-    functions = {}
-    for agent in agents if isinstance(agents, Sequence) and not isinstance(agents, str) else [agents]:
-        if isinstance(agent, AgentEntry):
-            entries.append(agent.model_dump(mode="json", exclude_none=True))
-        elif isinstance(agent, Mapping):
-            entries.append(agent)
-        elif isinstance(agent, str):
-            entries.append({"name": agent, "builtin": agent})
-        else:
-            name = re.sub(r"[^A-Za-z0-9._-]", "", getattr(agent, "__name__", "")).lstrip("._-")[:64] or "function"
-            if name in functions:
-                raise PlanError(f"agents: two functions are called {name!r}; give a dict of names and functions")
-            entries.append(_function_entry(name))
-            functions[name] = agent
-    return entries, functions
-
-
-def _function_entry(name: str) -> Mapping[str, Any]:
-    return {"name": name, "builtin": "function"}
-
-
 def _resumed(run: Run, agents: Agents, overrides: Mapping[str, JsonValue]) -> Run:
     """Resume a run with the same plan, plus `overrides`."""
     manifest = run.store.manifest()
-    texts = (*manifest.overrides, *(f"{field}={json.dumps(value)}" for field, value in overrides.items()))
-    functions = _agents(agents)[1]
+    texts = (*manifest.overrides, *override_texts(overrides))
+    functions = entries_and_functions(agents)[1]
     try:
         path = Path(manifest.plan_path)
         plan = _planned(manifest, path, texts)
@@ -282,6 +199,8 @@ async def _executed(interrupts: Interrupts) -> Run:
         raise PlanError(str(error)) from error
     except (ServerProcessError, TaskServerError, Fenced) as error:
         raise RunInterrupted(str(error), run) from error
+    except sa.exc.SQLAlchemyError as error:
+        raise RunInterrupted(f"the store can't be used: {reason(error)}", run) from error
     if ended.stopped is not None:
         raise RunInterrupted(ended.stopped, run)
     if ended.refused:
@@ -310,12 +229,22 @@ def _in_thread(request: RunRequest) -> Run:
 
 
 def _on_own_loop(main: Coroutine[Any, Any, Answer], on_interrupt: Callable[[], object] | None = None) -> Answer:
-    """Run a coroutine on an event loop in a thread of its own; its result. Raises what it raises."""
+    """Run a coroutine on an event loop in a thread of its own; its result. Raises what it raises.
+
+    Without `on_interrupt`, Ctrl-C cancels the coroutine and passes.
+    """
     answer: Future[Answer] = Future()
+    running: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]]] = []
+
+    async def cancellable() -> Answer:
+        task = asyncio.current_task()
+        assert task is not None
+        running.append((asyncio.get_running_loop(), task))
+        return await main
 
     def work() -> None:
         try:
-            answer.set_result(asyncio.run(main))
+            answer.set_result(asyncio.run(cancellable()))
         except BaseException as error:
             answer.set_exception(error)
 
@@ -325,6 +254,8 @@ def _on_own_loop(main: Coroutine[Any, Any, Answer], on_interrupt: Callable[[], o
             wait([answer], INTERRUPT_S)
         except KeyboardInterrupt:
             if on_interrupt is None or answer.done():
+                for loop, task in running:
+                    loop.call_soon_threadsafe(task.cancel)
                 raise
             on_interrupt()
     return answer.result()

@@ -20,6 +20,10 @@ Functions = Mapping[str, AgentFunction] | Sequence[AgentFunction] | AgentFunctio
 Resume = Callable[["Run", Functions, Mapping[str, JsonValue]], "Run"]
 
 
+class PlanError(ValueError):
+    """The plan or the arguments can't be run; the message names the field and the fix."""
+
+
 class RunInterrupted(Exception):
     """A run stopped before its end; the message has the reason. `run.resume()` goes on with it."""
 

@@ -13,6 +13,8 @@ AgentFunction = Callable[[Sequence[Message], Sequence[Tool]], str | Action | Awa
 """Gets the conversation so far and the tools that may be called; returns the answer."""
 THREADS = 64
 """Calls of a plain function that run at once; further calls wait."""
+RAISED_CHARS = 500
+"""How much of an exception's text is kept."""
 
 
 class FunctionRaised(AgentUnavailable):
@@ -29,27 +31,53 @@ class FunctionCaller:
             self._threads = ThreadPoolExecutor(THREADS, "agent-function")
 
     async def __call__(self, messages: Sequence[Message], tools: Sequence[Tool]) -> Action:
-        """The function's answer. An AgentStopped of the function passes; any other exception becomes FunctionRaised."""
+        """The function's answer. An AgentStopped of the function passes; what else it raises becomes FunctionRaised."""
         try:
             return _action(await self._answer(messages, tools))
-        except AgentStopped:
+        except (AgentStopped, FunctionRaised):
             raise
-        except Exception as error:
-            last_line = traceback.format_exception_only(error)[-1].strip()
-            raise FunctionRaised(f"the agent's function raised {last_line}") from error
+        except asyncio.CancelledError as error:
+            if _is_cancelled():
+                raise
+            raise _raised(error) from error
+        except (Exception, SystemExit) as error:
+            raise _raised(error) from error
 
     async def _answer(self, messages: Sequence[Message], tools: Sequence[Tool]) -> object:
         if self._threads is None:
             answer: object = self._function(messages, tools)
         else:
             loop = asyncio.get_running_loop()
-            answer = await loop.run_in_executor(self._threads, self._function, messages, tools)
+            answer = await loop.run_in_executor(self._threads, self._call, messages, tools)
         return await answer if inspect.isawaitable(answer) else answer
+
+    def _call(self, messages: Sequence[Message], tools: Sequence[Tool]) -> object:
+        """Call a plain function, in a thread. Raises FunctionRaised and AgentStopped.
+
+        An event loop can't pass StopIteration on, and SystemExit would end it.
+        """
+        try:
+            return self._function(messages, tools)
+        except AgentStopped:
+            raise
+        except BaseException as error:
+            raise _raised(error) from error
 
     def close(self) -> None:
         """Cancel the calls that wait; one that runs in a thread continues until it returns."""
         if self._threads is not None:
             self._threads.shutdown(wait=False, cancel_futures=True)
+
+
+def _raised(error: BaseException) -> FunctionRaised:
+    last_line = " ".join(traceback.format_exception_only(error)[-1].split())
+    return FunctionRaised(f"the agent's function raised {last_line[:RAISED_CHARS]}")
+
+
+def _is_cancelled() -> bool:
+    """Whether the running task is being cancelled; otherwise a CancelledError comes from the function."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 def _action(answer: object) -> Action:

@@ -3,6 +3,7 @@
 from agent_server.agents.base import AgentReply, AgentRequest, ServedAgent
 from agent_server.errors import RequestRefused
 from proctor.agent_function import FunctionCaller, FunctionRaised
+from proctor.llm.errors import FUNCTION_RAISED
 
 
 class ServedFunction(ServedAgent):
@@ -15,4 +16,4 @@ class ServedFunction(ServedAgent):
         try:
             return AgentReply(await self._caller(request.messages, request.tools))
         except FunctionRaised as raised:
-            raise RequestRefused(422, str(raised), code="function_raised") from raised
+            raise RequestRefused(422, str(raised), code=FUNCTION_RAISED) from raised

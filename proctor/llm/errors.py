@@ -13,6 +13,10 @@ class RequestRejected(AgentUnavailable):
     """The endpoint refused a request by a status that no retry changes, such as 400; it may answer others."""
 
 
+FUNCTION_RAISED = "function_raised"
+"""Our own code of the error reply for an agent that is a Python function and raised an exception."""
+
+
 class ErrorReply(NamedTuple):
     """The fields of an error reply, in OpenAI's terms; missing ones are empty."""
 

@@ -14,7 +14,7 @@ from proctor.environment import AgentRefused, AgentUnavailable, ContextLimitExce
 from proctor.http.client import AnyClient, HttpFailure, HttpReply, bounded_request
 from proctor.llm import traces
 from proctor.llm.config import ChatConfig
-from proctor.llm.errors import RequestRejected, is_context_limit, read_error
+from proctor.llm.errors import FUNCTION_RAISED, RequestRejected, is_context_limit, read_error
 from proctor.llm.refusals import MAX_TOKENS_FIX, TOOLS_FIX, refuses_max_tokens, refuses_tools
 from proctor.llm.wire import ChatReply, Usage, request_body
 from proctor.observability import gen_ai, tracing
@@ -198,6 +198,8 @@ class ChatModel:
 
     def _failed(self, reply: HttpReply, *, offers_tools: bool) -> _Failed:
         error, said = read_error(reply.body), f"{self._where()}: status {reply.status}"
+        if error.code == FUNCTION_RAISED:  # its message may quote another endpoint's
+            return _Failed(redacted(error.message), retryable=False, raises=RequestRejected)
         if is_context_limit(reply.status, error):
             raise ContextLimitExceeded
         if offers_tools and not self._took_tools and refuses_tools(reply.status, error):

@@ -1,0 +1,121 @@
+"""Turns the arguments of `evaluate` into a request to execute a run."""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+from pydantic import JsonValue
+
+from eval_client.execute import RunRequest
+from eval_client.plan import AgentEntry, Plan, check_data, load_plan, placed
+from eval_client.run_results import PlanError
+from eval_client.store.connection import StoreError, reason
+from eval_client.store.run_folders import checked_name, new_name, open_store
+from proctor.agent_function import AgentFunction
+from proctor.config.task import TaskDefinition
+from proctor.config.yaml import FileError, parse
+
+AgentLike = AgentFunction | AgentEntry | Mapping[str, Any] | str
+"""A function, an entry of a plan, or the name of a built-in agent."""
+Agents = AgentLike | Sequence[AgentLike] | Mapping[str, AgentFunction] | None
+
+
+def new_request(
+    plan: str | Path | Mapping[str, Any] | Plan | None,
+    agents: Agents,
+    tasks: Sequence[str | Mapping[str, Any] | TaskDefinition] | None,
+    overrides: Mapping[str, JsonValue],
+    *,
+    name: str | None,
+    folder: Path,
+    store: str | None,
+    limit: int | None,
+) -> RunRequest:
+    """Raises PlanError."""
+    if limit is not None and limit < 1:
+        raise PlanError(f"limit: must be 1 or more (got {limit})")
+    texts = override_texts(overrides)
+    entries, functions = entries_and_functions(agents)
+    try:
+        if isinstance(plan, str | Path) and agents is None and tasks is None:
+            made, path = load_plan(Path(plan), texts), str(Path(plan).resolve())
+        else:
+            made, path = _made(plan, entries, tasks, texts), "(Python)"
+        at = folder / checked_name(name or new_name(made.name))
+        opened = open_store(store, at)
+        opened.check()
+    except (FileError, StoreError) as error:
+        raise PlanError(str(error)) from error
+    except OSError as error:
+        raise PlanError(f"folder: {error}; name a folder that can be written to") from error
+    except sa.exc.SQLAlchemyError as error:
+        raise PlanError(f"store: {reason(error)}") from error
+    given = tuple(texts)
+    return RunRequest(made, path, opened, at, resume=False, overrides=given, limit=limit, functions=functions)
+
+
+def override_texts(overrides: Mapping[str, JsonValue]) -> list[str]:
+    """The overrides as the texts of `--set` options."""
+    return [f"{field}={json.dumps(value, default=str)}" for field, value in overrides.items()]
+
+
+def _made(
+    plan: str | Path | Mapping[str, Any] | Plan | None,
+    agents: Sequence[Mapping[str, Any]],
+    tasks: Sequence[str | Mapping[str, Any] | TaskDefinition] | None,
+    overrides: Sequence[str],
+) -> Plan:
+    """A plan of these fields; `agents` and `tasks`, if given, replace the plan's own. Raises FileError."""
+    if isinstance(plan, str | Path):
+        plan = load_plan(Path(plan))
+    fields = plan.model_dump(mode="json", exclude_none=True) if isinstance(plan, Plan) else dict(plan or {})
+    if agents:
+        fields["agents"] = list(agents)
+    if tasks is not None:
+        fields["tasks"] = [_task(task) for task in ([tasks] if isinstance(tasks, str) else tasks)]
+    made = placed(parse(json.dumps(fields, default=str), "the plan", Plan, overrides), Path.cwd())
+    check_data(made)
+    return made
+
+
+def _task(task: str | Mapping[str, Any] | TaskDefinition) -> Mapping[str, Any]:
+    if isinstance(task, str):
+        return {"name": task, "environment": task}
+    return task.model_dump(mode="json", exclude_none=True) if isinstance(task, TaskDefinition) else task
+
+
+def entries_and_functions(agents: Agents) -> tuple[list[Mapping[str, Any]], dict[str, AgentFunction]]:
+    """(entries for a plan's `agents`, the Python functions among them by name). Raises PlanError."""
+    if agents is None:
+        return [], {}
+    if isinstance(agents, Mapping) and any(map(callable, agents.values())):
+        functions: dict[str, AgentFunction] = dict(agents)
+        for name, function in functions.items():
+            if not callable(function):
+                raise PlanError(f"agents: {name!r} is not a function; give other agents in a list: [function, 'naive']")
+        return [_function_entry(name) for name in functions], functions
+    entries: list[Mapping[str, Any]] = []
+    functions = {}
+    for agent in agents if isinstance(agents, Sequence) and not isinstance(agents, str) else [agents]:
+        if isinstance(agent, AgentEntry):
+            entries.append(agent.model_dump(mode="json", exclude_none=True))
+        elif isinstance(agent, Mapping):
+            entries.append(agent)
+        elif isinstance(agent, str):
+            entries.append({"name": agent, "builtin": agent})
+        elif not callable(agent):
+            raise PlanError(f"agents: {agent!r} is neither a function, nor an entry of a plan, nor a built-in agent")
+        else:
+            name = re.sub(r"[^A-Za-z0-9._-]", "", getattr(agent, "__name__", "")).lstrip("._-")[:64] or "function"
+            if name in functions:
+                raise PlanError(f"agents: two functions are called {name!r}; give a dict of names and functions")
+            entries.append(_function_entry(name))
+            functions[name] = agent
+    return entries, functions
+
+
+def _function_entry(name: str) -> Mapping[str, Any]:
+    return {"name": name, "builtin": "function"}

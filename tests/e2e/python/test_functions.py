@@ -1,0 +1,138 @@
+"""Python functions as agents: plain and async, with tools, and such as raise."""
+
+import asyncio
+import json
+import sys
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from proctor import Action, ContextLimitExceeded, Message, Tool, ToolCall, assert_scores, evaluate, play
+
+IN_TOOLS = {"name": "house", "environment": "alfworld", "parameters": {"protocol": "tools"}}
+ONE_TURN = {"limits.trial.turns": 1}
+
+
+def calls_look(messages: Sequence[Message], tools: Sequence[Tool]) -> Action:
+    (tool,) = tools
+    assert tool.parameters["required"] == ["action"]
+    return Action(content="", tool_calls=(ToolCall(id="call-1", name=tool.name, arguments='{"action": "look"}'),))
+
+
+async def calls_inventory(messages: Sequence[Message], tools: Sequence[Tool]) -> Action:
+    await asyncio.sleep(0)
+    call = ToolCall(id="call-1", name=tools[0].name, arguments=json.dumps({"action": "inventory"}))
+    return Action(content="", tool_calls=(call,))
+
+
+def test_functions_call_tools(tmp_path: Path) -> None:
+    answers: list[str] = []
+
+    def looks_twice(messages: Sequence[Message], tools: Sequence[Tool]) -> Action:
+        answers.extend(message.content for message in messages if message.role == "tool")
+        return calls_look(messages, tools)
+
+    assert play("alfworld", looks_twice, protocol="tools").score == 0.0
+    assert "middle of a room" in answers[0]
+    run = evaluate(agents=[calls_look, calls_inventory], tasks=[IN_TOOLS], limit=1, overrides=ONE_TURN, folder=tmp_path)
+    called = {turn.agent: turn.action.tool_calls[0] for turn in run.turns() if turn.action is not None}
+    assert {name: (call.name, json.loads(call.arguments)) for name, call in called.items()} == {
+        "calls_look": ("take_action", {"action": "look"}),
+        "calls_inventory": ("take_action", {"action": "inventory"}),
+    }
+
+
+def test_a_function_that_raises_is_a_fault_with_its_tracebacks_last_line(tmp_path: Path) -> None:
+    def raises(messages: Sequence[Message], tools: Sequence[Tool]) -> str:
+        raise KeyError('the "cupboard"')
+
+    def quotes_another_endpoint(messages: Sequence[Message], tools: Sequence[Tool]) -> str:
+        raise ValueError("This model's maximum context length is 10 tokens. However, you requested 20 tokens")
+
+    functions = [raises, quotes_another_endpoint]
+    run = evaluate(agents=functions, tasks=["alfworld"], limit=1, folder=tmp_path)
+    faults = {trial.agent: trial.finish for trial in run.trials() if trial.finish is not None}
+    assert [finish.score for finish in faults.values()] == [None, None]
+    assert faults["raises"].detail["cause"] == "the agent's function raised KeyError: 'the \"cupboard\"' (after 1 try)"
+    assert "raised ValueError: This model's maximum" in str(faults["quotes_another_endpoint"].detail["cause"])
+    with pytest.raises(
+        AssertionError, match=r"(?s)1 of 1 trials without a score.*own-00000: no score: the agent's fun"
+    ):
+        assert_scores(run, "alfworld", at_least=0.0)
+    finish = play("alfworld", raises)
+    assert (finish.reason, finish.score) == ("agent_error", None)
+    assert finish.detail["cause"] == "the agent's function raised KeyError: 'the \"cupboard\"'"
+    wrong = play("alfworld", cast(Any, lambda messages, tools: 3))
+    assert "returned int; return a text or an Action" in str(wrong.detail["cause"])
+
+
+def runs_out(messages: Sequence[Message], tools: Sequence[Tool]) -> str:
+    return next(iter(()))
+
+
+def leaves(messages: Sequence[Message], tools: Sequence[Tool]) -> str:
+    sys.exit(3)
+
+
+def is_interrupted(messages: Sequence[Message], tools: Sequence[Tool]) -> str:
+    raise KeyboardInterrupt
+
+
+def gives_up(messages: Sequence[Message], tools: Sequence[Tool]) -> str:
+    raise asyncio.CancelledError
+
+
+async def leaves_too(messages: Sequence[Message], tools: Sequence[Tool]) -> str:
+    raise SystemExit("enough")
+
+
+async def gives_up_too(messages: Sequence[Message], tools: Sequence[Tool]) -> str:
+    raise asyncio.CancelledError
+
+
+Function = Callable[[Sequence[Message], Sequence[Tool]], str | Awaitable[str]]
+WITHOUT_MERCY: dict[Function, str] = {
+    runs_out: "StopIteration",
+    leaves: "SystemExit: 3",
+    is_interrupted: "KeyboardInterrupt",
+    gives_up: "asyncio.exceptions.CancelledError",
+    leaves_too: "SystemExit: enough",
+    gives_up_too: "asyncio.exceptions.CancelledError",
+}
+"""Functions that raise what ends a thread, a task or a process, and the last lines of their tracebacks."""
+
+
+@pytest.mark.parametrize("function", WITHOUT_MERCY)
+def test_nothing_that_a_function_raises_ends_more_than_its_session(function: Function) -> None:
+    finish = play("alfworld", cast(Any, function))
+    assert finish.detail["cause"] == f"the agent's function raised {WITHOUT_MERCY[function]}"
+
+
+def test_nothing_that_functions_raise_ends_a_run(tmp_path: Path) -> None:
+    run = evaluate(agents=cast(Any, list(WITHOUT_MERCY)), tasks=["alfworld"], limit=1, folder=tmp_path)
+    causes = {trial.agent: str(trial.finish and trial.finish.detail["cause"]) for trial in run.trials()}
+    assert causes == {
+        function.__name__: f"the agent's function raised {last_line} (after 1 try)"
+        for function, last_line in WITHOUT_MERCY.items()
+    }
+
+
+def test_a_long_message_is_cut(tmp_path: Path) -> None:
+    def rambles(messages: Sequence[Message], tools: Sequence[Tool]) -> str:
+        raise ValueError("first\nsecond " + "x" * 10_000)
+
+    cause = str(play("alfworld", rambles).detail["cause"])
+    assert cause.startswith("the agent's function raised ValueError: first second xxx")
+    assert len(cause) < 600
+
+
+def test_a_function_that_reaches_its_models_context_is_scored(tmp_path: Path) -> None:
+    def full(messages: Sequence[Message], tools: Sequence[Tool]) -> str:
+        raise ContextLimitExceeded
+
+    (trial,) = evaluate(agents=full, tasks=["alfworld"], limit=1, folder=tmp_path).trials()
+    for finish in (trial.finish, play("alfworld", full)):
+        assert finish is not None
+        assert (finish.reason, finish.score) == ("context_limit", 0.0)

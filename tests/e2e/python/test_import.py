@@ -1,0 +1,53 @@
+"""The package as it is imported: what it loads, what that costs, which names it has."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import proctor
+from tests.support import ROOT
+
+
+def test_import_loads_nothing_but_the_package_itself() -> None:
+    def loaded(code: str) -> set[str]:
+        command = [sys.executable, "-c", f"{code}; import sys; print(' '.join(sys.modules))"]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+        return set(done.stdout.split())
+
+    assert loaded("import proctor") - loaded("pass") == {"proctor"}
+
+
+def test_all_names_are_there_and_on_the_page() -> None:
+    for name in proctor.__all__:
+        assert getattr(proctor, name).__name__ if name != "Policy" else True
+    assert sorted(proctor.__all__) == sorted(proctor._MODULE_OF) == dir(proctor)
+    page = (ROOT / "docs/python.md").read_text()
+    assert set(re.findall(r"^\| `(\w+)", page, re.MULTILINE)) == set(proctor.__all__)
+    with pytest.raises(AttributeError, match="nothing"):
+        vars(proctor)["__getattr__"]("nothing")
+
+
+STARTS = 21
+
+
+def cpu_s(code: str, bytecode: Path) -> float:
+    """CPU of an interpreter that runs the code, from its start to its end."""
+    settings = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    settings |= {"PYTHONPYCACHEPREFIX": str(bytecode), "PYTHONPATH": str(ROOT)}
+    process = subprocess.Popen([sys.executable, "-c", code], env=settings)
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    assert process.returncode == 0
+    return usage.ru_utime + usage.ru_stime
+
+
+def test_import_costs_at_most_half_of_the_interpreters_start(tmp_path: Path) -> None:
+    """The least of many starts by turns, since other work on the machine only adds."""
+    cpu_s("import proctor", tmp_path)  # compiles
+    turns = [(cpu_s("pass", tmp_path), cpu_s("import proctor", tmp_path)) for _ in range(STARTS)]
+    bare, ours = (min(times) for times in zip(*turns, strict=True))
+    assert ours <= 1.5 * bare

@@ -1,0 +1,154 @@
+"""Runs from Python that are killed or interrupted, and go on."""
+
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+import proctor
+from proctor import Message, PlanError, Tool, open_run
+from tests.e2e.scripted import ScriptedEndpoint
+from tests.pace import until
+from tests.support import ROOT
+
+KILLED = """\
+import os, signal, sys, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job's child ignores it
+from proctor import evaluate
+def slow(messages, tools):
+    os.write(1, b"called\\n")
+    time.sleep({wait})
+    return "ACTION: look"
+evaluate(agents=slow, tasks=["alfworld"], limit=3, overrides={{"limits.trial.turns": 4}}, folder=sys.argv[1], name="r")
+"""
+
+
+def _python(text: str, folder: Path) -> "subprocess.Popen[str]":
+    return subprocess.Popen([sys.executable, "-c", text, str(folder)], stdout=subprocess.PIPE, text=True, cwd=ROOT)
+
+
+def begin(folder: Path, wait_s: float) -> "subprocess.Popen[str]":
+    text = KILLED.format(wait=wait_s)
+    running = _python(text, folder)
+    assert running.stdout is not None
+    for _ in range(5):
+        assert running.stdout.readline() == "called\n"
+    return running
+
+
+def test_a_run_whose_process_was_killed_goes_on_and_pays_nothing_twice(tmp_path: Path) -> None:
+    with begin(tmp_path, 0.2) as killed:
+        killed.kill()
+    calls: list[int] = []
+
+    def slow(messages: Sequence[Message], tools: Sequence[Tool]) -> str:
+        calls.append(1)
+        return "ACTION: look"
+
+    left = open_run("r", folder=tmp_path)
+    kept = _answered(left)
+    with pytest.raises(PlanError, match="slow"):
+        left.resume()
+    until(lambda: _free(left))
+    run = left.resume(slow)
+    assert run.state == "finished"
+    assert kept > 0
+    assert kept + len(calls) == _answered(run) == 12
+
+
+def _answered(run: proctor.Run) -> int:
+    return sum(turn.action is not None for turn in run.turns())
+
+
+def _free(run: proctor.Run) -> bool:
+    """Whether the servers of the killed process are gone, and the run can be worked on."""
+    from eval_client.store.lock import is_worked_on
+
+    return not is_worked_on(run.store)
+
+
+def test_ctrl_c_drains_and_the_run_can_be_gone_on_with(tmp_path: Path) -> None:
+    text = KILLED.format(wait=0.2).replace(
+        "evaluate(agents", "from proctor import RunInterrupted\ntry: evaluate(agents"
+    )
+    text += "except RunInterrupted as stopped: print(stopped, stopped.run.state)\n"
+    running = _python(text, tmp_path)
+    with running:
+        assert running.stdout is not None
+        assert running.stdout.readline() == "called\n"
+        running.send_signal(signal.SIGINT)
+        output = running.stdout.read()
+    assert "draining" in output
+    assert "interrupted; go on with: proctor.open_run" in output
+    assert output.endswith("interrupted\n")
+
+
+IN_A_NOTEBOOK = """\
+import asyncio, signal, sys, time
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from proctor import RunInterrupted, evaluate, play
+def slow(messages, tools):
+    print("called", flush=True)
+    time.sleep(0.2)
+    return "ACTION: look"
+async def cell():
+    try:
+        {call}
+    except RunInterrupted as stopped:
+        print(stopped.run.state, *(trial.score for trial in stopped.run.trials()))
+    except KeyboardInterrupt:
+        print("interrupted")
+        time.sleep(1)
+asyncio.new_event_loop().run_until_complete(cell())
+"""
+
+
+def test_ctrl_c_in_a_cell_drains_while_the_notebooks_loop_runs(tmp_path: Path) -> None:
+    """The kernel's loop runs and Ctrl-C raises KeyboardInterrupt in the cell, as in Jupyter."""
+    call = "evaluate(agents=slow, tasks=['alfworld'], overrides={'limits.trial.turns': 2}, folder=sys.argv[1])"
+    output = _interrupted(IN_A_NOTEBOOK.format(call=call), tmp_path)
+    assert "draining" in output
+    (ended,) = (line.split() for line in output.splitlines() if line.startswith("interrupted"))
+    assert "0.0" in ended, "trials under way were played to their end"
+    assert "None" in ended, "no other was begun"
+
+
+def test_ctrl_c_ends_a_session_that_is_played(tmp_path: Path) -> None:
+    output = _interrupted(IN_A_NOTEBOOK.format(call="play('alfworld', slow)"), tmp_path)
+    before, after = output.split("interrupted\n")
+    assert before.count("called") < 3
+    assert after.count("called") <= 1, "the session did not go on behind the caller's back"
+
+
+def _interrupted(text: str, folder: Path) -> str:
+    """What a program prints after its first call of an agent, when Ctrl-C comes."""
+    with _python(text, folder) as running:
+        assert running.stdout is not None
+        assert running.stdout.readline() == "called\n"
+        running.send_signal(signal.SIGINT)
+        return running.stdout.read()
+
+
+OF_A_PLAN = """\
+import sys
+from proctor import evaluate
+model = {{"name": "model", "model": "scripted", "endpoint": "mine"}}
+plan = {{"endpoints": [{{"name": "mine", "base_url": "{url}"}}], "agents": [model]}}
+evaluate(plan, tasks=["db"], limit=3, folder=sys.argv[1], name="r")
+"""
+
+
+def test_a_killed_run_of_a_plan_goes_on_without_being_told_anything(tmp_path: Path, endpoint: ScriptedEndpoint) -> None:
+    endpoint.always = True
+    with _python(OF_A_PLAN.format(url=endpoint.url), tmp_path) as killed:
+        until(lambda: bool(endpoint.requests))
+        killed.kill()
+    endpoint.hang_up()
+    left = open_run("r", folder=tmp_path)
+    assert [trial.score for trial in left.trials()] == [None] * 3
+    until(lambda: _free(left))
+    run = left.resume()
+    assert (run.state, run.scores()[0]["scored"]) == ("finished", 3)
