@@ -4,8 +4,9 @@ The caller gives the source of chance, such as `random.Random(seed)`.
 """
 
 import math
+import struct
 from collections.abc import Sequence
-from operator import getitem
+from operator import add, getitem
 from typing import NamedTuple, Protocol
 
 from eval_client.core.statistics.samples import Interval
@@ -13,6 +14,11 @@ from eval_client.core.statistics.samples import Interval
 EXACT_CLUSTERS = 16
 """With so many clusters all flips are counted; with more they are drawn."""
 DRAWS = 9_999
+BATCH_BYTES = 4 << 20
+"""How much chance is held at once."""
+_LEVELS = 255
+_ADDENDS = 257
+"""So many bytes add up to 16 bits at most."""
 _TIE = 1e-9
 """Sums of differences of scores in 0..1 that differ by less are equal: they differ by rounding."""
 
@@ -64,15 +70,49 @@ def _all_totals(values: Sequence[float]) -> list[float]:
 def _hits(values: Sequence[float], least: float, chance: RandomSource, draws: int) -> int:
     """How many of the drawn signs give a total of at least `least` on either side.
 
-    A byte of random bits chooses among the 256 totals of eight values, which are computed once.
+    A byte of random bits chooses among the 256 totals of eight values, which are computed once. Rough totals decide
+    most draws, exact ones the rest.
     """
     tables = [_subset_totals(values[start : start + 8]) for start in range(0, len(values), 8)]
     size = len(tables)
+    most = max(table[0] for table in tables)
+    step = 2 * most / _LEVELS
+    levels = [bytes([round((total + most) / step) for total in table]) for table in tables]
+    slack = size * step / 2 + _TIE
+    sure, possible = (least + slack) / step, (least - slack) / step
     hits = 0
-    for _ in range(draws):
-        signs = chance.getrandbits(8 * size).to_bytes(size, "little")
-        hits += abs(sum(map(getitem, tables, signs))) >= least
+    for batch in _batches(draws, max(1, BATCH_BYTES // size)):
+        signs = b"".join([chance.getrandbits(8 * size).to_bytes(size, "little") for _ in range(batch)])
+        distances = [abs(total - size * _LEVELS / 2) for total in _column_totals(levels, signs)]
+        hits += sum([distance >= sure for distance in distances])
+        for draw in [n for n, distance in enumerate(distances) if possible <= distance < sure]:
+            hits += abs(sum(map(getitem, tables, signs[draw * size : (draw + 1) * size]))) >= least
     return hits
+
+
+def _batches(draws: int, most: int) -> list[int]:
+    return [min(most, draws - start) for start in range(0, draws, most)]
+
+
+def _column_totals(levels: Sequence[bytes], rows: bytes) -> list[int]:
+    """For each row of bytes the total of what `levels` has for them, by the column.
+
+    A column is added as one whole number, in which each row has 16 bits.
+    """
+    size, count = len(levels), len(rows) // len(levels)
+    totals = [0] * count
+    low_bytes = int.from_bytes(b"\xff\0" * (count // 2 + 1), "little")
+    for start in range(0, size, _ADDENDS):
+        even = odd = 0
+        for column in range(start, min(start + _ADDENDS, size)):
+            packed = int.from_bytes(rows[column::size].translate(levels[column]), "little")
+            even += packed & low_bytes
+            odd += packed >> 8 & low_bytes
+        for first, sums in ((0, even), (1, odd)):
+            length = len(totals[first::2])
+            added = struct.unpack(f"<{length}H", sums.to_bytes(2 * length, "little"))
+            totals[first::2] = map(add, totals[first::2], added)
+    return totals
 
 
 def _subset_totals(values: Sequence[float]) -> list[float]:
