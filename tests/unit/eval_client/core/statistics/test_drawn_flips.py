@@ -47,7 +47,7 @@ def test_p_is_that_of_totals_added_one_by_one(kind: str, count: int) -> None:
 
 
 def test_more_clusters_than_sixteen_bits_hold_and_several_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    sums = made("shifted", 4_600, random.Random(5))
+    sums = made("continuous", 4_600, random.Random(5))
     expected = one_by_one(sums, random.Random(7), 200)
     assert 0.01 < expected < 0.9
     for batch_bytes in (resampling.BATCH_BYTES, 40_000, 1):  # all draws at once; 69, the last time 62; one
