@@ -1,6 +1,5 @@
 """An agent server on the caller's event loop: for Python functions, which only their own process can call."""
 
-import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Literal
@@ -13,7 +12,7 @@ from agent_server.agents.policies import ServedPolicy, TaskPolicies
 from agent_server.app import BearerToken, build_app
 from proctor.agent_function import AgentFunction, FunctionCaller
 from proctor.config.task import TaskDefinition
-from proctor.http.embedded_server import EmbeddedServer
+from proctor.http.embedded_server import embedded
 from proctor.http.server import listen, url_of, uvicorn_config
 from proctor.observability.process import ProcessMetrics
 
@@ -40,12 +39,10 @@ async def serving(
     app = build_app(agents, SecretStr(token), MAX_REQUEST_BYTES, ProcessMetrics("agent-server"))
     assert isinstance(app, BearerToken)
     listener = listen(HOST, 0)
-    server = EmbeddedServer(uvicorn_config(app, keep_alive_s=KEEP_ALIVE_S, last_replies_s=1, knows=app.knows))
-    running = asyncio.create_task(server.serve(sockets=[listener]))
+    config = uvicorn_config(app, keep_alive_s=KEEP_ALIVE_S, last_replies_s=1, knows=app.knows)
     try:
-        yield url_of(HOST, listener) + "/v1"
+        async with embedded(config, listener):
+            yield url_of(HOST, listener) + "/v1"
     finally:
-        server.should_exit = True
-        await asyncio.gather(running, return_exceptions=True)
         for caller in callers.values():
             caller.close()

@@ -1,7 +1,9 @@
 """uvicorn in a process that has other work: it installs no signal handlers."""
 
+import asyncio
 import contextlib
-from collections.abc import Iterator
+import socket
+from collections.abc import AsyncIterator, Iterator
 
 import uvicorn
 
@@ -12,3 +14,15 @@ class EmbeddedServer(uvicorn.Server):
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield
+
+
+@contextlib.asynccontextmanager
+async def embedded(config: uvicorn.Config, listener: socket.socket) -> AsyncIterator[None]:
+    """Serve on the running event loop while inside; replies under way are sent before this returns."""
+    server = EmbeddedServer(config)
+    running = asyncio.create_task(server.serve(sockets=[listener]))
+    try:
+        yield
+    finally:
+        server.should_exit = True
+        await asyncio.gather(running, return_exceptions=True)

@@ -43,27 +43,35 @@ class Function(Generic[A]):
         one. Unless `strict`, a single argument of any name counts for a function with one parameter, as published.
         Raises ValueError, whose text the agent is told.
         """
-        try:
-            given = json.loads(text)
-        except (ValueError, RecursionError) as error:
-            raise ValueError(f"no JSON: {error}") from None
-        if not isinstance(given, dict):
-            raise ValueError("no JSON object")
-        properties = _properties(self.parameters)
-        if not strict and len(properties) == len(given) == 1:
-            given = dict(zip(properties, given.values(), strict=True))
-        required = self.parameters.get("required")
-        for name in required if isinstance(required, list) else ():
-            if name not in given:
-                raise ValueError(f"{name} is missing")
-        for name in given:
-            if name not in properties:
-                raise ValueError(f"there is no argument {name[:SHOWN_NAME]!r}")
-        return {name: _value(name, value, properties[name]) for name, value in given.items()}
+        return checked_arguments(self.parameters, text, strict)
 
     def fields(self) -> str:
         """The names and types of the arguments, for messages."""
         return ", ".join(f"{name} ({_type(schema)})" for name, schema in _properties(self.parameters).items())
+
+
+def checked_arguments(parameters: Mapping[str, JsonValue], text: str, strict: bool) -> Arguments:
+    """The arguments of a call, parsed and checked against their JSON Schema; see `Function.checked`.
+
+    Raises ValueError.
+    """
+    try:
+        given = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"no JSON: {error}") from None
+    if not isinstance(given, dict):
+        raise ValueError("no JSON object")
+    properties = _properties(parameters)
+    if not strict and len(properties) == len(given) == 1:
+        given = dict(zip(properties, given.values(), strict=True))
+    required = parameters.get("required")
+    for name in required if isinstance(required, list) else ():
+        if name not in given:
+            raise ValueError(f"{name} is missing")
+    for name in given:
+        if name not in properties:
+            raise ValueError(f"there is no argument {name[:SHOWN_NAME]!r}")
+    return {name: _value(name, value, properties[name]) for name, value in given.items()}
 
 
 def arguments_schema(**properties: Mapping[str, JsonValue]) -> dict[str, JsonValue]:

@@ -1,0 +1,102 @@
+"""Episodes at `/mcp/<task>/<episode>` on a loopback port of this process; the episode is a random secret."""
+
+import contextlib
+import secrets
+from collections.abc import AsyncIterator
+from urllib.parse import quote
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp
+
+from eval_client.mcp.episode import CalledEpisode
+from eval_client.mcp.frames import McpFrameError, answer, call_answer, read_call, read_frame
+from proctor.http.embedded_server import embedded
+from proctor.http.origin_guard import OriginGuard
+from proctor.http.server import listen, url_of, uvicorn_config
+
+HOST = "127.0.0.1"
+KEEP_ALIVE_S = 65
+LAST_REPLIES_S = 2
+MAX_BODY_BYTES = 1 << 20
+
+
+class McpEpisodes:
+    """The episodes of this process, by path."""
+
+    def __init__(self) -> None:
+        self.base_url = ""
+        """The server's URL, once it listens."""
+        self._episodes: dict[str, CalledEpisode] = {}
+
+    def add(self, task: str, episode: CalledEpisode) -> str:
+        """Serve an episode from now on; its URL, which is the secret that gives access to it."""
+        path = f"/mcp/{quote(task, safe='')}/{secrets.token_hex(16)}"
+        self._episodes[path] = episode
+        return self.base_url + path
+
+    def app(self) -> ASGIApp:
+        """The HTTP application."""
+        route = Route("/mcp/{task}/{episode}", self._received, methods=["GET", "POST", "DELETE"])
+        return OriginGuard(Starlette(routes=[route]), _page_refused)
+
+    def knows(self, _method: str, path: str, _authorization: bytes) -> bool:
+        """Whether a path is that of an episode."""
+        return path in self._episodes
+
+    async def _received(self, request: Request) -> Response:
+        episode = self._episodes.get(request.scope["raw_path"].decode("latin-1"))
+        if episode is None:
+            return PlainTextResponse("there is no such episode\n", 404)
+        if request.method == "DELETE":
+            return JSONResponse({})  # the end of a session, of which there are none
+        if request.method != "POST":
+            return PlainTextResponse("there are no event streams; send a POST\n", 405, {"Allow": "POST, DELETE"})
+        body = await _body(request)
+        if body is None:
+            return PlainTextResponse(f"a request has at most {MAX_BODY_BYTES} bytes\n", 413)
+        try:
+            return await _answered(episode, body, request)
+        except McpFrameError as error:
+            return JSONResponse(error.answer(), error.status)
+
+
+async def _answered(episode: CalledEpisode, body: bytes, request: Request) -> Response:
+    """The answer to a frame. Raises McpFrameError."""
+    frame = read_frame(body, request.headers)
+    if frame.is_notification:
+        return Response(status_code=202)
+    if frame.method == "tools/call":
+        key = (request.headers.get("mcp-session-id"), frame.id, body)
+        return JSONResponse(call_answer(frame, await episode.call(read_call(frame), key)))
+    session = {"mcp-session-id": secrets.token_hex(16)} if frame.method == "initialize" else None
+    return JSONResponse(answer(frame, await episode.offer()), headers=session)
+
+
+async def _body(request: Request) -> bytes | None:
+    """The body of a request; None where it is too long."""
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > MAX_BODY_BYTES:
+            return None
+    return bytes(body)
+
+
+def _page_refused(cause: str) -> ASGIApp:
+    return PlainTextResponse(f"{cause}\n", 403)
+
+
+@contextlib.asynccontextmanager
+async def mcp_server() -> AsyncIterator[McpEpisodes]:
+    """Serve episodes while inside. Those that are under way must be ended before."""
+    episodes = McpEpisodes()
+    listener = listen(HOST, 0)
+    episodes.base_url = url_of(HOST, listener)
+    config = uvicorn_config(
+        episodes.app(), keep_alive_s=KEEP_ALIVE_S, last_replies_s=LAST_REPLIES_S, knows=episodes.knows
+    )
+    async with embedded(config, listener):
+        yield episodes
