@@ -5,7 +5,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from eval_client.mcp.frames import McpResult, McpOffer, McpCall
+from eval_client.mcp.frames import McpCall, McpOffer, McpResult
 from proctor.environment import Agent
 from proctor.tools import arguments_schema
 from proctor.tools.functions import checked_arguments

@@ -1,21 +1,22 @@
 """`proctor play`."""
 
 import asyncio
-import contextlib
 import signal
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
 from rich.console import Console
 
 from eval_client.cli.person.lines import TypedLines
+from eval_client.cli.person.places import Place, PlaceHere, PlaceServed
 from eval_client.cli.person.player import TerminalPlayer
 from eval_client.cli.person.shown import print_end
 from eval_client.cli.usage import UsageProblem, report_file_errors
 from proctor import registry
 from proctor.config.task import TaskDefinition
-from proctor.environment import Environment, EnvironmentFault, play_to_finish, protocol_of
+from proctor.environment import EnvironmentFault
 from proctor.types import Finish
 
 INTERRUPTED = 130
@@ -37,6 +38,12 @@ INTERRUPTED = 130
 @click.option("--end", default="", metavar="TEXT", help="The line that ends an answer. Default: an empty line.")
 @click.option("--list", "lists", is_flag=True, help="Print the ids of the samples, and play none.")
 @click.option("--json", "as_json", is_flag=True, help="Print the finish as JSON, and the session on standard error.")
+@click.option("--mcp", is_flag=True, help="Let a coding agent play: serve the session as an MCP server of its own.")
+@click.option(
+    "--controller",
+    metavar="URL",
+    help="Play a task of a worker or controller, with PROCTOR_TOKEN: ENVIRONMENT is then the name of the task.",
+)
 def play(
     name: str,
     sample: str | None,
@@ -47,6 +54,8 @@ def play(
     end: str,
     lists: bool,
     as_json: bool,
+    mcp: bool,
+    controller: str | None,
 ) -> None:
     """Play one SAMPLE of ENVIRONMENT yourself: no plan, no server, nothing stored. Default: the first sample.
 
@@ -57,54 +66,82 @@ def play(
     On a terminal, `:e` opens $EDITOR for an answer and `:h` shows the whole conversation. If standard input is no
     terminal, the answers come from it. Exit codes: 0 scored, 1 no score, 130 stopped by Ctrl-C.
 
-    Examples: `proctor play alfworld`, `proctor play db -T protocol=tools`, `proctor play kg --list`
+    With --mcp, Claude Code, Codex or another client of the Model Context Protocol plays: the command prints the URL of
+    the session and the line that adds it, shows every turn, and ends with the score.
+
+    Examples: `proctor play alfworld`, `proctor play db -T protocol=tools`, `proctor play kg --list`,
+    `proctor play db -T protocol=tools --mcp`
     """
-    task = _task(name, data, parameters)
-    with report_file_errors():
-        world = task.opened()
-    samples = world.samples()
-    if lists:
-        click.echo("\n".join(samples))
-        return
-    if not samples:
-        raise UsageProblem(f"{name}: there are no samples in its data")
-    chosen = samples[0] if sample is None else sample
-    if chosen not in samples:
-        first = ", ".join(samples[:5])
-        raise UsageProblem(f"{name} has no sample {chosen!r}; the first are: {first}; --list prints all")
+    if mcp and (editor or end):
+        raise UsageProblem("--editor and --end are for a person who plays; leave them out with --mcp")
+    if controller is not None and (parameters or data is not None):
+        raise UsageProblem("-T and --data are set where the task is served; leave them out with --controller")
+    place = _here(name, data, parameters) if controller is None else PlaceServed(controller, name)
     console = Console(highlight=False, stderr=as_json)
-    player = TerminalPlayer(
-        TypedLines(sys.stdin.fileno()), console, end=end, editor=editor, terminal=sys.stdin.isatty()
-    )
-    console.print(f"{name}, sample {chosen}{_settings(task, world)}; Ctrl-C stops", markup=False, soft_wrap=True)
+    typed = TerminalPlayer(TypedLines(sys.stdin.fileno()), console, end=end, editor=editor, terminal=sys.stdin.isatty())
     try:
-        finish = asyncio.run(_played(world, chosen, player, seed))
+        finish = asyncio.run(_played(place, sample, seed, console, None if mcp else typed, lists=lists))
     except (asyncio.CancelledError, KeyboardInterrupt):
         console.print("\nstopped: the session has no score", markup=False)
         sys.exit(INTERRUPTED)
+    if finish is None:
+        return
     print_end(finish, console)
     if as_json:
         click.echo(finish.model_dump_json())
     sys.exit(0 if finish.score is not None else 1)
 
 
-async def _played(world: Environment, sample: str, player: TerminalPlayer, seed: int) -> Finish:
-    """Play a session to its end. Raises CancelledError at Ctrl-C, after the environment has released what it holds."""
+async def _played(
+    place: Place, sample: str | None, seed: int, console: Console, typed: TerminalPlayer | None, *, lists: bool
+) -> Finish | None:
+    """Play a session to its end: by what is typed, else by the calls of a coding agent. None where it only `lists`.
+
+    Raises CancelledError at Ctrl-C, after the session has released what it holds.
+    """
+    async with place.opened() as samples:
+        if lists:
+            click.echo("\n".join(samples))
+            return None
+        chosen = _chosen(place.name, samples, sample)
+        console.print(f"{place.name}, sample {chosen}{place.settings()}; Ctrl-C stops", markup=False, soft_wrap=True)
+        _cancel_on_signals(typed)
+        if typed is not None:
+            return await place.play(chosen, typed, seed)
+        from eval_client.cli.person.called import shown_episode
+
+        async with shown_episode(place.name, console) as episode:
+            return await place.play(chosen, episode, seed)
+
+
+def _chosen(name: str, samples: Sequence[str], sample: str | None) -> str:
+    """The sample to play. Raises UsageProblem."""
+    if not samples:
+        raise UsageProblem(f"{name}: there are no samples in its data")
+    if sample is not None and sample not in samples:
+        first = ", ".join(samples[:5])
+        raise UsageProblem(f"{name} has no sample {sample!r}; the first are: {first}; --list prints all")
+    return samples[0] if sample is None else sample
+
+
+def _cancel_on_signals(typed: TerminalPlayer | None) -> None:
+    """Cancel the current task at Ctrl-C, unless an editor has the terminal."""
     loop, playing = asyncio.get_running_loop(), asyncio.current_task()
     assert playing is not None
 
     def interrupted() -> None:
-        if not player.editing:
+        if typed is None or not typed.editing:
             playing.cancel()
 
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, interrupted)
-    async with contextlib.AsyncExitStack() as stack:
-        try:
-            await stack.enter_async_context(world.lifespan())
-        except EnvironmentFault as error:
-            raise UsageProblem(str(error)) from error
-        return await play_to_finish(world, sample, player, seed)
+
+
+def _here(name: str, data: Path | None, parameters: tuple[str, ...]) -> PlaceHere:
+    """The environment in this process. Raises UsageProblem."""
+    task = _task(name, data, parameters)
+    with report_file_errors():
+        return PlaceHere(task, task.opened())
 
 
 def _task(name: str, data: Path | None, parameters: tuple[str, ...]) -> TaskDefinition:
@@ -116,10 +153,3 @@ def _task(name: str, data: Path | None, parameters: tuple[str, ...]) -> TaskDefi
     with report_file_errors():
         task = TaskDefinition(name=name, environment=name, data=data, parameters=detected)
         return task.with_parameters(parameters)
-
-
-def _settings(task: TaskDefinition, world: Environment) -> str:
-    """What a person should know before the first turn, to be put behind the sample's id."""
-    turns = "" if world.max_turns is None else f", at most {world.max_turns} turns"
-    fields = {"protocol": protocol_of(world), **task.parameters}
-    return turns + "".join(f", {field}: {value}" for field, value in fields.items())

@@ -11,12 +11,12 @@ from typing import Any, Literal
 
 import pytest
 from mcp import Client
-from mcp_types import CallToolResult, TextContent
 
 from eval_client.mcp.episode import CalledEpisode
 from eval_client.mcp.server import McpEpisodes, mcp_server
 from proctor.environment import Environment, play_to_finish
 from proctor.types import Finish
+from tests.integration.mcp.clients import text, walk
 from tests.tools_environment import Doors
 
 MODES = ("auto", "legacy")
@@ -48,29 +48,6 @@ async def playing(
         yield Playing(episodes.add("doors", episode), episode, task)
     finally:
         task.cancel()
-
-
-def text(result: CallToolResult) -> str:
-    """The text of a result."""
-    (part,) = result.content
-    assert isinstance(part, TextContent)
-    return part.text
-
-
-def door(told: str) -> str:
-    """The number told last."""
-    return told.rstrip(".").split()[-1]
-
-
-async def walk(url: str, mode: Any, protocol: Literal["text", "tools"]) -> list[str]:
-    """Open the right doors until the episode is over; what was told."""
-    name, argument = ("open_door", "door") if protocol == "tools" else ("answer", "content")
-    async with Client(url, mode=mode) as client:
-        assert name in {tool.name for tool in (await client.list_tools()).tools}
-        told = [client.instructions or ""]
-        while told[-1] != "The episode is over.":
-            told.append(text(await client.call_tool(name, {argument: door(told[-1])})))
-    return told
 
 
 @pytest.mark.parametrize("mode", MODES)
