@@ -12,6 +12,7 @@ FILE = "_FILE"
 """Suffix of a variable that holds the path of a secret's file, as orchestrators mount secrets."""
 MAX_SECRET_BYTES = 1 << 16
 
+
 def setting(name: str, folder: Path | None = None) -> str | None:
     """The value of a variable, without surrounding blanks, or None. The environment takes precedence over `.env`."""
     value = os.environ.get(name)

@@ -13,7 +13,8 @@ from click.testing import CliRunner
 
 from eval_client.cli.manage.ls import ls
 from eval_client.cli.results.compare import compare
-from eval_client.cli.results.inspect import export, report, status
+from eval_client.cli.results.export import export
+from eval_client.cli.results.inspect import report, status
 from eval_client.cli.results.show import show
 from eval_client.core.spend import Tokens
 from eval_client.run_results import Resume, Run
