@@ -6,6 +6,9 @@ from importlib.util import find_spec
 from proctor.environment import Environment
 
 GROUP = "proctor.environments"
+FOREIGN_GROUP = "proctor.foreign_environments"
+"""Environments that are clients of other programs' servers. They have no samples of their own, so nothing plays them
+unless a plan names them with an address."""
 
 
 class UnknownEnvironment(ValueError):
@@ -13,8 +16,13 @@ class UnknownEnvironment(ValueError):
 
 
 def names() -> list[str]:
-    """The names of all installed environments, sorted; imports none of them."""
+    """The names of all installed environments that bring their samples, sorted; imports none of them."""
     return sorted({entry.name for entry in entry_points(group=GROUP)})
+
+
+def foreign_names() -> list[str]:
+    """The names of all installed environments that other programs' servers play, sorted; imports none of them."""
+    return sorted({entry.name for entry in entry_points(group=FOREIGN_GROUP)})
 
 
 def load(name: str) -> type[Environment]:
@@ -23,9 +31,10 @@ def load(name: str) -> type[Environment]:
     Raises UnknownEnvironment; ImportError, with the fix, where its extra is missing, its package is broken or a second
     package has an environment of this name.
     """
-    found = {entry.value: entry for entry in entry_points(group=GROUP, name=name)}
+    found = {entry.value: entry for group in (GROUP, FOREIGN_GROUP) for entry in entry_points(group=group, name=name)}
     if not found:
-        raise UnknownEnvironment(f"unknown environment {name!r}; installed are: {', '.join(names()) or 'none'}")
+        installed = ", ".join([*names(), *foreign_names()]) or "none"
+        raise UnknownEnvironment(f"unknown environment {name!r}; installed are: {installed}")
     if len(found) > 1:
         offers = " and ".join(sorted(f"{entry.value} of {_package(entry)}" for entry in found.values()))
         raise ImportError(f"environment {name!r} is offered twice, by {offers}; uninstall one of them")

@@ -144,6 +144,20 @@ class FinishReason(StrEnum):
         return self in (FinishReason.AGENT_ERROR, FinishReason.TASK_ERROR)
 
 
+AGENTBENCH_STATUS: dict[FinishReason, str] = {
+    FinishReason.COMPLETED: "completed",
+    FinishReason.TURN_LIMIT: "task limit reached",
+    FinishReason.INVALID_FORMAT: "agent validation failed",
+    FinishReason.INVALID_ACTION: "agent invalid action",
+    FinishReason.CONTEXT_LIMIT: "agent context limit",
+    FinishReason.TASK_ERROR: "task error",
+    FinishReason.AGENT_ERROR: "task error",
+}
+"""The words of AgentBench v0.2 and of AgentRL on their wires."""
+AGENTBENCH_REASON = {status: reason for reason, status in AGENTBENCH_STATUS.items() if not reason.is_fault}
+"""The reason of each of their statuses with a score. All other ends are faults."""
+
+
 class Finish(Value):
     """The end of a session. A fault has no score; everything else has one."""
 

@@ -1,1 +1,1 @@
-"""Environments that other people's servers play: each speaks the protocol of its server."""
+"""Worlds that other programs' servers play: our side is a client of their protocol."""

@@ -6,14 +6,14 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, JsonValue
 
-from proctor.agentbench import CANCELLED, REASON, RUNNING, STATUS
-from proctor.types import Finish, FinishReason, Message, Summary
+from proctor.types import AGENTBENCH_REASON, AGENTBENCH_STATUS, Finish, FinishReason, Message, Summary
 from task_server.gateway.gateway import ForeignSession, Offer, act
 from task_server.wire.messages import Stop
 from task_server.wire.turns import Reply
 
 Index = int | str
 ESCAPED = "id:"
+RUNNING, CANCELLED = "running", "cancelled"
 
 
 class StartSample(BaseModel):
@@ -98,7 +98,7 @@ def output(session: ForeignSession, *, cancelled: bool = False) -> dict[str, Any
     status: str = CANCELLED if cancelled else RUNNING
     result: JsonValue = None
     if not cancelled and isinstance(session.state, Finish):
-        status, result = STATUS[session.state.reason], result_of(session.state)
+        status, result = AGENTBENCH_STATUS[session.state.reason], result_of(session.state)
     index = None if status == RUNNING else index_of(session.sample)
     stands = {"index": index, "status": status, "result": result, "history": history(session.history)}
     return {"session_id": session.id, "output": stands}
@@ -111,10 +111,10 @@ def result_of(finish: Finish) -> JsonValue:
 
 def finish_of(output: TaskOutput) -> Finish | None:
     """The finish that a stored result was made of; None if it has no score. Raises ValueError for what is none."""
-    if output.status not in REASON or not isinstance(output.result, dict):
+    if output.status not in AGENTBENCH_REASON or not isinstance(output.result, dict):
         return None
     known = {name: output.result[name] for name in ("score", "metrics", "detail") if name in output.result}
-    return Finish.model_validate({**known, "reason": REASON[output.status]})
+    return Finish.model_validate({**known, "reason": AGENTBENCH_REASON[output.status]})
 
 
 def overall(summary: Summary, scored: int, results: int) -> dict[str, JsonValue]:

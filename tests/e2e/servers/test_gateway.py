@@ -10,10 +10,9 @@ from typing import Any
 
 import pytest
 
-from proctor.agentbench import STATUS
 from proctor.config.task import load_tasks
 from proctor.environment import PolicyAgent, play_to_finish
-from proctor.types import Action, Message
+from proctor.types import AGENTBENCH_STATUS, Action, Message
 from task_server.gateway.agentbench import history, sample_of
 from tests.e2e.proctor import TOKEN, proctor, server
 from tests.pace import slowly
@@ -74,7 +73,9 @@ async def test_a_client_of_v02_plays_three_tasks(tmp_path: Path) -> None:
             played = [play(base, task.name, index, answer) for index in indices]
             async with environment.lifespan():
                 alone = [await play_to_finish(environment, sample_of(each), PolicyAgent(policy)) for each in indices]
-            assert Counter(each["status"] for each in played) == Counter(STATUS[each.reason] for each in alone)
+            assert Counter(each["status"] for each in played) == Counter(
+                AGENTBENCH_STATUS[each.reason] for each in alone
+            )
             assert [each["result"]["score"] for each in played] == [each.score for each in alone]
             overall = call(f"{base}/calculate_overall", {"name": task.name, "results": played})
             assert (overall["n"], overall["coverage"]) == (4, 1.0)
