@@ -1,6 +1,6 @@
 """The routes of AgentBench v0.2's controller."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -8,25 +8,14 @@ from starlette.routing import BaseRoute, Route
 
 from proctor.types import Finish
 from task_server.gateway import agentbench as wire
-from task_server.gateway.gateway import (
-    ForeignSession,
-    Gateway,
-    GatewayError,
-    NoSlot,
-    NoSuchSample,
-    NotOffered,
-    Offer,
-    SessionGone,
-)
-from task_server.gateway.wires import BadBody, ForeignWire, body_of, note_delivery, reply
+from task_server.gateway.gateway import ForeignSession, Gateway, NoSlot, NoSuchSample, NotOffered, Offer
+from task_server.gateway.wires import ForeignWire, Refusal, answering, body_of, note_delivery, refused, reply
 from task_server.wire.errors import TaskServerError
 from task_server.wire.messages import MAX_LARGE_BYTES
 
 SESSION_S = 240.0
 """v0.2 ends a session that nobody asks for in this time."""
 DOES_NOT_EXIST = "Error: Task does not exist"
-
-Handler = Callable[[Request], Awaitable[Response]]
 
 
 class AgentBenchRoutes:
@@ -41,7 +30,7 @@ class AgentBenchRoutes:
     async def get_indices(self, request: Request) -> Response:
         if "name" not in request.query_params:
             missing = {"loc": ["query", "name"], "msg": "field required", "type": "value_error.missing"}
-            return _refused(422, [missing])
+            return refused(422, [missing])
         return reply(wire.indices(await self._offer(request.query_params["name"], unknown=400)))
 
     async def list_sessions(self, _: Request) -> Response:
@@ -53,9 +42,9 @@ class AgentBenchRoutes:
         try:
             session = await self._gateway.start(asked.name, wire.sample_of(asked.index))
         except NoSuchSample:
-            return _refused(400, "Error: Index out of bounds")
+            return refused(400, "Error: Index out of bounds")
         except NoSlot:
-            return _refused(406, "Error: No workers available")
+            return refused(406, "Error: No workers available")
         return _stands(session)
 
     async def interact(self, request: Request) -> Response:
@@ -73,7 +62,7 @@ class AgentBenchRoutes:
         session = self._gateway.find(asked.session_id)
         over = not session.live
         await self._gateway.cancel(session)
-        return _refused(400, "Error: Session does not exist") if over else reply(asked)
+        return refused(400, "Error: Session does not exist") if over else reply(asked)
 
     async def cancel_all(self, _: Request) -> Response:
         for session in list(self._gateway.sessions()):
@@ -86,7 +75,7 @@ class AgentBenchRoutes:
         try:
             return reply(await self._overall(asked, offer))
         except (TaskServerError, ValueError) as error:
-            return _refused(400, f"Error: these results can't be summarized: {error}")
+            return refused(400, f"Error: these results can't be summarized: {error}")
 
     async def _overall(self, asked: wire.CalculateOverall, offer: Offer) -> object:
         finishes = [(output, wire.finish_of(output)) for output in asked.results]
@@ -108,45 +97,17 @@ class AgentBenchRoutes:
         try:
             offer = await self._gateway.offer(task)
         except NotOffered as error:
-            raise _Refusal(unknown, DOES_NOT_EXIST) from error
+            raise Refusal(unknown, DOES_NOT_EXIST) from error
         if offer.catalogue.protocol == "tools":
             text = f"Error: task {task!r} is played by function calls, which v0.2 has not; serve it by `protocol: text`"
-            raise _Refusal(406, text)
+            raise Refusal(406, text)
         return offer
-
-
-class _Refusal(Exception):
-    def __init__(self, status: int, detail: str) -> None:
-        super().__init__(detail)
-        self.status, self.detail = status, detail
 
 
 def _stands(session: ForeignSession) -> Response:
     stands = wire.output(session)
     faulty = isinstance(session.state, Finish) and session.state.score is None
-    return _refused(501, stands) if faulty else reply(stands)
-
-
-def _refused(status: int, detail: object) -> Response:
-    return reply({"detail": detail}, status)
-
-
-def _answering(handler: Handler) -> Handler:
-    """A handler whose errors become answers."""
-
-    async def answer(request: Request) -> Response:
-        try:
-            return await handler(request)
-        except _Refusal as refusal:
-            return _refused(refusal.status, refusal.detail)
-        except BadBody as error:
-            return _refused(422, [{"loc": ["body"], "msg": str(error), "type": "value_error"}])
-        except SessionGone:
-            return _refused(400, "Error: Session does not exist")
-        except (GatewayError, TaskServerError) as error:
-            return _refused(400, f"Error: {error}")
-
-    return answer
+    return refused(501, stands) if faulty else reply(stands)
 
 
 def routes(gateway: Gateway) -> Sequence[BaseRoute]:
@@ -163,7 +124,7 @@ def routes(gateway: Gateway) -> Sequence[BaseRoute]:
     }
     both = (("GET", get), ("POST", post))
     return [
-        Route(f"/{name}", _answering(handler), methods=[method])
+        Route(f"/{name}", answering(handler), methods=[method])
         for method, handlers in both
         for name, handler in handlers.items()
     ]

@@ -88,6 +88,8 @@ class ForeignSession:
     """The conversation so far, as an agent sends it to its model; at the end with the agent's last answer."""
     turn: int = 0
     """How many answers were given."""
+    anew: bool = False
+    """Whether the last observation does not go on from the one before: its history is another one, or began anew."""
     answer_lost: bool = False
     """Whether the client was gone before it got the answer to its last step: it may then send the same step again."""
     used_at: float = 0.0
@@ -115,7 +117,8 @@ class ForeignSession:
             self.state = step.finish
         else:
             self.state = self._offered.observation(step)
-            self.history = self._transcript.observe(self.state)
+            history = self._transcript.observe(self.state)
+            self.anew, self.history = bool(self.history) and history is not self.history, history
 
     def fail(self, cause: str) -> None:
         """End it with a fault."""

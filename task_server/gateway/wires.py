@@ -1,7 +1,7 @@
 """The foreign wires, by the names of their options, and what their routes share."""
 
 import importlib
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -11,10 +11,12 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute
 
-from task_server.gateway.gateway import ForeignSession, Gateway
+from task_server.gateway.gateway import ForeignSession, Gateway, GatewayError, SessionGone
+from task_server.wire.errors import TaskServerError
 from task_server.wire.messages import MAX_REQUEST_BYTES
 
 Body = TypeVar("Body")
+Handler = Callable[[Request], Awaitable[Response]]
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,7 @@ class ForeignWire:
 
 
 WIRES: dict[str, tuple[str, str]] = {
+    "agentrl": ("task_server.gateway.agentrl_routes", "AgentRL and AgentBench FC: serve their controller's routes."),
     "agentbench": ("task_server.gateway.agentbench_routes", "AgentBench v0.2: serve its controller's routes."),
     "openenv": ("task_server.gateway.openenv_routes", "OpenEnv clients, such as TRL's, at /openenv/TASK."),
 }
@@ -66,6 +69,37 @@ async def body_of(request: Request, kind: type[Body], max_bytes: int = MAX_REQUE
 def reply(value: object, status: int = 200, headers: dict[str, str] | None = None) -> Response:
     """A JSON reply."""
     return Response(to_json(value), status, headers, media_type="application/json")
+
+
+class Refusal(Exception):
+    """A request that is answered by an error."""
+
+    def __init__(self, status: int, detail: str) -> None:
+        super().__init__(detail)
+        self.status, self.detail = status, detail
+
+
+def refused(status: int, detail: object) -> Response:
+    """An error as AgentBench's servers send it."""
+    return reply({"detail": detail}, status)
+
+
+def answering(handler: Handler) -> Handler:
+    """A handler whose errors become answers, as AgentBench's servers send them."""
+
+    async def answer(request: Request) -> Response:
+        try:
+            return await handler(request)
+        except Refusal as refusal:
+            return refused(refusal.status, refusal.detail)
+        except BadBody as error:
+            return refused(422, [{"loc": ["body"], "msg": str(error), "type": "value_error"}])
+        except SessionGone:
+            return refused(400, "Error: Session does not exist")
+        except (GatewayError, TaskServerError) as error:
+            return refused(400, f"Error: {error}")
+
+    return answer
 
 
 async def note_delivery(request: Request, session: ForeignSession) -> None:

@@ -1,9 +1,10 @@
 """Environments that say what the toy tasks of the captures say."""
 
+import json
 from collections.abc import Sequence
 
 from proctor.environment import Agent, ContextLimitExceeded, Environment
-from proctor.types import Finish, FinishReason, Message, Observation, Summary
+from proctor.types import Finish, FinishReason, Message, Observation, Summary, Tool
 
 
 def said(*texts: str) -> Observation:
@@ -66,3 +67,55 @@ class Calls(Environment):
 
     async def play(self, sample: str, agent: Agent, seed: int = 0) -> Finish:
         raise NotImplementedError
+
+
+SAY = Tool(
+    name="say",
+    description="Say a number.",
+    parameters={
+        "type": "object",
+        "properties": {"n": {"type": "string"}},
+        "required": ["n"],
+        "additionalProperties": False,
+    },
+)
+
+
+class Say(Environment):
+    """The toy task of the captures of AgentRL: the agent has to call a function with the sample."""
+
+    protocol: str = "tools"
+
+    def samples(self) -> Sequence[str]:
+        return ("0", "1", "2")
+
+    async def play(self, sample: str, agent: Agent, seed: int = 0) -> Finish:
+        if sample == "2":
+            raise ValueError("broken sample")
+        opening = (Message(role="system", content="Use the tool."), Message(role="user", content=f"Say {sample}"))
+        observation = Observation(messages=opening, tools=(SAY,))
+        for turn in range(3):
+            action = await agent.act(observation)
+            if not action.tool_calls:
+                told = Message(role="user", content="No tool call.")
+            else:
+                call, *_ = action.tool_calls
+                if json.loads(call.arguments).get("n") == sample:
+                    return Finish(reason=FinishReason.COMPLETED, score=1.0, metrics={"turns": turn + 1})
+                told = Message(role="tool", tool_call_id=call.id, content="wrong")
+            observation = Observation(messages=(told,), tools=(SAY,))
+        return Finish(reason=FinishReason.TURN_LIMIT, score=0.0)
+
+
+class Fresh(Environment):
+    """Begins its history anew at the second turn, and talks in another conversation at the third."""
+
+    def samples(self) -> Sequence[str]:
+        return ("a",)
+
+    async def play(self, sample: str, agent: Agent, seed: int = 0) -> Finish:
+        await agent.act(said("one"))
+        await agent.act(said("two").model_copy(update={"fresh": True}))
+        await agent.act(said("three").model_copy(update={"conversation": "other"}))
+        await agent.act(said("four"))
+        raise ContextLimitExceeded

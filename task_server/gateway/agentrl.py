@@ -1,0 +1,133 @@
+"""Pure: the wire of AgentRL's controller, and its translation."""
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, Field, JsonValue
+
+from proctor.types import AGENTBENCH_STATUS, Action, Finish, FinishReason, Message, Observation, Tool, ToolCall
+from task_server.gateway.agentbench import RUNNING
+from task_server.gateway.gateway import ForeignSession
+from task_server.wire.messages import Act
+
+
+class StartTask(BaseModel):
+    """`POST start_sample`."""
+
+    name: str
+    index: int | str
+    custom_task: JsonValue = None
+
+
+class CalledFunction(BaseModel):
+    """The function of a call."""
+
+    name: str = ""
+    arguments: str = ""
+
+
+class FunctionCall(BaseModel):
+    """A call in an assistant message."""
+
+    id: str = ""
+    function: CalledFunction
+
+
+class AssistantMessage(BaseModel):
+    """An assistant message of OpenAI's shape."""
+
+    role: Literal["assistant"] = "assistant"
+    content: str | list[dict[str, JsonValue]] | None = None
+    tool_calls: list[FunctionCall] | None = None
+
+
+class AgentMessages(BaseModel):
+    """`POST interact`."""
+
+    messages: list[AssistantMessage] = Field(default_factory=list)
+
+
+class NotOneMessage(ValueError):
+    """A step is answered by one message."""
+
+
+def keeps_alive(asked: AgentMessages) -> bool:
+    """Whether the messages say nothing: with `controller_renew` the client sends such a one while its model works."""
+    return all(not message.content and not message.tool_calls for message in asked.messages)
+
+
+def reply_of(asked: AgentMessages) -> Act:
+    """The agent's answer. Raises NotOneMessage."""
+    if len(asked.messages) != 1:
+        raise NotOneMessage(f"send one assistant message for each turn, not {len(asked.messages)}")
+    [message] = asked.messages
+    calls = tuple(
+        ToolCall(id=call.id or f"call_{n}", name=call.function.name, arguments=call.function.arguments)
+        for n, call in enumerate(message.tool_calls or ())
+    )
+    return Act(action=Action(content=text_of(message.content), tool_calls=calls))
+
+
+def text_of(content: str | list[dict[str, JsonValue]] | None) -> str:
+    """The text of a content, which may be in parts."""
+    if isinstance(content, list):
+        return "".join(str(part.get("text", "")) for part in content)
+    return content or ""
+
+
+def output(session: ForeignSession) -> dict[str, Any]:
+    """How the session stands, as the answer to a start and to a step. A fault has no score in its measures."""
+    state = session.state
+    if isinstance(state, Observation):
+        return _output(messages(session, state), state.tools, RUNNING, 0.0, {})
+    score = {} if state.score is None else {"score": state.score}
+    stands = _output([], (), status_of(state.reason), state.score or 0.0, {**score, **state.metrics})
+    return {**stands, "result": result_of(state)}
+
+
+def status_of(reason: FinishReason) -> str:
+    """The status of an end; this wire has none for a context limit."""
+    return AGENTBENCH_STATUS[FinishReason.TURN_LIMIT if reason is FinishReason.CONTEXT_LIMIT else reason]
+
+
+def messages(session: ForeignSession, observed: Observation) -> list[dict[str, Any]]:
+    """What is new. A history that begins anew is sent whole, from a system message: by that its client knows."""
+    if not session.anew:
+        return [message_of(each) for each in observed.messages]
+    whole = [message_of(each) for each in session.history]
+    return whole if whole[0]["role"] == "system" else [{"role": "system", "content": ""}, *whole]
+
+
+def _output(
+    messages: list[dict[str, Any]], tools: tuple[Tool, ...], status: str, reward: float, measures: dict[str, float]
+) -> dict[str, Any]:
+    return {
+        "messages": messages,
+        "tools": [tool_of(each) for each in tools] or None,
+        "status": status,
+        "finish": status != RUNNING,
+        "reward": reward,
+        "metric": measures,
+        "metrics": measures,
+    }
+
+
+def result_of(finish: Finish) -> JsonValue:
+    """The cause of a fault, else the detail."""
+    return str(finish.detail["cause"]) if finish.score is None else finish.detail
+
+
+def message_of(message: Message) -> dict[str, Any]:
+    """A message in OpenAI's shape."""
+    shaped: dict[str, Any] = {"role": message.role, "content": message.content}
+    if message.tool_calls:
+        shaped["tool_calls"] = [
+            {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+            for call in message.tool_calls
+        ]
+    return shaped if message.tool_call_id is None else {**shaped, "tool_call_id": message.tool_call_id}
+
+
+def tool_of(tool: Tool) -> dict[str, Any]:
+    """A function in OpenAI's shape."""
+    function = {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
+    return {"type": "function", "function": function}

@@ -1,0 +1,86 @@
+"""The routes of AgentRL's controller. Under `/renew/api` an empty message keeps a session alive and is no answer."""
+
+from collections.abc import Sequence
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Mount, Route
+
+from task_server.gateway import agentrl as wire
+from task_server.gateway.agentbench import indices, sample_of
+from task_server.gateway.gateway import ForeignSession, Gateway, NoSlot, NotOffered
+from task_server.gateway.wires import ForeignWire, Refusal, answering, body_of, note_delivery, refused, reply
+
+SESSION_S = 240.0
+"""A session that nobody asks for in this time is ended."""
+SLOT_S = 240.0
+"""A start waits this long for a slot: AgentRL's client does not ask again."""
+
+
+class AgentRLRoutes:
+    """The handlers; with `renews`, empty messages are no answers."""
+
+    def __init__(self, gateway: Gateway, renews: bool) -> None:
+        self._gateway, self._renews = gateway, renews
+
+    async def get_indices(self, request: Request) -> Response:
+        try:
+            return reply(indices(await self._gateway.offer(request.query_params.get("name", ""))))
+        except NotOffered as error:
+            return refused(400, f"Error: {error}")
+
+    async def start_sample(self, request: Request) -> Response:
+        asked = await body_of(request, wire.StartTask)
+        if asked.custom_task is not None:
+            return refused(400, "Error: custom_task: only the samples of get_indices can be started")
+        try:
+            session = await self._gateway.start(asked.name, sample_of(asked.index), patience_s=SLOT_S)
+        except NoSlot as error:
+            return refused(406, f"Error: {error}")
+        return _stands(session)
+
+    async def interact(self, request: Request) -> Response:
+        session = self._session(request)
+        asked = await body_of(request, wire.AgentMessages)
+        if self._renews and wire.keeps_alive(asked):
+            return _stands(session)
+        try:
+            answer = wire.reply_of(asked)
+        except wire.NotOneMessage as error:
+            return refused(400, f"Error: {error}")
+        await self._gateway.step(session, answer)
+        await note_delivery(request, session)
+        return _stands(session)
+
+    async def cancel(self, request: Request) -> Response:
+        session = self._session(request)
+        await self._gateway.cancel(session)
+        return reply({"session_id": session.id}, headers={"session_id": str(session.id)})
+
+    def _session(self, request: Request) -> ForeignSession:
+        """Raises SessionGone, Refusal."""
+        named = request.headers.get("session_id", "")
+        if not named.isdecimal():
+            raise Refusal(400, "Error: send the header session_id of the answer to start_sample")
+        return self._gateway.find(int(named))
+
+
+def _stands(session: ForeignSession) -> Response:
+    return reply(wire.output(session), headers={"session_id": str(session.id)})
+
+
+def routes(gateway: Gateway) -> Sequence[BaseRoute]:
+    """All routes."""
+    return [Mount("/api", routes=_routes(gateway, False)), Mount("/renew/api", routes=_routes(gateway, True))]
+
+
+def _routes(gateway: Gateway, renews: bool) -> list[BaseRoute]:
+    on = AgentRLRoutes(gateway, renews)
+    post = (on.start_sample, on.interact, on.cancel)
+    return [
+        Route("/get_indices", answering(on.get_indices), methods=["GET"]),
+        *(Route(f"/{handler.__name__}", answering(handler), methods=["POST"]) for handler in post),
+    ]
+
+
+WIRE = ForeignWire("/agentrl", SESSION_S, routes)
