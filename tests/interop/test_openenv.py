@@ -1,0 +1,140 @@
+"""The package openenv plays our tasks: its own clients, in a process of their own. Numbers are the specification's."""
+
+import contextlib
+import json
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from proctor import registry
+from proctor.environment import Policy
+from proctor.types import Message
+from tests.e2e.proctor import TOKEN, Server, server
+from tests.interop.counterparts import DRIVERS, environment, interpreter
+from tests.pace import slowly
+
+TASKS = """\
+tasks:
+  - {name: alfworld, environment: alfworld, capacity: 16}
+  - {name: tables, environment: db, parameters: {engine: sqlite, protocol: tools}}
+"""
+
+
+class Driver:
+    """The process of the clients."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self.process = process
+
+    def __call__(self, number: int, method: str, data: Any = None) -> Any:
+        """What a client returns; raises RuntimeError where it raised."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.write(json.dumps([number, method, data]) + "\n")
+        self.process.stdin.flush()
+        answer = json.loads(self.process.stdout.readline())
+        if isinstance(answer, dict) and "raised" in answer:
+            raise RuntimeError(answer["raised"])
+        return answer
+
+
+@contextlib.contextmanager
+def driver() -> Iterator[Driver]:
+    command = [interpreter("openenv"), str(DRIVERS / "openenv_clients.py")]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, env=environment({})) as process:
+        try:
+            yield Driver(process)
+        finally:
+            process.kill()
+
+
+@pytest.fixture
+def clients() -> Iterator[Driver]:
+    with driver() as started:
+        yield started
+
+
+@pytest.fixture
+def gateway(tmp_path: Path) -> Iterator[Server]:
+    interpreter("openenv")
+    (tmp_path / "tasks.yaml").write_text(TASKS)
+    with server("serve", "--openenv", "--tasks", "tasks.yaml", cwd=tmp_path) as running:
+        yield running
+
+
+def base(gateway: Server, task: str) -> dict[str, Any]:
+    """The arguments of a client."""
+    return {"base_url": f"{gateway.url}/openenv/{task}", "headers": {"Authorization": f"Bearer {TOKEN}"}}
+
+
+def transcript(messages: list[Any]) -> list[Message]:
+    return [Message(role=each["role"], content=each["content"] or "") for each in messages]
+
+
+def reference(environment: str, sample: str) -> Policy:
+    found = registry.load(environment)().reference(sample)
+    assert found is not None
+    return found
+
+
+def test_1_an_episode_is_solved_by_the_reference_and_2_its_rewards_add_up(gateway: Server, clients: Driver) -> None:
+    clients(0, "open", base(gateway, "alfworld"))
+    result = clients(0, "reset", {"index": 0})
+    history, rewards = transcript(result["observation"]["messages"]), [result["reward"]]
+    policy = reference("alfworld", result["observation"]["sample"])
+    while not result["done"]:
+        action = policy("main", history)
+        result = clients(0, "step", {"content": action.content})
+        rewards.append(result["reward"])
+        history += [action.message(), *transcript(result["observation"]["messages"])]
+    assert result["observation"]["finish"]["reason"] == "completed"
+    assert [reward for reward in rewards if reward is not None] == [1.0]
+    assert clients(0, "state")["score"] == 1.0
+
+
+def test_3_the_seventeenth_client_waits_for_a_slot(gateway: Server, clients: Driver) -> None:
+    for number in range(17):
+        clients(number, "open", base(gateway, "alfworld"))
+    for number in range(16):
+        assert clients(number, "reset", {})["done"] is False
+    with pytest.raises(RuntimeError, match=r"16/16 sessions active.*\(code: CAPACITY_REACHED\)"):
+        clients(16, "reset", {})
+    clients(3, "close")
+    assert clients(16, "reset", {})["done"] is False
+
+
+def test_4_a_killed_client_frees_its_slots_within_5_seconds(gateway: Server, clients: Driver) -> None:
+    for number in range(16):
+        clients(number, "open", base(gateway, "alfworld"))
+        clients(number, "reset", {})
+    assert gateway.metric("proctor_foreign_sessions_live") == 16
+    clients.process.kill()
+    killed = time.monotonic()
+    while gateway.metric("proctor_foreign_sessions_live"):
+        assert time.monotonic() - killed < slowly(5)
+
+
+def test_6_its_synchronous_face_works_and_resets_twice(gateway: Server, clients: Driver) -> None:
+    assert clients(0, "sync", base(gateway, "alfworld")) == [True, False, 1]
+
+
+def test_8_its_tool_client_plays_a_tools_task(gateway: Server, clients: Driver) -> None:
+    clients(0, "mcp", base(gateway, "tables"))
+    clients(0, "reset", {"index": 0})
+    assert clients(0, "tools") == ["execute_sql", "commit_final_answer"]
+    assert clients(0, "call", {"name": "execute_sql", "arguments": {"query": "SELECT 17"}}) == "[(17,)]"
+    over = clients(0, "call", {"name": "commit_final_answer", "arguments": {"answers": ["none"]}})
+    assert over == "The episode is over."
+    assert clients(0, "state")["step_count"] == 2
+
+
+def test_10_without_the_token_there_is_no_connection(gateway: Server, clients: Driver) -> None:
+    with pytest.raises(RuntimeError, match="HTTP 401"):
+        clients(0, "open", {"base_url": f"{gateway.url}/openenv/alfworld"})
+    clients(1, "open", {"base_url": f"{gateway.url}/t/{TOKEN}/openenv/alfworld"})
+    assert clients(1, "reset", {})["done"] is False
