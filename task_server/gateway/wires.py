@@ -35,7 +35,7 @@ class ForeignWire:
 WIRES: dict[str, tuple[str, str]] = {
     "agentrl": ("task_server.gateway.agentrl_routes", "AgentRL and AgentBench FC: serve their controller's routes."),
     "agentbench": ("task_server.gateway.agentbench_routes", "AgentBench v0.2: serve its controller's routes."),
-    "openenv": ("task_server.gateway.openenv_routes", "OpenEnv clients, such as TRL's, at /openenv/TASK."),
+    "openenv": ("task_server.gateway.openenv_routes", "OpenEnv: serve each task as an environment at /openenv/TASK."),
 }
 """name of the option -> (the module that has the `WIRE`, what the option does)"""
 
