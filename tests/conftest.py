@@ -2,6 +2,7 @@
 
 import functools
 import os
+import signal
 from collections.abc import Generator, Iterator
 
 import hypothesis
@@ -10,6 +11,8 @@ import pytest
 from tests import support
 from tests.e2e.proctor import ended
 
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in the background of a shell; our processes would inherit it
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 ALLOWED_SKIPS = support.ROOT / "tests" / "allowed_skips.txt"
 _missing = functools.cache(support.missing)
 

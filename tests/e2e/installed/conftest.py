@@ -1,0 +1,102 @@
+"""Proctor as it is installed: its wheel in an empty virtual environment, away from the checkout.
+
+The packages that it needs are those of the tests' own environment, linked; Proctor itself comes from the wheel alone.
+"""
+
+import os
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.installed.readme import EXPORT_KEY, INSTALL
+from tests.e2e.scripted import ScriptedEndpoint, listening
+from tests.pace import slowly
+from tests.support import ROOT
+
+NOT_LINKED = ("proctor-", "_editable_impl_proctor", "__editable__", "proctor.", "__pycache__")
+
+
+@dataclass(frozen=True)
+class Installed:
+    """A virtual environment with Proctor."""
+
+    venv: Path
+
+    def environment(self, **extra: str) -> dict[str, str]:
+        """The variables of a user's shell; the checkout is in none of them."""
+        left_out = ("PYTHON", "PROCTOR", "OPENAI", "VIRTUAL_ENV")
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(left_out)}
+        path = f"{self.venv / 'bin'}{os.pathsep}{os.environ['PATH']}"
+        wide = {"COLUMNS": "200", "NO_COLOR": "1"}
+        return {**kept, "VENV": str(self.venv), "PATH": path, **wide, "DOCKER_HOST": "unix:///nowhere", **extra}
+
+    def shell(self, command: str, cwd: Path, *, answers: str = "", **extra: str) -> subprocess.CompletedProcess[str]:
+        """A command line, as typed into a shell; `answers` are its standard input."""
+        return subprocess.run(
+            ["bash", "-c", command],
+            cwd=cwd,
+            env=self.environment(**extra),
+            input=answers,
+            capture_output=True,
+            text=True,
+            timeout=slowly(300),
+            check=False,
+        )
+
+
+@pytest.fixture(scope="session")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
+    """Proctor, installed by the README's line from a wheel of this checkout; nothing is fetched."""
+    folder = tmp_path_factory.mktemp("installed")
+    venv, packages = folder / "venv", folder / "packages"
+    options = ["--quiet", "--no-index", "--no-deps", "--no-build-isolation", "--wheel-dir", str(folder / "wheels")]
+    subprocess.run([sys.executable, "-m", "pip", "wheel", *options, str(ROOT)], check=True, timeout=slowly(180))
+    packages.mkdir()
+    for path in Path(sysconfig.get_path("purelib")).iterdir():
+        if not path.name.startswith(NOT_LINKED):
+            (packages / path.name).symlink_to(path)
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(venv)], check=True, timeout=slowly(60))
+    (site,) = venv.glob("lib/python*/site-packages")
+    (site / "packages.pth").write_text(f"{packages}\n")
+    pip = venv / "bin" / "pip"
+    pip.write_text(f'#!/bin/sh\nexec {venv}/bin/python -m pip "$@"\n')
+    pip.chmod(0o755)
+    made = Installed(venv)
+    done = made.shell(INSTALL, folder, PIP_NO_INDEX="1", PIP_FIND_LINKS=str(folder / "wheels"))
+    assert done.returncode == 0, done.stderr
+    return made
+
+
+@pytest.fixture
+def user(installed: Installed, tmp_path: Path) -> "User":
+    """A user with an empty folder."""
+    return User(installed, tmp_path)
+
+
+@dataclass(frozen=True)
+class User:
+    """Types commands in a folder of their own."""
+
+    installed: Installed
+    folder: Path
+
+    def types(self, command: str, *, answers: str = "", code: int = 0, **extra: str) -> str:
+        """All that a command prints; it ends with this exit code."""
+        key = EXPORT_KEY.removeprefix("export ").split("=", 1)
+        done = self.installed.shell(command, self.folder, answers=answers, **{key[0]: key[1], **extra})
+        assert done.returncode == code, f"{command}: {done.returncode}\n{done.stdout}\n{done.stderr}"
+        assert "Traceback" not in done.stderr, done.stderr
+        return done.stdout + done.stderr
+
+
+@pytest.fixture
+def endpoint() -> Iterator[ScriptedEndpoint]:
+    """An endpoint that answers as its script says, in a thread of its own."""
+    scripted = ScriptedEndpoint()
+    with listening(scripted):
+        yield scripted
