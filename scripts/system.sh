@@ -24,6 +24,7 @@ install_packages() {
     command -v debootstrap >/dev/null || missing+=(debootstrap)
     command -v chromium >/dev/null || missing+=(chromium)
     command -v tsc >/dev/null || missing+=(node-typescript)
+    command -v pdflatex >/dev/null || missing+=(texlive-latex-base)
     command -v dockerd >/dev/null || missing+=(docker.io)
     command -v docker-compose >/dev/null || missing+=(docker-compose)
     command -v runsc >/dev/null || missing+=(runsc)

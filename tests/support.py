@@ -29,6 +29,7 @@ def missing(part: str) -> str | None:
         "compose": _compose,
         "faketime": _faketime,
         "images": _images,
+        "latex": _latex,
         "mariadb": _mariadb,
         "postgresql": _postgresql,
         "ray": _ray,
@@ -67,6 +68,12 @@ def _browser() -> str | None:
     if find_spec("playwright") is None:
         return "no playwright; run `make test`, which installs it"
     return None
+
+
+def _latex() -> str | None:
+    if program("pdflatex"):
+        return None
+    return "no pdflatex; install it (Debian: texlive-latex-base), or run `make test` as root, which does"
 
 
 def _images() -> str | None:

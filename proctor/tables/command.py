@@ -8,7 +8,8 @@ from typing import Literal, get_args
 import click
 
 from proctor.tables.data import csv_text, json_text
-from proctor.tables.markup import latex, markdown
+from proctor.tables.latex import latex_tables
+from proctor.tables.markdown import markdown
 from proctor.tables.table import ResultTable
 from proctor.tables.text import text
 
@@ -32,7 +33,7 @@ def rendered(
         case "markdown":
             return "\n\n".join(map(markdown, tables))
         case "latex":
-            return "\n\n".join(map(latex, tables))
+            return latex_tables(tables)
         case "csv":
             return csv_text(tables).removesuffix("\n")
         case "json":
