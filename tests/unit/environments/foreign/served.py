@@ -2,8 +2,8 @@
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 
 from starlette.types import ASGIApp
 
@@ -11,8 +11,8 @@ from proctor.http.embedded_server import EmbeddedServer
 from proctor.http.server import listen, url_of, uvicorn_config
 
 
-@asynccontextmanager
-async def served(app: ASGIApp, port: int = 0) -> AsyncIterator[str]:
+@contextmanager
+def in_thread(app: ASGIApp, port: int = 0) -> Iterator[str]:
     """Its base URL. It runs in a thread with an event loop of its own: `samples` blocks the caller's."""
     listener = listen("127.0.0.1", port)
     server = EmbeddedServer(uvicorn_config(app, keep_alive_s=60, last_replies_s=1))
@@ -22,4 +22,15 @@ async def served(app: ASGIApp, port: int = 0) -> AsyncIterator[str]:
         yield url_of("127.0.0.1", listener)
     finally:
         server.should_exit = True
-        await asyncio.to_thread(thread.join)
+        thread.join()
+
+
+@asynccontextmanager
+async def served(app: ASGIApp, port: int = 0) -> AsyncIterator[str]:
+    """The same, for tests that go on while it ends."""
+    serving = in_thread(app, port)
+    url = serving.__enter__()
+    try:
+        yield url
+    finally:
+        await asyncio.to_thread(serving.__exit__, None, None, None)

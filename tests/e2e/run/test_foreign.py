@@ -1,0 +1,105 @@
+"""docs/agentbench.md, word by word: whole runs of tasks that a worker of another program plays."""
+
+import json
+import os
+import re
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.proctor import TOKEN, begin, proctor, rows, server
+from tests.e2e.scripted import ScriptedEndpoint, listening, reply
+from tests.e2e.servers.test_gateway import call
+from tests.pace import slowly, until
+from tests.support import ROOT
+from tests.unit.environments.foreign.served import in_thread
+from tests.unit.environments.foreign.test_agentbench_v02 import scripted
+from tests.unit.environments.foreign.v02_worker import V02Worker
+
+PAGE = (ROOT / "docs" / "agentbench.md").read_text(encoding="utf-8")
+PLANS = re.findall(r"^```yaml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+
+
+class Model(ScriptedEndpoint):
+    """The agent of the captured run behind an endpoint."""
+
+    def _answer(self) -> bytes:
+        from proctor.types import Message
+
+        sent = self.requests[-1]["messages"]
+        assert isinstance(sent, list)
+        said = scripted("main", [Message(role=each["role"], content=each["content"]) for each in sent]).content
+        choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": said}}
+        usage = {"prompt_tokens": 5, "completion_tokens": 3, "total_tokens": 8}
+        whole = {"id": "1", "object": "chat.completion", "model": "m", "choices": [choice], "usage": usage}
+        return reply(200, json.dumps(whole).encode())
+
+
+@pytest.fixture
+def model() -> Iterator[Model]:
+    endpoint = Model()
+    with listening(endpoint):
+        yield endpoint
+
+
+def knowing(folder: Path) -> dict[str, str]:
+    """The variables of a process that knows the environments of this checkout, whatever was installed."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    entries = project["entry-points"]["proctor.foreign_environments"]
+    info = folder / "installed" / "checkout-1.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: checkout\nVersion: 1.0\n")
+    lines = [f"{name} = {value}\n" for name, value in entries.items()]
+    (info / "entry_points.txt").write_text("[proctor.foreign_environments]\n" + "".join(lines))
+    return {"PYTHONPATH": os.pathsep.join([str(folder / "installed"), str(ROOT)]), "MODELS_KEY": "k"}
+
+
+def plan_of(text: str, model: Model, worker: str) -> str:
+    return text.replace("http://127.0.0.1:8000/v1", model.url).replace("http://127.0.0.1:5001/api", worker)
+
+
+def test_the_plan_of_the_page_plays_a_worker_of_v02(tmp_path: Path, model: Model) -> None:
+    with in_thread(V02Worker().app) as url:
+        (tmp_path / "plan.yaml").write_text(plan_of(PLANS[0], model, f"{url}/api"))
+        variables = knowing(tmp_path)
+        played = proctor("run", "plan.yaml", "--fail-on-error", "6", cwd=tmp_path, **variables)
+        assert played.returncode == 1, played.stderr  # the sample 3 is a fault
+        told = {row["sample"]: (row["reason"], row["score"]) for row in rows("latest", tmp_path, **variables)}
+    assert told == {
+        "0": ("completed", 1.0),
+        "1": ("invalid_format", 0.0),
+        "2": ("completed", 1.0),
+        "3": ("task_error", None),
+        "four": ("completed", 1.0),
+        "5": ("completed", 1.0),
+    }
+
+
+def test_a_page_s_command_serves_the_assigner(tmp_path: Path) -> None:
+    [command] = re.findall(r"^\$ proctor (serve --agentbench .*)$", PAGE, re.MULTILINE)
+    (tmp_path / "tasks.yaml").write_text(PLANS[1])
+    with server(*command.replace("--port 5000", "--port 0").split(), cwd=tmp_path) as gateway:
+        [address] = re.findall(r'controller_address: "http://127.0.0.1:5000(.*)"', PAGE)
+        workers = call(f"{gateway.url}/t/{TOKEN}{address}/list_workers")
+    assert set(workers) == {"db", "alfworld"}
+
+
+def test_a_worker_that_dies_owes_its_trials_to_a_resume(tmp_path: Path, model: Model) -> None:
+    """Line 10."""
+    double = V02Worker()
+    variables = knowing(tmp_path)
+    with in_thread(double.app) as url:
+        port = int(url.rpartition(":")[2])
+        plan = plan_of(PLANS[0], model, f"{url}/api").replace("tasks:", "limits: {attempts: 1}\ntasks:")
+        (tmp_path / "plan.yaml").write_text(plan + '    samples: {include: ["0", "2"]}\n')
+        model.always = True  # no answer comes, so the sessions are under way
+        running = begin("run", "plan.yaml", cwd=tmp_path, **variables)
+        until(lambda: len(double.live) == 2)
+    model.hang_up()
+    running.wait(timeout=slowly(120))
+    with in_thread(V02Worker().app, port):
+        resumed = proctor("resume", "latest", cwd=tmp_path, **variables)
+        assert resumed.returncode == 0, resumed.stderr
+        assert {row["score"] for row in rows("latest", tmp_path, **variables)} == {1.0}
