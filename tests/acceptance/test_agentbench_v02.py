@@ -24,8 +24,8 @@ from environments.foreign.agentbench_v02 import AgentBenchV02
 from proctor.environment import PolicyAgent, play_to_finish
 from proctor.types import Action
 from tests.e2e.proctor import TOKEN, server
-from tests.e2e.servers.test_foreign import Model
 from tests.e2e.scripted import listening
+from tests.e2e.servers.test_foreign import Model
 from tests.pace import slowly
 from tests.support import SHARED_DATA
 from tests.unit.environments.foreign.test_agentbench_v02 import scripted
