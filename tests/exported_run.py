@@ -86,8 +86,9 @@ def talk(agent: str) -> list[Turn]:
     ]
 
 
+WON = Finish(reason=FinishReason.COMPLETED, score=1.0, metrics={"steps": 2.0}, detail={"answer": ["x", 1]})
 FINISHES: dict[str, Finish | None] = {
-    "won": Finish(reason=FinishReason.COMPLETED, score=1.0, metrics={"steps": 2.0}, detail={"answer": ["x", 1]}),
+    "won": WON,
     "../lost": Finish(reason=FinishReason.COMPLETED, score=0.25),
     "long": Finish(reason=FinishReason.TURN_LIMIT, score=0.5),
     "full": Finish(reason=FinishReason.CONTEXT_LIMIT, score=0.0),
@@ -121,8 +122,7 @@ def write_run(output: Path, samples: Iterable[str] = FINISHES, epochs: int = 2) 
 
 async def _write(store: Store, trials: Iterable[Trial]) -> None:
     journal = Journal(store, store.take_over())
-    for trial in trials:
-        await _write_trial(journal, trial, FINISHES.get(trial.sample, FINISHES["won"]))
+    await asyncio.gather(*(_write_trial(journal, trial, FINISHES.get(trial.sample, WON)) for trial in trials))
     await journal.close()
 
 

@@ -31,16 +31,18 @@ def export_rows(rows: Iterator[Row], form: str, path: Path) -> int:
 
 
 @contextmanager
-def written_whole(path: Path) -> Iterator[Path]:
+def written_whole(path: Path, *, durable: bool = True) -> Iterator[Path]:
     """A path beside `path` to write to, which is renamed to it when all is written; else nothing is left of it.
 
-    Raises StoreError where the path can't be written.
+    `durable`: it is on the disk before it is renamed, so that a power failure leaves a whole file too. Raises
+    StoreError where the path can't be written.
     """
     partial = path.with_name(path.name + ".partial")
     try:
         yield partial
-        with partial.open("rb") as file:
-            os.fsync(file.fileno())
+        if durable:
+            with partial.open("rb") as file:
+                os.fsync(file.fileno())
         partial.replace(path)
     except OSError as error:
         raise StoreError(f"{path}: can't be written: {error.strerror}; choose another place with --to") from error

@@ -62,10 +62,14 @@ class ToolsEndpoint(ScriptedEndpoint):
         finish = "tool_calls" if "tool_calls" in message else "stop"
         body = {
             "model": model,
-            "choices": [{"index": 0, "message": message, "finish_reason": finish}],
+            "choices": [{"index": 0, "message": message, "finish_reason": finish, **self._choice(request)}],
             "usage": {"prompt_tokens": 10, "completion_tokens": 2},
         }
         return reply(200, json.dumps(body).encode())
+
+    def _choice(self, request: Json) -> Json:
+        """Further fields of the choice."""
+        return {}
 
     def _said(self, model: str, request: Json, messages: Sequence[Json]) -> Json:
         door = str(messages[-1]["content"]).rstrip(".").split()[-1]
@@ -86,6 +90,14 @@ class ToolsEndpoint(ScriptedEndpoint):
             message["tool_calls"] = [call]
         self.said[thought] = message
         return message
+
+
+class TokensEndpoint(ToolsEndpoint):
+    """Gives token ids and log probabilities to who asks for log probabilities."""
+
+    def _choice(self, request: Json) -> Json:
+        tokens = [{"token": "a", "logprob": -0.5, "bytes": [97], "top_logprobs": []}, {"token": "b", "logprob": -0.125}]
+        return {"token_ids": [11, 12], "logprobs": {"content": tokens}} if request.get("logprobs") else {}
 
 
 def _messages(request: Json) -> list[Json]:

@@ -9,7 +9,7 @@ from eval_client.cli.common import output_option, report_usage_errors, store_opt
 from eval_client.cli.results.inspect import run_argument
 from eval_client.cli.usage import UsageProblem
 from eval_client.report.export import FORMATS, export_rows
-from eval_client.report.exports.sft import Arguments, Choice
+from eval_client.report.exports.sft import Arguments, RowChoice
 from eval_client.report.exports.write import write_atif, write_inspect, write_sft
 from eval_client.store.run_folders import find_run
 from eval_client.store.store import Store
@@ -74,7 +74,7 @@ def export(
             click.echo(_rows(found, form, what or "trials", to or folder / f"{what or 'trials'}.{form}"))
         elif form == "sft":
             path = to or folder / "sft.jsonl"
-            choice = Choice(
+            choice = RowChoice(
                 min_score=min_score,
                 reasons=frozenset(FinishReason(reason) for reason in reasons),
                 arguments=arguments or "text",

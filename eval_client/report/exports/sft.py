@@ -17,7 +17,7 @@ Json = dict[str, JsonValue]
 Arguments = Literal["text", "object"]
 
 
-class Choice(Value):
+class RowChoice(Value):
     """Which trials become rows, and how."""
 
     min_score: float | None = None
@@ -34,7 +34,7 @@ class Choice(Value):
         return asked and (self.min_score is None or (finish.score is not None and finish.score >= self.min_score))
 
 
-def rows(trial: Trajectory, pair: ExportedPair, choice: Choice) -> Iterator[Json]:
+def rows(trial: Trajectory, pair: ExportedPair, choice: RowChoice) -> Iterator[Json]:
     """A row for each conversation in which the agent answered."""
     if trial.finish is None or not choice.takes(trial):
         return

@@ -40,7 +40,10 @@ def write_inspect(store: Store, folder: Path) -> tuple[int, int]:
 
 
 def write_atif(store: Store, folder: Path) -> tuple[int, int]:
-    """Write TRIAL/CONVERSATION/trajectory.json for all trials that are over; returns the numbers of both."""
+    """Write TRIAL/CONVERSATION/trajectory.json for all trials that are over; returns the numbers of both.
+
+    So many small files are not each forced to the disk.
+    """
     trials = files = 0
     made_folder(folder)
     for pair in exported_pairs(store):
@@ -48,13 +51,13 @@ def write_atif(store: Store, folder: Path) -> tuple[int, int]:
             trials += 1
             for name, trajectory in atif.trajectories(trial, pair).items():
                 path = made_folder(folder / str(trial.trial) / quote(name, safe="")) / "trajectory.json"
-                with written_whole(path) as partial:
+                with written_whole(path, durable=False) as partial:
                     partial.write_bytes(_encoded(trajectory))
                 files += 1
     return trials, files
 
 
-def write_sft(store: Store, path: Path, choice: sft.Choice) -> int:
+def write_sft(store: Store, path: Path, choice: sft.RowChoice) -> int:
     """Write the rows that are chosen, as Parquet where the file is named so; returns their number."""
     rows = (
         row

@@ -12,7 +12,7 @@ import pytest
 import sqlalchemy as sa
 
 from eval_client.report.exports.inspect_log import sample_id
-from eval_client.report.exports.sft import Choice
+from eval_client.report.exports.sft import RowChoice
 from eval_client.report.exports.write import write_atif, write_inspect, write_sft
 from eval_client.report.trajectory import BATCH
 from eval_client.store.connection import StoreError
@@ -189,7 +189,7 @@ def test_rows_to_train_on_are_valid_histories_and_say_which_answers_were_the_age
     store: Store, tmp_path: Path
 ) -> None:
     path = tmp_path / "sft.jsonl"
-    assert write_sft(store, path, Choice()) == 2 * EPOCHS * len(SCORED) * (1 + 3)
+    assert write_sft(store, path, RowChoice()) == 2 * EPOCHS * len(SCORED) * (1 + 3)
     for row in rows(path):
         assert invalid_history(messages(row)) is None
         assert row["score"] is not None
@@ -210,20 +210,20 @@ def test_rows_to_train_on_are_valid_histories_and_say_which_answers_were_the_age
 @pytest.mark.parametrize(
     ("choice", "taken"),
     [
-        (Choice(min_score=0.5), {"won", "long"}),
-        (Choice(reasons=frozenset({FinishReason.COMPLETED})), {"won", "../lost"}),
-        (Choice(reasons=frozenset({FinishReason.COMPLETED}), min_score=1.0), {"won"}),
-        (Choice(reasons=frozenset({FinishReason.TASK_ERROR, FinishReason.TURN_LIMIT})), {"broken", "long"}),
-        (Choice(reasons=frozenset({FinishReason.TASK_ERROR}), min_score=0.0), set()),
+        (RowChoice(min_score=0.5), {"won", "long"}),
+        (RowChoice(reasons=frozenset({FinishReason.COMPLETED})), {"won", "../lost"}),
+        (RowChoice(reasons=frozenset({FinishReason.COMPLETED}), min_score=1.0), {"won"}),
+        (RowChoice(reasons=frozenset({FinishReason.TASK_ERROR, FinishReason.TURN_LIMIT})), {"broken", "long"}),
+        (RowChoice(reasons=frozenset({FinishReason.TASK_ERROR}), min_score=0.0), set()),
     ],
 )
-def test_rows_are_chosen(store: Store, tmp_path: Path, choice: Choice, taken: set[str]) -> None:
+def test_rows_are_chosen(store: Store, tmp_path: Path, choice: RowChoice, taken: set[str]) -> None:
     write_sft(store, tmp_path / "sft.jsonl", choice)
     assert {row["sample"] for row in rows(tmp_path / "sft.jsonl")} == taken
 
 
 def test_arguments_may_be_objects(store: Store, tmp_path: Path) -> None:
-    write_sft(store, tmp_path / "sft.jsonl", Choice(arguments="object"))
+    write_sft(store, tmp_path / "sft.jsonl", RowChoice(arguments="object"))
     calls = [c["function"]["arguments"] for row in rows(tmp_path / "sft.jsonl")
              for m in row["messages"] for c in m.get("tool_calls", ())]  # fmt: skip
     assert {"door": "1"} in calls
@@ -232,7 +232,7 @@ def test_arguments_may_be_objects(store: Store, tmp_path: Path) -> None:
 
 def test_parquet_holds_the_same_rows(store: Store, tmp_path: Path) -> None:
     parquet = pytest.importorskip("pyarrow.parquet")
-    everything = Choice(reasons=frozenset(FinishReason))
+    everything = RowChoice(reasons=frozenset(FinishReason))
     count = write_sft(store, tmp_path / "sft.parquet", everything)
     write_sft(store, tmp_path / "sft.jsonl", everything)
     wanted = rows(tmp_path / "sft.jsonl")
@@ -260,8 +260,8 @@ def texts(folder: Path) -> Iterator[str]:
 def test_neither_keys_nor_what_only_an_endpoint_may_see_is_in_an_export(store: Store, tmp_path: Path) -> None:
     write_inspect(store, tmp_path)
     write_atif(store, tmp_path)
-    write_sft(store, tmp_path / "sft.jsonl", Choice(reasons=frozenset(FinishReason)))
-    write_sft(store, tmp_path / "sft.parquet", Choice(reasons=frozenset(FinishReason)))
+    write_sft(store, tmp_path / "sft.jsonl", RowChoice(reasons=frozenset(FinishReason)))
+    write_sft(store, tmp_path / "sft.parquet", RowChoice(reasons=frozenset(FinishReason)))
     assert not [text for text in texts(tmp_path) if SECRET in text or ECHO in text]
 
 
@@ -269,7 +269,7 @@ def test_an_agents_reasoning_is_in_its_own_files_alone(store: Store, tmp_path: P
     write_inspect(store, tmp_path / "inspect")
     write_atif(store, tmp_path / "atif")
     (tmp_path / "sft").mkdir()
-    write_sft(store, tmp_path / "sft" / "sft.jsonl", Choice())
+    write_sft(store, tmp_path / "sft" / "sft.jsonl", RowChoice())
     assert not [text for text in texts(tmp_path / "sft") if any(each in text for each in THOUGHT.values())]
     for (agent, _), log in logs(tmp_path / "inspect").items():
         assert THOUGHT[agent] in json.dumps(log)
@@ -286,11 +286,11 @@ def test_a_file_that_cannot_be_written_leaves_the_earlier_one(
     path.write_text("earlier")
     monkeypatch.setattr("eval_client.report.exports.sft._message", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
-        write_sft(store, path, Choice())
+        write_sft(store, path, RowChoice())
     assert [each.name for each in tmp_path.iterdir()] == ["sft.jsonl"]
     assert path.read_text() == "earlier"
     with pytest.raises(StoreError, match=r"nowhere/sft.jsonl: can't be written: .*--to"):
-        write_sft(store, tmp_path / "nowhere" / "sft.jsonl", Choice())
+        write_sft(store, tmp_path / "nowhere" / "sft.jsonl", RowChoice())
     with pytest.raises(StoreError, match=r"sft.jsonl: can't be made: .*--to"):
         write_atif(store, path)
 
@@ -305,7 +305,7 @@ def test_memory_holds_a_few_trials_at_once(tmp_path: Path) -> None:
         if "FROM proctor_turn" in statement:
             sizes.append(len(parameters))
 
-    write_sft(store, tmp_path / "sft.jsonl", Choice())
+    write_sft(store, tmp_path / "sft.jsonl", RowChoice())
     assert len(sizes) == 4 * 3
     assert max(sizes) <= BATCH + 1
     store.engine.dispose()

@@ -1,11 +1,12 @@
 """Requests and replies of OpenAI Chat Completions."""
 
 import json
+import math
 
 import pytest
 from pydantic import JsonValue, ValidationError
 
-from proctor.llm.wire import ChatReply, Usage, request_body
+from proctor.llm.wire import MOST_REPLY_TOKENS, ChatReply, Usage, request_body
 from proctor.types import Action, Message, Tool, ToolCall
 
 CALL = ToolCall(id="c1", name="run", arguments='{"a": ')
@@ -146,3 +147,26 @@ def test_an_answer_whose_counts_are_no_counts_is_taken_as_unmetered(count: JsonV
     for usage in ({"prompt_tokens": count}, {"prompt_tokens": 3, "completion_tokens": count}, "none"):
         read = reply({"content": "hi"}, usage=usage)
         assert (read.action(), read.usage, read.used()) == (Action(content="hi"), None, Usage())
+
+
+@pytest.mark.parametrize(
+    ("choice", "token_ids", "logprobs"),
+    [
+        ({}, (), ()),
+        ({"token_ids": [5, 6], "logprobs": {"content": [{"token": "a", "logprob": -0.5}]}}, (5, 6), (-0.5,)),
+        ({"token_ids": None, "logprobs": None}, (), ()),
+        ({"token_ids": ["x"], "logprobs": {"content": [{"token": "a"}]}}, (), ()),
+        ({"token_ids": [1], "logprobs": {"content": None, "refusal": []}}, (1,), ()),
+        ({"logprobs": {"tokens": ["a"], "token_logprobs": [-1.0]}}, (), ()),
+        ({"logprobs": {"content": [{"logprob": math.inf}]}}, (), ()),
+        ({"token_ids": [1] * (MOST_REPLY_TOKENS + 1)}, (), ()),
+    ],
+)
+def test_token_ids_and_log_probabilities_are_kept_where_they_can_be_read(
+    choice: dict[str, JsonValue], token_ids: tuple[int, ...], logprobs: tuple[float, ...]
+) -> None:
+    body = json.dumps({"choices": [{"message": {"content": "hi"}, **choice}]}).encode()
+    action = ChatReply.read(body).action()
+    assert (action.content, action.token_ids, action.logprobs) == ("hi", token_ids, logprobs)
+    assert action.without_echo() == Action(content="hi"), "they are no environment's business"
+    assert Action.model_validate_json(action.model_dump_json()) == action
