@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Plays tests/interop: Proctor against other people's programs. `interop.sh [pytest argument ...]`; COUNTERPARTS="name ..."
-# chooses among them. Each counterpart has a virtual environment of its own, since no two of them agree on their packages.
-# A test finds the interpreter in PROCTOR_INTEROP_<NAME>; one that is set already is taken as it is. A counterpart that
-# can't be installed skips its tests with the reason, and then the exit code is 1.
+# chooses among them, JOBS=n runs the tests in n processes. Each counterpart has a virtual environment of its own, since
+# no two of them agree on their packages. A test finds the interpreter in PROCTOR_INTEROP_<NAME>; one that is set already
+# is taken as it is. A counterpart that can't be installed skips its tests with the reason; the exit code is 1 then.
 # `interop.sh --lock` writes tests/interop/counterparts/*.txt anew.
 . "$(dirname "$0")/lib.sh"
 
@@ -86,6 +86,8 @@ for name in "${!jobs[@]}"; do
         say "$name can't be installed: $(tail -n 1 "$STATE/interop/$name.log")"
     fi
 done
+JOBS=${JOBS:-$(nproc)}
+((JOBS == 1)) || set -- -n "$JOBS" --dist loadfile "$@"
 say "counterparts took $SECONDS s; pytest tests/interop $*"
 status=0
 "$VENV/bin/python" -m pytest tests/interop -rs "$@" || status=$?

@@ -215,6 +215,10 @@ def test_it_is_read_by_every_command_and_not_altered(store: Store, tmp_path: Pat
         rows = [json.loads(row) for row in path.read_text().splitlines()]
         assert len(rows) == count
         assert all(not NEW[f"proctor_{what[:-1]}"] - {"stop"} & row.keys() for row in rows)
+    for form in ("inspect", "atif", "sft"):
+        done = runner.invoke(export, ["old", *where, "--format", form, "--to", str(tmp_path / form)])
+        assert done.exit_code == 0, done.output
+        assert done.output.startswith("1 ")
     assert columns(store) == NONE
     assert version(store) == 2
     assert run_moment(store.engine, "old").live == ()

@@ -5,6 +5,7 @@ import json
 import math
 import re
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,14 @@ agents:
 tasks:
   - {{name: doors, environment: doors, parameters: {{turns: 3, count: 2}}}}
   - {{name: plain-doors, environment: doors, parameters: {{turns: 3, count: 2, protocol: text}}}}
+"""
+MEASURED = """\
+import resource, sys
+from eval_client.cli.main import main
+try:
+    main()
+finally:
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file=sys.stderr)
 """
 RUNS = ("demo", "doors", RUN)
 each_run = pytest.mark.parametrize("name", RUNS)
@@ -135,6 +144,15 @@ def test_2_inspects_own_commands_list_and_dump_the_logs(runs: dict[str, Exports]
 def inspect(program: Path, *arguments: str) -> Any:
     done = subprocess.run([program, *arguments], capture_output=True, text=True, timeout=slowly(120), check=True)
     return json.loads(done.stdout)
+
+
+def test_2_ten_thousand_trials_are_exported_in_less_than_300_mb(tmp_path: Path) -> None:
+    write_run(tmp_path / "runs", [f"s{number}" for number in range(2500)], epochs=1).engine.dispose()
+    command = [sys.executable, "-c", MEASURED, "export", RUN, "--format", "inspect"]
+    options: dict[str, Any] = {"cwd": tmp_path, "capture_output": True, "text": True, "timeout": slowly(300)}
+    done = subprocess.run(command, check=True, **options)
+    assert done.stdout.startswith("10000 trials in 4 files")
+    assert int(done.stderr.splitlines()[-1]) < 300_000, "kilobytes"
 
 
 @each_run

@@ -1,10 +1,8 @@
 """The facts of a run that every export carries, pair by pair."""
 
-from collections.abc import Mapping
-
 from pydantic import JsonValue
 
-from eval_client.plan import Plan
+from eval_client.plan import AgentEntry, Plan
 from eval_client.report.report import PairReport, report
 from eval_client.store.store import Store
 from proctor.digest import digest_of
@@ -51,11 +49,10 @@ def exported_pairs(store: Store) -> list[ExportedPair]:
     manifest, created_at = store.manifest(), store.created_at()
     plan, tasks = Plan.model_validate(manifest.plan), manifest.digests()
     digest = digest_of({"identity": manifest.identity, "tasks": tasks})
-    shapes = manifest.identity["tasks"]
-    assert isinstance(shapes, Mapping)
+    shapes, agents = manifest.identity.get("tasks"), {agent.name: agent for agent in plan.agents}
     found = []
     for pair in report(store).pairs:
-        agent = plan.agent(pair.agent)
+        agent = agents.get(pair.agent) or AgentEntry(name=pair.agent)
         found.append(
             ExportedPair(
                 run=store.run,
@@ -67,14 +64,15 @@ def exported_pairs(store: Store) -> list[ExportedPair]:
                 sampling=agent.sampling,
                 turn_limit=plan.limits.trial.turns,
                 task_digest=tasks[pair.task],
-                profile=_profile(shapes.get(pair.task)),
+                profile=_profile(shapes, pair.task),
                 result=pair,
             )
         )
     return found
 
 
-def _profile(shape: JsonValue) -> str | None:
+def _profile(shapes: JsonValue, task: str) -> str | None:
+    shape = shapes.get(task) if isinstance(shapes, dict) else None
     parameters = shape.get("parameters") if isinstance(shape, dict) else None
     profile = parameters.get("profile") if isinstance(parameters, dict) else None
     return None if profile is None else str(profile)
