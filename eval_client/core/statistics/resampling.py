@@ -77,13 +77,14 @@ def _hits(values: Sequence[float], least: float, chance: RandomSource, draws: in
     size = len(tables)
     most = max(table[0] for table in tables)
     step = 2 * most / _LEVELS
-    levels = [bytes([round((total + most) / step) for total in table]) for table in tables]
+    scale, middle = 1 / step, _LEVELS / 2
+    levels = [bytes(map(int, [total * scale + middle + 0.5 for total in table])) for table in tables]
     slack = size * step / 2 + _TIE
     sure, possible = (least + slack) / step, (least - slack) / step
     hits = 0
     for batch in _batches(draws, max(1, BATCH_BYTES // size)):
         signs = b"".join([chance.getrandbits(8 * size).to_bytes(size, "little") for _ in range(batch)])
-        distances = [abs(total - size * _LEVELS / 2) for total in _column_totals(levels, signs)]
+        distances = [abs(total - size * middle) for total in _column_totals(levels, signs)]
         hits += sum([distance >= sure for distance in distances])
         for draw in [n for n, distance in enumerate(distances) if possible <= distance < sure]:
             hits += abs(sum(map(getitem, tables, signs[draw * size : (draw + 1) * size]))) >= least

@@ -1,7 +1,7 @@
 """Reads what the report shows of single trials: numbers, and never what was said."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
@@ -35,44 +35,43 @@ class TrialFacts(NamedTuple):
 
 def trial_facts(store: Store, task: str | None = None) -> dict[Pair, list[TrialFacts]]:
     """(agent, task) -> its trials, in the run's order: of all tasks, or of one. Raises SQLAlchemyError."""
-    columns = [column for column in existing_columns(store.engine, trial_table) if column.name not in _LEFT_OUT]
+    existing = {column.name for column in existing_columns(store.engine, trial_table)}
+    columns = [trial_table.c[name] if name in existing else sa.null() for name in _COLUMNS]
     query = sa.select(*columns).where(trial_table.c.run == store.run).order_by(trial_table.c.id)
     if task is not None:
         query = query.where(trial_table.c.task == task)
     found: dict[Pair, list[TrialFacts]] = {}
     with store.engine.connect() as connection:
-        for row in connection.execute(query).mappings():
-            found.setdefault((row["agent"], row["task"]), []).append(_facts(row))
+        for rows in connection.execute(query).partitions(ROWS):
+            for row in rows:
+                found.setdefault((row[0], row[1]), []).append(_facts(row))
     return found
 
 
-_LEFT_OUT = ("run", "finish", "cause", "holder", "attempts", "seconds")
+ROWS = 1_000
+"""So many rows are read at once."""
+_COLUMNS = (
+    *("agent", "task", "id", "sample", "epoch", "cluster", "reason", "score", "turns", "ended_at"),
+    *(f"{name}_tokens" for name in Tokens._fields),
+)
 
 
-def _facts(row: sa.RowMapping) -> TrialFacts:
-    return TrialFacts(
-        id=row["id"],
-        sample=row["sample"],
-        epoch=row["epoch"],
-        cluster=row.get("cluster") or row["sample"],
-        reason=row["reason"],
-        score=row["score"],
-        turns=row["turns"] or 0,
-        tokens=Tokens(*(row.get(f"{name}_tokens") or 0 for name in Tokens._fields)),
-        ended_at=row.get("ended_at") or "",
-    )
+def _facts(row: sa.Row[Any]) -> TrialFacts:
+    """The facts in a row; columns that an earlier schema lacks are None."""
+    _, _, trial, sample, epoch, cluster, reason, score, turns, ended_at, *tokens = tuple(row)
+    spent = Tokens(*[count or 0 for count in tokens])
+    return TrialFacts(trial, sample, epoch, cluster or sample, reason, score, turns or 0, spent, ended_at or "")
 
 
 def sample_scores(trials: Sequence[TrialFacts]) -> dict[str, Scores]:
     """sample -> the scores of its epochs, and how many are missing."""
-    held: dict[str, Scores] = {}
+    held: dict[str, list[float | None]] = {}
     for trial in trials:
-        before = held.get(trial.sample, Scores(()))
-        if trial.score is None:
-            held[trial.sample] = before._replace(missing=before.missing + 1)
-        else:
-            held[trial.sample] = before._replace(scores=(*before.scores, trial.score))
-    return held
+        held.setdefault(trial.sample, []).append(trial.score)
+    return {
+        sample: Scores(tuple([score for score in scores if score is not None]), scores.count(None))
+        for sample, scores in held.items()
+    }
 
 
 def mean_score(trials: Sequence[TrialFacts]) -> float | None:
