@@ -31,13 +31,14 @@ def missing(pairs: Sequence[SamplePair]) -> Missing:
 
 def mean_bounds(sides: Sequence[Scores]) -> Interval:
     """The mean over all planned samples, at least one, if all missing scores were 0, and if they were 1."""
-    return fmean(side.mean_with(0) for side in sides), fmean(side.mean_with(1) for side in sides)
+    low = [side.mean_with(0) for side in sides]
+    high = [side.mean_with(1) if side.missing else mean for side, mean in zip(sides, low, strict=True)]
+    return fmean(low), fmean(high)
 
 
-def difference_bounds(pairs: Sequence[SamplePair]) -> Interval:
-    """The least and the greatest A - B over all planned samples, at least one, that the missing scores allow."""
-    (low_a, high_a), (low_b, high_b) = (mean_bounds(sides) for sides in _sides(pairs))
-    return low_a - high_b, high_a - low_b
+def difference_bounds(a: Interval, b: Interval) -> Interval:
+    """The least and the greatest A - B that the missing scores allow, by the bounds of both means."""
+    return a[0] - b[1], a[1] - b[0]
 
 
 def _sides(pairs: Sequence[SamplePair]) -> tuple[list[Scores], list[Scores]]:

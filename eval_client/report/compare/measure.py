@@ -49,7 +49,8 @@ def measure(a: TaskSide, b: TaskSide, settings: Settings) -> TaskComparison:
         )
     clusters = {sample: pair.cluster for sample, pair in pairs.items() if pair.matched}
     found = difference(matched, settings.alpha, random.Random(settings.seed))
-    bounds = difference_bounds(planned)
+    bounds_of_means = mean_bounds([pair.a for pair in planned]), mean_bounds([pair.b for pair in planned])
+    bounds = difference_bounds(*bounds_of_means)
     return TaskComparison(
         task=a.task,
         task_b=b.task,
@@ -62,7 +63,7 @@ def measure(a: TaskSide, b: TaskSide, settings: Settings) -> TaskComparison:
         epochs=(_most_epochs([pair.a for pair in planned]), _most_epochs([pair.b for pair in planned])),
         mean=(found.a.mean, found.b.mean),
         mean_interval=_mean_intervals(matched, settings.alpha),
-        mean_bounds=(mean_bounds([pair.a for pair in planned]), mean_bounds([pair.b for pair in planned])),
+        mean_bounds=bounds_of_means,
         difference=found.mean.mean,
         standard_error=found.mean.standard_error,
         interval=found.interval,
@@ -148,6 +149,8 @@ def _bootstrap(matched: Sequence[SamplePair], settings: Settings) -> Interval | 
 
 
 def _passes(matched: Sequence[SamplePair], pass_at: float) -> tuple[RepeatedPasses, ...]:
+    if all(len(side.scores) == 1 for pair in matched for side in (pair.a, pair.b)):
+        return ()
     a, b = _passes_of([pair.a for pair in matched], pass_at), _passes_of([pair.b for pair in matched], pass_at)
     return tuple(
         RepeatedPasses(

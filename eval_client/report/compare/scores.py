@@ -34,9 +34,7 @@ def planned_scores(store: Store, agents: Sequence[str]) -> dict[tuple[str, str],
     with store.engine.connect() as connection:
         for agent, task, sample, cluster, score in connection.execute(query):
             pair = found.setdefault((agent, task), {})
-            before = pair.get(sample, SampleScores(cluster, (), 0))
-            if score is None:
-                pair[sample] = before._replace(missing=before.missing + 1)
-            else:
-                pair[sample] = before._replace(scores=(*before.scores, score))
+            first, scores, missing = pair.get(sample, (cluster, (), 0))
+            scored = () if score is None else (score,)
+            pair[sample] = SampleScores(first, (*scores, *scored), missing + (score is None))
     return found

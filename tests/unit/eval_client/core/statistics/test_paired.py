@@ -107,7 +107,7 @@ PLANNED = st.builds(Scores, st.lists(GRADES, max_size=2).map(tuple), st.integers
 def test_the_bounds_hold_whatever_the_missing_scores_are(
     sides: list[tuple[Scores, Scores]], chance: random.Random
 ) -> None:
-    low, high = difference_bounds(alone(sides))
+    low, high = difference_bounds(*(mean_bounds(side) for side in zip(*sides, strict=True)))
     for least, most in ((0.0, 0.0), (1.0, 1.0), (0.0, 1.0), (0.4, 0.6)):
         filled = [
             [(*side.scores, *(chance.uniform(least, most) for _ in range(side.missing))) for side in row]
@@ -120,7 +120,9 @@ def test_the_bounds_hold_whatever_the_missing_scores_are(
 def test_bounds_are_reached() -> None:
     sides = [(Scores((1.0,), 1), Scores((0.5,))), (Scores((), 1), Scores((), 1))]
     truths = [((1 + w) / 2 + x - 0.5 - y) / 2 for w, x, y in product((0.0, 1.0), repeat=3)]
-    assert difference_bounds(alone(sides)) == pytest.approx((min(truths), max(truths)))
+    assert difference_bounds(*(mean_bounds(side) for side in zip(*sides, strict=True))) == pytest.approx(
+        (min(truths), max(truths))
+    )
     assert mean_bounds([a for a, _ in sides]) == pytest.approx((0.25, 1.0))
     assert missing(alone(sides))[:4] == (2, 1, 0, 0)
 
