@@ -389,7 +389,7 @@ def _data_problems(plan: Plan, task: TaskDefinition) -> Sequence[FieldProblem]:
     except FieldErrors as error:
         return error.problems
     except SelectionError as error:
-        return [FieldProblem(("tasks", task.name, "samples"), str(error))]
+        return [FieldProblem(("tasks", task.name, "samples", *error.where), error.text)]
     missing = missing_policies(environment, playing.values())
     return [
         FieldProblem(

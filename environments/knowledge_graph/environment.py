@@ -15,7 +15,7 @@ from environments.knowledge_graph import dataset, policies, prompt
 from environments.knowledge_graph.dataset import QuestionEntry
 from environments.knowledge_graph.endpoint import EndpointGraph
 from environments.knowledge_graph.functions import toolset
-from environments.knowledge_graph.graphs import MISSING, EmbeddedGraph, Graph
+from environments.knowledge_graph.graphs import MISSING, EmbeddedGraph, Graph, check_graph
 from environments.knowledge_graph.ontology import FILES, Ontology, load_ontology
 from environments.knowledge_graph.prompt import PROMPT, GraphDialogue
 from environments.knowledge_graph.reply import GraphAction, read, shorten, shown
@@ -97,6 +97,10 @@ class KnowledgeGraph(Environment):
 
     def samples(self) -> Sequence[str]:
         _ = self._before  # a broken file is refused now, before anything is played
+        if self.data is not None:
+            _ = self._loaded_ontology
+        if self.graph is not None:
+            check_graph(self.graph)
         return tuple(self._entries)
 
     def digest(self) -> str:
@@ -142,7 +146,7 @@ class KnowledgeGraph(Environment):
     @asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:
         try:
-            loaded = await asyncio.to_thread(load_ontology, self._ontology)
+            loaded = await asyncio.to_thread(lambda: self._loaded_ontology)
         except ValueError as error:
             raise EnvironmentFault(str(error)) from error
         graph = self._new_graph(loaded)
@@ -225,6 +229,10 @@ class KnowledgeGraph(Environment):
         if sample not in self._entries:
             raise ValueError(f"{self.data or 'the shipped samples'}: no sample {sample!r}; ids are the field qid")
         return self._entries[sample]
+
+    @cached_property
+    def _loaded_ontology(self) -> Ontology:
+        return load_ontology(self._ontology)
 
     @property
     def _ontology(self) -> Path:

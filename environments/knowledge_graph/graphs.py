@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from importlib.util import find_spec
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,25 @@ if TYPE_CHECKING:
 
 MISSING = "no package pyoxigraph for the embedded store; pip install 'proctor[kg]', or give the field `endpoint`"
 _THREADS = 4
+CHECKED = 10_000
+"""How many statements of a file are read by `check_graph`."""
+FIX = "give N-Quads or the folder of a pyoxigraph store"
+
+
+def check_graph(path: Path) -> None:
+    """Raises ValueError where the beginning of a file is no N-Quads, or a folder is no store."""
+    if path.is_dir():
+        if not (path / "CURRENT").is_file():
+            raise ValueError(f"{path}: the folder holds no store; {FIX}")
+    elif find_spec("pyoxigraph") is not None:  # else the start of the environment says so
+        from pyoxigraph import RdfFormat, parse
+
+        try:
+            read = sum(1 for _ in islice(parse(path=path, format=RdfFormat.N_QUADS), CHECKED))
+        except (OSError, SyntaxError, ValueError) as error:
+            raise ValueError(f"{path}: {error}; {FIX}") from error
+        if not read:
+            raise ValueError(f"{path}: holds no statements; {FIX}")
 
 
 class Graph(ABC):
@@ -85,9 +105,7 @@ class EmbeddedGraph(Graph):
             store = Store()
             store.bulk_load(path=self._path, format=RdfFormat.N_QUADS)
         except (OSError, SyntaxError, ValueError) as error:
-            raise EnvironmentFault(
-                f"{self._path}: {error}; give N-Quads or the folder of a pyoxigraph store"
-            ) from error
+            raise EnvironmentFault(f"{self._path}: {error}; {FIX}") from error
         if self._extra and self._ontology:
             _distract(store, self._extra, self._ontology)
         return store

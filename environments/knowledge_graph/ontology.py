@@ -80,7 +80,10 @@ def _vocabulary(path: Path) -> Vocabulary:
     try:
         return Vocabulary.model_validate_json(_text(path))
     except ValidationError as error:
-        raise ValueError(f"{path}: {error}; write an object with three lists of names") from error
+        first = error.errors()[0]
+        field = "".join(f"{part}: " for part in first["loc"])
+        lists = ", ".join(Vocabulary.model_fields)
+        raise ValueError(f"{path}: {field}{first['msg']}; write an object with the lists {lists}") from error
 
 
 def _fields(path: Path, count: int, skipped: list[str]) -> Iterator[list[str] | None]:

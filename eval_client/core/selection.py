@@ -17,6 +17,11 @@ from proctor.types import Value
 class SelectionError(ValueError):
     """A pattern chooses nothing; the message names it and what there is."""
 
+    def __init__(self, message: str, where: tuple[str | int, ...] = (), text: str = "") -> None:
+        """`where`: the place below a task's `samples` in a plan; `text`: the message without the field's name."""
+        super().__init__(message)
+        self.where, self.text = where, text or message
+
 
 class Filters(Value):
     """What was chosen from a plan on the command line; patterns have the wildcards `*`, `?` and `[...]`."""
@@ -71,16 +76,17 @@ def matches(patterns: Iterable[str], name: str, task: str | None = None) -> bool
 
 def check_matched(option: str, patterns: Iterable[str], names: Sequence[str], task: str | None = None) -> None:
     """Raises SelectionError for a pattern that matches no name."""
-    for pattern in patterns:
+    for index, pattern in enumerate(patterns):
         if not any(matches((pattern,), name, task) for name in names):
-            raise no_match(option, pattern, names)
+            raise no_match(option, pattern, names, ("include", index))
 
 
-def no_match(option: str, pattern: str, names: Sequence[str]) -> SelectionError:
+def no_match(option: str, pattern: str, names: Sequence[str], where: tuple[str | int, ...] = ()) -> SelectionError:
     """The error of a pattern that chooses nothing among names."""
     close = get_close_matches(pattern, names, n=3, cutoff=0.5) or names[:3]
     more = ", ..." if len(names) > len(close) else ""
-    return SelectionError(f"{option} {pattern}: matches nothing; there are {', '.join(close)}{more}")
+    text = f"matches nothing; there are {', '.join(close)}{more}"
+    return SelectionError(f"{option} {pattern}: {text}", where, f"{pattern!r} {text}")
 
 
 def choose(
@@ -100,7 +106,8 @@ def choose(
     left = [each for each in names if matches(plan.include, each) or not plan.include]
     left = [each for each in left if not matches(plan.exclude, each)]
     if not left:
-        raise SelectionError(f"{field}: leaves none of the {len(names)} samples; let `exclude` match fewer")
+        text = f"leaves none of the {len(names)} samples; let `exclude` match fewer"
+        raise SelectionError(f"{field}: {text}", ("exclude",), text)
     by = [field] if len(left) < len(names) else []
     before = len(left)
     left = [each for each in left if not filters.samples or matches(filters.samples, each, task)]

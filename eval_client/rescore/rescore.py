@@ -21,6 +21,8 @@ from proctor.summary import summarize
 from task_server.wire.messages import SampleList
 from task_server.worker.hosted_task import read_samples
 
+PROGRESS_S = 2.0
+"""How often the progress is said."""
 Worlds = Mapping[str, tuple[TaskDefinition, Environment]]
 """task -> its definition and its environment"""
 
@@ -47,10 +49,11 @@ class RescoreRequest:
     """Whether judges may be asked for answers that the source lacks."""
 
 
-async def rescore(request: RescoreRequest, say: Callable[[str], None]) -> None:
+async def rescore(request: RescoreRequest, say: Callable[[str], None], report: Callable[[str], None]) -> None:
     """Score every trial of the source again and store the results in the target, which is new.
 
-    Judges are asked only where the journal lacks their answer; first all trials are scored that need none. Raises
+    `say` gets what will be paid for, `report` the progress. Judges are asked only where the journal lacks their answer;
+    first all trials are scored that need none. Raises
     PreflightError, AnswersNotBought, StoreError, SQLAlchemyError; the target is then not whole and must be removed.
     """
     source, target = request.source, request.target
@@ -65,13 +68,14 @@ async def rescore(request: RescoreRequest, say: Callable[[str], None]) -> None:
             journal = Journal(target, member.shard)
             try:
                 play = _Play(request, worlds, journal)
-                await play.all(trials)
-                if play.postponed:
-                    needed = AnswersNotBought(play.questions, len(play.postponed))
-                    if not request.may_buy:
-                        raise needed
-                    say(str(needed))
-                    await play.all(play.postponed, may_buy=True)
+                with _progress(play, len(trials), report):
+                    await play.all(trials)
+                    if play.postponed:
+                        needed = AnswersNotBought(play.questions, len(play.postponed))
+                        if not request.may_buy:
+                            raise needed
+                        say(str(needed))
+                        await play.all(play.postponed, may_buy=True)
             finally:
                 await journal.close()
             _write_summaries(target, worlds)
@@ -86,6 +90,8 @@ class _Play:
     def __init__(self, request: RescoreRequest, worlds: Worlds, journal: Journal) -> None:
         self._source, self._plan, self._journal = request.source, request.plan, journal
         self._worlds = worlds
+        self.written = 0
+        """Trials whose final row is stored."""
         self.postponed: list[Trial] = []
         """Trials that need answers of judges which the source lacks."""
         self.questions = Counter[str]()
@@ -126,6 +132,24 @@ class _Play:
             await self._journal.turn(trial, 0, turn)
         outcome = DIVERGED if replayed.diverged else "finished"
         await self._journal.finish(trial, 1, None, replayed.finish, _cost(replayed), outcome=outcome)
+        self.written += 1
+
+
+@contextlib.contextmanager
+def _progress(play: _Play, trials: int, report: Callable[[str], None]) -> Iterator[None]:
+    """While inside, report every PROGRESS_S how many trials are done, and at the end that all are."""
+
+    async def repeat() -> None:
+        while True:
+            await asyncio.sleep(PROGRESS_S)
+            report(f"{play.written} of {trials} trials are scored again")
+
+    repeating = asyncio.create_task(repeat())
+    try:
+        yield
+        report(f"{play.written} of {trials} trials are scored again")
+    finally:
+        repeating.cancel()
 
 
 def _cost(replayed: Replayed) -> Cost:

@@ -69,7 +69,7 @@ def rescore(
             try:
                 check_overrides(before, plan)
                 request = RescoreRequest(source, target, plan, overrides, pay_judges)
-                asyncio.run(score_again(request, lambda text: click.echo(text, err=True)))
+                asyncio.run(score_again(request, _say, _ignore if quiet else _say))
             except AnswersNotBought as needed:
                 raise UsageProblem(f"{needed}; --pay-judges buys them. Nothing was written") from needed
             except PreflightError as error:
@@ -77,6 +77,14 @@ def rescore(
     _print_result(source, target, quiet)
     errors.print(f"run: {folder}, re-scored from {source.run}", markup=False, soft_wrap=True)
     sys.exit(0 if all(pair.scored == pair.planned for pair in target.pair_totals()) else 1)
+
+
+def _say(text: str) -> None:
+    click.echo(text, err=True)
+
+
+def _ignore(_progress: str) -> None:
+    """With --quiet, progress is not shown."""
 
 
 @contextlib.contextmanager

@@ -44,6 +44,7 @@ def test_a_run_scored_again_as_before_is_the_same_and_asks_no_agent(tmp_path: Pa
     again = proctor("rescore", "r", "--name", "again", cwd=tmp_path, **KEY)
     assert again.returncode == 0, again.stderr
     assert "m x db: 0 scores changed, 0 are new, 0 unscored" in again.stderr
+    assert "10 of 10 trials are scored again" in again.stderr
     assert "run: runs/again, re-scored from r" in again.stderr
     assert len(endpoint.requests) == asked
     assert rows("again", tmp_path) == rows("r", tmp_path)
@@ -136,6 +137,8 @@ def test_ctrl_c_leaves_nothing_of_a_re_score(
     there = {"XDG_CACHE_HOME": str(tmp_path / "cache"), **KEY}
     client = begin("rescore", "r", "--name", "n", "--pay-judges", *judged, cwd=tmp_path, **there)
     until(lambda: bool(judge.requests))
+    assert client.stderr is not None
+    assert any("0 of 1 trials are scored again" in line for line in client.stderr)
     resumed = proctor("resume", "r", "-q", cwd=tmp_path, **KEY)
     assert resumed.returncode == 2
     assert "another client" in resumed.stderr

@@ -182,3 +182,12 @@ def test_a_plan_that_chooses_no_samples_is_stored_as_in_earlier_versions() -> No
     assert "samples" not in plan.model_dump(mode="json")["tasks"][0]
     chosen = Plan.model_validate({**fields, "tasks": [{"name": "t", "environment": "ltp", "samples": {"limit": 2}}]})
     assert chosen.identity() == {**plan.identity(), "samples": {"t": {"limit": 2}}}
+
+
+def test_a_pattern_of_samples_that_matches_nothing_is_told_with_its_own_line(tmp_path: Path) -> None:
+    plan = tmp_path / "plan.yaml"
+    samples = "    samples:\n      limit: 3\n      include:\n        - select-*\n        - selekt-*\n"
+    task = "tasks:\n  - name: db\n    environment: db\n    parameters: {engine: sqlite}\n"
+    plan.write_text(f"agents: [{{name: naive, builtin: naive}}]\n{task}{samples}")
+    with pytest.raises(FileError, match=r"plan\.yaml:10: tasks\.db\.samples\.include\.1: 'selekt-\*' matches nothing"):
+        load_plan(plan)

@@ -1,3 +1,4 @@
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -149,3 +150,34 @@ def test_policies_are_functions_of_the_transcript() -> None:
         start = (question(environment._entry(sample)),) * 13
         for policy in (environment.naive, environment.random):
             assert policy(sample, 1)("main", start) == policy(sample, 1)("main", start)
+
+
+def with_data(folder: Path, **files: str) -> KnowledgeGraph:
+    """The shipped questions with an ontology and a graph of one's own, of which `files` are other than shipped."""
+    shutil.copytree(SAMPLES, folder, dirs_exist_ok=True)
+    for name, text in files.items():
+        (folder / {"vocabulary": "ontology/vocab.json", "graph": "graph.nq"}[name]).write_text(text)
+    return KnowledgeGraph(data=folder / QUESTIONS.name, graph=folder / "graph.nq")
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        ({"graph": "no quads\n"}, "graph.nq: .*line 1.*; give N-Quads"),
+        ({"graph": ""}, "graph.nq: holds no statements; give N-Quads"),
+        ({"vocabulary": "{"}, "vocab.json: Invalid JSON.*; write an object with the lists relations, "),
+        ({"vocabulary": '{"relations": 1}'}, "vocab.json: relations: .*; write an object with the lists"),
+    ],
+)
+def test_broken_files_are_refused_before_anything_is_played(
+    files: dict[str, str], message: str, tmp_path: Path
+) -> None:
+    assert with_data(tmp_path / "sound").samples()
+    with pytest.raises(ValueError, match=message):
+        with_data(tmp_path / "broken", **files).samples()
+
+
+def test_a_folder_that_is_no_store_is_refused(tmp_path: Path) -> None:
+    sound = with_data(tmp_path)
+    with pytest.raises(ValueError, match="the folder holds no store"):
+        sound.model_copy(update={"graph": tmp_path / "ontology"}).samples()
