@@ -96,12 +96,12 @@ class KnowledgeGraph(Environment):
         return self
 
     def samples(self) -> Sequence[str]:
-        _ = self._before  # a broken file is refused now, before anything is played
+        samples, _ = tuple(self._entries), self._before  # a broken file is refused now, before anything is played
         if self.data is not None:
             _ = self._loaded_ontology
         if self.graph is not None:
             check_graph(self.graph)
-        return tuple(self._entries)
+        return samples
 
     def digest(self) -> str:
         state = hashlib.blake2b(digest_size=16)

@@ -8,6 +8,7 @@ from rich.live import Live
 from rich.markup import escape
 from rich.progress_bar import ProgressBar
 from rich.table import Table
+from rich.text import Text
 
 from eval_client.monitor.snapshot import RunView, clock
 from proctor.tables.money import money_text
@@ -41,9 +42,9 @@ def _table(run: RunView) -> Group:
             "-" if pair.mean is None else f"{pair.mean:.3f}",
             escape(pair.waits_for or ""),
         )
-    capacity_limits = "  ".join(f"{name} {used}/{capacity}" for name, (used, capacity) in run.use.items())
+    used = "  ".join(f"{name} {taken}/{capacity}" for name, (taken, capacity) in run.use.items())
     tokens = f"tokens {run.prompt_tokens:,} in, {run.completion_tokens:,} out"
     money = f"  money {money_text(run.money)}" if run.money else ""
     foot = f"turns {run.turns}  retries {run.retries}  attempts lost {run.attempts_lost}  {tokens}{money}"
-    troubles = (f"[yellow]{escape(trouble)}[/]" for trouble in run.troubles)
-    return Group(head, rows, escape(capacity_limits), escape(foot), *map(escape, run.shared), *troubles)
+    troubles = (Text(trouble, "yellow") for trouble in run.troubles)
+    return Group(head, rows, *map(Text, (used, foot, *run.shared)), *troubles)
