@@ -7,8 +7,8 @@ from importlib.metadata import version
 
 import click
 
-from eval_client.cli.steps import say_start
 from eval_client.shadowed import shadowed
+from eval_client.steps import say_start
 
 COMMANDS = {
     "demo": ("demo", "Play every environment on its own samples with built-in agents: no key, no network."),

@@ -15,7 +15,6 @@ import click
 
 from eval_client.cli.common import report_usage_errors
 from eval_client.cli.ending import RunEnd
-from eval_client.cli.steps import say_step
 from eval_client.cli.usage import UsageProblem
 from eval_client.core.progress import RunResult
 from eval_client.execute import RunRequest
@@ -25,6 +24,7 @@ from eval_client.preflight import PreflightError
 from eval_client.run.context import RunContext
 from eval_client.servers import metrics_address
 from eval_client.servers.server_process import ServerProcessError
+from eval_client.steps import say_step
 from eval_client.store.connection import retry_until_available
 from eval_client.store.shards import Fenced
 from proctor import event_loop

@@ -22,7 +22,6 @@ from eval_client.cli.plans.chosen import filter_options
 from eval_client.cli.plans.fallback import with_fallbacks
 from eval_client.cli.plans.quick import chosen_plan, model_options, print_next_steps
 from eval_client.cli.play import error_console, metrics_option, play, show_result
-from eval_client.cli.steps import say_step
 from eval_client.cli.usage import UsageProblem
 from eval_client.core.again import Again, FinishedRow, chosen_again
 from eval_client.core.error_limit import ErrorLimit
@@ -32,6 +31,7 @@ from eval_client.execute import RunRequest
 from eval_client.filters import narrowed
 from eval_client.plan import Plan, load_plan, with_overrides, with_tags
 from eval_client.preflight import PreflightError, check_plan
+from eval_client.steps import say_step
 from eval_client.store.run_folders import checked_name, find_run, new_name, open_store
 
 
