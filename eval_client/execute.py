@@ -25,7 +25,7 @@ from eval_client.run.task_watcher import TaskWatcher
 from eval_client.servers.local import LocalServers, local_servers, servers_with_functions
 from eval_client.servers.shard_processes import shard_processes
 from eval_client.store.connection import RunExists, RunOver, retry_until_available
-from eval_client.store.damage import check_after_unclean_end, check_at_rest
+from eval_client.store.damage import check_at_rest, check_before_resume
 from eval_client.store.member import membership
 from eval_client.store.records import Manifest, PairTotals, Trial
 from eval_client.store.shards import ONLY_POSTGRESQL, publish_last, several_may_work
@@ -123,7 +123,7 @@ async def _execute(request: RunRequest, watch: Watcher) -> RunResult:
     check_shards(request)
     request.store.check()
     if request.resume:
-        check_after_unclean_end(request.store)
+        check_before_resume(request.store)
     request.announce(_starting(request))
     async with http_client(tls=plan.tls) as http, _servers(request) as local:
         client = _client(plan, http, local)
@@ -173,7 +173,7 @@ def _begin(request: RunRequest, listed: Mapping[str, SampleList], known: Manifes
             if not request.either:
                 raise
             known = request.store.manifest()
-            check_after_unclean_end(request.store)
+            check_before_resume(request.store)
             check_plan(known, request.plan)
     check_tasks(known, listed)
     return known

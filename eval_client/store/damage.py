@@ -15,19 +15,26 @@ NAMED = 5
 
 def check_whole(store: Store) -> None:
     """Check a whole store. Raises StoreError where anything is damaged or lost."""
-    where = f"the store of run {store.run!r}" + (f" ({path})" if (path := _file(store)) is not None else "")
     if found := damage(store):
-        raise StoreError(f"{where} is damaged: {'; '.join(found)}; {RESTORE}")
+        raise StoreError(_damaged(store, found))
     if (lost := losses(store)) is not None:
-        note = wal.losses_note(str(path))
-        raise StoreError(f"{where}: {lost}; restore it from a copy, or, to go on and pay for them again, delete {note}")
+        note = wal.losses_note(str(_file(store)))
+        raise StoreError(
+            f"{_named(store)}: {lost}; restore it from a copy, or, to go on and pay for them again, delete {note}"
+        )
 
 
-def check_after_unclean_end(store: Store) -> None:
-    """`check_whole` where the run's state or files show that its last client was killed."""
+def check_before_resume(store: Store) -> None:
+    """`check_whole` where the run's state or files show that its last client was killed.
+
+    After a clean end only the rows of trials and their indexes are checked, which decide what is played: a quarter of a
+    second of CPU for 100,000 trials. Raises StoreError where they are damaged.
+    """
     path = _file(store)
     if store.state() == "running" or (path is not None and (wal.had_log(path) or wal.losses_note(path).exists())):
         check_whole(store)
+    elif path is not None and (found := _damaged_pages(store, trial_table.name)):
+        raise StoreError(_damaged(store, found))
 
 
 def check_at_rest(store: Store) -> None:
@@ -51,8 +58,7 @@ def damage(store: Store) -> list[str]:
     try:
         with store.engine.connect() as connection:
             if store.engine.dialect.name == "sqlite":
-                texts = connection.execute(sa.text(f"PRAGMA quick_check({NAMED})")).scalars()
-                found += [text for text in texts if text != "ok"]
+                found += _findings(connection, str(NAMED))
             rows = connection.execute(_incomplete(store.run)).all()
             gaps: Sequence[sa.Row[tuple[object, ...]]] = ()
             if sa.inspect(connection).has_table(reply_table.name):  # an older store has none
@@ -71,6 +77,34 @@ def damage(store: Store) -> list[str]:
         for row in gaps
     ]
     return [*found, *_shortened(incomplete), *_shortened(missing)]
+
+
+def _damaged_pages(store: Store, table: str) -> list[str]:
+    """What SQLite finds damaged in a table and its indexes, one line each."""
+    try:
+        with store.engine.connect() as connection:
+            return _findings(connection, table)[:NAMED]
+    except sa.exc.DatabaseError as error:
+        if not is_damage(error):
+            raise
+        return [reason(error)]
+
+
+def _findings(connection: sa.Connection, of: str) -> list[str]:
+    """What SQLite's check of a table, or with a number of the whole file, finds.
+
+    `PRAGMA quick_check`, three fifths of the CPU, does not see that an index lacks rows of its table.
+    """
+    return [text for text in connection.execute(sa.text(f"PRAGMA integrity_check({of})")).scalars() if text != "ok"]
+
+
+def _damaged(store: Store, found: Sequence[str]) -> str:
+    return f"{_named(store)} is damaged: {'; '.join(found)}; {RESTORE}"
+
+
+def _named(store: Store) -> str:
+    path = _file(store)
+    return f"the store of run {store.run!r}" + (f" ({path})" if path is not None else "")
 
 
 def _shortened(trials: list[str]) -> list[str]:

@@ -10,7 +10,7 @@ import pytest
 
 from eval_client.monitor.stall_reporter import troubles_of
 from eval_client.store.tables import attempt_table, trial_table
-from task_server.wire.messages import SESSION_LEASE_S, SETTLE_S, VERSION
+from task_server.wire.messages import SETTLE_S, VERSION
 from tests.e2e.proctor import Server
 from tests.faults.parts.farm import SHORT_LEASE_S, Farm, farm, go_on, stop
 from tests.faults.parts.invariants import rows_of
@@ -75,7 +75,7 @@ def test_a_controller_killed_and_restarted_every_two_seconds_costs_nothing(
 
 @pytest.mark.parametrize("route", ["auto", "relayed"])
 def test_a_controller_that_is_away_for_longer_than_its_lease_ends_no_session(parts: Farm, route: str) -> None:
-    parts.lease_s, parts.settle_s = min(SHORT_LEASE_S, SESSION_LEASE_S / 3), SETTLE_S
+    parts.lease_s, parts.settle_s = SHORT_LEASE_S, SETTLE_S
     parts.start(workers=2, route=route)
     parts.slow(slowly(1.0))
     client = parts.begin()

@@ -189,9 +189,29 @@ def test_what_judges_said_can_be_exported(form: str, tmp_path: Path) -> None:
     assert told == [(f"s{n}", number, "yes\0", 9, "judge") for n in range(9) for number in range(3)]
 
 
+@pytest.mark.parametrize("state", ["interrupted", "running"])
+def test_an_index_that_differs_from_its_table_is_told_before_a_resume(state: str, tmp_path: Path) -> None:
+    store = write(tmp_path, "closed")
+    with contextlib.closing(sqlite3.connect(store)) as database, database:
+        database.execute("UPDATE proctor_run SET state = ?", (state,))
+        query = "SELECT rootpage FROM sqlite_master WHERE name = 'proctor_trial_columns'"
+        page, size = (database.execute(each).fetchone()[0] for each in (query, "PRAGMA page_size"))
+    with store.open("r+b") as file:
+        file.seek((page - 1) * size)
+        place = file.read(size).index(b"s3")
+        file.seek((page - 1) * size + place)
+        file.write(b"s7")
+    with contextlib.closing(sqlite3.connect(store)) as database:
+        assert database.execute("PRAGMA quick_check").fetchall() == [("ok",)], "pages that are whole by themselves"
+    told = proctor("resume", "r", cwd=tmp_path)
+    assert (told.returncode, "is damaged" in told.stderr) == (2, True), told.stderr
+    assert "proctor_trial_columns" in told.stderr
+    assert "restore it from a copy" in told.stderr
+
+
 def test_a_damaged_page_is_told_before_a_resume(tmp_path: Path) -> None:
     store = write(tmp_path, "closed")
-    overwrite(store, 0.4)  # a page of a table: those of indexes are not read here
+    overwrite(store, 0.4)
     resumed = proctor("resume", "r", cwd=tmp_path)
     assert resumed.returncode == 2, resumed.stderr
     assert "run.sqlite" in resumed.stderr

@@ -21,6 +21,7 @@ import sqlalchemy as sa
 
 from eval_client.store.connection import sqlite_url
 from eval_client.store.tables import run_table, trial_table
+from task_server.wire.messages import SESSION_LEASE_S
 from tests.e2e.proctor import Server, begin, proctor, server
 from tests.faults.parts.invariants import Allowed, check, ledger_lines, rows_of
 from tests.faults.parts.proxy import Fault, Link, Proxies, proxies
@@ -30,8 +31,8 @@ from tests.support import ROOT
 
 LEASE_S = 75.0
 """A session's lease and the worker's next look at it: by then nothing may remain."""
-SHORT_LEASE_S = slowly(6.0)
-"""Of workers that are to be lost soon; elsewhere a lease is long, so that a busy machine loses none."""
+SHORT_LEASE_S = min(slowly(6.0), SESSION_LEASE_S / 3)
+"""Of workers that are to be lost soon, but before their sessions; elsewhere leases are long: a busy machine loses none."""
 MARK = "PROCTOR_FAULTS_FARM"
 KEY = {"OPENAI_API_KEY": "token-of-the-tests"}
 AGENTS = ("reference", "naive")
