@@ -30,6 +30,7 @@ from eval_client.store.member import membership
 from eval_client.store.records import Manifest, PairTotals, Trial
 from eval_client.store.shards import ONLY_POSTGRESQL, publish_last, several_may_work
 from eval_client.store.store import Store, now_text
+from eval_client.trial.command import command_agents
 from proctor.http.client import AnyClient, http_client
 from proctor.llm import secret
 from task_server.client.client import TaskClient
@@ -140,7 +141,12 @@ async def _execute(request: RunRequest, watch: Watcher) -> RunResult:
                 if request.again is not None:
                     request.store.play_again(request.again, member.shard)
             async with shard_processes(request.store, request.folder, _options(local), request.shards) as others:
-                async with run_context(plan, member, http, client, builtin=local.agents, digests=digests) as context:
+                async with (
+                    command_agents(plan, request.folder) as commands,
+                    run_context(
+                        plan, member, http, client, builtin=local.agents, digests=digests, commands=commands
+                    ) as context,
+                ):
                     context.runner.on_stop, context.runner.error_limit = others.stop, request.fail_on_error
                     ended = await _play(request, context, client, local, watch)
                     if not member.alone and leaves_early(ended):  # others may go on while our sessions end

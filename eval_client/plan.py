@@ -12,6 +12,7 @@ from pydantic import AfterValidator, Discriminator, Field, JsonValue, Tag, model
 from eval_client.core.rates import RequestsAMinute, TokensAMinute
 from eval_client.core.selection import SelectionError, catalogue_of, choose
 from eval_client.core.spend import Price, RunLimits, helper
+from eval_client.mcp.command import CommandWords, check_command
 from eval_client.on_end import OnEnd
 from eval_client.price_list import shipped_prices
 from proctor.config.patterns import CONTROLLER, NAME, VARIABLE
@@ -28,7 +29,10 @@ from proctor.types import Value
 
 Name = Annotated[str, Field(pattern=NAME)]
 BUILTIN_ENDPOINT = "built-in"
+COMMAND_ENDPOINT = "commands"
 DEFAULT_ENDPOINT = "default"
+COMMAND_S = 3600.0
+"""Longest time of a trial of a command, where `limits.trial.seconds` is not set."""
 
 
 def _url(text: str) -> str:
@@ -67,9 +71,13 @@ class Endpoint(Value):
 
 
 class AgentEntry(Value):
-    """An agent under test: a model behind an endpoint, or one of Proctor's built-in agents."""
+    """An agent under test: a model behind an endpoint, one of Proctor's built-in agents, or a command."""
 
     name: Name
+    kind: Annotated[Literal["command"] | None, Field(exclude_if=lambda kind: kind is None)] = None
+    """`command`: a program that owns its loop, such as a coding agent; it plays by an MCP server."""
+    command: CommandWords = ()
+    """The program and its arguments; `{prompt}`, `{mcp_config}` (a file) and `{url}` are filled in for each trial."""
     builtin: PolicyKind | Literal["function"] | None = None
     """A built-in agent. Without `endpoint`, an agent server is started for this run. `function` is a Python function
     that `proctor.evaluate` was given."""
@@ -92,6 +100,18 @@ class AgentEntry(Value):
     price: Price | None = None
 
     @model_validator(mode="after")
+    def _command_is_whole(self) -> Self:
+        if self.kind is None:
+            if self.command:
+                raise FieldError(("command",), "is for `kind: command`; add that, or leave it out")
+            return self
+        check_command(self.command)
+        for field in ("builtin", "endpoint", "sampling", "metadata", "price"):
+            if getattr(self, field):
+                raise FieldError((field,), "an agent of `kind: command` has none; leave it out")
+        return self
+
+    @model_validator(mode="after")
     def _one_limit_of_tokens(self) -> Self:
         check_max_tokens(self.max_tokens_field, self.sampling)
         return self
@@ -100,6 +120,21 @@ class AgentEntry(Value):
     def is_function(self) -> bool:
         """Whether the agent is a Python function of the process that runs the client."""
         return self.builtin == "function"
+
+    @property
+    def is_command(self) -> bool:
+        """Whether the agent is a program that this client starts."""
+        return self.kind == "command"
+
+    @property
+    def harness(self) -> str:
+        """The name of the program of a command, which owns the agent's loop."""
+        return Path(self.command[0]).name
+
+    @property
+    def is_model(self) -> bool:
+        """Whether the agent is a model behind an endpoint."""
+        return self.builtin is None and not self.is_command
 
     @property
     def policy(self) -> PolicyKind | None:
@@ -250,7 +285,10 @@ class Plan(Value):
     def _money_has_prices(self) -> Self:
         if self.limits.run.money is not None:
             for agent in self.agents:
-                if agent.builtin is None and self.price_of(agent) is None:
+                if agent.is_command:
+                    text = f"the tokens of agent {agent.name!r}, a command, are unknown; leave this limit out"
+                    raise FieldError(("limits", "run", "money"), text)
+                if agent.is_model and self.price_of(agent) is None:
                     text = f"agent {agent.name!r} has no `price`; add one, or limit tokens"
                     raise FieldError(("limits", "run", "money"), text)
         return self
@@ -268,6 +306,8 @@ class Plan(Value):
 
     def endpoint_of(self, agent: AgentEntry) -> Endpoint:
         """The endpoint of an agent. If the agent names a URL or none, this makes an endpoint with a name of its own."""
+        if agent.is_command:
+            return Endpoint(name=COMMAND_ENDPOINT, concurrency=10_000, shared=False)
         if agent.endpoint is None:
             if agent.builtin is not None:
                 return Endpoint(name=BUILTIN_ENDPOINT, concurrency=10_000, shared=False)
@@ -280,9 +320,16 @@ class Plan(Value):
 
     def price_of(self, agent: AgentEntry) -> Price | None:
         """The price of an agent's tokens; None if it is not known."""
-        if agent.price is not None or self.price_list is None or agent.builtin is not None:
+        if agent.price is not None or self.price_list is None or not agent.is_model:
             return agent.price
         return shipped_prices().price(agent.model or agent.name)
+
+    def trial_limits(self, agent: str) -> TrialLimits:
+        """The limits on a trial of an agent; a command always has one on its time."""
+        limits = self.limits.trial
+        if limits.seconds is not None or not self.agent(agent).is_command:
+            return limits
+        return limits.model_copy(update={"seconds": COMMAND_S})
 
     def price_note(self) -> str | None:
         """Which list prices are from, for reports; None if all are the plan's own."""

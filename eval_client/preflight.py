@@ -2,6 +2,7 @@
 
 import getpass
 import os
+import shutil
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 
@@ -30,6 +31,12 @@ def check_usable(plan: Plan) -> None:
         check_settings(plan)
     except (ValueError, FileError) as error:
         raise PreflightError(str(error)) from error
+    for agent in plan.agents:
+        if agent.is_command and shutil.which(agent.command[0]) is None:
+            raise PreflightError(
+                f"agents.{agent.name}.command: there is no program {agent.command[0]!r} on this machine; install it, "
+                "or write its absolute path"
+            )
 
 
 def check_plan(manifest: Manifest, plan: Plan) -> None:
@@ -114,7 +121,7 @@ def new_run(
             environment=task.environment,
             digest=task.digest,
             samples=len(samples[name]),
-            comparable=task.comparable or _cut(chosen[name]),
+            comparable=task.comparable or _cut(chosen[name]) or _harness(plan, name),
             published_sampling=task.published_sampling,
             protocol=task.protocol,
             selection=chosen[name].text,
@@ -142,6 +149,13 @@ def owner_name() -> str | None:
         return os.environ.get("PROCTOR_OWNER") or getpass.getuser()
     except (OSError, KeyError):
         return None
+
+
+def _harness(plan: Plan, task: str) -> str | None:
+    """Why a run can't be compared with published scores if agents that own their loop play it; None where none do."""
+    played = (plan.agent(agent) for agent, of in plan.pairs() if of == task)
+    names = [f"{agent.name} ({agent.harness})" for agent in played if agent.is_command]
+    return f"the loop is not the published one: {', '.join(names)}" if names else None
 
 
 def _cut(chosen: ChosenSamples) -> str | None:

@@ -96,6 +96,7 @@ KINDS: dict[str, FindingKind] = {
     "agent-key": FindingKind(_AGENT, "set the variable to a key of this endpoint that may use the model"),
     "agent-model": FindingKind(_AGENT, "correct `model`"),
     "agent-url": FindingKind(_AGENT, "correct `base_url`: up to and with /v1, without /chat/completions"),
+    "agent-command": FindingKind(_AGENT, "install it, or write its absolute path"),
     "agent-unreachable": FindingKind(_AGENT, "start the endpoint, or correct `base_url`"),
     "agent-silent": FindingKind(
         "trials wait for each answer, up to the endpoint's `deadline_s`",

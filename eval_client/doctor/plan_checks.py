@@ -1,6 +1,7 @@
 """The checks of everything that a plan needs."""
 
 import asyncio
+import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -77,6 +78,12 @@ class PlanChecks:
         return key_findings(self.plan)
 
     async def _agent(self, agent: AgentEntry) -> Sequence[Finding]:
+        if agent.is_command:
+            found = shutil.which(agent.command[0])
+            said = f"agent {agent.name} is a command: {agent.command[0]}"
+            if found is None:
+                return [fail("agent-command", f"{said}, which is not on this machine")]
+            return [skip("agent", f"{said}; it is started for each trial")]
         if agent.builtin is not None and agent.endpoint is None:
             return [skip("agent", f"agent {agent.name} is built in; its server is started for the run")]
         config = chat_config(self.plan, agent, None)

@@ -126,7 +126,7 @@ def key_findings(plan: Plan) -> list[Finding]:
     local = plan.controller == "local"
     variables: dict[str, bool] = {} if local else {plan.token_env: True}
     for agent in plan.agents:
-        if agent.builtin is None or agent.endpoint is not None:
+        if not agent.is_command and (agent.builtin is None or agent.endpoint is not None):
             config = chat_config(plan, agent, None)
             optional = config.base_url is not None and is_loopback(urlsplit(config.base_url).hostname)
             variables[config.api_key_env] = variables.get(config.api_key_env, True) and optional

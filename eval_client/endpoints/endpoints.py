@@ -72,7 +72,8 @@ class Endpoints:
         self._changed = changed
         self.outages: dict[str, Outage] = {}
         """endpoint -> whether it is down"""
-        for agent in plan.agents:
+        models = [agent for agent in plan.agents if not agent.is_command]
+        for agent in models:
             url = chat_config(plan, agent, builtin).endpoint()
             probe = partial(replies, client, url)
             self.outages[plan.endpoint_of(agent).name] = Outage(plan.limits.patience_s, probe, changed)
@@ -88,16 +89,20 @@ class Endpoints:
                 outage=self.outages[plan.endpoint_of(agent).name],
                 ensure_lease=ensure_lease,
             )
-            for agent in plan.agents
+            for agent in models
         }
-        for agent in plan.agents:
+        for agent in models:
             name = plan.endpoint_of(agent).name
             if name in self.pooled:
                 self.addresses[name] = _address(chat_config(plan, agent, builtin))
 
     def model(self, agent: str) -> "_Limited":
-        """The model of an agent."""
+        """The model of an agent that is no command."""
         return self._models[agent]
+
+    def is_down(self, endpoint: str) -> bool:
+        """Whether an endpoint is down; that of the commands never is."""
+        return endpoint in self.outages and self.outages[endpoint].down
 
     def _limit(self, plan: Plan, agent: AgentEntry) -> EndpointLimit:
         return self.limits[plan.endpoint_of(agent).name]
@@ -160,7 +165,7 @@ def check_settings(plan: Plan) -> None:
     """Raises ValueError, which names the variable, if a key, a base URL or the controller's token can't be used."""
     secret(plan.token_env)
     for agent in plan.agents:
-        if agent.builtin is None or agent.endpoint is not None:
+        if not agent.is_command and (agent.builtin is None or agent.endpoint is not None):
             config = chat_config(plan, agent, None)
             config.endpoint()
             secret(config.api_key_env)

@@ -44,7 +44,7 @@ def estimate(plan: Plan, tasks: Mapping[str, Typical]) -> list[str]:
     unknown: list[str] = []
     for name, task in plan.pairs():
         agent = plan.agent(name)
-        if agent.builtin is not None:
+        if not agent.is_model:
             continue
         typical = tasks.get(task)
         if typical is None or typical.usage is None:

@@ -211,7 +211,7 @@ def _other_sampling(agent: AgentEntry, published: Mapping[str, JsonValue]) -> st
     """Which sampling parameters of an agent differ from those behind published scores; None where none differ."""
     given = {"max_tokens": agent.sampling.get("max_completion_tokens"), **agent.sampling}
     others = [name for name, value in published.items() if given.get(name) != value]
-    if agent.builtin is not None or not others:
+    if not agent.is_model or not others:
         return None
     wanted = ", ".join(f"{name}: {published[name]}" for name in others)
     return f"the published agents had {wanted}; set it in the `sampling` of {agent.name}"

@@ -40,7 +40,7 @@ class CapacityLimits:
     def endpoints_changed(self) -> None:
         """Apply the endpoints' current concurrency limits; for one that is down, a single trial probes."""
         for name, limit in self._endpoints.limits.items():
-            capacity = 1 if self._endpoints.outages[name].down else limit.capacity
+            capacity = 1 if self._endpoints.is_down(name) else limit.capacity
             self.flow.limit_endpoint(name, self._bounded(f"endpoint {name}", capacity))
 
     def grant(self, grants: Mapping[str, int]) -> None:

@@ -14,6 +14,7 @@ from eval_client.store.journal import Journal
 from eval_client.store.member import Member
 from eval_client.store.shards import Fenced
 from eval_client.store.store import Store
+from eval_client.trial.command import CommandAgents
 from proctor.http.client import AnyClient
 from task_server.client.client import TaskClient
 from task_server.wire.errors import TaskServerError
@@ -45,6 +46,7 @@ async def run_context(
     *,
     builtin: str | None,
     digests: Mapping[str, str],
+    commands: CommandAgents | None = None,
 ) -> AsyncIterator[RunContext]:
     """Build the parts of a run; afterwards, end its sessions and close the journal."""
     store = member.store
@@ -80,6 +82,7 @@ async def run_context(
         endpoints=endpoints,
         progress=progress,
         end_session=end_session,
+        commands=commands,
     )
     try:
         yield RunContext(store.run, runner, endpoints, member, client, journal)

@@ -1,6 +1,7 @@
 """Plays a run's pending trials. The flow decides what starts; every event that frees capacity asks it again."""
 
 import asyncio
+import dataclasses
 import logging
 import random
 from collections import deque
@@ -20,7 +21,8 @@ from eval_client.store.member import Member
 from eval_client.store.records import Trial
 from eval_client.trial.attempt import AttemptEnd, Outcome, attempt
 from eval_client.trial.attempt_log import AttemptLog
-from eval_client.trial.episode import Episode, SessionServer, TrialHistory
+from eval_client.trial.command import CommandAgents, CommandModel
+from eval_client.trial.episode import Episode, Model, SessionServer, TrialHistory
 from eval_client.trial.isolation import Isolation
 from eval_client.trial.pending_trial import PendingTrial
 from eval_client.trial.traces import Traces
@@ -47,12 +49,13 @@ class Runner:
         endpoints: Endpoints,
         progress: Progress,
         end_session: Callable[[str, str], None],
+        commands: CommandAgents | None = None,
     ) -> None:
         self.plan, self.progress, self.endpoints = plan, progress, endpoints
         self.digests = digests
         """task -> the digest that the run began with"""
         self._store, self._member = member.store, member
-        self._server, self._end_session = server, end_session
+        self._server, self._end_session, self._commands = server, end_session, commands
         self._policy = AttemptPolicy(plan.limits.attempts)
         self._isolation = Isolation(plan.limits.patience_s)
         self._waiting: dict[Pair, deque[PendingTrial]] = {}
@@ -258,6 +261,8 @@ class Runner:
     async def _play(self, pair: Pair, pending: PendingTrial) -> None:
         """Play one attempt; one that may kill its worker is isolated from others like it."""
         await self._recall(pending)
+        if self.plan.agent(pending.trial.agent).is_command and (left := pending.start_over()):
+            self._end_session("", left)
         last_try = pending.attempts_made == self.plan.limits.attempts - 1
         async with self._isolation.entered(suspect=pending.lost_worker, last_try=last_try):
             await self._attempt(pair, pending)
@@ -268,7 +273,7 @@ class Runner:
         session, end = str(pending.session), AttemptEnd(outcome=Outcome.PUT_BACK)
         self._traces.enter(pending.trial, session)
         try:
-            end = await attempt(self._episode(pending, session))
+            end = await self._made(pending, session)
         finally:
             url = self._sessions.pop(session, "")
             if end.finish is None or end.finish.reason.is_fault:
@@ -299,7 +304,21 @@ class Runner:
             case _:
                 await self._conclude(pending, url, end)
 
-    def _episode(self, pending: PendingTrial, session: str) -> Episode:
+    async def _made(self, pending: PendingTrial, session: str) -> AttemptEnd:
+        """Make an attempt with the agent's model, or with its command."""
+        agent = pending.trial.agent
+        if not self.plan.agent(agent).is_command:
+            return await attempt(self._episode(pending, session, self.endpoints.model(agent)))
+        assert self._commands is not None
+
+        async def attempted(command: CommandModel) -> AttemptEnd:
+            episode = self._episode(pending, session, command)
+            return await attempt(dataclasses.replace(episode, on_observation=command.observe))
+
+        spend, calls = self.endpoints.spend, self.endpoints.calls
+        return await self._commands.play(pending.trial, spend, calls, self._member.ensure_lease, attempted)
+
+    def _episode(self, pending: PendingTrial, session: str, model: Model) -> Episode:
         trial = pending.trial
 
         def started(reply: Started) -> None:
@@ -311,9 +330,9 @@ class Runner:
             digest=self.digests[trial.task],
             session=session,
             trial_history=pending.trial_history,
-            model=self.endpoints.model(trial.agent),
+            model=model,
             server=self._server,
-            limits=self.plan.limits.trial,
+            limits=self.plan.trial_limits(trial.agent),
             write_turn=lambda turn: self._attempts.turn(pending, turn),
             reply_log=self._attempts.replies(pending),
             begun=pending.recalled,

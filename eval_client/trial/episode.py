@@ -11,7 +11,7 @@ from eval_client.core.spend import NO_TOKENS, Tokens
 from eval_client.plan import TrialLimits
 from eval_client.store.journal import Cost
 from eval_client.store.records import MODEL_CHARS, STOP_CHARS, Trial, Turn, storable
-from proctor.environment import ContextLimitExceeded, Transcript
+from proctor.environment import AgentStopped, Transcript
 from proctor.llm import Completion
 from proctor.llm.kept_replies import KeptReply
 from proctor.llm.tool_calls import normalised
@@ -37,7 +37,7 @@ class Model(Protocol):
     async def __call__(
         self, messages: Sequence[Message], tools: Sequence[Tool], metadata: Mapping[str, str]
     ) -> Completion:
-        """The answer to the messages. Raises ContextLimitExceeded, AgentUnavailable, BudgetExhausted."""
+        """The answer to the messages. Raises AgentStopped, AgentUnavailable, BudgetExhausted."""
         ...
 
 
@@ -107,6 +107,8 @@ class Episode:
     begun: bool = False
     """Whether an earlier client may have started the session."""
     on_started: Callable[[Started], None] = lambda _: None
+    on_observation: Callable[[Observation], None] = lambda _: None
+    """Called with each observation that the model is to answer."""
     _transcript: Transcript = field(default_factory=Transcript)
     _offered: OfferedTools = field(default_factory=OfferedTools)
 
@@ -198,10 +200,12 @@ class Episode:
         if self._over_limit(step.turn):
             stop = Stop(reason=FinishReason.TURN_LIMIT)
             return Turn(turn=step.turn, digest=digest, observation=observation, reply=stop)
+        self.on_observation(step.observation)
         try:
             completion = await self.model(history, tools, self._metadata(step))
-        except ContextLimitExceeded:
-            stop = Stop(reason=FinishReason.CONTEXT_LIMIT)
+        except AgentStopped as stopped:
+            limited = stopped.reason is FinishReason.CONTEXT_LIMIT
+            stop = Stop(reason=FinishReason.CONTEXT_LIMIT if limited else FinishReason.TURN_LIMIT)
             return Turn(turn=step.turn, digest=digest, observation=observation, reply=stop)
         return Turn(
             turn=step.turn,

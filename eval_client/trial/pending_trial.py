@@ -33,6 +33,18 @@ class PendingTrial:
         self.session = store.last_session(self.trial.id)
         self.begun, self.recalled = False, self.session is not None
 
+    def start_over(self) -> str | None:
+        """Forget what earlier attempts have left, as the agent can't be replayed; their session if it may still live.
+
+        Not for an attempt that was put back: it has left nothing.
+        """
+        left, self.recalled = self.session if self.recalled else None, False
+        self.session = None if left else self.session
+        self.turns_kept = 0
+        if self.trial_history.turns:
+            self.trial_history.start_anew()
+        return left
+
     def made_an_attempt(self, outcome: Outcome) -> None:
         """Count an attempt that ended. The count restarts if the journal grew, the journal if the replay diverged."""
         self.session = None

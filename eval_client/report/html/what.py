@@ -61,7 +61,7 @@ def agents_table(plan: Plan) -> ResultTable:
             (
                 agent.name,
                 _model(agent),
-                "-" if agent.builtin else _sampling(agent.sampling),
+                _sampling(agent.sampling) if agent.is_model else "-",
                 agent.system_role,
                 agent.reasoning,
             )
@@ -96,6 +96,8 @@ def _times(count: int) -> str:
 
 
 def _model(agent: AgentEntry) -> str:
+    if agent.is_command:
+        return f"command: {publishable(agent.harness)}"
     return f"built-in: {agent.builtin}" if agent.builtin is not None else model_name(agent.model or agent.name)
 
 

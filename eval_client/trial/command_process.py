@@ -1,0 +1,105 @@
+"""A command with all its children: started in a folder and a process group of its own, ended whole."""
+
+import asyncio
+import contextlib
+import os
+import signal
+import subprocess
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import IO
+
+END_S = 2.0
+"""From the request to end to the kill."""
+MAX_LOG_BYTES = 1 << 20
+TAIL_BYTES = 500
+"""The end of the output that a failure quotes."""
+_WATCHDOG = 'read -r _; kill -s KILL -- "-$0"'
+"""Kills the group once its standard input ends, which it does when this process is gone, however it ended."""
+
+
+class CommandProcess:
+    """A command under way. Its standard output and error go to a log, of which the first MiB is kept.
+
+    Raises OSError where it can't be started.
+    """
+
+    def __init__(self, words: Sequence[str], folder: Path, environment: Mapping[str, str], log: Path) -> None:
+        self._process = subprocess.Popen(
+            words,
+            cwd=folder,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        self._watchdog = subprocess.Popen(
+            ["/bin/sh", "-c", _WATCHDOG, str(self._process.pid)], stdin=subprocess.PIPE, start_new_session=True
+        )
+        self.exit_code: int | None = None
+        """The exit code, or the signal as a negative number, of a command that has ended before `end` made it."""
+        self._ended = asyncio.Event()
+        self._signalled = False
+        self._loop = asyncio.get_running_loop()
+        self._tail = b""
+        assert self._process.stdout is not None
+        self._reader = threading.Thread(target=self._read, args=(self._process.stdout, log), daemon=True)
+        self._reader.start()
+        threading.Thread(target=self._wait, daemon=True).start()
+
+    async def ended(self) -> None:
+        """Return once the command has ended by itself, or by a signal."""
+        await self._ended.wait()
+
+    def last_words(self) -> str:
+        """The end of the output."""
+        return self._tail.decode(errors="replace").strip()
+
+    async def end(self, grace_s: float) -> None:
+        """Wait `grace_s` for the command to end by itself; then end it with all its children."""
+        try:
+            await self._ended_within(grace_s)
+            if not self._ended.is_set():
+                self._signal(signal.SIGTERM)
+                await self._ended_within(END_S)
+        finally:
+            self._signal(signal.SIGKILL)  # the command may have ended and left children
+            await asyncio.to_thread(self._reap)
+
+    async def _ended_within(self, seconds: float) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._ended.wait()
+
+    def _signal(self, number: signal.Signals) -> None:
+        self._signalled = True
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, number)
+
+    def _reap(self) -> None:
+        self._process.wait()
+        self._watchdog.kill()
+        self._watchdog.wait()
+        assert self._watchdog.stdin is not None
+        self._watchdog.stdin.close()
+        self._reader.join(END_S)  # a child that has left the group may hold the output open
+
+    def _wait(self) -> None:
+        """Learn of the end without taking it from `_reap`: until then no other process can get the group's number."""
+        state = os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOWAIT)
+        assert state is not None
+        if not self._signalled:
+            self.exit_code = state.si_status if state.si_code == os.CLD_EXITED else -state.si_status
+        with contextlib.suppress(RuntimeError):  # the loop has ended, and this process with it
+            self._loop.call_soon_threadsafe(self._ended.set)
+
+    def _read(self, output: IO[bytes], log: Path) -> None:
+        left = MAX_LOG_BYTES
+        with output, log.open("wb", buffering=0) as file:
+            while some := os.read(output.fileno(), 1 << 16):
+                self._tail = (self._tail + some)[-TAIL_BYTES:]
+                with contextlib.suppress(OSError):  # a full disk: the command must not wait for its log
+                    file.write(some[:left])
+                left -= min(left, len(some))

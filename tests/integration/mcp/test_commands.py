@@ -1,0 +1,173 @@
+"""Runs whose agents are commands: played to the end, broken in every way, resumed; no process is left."""
+
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.proctor import begin, proctor
+from tests.pace import slowly
+from tests.support import ROOT
+from tests.tools_environment import NAME, write_distribution
+
+WALK = ROOT / "tests" / "integration" / "mcp" / "clients.py"
+PLAN = """\
+controller: local
+tasks:
+  - {{name: {task}, environment: {task}, parameters: {{count: 2}}}}
+limits: {{attempts: 2, trial: {{{limits}}}}}
+agents: {agents}
+"""
+ONE_CALL = """\
+import asyncio, json, os, pathlib, signal, sys, time
+from mcp import Client
+
+async def one_call():
+    url = json.load(open(sys.argv[1]))["mcpServers"]["proctor"]["url"]
+    async with Client(url) as client:
+        await client.call_tool("open_door", {"door": "7"})
+
+asyncio.run(one_call())
+"""
+CHILD = "import subprocess; subprocess.Popen(['sleep', '987654'])\n"
+"""Leaves a process behind, which knows of no end."""
+
+
+class Folder:
+    """A folder with plans, in which `doors` is installed."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        write_distribution(path)
+        self.variables = {"PYTHONPATH": f"{path}:{os.environ.get('PYTHONPATH', '')}"}
+
+    def agent(self, name: str, script: str, **fields: object) -> dict[str, object]:
+        """An agent that is a Python script."""
+        (self.path / f"{name}.py").write_text(script)
+        return self.command(name, str(self.path / f"{name}.py"), **fields)
+
+    def command(self, name: str, script: str, **fields: object) -> dict[str, object]:
+        """The same, of a script that there is."""
+        return {"name": name, "kind": "command", "command": [sys.executable, script, "{mcp_config}"], **fields}
+
+    def plan(self, *agents: dict[str, object], limits: str = "") -> None:
+        (self.path / "plan.yaml").write_text(PLAN.format(task=NAME, agents=json.dumps(agents), limits=limits))
+
+    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        return proctor(*arguments, cwd=self.path, **self.variables)
+
+    def rows(self, statement: str) -> list[Any]:
+        """What the store answers."""
+        (store,) = self.path.glob("runs/*/run.sqlite")
+        with sqlite3.connect(store) as connection:
+            return connection.execute(statement).fetchall()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Folder:
+    return Folder(tmp_path)
+
+
+def left() -> list[str]:
+    """The processes that `CHILD` has left."""
+    listed = subprocess.run(["ps", "-eo", "pid,args"], capture_output=True, text=True, check=True).stdout
+    return [line for line in listed.splitlines() if "sleep 987654" in line]
+
+
+def test_a_run_of_a_command_has_scores_turns_and_the_name_of_the_harness(folder: Folder) -> None:
+    folder.plan(folder.command("walker", str(WALK), concurrency=2))
+    ended = folder.run("run", "plan.yaml", "-q")
+    assert ended.returncode == 0, ended.stderr
+    finishes = [json.loads(text) for (text,) in folder.rows("select finish from proctor_trial")]
+    assert [finish["score"] for finish in finishes] == [1.0, 1.0]
+    assert [finish["detail"]["agent_exit"] for finish in finishes] == [0, 0]
+    turns = folder.rows("select reply, metered from proctor_turn")
+    assert len(turns) == 8
+    assert all(json.loads(reply)["action"]["tool_calls"][0]["name"] == "open_door" for reply, _ in turns)
+    assert {metered for _, metered in turns} == {0}
+    report = folder.run("report", "latest").stdout
+    assert "the loop is not the published one: walker (python" in " ".join(report.split())
+
+
+@pytest.mark.parametrize(
+    ("script", "reason", "score", "detail"),
+    [
+        ("", "turn_limit", 0.0, {"agent_exit": 0}),
+        (ONE_CALL, "turn_limit", 0.0, {"agent_exit": 0}),
+        ("import sys; sys.exit('no key')", "agent_error", None, {"agent_exit": 1}),
+        (ONE_CALL + "os.kill(os.getpid(), signal.SIGKILL)", "agent_error", None, {"agent_exit": -9}),
+        ("import time; time.sleep(987)", "agent_error", None, {}),
+        (ONE_CALL + "signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(987)", "agent_error", None, {}),
+    ],
+    ids=["exits at once", "gives up", "fails", "is killed", "hangs", "hangs and can't be told to end"],
+)
+def test_a_command_that_does_not_reach_the_end(
+    folder: Folder, script: str, reason: str, score: float | None, detail: dict[str, object]
+) -> None:
+    hangs = "sleep(" in script
+    folder.plan(folder.agent("broken", CHILD + script), limits=f"seconds: {slowly(6)}" if hangs else "")
+    ended = folder.run("run", "plan.yaml", "-q", "--limit", "1")
+    (trial,) = folder.rows("select reason, score, cause, finish from proctor_trial")
+    assert trial[:2] == (reason, score), ended.stderr
+    assert json.loads(trial[3])["detail"].items() >= detail.items()
+    assert ("agent_exit" in json.loads(trial[3])["detail"]) == bool(detail)
+    if "no key" in script:
+        assert "exit code 1: no key" in trial[2]
+    if hangs:
+        assert "limits.trial.seconds" in trial[2]
+    assert left() == []
+    assert list(Path("/tmp").glob("proctor-agent-*")) == []
+
+
+def test_a_command_that_is_not_there_is_said_before_the_run(folder: Folder) -> None:
+    folder.plan({"name": "claude", "kind": "command", "command": ["no-such-program", "{url}"]})
+    ended = folder.run("run", "plan.yaml", "-q")
+    assert ended.returncode == 2
+    assert "agents.claude.command: there is no program 'no-such-program'" in " ".join(ended.stderr.split())
+
+
+def until(true: Callable[[], bool]) -> None:
+    """Wait until this is so."""
+    give_up = time.monotonic() + slowly(60)
+    while not true():
+        assert time.monotonic() < give_up
+        time.sleep(0.1)
+
+
+def under_way(folder: Folder) -> "subprocess.Popen[str]":
+    """A run whose command has made a call and now waits for ever."""
+    folder.plan(folder.agent("slow", CHILD + ONE_CALL + "pathlib.Path('called').touch(); time.sleep(987)"))
+    process = begin("run", "plan.yaml", "-q", "--limit", "1", "--name", "r", cwd=folder.path, **folder.variables)
+    until(lambda: process.poll() is not None or bool(list(Path("/tmp").glob("proctor-agent-*/called"))))
+    assert process.poll() is None
+    return process
+
+
+def test_the_client_killed_leaves_no_process_and_the_trial_is_played_from_its_start(folder: Folder) -> None:
+    process = under_way(folder)
+    assert len(left()) == 1
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    until(lambda: not left())
+    (folder.path / "slow.py").write_text(WALK.read_text())
+    resumed = folder.run("resume", "r", "-q")
+    assert resumed.returncode == 0, resumed.stderr
+    assert folder.rows("select score, attempts, turns from proctor_trial") == [(1.0, 2, 4)]
+    assert folder.rows("select journal, count(*) from proctor_turn group by journal") == [(0, 1), (1, 4)]
+
+
+def test_a_run_that_is_abandoned_ends_its_commands(folder: Folder) -> None:
+    process = under_way(folder)
+    process.send_signal(signal.SIGINT)
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=slowly(60))
+    assert process.returncode == 130
+    assert left() == []
