@@ -1,5 +1,6 @@
 """Runs whose agents are commands: played to the end, broken in every way, resumed; no process is left."""
 
+import contextlib
 import json
 import os
 import signal
@@ -37,7 +38,7 @@ async def one_call():
 
 asyncio.run(one_call())
 """
-CHILD = "import subprocess; subprocess.Popen(['sleep', '987654'])\n"
+CHILD = "import subprocess; subprocess.Popen(['sleep', '98765'], cwd='.')\n"
 """Leaves a process behind, which knows of no end."""
 
 
@@ -47,7 +48,11 @@ class Folder:
     def __init__(self, path: Path) -> None:
         self.path = path
         write_distribution(path)
-        self.variables = {"PYTHONPATH": f"{path}:{os.environ.get('PYTHONPATH', '')}"}
+        self.working = path / "working"
+        """Where the commands get their folders."""
+        self.working.mkdir()
+        python = f"{path}:{os.environ.get('PYTHONPATH', '')}"
+        self.variables = {"PYTHONPATH": python, "TMPDIR": str(self.working)}
 
     def agent(self, name: str, script: str, **fields: object) -> dict[str, object]:
         """An agent that is a Python script."""
@@ -76,10 +81,14 @@ def folder(tmp_path: Path) -> Folder:
     return Folder(tmp_path)
 
 
-def left() -> list[str]:
-    """The processes that `CHILD` has left."""
-    listed = subprocess.run(["ps", "-eo", "pid,args"], capture_output=True, text=True, check=True).stdout
-    return [line for line in listed.splitlines() if "sleep 987654" in line]
+def left(folder: Folder) -> list[str]:
+    """The processes that work in a folder of a command, by number."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if str(folder.working) in os.readlink(process / "cwd"):
+                found.append(process.name)
+    return found
 
 
 def test_a_run_of_a_command_has_scores_turns_and_the_name_of_the_harness(folder: Folder) -> None:
@@ -123,8 +132,8 @@ def test_a_command_that_does_not_reach_the_end(
         assert "exit code 1: no key" in trial[2]
     if hangs:
         assert "limits.trial.seconds" in trial[2]
-    assert left() == []
-    assert list(Path("/tmp").glob("proctor-agent-*")) == []
+    assert left(folder) == []
+    assert list(folder.working.iterdir()) == []
 
 
 def test_a_command_that_is_not_there_is_said_before_the_run(folder: Folder) -> None:
@@ -146,17 +155,17 @@ def under_way(folder: Folder) -> "subprocess.Popen[str]":
     """A run whose command has made a call and now waits for ever."""
     folder.plan(folder.agent("slow", CHILD + ONE_CALL + "pathlib.Path('called').touch(); time.sleep(987)"))
     process = begin("run", "plan.yaml", "-q", "--limit", "1", "--name", "r", cwd=folder.path, **folder.variables)
-    until(lambda: process.poll() is not None or bool(list(Path("/tmp").glob("proctor-agent-*/called"))))
+    until(lambda: process.poll() is not None or bool(list(folder.working.glob("*/called"))))
     assert process.poll() is None
     return process
 
 
 def test_the_client_killed_leaves_no_process_and_the_trial_is_played_from_its_start(folder: Folder) -> None:
     process = under_way(folder)
-    assert len(left()) == 1
+    assert len(left(folder)) == 2
     process.send_signal(signal.SIGKILL)
     process.communicate()
-    until(lambda: not left())
+    until(lambda: not left(folder))
     (folder.path / "slow.py").write_text(WALK.read_text())
     resumed = folder.run("resume", "r", "-q")
     assert resumed.returncode == 0, resumed.stderr
@@ -170,4 +179,4 @@ def test_a_run_that_is_abandoned_ends_its_commands(folder: Folder) -> None:
     process.send_signal(signal.SIGTERM)
     process.communicate(timeout=slowly(60))
     assert process.returncode == 130
-    assert left() == []
+    assert left(folder) == []
