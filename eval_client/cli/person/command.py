@@ -10,7 +10,7 @@ import click
 from rich.console import Console
 
 from eval_client.cli.person.lines import TypedLines
-from eval_client.cli.person.places import Place, PlaceHere, PlaceServed
+from eval_client.cli.person.places import PlayableTask, TaskInProcess, TaskOnServer
 from eval_client.cli.person.player import TerminalPlayer
 from eval_client.cli.person.shown import print_end
 from eval_client.cli.usage import UsageProblem, report_file_errors
@@ -76,7 +76,7 @@ def play(
         raise UsageProblem("--editor and --end are for a person who plays; leave them out with --mcp")
     if controller is not None and (parameters or data is not None):
         raise UsageProblem("-T and --data are set where the task is served; leave them out with --controller")
-    place = _here(name, data, parameters) if controller is None else PlaceServed(controller, name)
+    place = _here(name, data, parameters) if controller is None else TaskOnServer(controller, name)
     console = Console(highlight=False, stderr=as_json)
     typed = TerminalPlayer(TypedLines(sys.stdin.fileno()), console, end=end, editor=editor, terminal=sys.stdin.isatty())
     try:
@@ -93,7 +93,7 @@ def play(
 
 
 async def _played(
-    place: Place, sample: str | None, seed: int, console: Console, typed: TerminalPlayer | None, *, lists: bool
+    place: PlayableTask, sample: str | None, seed: int, console: Console, typed: TerminalPlayer | None, *, lists: bool
 ) -> Finish | None:
     """Play a session to its end: by what is typed, else by the calls of a coding agent. None where it only `lists`.
 
@@ -137,11 +137,11 @@ def _cancel_on_signals(typed: TerminalPlayer | None) -> None:
         loop.add_signal_handler(number, interrupted)
 
 
-def _here(name: str, data: Path | None, parameters: tuple[str, ...]) -> PlaceHere:
+def _here(name: str, data: Path | None, parameters: tuple[str, ...]) -> TaskInProcess:
     """The environment in this process. Raises UsageProblem."""
     task = _task(name, data, parameters)
     with report_file_errors():
-        return PlaceHere(task, task.opened())
+        return TaskInProcess(task, task.opened())
 
 
 def _task(name: str, data: Path | None, parameters: tuple[str, ...]) -> TaskDefinition:

@@ -21,7 +21,7 @@ RENEW_S = 20.0
 """A session is renewed so often while its agent thinks; its lease is three times as long."""
 
 
-class Place(ABC):
+class PlayableTask(ABC):
     """A task whose samples can be played one at a time, within `opened`."""
 
     name: str
@@ -39,7 +39,7 @@ class Place(ABC):
         """Play a sample to its end. Raises UsageProblem where it can't begin."""
 
 
-class PlaceHere(Place):
+class TaskInProcess(PlayableTask):
     """An environment in this process."""
 
     def __init__(self, task: TaskDefinition, world: Environment) -> None:
@@ -64,7 +64,7 @@ class PlaceHere(Place):
             return await play_to_finish(self._world, sample, agent, seed)
 
 
-class PlaceServed(Place):
+class TaskOnServer(PlayableTask):
     """A task on a worker, or on the workers of a controller."""
 
     def __init__(self, url: str, name: str) -> None:

@@ -1,0 +1,84 @@
+"""What docs/coding-agents.md shows works as shown, with its own client in the place of a coding agent."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from eval_client.mcp.episode import OVER
+from eval_client.mcp.frames import HANDSHAKE, MODERN
+from eval_client.plan import COMMAND_S, Plan
+from tests.e2e.proctor import begin, environment
+from tests.pace import slowly
+from tests.support import ROOT
+
+GUIDE = (ROOT / "docs" / "coding-agents.md").read_text(encoding="utf-8")
+
+
+def block(language: str) -> str:
+    """The only block of a language."""
+    (text,) = re.findall(rf"^```{language}\n(.*?)^```", GUIDE, re.DOTALL | re.MULTILINE)
+    return str(text)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with the script of the page, and with the programs `proctor` and `python` on the path."""
+    (tmp_path / "player.py").write_text(block("python"))
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for name, words in {"proctor": "-m eval_client.cli.main", "python": ""}.items():
+        (programs / name).write_text(f'#!/bin/sh\nexec {sys.executable} {words} "$@"\n')
+        (programs / name).chmod(0o755)
+    return tmp_path
+
+
+def test_the_commands_run_as_shown(folder: Path) -> None:
+    ended = subprocess.run(
+        ["/bin/sh", "-e", "-c", block("sh")],
+        cwd=folder,
+        env=environment(PATH=f"{folder / 'bin'}:{os.environ['PATH']}"),
+        capture_output=True,
+        text=True,
+        timeout=slowly(120),
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert "SELECT 1" in ended.stdout
+    assert "commit_final_answer" in ended.stdout
+    logs = sorted((folder / "runs" / "player" / "logs" / "commands").iterdir())
+    assert [log.name for log in logs] == ["trial-0-attempt-1.log", "trial-1-attempt-1.log"]
+    assert logs[0].read_text() == f"tools: execute_sql, commit_final_answer\n{OVER.text}\n"
+
+
+def test_one_episode_is_played_as_shown(folder: Path) -> None:
+    shown = block("console")
+    command = re.search(r"^\$ proctor (.*)$", shown, re.MULTILINE)
+    assert command is not None
+    process = begin(*command[1].split(), "-T", "engine=sqlite", cwd=folder)
+    assert process.stdout is not None
+    lines = [process.stdout.readline() for _ in range(5)]
+    for line, expected in zip(lines, shown.splitlines()[1:], strict=True):
+        assert line[:12] == expected[:12]
+    url = lines[1].split()[-1]
+    played = subprocess.run([sys.executable, "player.py", url], cwd=folder, capture_output=True, text=True, check=False)
+    assert played.stdout.endswith(f"{OVER.text}\n"), played.stderr
+    told, errors = process.communicate(timeout=slowly(60))
+    assert process.returncode == 0, errors
+    assert "score " in told
+
+
+def test_the_plan_shown_is_a_plan() -> None:
+    plan = Plan.model_validate(yaml.safe_load(block("yaml")))
+    assert [(agent.name, agent.harness) for agent in plan.agents] == [("claude-code", "claude"), ("codex", "codex")]
+    assert plan.trial_limits("codex").seconds == 900
+
+
+def test_the_page_names_what_is_served_and_the_limit_of_time() -> None:
+    for revision in (MODERN, *HANDSHAKE):
+        assert revision in GUIDE
+    assert f"{COMMAND_S:,.0f} where you set none" in GUIDE
