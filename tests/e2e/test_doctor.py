@@ -253,6 +253,18 @@ def test_a_plan_with_mistakes_is_told_with_file_line_and_field(tmp_path: Path) -
     assert proctor("doctor", "--run", "r", cwd=tmp_path).returncode == 2
 
 
+def test_a_command_that_is_not_on_this_machine(tmp_path: Path) -> None:
+    words = '["no-such-program", "{url}"]'
+    agents = (
+        f"[{{name: here, kind: command, command: [sh, '{{url}}']}}, {{name: gone, kind: command, command: {words}}}]"
+    )
+    (tmp_path / "plan.yaml").write_text(f"agents: {agents}\ntasks: [{OWN}]\n")
+    report = doctor(tmp_path, "plan.yaml")
+    assert report.code == 1
+    report.says("agent-command", "fail", "agent gone", "no-such-program", "install it")
+    report.says("agent", "skip", "agent here is a command: sh")
+
+
 def test_a_run_whose_store_lacks_turns_is_damaged(tmp_path: Path) -> None:
     (tmp_path / "runs" / "r").mkdir(parents=True)
     store = Store(connect(sqlite_url(tmp_path / "runs" / "r")), "r")
