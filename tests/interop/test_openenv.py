@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import re
 import subprocess
 import time
 from collections.abc import Iterator
@@ -12,10 +13,11 @@ import pytest
 
 from proctor import registry
 from proctor.environment import Policy
-from proctor.types import Message
+from proctor.types import FinishReason, Message
 from tests.e2e.proctor import TOKEN, Server, server
 from tests.interop.counterparts import DRIVERS, environment, interpreter
 from tests.pace import slowly
+from tests.support import ROOT
 
 TASKS = """\
 tasks:
@@ -131,6 +133,33 @@ def test_8_its_tool_client_plays_a_tools_task(gateway: Server, clients: Driver) 
     over = clients(0, "call", {"name": "commit_final_answer", "arguments": {"answers": ["none"]}})
     assert over == "The episode is over."
     assert clients(0, "state")["step_count"] == 2
+
+
+def test_the_pages_programs_run_word_by_word(gateway: Server, tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "openenv.md").read_text(encoding="utf-8")
+    plain, house = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    use = """
+house = House()
+told = house.reset(index=0)
+assert "AVAILABLE ACTIONS" in told
+assert "nothing" in house.act("look"), told
+assert reward([house]) == [0.0]
+house.client.close()
+"""
+    for number, program in enumerate((plain, house + use)):
+        script = tmp_path / f"{number}.py"
+        script.write_text(program.replace("http://127.0.0.1:8100", f"{gateway.url}/t/{TOKEN}"))
+        done = subprocess.run(
+            [interpreter("openenv"), str(script)],
+            capture_output=True,
+            text=True,
+            timeout=slowly(60),
+            check=False,
+            env=environment({}),
+        )
+        assert done.returncode == 0, done.stderr[-2000:]
+        if number == 0:
+            assert FinishReason(done.stdout.split()[-1]).is_fault is False
 
 
 def test_10_without_the_token_there_is_no_connection(gateway: Server, clients: Driver) -> None:

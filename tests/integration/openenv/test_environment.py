@@ -1,10 +1,12 @@
 """`environment: openenv` plays the toy server: its scores, its faults, its limits."""
 
 import asyncio
+import re
 from collections.abc import Sequence
 from typing import Any
 
 import pytest
+import yaml
 
 from environments.foreign.openenv import server
 from environments.foreign.openenv.environment import OpenEnv
@@ -12,6 +14,7 @@ from proctor.conformance.check import check
 from proctor.environment import Agent, AgentStopped, play_to_finish
 from proctor.types import Action, Finish, FinishReason, Observation, ToolCall
 from tests.integration.openenv.toy_server import toy_server
+from tests.support import ROOT
 
 
 class Saying(Agent):
@@ -207,3 +210,11 @@ async def test_a_reply_of_many_bytes_is_not_read(monkeypatch: pytest.MonkeyPatch
     async with toy_server() as (url, _):
         with pytest.raises(ValueError, match=r"url: .*larger than 100 bytes"):
             environment(url).samples()
+
+
+def test_the_page_names_every_parameter_and_its_plan_is_valid() -> None:
+    page = (ROOT / "docs" / "openenv.md").read_text(encoding="utf-8")
+    fields = {field.alias or name for name, field in OpenEnv.model_fields.items()}
+    assert set(re.findall(r"^\| `(\w+)` \| .* \| .* \|$", page, re.MULTILINE)) == fields
+    plan = yaml.safe_load(re.findall(r"^```yaml\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)[1])
+    assert OpenEnv.model_validate(plan["tasks"][0]["parameters"]).max_steps == 20
