@@ -9,7 +9,16 @@ from urllib.parse import quote
 
 from pydantic import BaseModel, JsonValue, TypeAdapter, ValidationError
 
-from environments.foreign.openenv.wire import Object, StepResult, complaint, read_frame, read_result, shown, written
+from environments.foreign.openenv.wire import (
+    OBJECT,
+    Object,
+    StepResult,
+    complaint,
+    read_frame,
+    read_result,
+    shown,
+    written,
+)
 from proctor.environment import EnvironmentFault
 from proctor.http.client import HttpClient, HttpFailure, HttpReply, bounded_request, http_client
 
@@ -56,7 +65,8 @@ class ServedTasks:
 class ServedEnvironment:
     """What a server says of its environment."""
 
-    metadata: str
+    metadata: Object
+    schemas: Object
     action: Object
     observation: Object
     tasks: ServedTasks | None
@@ -71,14 +81,15 @@ async def described(url: str, *, with_tasks: bool, split: str | None) -> ServedE
     async with http_client() as http:
         server = _Http(http, url)
         try:
-            schemas = _Schemas.model_validate_json(await server.body("/schema"))
-            metadata = shown(await server.body("/metadata"))
+            schemas = OBJECT.validate_json(await server.body("/schema"))
+            parts = _Schemas.model_validate(schemas)
+            metadata = OBJECT.validate_json(await server.body("/metadata"))
             tasks = await _tasks(server, split) if with_tasks else None
         except HttpFailure as error:
             raise ValueError(f"url: {error}; is the OpenEnv server running?") from error
         except ValidationError as error:
             raise ValueError(f"url: {url} is no OpenEnv server: {error.errors()[0]['msg']}") from error
-    return ServedEnvironment(metadata, schemas.action, schemas.observation, tasks)
+    return ServedEnvironment(metadata, schemas, parts.action, parts.observation, tasks)
 
 
 class _Http:

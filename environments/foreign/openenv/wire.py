@@ -16,7 +16,7 @@ LIST_TOOLS: Object = {"type": "list_tools"}
 """The action to which an MCP environment answers with its tools."""
 SHOWN = 300
 """Characters of what a server sent, in messages."""
-_OBJECT: TypeAdapter[Object] = TypeAdapter(Object)
+OBJECT: TypeAdapter[Object] = TypeAdapter(Object)
 
 
 class BadFrame(ValueError):
@@ -46,8 +46,8 @@ def written(type_: str, data: Mapping[str, JsonValue]) -> str:
 def read_frame(text: str | bytes) -> EnvFrame:
     """The frame of a text. Raises BadFrame."""
     try:
-        found = _OBJECT.validate_json(text)
-        return EnvFrame(str(found["type"]), _OBJECT.validate_python(found.get("data") or {}))
+        found = OBJECT.validate_json(text)
+        return EnvFrame(str(found["type"]), OBJECT.validate_python(found.get("data") or {}))
     except (ValidationError, KeyError) as error:
         raise BadFrame(f"no frame with `type` and `data`: {shown(text)}") from error
 

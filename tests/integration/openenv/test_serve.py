@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import logging
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
@@ -13,7 +14,8 @@ from environments.foreign.openenv.environment import OpenEnv
 from proctor import registry
 from proctor.config.task import TaskDefinition
 from proctor.environment import play_to_finish
-from task_server.gateway import openenv_client, openenv_routes
+from proctor.http.server import ConfigError
+from task_server.gateway import openenv_client, openenv_routes, serve
 from task_server.gateway.openenv import RESET_FIRST
 from tests.integration.openenv.served import Digits, Player, Served, served
 from tests.integration.openenv.test_environment import Saying
@@ -329,7 +331,10 @@ async def test_10_a_frame_over_8_mib_ends_its_connection_alone(server: Served) -
     assert (await other.step(content="1"))["data"]["reward"] == 1.0
 
 
-async def test_10_without_the_token_the_handshake_is_refused() -> None:
+async def test_10_without_the_token_the_handshake_is_refused_and_no_log_has_it(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO)
     async with served(TOY, token="canary-token") as server:
         assert (await (await server.connect()).reset())["type"] == "observation"
         prefixed = await Served(f"{server.url}/t/canary-token", _stack=server._stack).connect()
@@ -339,6 +344,13 @@ async def test_10_without_the_token_the_handshake_is_refused() -> None:
                 await connect(server.url.replace("http", "ws") + path)
             assert refused.value.response.status_code == 401
         assert (await Served(server.url).ask("GET", "toy/health"))[0] == 401
+    assert "canary-token" not in caplog.text
+
+
+def test_without_its_package_the_option_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(serve, "find_spec", lambda name: None)
+    with pytest.raises(ConfigError, match=r"--openenv needs the package websockets; pip install 'proctor\[serve\]'"):
+        serve.serve_gateway(serve.GatewayConfig(wires=("openenv",), tasks=(TOY,)))
 
 
 async def test_10_a_web_page_of_another_site_gets_no_websocket(server: Served) -> None:
