@@ -77,10 +77,6 @@ class OpenEnv(Environment):
             raise EnvironmentFault(MISSING)
         yield
 
-    @classmethod
-    def detect_parameters(cls) -> dict[str, JsonValue]:
-        raise EnvironmentFault("it plays an OpenEnv server, whose `url` only you know")
-
     @property
     def max_turns(self) -> int | None:
         return self.max_steps
