@@ -14,6 +14,7 @@ from proctor.environment import Agent, Environment, EnvironmentFault
 from proctor.http.client import HttpReply, bounded_request, http_client
 from proctor.http.embedded_server import EmbeddedServer
 from proctor.http.server import listen, url_of, uvicorn_config
+from proctor.http.tls import NO_TLS, ServerTls
 from proctor.types import Action, Finish, FinishReason, Message, Observation
 from task_server.client.client import TaskClient
 from task_server.gateway.access import GatewayAccess
@@ -98,10 +99,10 @@ class Player:
 
 
 @asynccontextmanager
-async def served(*tasks: TaskDefinition, token: str | None = None) -> AsyncIterator[Served]:
+async def served(*tasks: TaskDefinition, token: str | None = None, tls: ServerTls = NO_TLS) -> AsyncIterator[Served]:
     """A server of these tasks."""
     listener = listen("127.0.0.1", 0)
-    url = url_of("127.0.0.1", listener)
+    url = url_of("127.0.0.1", listener, tls.scheme)
     access = GatewayAccess(token)
     async with AsyncExitStack() as stack:
         worker_url, worker_token = await stack.enter_async_context(own_worker(tasks))
@@ -116,6 +117,7 @@ async def served(*tasks: TaskDefinition, token: str | None = None) -> AsyncItera
             service.app(access, url),
             keep_alive_s=5,
             last_replies_s=1,
+            tls=tls,
             knows=access.knows,
             max_message_bytes=WIRE.max_message_bytes,
         )

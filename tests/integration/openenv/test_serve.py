@@ -3,7 +3,10 @@
 import asyncio
 import json
 import logging
+import ssl
+import subprocess
 from collections.abc import AsyncIterator, Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +17,9 @@ from environments.foreign.openenv.environment import OpenEnv
 from proctor import registry
 from proctor.config.task import TaskDefinition
 from proctor.environment import play_to_finish
+from proctor.http import bounded_protocol
 from proctor.http.server import ConfigError
+from proctor.http.tls import ServerTls
 from task_server.gateway import openenv_client, openenv_routes, serve
 from task_server.gateway.openenv import RESET_FIRST
 from tests.integration.openenv.served import Digits, Player, Served, served
@@ -357,3 +362,34 @@ async def test_10_a_web_page_of_another_site_gets_no_websocket(server: Served) -
     with pytest.raises(InvalidStatus) as refused:
         await server.connect(additional_headers={"Origin": "http://evil.example"})
     assert refused.value.response.status_code == 403
+
+
+@pytest.fixture
+def tls(tmp_path: Path) -> ServerTls:
+    """A certificate for 127.0.0.1."""
+    make = "openssl req -x509 -newkey ed25519 -subj /CN=one -keyout one.key -out one.pem -days 1 -noenc -addext"
+    subprocess.run([*make.split(), "subjectAltName=IP:127.0.0.1"], cwd=tmp_path, check=True, capture_output=True)
+    return ServerTls(cert=tmp_path / "one.pem", key=tmp_path / "one.key")
+
+
+async def test_10_over_tls_a_websocket_works_and_needs_the_token(tls: ServerTls) -> None:
+    trusting = ssl.create_default_context(cafile=tls.cert)
+    async with served(TOY, token="canary-token", tls=tls) as server:
+        assert server.url.startswith("https://")
+        player = await server.connect(ssl=trusting)
+        await player.reset(sample="1")
+        assert (await player.step(content="1"))["data"]["reward"] == 1.0
+        with pytest.raises(InvalidStatus):
+            await connect(f"{server.url.replace('http', 'ws')}/openenv/toy/ws", ssl=trusting)
+
+
+async def test_10_connections_without_a_token_push_no_websocket_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bounded_protocol, "MAX_UNAUTHORIZED", 1)
+    async with served(TOY, token="canary-token") as server:
+        player = await server.connect()
+        await player.reset(sample="1")
+        idle = [await asyncio.open_connection("127.0.0.1", int(server.url.rpartition(":")[2])) for _ in range(3)]
+        assert await idle[0][0].read() == b""  # this one was pushed out
+        assert (await player.step(content="1"))["data"]["reward"] == 1.0
+        for _, writer in idle:
+            writer.close()
