@@ -134,7 +134,8 @@ class _Tasks:
             await self._gateway.offer(task)
             await _talk(socket, client)
         except (NotOffered, TaskServerError) as error:
-            await _send(socket, {"type": "error", "data": {"message": str(error), "code": "SESSION_ERROR"}})
+            with suppress(WebSocketDisconnect):
+                await _send(socket, {"type": "error", "data": {"message": str(error), "code": "SESSION_ERROR"}})
         except WebSocketDisconnect:
             return
         finally:

@@ -8,7 +8,7 @@ from functools import cached_property
 from importlib.util import find_spec
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import ConfigDict, Field, JsonValue, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, JsonValue, model_validator
 
 from environments.foreign.openenv.episode import EnvEpisode
 from environments.foreign.openenv.server import ServedEnvironment, described, session
@@ -18,7 +18,14 @@ from proctor.environment import Agent, Environment, EnvironmentFault
 from proctor.tools import Protocol
 from proctor.types import Finish
 
+MOST_SEEDS = 1_000_000
 MISSING = "no package websockets; pip install 'proctor[serve]'"
+
+
+def _tasks_or_count(source: int | str) -> int | str:
+    if isinstance(source, int) and not 1 <= source <= MOST_SEEDS:
+        raise ValueError(f"write `tasks`, or how many seeds to play, from 1 to {MOST_SEEDS}")
+    return source
 
 
 class OpenEnv(Environment):
@@ -28,7 +35,7 @@ class OpenEnv(Environment):
 
     url: str = Field(pattern=r"^https?://[^\s@?#]+$")
     """The server's base URL, as its own clients are given it."""
-    source: Literal["tasks"] | Annotated[int, Field(ge=1, le=1_000_000)] = Field(default="tasks", alias="samples")
+    source: Annotated[int | Literal["tasks"], AfterValidator(_tasks_or_count)] = Field(default="tasks", alias="samples")
     """In plans `samples`: the tasks that the server counts, or a number N for the seeds 0 to N-1."""
     split: str | None = None
     """The split of the tasks; not needed where there is one."""

@@ -26,7 +26,6 @@ from tests.integration.openenv.served import Digits, Player, Served, served
 from tests.integration.openenv.test_environment import Saying
 from tests.integration.openenv.test_toy_server import captured, exchanges
 from tests.integration.openenv.toy_server import keys
-from tests.support import SHARED_DATA
 from tests.tools_environment import Doors, behind
 
 WORLDS: dict[str, Any] = {"digits": Digits, "doors": Doors}
@@ -134,7 +133,6 @@ async def test_4_a_broken_connection_frees_its_slot_even_within_a_step(server: S
 @pytest.mark.shared
 async def test_5_captured_frames_get_answers_of_their_shape(server: Served) -> None:
     """But for a step with other fields, which is a reply in JSON here, and for what follows a fault: a reset."""
-    assert SHARED_DATA.exists()
     player, answered = await server.connect(), 0
     for asked, expected in exchanges():
         if expected is None:
