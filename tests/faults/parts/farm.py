@@ -32,7 +32,7 @@ from tests.support import ROOT
 LEASE_S = 75.0
 """A session's lease and the worker's next look at it: by then nothing may remain."""
 SHORT_LEASE_S = min(slowly(6.0), SESSION_LEASE_S / 3)
-"""Of workers that are to be lost soon, but before their sessions; elsewhere leases are long: a busy machine loses none."""
+"""Of workers to be lost soon, but before their sessions; elsewhere leases are long: a busy machine loses none."""
 MARK = "PROCTOR_FAULTS_FARM"
 KEY = {"OPENAI_API_KEY": "token-of-the-tests"}
 AGENTS = ("reference", "naive")
