@@ -341,7 +341,7 @@ BUGS = (
         "proctor/sandbox/docker_containers.py",
         '            "hostname": "sandbox",',
         "           ",
-        "faults/test_environments.py::killed_worker and os",
+        "e2e/sandbox/test_engines.py::same_name",
     ),
     Bug(
         "a resumed client pays for its turns again",
