@@ -337,6 +337,13 @@ BUGS = (
         "faults/test_environments.py::second_run and card_game",
     ),
     Bug(
+        "a session on another worker has another chance",
+        "environments/card_game/environment.py",
+        "seed: int = 0) -> Finish:",
+        "seed: int = 0) -> Finish:\n        seed = id(agent)",
+        "faults/test_environments.py::killed_worker and card_game",
+    ),
+    Bug(
         "each sandbox has a name of its own",
         "proctor/sandbox/docker_containers.py",
         '            "hostname": "sandbox",',
