@@ -8,9 +8,10 @@ from pathlib import Path
 import click
 
 from eval_client.cli.servers.options import (
-    advertise_option,
+    address_options,
     announce,
     configured,
+    grace_option,
     host_option,
     http_url,
     port_option,
@@ -33,18 +34,8 @@ from proctor.config.task import load_tasks
     help="Controller to report to; without one the worker serves clients on its own.",
 )
 @click.option("--name", default="", help="Name, unique among the controller's workers. Default: host name and port.")
-@click.option(
-    "--grace",
-    default=30.0,
-    type=click.FloatRange(min=0),
-    show_default=True,
-    help="Seconds that live sessions may continue after SIGTERM.",
-)
-@host_option
-@port_option
-@advertise_option
-@tls_options
-@stdin_option
+@grace_option
+@address_options
 def worker(
     tasks: Path,
     controller: str,
@@ -103,11 +94,7 @@ def worker(
     show_envvar=True,
     help="Addresses that workers may announce besides the one they connect from, such as 10.1.0.0/16; repeatable.",
 )
-@host_option
-@port_option
-@advertise_option
-@tls_options
-@stdin_option
+@address_options
 def controller(
     lease: float,
     settle: float,

@@ -37,6 +37,20 @@ stdin_option = click.option(
     is_flag=True,
     help="Stop when standard input closes; print only the base URL to standard output.",
 )
+grace_option = click.option(
+    "--grace",
+    default=30.0,
+    type=click.FloatRange(min=0),
+    show_default=True,
+    help="Seconds that live sessions may continue after SIGTERM.",
+)
+
+
+def address_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options on where a server listens, how it is reached and what ends it."""
+    for option in (stdin_option, tls_options, advertise_option, port_option, host_option):
+        command = option(command)
+    return command
 
 
 def tls_options(command: Callable[..., None]) -> Callable[..., None]:

@@ -7,15 +7,12 @@ from typing import Any
 import click
 
 from eval_client.cli.servers.options import (
-    advertise_option,
+    address_options,
     announce,
     configured,
-    host_option,
+    grace_option,
     http_url,
-    port_option,
-    stdin_option,
     tls_fields,
-    tls_options,
     tokens,
 )
 from eval_client.cli.usage import UsageProblem
@@ -37,18 +34,8 @@ def _wire_options(command: Callable[..., None]) -> Callable[..., None]:
     "--tasks", type=click.Path(dir_okay=False, path_type=Path), help="Task file or plan: play its tasks here."
 )
 @click.option("--controller", default="", metavar="URL", callback=http_url, help="Controller or worker with the tasks.")
-@click.option(
-    "--grace",
-    default=30.0,
-    type=click.FloatRange(min=0),
-    show_default=True,
-    help="Seconds that live sessions may continue after SIGTERM.",
-)
-@host_option
-@port_option
-@advertise_option
-@tls_options
-@stdin_option
+@grace_option
+@address_options
 def serve(
     tasks: Path | None,
     controller: str,
