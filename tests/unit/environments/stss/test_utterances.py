@@ -1,0 +1,60 @@
+"""The utterances that the rules are measured with: whole, labelled in one form, and the test half untouched."""
+
+import hashlib
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import environments.stss
+
+FOLDER = Path(environments.stss.__file__).parent
+PEOPLE = json.loads((FOLDER / "samples" / "characteristics.json").read_text(encoding="utf-8")).keys() - {"shared"}
+PLACES = {"Anchor Inn", "Fernmouth School", "Gull Bakery", "Harbour Green", "Quay Workshop", "Tidewater Store"}
+CATEGORIES = {"public", "appointment", "companions", "online", "help"}
+MEANINGS = {"invite", "inform", "accept", "decline", "cancel", "move", "question", "smalltalk"}
+SLOTS = {"activity", "place", "day", "start", "end", "people", "negated"}
+TEST_SHA256 = "bc58cc8d3be3e1e6577107cea266ad220b1de700c1c9ea7860e8e9861c3d671a"
+
+Line = dict[str, Any]
+
+
+def half(name: str) -> list[Line]:
+    return [json.loads(line) for line in (FOLDER / "utterances" / f"{name}.jsonl").read_text("utf-8").splitlines()]
+
+
+def every() -> Iterator[Line]:
+    for name in ("development", "test"):
+        yield from half(name)
+
+
+def test_the_test_half_is_as_it_was_committed() -> None:
+    found = hashlib.sha256((FOLDER / "utterances" / "test.jsonl").read_bytes()).hexdigest()
+    assert found == TEST_SHA256
+
+
+def test_the_halves_are_alike_and_share_nothing() -> None:
+    development, test = half("development"), half("test")
+    assert (len(development), len(test)) == (310, 310)
+    assert not {line["text"] for line in development} & {line["text"] for line in test}
+    for field in ("author", "category", "kind"):
+        shares = [Counter(line[field] for line in lines) for lines in (development, test)]
+        assert max(abs(shares[0][value] - shares[1][value]) for value in shares[0] | shares[1]) <= 5
+
+
+@pytest.mark.parametrize("line", list(every()), ids=lambda line: str(line["id"]))
+def test_a_line_is_labelled_in_the_form_of_the_page(line: Line) -> None:
+    slots = line["slots"]
+    assert slots.keys() == SLOTS
+    assert {line["speaker"], line["listener"], *slots["people"]} <= PEOPLE
+    assert line["category"] in CATEGORIES
+    assert line["meaning"] in MEANINGS
+    assert slots["activity"] is None or slots["activity"] in line["text"]
+    assert slots["place"] in {None, *PLACES} or re.fullmatch(r"[A-Z][a-z]+'s house", slots["place"])
+    assert slots["day"] in {None, "2023-02-13", "2023-02-14"}
+    assert all(slots[name] is None or re.fullmatch(r"\d\d:\d\d", slots[name]) for name in ("start", "end"))
+    assert all(slots[name] is None for name in line["unsure"])
