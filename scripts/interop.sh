@@ -8,7 +8,7 @@
 
 LISTS=$ROOT/tests/interop/counterparts
 PROJECT=$VENV
-COUNTERPARTS=${COUNTERPARTS:-inspect agentrl openenv harbor}
+COUNTERPARTS=${COUNTERPARTS:-inspect agentrl openenv harbor jupyter}
 
 # asked NAME: the packages that a counterpart's list is made from.
 asked() {
@@ -16,8 +16,9 @@ asked() {
     inspect) echo inspect-ai==0.3.285 openai==3.54.0 ;;
     agentrl) echo agentrl-worker==0.4.0 agentrl-eval==0.1.2 ;;
     openenv) echo 'openenv[core]==0.10.0' ;;
+    jupyter) echo ipykernel jupyter_client pandas ;;
     harbor) echo pydantic ;; # of harbor itself only the models are used; they need no more
-    *) die "no counterpart is called $1; there are: inspect agentrl openenv harbor" ;;
+    *) die "no counterpart is called $1; there are: inspect agentrl openenv harbor jupyter" ;;
     esac
 }
 

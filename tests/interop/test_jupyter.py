@@ -1,7 +1,7 @@
 """A Jupyter kernel plays the notebook of the examples, with pandas, and its stop button drains a run.
 
-PROCTOR_INTEROP_JUPYTER names a Python 3.11 that has ipykernel, jupyter_client and pandas. The kernel gets Proctor and
-its libraries from this interpreter.
+The counterpart `jupyter` has ipykernel, jupyter_client and pandas. The kernel gets Proctor and its libraries from this
+interpreter.
 """
 
 import json
@@ -10,13 +10,9 @@ import subprocess
 import sysconfig
 from pathlib import Path
 
-import pytest
-
+from tests.interop.counterparts import interpreter
 from tests.pace import slowly
 from tests.support import ROOT
-
-PYTHON = os.environ.get("PROCTOR_INTEROP_JUPYTER", "")
-pytestmark = pytest.mark.skipif(not PYTHON, reason="PROCTOR_INTEROP_JUPYTER names no Python with Jupyter")
 
 STOPPED = """\
 # %%
@@ -43,7 +39,7 @@ def in_a_kernel(file: Path, folder: Path) -> list[dict[str, str | None]]:
     """What each cell of the file printed and raised."""
     places = os.pathsep.join([str(ROOT), sysconfig.get_path("purelib")])
     done = subprocess.run(
-        [PYTHON, str(ROOT / "tests/interop/drivers/jupyter.py"), str(file)],
+        [interpreter("jupyter"), str(ROOT / "tests/interop/drivers/jupyter.py"), str(file)],
         cwd=folder,
         env={**os.environ, "PYTHONPATH": places},
         capture_output=True,
