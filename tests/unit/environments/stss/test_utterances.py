@@ -18,7 +18,10 @@ PLACES = {"Anchor Inn", "Fernmouth School", "Gull Bakery", "Harbour Green", "Qua
 CATEGORIES = {"public", "appointment", "companions", "online", "help"}
 MEANINGS = {"invite", "inform", "accept", "decline", "cancel", "move", "question", "smalltalk"}
 SLOTS = {"activity", "place", "day", "start", "end", "people", "negated"}
-TEST_SHA256 = "bc58cc8d3be3e1e6577107cea266ad220b1de700c1c9ea7860e8e9861c3d671a"
+TEST_SHA256 = {
+    "test.jsonl": "bc58cc8d3be3e1e6577107cea266ad220b1de700c1c9ea7860e8e9861c3d671a",
+    "talks_test.jsonl": "88db51e91ffaead3f50909a44f7612e2cd9bebc903a5210fdd07af747262ff07",
+}
 
 Line = dict[str, Any]
 
@@ -32,9 +35,10 @@ def every() -> Iterator[Line]:
         yield from half(name)
 
 
-def test_the_test_half_is_as_it_was_committed() -> None:
-    found = hashlib.sha256((FOLDER / "utterances" / "test.jsonl").read_bytes()).hexdigest()
-    assert found == TEST_SHA256
+@pytest.mark.parametrize("name", TEST_SHA256)
+def test_the_test_half_is_as_it_was_committed(name: str) -> None:
+    found = hashlib.sha256((FOLDER / "utterances" / name).read_bytes()).hexdigest()
+    assert found == TEST_SHA256[name]
 
 
 def test_the_halves_are_alike_and_share_nothing() -> None:
@@ -58,3 +62,18 @@ def test_a_line_is_labelled_in_the_form_of_the_page(line: Line) -> None:
     assert slots["day"] in {None, "2023-02-13", "2023-02-14"}
     assert all(slots[name] is None or re.fullmatch(r"\d\d:\d\d", slots[name]) for name in ("start", "end"))
     assert all(slots[name] is None for name in line["unsure"])
+
+
+@pytest.mark.parametrize("name", ["talks_development", "talks_test"])
+def test_the_talks_are_labelled_in_the_form_of_the_page(name: str) -> None:
+    talks = half(name)
+    assert Counter(talk["agreed"] for talk in talks) == {True: 30, False: 11}
+    for talk in talks:
+        assert talk["talk"][0][0] == talk["performer"]
+        assert {who for who, _ in talk["talk"]} == {talk["performer"], talk["partner"]} <= PEOPLE, talk["id"]
+        slots = talk["slots"]
+        assert (slots is not None) is talk["agreed"], talk["id"]
+        if slots is not None:
+            assert slots["place"] in {None, *PLACES} or re.fullmatch(r"[A-Z][a-z]+'s house", slots["place"]), talk["id"]
+            assert slots["day"] in {"2023-02-13", "2023-02-14"}, talk["id"]
+            assert slots["start"] or slots["end"] or talk["category"] != "online", talk["id"]
