@@ -3,6 +3,7 @@
 import contextlib
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import docker
@@ -10,7 +11,8 @@ import pytest
 from docker.models.containers import Container
 
 from tests.deployments.docker_images import EXTRAS, build, image
-from tests.pace import slowly
+from tests.e2e.proctor import proctor
+from tests.pace import slowly, until
 
 pytestmark = pytest.mark.images
 
@@ -33,9 +35,9 @@ def engine() -> Iterator[docker.DockerClient]:
 
 
 @contextlib.contextmanager
-def started(engine: docker.DockerClient, *command: str, target: str) -> Iterator[Container]:
+def started(engine: docker.DockerClient, *command: str, target: str, **more: Any) -> Iterator[Container]:
     """A container under way, without any right; removed afterwards."""
-    container = engine.containers.run(image(target), list(command), detach=True, tmpfs={"/tmp": ""}, **CLOSED)
+    container = engine.containers.run(image(target), list(command), detach=True, tmpfs={"/tmp": ""}, **CLOSED, **more)
     try:
         yield container
     finally:
@@ -76,6 +78,23 @@ def test_a_controller_becomes_healthy_and_ends_at_sigterm_with_0(engine: docker.
         assert container.exec_run(["healthy", "8000", "/nowhere"]).exit_code == 1
         container.kill("SIGTERM")
         assert container.wait(timeout=slowly(30))["StatusCode"] == 0
+
+
+def test_the_client_shows_runs_that_are_mounted_for_reading(engine: docker.DockerClient, tmp_path: Path) -> None:
+    task = "{name: db-own, environment: db, parameters: {engine: sqlite}}"
+    (tmp_path / "plan.yaml").write_text(f"agents: [{{name: naive, builtin: naive}}]\ntasks: [{task}]\n")
+    played = proctor("run", "plan.yaml", "--name", "played", "--limit", "1", "-q", cwd=tmp_path)
+    assert played.returncode == 0, played.stderr
+    for path in [tmp_path, *tmp_path.rglob("*")]:
+        path.chmod(0o755 if path.is_dir() else 0o644)  # the container's user is another
+    mounted = {str(tmp_path / "runs"): {"bind": "/runs", "mode": "ro"}}
+    with started(engine, "view", "-o", "/runs", *LISTEN, target="client", volumes=mounted) as container:
+        address = "http://127.0.0.1:8000/runs/played"
+        until(lambda: container.exec_run(["healthy", "8000", "/"]).exit_code == 0, seen=container.logs)
+        read = f"from urllib.request import urlopen; print(urlopen('{address}').read().decode())"
+        page = container.exec_run(["/opt/packages/bin/python", "-c", read])
+        assert page.exit_code == 0, page.output
+        assert b"db-own" in page.output
 
 
 def test_two_builds_from_the_same_inputs_hold_the_same_files(engine: docker.DockerClient) -> None:
