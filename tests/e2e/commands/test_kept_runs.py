@@ -1,7 +1,6 @@
 """Runs that are kept: listed, copied between stores, and removed."""
 
 import json
-import os
 import signal
 import sqlite3
 from pathlib import Path
@@ -9,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.database_servers import mariadb, postgresql
-from tests.e2e.commands.terminal import on_a_terminal, read_until
+from tests.e2e.commands.terminal import on_a_terminal
 from tests.e2e.proctor import begin, proctor, rows
 from tests.pace import slowly, until
 
@@ -99,8 +98,8 @@ def test_rm_asks_on_a_terminal(tmp_path: Path) -> None:
     play(tmp_path, name="a")
     for answer, left in ((b"n\n", ["a"]), (b"y\n", [])):
         with on_a_terminal("rm", "a", cwd=tmp_path) as (process, terminal):
-            read_until(terminal, "Remove this run for good? [y/N]")
-            os.write(terminal, answer)
+            terminal.until("Remove this run for good? [y/N]")
+            terminal.type(answer)
             assert process.wait(slowly(30)) == (1 if left else 0)
         assert names(tmp_path) == left
 

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.e2e.commands.terminal import on_a_terminal, read_until
+from tests.e2e.commands.terminal import on_a_terminal
 from tests.e2e.proctor import COMMAND, environment, proctor
 from tests.pace import slowly
 from tests.tools_environment import behind, write_distribution
@@ -100,9 +100,9 @@ def test_wrong_names_are_refused_with_the_right_ones(tmp_path: Path) -> None:
 
 def test_ctrl_c_on_a_terminal_ends_cleanly(tmp_path: Path) -> None:
     with on_a_terminal("play", "db", *SQLITE, cwd=tmp_path) as (process, terminal):
-        read_until(terminal, "opens your editor")
-        os.write(terminal, b"half an answer\n\x03")
-        shown = read_until(terminal, "the session has no score")
+        terminal.until("opens your editor")
+        terminal.type(b"half an answer\n\x03")
+        shown = terminal.until("the session has no score")
         assert process.wait(slowly(30)) == 130
     assert "Traceback" not in shown
 
@@ -119,14 +119,13 @@ def test_an_answer_is_written_in_the_editor_that_shows_the_whole_conversation(tm
         process,
         end,
     ):
-        read_until(end, "opens your editor")
-        os.write(end, b":h\n")
-        assert "Tram Lines" in read_until(end, "opens your editor")
-        os.write(end, b"Action: Operation\n```sql\nSELECT 41 + 1;\n```\n\n")
-        read_until(end, "turn 2")
-        read_until(end, "opens your editor")
-        os.write(end, b":e\n")
-        assert "score 0.000  completed" in read_until(end, "evidence")
+        end.until("opens your editor")
+        end.type(b":h\n")
+        assert "Tram Lines" in end.until("opens your editor")
+        end.type(b"Action: Operation\n```sql\nSELECT 41 + 1;\n```\n\n")
+        assert "turn 2" in end.until("opens your editor")
+        end.type(b":e\n")
+        assert "score 0.000  completed" in end.until("evidence")
         assert process.wait(slowly(30)) == 0
     seen = (tmp_path / "seen").read_text()
     assert seen.index("Tram Lines") < seen.index("SELECT 41 + 1") < seen.index("42")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.commands.terminal import read_until
+from tests.e2e.commands.terminal import Terminal
 from tests.e2e.installed.conftest import Installed, User
 from tests.e2e.scripted import ScriptedEndpoint, reply
 
@@ -71,9 +71,10 @@ def test_5_the_start_is_said_on_a_terminal(user: User) -> None:
         command, cwd=user.folder, env=user.installed.environment(), stdin=theirs, stdout=theirs, stderr=theirs
     ):
         os.close(theirs)
-        assert read_until(ours, "starting ...").startswith("proctor run: starting ...")
-        read_until(ours, "starting a controller, 1 worker, an agent server ...")
-        read_until(ours, "run: runs/")
+        terminal = Terminal(ours)
+        assert terminal.until("starting ...").startswith("proctor run: starting ...")
+        terminal.until("starting a controller, 1 worker, an agent server ...")
+        terminal.until("run: runs/")
     os.close(ours)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.commands.terminal import on_a_terminal, read_until
+from tests.e2e.commands.terminal import on_a_terminal
 
 SITE = '''
 import io, json, pathlib, sys
@@ -43,18 +43,18 @@ def test_the_start_is_said_before_anything_slow_is_imported(tmp_path: Path, comm
     (tmp_path / "plan.yaml").write_text(PLAN)
     where = ":".join([str(tmp_path), *filter(None, sys.path)])
     with on_a_terminal(*command, cwd=tmp_path, PYTHONPATH=where) as (_, terminal):
-        read_until(terminal, f"proctor {command[0]}: starting ...")
+        terminal.until(f"proctor {command[0]}: starting ...")
         assert imported_at_the_first_text(tmp_path) <= {"click", "proctor"}
 
 
 def test_each_slow_step_of_a_run_names_itself(tmp_path: Path) -> None:
     (tmp_path / "plan.yaml").write_text(PLAN)
     with on_a_terminal("run", "plan.yaml", "--limit", "1", cwd=tmp_path) as (_, terminal):
-        read_until(terminal, "reading plan.yaml, checking this machine ...")
-        read_until(terminal, "starting a controller, 1 worker, an agent server ...")
-        read_until(terminal, "asking its workers for the samples ...")
+        terminal.until("reading plan.yaml, checking this machine ...")
+        terminal.until("starting a controller, 1 worker, an agent server ...")
+        terminal.until("asking its workers for the samples ...")
 
 
 def test_a_quiet_command_says_nothing_of_its_start(tmp_path: Path) -> None:
     with on_a_terminal("resume", "nothing", "-q", cwd=tmp_path) as (_, terminal):
-        assert read_until(terminal, "Error: ").lstrip().startswith("Error: ")
+        assert terminal.until("Error: ").lstrip().startswith("Error: ")
