@@ -20,6 +20,8 @@ CACHE_S, CACHE_COSTS = 1.0, 20.0
 """A report is used again for a second, or for so many times as long as it took, whichever is longer; never after the
 run has changed."""
 MAX_REPORTS = 64
+NEWER_IN = "Proctor-Newer-In"
+"""The header that makes a page's script fetch again: a change that it was told of may not be in this answer yet."""
 Made = TypeVar("Made")
 
 
@@ -28,6 +30,8 @@ class KeptReport:
 
     def __init__(self, report: RunReport, stamp: RunStamp, took_s: float, now: float) -> None:
         self.report = report
+        self.outdated = False
+        """Whether it was used although the run had changed."""
         self._made: dict[str, Any] = {}
         self._stamp = stamp
         self._until, self._at_least_until = now + max(CACHE_S, CACHE_COSTS * took_s), now
@@ -42,7 +46,13 @@ class KeptReport:
         """
         if stamp.state != self._stamp.state:
             return False
-        return now < (self._until if stamp == self._stamp else self._at_least_until)
+        fresh = now < (self._until if stamp == self._stamp else self._at_least_until)
+        self.outdated = self.outdated or (fresh and stamp != self._stamp)
+        return fresh
+
+    def headers(self, now: float) -> dict[str, str]:
+        """For answers with an outdated report: in how many seconds there will be a newer one."""
+        return {NEWER_IN: f"{max(0.0, self._at_least_until - now):.1f}"} if self.outdated else {}
 
     def made(self, name: str, make: Callable[[], Made]) -> Made:
         """What a page made of the report, made once."""

@@ -79,6 +79,8 @@ function renew(old, fresh) {
 
 /** Fetches of fragments under way, and addresses to fetch once more after them. @type {Map<string, boolean>} */
 const fetching = new Map();
+/** The timer of the next fetch of a page whose answer was older than the run. */
+let newer = 0;
 
 /**
  * Fetch an address, and update those fragments of this page that it has; one fetch of an address at a time.
@@ -95,6 +97,11 @@ async function refresh(address, fragments) {
   try {
     const answer = await fetch(address, { headers: { Accept: "text/html" } });
     document.body.classList.toggle("away", answer.status === 503);
+    const newerIn = answer.headers.get("Proctor-Newer-In");
+    if (newerIn !== null) {
+      window.clearTimeout(newer);
+      newer = window.setTimeout(onChanged, 1000 * Number(newerIn) + 100);
+    }
     if (answer.ok) {
       const page = new DOMParser().parseFromString(await answer.text(), "text/html");
       for (const old of fragments) {

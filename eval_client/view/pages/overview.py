@@ -1,5 +1,6 @@
 """The overview of a run: the matrix of agents by tasks, what ended last, and the tables of the report."""
 
+import time
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -89,7 +90,7 @@ def overview_page(viewer: Viewer, request: Request) -> Response:
     live = live_panel(viewer, store)  # before the scores, which are then never older
     kept = viewer.kept_report(store)
     figures = kept.made("overview", lambda: _figures(viewer, store, kept.report))
-    return viewer.page(
+    page = viewer.page(
         "overview.html",
         store.run,
         run=viewer.head(store),
@@ -99,6 +100,8 @@ def overview_page(viewer: Viewer, request: Request) -> Response:
         live=live,
         **figures._asdict(),
     )
+    page.headers.update(kept.headers(time.monotonic()))
+    return page
 
 
 def tables_page(viewer: Viewer, request: Request) -> Response:
@@ -106,7 +109,9 @@ def tables_page(viewer: Viewer, request: Request) -> Response:
     store = viewer.open(request)
     kept = viewer.kept_report(store)
     tables = kept.made("tables", lambda: _tables(kept.report, folded=False))
-    return viewer.page("tables.html", f"Tables of {store.run}", run=viewer.head(store), place="tables", tables=tables)
+    page = viewer.page("tables.html", f"Tables of {store.run}", run=viewer.head(store), place="tables", tables=tables)
+    page.headers.update(kept.headers(time.monotonic()))
+    return page
 
 
 def _figures(viewer: Viewer, store: Store, report: RunReport) -> OverviewFigures:

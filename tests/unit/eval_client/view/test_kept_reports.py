@@ -15,7 +15,7 @@ from eval_client.view import viewer
 from eval_client.view.access import ViewAccess
 from eval_client.view.app import build_app
 from eval_client.view.runs import FolderRuns, RunStamp
-from eval_client.view.viewer import CACHE_COSTS, CACHE_S, KeptReport
+from eval_client.view.viewer import CACHE_COSTS, CACHE_S, NEWER_IN, KeptReport
 from tests.unit.eval_client.view.conftest import ORIGIN
 
 BEFORE, CHANGED, OVER = RunStamp("running", ((1, 1),)), RunStamp("running", ((2, 1),)), RunStamp("finished", ((2, 1),))
@@ -38,6 +38,19 @@ async def test_a_dear_report_is_used_for_a_time_though_rows_change_but_not_past_
     assert kept.is_fresh(CHANGED, until - 0.01)
     assert not kept.is_fresh(BEFORE, until + 0.01)
     assert not kept.is_fresh(OVER, 100.0)
+
+
+async def test_an_answer_with_a_report_from_before_a_change_says_when_there_will_be_a_newer_one(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(viewer, "CACHE_COSTS", 1e9)  # so that every report is a dear one
+    app = build_app(FolderRuns(folder), ViewAccess(()))
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url=ORIGIN) as client:
+        assert NEWER_IN not in (await client.get("/runs/first")).headers
+        with stored(folder).engine.begin() as connection:
+            connection.execute(trial_table.update().where(trial_table.c.id == 23).values(score=0.5))
+        for path in ("/runs/first", "/runs/first/tables"):
+            assert float((await client.get(path)).headers[NEWER_IN]) > CACHE_S
 
 
 async def test_what_a_page_made_of_a_report_is_made_once(folder: Path) -> None:
