@@ -20,7 +20,7 @@ class StoredRun(RecordedRun):
 
     def __iter__(self) -> Iterator[FinishedTrial]:
         with report_usage_errors():
-            yield from finished_trials(self._store, self._store.manifest().tasks)
+            yield from finished_trials(self._store, {pair.task for pair in self._store.pair_totals()})
 
     def pairs(self) -> Sequence[RecordedPair]:
         with report_usage_errors():

@@ -5,6 +5,7 @@ import re
 import signal
 import socket
 import subprocess
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -47,6 +48,20 @@ def until(client: subprocess.Popen[str], is_so: Callable[[], bool]) -> None:
         assert client.poll() is None, client.communicate()[1]
         assert time.monotonic() < give_up
         time.sleep(0.1)
+
+
+def lines_until(client: subprocess.Popen[str], pattern: str) -> str:
+    """What a client says up to a line that matches."""
+    assert client.stderr is not None
+    read = ""
+    late = threading.Timer(slowly(90), client.kill)
+    late.start()
+    for line in client.stderr:
+        read += line
+        if re.search(pattern, line):
+            late.cancel()
+            return read
+    raise AssertionError(read)
 
 
 def test_trials_wait_for_an_endpoint_behind_a_gateway_and_go_on_when_it_is_back(
@@ -92,11 +107,10 @@ def test_trials_wait_for_an_endpoint_that_nobody_listens_at(tmp_path: Path, work
     plan(tmp_path, worker, f"http://127.0.0.1:{port}/v1", tries=7)
     with ended():
         client = begin("run", "plan.yaml", "--name", "r", cwd=tmp_path)
-        until(client, lambda: "endpoint scripted is down" in troubles(tmp_path))
+        said = lines_until(client, r"endpoint scripted .*has answered nothing for \d+ s: .*onnect")
         with listening(scripted):
-            _, said = client.communicate(timeout=slowly(90))
-    assert client.returncode in (0, 1), said
-    assert re.search(r"endpoint scripted .*has answered nothing for \d+ s: .*onnect", said)
+            _, errors = client.communicate(timeout=slowly(90))
+    assert client.returncode in (0, 1), said + errors
     assert sum(row["reason"] == "completed" for row in rows("r", tmp_path)) >= 20 - 2  # the first may be lost earlier
 
 

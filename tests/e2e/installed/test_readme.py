@@ -69,7 +69,7 @@ def interrupted(user: User, command: str, endpoint: ScriptedEndpoint) -> int:
 
 def test_the_readmes_path_word_by_word(user: User, endpoint: ScriptedEndpoint) -> None:
     endpoint.always = reply(200, json.dumps(LITELLM).encode(), "x-litellm-call-id: 1")
-    install, without_plan, plan, first = blocks("Your model")
+    install, without_plan, plan, first, from_python = blocks("Your model")
     (resuming,) = blocks("Resuming")
     assert commands(install) == [INSTALL, EXPORT_KEY]
     assert str(user.installed.venv) in user.types("python -c 'import proctor; print(proctor.__file__)'")
@@ -91,6 +91,9 @@ def test_the_readmes_path_word_by_word(user: User, endpoint: ScriptedEndpoint) -
     assert "my-model" in printed["proctor report"]
     assert "100%" in printed["proctor report"]
     assert (user.folder / "results.html").stat().st_size > 10_000
+
+    Path(user.folder / "evaluated.py").write_text(from_python)
+    assert "alfworld" in user.types("python evaluated.py")
 
     assert interrupted(user, "proctor run plan.yaml", endpoint) == 130
     assert "0/20" in user.types("proctor report")

@@ -87,11 +87,11 @@ def test_ctrl_c_drains_and_the_run_can_be_gone_on_with(tmp_path: Path) -> None:
 
 
 IN_A_NOTEBOOK = """\
-import asyncio, signal, sys, time
+import asyncio, os, signal, sys, time
 signal.signal(signal.SIGINT, signal.default_int_handler)
 from proctor import RunInterrupted, evaluate, play
 def slow(messages, tools):
-    print("called", flush=True)
+    os.write(1, b"called\\n")
     time.sleep(0.2)
     return "ACTION: look"
 async def cell():

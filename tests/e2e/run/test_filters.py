@@ -87,7 +87,7 @@ def test_a_plan_chooses_samples_and_a_resume_refuses_another_choice(folder: Path
         (("--task", "puzzles", "--agent", "naive", "--exclude", "*"), "no sample is left to play"),
         (
             ("--task", "puzzles", "--agent", "naive", "--set", "tasks.puzzles.samples.include=[nothing]"),
-            "tasks.puzzles.samples.include: nothing: matches nothing",
+            "tasks.puzzles.samples.include.0: 'nothing' matches nothing; there are",
         ),
     ],
 )
