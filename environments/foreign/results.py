@@ -27,11 +27,11 @@ def finish(status: str, result: JsonValue, pointers: Sequence[str]) -> Finish:
 
 
 def score(result: JsonValue, pointers: Sequence[str]) -> float | None:
-    """The first number from 0 to 1, or truth value, at one of the pointers."""
+    """The first number or truth value at one of the pointers; None where it is not from 0 to 1."""
     for pointer in pointers:
         value = at(result, pointer)
-        if isinstance(value, int | float) and 0 <= value <= 1:
-            return float(value)
+        if isinstance(value, int | float):
+            return float(value) if 0 <= value <= 1 else None
     return None
 
 
