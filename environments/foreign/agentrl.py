@@ -1,5 +1,6 @@
 """Tasks of AgentRL and AgentBench FC, played by their own workers: straight, or through their controller."""
 
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
@@ -21,7 +22,7 @@ class EnvOutput(BaseModel):
     tools: tuple[dict[str, Any], ...] | None = None
     status: str
     finish: bool = False
-    reward: float = 0.0
+    reward: float | None = None
     metric: dict[str, JsonValue] = Field(default_factory=dict)
     metrics: dict[str, JsonValue] = Field(default_factory=dict)
     result: JsonValue = None
@@ -75,9 +76,18 @@ class AgentRL(ForeignTask):
         measured: dict[str, JsonValue] = {"metrics": output.measured(), "reward": output.reward}
         pointer = "/reward" if self.score == "reward" else "/metrics/score"
         end = finish(output.status, measured if self.score == "reward" or output.measured() else None, (pointer,))
-        numbers = {name: value for name, value in output.measured().items() if isinstance(value, int | float)}
-        metrics = {name: float(value) for name, value in numbers.items() if name != "score"}
-        return end.model_copy(update={"metrics": metrics, "detail": {"status": output.status, "result": output.result}})
+        metrics = {name: value for name, value in numbers(output.measured()).items() if name != "score"}
+        detail: dict[str, JsonValue] = {"status": output.status, "result": output.result}
+        return Finish(reason=end.reason, score=end.score, metrics=metrics, detail=detail)
+
+
+def numbers(measured: Mapping[str, JsonValue]) -> dict[str, float]:
+    """The finite numbers among the measures: a finish can hold no other."""
+    return {
+        name: float(value)
+        for name, value in measured.items()
+        if isinstance(value, int | float) and abs(value) <= sys.float_info.max
+    }
 
 
 def output_of(body: JsonValue) -> EnvOutput:
@@ -105,7 +115,7 @@ def message_of(message: Mapping[str, Any]) -> Message:
             tool_calls=tuple(map(call_of, message.get("tool_calls") or ())),
             tool_call_id=message.get("tool_call_id"),
         )
-    except (LookupError, TypeError, ValueError) as error:
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
         raise EnvironmentFault(f"the task sent a message that can't be read: {shown(dict(message))}") from error
 
 
@@ -130,7 +140,7 @@ def tool_of(tool: Mapping[str, Any]) -> Tool:
             description=function.get("description") or "",
             parameters=function.get("parameters") or {},
         )
-    except (LookupError, TypeError, ValueError) as error:
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
         raise EnvironmentFault(f"the task offers a function that can't be read: {shown(dict(tool))}") from error
 
 

@@ -1,7 +1,8 @@
 """Tasks of AgentRL, played against a double that answers what was captured from its worker."""
 
+import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from starlette.applications import Starlette
@@ -11,7 +12,7 @@ from starlette.routing import Route
 
 from environments.foreign.agentrl import AgentRL, EnvOutput, observation, output_of
 from proctor.environment import Agent, AgentStopped, EnvironmentFault, PolicyAgent, play_to_finish
-from proctor.types import Action, FinishReason, Message, Observation, ToolCall
+from proctor.types import Action, Finish, FinishReason, Message, Observation, ToolCall
 from tests.support import SHARED_DATA
 from tests.unit.environments.foreign.served import served
 from tests.unit.task_server.gateway.world import lines
@@ -117,7 +118,13 @@ def test_functions_and_a_new_history_reach_the_agent() -> None:
 
 
 @pytest.mark.parametrize(
-    "message", [{"role": "wizard", "content": "x"}, {"content": "x"}, {"role": "assistant", "tool_calls": [{}]}]
+    "message",
+    [
+        {"role": "wizard", "content": "x"},
+        {"content": "x"},
+        {"role": "user", "content": ["x"]},
+        {"role": "assistant", "tool_calls": [{}]},
+    ],
 )
 def test_a_message_that_can_not_be_read_is_a_fault(message: dict[str, Any]) -> None:
     with pytest.raises(EnvironmentFault):
@@ -128,3 +135,22 @@ def test_contents_in_parts_are_joined() -> None:
     parts = {"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}
     told = observation(EnvOutput(messages=(parts, {"role": "user", "content": None}), status="running"), first=True)
     assert told.messages == (Message(role="user", content="ab"), Message(role="user", content=""))
+
+
+def ended(score: Literal["metrics.score", "reward"], **output: Any) -> Finish:
+    environment = AgentRL(workers=("http://127.0.0.1:9/api",), score=score)
+    return environment._finish(EnvOutput.model_validate({"status": "completed", "finish": True, **output}))
+
+
+def test_measures_that_are_no_finite_numbers_are_left_out() -> None:
+    metric = {"score": 1, "turns": 3, "won": True, "loss": math.nan, "long": 10**400, "name": "x"}
+    finish = ended("metrics.score", metric=metric)
+    assert (finish.score, finish.metrics) == (1.0, {"turns": 3.0, "won": 1.0})
+    assert Finish.model_validate_json(finish.model_dump_json()) == finish
+
+
+def test_an_end_without_its_reward_is_a_fault() -> None:
+    assert ended("reward", reward=0.5).score == 0.5
+    for status in ("completed", "task limit reached"):
+        with pytest.raises(EnvironmentFault, match="/reward"):
+            ended("reward", status=status, metrics={"score": 1})
