@@ -28,7 +28,7 @@ from proctor.environment import Transcript
 from proctor.types import Action, Finish, FinishReason, Message, Observation, Summary
 from task_server.client.client import TaskClient
 from task_server.wire.errors import NoCapacity, NotReady, TaskServerError, UnknownSample, UnknownTask
-from task_server.wire.messages import SESSION_LEASE_S, Act, Finished, SampleList, Started, Step
+from task_server.wire.messages import SESSION_LEASE_S, Act, Finished, SampleList, Started, Step, TaskCapacity
 from task_server.wire.offered_tools import OfferedTools
 from task_server.wire.turns import Reply
 
@@ -159,22 +159,16 @@ class Gateway:
 
     async def offers(self) -> dict[str, Offer]:
         """The tasks by name, without those that are for built-in agents alone or were never ready."""
-        listed = (await self._client.tasks()).tasks
-        found: dict[str, Offer] = {}
-        for each in listed:  # where workers differ in digest, the task's own entry is its last, without one
-            if each.digest is None and each.waiting is not None:
-                continue
-            catalogue = await self._catalogue(each.name, each.digest)
-            if catalogue is not None and not catalogue.trusted_agents_only:
-                found[each.name] = Offer(catalogue, each.total, each.free, each.waiting)
-        return found
+        return await self._offers((await self._client.tasks()).tasks)
 
     async def offer(self, task: str) -> Offer:
-        """One task. Raises NotOffered."""
-        offers = await self.offers()
-        if task not in offers:
-            raise NotOffered(f"no task {task[:100]!r} is offered; there are: {', '.join(sorted(offers)) or 'none'}")
-        return offers[task]
+        """One task; the samples of others are not read for it. Raises NotOffered."""
+        listed = (await self._client.tasks()).tasks
+        found = await self._offers([each for each in listed if each.name == task])
+        if task not in found:
+            names = ", ".join(sorted(await self._offers(listed))) or "none"
+            raise NotOffered(f"no task {task[:100]!r} is offered; there are: {names}")
+        return found[task]
 
     async def start(
         self, task: str, sample: str, seed: int = 0, *, id: Hashable = None, patience_s: float = 0.0
@@ -278,6 +272,16 @@ class Gateway:
             if session.live:  # else it was cancelled meanwhile
                 session.see(step)
         self._free_if_over(session)
+
+    async def _offers(self, listed: Sequence[TaskCapacity]) -> dict[str, Offer]:
+        # where workers differ in digest, the task's own entry is its last, without one
+        ready = [each for each in listed if each.digest is not None or each.waiting is None]
+        catalogues = await asyncio.gather(*(self._catalogue(each.name, each.digest) for each in ready))
+        return {
+            each.name: Offer(catalogue, each.total, each.free, each.waiting)
+            for each, catalogue in zip(ready, catalogues, strict=True)
+            if catalogue is not None and not catalogue.trusted_agents_only
+        }
 
     async def _catalogue(self, task: str, digest: str | None) -> SampleList | None:
         """The samples of a task; None while its server can't tell them."""

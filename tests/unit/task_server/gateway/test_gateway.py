@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from typing import cast
 
 import httpx
 import pytest
@@ -21,7 +22,7 @@ from task_server.gateway.gateway import (
     StepUnderWay,
     act,
 )
-from task_server.wire.messages import Stop
+from task_server.wire.messages import SampleList, Stop, TaskList
 from task_server.worker.worker import Worker
 from tests.task_server_world import Counting
 
@@ -127,6 +128,34 @@ async def test_tasks_for_builtin_agents_alone_are_not_offered(world: World) -> N
             await world.gateway.start(task, "plain")
     with pytest.raises(NoSuchSample):
         await world.gateway.start("numbers", "unknown")
+
+
+class Watched:
+    """Notes whose samples are asked for, and answers once `together` tasks are waited for at the same time."""
+
+    def __init__(self, client: TaskClient, together: int) -> None:
+        self._client, self._all = client, asyncio.Barrier(together)
+        self.asked: list[str] = []
+
+    async def tasks(self) -> TaskList:
+        return await self._client.tasks()
+
+    async def samples(self, task: str, digest: str | None) -> SampleList:
+        self.asked.append(task)
+        await self._all.wait()
+        return await self._client.samples(task, digest)
+
+
+async def test_one_task_is_looked_up_alone_and_all_tasks_at_the_same_time(world: World) -> None:
+    await until(lambda: all(task.waiting is None for task in world.worker._tasks.values()))
+    for task, together, asked in (("numbers", 1, ["numbers"]), (None, 2, ["guarded", "numbers"])):
+        watched = Watched(world.client, together)
+        gateway = Gateway(cast(TaskClient, watched), idle_s=240.0)
+        if task is None:
+            assert list(await gateway.offers()) == ["numbers"]
+        else:
+            assert "plain" in (await gateway.offer(task)).catalogue.samples
+        assert sorted(watched.asked) == asked
 
 
 async def test_slots_are_counted_and_freed_at_the_end(world: World) -> None:
