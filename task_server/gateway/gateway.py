@@ -159,11 +159,11 @@ class Gateway:
 
     async def offers(self) -> dict[str, Offer]:
         """The tasks by name, without those that are for built-in agents alone or were never ready."""
-        return await self._offers((await self._client.tasks()).tasks)
+        return await self._offers(await self._listed())
 
     async def offer(self, task: str) -> Offer:
         """One task; the samples of others are not read for it. Raises NotOffered."""
-        listed = (await self._client.tasks()).tasks
+        listed = await self._listed()
         found = await self._offers([each for each in listed if each.name == task])
         if task not in found:
             names = ", ".join(sorted(await self._offers(listed))) or "none"
@@ -272,6 +272,13 @@ class Gateway:
             if session.live:  # else it was cancelled meanwhile
                 session.see(step)
         self._free_if_over(session)
+
+    async def _listed(self) -> Sequence[TaskCapacity]:
+        """The tasks now. What is known of tasks that are no longer listed is forgotten."""
+        listed = (await self._client.tasks()).tasks
+        for gone in self._catalogues.keys() - {(each.name, each.digest) for each in listed}:
+            self._catalogues.pop(gone, None)
+        return listed
 
     async def _offers(self, listed: Sequence[TaskCapacity]) -> dict[str, Offer]:
         # where workers differ in digest, the task's own entry is its last, without one

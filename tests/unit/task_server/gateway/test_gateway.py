@@ -136,9 +136,16 @@ class Watched:
     def __init__(self, client: TaskClient, together: int) -> None:
         self._client, self._all = client, asyncio.Barrier(together)
         self.asked: list[str] = []
+        self.digest: str | None = None
+        """That all tasks have, instead of their own."""
 
     async def tasks(self) -> TaskList:
-        return await self._client.tasks()
+        listed = await self._client.tasks()
+        if self.digest is None:
+            return listed
+        return TaskList(
+            version="1", tasks=tuple(each.model_copy(update={"digest": self.digest}) for each in listed.tasks)
+        )
 
     async def samples(self, task: str, digest: str | None) -> SampleList:
         self.asked.append(task)
@@ -156,6 +163,16 @@ async def test_one_task_is_looked_up_alone_and_all_tasks_at_the_same_time(world:
         else:
             assert "plain" in (await gateway.offer(task)).catalogue.samples
         assert sorted(watched.asked) == asked
+
+
+async def test_the_samples_of_a_revision_that_is_gone_are_forgotten(world: World) -> None:
+    watched = Watched(world.client, 1)
+    gateway = Gateway(cast(TaskClient, watched), idle_s=240.0)
+    for digest in ("a", "b", "b", "a"):
+        watched.digest = digest
+        await gateway.offer("numbers")
+        assert len(gateway._catalogues) == 1
+    assert watched.asked == ["numbers"] * 3
 
 
 async def test_slots_are_counted_and_freed_at_the_end(world: World) -> None:
