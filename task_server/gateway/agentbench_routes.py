@@ -9,7 +9,16 @@ from starlette.routing import BaseRoute, Route
 from proctor.types import Finish
 from task_server.gateway import agentbench as wire
 from task_server.gateway.gateway import ForeignSession, Gateway, NoSlot, NoSuchSample, NotOffered, Offer
-from task_server.gateway.wires import ForeignWire, Refusal, answering, body_of, note_delivery, refused, reply
+from task_server.gateway.wires import (
+    ForeignWire,
+    Refusal,
+    answering,
+    body_of,
+    cancel_if_lost,
+    note_delivery,
+    refused,
+    reply,
+)
 from task_server.wire.errors import TaskServerError
 from task_server.wire.messages import MAX_LARGE_BYTES
 
@@ -45,6 +54,7 @@ class AgentBenchRoutes:
             return refused(400, "Error: Index out of bounds")
         except NoSlot:
             return refused(406, "Error: No workers available")
+        await cancel_if_lost(request, session, self._gateway)
         return _stands(session)
 
     async def interact(self, request: Request) -> Response:

@@ -9,7 +9,16 @@ from starlette.routing import BaseRoute, Mount, Route
 from task_server.gateway import agentrl as wire
 from task_server.gateway.agentbench import indices, sample_of
 from task_server.gateway.gateway import ForeignSession, Gateway, NoSlot, NotOffered
-from task_server.gateway.wires import ForeignWire, Refusal, answering, body_of, note_delivery, refused, reply
+from task_server.gateway.wires import (
+    ForeignWire,
+    Refusal,
+    answering,
+    body_of,
+    cancel_if_lost,
+    note_delivery,
+    refused,
+    reply,
+)
 
 SESSION_S = 240.0
 """A session that nobody asks for in this time is ended."""
@@ -37,6 +46,7 @@ class AgentRLRoutes:
             session = await self._gateway.start(asked.name, sample_of(asked.index), patience_s=SLOT_S)
         except NoSlot as error:
             return refused(406, f"Error: {error}")
+        await cancel_if_lost(request, session, self._gateway)
         return _stands(session)
 
     async def interact(self, request: Request) -> Response:

@@ -105,3 +105,9 @@ def answering(handler: Handler) -> Handler:
 async def note_delivery(request: Request, session: ForeignSession) -> None:
     """Note on the session whether the client is still there to get the answer to its step."""
     session.answer_lost = await request.is_disconnected()
+
+
+async def cancel_if_lost(request: Request, session: ForeignSession, gateway: Gateway) -> None:
+    """End a session whose client has gone before the answer to its start: nobody knows its id."""
+    if await request.is_disconnected():
+        await gateway.cancel(session)

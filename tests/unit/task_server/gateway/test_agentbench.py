@@ -195,6 +195,12 @@ async def test_a_lost_end_is_told_again(world: ForeignWorld) -> None:
     assert (await post(world, "interact", 400, **body))["detail"] == "Error: Session does not exist"
 
 
+async def test_a_start_whose_client_has_gone_holds_no_slot(world: ForeignWorld) -> None:
+    await world.lost("start_sample", {"name": "toy-std", "index": 2})
+    assert await get(world, "list_sessions") == {}
+    await world.free(5)
+
+
 async def test_a_fault_is_an_error_and_no_result(world: ForeignWorld) -> None:
     started = await post(world, "start_sample", name="toy-std", index=2)
     ended = await post(world, "interact", 501, session_id=started["session_id"], agent_response=normal("boom"))

@@ -70,6 +70,11 @@ async def test_the_captured_requests_get_the_captured_keys_and_statuses(world: F
     await world.free(5)
 
 
+async def test_a_start_whose_client_has_gone_holds_no_slot(world: ForeignWorld) -> None:
+    await world.lost("api/start_sample", {"name": "toy-std", "index": 1})
+    await world.free(5)
+
+
 async def test_a_fault_has_a_status_and_a_cause_and_no_score(world: ForeignWorld) -> None:
     stands = await Client(world).start("toy-std", 2)
     assert (stands["status"], stands["finish"], stands["reward"]) == ("task error", True, 0)
