@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field, JsonValue, ValidationError
 
-from environments.foreign.calls import shown
+from environments.foreign.calls import ForeignReply, shown
 from environments.foreign.results import RUNNING, USUAL, finish
 from environments.foreign.task import ForeignTask
 from proctor.digest import digest_of
@@ -49,8 +49,8 @@ class AgentBenchV02(ForeignTask):
         return digest_of((type(self).__name__, self.revision, list(self.indices().values()), self.score))
 
     async def play(self, sample: str, agent: Agent, seed: int = 0) -> Finish:
-        async with self.servers.session(self.start_request(self.indices()[sample])) as (address, started):
-            stand = stand_of(started.body)
+        async with self.servers.session(self.start_request(self.indices()[sample]), started) as (address, first):
+            stand = first
             seen: tuple[HistoryTurn, ...] = ()
             try:
                 while stand.output.status == RUNNING:
@@ -64,6 +64,11 @@ class AgentBenchV02(ForeignTask):
                     await self.servers.cancel(address, {"session_id": stand.session_id})
         pointers = USUAL if self.score is None else (self.score,)
         return finish(stand.output.status, stand.output.result, pointers)
+
+
+def started(reply: ForeignReply) -> Stand:
+    """The answer to a start. Raises EnvironmentFault."""
+    return stand_of(reply.body)
 
 
 def stand_of(body: JsonValue) -> Stand:

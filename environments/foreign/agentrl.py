@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field, JsonValue, ValidationError
 
-from environments.foreign.calls import shown
+from environments.foreign.calls import ForeignReply, shown
 from environments.foreign.results import RUNNING, finish
 from environments.foreign.task import ForeignTask
 from proctor.digest import digest_of
@@ -48,9 +48,9 @@ class AgentRL(ForeignTask):
         return {**super().start_request(index), "custom_task": None}
 
     async def play(self, sample: str, agent: Agent, seed: int = 0) -> Finish:
-        async with self.servers.session(self.start_request(self.indices()[sample])) as (address, started):
-            session = started.headers.get("session_id", "")
-            output, first = output_of(started.body), True
+        request = self.start_request(self.indices()[sample])
+        async with self.servers.session(request, started) as (address, (session, begun)):
+            output, first = begun, True
             try:
                 while output.status == RUNNING:
                     action = await agent.act(observation(output, first=first))
@@ -88,6 +88,11 @@ def numbers(measured: Mapping[str, JsonValue]) -> dict[str, float]:
         for name, value in measured.items()
         if isinstance(value, int | float) and abs(value) <= sys.float_info.max
     }
+
+
+def started(reply: ForeignReply) -> tuple[str, EnvOutput]:
+    """The session's id and how it stands. Raises EnvironmentFault."""
+    return reply.headers.get("session_id", ""), output_of(reply.body)
 
 
 def output_of(body: JsonValue) -> EnvOutput:

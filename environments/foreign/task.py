@@ -1,9 +1,9 @@
 """What tasks have in common that other programs' servers play: addresses, samples, slots."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from typing import Annotated, ClassVar, Self
+from typing import Annotated, ClassVar, Self, TypeVar
 from urllib.parse import urlencode
 
 from pydantic import Field, JsonValue, PrivateAttr, model_validator
@@ -24,6 +24,7 @@ from proctor.http.client import HttpClient, http_client
 CANCEL_S = 5.0
 SLOT_POLL_S = 5.0
 
+Started = TypeVar("Started")
 Url = Annotated[str, Field(pattern=r"^https?://[^\s@]+$")]
 
 
@@ -36,17 +37,19 @@ class Servers:
         """address -> how many sessions of ours it holds"""
 
     @asynccontextmanager
-    async def session(self, request: JsonValue) -> AsyncIterator[tuple[str, ForeignReply]]:
+    async def session(
+        self, request: Mapping[str, JsonValue], read: Callable[[ForeignReply], Started]
+    ) -> AsyncIterator[tuple[str, Started]]:
         """Start a session at the server that holds fewest of ours, and wait while none has a slot.
 
-        Yields the server's address and its answer.
+        Yields the server's address and its answer, as `read` makes it out.
         """
         while True:
             for address in sorted(self._held, key=lambda each: self._held[each]):
                 self._held[address] += 1
                 try:
                     try:
-                        started = await self._post(address, "start_sample", request)
+                        started = await self._start(address, request, read)
                     except NoFreeSlot:
                         continue
                     yield address, started
@@ -66,6 +69,19 @@ class Servers:
         """End a session, as far as its server can be reached."""
         with suppress(EnvironmentFault, NoFreeSlot):
             await call(self._http, "POST", f"{address}/cancel", body, deadline_s=CANCEL_S, headers=headers)
+
+    async def _start(
+        self, address: str, request: Mapping[str, JsonValue], read: Callable[[ForeignReply], Started]
+    ) -> Started:
+        """A start. Where it fails, a session whose id we chose is ended: the server may have begun it."""
+        try:
+            return read(await self._post(address, "start_sample", dict(request)))
+        except NoFreeSlot:
+            raise
+        except BaseException:
+            if "session_id" in request:
+                await self.cancel(address, {"session_id": request["session_id"]})
+            raise
 
     async def _post(
         self, address: str, route: str, body: JsonValue, headers: Mapping[str, str] | None = None

@@ -1,12 +1,13 @@
 """Tasks of AgentBench v0.2, played against a double of its worker that is held to the captures."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any
 
 import httpx
 import pytest
 from pydantic import JsonValue, ValidationError
+from starlette.responses import JSONResponse, Response
 
 from environments.foreign import task
 from environments.foreign.agentbench_v02 import AgentBenchV02, HistoryTurn, observation
@@ -124,6 +125,43 @@ async def test_a_session_that_we_end_is_cancelled(worker: tuple[V02Worker, str])
         playing = asyncio.create_task(environment.play("0", Slow()))
         await waits.wait()
         assert len(worker[0].live) == 1
+        playing.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await playing
+    assert worker[0].live == {}
+
+
+async def late() -> Response:
+    await asyncio.sleep(3600)
+    raise AssertionError
+
+
+async def unreadable() -> Response:
+    return JSONResponse({"session_id": "x"})
+
+
+async def no_json() -> Response:
+    return Response("<html>")
+
+
+@pytest.mark.parametrize("garbled", [late, unreadable, no_json])
+async def test_a_start_without_a_readable_answer_is_cancelled_by_the_id_that_we_chose(
+    worker: tuple[V02Worker, str], garbled: Callable[[], Awaitable[Response]]
+) -> None:
+    worker[0].garbled = garbled
+    finish = await played(AgentBenchV02(workers=(worker[1],), step_limit_s=0.5), "0", PolicyAgent(scripted))
+    assert (finish.reason, finish.score) == (FinishReason.TASK_ERROR, None)
+    (started, start), (cancelled, cancel) = worker[0].requests
+    assert (started, cancelled, cancel) == ("start_sample", "cancel", {"session_id": start["session_id"]})
+    assert worker[0].live == {}
+
+
+async def test_a_start_that_we_end_is_cancelled(worker: tuple[V02Worker, str]) -> None:
+    worker[0].garbled = late
+    environment = AgentBenchV02(workers=(worker[1],))
+    async with environment.lifespan():
+        playing = asyncio.create_task(environment.play("0", PolicyAgent(scripted)))
+        await until(lambda: len(worker[0].live) == 1)
         playing.cancel()
         with pytest.raises(asyncio.CancelledError):
             await playing

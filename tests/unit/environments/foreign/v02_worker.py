@@ -3,7 +3,7 @@
 `test_agentbench_v02.py` holds it to the captured replies.
 """
 
-from collections.abc import Generator
+from collections.abc import Awaitable, Callable, Generator
 from typing import Any
 
 from starlette.applications import Starlette
@@ -57,6 +57,8 @@ class V02Worker:
         self.slots, self.controller = slots, controller
         self.live: dict[int, tuple[int | str, list[dict[str, str]], Play]] = {}
         self.requests: list[tuple[str, Any]] = []
+        self.garbled: Callable[[], Awaitable[Response]] | None = None
+        """Answers the starts in the worker's place, which have begun their sessions."""
         self._next = 0
         routes = [
             Route("/api/get_indices", self._indices),
@@ -80,7 +82,8 @@ class V02Worker:
             return JSONResponse({"detail": f"Sample concurrency limit reached: {self.slots}"}, 406)
         history: list[dict[str, str]] = []
         self.live[asked["session_id"]] = (asked["index"], history, play(asked["index"], history))
-        return JSONResponse(self._went_on(asked["session_id"], None))
+        stands = self._went_on(asked["session_id"], None)
+        return JSONResponse(stands) if self.garbled is None else await self.garbled()
 
     async def _interact(self, request: Request) -> Response:
         asked = await self._body(request)
