@@ -91,9 +91,8 @@ class AgentBenchRoutes:
         finishes = [(output, wire.finish_of(output)) for output in asked.results]
         scored = [(output, finish) for output, finish in finishes if finish is not None]
         clusters = offer.catalogue.cluster_of()
-        names = [
-            clusters.get(sample, sample) for sample in (wire.sample_of(output.index or "") for output, _ in scored)
-        ]
+        samples = ["" if output.index is None else wire.sample_of(output.index) for output, _ in scored]
+        names = [clusters.get(sample, sample) for sample in samples]
         numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
         summary = await self._gateway.summarize(
             asked.name, [finish for _, finish in scored], [numbers[name] for name in names]

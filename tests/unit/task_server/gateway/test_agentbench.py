@@ -255,6 +255,30 @@ async def test_results_without_a_score_count_in_coverage_alone(world: ForeignWor
     assert "score" in (await post(world, "calculate_overall", 400, name="toy-std", results=wrong))["detail"]
 
 
+class Grouped(Sums):
+    """All samples are one group."""
+
+    def cluster(self, sample: str) -> str:
+        return "all"
+
+
+async def test_the_sample_0_has_its_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with playing(monkeypatch, "agentbench", **{"toy-std": (Grouped, 1, {})}) as world:
+        overalls = [
+            await post(
+                world,
+                "calculate_overall",
+                name="toy-std",
+                results=[
+                    {"index": index, "status": "completed", "result": {"score": score}}
+                    for index, score in zip(indices, (0.0, 1.0), strict=True)
+                ],
+            )
+            for indices in ((1, 2), (0, 1))
+        ]
+    assert overalls[0] == overalls[1]
+
+
 def test_histories_alternate_and_begin_with_the_user() -> None:
     def message(role: Any, content: str) -> Message:
         return Message(role=role, content=content)
