@@ -108,8 +108,8 @@ class AgentBenchRoutes:
         except NotOffered as error:
             raise Refusal(unknown, DOES_NOT_EXIST) from error
         if offer.catalogue.protocol == "tools":
-            text = f"Error: task {task!r} is played by function calls, which v0.2 has not; serve it by `protocol: text`"
-            raise Refusal(406, text)
+            fix = "v0.2 has no function calls; serve the task by `protocol: text`"
+            raise Refusal(406, f"Error: task {task!r} is played by function calls; {fix}")
         return offer
 
 
