@@ -38,6 +38,8 @@ RENEW_S = SESSION_LEASE_S / 4
 TICK_S = 0.5
 CATALOGUE_S = 5.0
 """The samples of a task are waited for this long."""
+LAST_ENDS_S = 5.0
+"""At its end the gateway waits this long for its sessions to end at the task server; then their leases end them."""
 
 
 class GatewayError(Exception):
@@ -246,8 +248,12 @@ class Gateway:
             watching.cancel()
             for session in tuple(self.sessions()):
                 await self.cancel(session)
-            while self._ending:
-                await asyncio.wait(self._ending)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(LAST_ENDS_S):
+                    while self._ending:
+                        await asyncio.wait(self._ending)
+            for ending in self._ending:
+                ending.cancel()
 
     async def drain(self, grace_s: float) -> None:
         """Start no more sessions, and wait up to `grace_s` for the live ones."""
@@ -355,6 +361,7 @@ class Gateway:
         for session in sessions:
             if session.server_id in lost and session.live and not session.lock.locked():
                 session.fail("the task server lost the session")
+                self._free_if_over(session)
 
 
 def _without_echo(reply: Reply) -> Reply:

@@ -24,6 +24,7 @@ from task_server.gateway.gateway import (
 )
 from task_server.wire.messages import SampleList, Stop, TaskList
 from task_server.worker.worker import Worker
+from tests.pace import slowly
 from tests.task_server_world import Counting
 
 
@@ -265,6 +266,32 @@ async def test_after_a_drain_nothing_starts(world: World) -> None:
     assert not draining.done()
     await world.gateway.step(session, Stop(reason=FinishReason.TURN_LIMIT))
     await draining
+
+
+async def test_a_drain_ends_with_the_last_session_that_the_server_lost(world: World) -> None:
+    session = await world.gateway.start("numbers", "plain")
+    draining = asyncio.create_task(world.gateway.drain(1000.0))
+    await asyncio.sleep(0)
+    await world.client.end(session.server_id)
+    world.clock.time += 30.0
+    await world.gateway.tend()
+    await until(draining.done)
+
+
+async def test_the_gateway_ends_though_the_task_server_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def end(server_id: str, url: str) -> None:
+        ends.append(server_id)
+        await asyncio.Event().wait()
+
+    ends: list[str] = []
+    monkeypatch.setattr(registry, "load", registry.load)
+    monkeypatch.setattr(gateway_module, "LAST_ENDS_S", 0.01)
+    world = World()
+    async with world.worker.running(), asyncio.timeout(slowly(30)), world.gateway.running():
+        await offered(world, "numbers")
+        session = await world.gateway.start("numbers", "plain")
+        monkeypatch.setattr(world.client, "end", end)
+    assert ends == [session.server_id]
 
 
 async def test_all_sessions_end_with_the_gateway(monkeypatch: pytest.MonkeyPatch) -> None:
