@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute, Mount, Route
+from starlette.routing import BaseRoute, Route
 
 from task_server.gateway import agentrl as wire
 from task_server.gateway.agentbench import indices, sample_of
@@ -24,6 +24,8 @@ SESSION_S = 240.0
 """A session that nobody asks for in this time is ended."""
 SLOT_S = 240.0
 """A start waits this long for a slot: AgentRL's client does not ask again."""
+LONGEST_ID = 20
+"""Digits of a session's id."""
 
 
 class AgentRLRoutes:
@@ -70,7 +72,7 @@ class AgentRLRoutes:
     def _session(self, request: Request) -> ForeignSession:
         """Raises SessionGone, Refusal."""
         named = request.headers.get("session_id", "")
-        if not named.isdecimal():
+        if not named.isdecimal() or len(named) > LONGEST_ID:
             raise Refusal(400, "Error: send the header session_id of the answer to start_sample")
         return self._gateway.find(int(named))
 
@@ -81,15 +83,15 @@ def _stands(session: ForeignSession) -> Response:
 
 def routes(gateway: Gateway) -> Sequence[BaseRoute]:
     """All routes."""
-    return [Mount("/api", routes=_routes(gateway, False)), Mount("/renew/api", routes=_routes(gateway, True))]
+    return [*_routes("/api", gateway, False), *_routes("/renew/api", gateway, True)]
 
 
-def _routes(gateway: Gateway, renews: bool) -> list[BaseRoute]:
+def _routes(prefix: str, gateway: Gateway, renews: bool) -> list[BaseRoute]:
     on = AgentRLRoutes(gateway, renews)
     post = (on.start_sample, on.interact, on.cancel)
     return [
-        Route("/get_indices", answering(on.get_indices), methods=["GET"]),
-        *(Route(f"/{handler.__name__}", answering(handler), methods=["POST"]) for handler in post),
+        Route(f"{prefix}/get_indices", answering(on.get_indices), methods=["GET"]),
+        *(Route(f"{prefix}/{handler.__name__}", answering(handler), methods=["POST"]) for handler in post),
     ]
 
 

@@ -14,7 +14,7 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
-from starlette.routing import Mount, Route
+from starlette.routing import Mount, Route, Router
 from starlette.types import ASGIApp
 
 from proctor import event_loop
@@ -65,10 +65,12 @@ class WireServer:
 
     def app(self, access: GatewayAccess, url: str) -> ASGIApp:
         """The app with the routes of all wires."""
-        mounts = [Mount(wire.prefix, routes=list(wire.routes(self._gateways[wire.prefix]))) for wire in self._wires]
+        routers = {wire.prefix: Router(wire.routes(self._gateways[wire.prefix])) for wire in self._wires}
         own = [Route("/healthz", _health), Route("/readyz", _health), Route("/metrics", self._metrics)]
+        mounts = [Mount(prefix, router) for prefix, router in routers.items()]
         app = Starlette(routes=[*own, *mounts], exception_handlers={HTTPException: _no_route})
-        app.router.redirect_slashes = False
+        for router in (app.router, *routers.values()):
+            router.redirect_slashes = False  # a redirection would lack the token that was in the path
         return access.guard(app, urlsplit(url).hostname)
 
     @asynccontextmanager

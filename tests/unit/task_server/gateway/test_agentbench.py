@@ -201,6 +201,11 @@ async def test_a_start_whose_client_has_gone_holds_no_slot(world: ForeignWorld) 
     await world.free(5)
 
 
+async def test_a_path_with_a_slash_at_its_end_is_not_redirected(world: ForeignWorld) -> None:
+    """The redirection would lack the token that was in the path."""
+    assert (await world.http.get("list_workers/")).status_code == 404
+
+
 async def test_a_fault_is_an_error_and_no_result(world: ForeignWorld) -> None:
     started = await post(world, "start_sample", name="toy-std", index=2)
     ended = await post(world, "interact", 501, session_id=started["session_id"], agent_response=normal("boom"))

@@ -75,6 +75,17 @@ async def test_a_start_whose_client_has_gone_holds_no_slot(world: ForeignWorld) 
     await world.free(5)
 
 
+@pytest.mark.parametrize("session", ["", "x", "-1", "9" * 20, "9" * 5000])
+async def test_an_id_that_names_no_session_is_refused(world: ForeignWorld, session: str) -> None:
+    reply = await world.http.post("api/cancel", headers={"session_id": session})
+    assert (reply.status_code, list(reply.json())) == (400, ["detail"])
+
+
+async def test_a_path_with_a_slash_at_its_end_is_not_redirected(world: ForeignWorld) -> None:
+    """The redirection would lack the token that was in the path."""
+    assert (await world.http.get("api/get_indices/", params={"name": "toy-std"})).status_code == 404
+
+
 async def test_a_fault_has_a_status_and_a_cause_and_no_score(world: ForeignWorld) -> None:
     stands = await Client(world).start("toy-std", 2)
     assert (stands["status"], stands["finish"], stands["reward"]) == ("task error", True, 0)
