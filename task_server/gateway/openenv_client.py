@@ -137,6 +137,14 @@ def _read(text: str | bytes) -> ClientFrame:
     return ClientFrame.model_validate(found)
 
 
+def is_close(text: str | bytes) -> bool:
+    """Whether a message is the frame that closes the connection."""
+    try:
+        return _read(text).type == "close"
+    except (_Failure, ValidationError):
+        return False
+
+
 def _unless_fault(session: ForeignSession) -> dict[str, object]:
     """The observation of a session. Raises _Failure where it ended as a fault."""
     if isinstance(session.state, Finish) and session.state.score is None:

@@ -3,7 +3,7 @@
 import asyncio
 import itertools
 import secrets
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import suppress
 
@@ -18,7 +18,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from task_server.gateway import openenv
 from task_server.gateway.gateway import Gateway, NoSlot, NotOffered, Offer
 from task_server.gateway.openenv import Object
-from task_server.gateway.openenv_client import EpisodeClient
+from task_server.gateway.openenv_client import EpisodeClient, is_close
 from task_server.gateway.wires import BadBody, ForeignWire, body_of, reply
 from task_server.wire.errors import TaskServerError
 from task_server.wire.messages import MAX_REQUEST_BYTES, VERSION
@@ -27,6 +27,8 @@ IDLE_S = 1800.0
 """A connection without a frame for this long is closed."""
 MOST_CLIENTS = 4096
 """Sessions of clients that play by HTTP; one more forgets the oldest."""
+MOST_WAITING = 8
+"""Frames of a client that are read while another is answered; the rest are read later."""
 NO_STEPS = "a step needs a session; connect a WebSocket to /openenv/TASK/ws, and send a `reset` frame first"
 
 Handler = Callable[[Request, Offer], Awaitable[Response]]
@@ -146,17 +148,24 @@ class _Tasks:
 
 
 async def _talk(socket: WebSocket, client: EpisodeClient) -> None:
-    """Answer frames until the client goes; one that goes while its step is under way ends its episode at once."""
-    receiving, answering = asyncio.create_task(socket.receive()), None
+    """Answer frames in turn. A client that goes or says `close` within a step ends its episode at once."""
+    waiting, answering = deque[str | bytes](), None
+    receiving = asyncio.create_task(socket.receive())
     try:
-        while await _arrives(receiving):
-            text = receiving.result().get("text") or receiving.result().get("bytes") or ""
-            receiving = asyncio.create_task(socket.receive())
-            answering = asyncio.create_task(client.answer(text))
-            await asyncio.wait([receiving, answering], return_when=asyncio.FIRST_COMPLETED)
-            if receiving.done() and _is_end(receiving.result()):
-                return
-            answer = await answering
+        while waiting or await _arrives(receiving):
+            if not waiting:
+                waiting.append(_text(receiving.result()))
+                receiving = asyncio.create_task(socket.receive())
+            answering = asyncio.create_task(client.answer(waiting.popleft()))
+            while not answering.done():
+                watched = {answering} if len(waiting) == MOST_WAITING else {answering, receiving}
+                await asyncio.wait(watched, return_when=asyncio.FIRST_COMPLETED)
+                if receiving.done() and len(waiting) < MOST_WAITING:
+                    if _is_end(receiving.result()) or is_close(_text(receiving.result())):
+                        return
+                    waiting.append(_text(receiving.result()))
+                    receiving = asyncio.create_task(socket.receive())
+            answer = answering.result()
             if answer is None:
                 return
             await _send(socket, answer)
@@ -175,6 +184,11 @@ async def _arrives(receiving: asyncio.Task[Message]) -> bool:
 
 def _is_end(message: Message) -> bool:
     return bool(message["type"] == "websocket.disconnect")
+
+
+def _text(message: Message) -> str | bytes:
+    text: str | bytes = message.get("text") or message.get("bytes") or ""
+    return text
 
 
 async def _send(socket: WebSocket, frame: dict[str, object]) -> None:

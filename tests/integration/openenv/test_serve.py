@@ -130,6 +130,27 @@ async def test_4_a_broken_connection_frees_its_slot_even_within_a_step(server: S
     await until(lambda: Digits.live == 0)
 
 
+@pytest.mark.parametrize("then", [["close"], ["state"] * 3, ["state"] * (openenv_routes.MOST_WAITING - 1) + ["close"]])
+async def test_4_so_does_one_that_sends_more_frames_within_a_step(server: Served, then: list[str]) -> None:
+    player = await server.connect()
+    await player.reset(sample="1")
+    for frame in ({"type": "step", "data": {"content": "hang"}}, *({"type": each} for each in then)):
+        await player.socket.send(json.dumps(frame))
+    if "close" not in then:
+        player.socket.transport.abort()
+    await until(lambda: Digits.live == 0)
+
+
+async def test_frames_that_are_sent_ahead_are_answered_in_turn(server: Served) -> None:
+    player = await server.connect()
+    await player.reset(sample="3")
+    guesses = [str(number) for number in range(10, 40)]
+    for guess in guesses:
+        await player.socket.send(json.dumps({"type": "step", "data": {"content": guess}}))
+    answers = [json.loads(await player.socket.recv()) for _ in guesses]
+    assert [each["data"]["observation"]["text"] for each in answers] == [f"wrong: {guess}" for guess in guesses]
+
+
 @pytest.mark.shared
 async def test_5_captured_frames_get_answers_of_their_shape(server: Served) -> None:
     """But for a step with other fields, which is a reply in JSON here, and for what follows a fault: a reset."""
