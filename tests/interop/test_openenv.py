@@ -145,6 +145,12 @@ assert "AVAILABLE ACTIONS" in told
 assert "nothing" in house.act("look"), told
 assert reward([house]) == [0.0]
 house.client.close()
+try:
+    house.act("look")
+except Exception:
+    assert reward([house]) == [None]
+else:
+    raise AssertionError("a step without an episode must fail")
 """
     for number, program in enumerate((plain, house + use)):
         script = tmp_path / f"{number}.py"
