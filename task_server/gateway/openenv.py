@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Literal, TypeAlias
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, ValidationError
 from pydantic_core import to_json
 
 from proctor.llm.tool_calls import normalised
@@ -12,6 +12,12 @@ from proctor.types import Action, Finish, Message, Tool, ToolCall
 from task_server.gateway.gateway import ForeignSession
 
 Object: TypeAlias = dict[str, JsonValue]
+MOST_CALLS = 32
+"""Tool calls of one action."""
+MOST_ERRORS = 10
+"""Errors of one frame that are told."""
+MOST_SHOWN = 200
+"""Bytes of an input that are told with its error."""
 RESET_FIRST = "there is no episode; send a `reset` frame first"
 
 
@@ -62,7 +68,7 @@ class EnvAction(_Strict):
     """What an agent does: its reply's text, and in a tools task its calls."""
 
     content: str = ""
-    tool_calls: list[Annotated[EnvCall, BeforeValidator(_flat)]] = Field(default_factory=list)
+    tool_calls: list[Annotated[EnvCall, BeforeValidator(_flat)]] = Field(default_factory=list, max_length=MOST_CALLS)
     metadata: dict[str, JsonValue] = Field(default_factory=dict)
 
 
@@ -108,6 +114,18 @@ def calling(content: str, calls: Sequence[EnvCall], history: Sequence[Message]) 
         for call in calls
     )
     return normalised(Action(content=content, tool_calls=tuple(made)), history)
+
+
+def complaints(error: ValidationError) -> list[dict[str, object]]:
+    """The first errors as OpenEnv's servers send them, without what is long."""
+    return [
+        {
+            **each,
+            "loc": tuple(part[:MOST_SHOWN] if isinstance(part, str) else part for part in each["loc"]),
+            "input": each["input"] if len(to_json(each["input"])) <= MOST_SHOWN else None,
+        }
+        for each in error.errors(include_context=False)[:MOST_ERRORS]
+    ]
 
 
 def chosen(reset: EnvReset, task: str, samples: Sequence[str], turn: int) -> str:

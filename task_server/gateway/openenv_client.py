@@ -42,8 +42,7 @@ class EpisodeClient:
         except _Failure as failure:
             return {"type": "error", "data": failure.data}
         except ValidationError as error:
-            errors = error.errors(include_context=False)
-            return _error("VALIDATION_ERROR", "Invalid message", errors=errors)
+            return _error("VALIDATION_ERROR", "Invalid message", errors=openenv.complaints(error))
         except ValueError as error:
             return _error("VALIDATION_ERROR", str(error), errors=[])
         except (GatewayError, TaskServerError) as error:

@@ -86,7 +86,7 @@ class _Tasks:
             except NotOffered as error:
                 return reply({"detail": str(error)}, 404)
             except ValidationError as error:
-                return reply({"detail": error.errors(include_context=False)}, 422)
+                return reply({"detail": openenv.complaints(error)}, 422)
             except (BadBody, ValueError) as error:
                 return reply({"detail": str(error)}, 422)
             except (NoSlot, TaskServerError) as error:

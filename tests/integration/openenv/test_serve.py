@@ -242,6 +242,29 @@ async def test_no_frame_breaks_the_connection(server: Served, frame: str) -> Non
     assert (await player.reset())["type"] == "observation"
 
 
+@pytest.mark.parametrize(
+    "action",
+    [
+        {"tool_calls": [1] * 100_000},
+        {"content": 3, "x" * 100_000: "y" * 100_000},
+        {"content": "", **{f"x{number}": number for number in range(10_000)}},
+        {"tool_calls": [{"name": "look", "arguments": [0] * 100_000}] * 20},
+    ],
+)
+async def test_the_errors_of_a_large_frame_are_short(server: Served, action: dict[str, Any]) -> None:
+    player = await server.connect()
+    await player.reset()
+    answer = await player.step(**action)
+    assert error(answer)[0] == "VALIDATION_ERROR"
+    status, body = await server.ask("POST", "toy/step", {"action": action})
+    assert (status, len(json.dumps(answer)) < 10_000, len(json.dumps(body)) < 10_000) == (422, True, True)
+
+
+async def test_an_action_has_at_most_32_calls(server: Served) -> None:
+    status, body = await server.ask("POST", "toy/step", {"action": {"tool_calls": [{"name": "look"}] * 33}})
+    assert (status, body["detail"][0]["type"]) == (422, "too_long")
+
+
 async def test_tasks_are_listed(server: Served) -> None:
     assert await server.ask("GET", "toy/list_environments") == (200, ["toy"])
     assert await server.ask("GET", "toy/toy/splits") == (200, [{"name": "toy", "type": "test"}])
