@@ -16,7 +16,7 @@ PATIENCE_S = 10.0
 """A reset waits this long for a slot."""
 
 
-class _Failure(Exception):
+class Failure(Exception):
     """An error frame."""
 
     def __init__(self, code: str, message: str, **more: object) -> None:
@@ -39,7 +39,7 @@ class EpisodeClient:
             if frame.type == "close":
                 return None
             kind, data = await self._answer(frame)
-        except _Failure as failure:
+        except Failure as failure:
             return {"type": "error", "data": failure.data}
         except ValidationError as error:
             return _error("VALIDATION_ERROR", "Invalid message", errors=openenv.complaints(error))
@@ -71,7 +71,7 @@ class EpisodeClient:
             offer = await self._gateway.offer(self._task)
             busy, most = offer.total - offer.free, offer.total
             message = f"Server at capacity: {busy}/{most} sessions active. {error}"
-            raise _Failure("CAPACITY_REACHED", message, active_sessions=busy, max_sessions=most) from error
+            raise Failure("CAPACITY_REACHED", message, active_sessions=busy, max_sessions=most) from error
         self._session, self._episode_id = session, asked.episode_id
         return _unless_fault(session) | {"metadata": {"task": self._task, "sample": sample}}
 
@@ -93,7 +93,7 @@ class EpisodeClient:
             return {"jsonrpc": "2.0", "id": request.id, "result": await self._called(request)}
         except RpcError as error:
             return _rpc_error(request.id, error.code, str(error))
-        except (GatewayError, TaskServerError, _Failure, ValueError) as error:
+        except (GatewayError, TaskServerError, Failure, ValueError) as error:
             return _rpc_error(request.id, openenv.INTERNAL, str(error))
 
     async def _called(self, request: RpcRequest) -> dict[str, object]:
@@ -115,7 +115,7 @@ class EpisodeClient:
 
     def _current(self) -> ForeignSession:
         if self._session is None:
-            raise _Failure("EXECUTION_ERROR", openenv.RESET_FIRST)
+            raise Failure("EXECUTION_ERROR", openenv.RESET_FIRST)
         return self._gateway.find(self._session.id)
 
     async def end(self) -> None:
@@ -126,13 +126,13 @@ class EpisodeClient:
 
 
 def _read(text: str | bytes) -> ClientFrame:
-    """The frame of a message. Raises _Failure and ValidationError."""
+    """The frame of a message. Raises Failure and ValidationError."""
     try:
         found = from_json(text)
     except ValueError as error:
-        raise _Failure("INVALID_JSON", f"Invalid JSON: {error}") from error
+        raise Failure("INVALID_JSON", f"Invalid JSON: {error}") from error
     if isinstance(found, dict) and found.get("type") not in openenv.TYPES:
-        raise _Failure("UNKNOWN_TYPE", f"Unknown message type: {str(found.get('type', ''))[:100]}")
+        raise Failure("UNKNOWN_TYPE", f"Unknown message type: {str(found.get('type', ''))[:100]}")
     return ClientFrame.model_validate(found)
 
 
@@ -140,14 +140,14 @@ def is_close(text: str | bytes) -> bool:
     """Whether a message is the frame that closes the connection."""
     try:
         return _read(text).type == "close"
-    except (_Failure, ValidationError):
+    except (Failure, ValidationError):
         return False
 
 
 def _unless_fault(session: ForeignSession) -> dict[str, object]:
-    """The observation of a session. Raises _Failure where it ended as a fault."""
+    """The observation of a session. Raises Failure where it ended as a fault."""
     if isinstance(session.state, Finish) and session.state.score is None:
-        raise _Failure("EXECUTION_ERROR", f"{openenv.cause(session.state)}; send a `reset` frame to go on")
+        raise Failure("EXECUTION_ERROR", f"{openenv.cause(session.state)}; send a `reset` frame to go on")
     return openenv.result(session)
 
 

@@ -16,9 +16,9 @@ from starlette.types import Message
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from task_server.gateway import openenv
-from task_server.gateway.gateway import Gateway, NoSlot, NotOffered, Offer
-from task_server.gateway.openenv import Object
-from task_server.gateway.openenv_client import EpisodeClient, is_close
+from task_server.gateway.gateway import Gateway, NoSlot, NoSuchSample, NotOffered, Offer
+from task_server.gateway.openenv import EnvReset, Object
+from task_server.gateway.openenv_client import EpisodeClient, Failure, is_close
 from task_server.gateway.wires import BadBody, ForeignWire, body_of, reply
 from task_server.wire.errors import TaskServerError
 from task_server.wire.messages import MAX_REQUEST_BYTES, VERSION
@@ -87,8 +87,10 @@ class _Tasks:
                 return reply({"detail": str(error)}, 404)
             except ValidationError as error:
                 return reply({"detail": openenv.complaints(error)}, 422)
-            except (BadBody, ValueError) as error:
+            except (BadBody, ValueError, NoSuchSample) as error:
                 return reply({"detail": str(error)}, 422)
+            except Failure as failure:
+                return reply({"detail": failure.data}, 503)
             except (NoSlot, TaskServerError) as error:
                 return reply({"detail": str(error)}, 503)
 
@@ -99,14 +101,12 @@ class _Tasks:
 
     async def _reset(self, request: Request, offer: Offer) -> Response:
         """The first observation of an episode that goes no further."""
+        asked = EnvReset.model_validate(await body_of(request, Object, empty=b"{}"))
         client = self._client(offer.catalogue.task)
         try:
-            answer = await client.answer(to_json({"type": "reset", "data": await body_of(request, Object)}))
+            return reply(await client.reset(asked))
         finally:
             await client.end()
-        assert answer is not None
-        failed = answer["type"] == "error"
-        return reply({"detail": answer["data"]} if failed else answer["data"], 503 if failed else 200)
 
     async def _mcp(self, request: Request, offer: Offer) -> Response:
         """JSON-RPC of MCP, in a session that a client made by HTTP."""

@@ -226,6 +226,17 @@ async def test_a_wrong_reset_says_what_is_wrong(server: Served, data: Any, code:
     assert error(await (await server.connect()).reset(**data)) == (code, message)
 
 
+async def test_a_reset_by_http_tells_mistakes_from_a_want_of_slots(server: Served) -> None:
+    assert (await server.ask("POST", "toy/reset"))[0] == 200
+    mistakes: list[Any] = [{"index": 99}, {"index": "x"}, {"sample": "x"}, {"split": "train"}, {"seed": -1}, []]
+    assert {(await server.ask("POST", "toy/reset", asked))[0] for asked in mistakes} == {422}
+    await until(lambda: Digits.live == 0)
+    for player in [await server.connect() for _ in range(2)]:
+        await player.reset()
+    status, body = await server.ask("POST", "toy/reset", {})
+    assert (status, body["detail"]["code"]) == (503, "CAPACITY_REACHED")
+
+
 async def test_a_step_without_an_episode_says_what_to_do(server: Served) -> None:
     assert error(await (await server.connect()).step(content="1")) == (
         "EXECUTION_ERROR",
