@@ -11,20 +11,19 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import AfterValidator, ConfigDict, Field, JsonValue, model_validator
 
 from environments.foreign.openenv.episode import EnvEpisode
-from environments.foreign.openenv.server import ServedEnvironment, described, session
+from environments.foreign.openenv.server import MOST_SAMPLES, ServedEnvironment, described, session
 from environments.foreign.openenv.wire import Object, ScoreRule, action_field, is_mcp, text_field
 from proctor.digest import digest_of
 from proctor.environment import Agent, Environment, EnvironmentFault
 from proctor.tools import Protocol
 from proctor.types import Finish
 
-MOST_SEEDS = 1_000_000
 MISSING = "no package websockets; pip install 'proctor[serve]'"
 
 
 def _tasks_or_count(source: int | str) -> int | str:
-    if isinstance(source, int) and not 1 <= source <= MOST_SEEDS:
-        raise ValueError(f"write `tasks`, or how many seeds to play, from 1 to {MOST_SEEDS}")
+    if isinstance(source, int) and not 1 <= source <= MOST_SAMPLES:
+        raise ValueError(f"write `tasks`, or how many seeds to play, from 1 to {MOST_SAMPLES}")
     return source
 
 

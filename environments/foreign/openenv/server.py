@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from pydantic import BaseModel, JsonValue, TypeAdapter, ValidationError
+from pydantic import BaseModel, Field, JsonValue, TypeAdapter, ValidationError
 
 from environments.foreign.openenv.wire import (
     OBJECT,
@@ -31,6 +31,7 @@ DESCRIBE_S = 30.0
 OPEN_S = 10.0
 CLOSE_S = 5.0
 """Waited for the server to free the session's slot."""
+MOST_SAMPLES = 1_000_000
 NO_TASKS = (404, 405, 501)
 """Statuses of a task route that the server or its environment does not have."""
 
@@ -45,7 +46,7 @@ class _Split(BaseModel):
 
 
 class _Count(BaseModel):
-    num_tasks: int
+    num_tasks: int = Field(ge=0)
 
 
 _NAMES = TypeAdapter(tuple[str, ...])
@@ -123,6 +124,10 @@ async def _tasks(server: _Http, split: str | None) -> ServedTasks:
     if split is None or split not in splits:
         raise ValueError(f"split: name one of those that the server has: {', '.join(splits)}")
     count = _Count.model_validate_json(await server.body(f"{base}/num_tasks", {"split": split})).num_tasks
+    if count > MOST_SAMPLES:
+        raise ValueError(
+            f"samples: the server counts {count} tasks, at most {MOST_SAMPLES} can be played; give a number"
+        )
     return ServedTasks(splits, split, count)
 
 

@@ -193,6 +193,13 @@ async def test_a_mistake_names_its_field(fields: dict[str, Any], message: str) -
             ).samples()
 
 
+@pytest.mark.parametrize(("count", "message"), [(10**12, "samples: the server counts 10+ tasks"), (-1, "no OpenEnv")])
+async def test_a_server_that_counts_no_real_number_of_tasks_is_refused(count: int, message: str) -> None:
+    async with toy_server(tasks=count) as (url, _):
+        with pytest.raises(ValueError, match=message):
+            await server.described(url, with_tasks=True, split="test")
+
+
 async def test_several_splits_need_a_choice() -> None:
     async with toy_server(tasks=3) as (url, _):
         with pytest.raises(ValueError, match="split: name one of those that the server has: train, test"):
