@@ -105,14 +105,7 @@ def read_action(data: Mapping[str, JsonValue], history: Sequence[Message]) -> Ac
 
 def calling(content: str, calls: Sequence[EnvCall], history: Sequence[Message]) -> Action:
     """An action with these calls, each with an id of its own in the conversation so far."""
-    made = (
-        ToolCall(
-            id=call.id,
-            name=call.name,
-            arguments=call.arguments if isinstance(call.arguments, str) else _json(call.arguments),
-        )
-        for call in calls
-    )
+    made = (ToolCall(id=call.id, name=call.name, arguments=call.text()) for call in calls)
     return normalised(Action(content=content, tool_calls=tuple(made)), history)
 
 

@@ -108,7 +108,11 @@ class EpisodeClient:
         if request.method == "tools/list":
             return openenv.listed(session.state.tools)
         name, arguments = request.params.get("name"), request.params.get("arguments") or {}
-        call = EnvCall.model_validate({"name": name, "arguments": arguments})
+        try:
+            call = EnvCall.model_validate({"name": name, "arguments": arguments})
+        except ValidationError as error:
+            wrong = error.errors()[0]
+            raise RpcError(openenv.NO_PARAMS, f"Invalid params: {wrong['loc'][0]}: {wrong['msg']}") from error
         await self._gateway.step(session, Act(action=openenv.calling("", [call], session.history)))
         _unless_fault(session)
         return openenv.called(session)

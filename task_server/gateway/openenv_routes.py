@@ -57,8 +57,8 @@ class _Tasks:
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
         self._turns: defaultdict[str, Iterator[int]] = defaultdict(itertools.count)
-        self._clients: dict[str, EpisodeClient] = {}
-        """Those that play by HTTP, by their session's id."""
+        self._clients: dict[tuple[str, str], EpisodeClient] = {}
+        """Those that play by HTTP, by their task and their session's id."""
 
     def routes(self) -> Sequence[BaseRoute]:
         """The routes below the wire's prefix."""
@@ -110,20 +110,20 @@ class _Tasks:
 
     async def _mcp(self, request: Request, offer: Offer) -> Response:
         """JSON-RPC of MCP, in a session that a client made by HTTP."""
-        asked = await body_of(request, Object)
+        asked, task = await body_of(request, Object), offer.catalogue.task
         params = asked.get("params")
         id_ = str(params.get("session_id")) if isinstance(params, dict) else ""
         if asked.get("method") == "openenv/session/create":
             made = secrets.token_hex(16)
-            self._clients[made] = self._client(offer.catalogue.task)
+            self._clients[task, made] = self._client(task)
             if len(self._clients) > MOST_CLIENTS:
                 await self._clients.pop(next(iter(self._clients))).end()
             return _result(asked, {"session_id": made})
         if asked.get("method") == "openenv/session/close":
-            if closed := self._clients.pop(id_, None):
+            if closed := self._clients.pop((task, id_), None):
                 await closed.end()
             return _result(asked, {"session_id": id_, "closed": closed is not None})
-        client = self._clients.get(id_) or self._client(offer.catalogue.task)
+        client = self._clients.get((task, id_)) or self._client(task)
         if isinstance(params, dict):
             asked["params"] = {name: value for name, value in params.items() if name != "session_id"}
         return reply(await client.rpc(asked))
@@ -131,18 +131,16 @@ class _Tasks:
     async def _play(self, socket: WebSocket) -> None:
         await socket.accept()
         task, id_ = socket.path_params["task"], socket.query_params.get("session_id", "")
-        client = self._clients.get(id_) or self._client(task)
         try:
             await self._gateway.offer(task)
-            await _talk(socket, client)
+            await _talk(socket, self._clients.get((task, id_)) or self._client(task))
         except (NotOffered, TaskServerError) as error:
             with suppress(WebSocketDisconnect):
                 await _send(socket, {"type": "error", "data": {"message": str(error), "code": "SESSION_ERROR"}})
         except WebSocketDisconnect:
             return
         finally:
-            await client.end()
-            self._clients.pop(id_, None)
+            self._clients.pop((task, id_), None)
         with suppress(RuntimeError, WebSocketDisconnect):  # the client has closed it
             await socket.close()
 
@@ -174,6 +172,7 @@ async def _talk(socket: WebSocket, client: EpisodeClient) -> None:
         await client.end()
         if answering is not None:
             await asyncio.wait([answering])  # a reset that waits for a slot may still get one
+            await client.end()
 
 
 async def _arrives(receiving: asyncio.Task[Message]) -> bool:

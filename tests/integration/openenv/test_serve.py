@@ -5,7 +5,7 @@ import json
 import logging
 import ssl
 import subprocess
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from proctor.http import bounded_protocol
 from proctor.http.server import ConfigError
 from proctor.http.tls import ServerTls
 from task_server.gateway import openenv_client, openenv_routes, serve
+from task_server.gateway.gateway import Gateway
 from task_server.gateway.openenv import RESET_FIRST
 from tests.integration.openenv.served import Digits, Player, Served, served
 from tests.integration.openenv.test_environment import Saying
@@ -340,6 +341,13 @@ async def test_8_a_tools_task_is_played_by_calls_to_its_end() -> None:
         two = (await rpc(player, "tools/call", name="open_door", arguments={"door": behind(door)}))["result"]
         assert two["structuredContent"] == {"reward": 1.0, "done": True}
         assert "error" in await rpc(player, "tools/call", name="open_door", arguments={})
+        await player.reset(index=0)
+        wrong = [await rpc(player, "tools/call"), await rpc(player, "tools/call", name="leave", arguments=[1])]
+        assert [each["error"]["message"].partition(": Input")[0] for each in wrong] == [
+            "Invalid params: name",
+            "Invalid params: arguments",
+        ]
+        assert {each["error"]["code"] for each in wrong} == {-32602}
         assert (await rpc(player, "nothing"))["error"]["code"] == -32601
 
 
@@ -379,6 +387,35 @@ async def test_8_a_session_by_http_is_shared_with_its_websocket() -> None:
         assert done["structuredContent"] == {"reward": 1.0, "done": True}
         assert "error" in await post("tools/list", session_id="other")
         assert (await post("openenv/session/close", session_id=made))["result"]["closed"]
+
+
+async def test_a_session_of_one_task_is_none_of_another() -> None:
+    async with served(TOY, TaskDefinition(name="doors", environment="doors")) as server:
+
+        async def post(task: str, method: str, **params: object) -> Any:
+            asked = {"jsonrpc": "2.0", "id": 1, "method": f"openenv/session/{method}", "params": params}
+            return (await server.ask("POST", f"{task}/mcp", asked))[1]["result"]
+
+        made = (await post("doors", "create"))["session_id"]
+        player = await server.connect("toy", query=f"?session_id={made}")
+        assert (await player.reset())["data"]["metadata"]["task"] == "toy"
+        await player.close()
+        assert not (await post("toy", "close", session_id=made))["closed"]
+        assert (await post("doors", "close", session_id=made))["closed"]
+
+
+async def test_nothing_is_kept_of_an_unknown_task(server: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = []
+
+    class Kept(openenv_client.EpisodeClient):
+        def __init__(self, gateway: Gateway, task: str, turns: Iterator[int]) -> None:
+            super().__init__(gateway, task, turns)
+            made.append(task)
+
+    monkeypatch.setattr(openenv_routes, "EpisodeClient", Kept)
+    for task in ("nothing", "toy"):
+        await (await server.connect(task)).say({"type": "state"})
+    assert made == ["toy"]
 
 
 async def test_10_a_frame_over_8_mib_ends_its_connection_alone(server: Served) -> None:
