@@ -1,14 +1,14 @@
 """`environment: openenv`: episodes of an environment that an OpenEnv server plays."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from functools import cached_property
 from importlib.util import find_spec
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import AfterValidator, ConfigDict, Field, JsonValue, model_validator
+from pydantic import ConfigDict, Field, JsonValue, ValidationError, WrapValidator, model_validator
 
 from environments.foreign.openenv.episode import EnvEpisode
 from environments.foreign.openenv.server import MOST_SAMPLES, ServedEnvironment, described, session
@@ -21,10 +21,14 @@ from proctor.types import Finish
 MISSING = "no package websockets; pip install 'proctor[serve]'"
 
 
-def _tasks_or_count(source: int | str) -> int | str:
-    if isinstance(source, int) and not 1 <= source <= MOST_SAMPLES:
+def _tasks_or_count(source: object, validate: Callable[[object], int | str]) -> int | str:
+    try:
+        found = validate(source)
+    except ValidationError:
+        found = 0
+    if isinstance(found, int) and not 1 <= found <= MOST_SAMPLES:
         raise ValueError(f"write `tasks`, or how many seeds to play, from 1 to {MOST_SAMPLES}")
-    return source
+    return found
 
 
 class OpenEnv(Environment):
@@ -34,7 +38,7 @@ class OpenEnv(Environment):
 
     url: str = Field(pattern=r"^https?://[^\s@?#]+$")
     """The server's base URL, as its own clients are given it."""
-    source: Annotated[int | Literal["tasks"], AfterValidator(_tasks_or_count)] = Field(default="tasks", alias="samples")
+    source: Annotated[int | Literal["tasks"], WrapValidator(_tasks_or_count)] = Field(default="tasks", alias="samples")
     """In plans `samples`: the tasks that the server counts, or a number N for the seeds 0 to N-1."""
     split: str | None = None
     """The split of the tasks; not needed where there is one."""

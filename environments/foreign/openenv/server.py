@@ -125,9 +125,8 @@ async def _tasks(server: _Http, split: str | None) -> ServedTasks:
         raise ValueError(f"split: name one of those that the server has: {', '.join(splits)}")
     count = _Count.model_validate_json(await server.body(f"{base}/num_tasks", {"split": split})).num_tasks
     if count > MOST_SAMPLES:
-        raise ValueError(
-            f"samples: the server counts {count} tasks, at most {MOST_SAMPLES} can be played; give a number"
-        )
+        many = f"{count} tasks, more than {MOST_SAMPLES}"
+        raise ValueError(f"samples: the server counts {many}; give a number, whose seeds are played")
     return ServedTasks(splits, split, count)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import yaml
+from pydantic import ValidationError
 
 from environments.foreign.openenv import server
 from environments.foreign.openenv.environment import OpenEnv
@@ -204,6 +205,13 @@ async def test_several_splits_need_a_choice() -> None:
     async with toy_server(tasks=3) as (url, _):
         with pytest.raises(ValueError, match="split: name one of those that the server has: train, test"):
             environment(url, samples="tasks").samples()
+
+
+@pytest.mark.parametrize("samples", ["foo", "", 0, -1, 1_000_001, 1.5, None, [3]])
+def test_wrong_samples_are_told_both_forms(samples: object) -> None:
+    with pytest.raises(ValidationError, match="write `tasks`, or how many seeds to play, from 1 to 1000000") as wrong:
+        environment("http://x", samples=samples)
+    assert [error["loc"] for error in wrong.value.errors()] == [("samples",)]
 
 
 @pytest.mark.parametrize("bounds", [[1, 1], [2, 1], [0, float("inf")], [float("-inf"), 0]])
