@@ -4,6 +4,7 @@ import asyncio
 import threading
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Future, wait
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -33,6 +34,8 @@ from task_server.wire.errors import TaskServerError
 
 INTERRUPT_S = 0.5
 """How often the main thread checks for Ctrl-C: a signal delivered to another thread does not wake it."""
+CANCEL_S = 10.0
+"""How long a session that Ctrl-C ends may take to release what it holds."""
 Answer = TypeVar("Answer")
 
 
@@ -216,30 +219,29 @@ def _published(request: RunRequest) -> Watcher:
 def _in_thread(request: RunRequest) -> Run:
     """Execute in a thread, so that the caller may have an event loop; Ctrl-C in the caller's thread stops the run."""
     interrupts = Interrupts(request, _published(request), print)
-    loop: list[asyncio.AbstractEventLoop] = []
 
     async def main() -> Run:
-        loop.append(asyncio.get_running_loop())
         try:
             return await _executed(interrupts)
         except asyncio.CancelledError:
             raise RunInterrupted("interrupted", Run(request.store, request.folder, _resumed)) from None
 
-    return _on_own_loop(main(), lambda: loop[0].call_soon_threadsafe(interrupts.pressed))
+    return _on_own_loop(main(), interrupts.pressed)
 
 
 def _on_own_loop(main: Coroutine[Any, Any, Answer], on_interrupt: Callable[[], object] | None = None) -> Answer:
     """Run a coroutine on an event loop in a thread of its own; its result. Raises what it raises.
 
-    Without `on_interrupt`, Ctrl-C cancels the coroutine and passes.
+    `on_interrupt` is called on that loop at Ctrl-C. Without it, Ctrl-C cancels the coroutine, waits at most CANCEL_S
+    until it has released what it holds, and passes.
     """
     answer: Future[Answer] = Future()
-    running: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]]] = []
+    begun: Future[tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]]] = Future()
 
     async def cancellable() -> Answer:
         task = asyncio.current_task()
         assert task is not None
-        running.append((asyncio.get_running_loop(), task))
+        begun.set_result((asyncio.get_running_loop(), task))
         return await main
 
     def work() -> None:
@@ -253,9 +255,11 @@ def _on_own_loop(main: Coroutine[Any, Any, Answer], on_interrupt: Callable[[], o
         try:
             wait([answer], INTERRUPT_S)
         except KeyboardInterrupt:
-            if on_interrupt is None or answer.done():
-                for loop, task in running:
-                    loop.call_soon_threadsafe(task.cancel)
+            loop, task = begun.result()
+            passes = on_interrupt is None or answer.done()
+            with suppress(RuntimeError):  # the loop has ended
+                loop.call_soon_threadsafe(on_interrupt or task.cancel)
+            if passes:
+                wait([answer], CANCEL_S)
                 raise
-            on_interrupt()
     return answer.result()

@@ -101,7 +101,6 @@ async def cell():
         print(stopped.run.state, *(trial.score for trial in stopped.run.trials()))
     except KeyboardInterrupt:
         print("interrupted")
-        time.sleep(1)
 asyncio.new_event_loop().run_until_complete(cell())
 """
 
@@ -116,11 +115,35 @@ def test_ctrl_c_in_a_cell_drains_while_the_notebooks_loop_runs(tmp_path: Path) -
     assert "None" in ended, "no other was begun"
 
 
-def test_ctrl_c_ends_a_session_that_is_played(tmp_path: Path) -> None:
-    output = _interrupted(IN_A_NOTEBOOK.format(call="play('alfworld', slow)"), tmp_path)
-    before, after = output.split("interrupted\n")
-    assert before.count("called") < 3
-    assert after.count("called") <= 1, "the session did not go on behind the caller's back"
+OF_A_SESSION = """\
+import asyncio, signal, sys, time
+from contextlib import asynccontextmanager
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from proctor import play, registry
+class World(registry.load("alfworld")):
+    @asynccontextmanager
+    async def lifespan(self):
+        try:
+            async with super().lifespan():
+                yield
+        finally:
+            await asyncio.sleep(0.3)
+            print("released", flush=True)
+def slow(messages, tools):
+    print("called", flush=True)
+    time.sleep(0.2)
+    return "ACTION: look"
+try:
+    play(World(), slow)
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+
+
+def test_ctrl_c_ends_a_session_that_is_played_and_releases_what_it_holds(tmp_path: Path) -> None:
+    lines = _interrupted(OF_A_SESSION, tmp_path).splitlines()
+    assert lines.count("called") < 3
+    assert lines[-2:] == ["released", "interrupted"]
 
 
 def _interrupted(text: str, folder: Path) -> str:
