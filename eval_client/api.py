@@ -28,8 +28,16 @@ from proctor import registry
 from proctor.agent_function import AgentFunction, FunctionAgent, FunctionCaller
 from proctor.config.task import TaskDefinition
 from proctor.config.yaml import FileError
-from proctor.environment import POLICY_KINDS, Agent, Environment, PolicyAgent, play_to_finish, policy_of
-from proctor.types import Finish
+from proctor.environment import (
+    POLICY_KINDS,
+    Agent,
+    Environment,
+    EnvironmentFault,
+    PolicyAgent,
+    play_to_finish,
+    policy_of,
+)
+from proctor.types import Finish, FinishReason
 from task_server.wire.errors import TaskServerError
 
 INTERRUPT_S = 0.5
@@ -112,10 +120,15 @@ def play(
     """
     world = environment if isinstance(environment, Environment) else _built(environment, parameters)
     names = world.samples()
+    if not names:
+        raise PlanError("environment: it has no samples; give it other data")
     chosen = names[0] if sample is None else sample
     if chosen not in names:
         raise PlanError(f"sample: there is no {chosen!r}; the first are: {', '.join(names[:5])}")
-    return _on_own_loop(_play(world, agent, chosen, seed))
+    try:
+        return _on_own_loop(_play(world, agent, chosen, seed))
+    except EnvironmentFault as error:  # of its lifespan
+        return Finish.fault(FinishReason.TASK_ERROR, f"{type(error).__name__}: {error}")
 
 
 def assert_scores(run: Run, task: str, *, at_least: float, agent: str | None = None) -> None:

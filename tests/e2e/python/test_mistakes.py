@@ -1,13 +1,25 @@
 """What can't be played from Python is said by a PlanError that names the field."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
-from proctor import Message, PlanError, Tool, evaluate, open_run, play
+from proctor import (
+    Agent,
+    Environment,
+    EnvironmentFault,
+    Finish,
+    Message,
+    PlanError,
+    Tool,
+    evaluate,
+    open_run,
+    play,
+)
 
 
 def look(messages: Sequence[Message], tools: Sequence[Tool]) -> str:
@@ -19,11 +31,29 @@ def wrong(value: object) -> Any:
     return cast(Any, value)
 
 
+class Closed(Environment):
+    """One whose shared server can't be started."""
+
+    names: tuple[str, ...] = ("one",)
+
+    def samples(self) -> Sequence[str]:
+        return self.names
+
+    @asynccontextmanager
+    async def lifespan(self) -> AsyncIterator[None]:
+        raise EnvironmentFault("no server on this machine")
+        yield
+
+    async def play(self, sample: str, agent: Agent, seed: int = 0) -> Finish:
+        raise NotImplementedError
+
+
 HERE = ["alfworld"]
 MISTAKES: list[tuple[Callable[[], object], str]] = [
     (lambda: play("alfworld", "reference", sample="nowhere"), "sample: there is no 'nowhere'"),
     (lambda: play("alfworld", "wizard"), "agent: there is no 'wizard'"),
     (lambda: play("alfworld", wrong(3)), "agent: 3 is not a function"),
+    (lambda: play(Closed(names=()), "reference"), "environment: it has no samples"),
     (lambda: play("alfworlds", "reference"), "unknown environment 'alfworlds'"),
     (lambda: play("alfworld", "reference", max_steps="many"), "max_steps"),
     (lambda: evaluate(agents=look, tasks=["nothing"]), "nothing"),
@@ -53,3 +83,9 @@ def test_what_cannot_be_played_is_said(
     (tmp_path / "runs/garbage/run.sqlite").write_text("garbage" * 1000)
     with pytest.raises(PlanError, match=re.escape(words)):
         make()
+
+
+def test_an_environment_that_cannot_start_is_a_fault() -> None:
+    finish = play(Closed(), look)
+    assert (finish.reason, finish.score) == ("task_error", None)
+    assert finish.detail["cause"] == "EnvironmentFault: no server on this machine"
