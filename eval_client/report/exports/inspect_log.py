@@ -9,7 +9,9 @@ from eval_client.report.conversation import conversation
 from eval_client.report.exports.calls import arguments_object
 from eval_client.report.exports.pairs import ExportedPair
 from eval_client.report.exports.transcripts import Said, Spoken, spoken
+from eval_client.report.report import PairReport
 from eval_client.report.trajectory import Trajectory
+from proctor.environment import MEAN_SCORE
 from proctor.types import FinishReason, Message, ToolCall
 
 Json = dict[str, JsonValue]
@@ -114,18 +116,12 @@ def header(pair: ExportedPair, begun: Json, completed_at: str) -> Json:
     """The whole log but its samples. `started` while trials are owed."""
     result = pair.result
     over = result.scored + sum(result.faults.values())
-    metrics: Json = {}
-    if result.mean_score is not None:
-        metrics = {name: _metric(name, value) for name, value in result.metrics.items()}
-        metrics["mean"] = _metric("mean", result.mean_score)
-        if result.standard_error is not None:
-            metrics["stderr"] = _metric("stderr", result.standard_error)
     scores: Json = {
         "name": SCORER,
         "scorer": SCORER,
         "scored_samples": result.scored,
         "unscored_samples": over - result.scored,
-        "metrics": metrics,
+        "metrics": {name: {"name": name, "value": value} for name, value in _metrics(result).items()},
         "metadata": {"primary": result.primary, "validity": {**result.validity}, "notes": [*result.notes]},
     }
     return {
@@ -215,8 +211,14 @@ def _call(call: ToolCall) -> Json:
     return made if arguments is not None else {**made, "parse_error": f"no JSON object: {call.arguments}"}
 
 
-def _metric(name: str, value: float) -> Json:
-    return {"name": name, "value": value}
+def _metrics(result: PairReport) -> dict[str, float]:
+    """The environment's metrics, the mean score, and the standard error of the primary metric, if there are scores."""
+    if result.mean_score is None:
+        return {}
+    metrics = {**result.metrics, MEAN_SCORE if "mean" in result.metrics else "mean": result.mean_score}
+    if result.standard_error is not None:
+        metrics["stderr" if result.primary == MEAN_SCORE else f"stderr_{result.primary}"] = result.standard_error
+    return metrics
 
 
 def _usage(trial: Trajectory) -> Json:

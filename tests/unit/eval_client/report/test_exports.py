@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from eval_client.report.exports.inspect_log import sample_id
+from eval_client.report.exports.inspect_log import header, sample_id
+from eval_client.report.exports.pairs import exported_pairs
 from eval_client.report.exports.sft import RowChoice
 from eval_client.report.exports.write import write_atif, write_inspect, write_sft
 from eval_client.report.trajectory import BATCH
@@ -84,6 +85,24 @@ def test_a_fault_is_an_error_and_counts_in_no_mean(store: Store, tmp_path: Path)
         assert score["metrics"]["mean"]["value"] == pytest.approx(math.fsum(values) / len(values))
         assert (score["scored_samples"], score["unscored_samples"]) == (EPOCHS * len(SCORED), EPOCHS * 2)
         assert [each["error"] for each in log["summaries.json"] if "error" in each].count("no answer") == EPOCHS
+
+
+@pytest.mark.parametrize(
+    ("primary", "own", "wanted"),
+    [
+        ("mean_score", {"mean_score": 0.25}, {"mean_score": 0.25, "mean": 0.25, "stderr": 0.1}),
+        ("main", {"main": 0.5}, {"main": 0.5, "mean": 0.25, "stderr_main": 0.1}),
+        ("rate", {"rate": 0.5, "mean": 7.0}, {"rate": 0.5, "mean": 7.0, "mean_score": 0.25, "stderr_rate": 0.1}),
+    ],
+)
+def test_metrics_keep_their_names_and_the_error_stands_beside_its_own(
+    store: Store, primary: str, own: dict[str, float], wanted: dict[str, float]
+) -> None:
+    pair = exported_pairs(store)[0]
+    given = {"primary": primary, "metrics": own, "mean_score": 0.25, "standard_error": 0.1}
+    made: Any = header(pair.model_copy(update={"result": pair.result.model_copy(update=given)}), {}, "")
+    (score,) = made["results"]["scores"]
+    assert {name: metric["value"] for name, metric in score["metrics"].items()} == wanted
 
 
 def test_messages_calls_and_tokens_are_the_journals(store: Store, tmp_path: Path) -> None:
