@@ -35,7 +35,7 @@ EXAMPLE = (
     Message(role="tool", content="Right.", tool_call_id="ex"),
     Message(role="user", content="The first door is 5. ä\u2028"),
 )
-LAST_CALL = ToolCall(id="c2", name="leave", arguments="")
+LAST_CALL = ToolCall(id="c2", name="leave", arguments='{"to": 1e999}')
 
 
 def _turn(number: int, observation: Observation, reply: Act | Stop, **fields: object) -> Turn:
@@ -48,7 +48,8 @@ def _turn(number: int, observation: Observation, reply: Act | Stop, **fields: ob
 
 
 def walk(agent: str) -> list[Turn]:
-    """Two turns with calls: one with malformed arguments, a result for it, and a last one that is never answered."""
+    """Two turns with calls: one with malformed arguments, a result for it, and a last one, with a number that
+    JSON can't hold, that is never answered."""
     echo: dict[str, object] = {"reasoning_content": ECHO}
     broken = ToolCall(id="c1", name="open_door", arguments='{"door": ')
     first = Action.model_validate(

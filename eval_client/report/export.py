@@ -52,8 +52,8 @@ def written_whole(path: Path, *, durable: bool = True) -> Iterator[Path]:
 
 
 def json_lines(rows: Iterable[Row]) -> Iterator[str]:
-    """Each row as a line of JSON."""
-    return (json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+    """Each row as a line of JSON. Raises ValueError for a number that JSON can't hold."""
+    return (json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in rows)
 
 
 def csv_lines(rows: Iterable[Row]) -> Iterator[str]:

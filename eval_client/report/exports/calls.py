@@ -1,5 +1,6 @@
 """Calls and tools as plain JSON."""
 
+import json
 from collections.abc import Iterable
 
 from pydantic import JsonValue
@@ -9,9 +10,10 @@ from proctor.types import Tool
 
 
 def arguments_object(text: str) -> dict[str, JsonValue] | None:
-    """The arguments of a call as an object; None where the model wrote something else."""
+    """The arguments of a call as an object; None where the model wrote something else, such as the number 1e999."""
     try:
         read = from_json(text, allow_inf_nan=False)
+        json.dumps(read, allow_nan=False)
     except ValueError:
         return None
     return read if isinstance(read, dict) else None

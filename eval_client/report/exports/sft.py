@@ -10,7 +10,7 @@ from eval_client.report.exports.calls import arguments_object, offered
 from eval_client.report.exports.pairs import ExportedPair
 from eval_client.report.exports.transcripts import Said, spoken
 from eval_client.report.trajectory import Trajectory
-from proctor.llm.tool_calls import sendable_arguments
+from proctor.llm.tool_calls import MALFORMED, sendable_arguments
 from proctor.types import FinishReason, Message, ToolCall, Value
 
 Json = dict[str, JsonValue]
@@ -88,5 +88,6 @@ def _message(message: Message, arguments: Arguments) -> Json:
 def _call(call: ToolCall, arguments: Arguments) -> Json:
     """A call; arguments that are no object are wrapped, as the endpoint saw them in the history."""
     text = sendable_arguments(call.arguments)
-    given: JsonValue = text if arguments == "text" else arguments_object(text)
+    read = arguments_object(text)
+    given: JsonValue = text if arguments == "text" else {MALFORMED: text} if read is None else read
     return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": given}}

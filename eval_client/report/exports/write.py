@@ -118,7 +118,7 @@ def _add_file(log: zipfile.ZipFile, name: str, file: IO[bytes]) -> None:
 
 
 def _encoded(value: JsonValue) -> bytes:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
 
 
 def _parquet_types() -> dict[str, Any]:

@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
+from eval_client.report.export import json_lines
+from eval_client.report.exports.calls import arguments_object
 from eval_client.report.exports.inspect_log import header, sample_id
 from eval_client.report.exports.pairs import exported_pairs
 from eval_client.report.exports.sft import RowChoice
@@ -140,6 +142,17 @@ def test_messages_calls_and_tokens_are_the_journals(store: Store, tmp_path: Path
     assert talked["limit"]["limit"] == 4
     assert samples(found["bob", "talk"])["full", 1]["output"]["choices"][0]["stop_reason"] == "model_length"
     assert found["bob", "talk"]["header.json"]["eval"]["model"].startswith("url-"), "never an endpoint's address"
+
+
+@pytest.mark.parametrize("text", ['{"a":1e999}', '{"a":[{"b":-1e999}]}', '{"a":NaN}', '{"a":'])
+def test_arguments_that_json_cannot_hold_are_unreadable(text: str) -> None:
+    assert arguments_object(text) is None
+    assert arguments_object('{"a":[1e99,{"b":null}]}') == {"a": [1e99, {"b": None}]}
+
+
+def test_no_line_holds_a_number_that_is_no_json() -> None:
+    with pytest.raises(ValueError, match="JSON compliant"):
+        list(json_lines([{"a": math.inf}]))
 
 
 def test_ids_are_safe_in_names_and_stay_apart() -> None:
