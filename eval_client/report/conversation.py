@@ -37,6 +37,8 @@ class ConversationTurn(Value):
     finish_reason: str | None
     """The endpoint's; `length` is an answer cut by `max_tokens`."""
     model: str | None
+    metered: bool | None
+    """False where the endpoint reported no usage, or a command has its own: the tokens are unknown."""
 
 
 def conversation(turns: Sequence[Turn], first: int = 0) -> Iterator[ConversationTurn]:
@@ -76,6 +78,7 @@ def _turn(turn: Turn, observation: Observation, sent: Sequence[Message], known: 
         tries=turn.tries,
         finish_reason=turn.stop,
         model=turn.model,
+        metered=turn.metered,
     )
 
 

@@ -22,7 +22,7 @@ def trajectories(trial: Trajectory, pair: ExportedPair) -> dict[str, Json]:
 
 
 def _trajectory(each: Spoken, trial: Trajectory, pair: ExportedPair) -> Json:
-    session, turns = f"{trial.run}/{trial.trial}", each.answers()
+    session = f"{trial.run}/{trial.trial}"
     outcome = _outcome(trial.finish)
     nothing: Json = {"step_id": 1, "source": "system", "message": f"No turn was played: {outcome.get('cause', '-')}"}
     steps: list[JsonValue] = [*_steps(each.said)] or [nothing]
@@ -35,12 +35,7 @@ def _trajectory(each: Spoken, trial: Trajectory, pair: ExportedPair) -> Json:
         "trajectory_id": f"{session}/{each.name}",
         "agent": agent,
         "steps": steps,
-        "final_metrics": {
-            "total_prompt_tokens": sum(turn.prompt_tokens for turn in turns),
-            "total_completion_tokens": sum(turn.completion_tokens for turn in turns),
-            "total_cached_tokens": sum(turn.cached_tokens for turn in turns),
-            "total_steps": len(steps),
-        },
+        "final_metrics": {**_totals(each.answers()), "total_steps": len(steps)},
         "extra": {
             "proctor": {
                 **pair.provenance(),
@@ -51,6 +46,17 @@ def _trajectory(each: Spoken, trial: Trajectory, pair: ExportedPair) -> Json:
                 **outcome,
             }
         },
+    }
+
+
+def _totals(turns: Sequence[ConversationTurn]) -> Json:
+    """The tokens of turns; nothing where those of one are unknown."""
+    if any(turn.metered is False for turn in turns):
+        return {}
+    return {
+        "total_prompt_tokens": sum(turn.prompt_tokens for turn in turns),
+        "total_completion_tokens": sum(turn.completion_tokens for turn in turns),
+        "total_cached_tokens": sum(turn.cached_tokens for turn in turns),
     }
 
 
@@ -98,16 +104,17 @@ def _step(message: Message, turn: ConversationTurn | None) -> Json:
         step["model_name"] = turn.model
     if turn.action.reasoning:
         step["reasoning_content"] = turn.action.reasoning
-    metrics: Json = {
-        "prompt_tokens": turn.prompt_tokens,
-        "completion_tokens": turn.completion_tokens,
-        "cached_tokens": turn.cached_tokens,
-    }
+    metrics: Json = {}
+    if turn.metered is not False:
+        step["llm_call_count"] = 1
+        metrics["prompt_tokens"] = turn.prompt_tokens
+        metrics["completion_tokens"] = turn.completion_tokens
+        metrics["cached_tokens"] = turn.cached_tokens
     if turn.action.token_ids:
         metrics["completion_token_ids"] = [*turn.action.token_ids]
     if turn.action.logprobs:
         metrics["logprobs"] = [*turn.action.logprobs]
-    return {**step, "metrics": metrics, "llm_call_count": 1}
+    return {**step, "metrics": metrics} if metrics else step
 
 
 def _call(call: ToolCall) -> Json:

@@ -45,6 +45,11 @@ def model_of(pair: ExportedPair) -> str:
     return f"{pair.endpoint}/{pair.model}"
 
 
+def is_metered(trial: Trajectory) -> bool:
+    """Whether the trial's tokens are known: not where a command or an endpoint reported none."""
+    return all(turn.metered is not False for turn in trial.turns)
+
+
 def sample(trial: Trajectory, pair: ExportedPair) -> Json:
     """A trial that is over. A fault is an error without scores."""
     told = spoken(conversation(trial.turns))
@@ -63,7 +68,7 @@ def sample(trial: Trajectory, pair: ExportedPair) -> Json:
         "output": _output(trial, told, pair),
         "metadata": metadata,
         "events": [_event(each, started) for each in further],
-        "model_usage": {model_of(pair): _usage(trial)},
+        "model_usage": {model_of(pair): _usage(trial)} if is_metered(trial) else {},
         "started_at": started,
         "completed_at": trial.ended_at,
         "total_time": trial.seconds,
@@ -112,8 +117,8 @@ def start(pair: ExportedPair, samples: Iterable[str], epochs: int) -> Json:
     }
 
 
-def header(pair: ExportedPair, begun: Json, completed_at: str) -> Json:
-    """The whole log but its samples. `started` while trials are owed."""
+def header(pair: ExportedPair, begun: Json, completed_at: str, *, metered: bool) -> Json:
+    """The whole log but its samples. `started` while trials are owed. `metered`: the tokens of all trials are known."""
     result = pair.result
     over = result.scored + sum(result.faults.values())
     scores: Json = {
@@ -131,7 +136,7 @@ def header(pair: ExportedPair, begun: Json, completed_at: str) -> Json:
         "stats": {
             "started_at": pair.created_at,
             "completed_at": completed_at,
-            "model_usage": {model_of(pair): _tokens(result.model_dump())},
+            "model_usage": {model_of(pair): _tokens(result.model_dump())} if metered else {},
         },
     }
 

@@ -91,7 +91,7 @@ def _log_name(pair: ExportedPair) -> str:
 
 def _write_log(store: Store, pair: ExportedPair, path: Path, epochs: int) -> int:
     """Write a pair's log and return its number of samples. The summaries wait in a file until all are known."""
-    count, ended, ids = 0, "", dict[str, None]()
+    count, ended, metered, ids = 0, "", True, dict[str, None]()
     with (
         written_whole(path) as partial,
         tempfile.TemporaryFile() as summaries,
@@ -103,11 +103,12 @@ def _write_log(store: Store, pair: ExportedPair, path: Path, epochs: int) -> int
             summaries.write((b",\n" if count else b"[") + _encoded(inspect_log.summary(sample)))
             count, ended = count + 1, max(ended, trial.ended_at or "")
             ids[trial.sample] = None
+            metered = metered and inspect_log.is_metered(trial)
         summaries.write(b"]")
         begun = inspect_log.start(pair, ids, epochs)
         log.writestr("_journal/start.json", _encoded(begun))
         _add_file(log, "summaries.json", summaries)
-        log.writestr("header.json", _encoded(inspect_log.header(pair, begun, ended)))
+        log.writestr("header.json", _encoded(inspect_log.header(pair, begun, ended, metered=metered)))
     return count
 
 

@@ -12,12 +12,13 @@ import pytest
 import sqlalchemy as sa
 
 from eval_client.report.export import json_lines
+from eval_client.report.exports import inspect_log
+from eval_client.report.exports.atif import trajectories
 from eval_client.report.exports.calls import arguments_object
-from eval_client.report.exports.inspect_log import header, sample_id
 from eval_client.report.exports.pairs import exported_pairs
 from eval_client.report.exports.sft import RowChoice
 from eval_client.report.exports.write import write_atif, write_inspect, write_sft
-from eval_client.report.trajectory import BATCH
+from eval_client.report.trajectory import BATCH, read_trajectories
 from eval_client.store.connection import StoreError
 from eval_client.store.store import Store
 from proctor.llm.tool_calls import invalid_history
@@ -102,7 +103,9 @@ def test_metrics_keep_their_names_and_the_error_stands_beside_its_own(
 ) -> None:
     pair = exported_pairs(store)[0]
     given = {"primary": primary, "metrics": own, "mean_score": 0.25, "standard_error": 0.1}
-    made: Any = header(pair.model_copy(update={"result": pair.result.model_copy(update=given)}), {}, "")
+    made: Any = inspect_log.header(
+        pair.model_copy(update={"result": pair.result.model_copy(update=given)}), {}, "", metered=True
+    )
     (score,) = made["results"]["scores"]
     assert {name: metric["value"] for name, metric in score["metrics"].items()} == wanted
 
@@ -157,7 +160,7 @@ def test_no_line_holds_a_number_that_is_no_json() -> None:
 
 def test_ids_are_safe_in_names_and_stay_apart() -> None:
     odd = ["a/b", "a%2Fb", "..", "../x", "a\\b", "a:b", "a\nb", "ä", ".x", "%2Ex", "plain-1.txt"]
-    made = [sample_id(each) for each in odd]
+    made = [inspect_log.sample_id(each) for each in odd]
     assert len(set(made)) == len(odd)
     assert all(re.fullmatch(r"[^/\\:\x00-\x1f.][^/\\:\x00-\x1f]*", each) for each in made)
     assert made[-1] == "plain-1.txt"
@@ -197,6 +200,24 @@ def test_a_trajectory_has_steps_without_gaps_and_results_at_their_calls(store: S
     assert "observation" not in last
     assert walked["final_metrics"]["total_prompt_tokens"] == 200
     assert [tool["function"]["name"] for tool in walked["agent"]["tool_definitions"]] == ["open_door"]
+
+
+def test_tokens_that_are_not_known_are_left_out_and_no_zeros(store: Store) -> None:
+    pair = exported_pairs(store)[0]
+    trial = next(each for each in read_trajectories(store, pair.result.agent, pair.result.task) if each.turns)
+    first, *others = trial.turns
+    unknown = first.model_copy(update={"prompt_tokens": 0, "completion_tokens": 0, "metered": False})
+    unmetered = trial.model_copy(update={"turns": (unknown, *others)})
+    made: Any = trajectories(unmetered, pair)["main"]
+    broken, last = (step for step in made["steps"] if step["source"] == "agent" and "is_copied_context" not in step)
+    assert "llm_call_count" not in broken
+    assert broken["metrics"] == {"completion_token_ids": [7, 8], "logprobs": [-0.5, -0.25]}
+    assert (last["llm_call_count"], last["metrics"]["prompt_tokens"]) == (1, 100)
+    assert made["final_metrics"] == {"total_steps": len(made["steps"])}
+    assert inspect_log.sample(unmetered, pair)["model_usage"] == {}
+    assert inspect_log.sample(trial, pair)["model_usage"] != {}
+    stats: Any = [inspect_log.header(pair, {}, "", metered=metered)["stats"] for metered in (True, False)]
+    assert [bool(each["model_usage"]) for each in stats] == [True, False]
 
 
 def rows(path: Path) -> list[dict[str, Any]]:
