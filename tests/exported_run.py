@@ -73,7 +73,7 @@ def walk(agent: str) -> list[Turn]:
 
 
 def talk(agent: str) -> list[Turn]:
-    """Three conversations: `main`, whose history is worded anew, `other`, and `main` with all of it forgotten."""
+    """Three conversations: `main`, whose history is worded anew, `..`, and `main` with all of it forgotten."""
     user = Message(role="user", content="Guess? [a, b]")
     said = Action(content="a", reasoning=THOUGHT[agent])
     retold = (Message(role="user", content="Guess?"), Message(role="assistant", content="a"))
@@ -81,7 +81,7 @@ def talk(agent: str) -> list[Turn]:
     return [
         _turn(1, Observation(messages=(user,)), Act(action=said)),
         _turn(2, Observation(messages=(*retold, again), fresh=True), Act(action=Action(content="b")), stop="length"),
-        _turn(3, Observation(messages=(Message(role="user", content="Act!"),), conversation="other"), Act(action=said)),
+        _turn(3, Observation(messages=(Message(role="user", content="Act!"),), conversation=".."), Act(action=said)),
         _turn(4, Observation(messages=(user,), fresh=True), Act(action=Action(content="c"))),
         _turn(5, Observation(messages=(again,)), Stop(reason=FinishReason.TURN_LIMIT)),
     ]

@@ -50,7 +50,7 @@ def write_atif(store: Store, folder: Path) -> tuple[int, int]:
         for trial in read_trajectories(store, pair.result.agent, pair.result.task):
             trials += 1
             for name, trajectory in atif.trajectories(trial, pair).items():
-                path = made_folder(folder / str(trial.trial) / quote(name, safe="")) / "trajectory.json"
+                path = made_folder(folder / str(trial.trial) / _folder_name(name)) / "trajectory.json"
                 with written_whole(path, durable=False) as partial:
                     partial.write_bytes(_encoded(trajectory))
                 files += 1
@@ -79,6 +79,12 @@ def made_folder(folder: Path) -> Path:
     except OSError as error:
         raise StoreError(f"{folder}: can't be made: {error.strerror}; choose another place with --to") from error
     return folder
+
+
+def _folder_name(conversation: str) -> str:
+    """The name of a conversation's folder: `..` is no name of a folder in the trial's."""
+    safe = quote(conversation, safe="")
+    return "%2E" + safe[1:] if safe.startswith(".") else safe
 
 
 def _log_name(pair: ExportedPair) -> str:

@@ -139,8 +139,8 @@ def test_messages_calls_and_tokens_are_the_journals(store: Store, tmp_path: Path
     assert [m["content"] if isinstance(m["content"], str) else m["content"][1]["text"] for m in talked["messages"]] == [
         *("Guess? [a, b]", "a", "No. Guess? [b]", "b")
     ]
-    assert list(talked["metadata"]["conversations"]) == ["other", "main-2"]
-    assert [event["data"]["conversation"] for event in talked["events"]] == ["other", "main-2"]
+    assert list(talked["metadata"]["conversations"]) == ["..", "main-2"]
+    assert [event["data"]["conversation"] for event in talked["events"]] == ["..", "main-2"]
     assert talked["limit"]["type"] == "turn"
     assert talked["limit"]["limit"] == 4
     assert samples(found["bob", "talk"])["full", 1]["output"]["choices"][0]["stop_reason"] == "model_length"
