@@ -110,7 +110,10 @@ def read_trajectory(store: Store, trial: int, journal: int | None = None) -> Tra
 
 
 def read_trajectories(store: Store, agent: str, task: str) -> Iterator[Trajectory]:
-    """The trials of a pair that are over, in the run's order, each with its newest journal; BATCH at once in memory."""
+    """The trials of a pair that are over, in the run's order, each with the journal of its newest attempt.
+
+    BATCH are in memory at once.
+    """
     t = trial_table.c
     mine = (t.run == store.run, t.agent == agent, t.task == task, t.reason.is_not(None))
     with store.engine.connect() as connection:
@@ -122,25 +125,23 @@ def read_trajectories(store: Store, agent: str, task: str) -> Iterator[Trajector
 def _read_batch(store: Store, ids: Sequence[int]) -> list[Trajectory]:
     """Whole trials, in the order of their ids."""
     t, a, u = trial_table.c, attempt_table.c, turn_table.c
-    newer = turn_table.alias()
-    newest = sa.select(sa.func.max(newer.c.journal)).where(newer.c.run == u.run, newer.c.trial == u.trial)
-    columns, tries, told = (existing_columns(store.engine, table) for table in (trial_table, attempt_table, turn_table))
+    newest = sa.select(sa.func.max(a.journal)).where(a.run == u.run, a.trial == u.trial)
+    columns, tried, told = (existing_columns(store.engine, table) for table in (trial_table, attempt_table, turn_table))
     turns: dict[int, list[Turn]] = defaultdict(list)
     attempts: dict[int, list[AttemptRecord]] = defaultdict(list)
-    journals: dict[int, int] = {}
     with store.engine.connect() as connection:
         query = sa.select(*told).where(u.run == store.run, u.trial.in_(ids), u.journal == newest.scalar_subquery())
         for row in connection.execute(query.order_by(u.trial, u.turn)).mappings():
             turns[row["trial"]].append(_turn({name: row[name] for name in row if name in Turn.model_fields}))
-            journals[row["trial"]] = row["journal"]
-        query = sa.select(*tries).where(a.run == store.run, a.trial.in_(ids)).order_by(a.trial, a.number)
+        query = sa.select(*tried).where(a.run == store.run, a.trial.in_(ids)).order_by(a.trial, a.number)
         for row in connection.execute(query).mappings():
             known = {name: row[name] for name in row if name in AttemptRecord.model_fields}
             attempts[row["trial"]].append(_attempt(known))
         rows = connection.execute(sa.select(*columns).where(t.run == store.run, t.id.in_(ids)).order_by(t.id))
         return [
-            _trajectory(row, attempts[row["id"]], journals.get(row["id"], 0), (), turns[row["id"]])
+            _trajectory(row, tries, max((each.journal for each in tries), default=0), (), turns[row["id"]])
             for row in rows.mappings()
+            for tries in (attempts[row["id"]],)
         ]
 
 
