@@ -43,7 +43,7 @@ def new_request(
         if isinstance(plan, str | Path) and agents is None and tasks is None:
             made, path = load_plan(Path(plan), texts), str(Path(plan).resolve())
         else:
-            made, path = _made(plan, entries, tasks, texts), "(Python)"
+            made, path = _made(plan, None if agents is None else entries, tasks, texts), "(Python)"
         at = folder / checked_name(name or new_name(made.name))
         opened = open_store(store, at)
         opened.check()
@@ -64,7 +64,7 @@ def override_texts(overrides: Mapping[str, JsonValue]) -> list[str]:
 
 def _made(
     plan: str | Path | Mapping[str, Any] | Plan | None,
-    agents: Sequence[Mapping[str, Any]],
+    agents: Sequence[Mapping[str, Any]] | None,
     tasks: Sequence[str | Mapping[str, Any] | TaskDefinition] | None,
     overrides: Sequence[str],
 ) -> Plan:
@@ -72,7 +72,7 @@ def _made(
     if isinstance(plan, str | Path):
         plan = load_plan(Path(plan))
     fields = plan.model_dump(mode="json", exclude_none=True) if isinstance(plan, Plan) else dict(plan or {})
-    if agents:
+    if agents is not None:
         fields["agents"] = list(agents)
     if tasks is not None:
         fields["tasks"] = [_task(task) for task in ([tasks] if isinstance(tasks, str) else tasks)]

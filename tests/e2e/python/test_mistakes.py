@@ -62,6 +62,7 @@ MISTAKES: list[tuple[Callable[[], object], str]] = [
     (lambda: evaluate(agents=look, tasks=HERE, limit=0), "limit: must be 1 or more (got 0)"),
     (lambda: evaluate(agents=wrong(3), tasks=HERE), "agents: 3 is neither a function"),
     (lambda: evaluate(agents=wrong({"a": look, "b": "naive"}), tasks=HERE), "agents: 'b' is not a function"),
+    (lambda: evaluate({"agents": [{"name": "a", "builtin": "naive"}]}, agents=[], tasks=HERE), "agents: "),
     (lambda: evaluate(agents=[look, look], tasks=HERE), "agents: two functions are called 'look'"),
     (lambda: evaluate(agents=look, tasks=HERE, overrides={"limits.run.tokens": wrong(Path("x"))}), "limits.run.tokens"),
     (lambda: evaluate(agents=look, tasks=HERE, name="a/b"), "a/b"),
