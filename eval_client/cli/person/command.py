@@ -78,9 +78,9 @@ def play(
         raise UsageProblem("-T and --data are set where the task is served; leave them out with --controller")
     place = _here(name, data, parameters) if controller is None else TaskOnServer(controller, name)
     console = Console(highlight=False, stderr=as_json)
-    typed = TerminalPlayer(TypedLines(sys.stdin.fileno()), console, end=end, editor=editor, terminal=sys.stdin.isatty())
+    typed = None if mcp or lists else _typed(console, end, editor=editor)
     try:
-        finish = asyncio.run(_played(place, sample, seed, console, None if mcp else typed, lists=lists))
+        finish = asyncio.run(_played(place, sample, seed, console, typed, lists=lists))
     except (asyncio.CancelledError, KeyboardInterrupt):
         console.print("\nstopped: the session has no score", markup=False)
         sys.exit(INTERRUPTED)
@@ -90,6 +90,13 @@ def play(
     if as_json:
         click.echo(finish.model_dump_json())
     sys.exit(0 if finish.score is not None else 1)
+
+
+def _typed(console: Console, end: str, *, editor: bool) -> TerminalPlayer:
+    """A person at standard input. Raises UsageProblem."""
+    if sys.stdin is None:
+        raise UsageProblem("standard input is closed; give a terminal, a pipe or a file with the answers, or --mcp")
+    return TerminalPlayer(TypedLines(sys.stdin.fileno()), console, end=end, editor=editor, terminal=sys.stdin.isatty())
 
 
 async def _played(

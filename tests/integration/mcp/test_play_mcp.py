@@ -69,6 +69,17 @@ def test_ctrl_c_while_the_agent_thinks_ends_without_a_score(tmp_path: Path, path
     assert "stopped: the session has no score" in shown
 
 
+def test_an_agent_plays_where_standard_input_is_closed_and_a_person_does_not(tmp_path: Path, path: str) -> None:
+    closed = ["sh", "-c", 'exec "$@" <&-', "sh", *COMMAND, "play", NAME]
+    pipe, env = subprocess.PIPE, environment(PYTHONPATH=path)
+    with subprocess.Popen([*closed, "--mcp"], cwd=tmp_path, env=env, stdout=pipe, text=True) as process:
+        url_of(process)
+        process.terminate()
+    assert process.returncode == 130
+    ended = subprocess.run(closed, cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
+    assert (ended.returncode, "standard input is closed" in ended.stderr) == (2, True)
+
+
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
