@@ -3,6 +3,8 @@
 import asyncio
 import contextlib
 import os
+import secrets
+import select
 import signal
 import subprocess
 import threading
@@ -15,8 +17,22 @@ END_S = 2.0
 MAX_LOG_BYTES = 1 << 20
 TAIL_BYTES = 500
 """The end of the output that a failure quotes."""
-_WATCHDOG = 'read -r _; kill -s KILL -- "-$0"'
-"""Kills the group once its standard input ends, which it does when this process is gone, however it ended."""
+MARK = "PROCTOR_COMMAND"
+"""The variable by which a child is known that has left the group."""
+_WATCHDOG = """\
+read -r _
+kill -s KILL -- "-$0"
+for _ in 1 2 3 4 5 6 7 8 9; do
+    found=$(grep -lsF "$1" /proc/[0-9]*/environ)
+    [ "$found" ] || break
+    for file in $found; do file=${file%/environ}; kill -s KILL "${file#/proc/}"; done
+done
+"""
+"""Kills the group, and then what has the mark, until there is none: a child may begin another meanwhile.
+
+It begins once its standard input ends, which it does when this process is gone, however it ended.
+"""
+_POLL_MS = 200
 
 
 class CommandProcess:
@@ -26,17 +42,21 @@ class CommandProcess:
     """
 
     def __init__(self, words: Sequence[str], folder: Path, environment: Mapping[str, str], log: Path) -> None:
+        mark = secrets.token_hex(16)
         self._process = subprocess.Popen(
             words,
             cwd=folder,
-            env=environment,
+            env={**environment, MARK: mark},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
         self._watchdog = subprocess.Popen(
-            ["/bin/sh", "-c", _WATCHDOG, str(self._process.pid)], stdin=subprocess.PIPE, start_new_session=True
+            ["/bin/sh", "-c", _WATCHDOG, str(self._process.pid), f"{MARK}={mark}"],
+            stdin=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
         )
         self.exit_code: int | None = None
         """The exit code, or the signal as a negative number, of a command that has ended before `end` made it."""
@@ -44,6 +64,7 @@ class CommandProcess:
         self._signalled = False
         self._loop = asyncio.get_running_loop()
         self._tail = b""
+        self._read_no_more = threading.Event()
         assert self._process.stdout is not None
         self._reader = threading.Thread(target=self._read, args=(self._process.stdout, log), daemon=True)
         self._reader.start()
@@ -79,12 +100,13 @@ class CommandProcess:
             os.killpg(self._process.pid, number)
 
     def _reap(self) -> None:
-        self._process.wait()
-        self._watchdog.kill()
-        self._watchdog.wait()
         assert self._watchdog.stdin is not None
-        self._watchdog.stdin.close()
-        self._reader.join(END_S)  # a child that has left the group may hold the output open
+        self._watchdog.stdin.close()  # it kills the children that have left the group
+        self._watchdog.wait()
+        self._process.wait()
+        self._reader.join(END_S)  # a child that has left the group and the mark may hold the output open
+        self._read_no_more.set()
+        self._reader.join()
 
     def _wait(self) -> None:
         """Learn of the end without taking it from `_reap`: until then no other process can get the group's number."""
@@ -97,8 +119,14 @@ class CommandProcess:
 
     def _read(self, output: IO[bytes], log: Path) -> None:
         left = MAX_LOG_BYTES
+        poll = select.poll()
+        poll.register(output, select.POLLIN)
         with output, log.open("wb", buffering=0) as file:
-            while some := os.read(output.fileno(), 1 << 16):
+            while not self._read_no_more.is_set():
+                if not poll.poll(_POLL_MS):
+                    continue
+                if not (some := os.read(output.fileno(), 1 << 16)):
+                    return
                 self._tail = (self._tail + some)[-TAIL_BYTES:]
                 with contextlib.suppress(OSError):  # a full disk: the command must not wait for its log
                     file.write(some[:left])

@@ -38,8 +38,12 @@ async def one_call():
 
 asyncio.run(one_call())
 """
-CHILD = "import subprocess; subprocess.Popen(['sleep', '98765'], cwd='.')\n"
-"""Leaves a process behind, which knows of no end."""
+CHILD = """\
+import subprocess
+subprocess.Popen(['sleep', '98765'], cwd='.')
+subprocess.Popen(['sleep', '98765'], cwd='.', start_new_session=True)
+"""
+"""Leaves two processes behind, which know of no end; one has a session of its own."""
 
 
 class Folder:
@@ -162,7 +166,7 @@ def under_way(folder: Folder) -> "subprocess.Popen[str]":
 
 def test_the_client_killed_leaves_no_process_and_the_trial_is_played_from_its_start(folder: Folder) -> None:
     process = under_way(folder)
-    assert len(left(folder)) == 2
+    assert len(left(folder)) == 3
     process.send_signal(signal.SIGKILL)
     process.communicate()
     until(lambda: not left(folder))

@@ -1,0 +1,52 @@
+"""A command is ended whole: no process, thread, descriptor or time is left."""
+
+import os
+import sys
+import threading
+from pathlib import Path
+
+import psutil
+
+from eval_client.trial.command_process import CommandProcess
+
+ELSEWHERE = "import subprocess; subprocess.Popen(['sleep', '98764'], start_new_session=True)\n"
+"""Leaves a process behind in a session of its own."""
+
+
+def started(script: str, folder: Path) -> CommandProcess:
+    return CommandProcess([sys.executable, "-c", script], folder, dict(os.environ), folder / "log")
+
+
+def working_in(folder: Path) -> list[psutil.Process]:
+    """The processes that are alive in a folder."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if process.status() != psutil.STATUS_ZOMBIE and process.cwd() == str(folder):
+                found.append(process)
+        except psutil.Error:
+            continue
+    return found
+
+
+async def test_a_child_in_a_session_of_its_own_is_ended_too(tmp_path: Path) -> None:
+    threads = threading.active_count()
+    for _ in range(2):
+        command = started(ELSEWHERE, tmp_path)
+        await command.ended()
+        assert len(working_in(tmp_path)) == 1
+        await command.end(0)
+        assert working_in(tmp_path) == []
+    assert threading.active_count() <= threads + 1  # that of to_thread
+
+
+async def test_a_child_without_the_mark_leaves_no_thread_and_no_descriptor(tmp_path: Path) -> None:
+    await started("", tmp_path).end(0)  # the thread of to_thread, and its descriptors
+    threads, descriptors = threading.active_count(), psutil.Process().num_fds()
+    command = started(ELSEWHERE.replace("start_new", "env={}, start_new"), tmp_path)
+    await command.ended()
+    await command.end(0)
+    (child,) = working_in(tmp_path)
+    child.kill()
+    assert threading.active_count() <= threads + 1
+    assert psutil.Process().num_fds() == descriptors
