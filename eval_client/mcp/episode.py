@@ -38,6 +38,8 @@ class CalledEpisode(Agent):
 
     def __init__(self, repeated_s: float = REPEATED_S) -> None:
         self.over = False
+        self.reached = False
+        """Whether a client has sent a request."""
         self.calls = 0
         """How many calls were turns."""
         self._repeated_s = repeated_s

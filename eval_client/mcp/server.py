@@ -66,6 +66,7 @@ class McpEpisodes:
 async def _answered(episode: CalledEpisode, body: bytes, request: Request) -> Response:
     """The answer to a frame. Raises McpFrameError."""
     frame = read_frame(body, request.headers)
+    episode.reached = True
     if frame.is_notification:
         return Response(status_code=202)
     if frame.method == "tools/call":

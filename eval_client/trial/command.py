@@ -150,8 +150,13 @@ class CommandModel:
         finally:
             calling.cancel()
             ending.cancel()
-        if process.exit_code == 0:
+        if process.exit_code == 0 and self._episode.reached:
             raise AgentStopped(FinishReason.TURN_LIMIT)
+        if process.exit_code == 0:
+            raise AgentUnavailable(
+                f"{self._agent.harness} ended without having connected to the episode; check its log-in and that it "
+                f"loads the MCP server: {process.last_words() or 'it printed nothing'}"
+            )
         raise AgentUnavailable(
             f"{self._agent.harness} ended before its episode was over, with exit code {process.exit_code}: "
             f"{process.last_words() or 'it printed nothing'}"

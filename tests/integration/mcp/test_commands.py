@@ -113,14 +113,14 @@ def test_a_run_of_a_command_has_scores_turns_and_the_name_of_the_harness(folder:
 @pytest.mark.parametrize(
     ("script", "reason", "score", "detail"),
     [
-        ("", "turn_limit", 0.0, {"agent_exit": 0}),
+        ("", "agent_error", None, {"agent_exit": 0}),
         (ONE_CALL, "turn_limit", 0.0, {"agent_exit": 0}),
         ("import sys; sys.exit('no key')", "agent_error", None, {"agent_exit": 1}),
         (ONE_CALL + "os.kill(os.getpid(), signal.SIGKILL)", "agent_error", None, {"agent_exit": -9}),
         ("import time; time.sleep(987)", "agent_error", None, {}),
         (ONE_CALL + "signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(987)", "agent_error", None, {}),
     ],
-    ids=["exits at once", "gives up", "fails", "is killed", "hangs", "hangs and can't be told to end"],
+    ids=["never connects", "gives up", "fails", "is killed", "hangs", "hangs and can't be told to end"],
 )
 def test_a_command_that_does_not_reach_the_end(
     folder: Folder, script: str, reason: str, score: float | None, detail: dict[str, object]
@@ -132,6 +132,8 @@ def test_a_command_that_does_not_reach_the_end(
     assert trial[:2] == (reason, score), ended.stderr
     assert json.loads(trial[3])["detail"].items() >= detail.items()
     assert ("agent_exit" in json.loads(trial[3])["detail"]) == bool(detail)
+    if not script:
+        assert "without having connected to the episode" in trial[2]
     if "no key" in script:
         assert "exit code 1: no key" in trial[2]
     if hangs:
