@@ -50,12 +50,17 @@ class CommandAgents:
         `detail.agent_exit` of the finish is the exit code, where the command ended by itself.
         """
         model = CommandModel(self, trial, spend, calls, ensure_lease)
-        grace_s = 0.0
+        end: AttemptEnd | None = None
+        scored = False
         try:
             end = await attempted(model)
-            grace_s = GRACE_S if end.fault() is None else 0.0
+            scored = end.fault() is None
         finally:
-            await model.close(grace_s)
+            try:
+                await model.close(GRACE_S if scored else 0.0)
+            except asyncio.CancelledError:
+                if not scored:
+                    raise  # else the score is kept, though the run is abandoned
         return model.noted(end)
 
 

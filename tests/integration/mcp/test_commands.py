@@ -179,6 +179,18 @@ def test_the_client_killed_leaves_no_process_and_the_trial_is_played_from_its_st
     assert folder.rows("select journal, count(*) from proctor_turn group by journal") == [(0, 1), (1, 4)]
 
 
+def test_a_run_that_is_abandoned_after_the_score_keeps_it(folder: Folder) -> None:
+    script = WALK.read_text() + "    import pathlib, time\n    pathlib.Path('walked').touch()\n    time.sleep(987)\n"
+    folder.plan(folder.agent("lingers", script))
+    process = begin("run", "plan.yaml", "-q", "--limit", "1", cwd=folder.path, **folder.variables)
+    until(lambda: process.poll() is not None or bool(list(folder.working.glob("*/walked"))))
+    process.send_signal(signal.SIGINT)
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=slowly(60))
+    assert folder.rows("select score, attempts from proctor_trial") == [(1.0, 1)]
+    assert left(folder) == []
+
+
 def test_a_run_that_is_abandoned_ends_its_commands(folder: Folder) -> None:
     process = under_way(folder)
     process.send_signal(signal.SIGINT)
