@@ -68,7 +68,8 @@ class CommandProcess:
         assert self._process.stdout is not None
         self._reader = threading.Thread(target=self._read, args=(self._process.stdout, log), daemon=True)
         self._reader.start()
-        threading.Thread(target=self._wait, daemon=True).start()
+        self._waiter = threading.Thread(target=self._wait, daemon=True)
+        self._waiter.start()
 
     async def ended(self) -> None:
         """Return once the command has ended by itself, or by a signal."""
@@ -103,6 +104,7 @@ class CommandProcess:
         assert self._watchdog.stdin is not None
         self._watchdog.stdin.close()  # it kills the children that have left the group
         self._watchdog.wait()
+        self._waiter.join()
         self._process.wait()
         self._reader.join(END_S)  # a child that has left the group and the mark may hold the output open
         self._read_no_more.set()

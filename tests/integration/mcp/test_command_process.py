@@ -1,11 +1,14 @@
 """A command is ended whole: no process, thread, descriptor or time is left."""
 
+import asyncio
 import os
 import sys
 import threading
+import time
 from pathlib import Path
 
 import psutil
+import pytest
 
 from eval_client.trial.command_process import CommandProcess
 
@@ -50,3 +53,22 @@ async def test_a_child_without_the_mark_leaves_no_thread_and_no_descriptor(tmp_p
     child.kill()
     assert threading.active_count() <= threads + 1
     assert psutil.Process().num_fds() == descriptors
+
+
+async def test_the_end_is_learned_before_it_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    failed: list[object] = []
+    learn = os.waitid
+
+    def late(kind: int, number: int, options: int) -> object:
+        time.sleep(0.5)
+        return learn(kind, number, options)
+
+    monkeypatch.setattr(threading, "excepthook", failed.append)
+    monkeypatch.setattr(os, "waitid", late)
+    command = CommandProcess(["sleep", "98764"], tmp_path, {}, tmp_path / "log")
+    ending = asyncio.create_task(command.end(60))
+    await asyncio.sleep(0)
+    ending.cancel()
+    await asyncio.gather(ending, return_exceptions=True)
+    await asyncio.sleep(1)
+    assert failed == []
