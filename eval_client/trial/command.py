@@ -157,14 +157,14 @@ class CommandModel:
             ending.cancel()
         if process.exit_code == 0 and self._episode.reached:
             raise AgentStopped(FinishReason.TURN_LIMIT)
+        said = await process.last_words() or "it printed nothing"
         if process.exit_code == 0:
             raise AgentUnavailable(
                 f"{self._agent.harness} ended without having connected to the episode; check its log-in and that it "
-                f"loads the MCP server: {process.last_words() or 'it printed nothing'}"
+                f"loads the MCP server: {said}"
             )
         raise AgentUnavailable(
-            f"{self._agent.harness} ended before its episode was over, with exit code {process.exit_code}: "
-            f"{process.last_words() or 'it printed nothing'}"
+            f"{self._agent.harness} ended before its episode was over, with exit code {process.exit_code}: {said}"
         )
 
     def noted(self, end: AttemptEnd) -> AttemptEnd:

@@ -14,6 +14,8 @@ from typing import IO
 
 END_S = 2.0
 """From the request to end to the kill."""
+LAST_WORDS_S = 1.0
+"""From the end of the command to that of its output."""
 MAX_LOG_BYTES = 1 << 20
 TAIL_BYTES = 500
 """The end of the output that a failure quotes."""
@@ -75,8 +77,9 @@ class CommandProcess:
         """Return once the command has ended by itself, or by a signal."""
         await self._ended.wait()
 
-    def last_words(self) -> str:
-        """The end of the output."""
+    async def last_words(self) -> str:
+        """The end of the output of a command that has ended."""
+        await asyncio.to_thread(self._reader.join, LAST_WORDS_S)  # a child may hold the output open
         return self._tail.decode(errors="replace").strip()
 
     async def end(self, grace_s: float) -> None:

@@ -72,3 +72,12 @@ async def test_the_end_is_learned_before_it_is_taken(tmp_path: Path, monkeypatch
     await asyncio.gather(ending, return_exceptions=True)
     await asyncio.sleep(1)
     assert failed == []
+
+
+async def test_what_was_printed_last_is_known_at_the_end(tmp_path: Path) -> None:
+    for _ in range(20):
+        command = CommandProcess(["/bin/sh", "-c", "echo no key"], tmp_path, {}, tmp_path / "log")
+        await command.ended()
+        said = await command.last_words()
+        await command.end(0)
+        assert said == "no key"
