@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import errno
 import os
 import secrets
 import select
@@ -44,6 +45,13 @@ class CommandProcess:
     """
 
     def __init__(self, words: Sequence[str], folder: Path, environment: Mapping[str, str], log: Path) -> None:
+        self.exit_code: int | None = None
+        """The exit code, or the signal as a negative number, of a command that has ended before `end` made it."""
+        self._ended = asyncio.Event()
+        self._signalled = False
+        self._loop = asyncio.get_running_loop()
+        self._tail = b""
+        self._read_no_more = threading.Event()
         mark = secrets.token_hex(16)
         self._process = subprocess.Popen(
             words,
@@ -54,24 +62,20 @@ class CommandProcess:
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
-        self._watchdog = subprocess.Popen(
-            ["/bin/sh", "-c", _WATCHDOG, str(self._process.pid), f"{MARK}={mark}"],
-            stdin=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
-        self.exit_code: int | None = None
-        """The exit code, or the signal as a negative number, of a command that has ended before `end` made it."""
-        self._ended = asyncio.Event()
-        self._signalled = False
-        self._loop = asyncio.get_running_loop()
-        self._tail = b""
-        self._read_no_more = threading.Event()
         assert self._process.stdout is not None
         self._reader = threading.Thread(target=self._read, args=(self._process.stdout, log), daemon=True)
-        self._reader.start()
         self._waiter = threading.Thread(target=self._wait, daemon=True)
-        self._waiter.start()
+        with contextlib.ExitStack() as undo:
+            undo.enter_context(self._process)
+            undo.callback(self._await_waiter)
+            undo.callback(self._signal, signal.SIGKILL)
+            self._watchdog = undo.enter_context(_watchdog(self._process.pid, mark))
+            try:
+                self._waiter.start()
+                self._reader.start()
+            except RuntimeError as error:
+                raise OSError(errno.EAGAIN, str(error)) from error
+            undo.pop_all()
 
     async def ended(self) -> None:
         """Return once the command has ended by itself, or by a signal."""
@@ -102,6 +106,10 @@ class CommandProcess:
         self._signalled = True
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, number)
+
+    def _await_waiter(self) -> None:
+        if self._waiter.ident is not None:
+            self._waiter.join()
 
     def _reap(self) -> None:
         assert self._watchdog.stdin is not None
@@ -136,3 +144,12 @@ class CommandProcess:
                 with contextlib.suppress(OSError):  # a full disk: the command must not wait for its log
                     file.write(some[:left])
                 left -= min(left, len(some))
+
+
+def _watchdog(group: int, mark: str) -> "subprocess.Popen[bytes]":
+    return subprocess.Popen(
+        ["/bin/sh", "-c", _WATCHDOG, str(group), f"{MARK}={mark}"],
+        stdin=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )

@@ -1,11 +1,14 @@
 """A command is ended whole: no process, thread, descriptor or time is left."""
 
 import asyncio
+import gc
 import os
+import subprocess
 import sys
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -81,3 +84,29 @@ async def test_what_was_printed_last_is_known_at_the_end(tmp_path: Path) -> None
         said = await command.last_words()
         await command.end(0)
         assert said == "no key"
+
+
+@pytest.mark.parametrize("refused", ["watchdog", "thread"])
+async def test_a_start_that_fails_half_way_leaves_no_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: str
+) -> None:
+    start = subprocess.Popen
+
+    def no_shell(words: list[str], **options: Any) -> subprocess.Popen[bytes]:
+        if words[0] == "/bin/sh":
+            raise BlockingIOError("no more processes")
+        return start(words, **options)
+
+    def no_thread(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    if refused == "watchdog":
+        monkeypatch.setattr(subprocess, "Popen", no_shell)
+    else:
+        monkeypatch.setattr(threading.Thread, "start", no_thread)
+    descriptors = psutil.Process().num_fds()
+    with pytest.raises(OSError, match=r"no more processes|can't start new thread"):
+        CommandProcess(["sleep", "98764"], tmp_path, {}, tmp_path / "log")
+    assert working_in(tmp_path) == []
+    gc.collect()
+    assert psutil.Process().num_fds() == descriptors
