@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import errno
 import os
 import shutil
 import tempfile
@@ -26,6 +27,8 @@ from task_server.client.client import Call
 
 GRACE_S = 5.0
 """A command may end by itself for so long after its episode is over."""
+_NEVER = (errno.ENOENT, errno.EACCES, errno.ENOEXEC)
+"""Of a program that can't be started at any time."""
 
 
 @dataclass(frozen=True)
@@ -128,11 +131,17 @@ class CommandModel:
         )
 
     async def _start(self) -> CommandProcess:
-        self._folder = folder = Path(tempfile.mkdtemp(prefix="proctor-agent-"))
         url = self._shared.episodes.add(self._trial.task, self._episode)
+        text = prompt((await self._episode.offer()).instructions).replace("\0", "?")  # no word holds a NUL
+        try:
+            return self._begun(url, text)
+        except (OSError, ValueError) as error:
+            raise AgentUnavailable(f"agents.{self._agent.name}.command: {error}") from error
+
+    def _begun(self, url: str, text: str) -> CommandProcess:
+        self._folder = folder = Path(tempfile.mkdtemp(prefix="proctor-agent-"))
         config = folder / "mcp.json"
         config.write_text(mcp_config(url), encoding="utf-8")
-        text = prompt((await self._episode.offer()).instructions)
         if len(text.encode()) > MAX_PROMPT_BYTES:
             (folder / "prompt.md").write_text(text, encoding="utf-8")
             text = "Do what the file prompt.md in this folder says."
@@ -141,8 +150,10 @@ class CommandModel:
         log = self._shared.logs / f"trial-{self._trial.id}-attempt-{self._trial.attempts}.log"
         try:
             return CommandProcess(words, folder, ours, log)
-        except (OSError, ValueError) as error:
-            raise AgentRefused(f"agents.{self._agent.name}.command: {words[0]}: {error}") from error
+        except OSError as error:
+            if error.errno in _NEVER:
+                raise AgentRefused(f"agents.{self._agent.name}.command: {words[0]}: {error}") from error
+            raise
 
     async def _next(self, process: CommandProcess) -> Action:
         """The next call; where the command has ended and left none, why there is none."""

@@ -142,6 +142,23 @@ def test_a_command_that_does_not_reach_the_end(
     assert list(folder.working.iterdir()) == []
 
 
+def test_a_start_that_fails_for_now_is_a_fault_of_its_trial_alone(folder: Folder) -> None:
+    words = [sys.executable, str(WALK), "{mcp_config}", "x" * 200_000]
+    folder.plan({"name": "walker", "kind": "command", "command": words})
+    ended = folder.run("run", "plan.yaml", "-q")
+    trials = folder.rows("select reason, cause from proctor_trial")
+    assert [reason for reason, _ in trials] == ["agent_error"] * 2, ended.stderr
+    assert all("Argument list too long" in cause for _, cause in trials)
+
+
+def test_no_folder_for_a_command_is_a_fault_of_its_trial_alone(folder: Folder) -> None:
+    folder.plan(folder.agent("tidy", "import pathlib, shutil; shutil.rmtree(pathlib.Path.cwd().parent)", concurrency=1))
+    ended = folder.run("run", "plan.yaml", "-q")
+    trials = folder.rows("select reason, cause from proctor_trial")
+    assert [reason for reason, _ in trials] == ["agent_error"] * 2, ended.stderr
+    assert any("No such file or directory" in cause for _, cause in trials)
+
+
 def test_a_command_that_is_not_there_is_said_before_the_run(folder: Folder) -> None:
     folder.plan({"name": "claude", "kind": "command", "command": ["no-such-program", "{url}"]})
     ended = folder.run("run", "plan.yaml", "-q")
