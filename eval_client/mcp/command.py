@@ -21,7 +21,8 @@ PLACES = ("prompt", "mcp_config", "url")
 EXAMPLE = '[claude, -p, "{prompt}", --mcp-config, "{mcp_config}"]'
 MAX_PROMPT_BYTES = 100_000
 """Limit of a prompt as a word: Linux takes words of 128 KiB."""
-_PLACE = re.compile(r"\{([A-Za-z_]+)\}")
+_PLACE = re.compile(r"\{\{([A-Za-z_]+)\}\}|\{([A-Za-z_]+)\}")
+"""In two braces a name stands for itself, in one pair of braces."""
 
 
 def check_command(words: Sequence[str]) -> None:
@@ -31,13 +32,14 @@ def check_command(words: Sequence[str]) -> None:
     if "/" in words[0] and not Path(words[0]).is_absolute():
         text = f"{words[0]!r} is a relative path, but the command runs in a folder of its own; write the absolute path"
         raise FieldError(("command",), text)
-    named = [name for word in words for name in _PLACE.findall(word)]
+    named = [name for word in words for _, name in _PLACE.findall(word) if name]
     for name in named:
         if name not in PLACES:
             close = nearest(name, PLACES)
             meant = f"; did you mean {{{close}}}?" if close else ""
             known = ", ".join(f"{{{place}}}" for place in PLACES)
-            raise FieldError(("command",), f"unknown {{{name}}}; known are: {known}{meant}")
+            text = f"unknown {{{name}}}; known are: {known}{meant}; if the program is to get it, write {{{{{name}}}}}"
+            raise FieldError(("command",), text)
     if not {"mcp_config", "url"} & set(named):
         raise FieldError(
             ("command",), "no word holds {mcp_config} or {url}, so the command could not reach its episode; add one"
@@ -46,7 +48,7 @@ def check_command(words: Sequence[str]) -> None:
 
 def filled(words: Sequence[str], values: Mapping[str, str]) -> list[str]:
     """The words with the values in place of what stands in braces."""
-    return [_PLACE.sub(lambda place: values.get(place[1], place[0]), word) for word in words]
+    return [_PLACE.sub(lambda place: f"{{{place[1]}}}" if place[1] else values[place[2]], word) for word in words]
 
 
 def mcp_config(url: str) -> str:
