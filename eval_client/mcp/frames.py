@@ -103,14 +103,25 @@ def read_frame(body: bytes, headers: Mapping[str, str]) -> McpFrame:
     number, params = given.get("id"), given.get("params")
     if isinstance(number, bool) or not isinstance(number, str | int | float | None):
         raise McpFrameError(INVALID_REQUEST, "id: must be a text or a number")
+    _check_repeatable("id", number)
     if params is not None and not isinstance(params, dict):
         raise McpFrameError(INVALID_REQUEST, "params: must be an object")
     meta = params.get("_meta") if params else None
     revision = meta.get(VERSION_KEY) if isinstance(meta, dict) else None
+    _check_repeatable(f"params._meta.{VERSION_KEY}", revision)
     frame = McpFrame(given["method"], params or {}, number, "id" not in given, revision is not None)
     if frame.modern:
         _check_revision(frame, revision, headers)
     return frame
+
+
+def _check_repeatable(field: str, value: JsonValue) -> None:
+    """Raises McpFrameError for what can be read, but not be written in an answer."""
+    try:
+        json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
+    except (ValueError, RecursionError):
+        text = f"{field}: holds a number that is not finite, or half a character"
+        raise McpFrameError(INVALID_REQUEST, text) from None
 
 
 def _check_revision(frame: McpFrame, revision: JsonValue, headers: Mapping[str, str]) -> None:

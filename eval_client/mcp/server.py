@@ -19,6 +19,8 @@ from proctor.http.server import listen, url_of, uvicorn_config
 
 HOST = "127.0.0.1"
 KEEP_ALIVE_S = 65
+KEPT_OVER = 1000
+"""So many of the episodes that are over still say so; those before are unknown."""
 LAST_REPLIES_S = 2
 MAX_BODY_BYTES = 1 << 20
 
@@ -34,6 +36,9 @@ class McpEpisodes:
     def add(self, task: str, episode: CalledEpisode) -> str:
         """Serve an episode from now on; its URL, which is the secret that gives access to it."""
         path = f"/mcp/{quote(task, safe='')}/{secrets.token_hex(16)}"
+        over = [of for of, each in self._episodes.items() if each.over]
+        for of in over[:-KEPT_OVER]:
+            del self._episodes[of]
         self._episodes[path] = episode
         return self.base_url + path
 

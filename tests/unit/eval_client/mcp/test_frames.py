@@ -11,7 +11,7 @@ import pytest
 
 from eval_client.mcp.episode import CalledEpisode
 from eval_client.mcp.frames import McpFrameError, McpOffer, answer, read_call, read_frame
-from eval_client.mcp.server import MAX_BODY_BYTES, McpEpisodes
+from eval_client.mcp.server import KEPT_OVER, MAX_BODY_BYTES, McpEpisodes
 from proctor.environment import Agent, Environment, play_to_finish
 from proctor.tools import arguments_schema
 from proctor.types import Finish, FinishReason, Message, Observation, Tool
@@ -154,6 +154,37 @@ async def test_an_unknown_episode_is_404(served: Served) -> None:
     for url in (f"{served.url}0", "http://127.0.0.1/mcp/toy/" + "0" * 32, served.url.replace("toy", "t")):
         for method in ("POST", "GET", "DELETE"):
             assert (await served.http.request(method, url)).status_code == 404
+
+
+VERSION = '{"io.modelcontextprotocol/protocolVersion": %s}'
+OF_VERSION = '{"jsonrpc": "2.0", "id": 1, "method": "ping", "params": {"_meta": ' + VERSION + "}}"
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ('{"jsonrpc": "2.0", "id": NaN, "method": "ping"}', "id"),
+        ('{"jsonrpc": "2.0", "id": 1e400, "method": "ping"}', "id"),
+        ('{"jsonrpc": "2.0", "id": "\\ud800", "method": "ping"}', "id"),
+        (OF_VERSION % '"\\ud800"', "params._meta"),
+        (OF_VERSION % '{"a": [-1e400]}', "params._meta"),
+    ],
+)
+async def test_what_no_answer_can_repeat_is_refused(served: Served, body: str, field: str) -> None:
+    status, answered = await post(served, body)
+    assert (status, answered["error"]["code"], answered["id"]) == (400, -32600, None)
+    assert answered["error"]["message"].startswith(f"{field}")
+
+
+async def test_of_many_finished_episodes_the_last_are_known() -> None:
+    episodes = McpEpisodes()
+    urls = []
+    for _ in range(KEPT_OVER + 3):
+        episode = CalledEpisode()
+        urls.append(episodes.add("toy", episode))
+        episode.end()
+    urls.append(episodes.add("toy", CalledEpisode()))
+    assert [episodes.knows("POST", url, b"") for url in urls] == [False] * 3 + [True] * (KEPT_OVER + 1)
 
 
 def test_a_call_without_arguments_has_none() -> None:
