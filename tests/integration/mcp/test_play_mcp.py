@@ -9,6 +9,7 @@ import pytest
 
 from tests.e2e.proctor import COMMAND, begin, environment, proctor, server
 from tests.integration.mcp.clients import Protocol, walk
+from tests.pace import slowly
 from tests.tools_environment import NAME, write_distribution
 
 
@@ -75,6 +76,7 @@ def test_an_agent_plays_where_standard_input_is_closed_and_a_person_does_not(tmp
     with subprocess.Popen([*closed, "--mcp"], cwd=tmp_path, env=env, stdout=pipe, text=True) as process:
         url_of(process)
         process.terminate()
+        process.communicate(timeout=slowly(60))
     assert process.returncode == 130
     ended = subprocess.run(closed, cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
     assert (ended.returncode, "standard input is closed" in ended.stderr) == (2, True)
