@@ -5,12 +5,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, ViewportSize, expect
 
 from tests.e2e.view.conftest import viewer
 
 pytestmark = pytest.mark.browser
-SMALL = {"width": 900, "height": 420}
+SMALL: ViewportSize = {"width": 900, "height": 420}
 """A window in which a page of trials is longer than what is seen of it."""
 
 
@@ -22,7 +22,7 @@ def address(played: Path) -> Iterator[str]:
 
 @pytest.fixture(params=[True, False], ids=["with JavaScript", "without JavaScript"])
 def window(request: pytest.FixtureRequest, browser: Browser) -> Iterator[Page]:
-    context = browser.new_context(java_script_enabled=request.param, viewport=SMALL)  # type: ignore[arg-type]
+    context = browser.new_context(java_script_enabled=request.param, viewport=SMALL)
     yield context.new_page()
     context.close()
 
