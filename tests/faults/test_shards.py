@@ -36,11 +36,11 @@ def database(parts: Farm) -> Iterator[DatabaseServer]:
         yield server
 
 
-def shards(parts: Farm, state: str) -> int:
-    """How many clients of the run are `live`, `lost` or `left`."""
+def shards(parts: Farm, *states: str) -> int:
+    """How many clients of the run are in one of these states, `live`, `lost` and `left`, at one moment."""
     engine = sa.create_engine(parts.store_url())
     with engine.connect() as connection:
-        counted = sa.select(sa.func.count()).where(shard_table.c.state == state)
+        counted = sa.select(sa.func.count()).where(shard_table.c.state.in_(states))
         count = int(connection.execute(counted).scalar_one())
     engine.dispose()
     return count
@@ -48,7 +48,7 @@ def shards(parts: Farm, state: str) -> int:
 
 def until_joined(parts: Farm, count: int, newest: "subprocess.Popen[str]") -> None:
     """Come back once so many clients of the run live or were lost; the newest of them must not have ended."""
-    until(lambda: newest.poll() is not None or shards(parts, "live") + shards(parts, "lost") >= count)
+    until(lambda: newest.poll() is not None or shards(parts, "live", "lost") >= count)
     assert newest.poll() is None, newest.communicate()
 
 
