@@ -55,7 +55,7 @@ def play(load: Load) -> Took:
 
     @contextlib.contextmanager
     def watch(context: RunContext) -> Iterator[None]:
-        progress = context.runner.progress
+        progress = context.progress
         before, begun, turns = {part: cpu_s(pid) for part, pid in processes.items()}, time.monotonic(), 0
 
         def go() -> None:

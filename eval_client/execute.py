@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from eval_client.core.error_limit import ErrorLimit
+from eval_client.core.events import Abandon
 from eval_client.core.progress import RunResult
 from eval_client.core.selection import NO_FILTERS, Filters
 from eval_client.core.spend import OUT_OF
@@ -144,10 +145,17 @@ async def _execute(request: RunRequest, watch: Watcher) -> RunResult:
                 async with (
                     command_agents(plan, request.folder) as commands,
                     run_context(
-                        plan, member, http, client, builtin=local.agents, digests=digests, commands=commands
+                        plan,
+                        member,
+                        http,
+                        client,
+                        builtin=local.agents,
+                        digests=digests,
+                        commands=commands,
+                        on_stop=others.stop,
+                        error_limit=request.fail_on_error,
                     ) as context,
                 ):
-                    context.runner.on_stop, context.runner.error_limit = others.stop, request.fail_on_error
                     ended = await _play(request, context, client, local, watch)
                     if not member.alone and leaves_early(ended):  # others may go on while our sessions end
                         spent = context.endpoints.spend.by_agent
@@ -257,17 +265,17 @@ async def _play(
 ) -> RunResult:
     """Play beside the loops that keep the runner informed. If a loop or a server fails, the run ends."""
     runner, limits = context.runner, request.plan.limits
-    demand = DemandReport(request.store, request.plan, runner.progress, runner.endpoints)
-    informed = asyncio.create_task(_inform(context, TaskWatcher(runner, client, demand, limits.patience_s)))
+    demand = DemandReport(request.store, request.plan, context.progress, context.endpoints)
+    informed = asyncio.create_task(_inform(context, TaskWatcher(context, demand, limits.patience_s)))
     playing = asyncio.create_task(runner.run(_pending_trials(request) if context.member.alone else []))
     try:
         with watch(context):
             waited_for: set[asyncio.Future[Any]] = {playing, informed, local.failure}
             await asyncio.wait(waited_for, return_when=asyncio.FIRST_COMPLETED)
             if local.failure.done():
-                runner.abandon(local.failure.result())
+                runner.handle(Abandon(local.failure.result()))
             elif informed.done():
-                runner.abandon("an error; see above")
+                runner.handle(Abandon("an error; see above"))
                 await informed
             return await playing
     finally:
@@ -283,10 +291,9 @@ def _pending_trials(request: RunRequest) -> list[Trial]:
 
 async def _inform(context: RunContext, watch: TaskWatcher) -> None:
     """Keep the runner informed of task server, endpoints and other clients, until cancelled. Raises Fenced."""
-    parts = context.member, context.runner, context.endpoints
-    loops = [watch.run(), Sharing(*parts).run()]
+    loops = [watch.run(), Sharing(context).run()]
     if not context.member.alone:
-        loops.append(ShardCoordinator(*parts).run())
+        loops.append(ShardCoordinator(context).run())
     await asyncio.gather(*loops)
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 
 import sqlalchemy as sa
 
+from eval_client.core.events import Abandon, Drain
 from eval_client.core.progress import RunResult
 from eval_client.execute import RunRequest, Watcher, execute
 from eval_client.run.context import RunContext
@@ -69,10 +70,10 @@ class Interrupts:
             self._main.cancel()
         elif self._presses == 1:
             self._say("\ndraining: trials under way are played to their end; Ctrl-C again stops at once")
-            self._context.runner.drain(STOPPED_BY_USER)
+            self._context.runner.handle(Drain(STOPPED_BY_USER))
             self._giving_up = asyncio.create_task(self._give_up_on_store(self._context))
         else:
-            self._context.runner.abandon(STOPPED_BY_USER)
+            self._context.runner.handle(Abandon(STOPPED_BY_USER))
 
     async def _look_for_stop(self) -> None:
         """Do what `proctor stop` asks for, as if Ctrl-C was pressed here."""
@@ -92,7 +93,7 @@ class Interrupts:
             asked = context.journal.waiting_since
             waiting_s = 0.0 if asked is None else time.monotonic() - max(since, asked)
         turns, results = context.journal.not_durable()
-        trouble = context.runner.progress.trouble or "the store does not answer"
+        trouble = context.progress.trouble or "the store does not answer"
         lost = f"not stored: {turns} turns and {results} results, which a resume asks for again"
         self._say(f"stopped at once: {trouble}; {lost}")
-        context.runner.abandon(STOPPED_BY_USER)
+        context.runner.handle(Abandon(STOPPED_BY_USER))

@@ -9,7 +9,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Discriminator, Field, JsonValue, Tag, model_validator
 
-from eval_client.core.rates import RequestsAMinute, TokensAMinute
+from eval_client.core.limits.rates import RequestsAMinute, TokensAMinute
 from eval_client.core.selection import SelectionError, catalogue_of, choose
 from eval_client.core.spend import Price, RunLimits, helper
 from eval_client.mcp.command import CommandWords, check_command

@@ -25,6 +25,8 @@ class Progress:
     causes: dict[str, int] = field(default_factory=dict)
     trouble: str | None = None
     draining: bool = False
+    others: int = 0
+    """Other live clients of the run."""
     task_waits: dict[str, str] = field(default_factory=dict)
 
     def settled(self, pair: Pair, finish: Finish) -> None:

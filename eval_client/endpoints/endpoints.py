@@ -7,11 +7,11 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 
-from eval_client.core.pool import Share
-from eval_client.core.rates import Estimate
-from eval_client.core.shares import EndpointFeedback
+from eval_client.core.limits.pool import Share
+from eval_client.core.limits.rates import Estimate
+from eval_client.core.limits.shares import EndpointFeedback
+from eval_client.core.limits.throttle import EndpointLimit
 from eval_client.core.spend import Spend, Tokens
-from eval_client.core.throttle import EndpointLimit
 from eval_client.endpoints.first_calls import FIRST_CALLS, FirstCalls
 from eval_client.endpoints.gate import Gate
 from eval_client.endpoints.outage import Outage, replies

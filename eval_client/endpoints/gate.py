@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import NamedTuple
 
-from eval_client.core.rates import SLIP_S, Rate, RateRequest, Rates, Slot
+from eval_client.core.limits.rates import SLIP_S, Rate, RateRequest, Rates, Slot
 
 AT_ONCE_S = 0.001
 """A slot that is due within this time is due now."""

@@ -15,7 +15,7 @@ ALL = "(all)"
 
 def expose(context: RunContext) -> str:
     """Counters since the run's last start or resume, and gauges of its present state."""
-    progress, journal = context.runner.progress, context.journal
+    progress, journal = context.progress, context.journal
     parts = (
         gauge("proctor_run_info", "The run that this client plays.", ("run",), {(context.run,): 1}),
         _trials(context),
@@ -36,7 +36,7 @@ def expose(context: RunContext) -> str:
 
 
 def _trials(context: RunContext) -> str:
-    progress, by = context.runner.progress, _grouping(len(context.runner.progress.planned))
+    progress, by = context.progress, _grouping(len(context.progress.planned))
     stages = {
         "planned": ("Trials of the run.", progress.planned),
         "scored": ("Trials that have a score.", progress.scored),
@@ -44,7 +44,7 @@ def _trials(context: RunContext) -> str:
         "running": ("Trials under way.", progress.running),
     }
     waiting: dict[tuple[str, str, str], float] = {}
-    for pair, trials in context.runner.waiting().items():
+    for pair, trials in context.schedule.waiting().items():
         key = (*by(pair), _waits_for(context, pair))
         waiting[key] = waiting.get(key, 0) + trials
     labels = ("agent", "task")
@@ -56,8 +56,8 @@ def _trials(context: RunContext) -> str:
 
 def _waits_for(context: RunContext, pair: Pair) -> str:
     """The limit that is reached (`endpoint`, `agent`, `task`), or the class of reason why the task takes no trials."""
-    kind = context.runner.flow.waits_for(pair) or "agent"
-    reason = context.runner.progress.task_waits.get(pair[1])
+    kind = context.schedule.flow.waits_for(pair) or "agent"
+    reason = context.progress.task_waits.get(pair[1])
     return waiting_class(reason) if kind == "task" and reason else kind
 
 
@@ -72,7 +72,7 @@ def _faults(faults: Mapping[tuple[str, str, str], int]) -> str:
 
 
 def _model_calls(context: RunContext) -> str:
-    under_way: dict[tuple[str], float] = {(agent.name,): 0 for agent in context.runner.plan.agents}
+    under_way: dict[tuple[str], float] = {(agent.name,): 0 for agent in context.plan.agents}
     for call in context.endpoints.calls.values():
         under_way[(call.what,)] += 1
     return gauge("proctor_model_calls_in_flight", "Calls to a model under way.", ("agent",), under_way)
@@ -95,7 +95,7 @@ def _spending(spend: Spend) -> str:
 
 
 def _capacity_limits(context: RunContext) -> str:
-    uses = {(kind, name): use for kind, nodes in context.runner.flow.use().items() for name, use in nodes.items()}
+    uses = {(kind, name): use for kind, nodes in context.schedule.flow.use().items() for name, use in nodes.items()}
     labels = ("kind", "name")
     return gauge(
         "proctor_cap_used", "Trials under way within each cap.", labels, {key: used for key, (used, _) in uses.items()}

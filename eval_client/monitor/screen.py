@@ -49,7 +49,7 @@ def screen(context: RunContext, console: "Console | None", folder: Path) -> Iter
     Needs a running loop.
     """
     begun = time.monotonic()
-    done = sum(context.runner.progress.scored.values())
+    done = sum(context.progress.scored.values())
 
     troubles = StallReporter(context, folder, begun)
 

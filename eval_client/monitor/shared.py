@@ -3,7 +3,7 @@
 import contextlib
 from pathlib import Path
 
-from eval_client.core.pool import Share
+from eval_client.core.limits.pool import Share
 from eval_client.endpoints.endpoints import Endpoints
 from proctor.observability.redaction import redacted
 

@@ -62,7 +62,7 @@ def view(context: RunContext, troubles: tuple[str, ...], begun: float, done_at_b
 
     `done_at_begin` is the number of trials scored before `begun`; the time left is estimated from the others.
     """
-    progress, flow = context.runner.progress, context.runner.flow
+    progress, flow = context.progress, context.schedule.flow
     pairs = tuple(
         PairView(
             agent=agent,
@@ -106,8 +106,8 @@ def _mean(total: float, count: int) -> float | None:
 
 
 def _waits(context: RunContext, agent: str, task: str) -> str | None:
-    progress = context.runner.progress
-    kind = context.runner.flow.waits_for((agent, task))
+    progress = context.progress
+    kind = context.schedule.flow.waits_for((agent, task))
     return progress.task_waits.get(task, kind) if kind == "task" else kind
 
 

@@ -27,7 +27,7 @@ class StallReporter:
         """The run's trouble and stall, one line each; empty while it makes progress. `now` is monotonic."""
         lasts_s = self._stall.lasts_s(self._achieved(), now)
         still = () if lasts_s < STILL_S else (f"no progress for {lasts_s:.0f} s: {'; '.join(self._reasons(now))}",)
-        trouble = self._context.runner.progress.trouble
+        trouble = self._context.progress.trouble
         failing = self._failing(now)
         found = tuple(map(redacted, (*failing, *still) if trouble is None else (trouble, *failing, *still)))
         self._write("\n".join(found))
@@ -36,11 +36,11 @@ class StallReporter:
 
     def _failing(self, now: float) -> tuple[str, ...]:
         """A line for each endpoint that has answered nothing for STILL_S after a call failed."""
-        runner, found = self._context.runner, []
+        schedule, found = self._context.schedule, []
         for name, outage in self._context.endpoints.outages.items():
             if outage.since is None or (lasts_s := now - outage.since) < STILL_S:
                 continue
-            waits = f"is down, {runner.held_up(name)} trials wait for it; it " if outage.down else ""
+            waits = f"is down, {schedule.held_up(name)} trials wait for it; it " if outage.down else ""
             found.append(f"endpoint {name} {waits}has answered nothing for {lasts_s:.0f} s: {outage.cause}")
         return tuple(found)
 
@@ -60,11 +60,11 @@ class StallReporter:
                 self._file.unlink(missing_ok=True)
 
     def _reasons(self, now: float) -> tuple[str, ...]:
-        context, waiting = self._context, self._context.runner.waiting()
+        context, waiting = self._context, self._context.schedule.waiting()
         pending = {task for _, task in waiting}
         return StallReasons(
             now=now,
-            tasks={task: why for task, why in context.runner.progress.task_waits.items() if task in pending},
+            tasks={task: why for task, why in context.progress.task_waits.items() if task in pending},
             cooling={name: limit.cool_for_s(now) for name, limit in context.endpoints.limits.items()},
             paced={name: text for name in context.endpoints.shares if (text := paced(context.endpoints, name))},
             models=context.endpoints.calls.values(),
@@ -72,18 +72,18 @@ class StallReporter:
             server=context.client.held_up(),
             store_since=context.journal.waiting_since,
             slots=self._slots(waiting),
-            quiet=context.runner.quiet,
-            others=context.runner.others,
+            quiet=context.schedule.quiet,
+            others=context.progress.others,
         ).reasons()
 
     def _slots(self, waiting: Mapping[Pair, int]) -> Counter[str]:
         slots: Counter[str] = Counter()
         for pair, trials in waiting.items():
-            slots[self._context.runner.flow.waits_for(pair) or "agent"] += trials
+            slots[self._context.schedule.flow.waits_for(pair) or "agent"] += trials
         return slots
 
     def _achieved(self) -> tuple[int, ...]:
-        progress = self._context.runner.progress
+        progress = self._context.progress
         return progress.turns, progress.attempts_lost, sum(progress.scored.values()), sum(progress.unscored.values())
 
 

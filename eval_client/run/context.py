@@ -2,10 +2,14 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 
+from eval_client.core.capacity import CapacityLimits
+from eval_client.core.error_limit import ErrorLimit
+from eval_client.core.events import EndpointsChanged
 from eval_client.core.progress import Progress
+from eval_client.core.schedule import Schedule
 from eval_client.core.spend import Spend, Tokens
 from eval_client.endpoints.endpoints import Endpoints
 from eval_client.plan import Plan
@@ -15,6 +19,7 @@ from eval_client.store.member import Member
 from eval_client.store.shards import Fenced
 from eval_client.store.store import Store
 from eval_client.trial.command import CommandAgents
+from eval_client.trial.player import TrialPlayer
 from proctor.http.client import AnyClient
 from task_server.client.client import TaskClient
 from task_server.wire.errors import TaskServerError
@@ -30,11 +35,25 @@ class RunContext:
     """The parts of a run under way, for code that watches or interrupts it."""
 
     run: str
+    plan: Plan
+    digests: Mapping[str, str]
+    """task -> the digest that the run began with"""
     runner: Runner
+    player: TrialPlayer
     endpoints: Endpoints
     member: Member
     client: TaskClient
     journal: Journal
+
+    @property
+    def schedule(self) -> Schedule:
+        """What is played, waits and was refused, for reading."""
+        return self.runner.schedule
+
+    @property
+    def progress(self) -> Progress:
+        """The progress of the whole run."""
+        return self.runner.schedule.progress
 
 
 @contextlib.asynccontextmanager
@@ -46,9 +65,14 @@ async def run_context(
     *,
     builtin: str | None,
     digests: Mapping[str, str],
+    on_stop: Callable[[bool], None],
     commands: CommandAgents | None = None,
+    error_limit: ErrorLimit | None = None,
 ) -> AsyncIterator[RunContext]:
-    """Build the parts of a run; afterwards, end its sessions and close the journal."""
+    """Build the parts of a run; afterwards, end its sessions and close the journal.
+
+    `on_stop` is called with False when the run drains, and with True when it is abandoned. At `error_limit` it drains.
+    """
     store = member.store
     progress = _progress(store)
     spend = Spend(plan.limits.run, plan.all_prices()) if member.joined else spent_so_far(plan, store)
@@ -65,15 +89,13 @@ async def run_context(
 
     journal = Journal(store, member.shard, trouble)
     runner: Runner | None = None
-    endpoints = Endpoints(
-        plan,
-        http,
-        spend,
-        builtin,
-        lambda: runner.endpoint_limits_changed() if runner else None,
-        ensure_lease=member.ensure_lease,
-    )
-    runner = Runner(
+
+    def endpoints_changed() -> None:
+        if runner is not None:
+            runner.handle(_capacities(endpoints))
+
+    endpoints = Endpoints(plan, http, spend, builtin, endpoints_changed, ensure_lease=member.ensure_lease)
+    player = TrialPlayer(
         plan=plan,
         digests=digests,
         member=member,
@@ -84,14 +106,48 @@ async def run_context(
         end_session=end_session,
         commands=commands,
     )
+    schedule = _schedule(plan, endpoints, progress, alone=member.alone, error_limit=error_limit)
+    runner = Runner(schedule, player, spend, _releasing(endpoints, on_stop))
     try:
-        yield RunContext(store.run, runner, endpoints, member, client, journal)
+        yield RunContext(store.run, plan, digests, runner, player, endpoints, member, client, journal)
     finally:
         if endings:
-            await asyncio.wait(endings, timeout=ABANDONED_END_S if runner.abandoned else END_S)
+            await asyncio.wait(endings, timeout=ABANDONED_END_S if schedule.abandoned else END_S)
         for ending in list(endings):
             ending.cancel()
         await journal.close()
+
+
+def _schedule(
+    plan: Plan, endpoints: Endpoints, progress: Progress, *, alone: bool, error_limit: ErrorLimit | None
+) -> Schedule:
+    limits = CapacityLimits(
+        endpoint_of={agent.name: plan.endpoint_of(agent).name for agent in plan.agents},
+        concurrency={agent.name: agent.concurrency for agent in plan.agents},
+        pairs=plan.pairs(),
+        pooled=endpoints.pooled,
+        alone=alone,
+    )
+    schedule = Schedule(limits, progress, attempts=plan.limits.attempts, alone=alone, error_limit=error_limit)
+    schedule.handle(_capacities(endpoints))
+    return schedule
+
+
+def _capacities(endpoints: Endpoints) -> EndpointsChanged:
+    """How many trials the endpoints take at once now."""
+    down = frozenset(name for name in endpoints.limits if endpoints.is_down(name))
+    return EndpointsChanged({n: 1 if n in down else limit.capacity for n, limit in endpoints.limits.items()}, down)
+
+
+def _releasing(endpoints: Endpoints, on_stop: Callable[[bool], None]) -> Callable[[bool], None]:
+    """`on_stop`, after the trials that wait for an endpoint that is down were told to wait no more."""
+
+    def stop(at_once: bool) -> None:
+        for outage in endpoints.outages.values():
+            outage.release()
+        on_stop(at_once)
+
+    return stop
 
 
 async def _end(member: Member, client: TaskClient, url: str, session: str) -> None:

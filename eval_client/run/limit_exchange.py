@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from eval_client.core.shares import EndpointFeedback, Quota, ShardState, adjusted, given_up, granted
+from eval_client.core.limits.shares import EndpointFeedback, Quota, ShardState, adjusted, given_up, granted
 from eval_client.core.spend import NO_TOKENS, Tokens
 from eval_client.store import shards
 

@@ -9,13 +9,13 @@ from typing import TypeVar
 
 import sqlalchemy as sa
 
+from eval_client.core.events import LowMarks, NoMoreTrials, QuotasGranted, TasksGivenUp, TrialsFree
 from eval_client.core.failure_detector import BEAT_S, FailureDetector
 from eval_client.core.flow import Pair
+from eval_client.core.limits.shares import EndpointFeedback, ShardState
 from eval_client.core.progress import RunResult
-from eval_client.core.shares import EndpointFeedback, ShardState
-from eval_client.endpoints.endpoints import Endpoints
+from eval_client.run.context import RunContext
 from eval_client.run.limit_exchange import QuotaExchange
-from eval_client.run.runner import Runner
 from eval_client.store import claims, shards
 from eval_client.store.connection import is_transient, retry_until_available
 from eval_client.store.member import Member
@@ -34,16 +34,17 @@ Answer = TypeVar("Answer")
 class ShardCoordinator:
     """A loop beside a runner. Its database calls run in threads."""
 
-    def __init__(self, member: Member, runner: Runner, endpoints: Endpoints) -> None:
-        self._engine, self._run, self._shard = member.store.engine, member.store.run, member.shard
-        self._member, self._runner, self._endpoints = member, runner, endpoints
+    def __init__(self, context: RunContext) -> None:
+        store, self._shard = context.member.store, context.member.shard
+        self._engine, self._run = store.engine, store.run
+        self._member, self._endpoints = context.member, context.endpoints
+        self._runner, self._schedule = context.runner, context.schedule
         self._failure_detector = FailureDetector(self._shard)
         self._free: dict[Pair, int] = {}
         self._live = 1
         self._exchange_at = self._progress_at = self._end_at = 0.0
-        self._wake = asyncio.Event()
-        runner.on_need = self._wake.set
-        endpoints.on_throttled.append(self._throttled)
+        self._wake = context.runner.need_more
+        self._endpoints.on_throttled.append(self._throttled)
 
     async def run(self) -> None:
         """Run until cancelled. Raises Fenced."""
@@ -68,13 +69,13 @@ class ShardCoordinator:
             if fenced := self._member.fenced():
                 raise fenced
             self._live = max(1, len(await self._call(end_lost_shards, self._failure_detector)))
-            self._runner.others = self._live - 1
+            self._schedule.progress.others = self._live - 1
             self._free = await self._call(claims.free)
             await self._exchange()
             await self._update_progress()
         await self._claim()
-        self._runner.free = self._to_claim()
-        if self._runner.quiet and not self._to_claim() and time.monotonic() >= self._end_at:
+        self._runner.handle(TrialsFree(self._to_claim()))
+        if self._schedule.quiet and not self._to_claim() and time.monotonic() >= self._end_at:
             self._end_at = time.monotonic() + END_S
             await self._check_end()
 
@@ -87,17 +88,16 @@ class ShardCoordinator:
 
     async def _exchange(self) -> None:
         """Publish this client's quotas, endpoint feedback and spending; apply the limits computed from all shards."""
-        capacity_limits, pooled = self._runner.capacity_limits, {f"endpoint {name}" for name in self._endpoints.pooled}
-        self._runner.free = self._to_claim()
-        quotas = capacity_limits.quotas(self._runner.startable())
+        pooled = {f"endpoint {name}" for name in self._endpoints.pooled}
+        self._runner.handle(TrialsFree(self._to_claim()))
         mine = ShardState(
-            slices={name: quota for name, quota in quotas.items() if name not in pooled},
+            slices={name: quota for name, quota in self._schedule.quotas().items() if name not in pooled},
             spent=self._endpoints.spend.by_agent,
-            unreachable=frozenset(self._runner.unreachable),
+            unreachable=frozenset(self._schedule.lost),
         )
         feedback = {name: self._endpoints.feedback[name] for name in self._ceilings()}
         self._endpoints.feedback.update({name: EndpointFeedback() for name in feedback})
-        quota_exchange = QuotaExchange(self._shard, mine, feedback, self._ceilings(), capacity_limits.whole())
+        quota_exchange = QuotaExchange(self._shard, mine, feedback, self._ceilings(), self._schedule.limits.whole())
         try:
             await self._call(shards.exchange, self._shard, quota_exchange)
         except BaseException:
@@ -109,14 +109,14 @@ class ShardCoordinator:
             if name in self._endpoints.limits:
                 self._endpoints.limits[name].adopt(level.limit, now + level.cool_until - quota_exchange.now)
         self._endpoints.spend.elsewhere = quota_exchange.elsewhere
-        self._runner.given_up = quota_exchange.given_up & self._runner.unreachable
-        self._runner.grant(quota_exchange.grants)
+        self._runner.handle(TasksGivenUp(quota_exchange.given_up))
+        self._runner.handle(QuotasGranted(quota_exchange.grants))
 
     async def _update_progress(self) -> None:
         """Set the progress to that of all clients; until the next time, only this client's finishes are added."""
         if time.monotonic() < self._progress_at:
             return
-        self._progress_at, progress = time.monotonic() + PROGRESS_S, self._runner.progress
+        self._progress_at, progress = time.monotonic() + PROGRESS_S, self._schedule.progress
         for pair, (scored, total, unscored) in (await self._call(claims.pair_counts)).items():
             progress.scored[pair], progress.score_sum[pair], progress.unscored[pair] = scored, total, unscored
 
@@ -140,27 +140,28 @@ class ShardCoordinator:
 
     def _to_claim(self) -> dict[Pair, int]:
         """pair -> free trials that this client would play"""
-        if self._runner.stopped is not None:
+        if self._schedule.stopped is not None:
             return {}
-        left_alone = self._runner.unreachable - self._runner.given_up
+        left_alone = self._schedule.lost - self._schedule.given_up
         return {
             (agent, task): count
             for (agent, task), count in self._free.items()
-            if (agent, task) not in self._runner.refused and task not in left_alone
+            if (agent, task) not in self._schedule.refused and task not in left_alone
         }
 
     def _wanted(self) -> dict[Pair, int]:
         """pair -> trials to claim"""
-        rooms, waiting, wanted = self._runner.capacity_limits.rooms(), self._runner.waiting(), {}
+        rooms, waiting, wanted, marks = self._schedule.limits.rooms(), self._schedule.waiting(), {}, {}
         for pair, free in self._to_claim().items():
             held = waiting.get(pair, 0)
-            if pair[1] in self._runner.given_up:
+            if pair[1] in self._schedule.given_up:
                 target = claims.GIVEN_UP_BATCH
             else:
                 target = claims.batch(rooms[pair], free, self._live)
-            self._runner.low[pair] = target // 2
+            marks[pair] = target // 2
             if held <= target // 2 < target:
                 wanted[pair] = min(target - held, free)
+        self._runner.handle(LowMarks(marks))
         return wanted
 
     async def _give_back(self) -> None:
@@ -175,10 +176,10 @@ class ShardCoordinator:
         This also finds trials of this shard that it claimed in a commit whose confirmation was lost.
         """
         pairs = await self._call(claims.pairs_pending)
-        if not self._runner.quiet or self._runner.returned:
+        if not self._schedule.quiet or self._runner.returned:
             return
-        if not pairs - self._runner.refused.keys():
-            self._runner.take_no_more()
+        if not pairs - self._schedule.refused.keys():
+            self._runner.handle(NoMoreTrials())
         elif mine := await self._call(claims.held, self._shard):
             self._runner.take(mine)
 

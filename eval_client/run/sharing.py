@@ -9,13 +9,12 @@ from functools import partial
 
 import sqlalchemy as sa
 
-from eval_client.core.pool import ClientReport, Pool, PoolClient, Share, exchange
-from eval_client.core.shares import EndpointFeedback
-from eval_client.endpoints.endpoints import Endpoints
+from eval_client.core.events import QuotasGranted
+from eval_client.core.limits.pool import ClientReport, Pool, PoolClient, Share, exchange
+from eval_client.core.limits.shares import EndpointFeedback
 from eval_client.plan import Endpoint
-from eval_client.run.runner import Runner
+from eval_client.run.context import RunContext
 from eval_client.store.connection import is_transient
-from eval_client.store.member import Member
 from eval_client.store.pools.base import PoolError, Pools, Settle
 from eval_client.store.pools.files import FilePools, state_folder
 from eval_client.store.pools.rows import RowPools
@@ -37,8 +36,9 @@ class Sharing:
     If a pool can't be used, this client has the full limits of its plan to itself.
     """
 
-    def __init__(self, member: Member, runner: Runner, endpoints: Endpoints) -> None:
-        self._member, self._runner, self._endpoints = member, runner, endpoints
+    def __init__(self, context: RunContext) -> None:
+        self._runner, self._schedule = context.runner, context.schedule
+        self._member, self._endpoints = member, endpoints = context.member, context.endpoints
         self._server = member.store.engine.dialect.name != "sqlite"
         self._places: dict[str, Pools | None] = {name: self._place(one) for name, one in endpoints.pooled.items()}
         where = "" if self._server else str(member.store.engine.url)
@@ -115,7 +115,7 @@ class Sharing:
             ceiling=endpoint.concurrency,
             rpm=endpoint.rpm,
             tpm=endpoint.tpm,
-            slice=self._runner.capacity_limits.quotas(self._runner.startable())[f"endpoint {name}"],
+            slice=self._schedule.quotas()[f"endpoint {name}"],
         )
         return ClientReport(
             key=self._key(name),
@@ -165,19 +165,19 @@ class Sharing:
         self._endpoints.limits[name].adopt(share.level.limit, share.level.cool_until + ahead)
         gate.take(share.rates, tuple(slot._replace(due=slot.due + ahead) for slot in share.slots))
         self._endpoints.shares[name] = share
-        had_none = not self._runner.flow.use()["endpoint"][name][1]
-        self._runner.grant({f"endpoint {name}": share.grant})
+        had_none = not self._schedule.flow.use()["endpoint"][name][1]
+        self._runner.handle(QuotasGranted({f"endpoint {name}": share.grant}))
         if had_none and share.grant:
-            self._runner.on_need()
+            self._runner.need_more.set()
         again_s = gate.asks_again_in_s(now)
         if again_s is not None:
             self._due_at[name] = min(self._due_at[name], now + max(again_s, SHORTEST_AGAIN_S))
-        if quota.held > max(self._runner.flow.use()["endpoint"][name]):
+        if quota.held > max(self._schedule.flow.use()["endpoint"][name]):
             self._hurry(name)  # report at once what was given up: others wait for it
 
     async def _leave(self) -> None:
         self._left = True
-        if self._server and self._runner.abandoned:
+        if self._server and self._schedule.abandoned:
             return  # the database may be the reason; this client's share is freed when its lease is over
         with contextlib.suppress(PoolError, sa.exc.SQLAlchemyError, TimeoutError):
             async with asyncio.timeout(LEAVE_S):

@@ -3,9 +3,9 @@
 import asyncio
 import time
 
+from eval_client.core.events import TaskLost, TaskSlots
+from eval_client.run.context import RunContext
 from eval_client.run.demand_report import DemandReport
-from eval_client.run.runner import Runner
-from task_server.client.client import TaskClient
 from task_server.wire.errors import TaskServerError
 from task_server.wire.messages import LONG_POLL_S, SESSION_LEASE_S, TaskCapacity, TaskList
 
@@ -15,8 +15,9 @@ CHECK_S = 0.5
 class TaskWatcher:
     """Three loops beside a runner. `patience_s` is how long a task may be unavailable before it is given up."""
 
-    def __init__(self, runner: Runner, client: TaskClient, demand: DemandReport, patience_s: float) -> None:
-        self._runner, self._client, self._demand, self._patience_s = runner, client, demand, patience_s
+    def __init__(self, context: RunContext, demand: DemandReport, patience_s: float) -> None:
+        self._context, self._client = context, context.client
+        self._demand, self._patience_s = demand, patience_s
         self._begun = time.monotonic()
         self._nothing_since: dict[str, float] = {}
         self._reasons: dict[str, str] = {}
@@ -41,7 +42,7 @@ class TaskWatcher:
                 self._apply(listed)
 
     def _apply(self, listed: TaskList) -> None:
-        for name, expected in self._runner.digests.items():
+        for name, expected in self._context.digests.items():
             task = listed.find(name, expected)
             if task is None:
                 self._limit(name, 0, "no worker holds this task", 0)
@@ -60,10 +61,10 @@ class TaskWatcher:
         """
         if time.monotonic() - self._begun < SESSION_LEASE_S:
             return task.total
-        return min(task.total, self._runner.under_way(task.name) + task.free)
+        return min(task.total, self._context.schedule.under_way(task.name) + task.free)
 
     def _all_wait(self, reason: str) -> None:
-        for name in self._runner.digests:
+        for name in self._context.digests:
             self._limit(name, 0, reason, 0)
 
     def _limit(self, task: str, capacity: int, waiting: str | None, total: int) -> None:
@@ -72,12 +73,12 @@ class TaskWatcher:
         else:
             self._nothing_since.setdefault(task, time.monotonic())
             self._reasons[task] = waiting or "no slot"
-        self._runner.limit_task(task, capacity, waiting, total)
+        self._context.runner.handle(TaskSlots(task, capacity, total, waiting))
 
     async def _renew_leases(self) -> None:
         while True:
             await asyncio.sleep(SESSION_LEASE_S / 4)
-            sessions = self._runner.sessions()
+            sessions = self._context.player.sessions()
             await asyncio.gather(*(self._renew(url, held) for url, held in sessions.items()))
 
     async def _renew(self, url: str, sessions: list[str]) -> None:
@@ -91,9 +92,9 @@ class TaskWatcher:
             await asyncio.sleep(CHECK_S)
             now = time.monotonic()
             for task, since in list(self._nothing_since.items()):
-                if now - since > self._patience_s and not self._runner.under_way(task):
+                if now - since > self._patience_s and not self._context.schedule.under_way(task):
                     reason = f"waited {self._patience_s:g} s for task {task}: {self._reasons[task]}"
-                    await self._runner.give_up_task(task, reason)
+                    self._context.runner.handle(TaskLost(task, reason))
 
 
 def _other_digest(expected: str, found: str) -> str:

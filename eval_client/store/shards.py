@@ -12,7 +12,7 @@ from typing import NamedTuple
 import sqlalchemy as sa
 from pydantic import Field
 
-from eval_client.core.shares import EndpointLevel, ShardState
+from eval_client.core.limits.shares import EndpointLevel, ShardState
 from eval_client.core.spend import Tokens
 from eval_client.store.connection import RunOver, StoreError
 from eval_client.store.tables import FREE, live_table, run_table, shard_table, trial_table

@@ -1,38 +1,13 @@
 """How an attempt ended, as data. Only here are its failures classified."""
 
-from enum import Enum
-
+from eval_client.core.events import Outcome
 from eval_client.endpoints.endpoints import BudgetExhausted
 from eval_client.endpoints.outage import EndpointDown
 from eval_client.store.journal import WriteRefused
-from eval_client.store.records import DIVERGED
 from eval_client.trial.episode import Diverged, Episode, OutOfTime
 from proctor.environment import AgentRefused, AgentUnavailable, ToolsRefused
 from proctor.types import Finish, FinishReason, Value
 from task_server.wire.errors import DigestDiffers, NoCapacity, SessionLost, TaskServerError
-
-
-class Outcome(Enum):
-    """How an attempt ended, which decides what happens to its trial."""
-
-    FINISHED = "finished"
-    """The attempt has a finish; a fault of the task may be tried again."""
-    LOST = "lost"
-    """The session is gone; a new one replays the journal."""
-    FAILED = "failed"
-    """The task server failed."""
-    DIVERGED = DIVERGED
-    """The replay observed something else; the journal can't be used any more."""
-    PUT_BACK = "put_back"
-    """No session could start, or the run was stopped first; the trial stays pending within the same attempt."""
-    BUDGET = "budget"
-    """The run has reached a spending limit."""
-    ENDPOINT_DOWN = "endpoint_down"
-    """The run drained while the trial waited for an endpoint that is down."""
-    REFUSED = "refused"
-    """The agent's endpoint refuses every request of this configuration."""
-    TOOLS_REFUSED = "tools_refused"
-    """The agent's endpoint refuses every request that offers tools, and so all trials of the task."""
 
 
 class AttemptEnd(Value):

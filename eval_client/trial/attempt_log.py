@@ -3,11 +3,11 @@
 import secrets
 from collections.abc import Mapping, Sequence
 
+from eval_client.core.events import Outcome
 from eval_client.core.progress import Progress
 from eval_client.core.spend import Spend, Tokens
 from eval_client.store.journal import Journal, WriteRefused
 from eval_client.store.records import Turn
-from eval_client.trial.attempt import Outcome
 from eval_client.trial.pending_trial import PendingTrial
 from eval_client.trial.traces import Traces
 from proctor.llm.kept_replies import KeptReply

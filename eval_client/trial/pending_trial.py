@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
+from eval_client.core.events import Job, Outcome
 from eval_client.store.records import Trial
 from eval_client.store.store import Store
-from eval_client.trial.attempt import Outcome
 from eval_client.trial.episode import TrialHistory
 
 
@@ -20,12 +20,11 @@ class PendingTrial:
     """Whether an earlier client has left a journal that has not been read yet."""
     recalled: bool = False
     """Whether the session is an earlier client's; it may be gone."""
-    attempts_made: int = 0
-    """Attempts by this client since the journal last grew: a trial that gets further is not what kills its worker."""
-    lost_worker: bool = False
-    """Whether the last of these attempts lost its worker."""
-    turns_kept: int = 0
-    """Turns in the journal when an attempt last ended."""
+
+    @property
+    def job(self) -> Job:
+        """The trial, as the schedule knows it."""
+        return Job(self.trial.id, (self.trial.agent, self.trial.task), begun=self.begun)
 
     def recall(self, store: Store) -> None:
         """Read the trial's journal and session from the store, as an earlier client left them."""
@@ -40,18 +39,12 @@ class PendingTrial:
         """
         left, self.recalled = self.session if self.recalled else None, False
         self.session = None if left else self.session
-        self.turns_kept = 0
         if self.trial_history.turns:
             self.trial_history.start_anew()
         return left
 
-    def made_an_attempt(self, outcome: Outcome) -> None:
-        """Count an attempt that ended. The count restarts if the journal grew, the journal if the replay diverged."""
+    def attempt_ended(self, outcome: Outcome) -> None:
+        """Note that the session is gone; begin the journal anew if its replay diverged."""
         self.session = None
-        if len(self.trial_history.turns) > self.turns_kept > 0:
-            self.attempts_made = 0
-        self.turns_kept = len(self.trial_history.turns)
-        self.attempts_made += 1
-        self.lost_worker = outcome is Outcome.LOST
         if outcome is Outcome.DIVERGED:
             self.trial_history.start_anew()

@@ -168,8 +168,8 @@ BUGS = (
     ),
     Bug(
         "a worker plays whatever data, prompts and parameters a run began with",
-        "eval_client/run/runner.py",
-        "            digest=self.digests[trial.task],\n",
+        "eval_client/trial/player.py",
+        "            digest=self._digests[trial.task],\n",
         "            digest=None,  # type: ignore[arg-type]\n",
         "faults/test_kills.py::other_parameters",
     ),
@@ -373,7 +373,7 @@ BUGS = (
     ),
     Bug(
         "a 429 is heard by one client alone",
-        "eval_client/core/shares.py",
+        "eval_client/core/limits/shares.py",
         "    if feedback.throttled:",
         "    if feedback.answered < 0:",
         "faults/test_shards.py::a_429",
@@ -387,14 +387,14 @@ BUGS = (
     ),
     Bug(
         "a client that alone can't reach the controller gives up what others could play",
-        "eval_client/core/shares.py",
+        "eval_client/core/limits/shares.py",
         "return frozenset.intersection(",
         "return frozenset().union(",
         "faults/test_shards.py::alone_can_not",
     ),
     Bug(
         "a task that is given up doesn't say why",
-        "eval_client/run/runner.py",
+        "eval_client/trial/player.py",
         "(pending, None, Finish.fault(FinishReason.TASK_ERROR, cause))",
         '(pending, None, Finish.fault(FinishReason.TASK_ERROR, "gone"))',
         "faults/test_shards.py::given_up_by_all",
@@ -408,14 +408,14 @@ BUGS = (
     ),
     Bug(
         "a client that drains keeps what it has not begun",
-        "eval_client/run/runner.py",
-        "        for pair in self._waiting:\n            self._return(pair)\n        self.on_stop",
-        "        self.on_stop",
+        "eval_client/core/schedule.py",
+        "        for pair in list(self._waiting):\n            self._return(self._drop(pair))\n        self._out",
+        "        self._out",
         "faults/test_shards.py::holds_that_is_told",
     ),
     Bug(
         "a client that ends at once leaves its sessions",
-        "eval_client/run/runner.py",
+        "eval_client/trial/player.py",
         "                self._end_session(url, session)",
         "                pass",
         "faults/test_shards.py::told_to_end_at_once",
@@ -541,7 +541,7 @@ BUGS = (
     ),
     Bug(
         "requests a minute are not counted",
-        "eval_client/core/rates.py",
+        "eval_client/core/limits/rates.py",
         "max(by_requests, due - BURST_S) + each_s",
         "max(by_requests, due - BURST_S)",
         "unit/eval_client/core/test_rates.py::no_minute",
@@ -563,9 +563,9 @@ BUGS = (
     ),
     Bug(
         "an endpoint that takes no tools ends its agent's other tasks too",
-        "eval_client/run/runner.py",
-        "self._refuse([pair], end.cause)",
-        "self._refuse([of for of in self.plan.pairs() if of[0] == pair[0]], end.cause)",
+        "eval_client/core/schedule.py",
+        "self._refuse([job.pair], end.cause)",
+        "self._refuse([pair for pair in self.limits.pairs if pair[0] == job.pair[0]], end.cause)",
         "e2e/run/test_tools.py::without_tools_ends_its_pair",
     ),
 )

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from eval_client.core.pool import Pool
+from eval_client.core.limits.pool import Pool
 from eval_client.store.pools.rows import SALT
 from eval_client.store.tables import endpoint_table, run_table, shard_table, trial_table
 from tests.database_servers import DatabaseServer, postgresql

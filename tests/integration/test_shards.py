@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import sqlalchemy as sa
 
-from eval_client.core.shares import Quota, ShardState
+from eval_client.core.limits.shares import Quota, ShardState
 from eval_client.core.spend import Tokens
 from eval_client.store import claims, lock, member, shards
 from eval_client.store.connection import RunOver, StoreError, connect, is_transient

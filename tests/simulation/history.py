@@ -13,6 +13,7 @@ from typing import NamedTuple
 import sqlalchemy as sa
 
 from eval_client import execute
+from eval_client.core.events import Abandon, Drain
 from eval_client.core.progress import RunResult
 from eval_client.execute import RunRequest
 from eval_client.plan import trial_seed
@@ -421,14 +422,14 @@ class History:
     def _interrupt(self, process: Process, fault: Fault) -> None:
         """Ctrl-C once, and sometimes twice."""
 
-        def press(how: str) -> None:
+        def press(event: Drain | Abandon) -> None:
             if process in self._scenes:
                 self.ledger.leaving.add(process)
-                getattr(self._scenes[process].runner, how)("interrupted")
+                self._scenes[process].runner.handle(event)
 
-        self.loop.call_soon(press, "drain", context=process.context)
+        self.loop.call_soon(press, Drain("interrupted"), context=process.context)
         if fault.part % 2:
-            self.loop.call_later(fault.for_s, press, "abandon", context=process.context)
+            self.loop.call_later(fault.for_s, press, Abandon("interrupted"), context=process.context)
 
     def _cut(self, who: str, fault: Fault) -> None:
         one, how, other = who.split()
@@ -456,7 +457,7 @@ class History:
         for trial, row in zip(self.trials, self._store.trial_rows(), strict=True):
             if row["reason"] is None or (row["score"] is None) != bool(row["cause"]):
                 self.ledger.problem(f"I4 trial {trial.id} ended neither scored nor with a cause: {row}")
-        flow = played.runner.flow.use() if played is not None else {}
+        flow = played.schedule.flow.use() if played is not None else {}
         used = {name: use for nodes in flow.values() for name, use in nodes.items() if use[0]}
         if used:
             self.ledger.problem(f"I3 the flow believes in use: {used}")

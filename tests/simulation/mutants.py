@@ -6,19 +6,20 @@ from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
+from eval_client.core.capacity import CapacityLimits
+from eval_client.core.events import Outcome
 from eval_client.core.failure_detector import FailureDetector
 from eval_client.core.flow import Pair
+from eval_client.core.limits.shares import Quota, ShardState, divide
 from eval_client.core.retry import AttemptPolicy
-from eval_client.core.shares import Quota, ShardState, divide
 from eval_client.run import limit_exchange
-from eval_client.run.capacity import CapacityLimits
 from eval_client.run.limit_exchange import QuotaExchange
 from eval_client.store import claims, journal, shards
 from eval_client.store.member import Member, ShardMember
 from eval_client.store.store import Store
 from eval_client.store.tables import SETTLED, trial_table
 from eval_client.trial import attempt
-from eval_client.trial.attempt import AttemptEnd, Outcome
+from eval_client.trial.attempt import AttemptEnd
 from eval_client.trial.attempt_log import AttemptLog
 from proctor.types import Finish, FinishReason, Observation
 from task_server.controller.placement import Placement

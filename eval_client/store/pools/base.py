@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from pydantic import ValidationError
 
-from eval_client.core.pool import Pool
+from eval_client.core.limits.pool import Pool
 
 log = logging.getLogger(__name__)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from eval_client.core.rates import BURST_S, RATE_SHARE, SLIP_S
+from eval_client.core.limits.rates import BURST_S, RATE_SHARE, SLIP_S
 from tests.database_servers import mariadb, postgresql
 from tests.e2e.proctor import Server, begin, proctor
 from tests.e2e.scripted import GOOD, reply

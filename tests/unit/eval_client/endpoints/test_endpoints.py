@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 import httpx
 import pytest
 
-from eval_client.core.rates import Rates, Slot
+from eval_client.core.limits.rates import Rates, Slot
 from eval_client.core.spend import Price, RunLimits, Spend, Tokens
 from eval_client.endpoints.endpoints import Endpoints
 from eval_client.plan import Plan

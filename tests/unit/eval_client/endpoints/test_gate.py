@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from eval_client.core.rates import Rates, Slot
+from eval_client.core.limits.rates import Rates, Slot
 from eval_client.endpoints.gate import Gate
 
 RATES = Rates(rpm=60, tpm=6000)

@@ -6,9 +6,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from eval_client.core.pool import Share
-from eval_client.core.rates import Rates
-from eval_client.core.shares import EndpointLevel
+from eval_client.core.limits.pool import Share
+from eval_client.core.limits.rates import Rates
+from eval_client.core.limits.shares import EndpointLevel
 from eval_client.core.spend import RunLimits, Spend
 from eval_client.endpoints.endpoints import Endpoints
 from eval_client.monitor.shared import WRITE_EVERY_S, SharedFile, shared_lines, shared_lines_of

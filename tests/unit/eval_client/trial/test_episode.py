@@ -6,11 +6,12 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 import pytest
 from pydantic import JsonValue
 
+from eval_client.core.events import Outcome
 from eval_client.core.spend import Tokens
 from eval_client.endpoints.endpoints import BudgetExhausted
 from eval_client.plan import TrialLimits
 from eval_client.store.records import Trial, Turn
-from eval_client.trial.attempt import Outcome, attempt
+from eval_client.trial.attempt import attempt
 from eval_client.trial.episode import Episode, TrialHistory
 from eval_client.trial.episode import Model as AnyModel
 from proctor.environment import Agent, AgentRefused, AgentUnavailable, ContextLimitExceeded, Environment, ToolsRefused

@@ -1,9 +1,6 @@
 """A trial whose agent can't be replayed starts over, and its attempts stay bounded."""
 
-import pytest
-
 from eval_client.store.records import Trial, Turn
-from eval_client.trial.attempt import Outcome
 from eval_client.trial.episode import TrialHistory
 from eval_client.trial.pending_trial import PendingTrial
 from proctor.types import Action
@@ -29,13 +26,3 @@ def test_an_attempt_that_was_put_back_goes_on_as_it_was() -> None:
     pending = PendingTrial(TRIAL, TrialHistory(), session="mine")
     assert pending.start_over() is None
     assert (pending.session, pending.trial_history.journal) == ("mine", 0)
-
-
-@pytest.mark.parametrize("lengths", [(3, 5, 2, 7), (1, 2, 3, 4)])
-def test_getting_further_than_before_gives_no_attempt_back(lengths: tuple[int, ...]) -> None:
-    pending = PendingTrial(TRIAL, TrialHistory())
-    for length in lengths:
-        pending.start_over()
-        pending.trial_history.turns = turns(length)
-        pending.made_an_attempt(Outcome.LOST)
-    assert pending.attempts_made == len(lengths)

@@ -1,12 +1,10 @@
-"""The limits on trials under way: of the plan, the endpoints and the task server, and this shard's quotas of them."""
+"""Pure: the limits on trials under way: of agents, endpoints and tasks, and this client's quotas of them."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
 from eval_client.core.flow import Flow, Pair
-from eval_client.core.shares import Quota
-from eval_client.endpoints.endpoints import Endpoints
-from eval_client.plan import Plan
+from eval_client.core.limits.shares import Quota
 
 
 class Slots(NamedTuple):
@@ -21,15 +19,24 @@ class Slots(NamedTuple):
 class CapacityLimits:
     """Keeps a flow's capacities. Of a limit shared with other clients, this client has 0 until it is granted some."""
 
-    def __init__(self, plan: Plan, endpoints: Endpoints, *, alone: bool) -> None:
-        self.flow = Flow({agent.name: plan.endpoint_of(agent).name for agent in plan.agents})
-        self._endpoints = endpoints
-        self._agents = {agent.name: agent.concurrency for agent in plan.agents}
-        self._tasks = {task.name: Slots(0, 0) for task in plan.tasks}
+    def __init__(
+        self,
+        *,
+        endpoint_of: Mapping[str, str],
+        concurrency: Mapping[str, int],
+        pairs: Collection[Pair],
+        pooled: Iterable[str],
+        alone: bool,
+    ) -> None:
+        self.flow = Flow(dict(endpoint_of))
+        self.pairs = tuple(pairs)
+        self._endpoints = dict.fromkeys(endpoint_of.values(), 0)
+        self._agents = dict(concurrency)
+        self._tasks = {task: Slots(0, 0) for _, task in pairs}
         self._alone = alone
-        self._grants = {f"endpoint {name}": 0 for name in endpoints.pooled}
+        self._grants = {f"endpoint {name}": 0 for name in pooled}
         self._apply()
-        for pair in plan.pairs():
+        for pair in pairs:
             self.flow.add(pair, 0)
 
     def limit_task(self, task: str, ours: int, total: int) -> None:
@@ -37,10 +44,10 @@ class CapacityLimits:
         self._tasks[task] = Slots(ours, total)
         self.flow.limit_task(task, self._bounded(f"task {task}", ours))
 
-    def endpoints_changed(self) -> None:
-        """Apply the endpoints' current concurrency limits; for one that is down, a single trial probes."""
-        for name, limit in self._endpoints.limits.items():
-            capacity = 1 if self._endpoints.is_down(name) else limit.capacity
+    def limit_endpoints(self, capacities: Mapping[str, int]) -> None:
+        """Set how many trials endpoints take at once."""
+        self._endpoints.update(capacities)
+        for name, capacity in capacities.items():
             self.flow.limit_endpoint(name, self._bounded(f"endpoint {name}", capacity))
 
     def grant(self, grants: Mapping[str, int]) -> None:
@@ -76,7 +83,7 @@ class CapacityLimits:
         }
 
     def _apply(self) -> None:
-        self.endpoints_changed()
+        self.limit_endpoints(self._endpoints)
         for name, limit in self._agents.items():
             self.flow.limit_agent(name, self._bounded(f"agent {name}", limit))
         for name, slots in self._tasks.items():

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from eval_client.core.shares import EndpointFeedback, Quota, ShardState, adjusted, divide, given_up, granted
+from eval_client.core.limits.shares import EndpointFeedback, Quota, ShardState, adjusted, divide, given_up, granted
 from eval_client.core.spend import Tokens
 
 DEMANDS = st.dictionaries(st.integers(1, 20), st.integers(0, 60), min_size=1, max_size=6)

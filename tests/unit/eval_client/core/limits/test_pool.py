@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from eval_client.core.failure_detector import LEASE_S
-from eval_client.core.pool import TURN_S, ClientReport, Pool, PoolClient, Share, exchange
-from eval_client.core.rates import RateRequest, Rates
-from eval_client.core.shares import EndpointFeedback, Quota
+from eval_client.core.limits.pool import TURN_S, ClientReport, Pool, PoolClient, Share, exchange
+from eval_client.core.limits.rates import RateRequest, Rates
+from eval_client.core.limits.shares import EndpointFeedback, Quota
 
 NONE = Quota(held=0, wanted=0)
 

@@ -1,6 +1,6 @@
 """Endpoint limits: halved by a wave of 429, growing back with success, held back while cooling."""
 
-from eval_client.core.throttle import LONGEST_COOL_S, EndpointLimit
+from eval_client.core.limits.throttle import LONGEST_COOL_S, EndpointLimit
 
 
 def test_a_wave_of_429_halves_the_limit_once() -> None:

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from pydantic import Field
 
+from eval_client.core.limits.throttle import LONGEST_COOL_S, EndpointLimit
 from eval_client.core.spend import Tokens
-from eval_client.core.throttle import LONGEST_COOL_S, EndpointLimit
 from proctor.types import Value
 
 

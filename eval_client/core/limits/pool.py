@@ -12,8 +12,8 @@ from functools import reduce
 from pydantic import Field
 
 from eval_client.core.failure_detector import LEASE_S
-from eval_client.core.rates import Pace, RateRequest, Rates, RequestsAMinute, Slot, TokensAMinute, reserve
-from eval_client.core.shares import EndpointFeedback, EndpointLevel, Quota, adjusted, divide, granted
+from eval_client.core.limits.rates import Pace, RateRequest, Rates, RequestsAMinute, Slot, TokensAMinute, reserve
+from eval_client.core.limits.shares import EndpointFeedback, EndpointLevel, Quota, adjusted, divide, granted
 from proctor.types import Value
 
 TURN_S = 30.0

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eval_client.core.rates import BURST_S, SLIP_S, Estimate, Pace, RateRequest, Rates, Slot, reserve
+from eval_client.core.limits.rates import BURST_S, SLIP_S, Estimate, Pace, RateRequest, Rates, Slot, reserve
 
 BUSIEST = st.sampled_from([1, 2, 3, 7, 10, 60, 600, 3000])
 

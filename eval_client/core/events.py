@@ -1,0 +1,254 @@
+"""Pure: the events that a run's schedule is told of, and the instructions that it gives."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import NamedTuple
+
+from eval_client.core.flow import Pair
+from eval_client.core.spend import SpendLimit
+from proctor.types import FinishReason
+
+
+class Outcome(Enum):
+    """How an attempt ended, which decides what happens to its trial."""
+
+    FINISHED = "finished"
+    """The attempt has a finish; a fault of the task may be tried again."""
+    LOST = "lost"
+    """The session is gone; a new one replays the journal."""
+    FAILED = "failed"
+    """The task server failed."""
+    DIVERGED = "diverged"
+    """The replay observed something else; the journal can't be used any more."""
+    PUT_BACK = "put_back"
+    """No session could start, or the run was stopped first; the trial stays pending within the same attempt."""
+    BUDGET = "budget"
+    """The run has reached a spending limit."""
+    ENDPOINT_DOWN = "endpoint_down"
+    """The run drained while the trial waited for an endpoint that is down."""
+    REFUSED = "refused"
+    """The agent's endpoint refuses every request of this configuration."""
+    TOOLS_REFUSED = "tools_refused"
+    """The agent's endpoint refuses every request that offers tools, and so all trials of the task."""
+
+
+class Job(NamedTuple):
+    """A trial, as the schedule knows it."""
+
+    trial: int
+    """The trial's id."""
+    pair: Pair
+    begun: bool = False
+    """Whether an earlier client has made an attempt; its session may hold a slot."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrialsTaken:
+    """This client holds these trials from now on, and plays them."""
+
+    jobs: tuple[Job, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NoMoreTrials:
+    """Once the trials taken are settled, nothing is left to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptEnded:
+    """An attempt ended. Its slots stay in use until `SlotFreed`: until what it leaves is durable."""
+
+    job: Job
+    outcome: Outcome
+    reason: FinishReason | None = None
+    """The reason of the attempt's finish; None without one."""
+    cause: str = ""
+    fault: str | None = None
+    """The kind of fault, for counts; None for a score."""
+    turns: int = 0
+    """Turns in the trial's journal; a trial whose journal grew has all its attempts again."""
+    recalled: bool = False
+    """Whether the attempt tried to go on with an earlier client's session."""
+    chance: float = 0.0
+    """Uniform in [0, 1), for the wait before another attempt."""
+    spend_limit: SpendLimit | None = None
+    """For `Outcome.BUDGET`: the limit."""
+
+
+@dataclass(frozen=True, slots=True)
+class SlotFreed:
+    """A trial that was started is not played any more."""
+
+    job: Job
+
+
+@dataclass(frozen=True, slots=True)
+class RetryDue:
+    """The wait of a `Retry` is over."""
+
+    job: Job
+
+
+@dataclass(frozen=True, slots=True)
+class GaveUp:
+    """The final row of a `GiveUp` is durable, or can't be written."""
+
+    job: Job
+
+
+@dataclass(frozen=True, slots=True)
+class TaskSlots:
+    """How many sessions of a task the task server can hold."""
+
+    task: str
+    ours: int
+    """Slots that this client may use."""
+    total: int
+    """All slots, for all clients."""
+    waits_for: str | None = None
+    """Why none can start; None if they can."""
+
+
+@dataclass(frozen=True, slots=True)
+class EndpointsChanged:
+    """How many trials each endpoint takes at once. At one that is down, a single trial probes."""
+
+    capacities: Mapping[str, int]
+    down: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class QuotasGranted:
+    """This client's parts of limits that it shares with other clients: limit -> trials at once."""
+
+    grants: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class TaskLost:
+    """A task was unavailable to this client for too long."""
+
+    task: str
+    cause: str
+
+
+@dataclass(frozen=True, slots=True)
+class TasksGivenUp:
+    """The lost tasks that no other client of the run can reach either."""
+
+    tasks: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class TrialsFree:
+    """How many trials of each pair no client holds, of those that this client would play."""
+
+    counts: Mapping[Pair, int]
+
+
+@dataclass(frozen=True, slots=True)
+class LowMarks:
+    """At how many waiting trials of a pair more are needed."""
+
+    marks: Mapping[Pair, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Drain:
+    """Start no more trials; those under way are played to their end."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Abandon:
+    """RunStopped at once; a resume goes on from the journal."""
+
+    why: str
+
+
+Event = (
+    TrialsTaken
+    | NoMoreTrials
+    | AttemptEnded
+    | SlotFreed
+    | RetryDue
+    | GaveUp
+    | TaskSlots
+    | EndpointsChanged
+    | QuotasGranted
+    | TaskLost
+    | TasksGivenUp
+    | TrialsFree
+    | LowMarks
+    | Drain
+    | Abandon
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Play an attempt; its slots are in use until `SlotFreed`."""
+
+    job: Job
+    suspect: bool
+    """Whether the trial's last attempt lost its worker: the trial may be what kills it."""
+    last_try: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Settle:
+    """Write the trial's final row, from the attempt that ended."""
+
+    job: Job
+
+
+@dataclass(frozen=True, slots=True)
+class EndAttempt:
+    """Write the attempt's end; its trial goes on."""
+
+    job: Job
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """Tell of `RetryDue` after so many seconds."""
+
+    job: Job
+    wait_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class GiveUp:
+    """Write the final row of a trial whose task is lost, without a score; tell of `GaveUp` then."""
+
+    job: Job
+    cause: str
+
+
+@dataclass(frozen=True, slots=True)
+class Return:
+    """These trials are not played by this client any more; other clients may take them."""
+
+    jobs: tuple[Job, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NeedMore:
+    """Few trials of a pair wait, or nothing is left to do: take more trials if there are any."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunStopped:
+    """The run drains; with `at_once`, it is abandoned."""
+
+    at_once: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RunFinished:
+    """Nothing is left to do; cancel what is still under way."""
+
+
+Instruction = Start | Settle | EndAttempt | Retry | GiveUp | Return | NeedMore | RunStopped | RunFinished

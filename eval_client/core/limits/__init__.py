@@ -1,0 +1,1 @@
+"""Pure: the limits of endpoints, their rates, and how clients share them."""

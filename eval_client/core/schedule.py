@@ -1,0 +1,319 @@
+"""Pure: the state machine of a run on one client, events in, instructions out.
+
+The maximum flow decides which trials start; every event that frees capacity asks it again.
+"""
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from eval_client.core.capacity import CapacityLimits
+from eval_client.core.error_limit import ErrorLimit
+from eval_client.core.events import (
+    Abandon,
+    AttemptEnded,
+    Drain,
+    EndAttempt,
+    EndpointsChanged,
+    Event,
+    GaveUp,
+    GiveUp,
+    Instruction,
+    Job,
+    LowMarks,
+    NeedMore,
+    NoMoreTrials,
+    Outcome,
+    QuotasGranted,
+    Retry,
+    RetryDue,
+    Return,
+    RunFinished,
+    RunStopped,
+    Settle,
+    SlotFreed,
+    Start,
+    TaskLost,
+    TasksGivenUp,
+    TaskSlots,
+    TrialsFree,
+    TrialsTaken,
+)
+from eval_client.core.flow import Pair
+from eval_client.core.limits.shares import Quota
+from eval_client.core.progress import Progress, RunResult
+from eval_client.core.retry import AttemptPolicy
+from eval_client.core.spend import SpendLimit
+from proctor.types import FinishReason
+
+PUT_BACK_S = 1.0
+"""A trial that was put back, mostly because another client took its slot, waits this long."""
+
+
+@dataclass(slots=True)
+class _Attempts:
+    """The attempts that this client has made at a trial."""
+
+    made: int = 0
+    """Since the journal last grew: a trial that gets further is not what kills its worker."""
+    turns: int = 0
+    """Turns in the journal when an attempt last ended."""
+    lost_worker: bool = False
+    """Whether the last attempt lost its worker."""
+
+
+class Schedule:
+    """Decides what becomes of the trials that one client holds. Whoever uses it carries its instructions out in order.
+
+    What is public is for reading only. `alone` says that no other client may play the run.
+    """
+
+    def __init__(
+        self,
+        limits: CapacityLimits,
+        progress: Progress,
+        *,
+        attempts: int,
+        alone: bool,
+        error_limit: ErrorLimit | None = None,
+    ) -> None:
+        self.limits, self.progress = limits, progress
+        self.alone, self._error_limit = alone, error_limit
+        self.flow = limits.flow
+        self.abandoned = False
+        self.stopped: str | None = None
+        """Why no more trials start; None while they do."""
+        self.refused: dict[Pair, str] = {}
+        """pair -> why the agent's endpoint refuses it"""
+        self.lost: set[str] = set()
+        """Tasks that were unavailable to this client for too long, until they are available again."""
+        self.given_up: frozenset[str] = frozenset()
+        """Lost tasks that no other client of the run can reach either."""
+        self._policy = AttemptPolicy(attempts)
+        self._waiting: dict[Pair, deque[Job]] = {}
+        self._attempts: dict[int, _Attempts] = {}
+        """Trials that go on after an attempt."""
+        self._busy = 0
+        """Trials that are played or given up."""
+        self._pausing = 0
+        """Trials that wait for another attempt."""
+        self._more_to_come = True
+        self._spend_limit: SpendLimit | None = None
+        self._down: frozenset[str] = frozenset()
+        self._free: dict[Pair, int] = {}
+        self._low: dict[Pair, int] = {}
+        self._out: list[Instruction] = []
+
+    def handle(self, event: Event) -> Sequence[Instruction]:
+        """What to do now that this has happened."""
+        self._out = []
+        match event:
+            case AttemptEnded():
+                self._attempt_ended(event)
+                return self._out  # its slots are not free yet
+            case TrialsFree() | LowMarks() | TasksGivenUp():
+                self._note(event)
+                return self._out
+            case SlotFreed() | RetryDue() | GaveUp():
+                self._play_ended(event)
+            case TaskSlots() | EndpointsChanged() | QuotasGranted():
+                self._limit(event)
+            case TrialsTaken(jobs):
+                self._take(jobs)
+            case NoMoreTrials():
+                self._more_to_come = False
+            case TaskLost(task, cause):
+                self._lose_task(task, cause)
+            case Abandon(why):
+                self.abandoned = True
+                self._drain(why)
+            case Drain(why):
+                self._drain(why)
+        self._pump()
+        return self._out
+
+    def waiting(self) -> dict[Pair, int]:
+        """pair -> trials that were taken and wait to be started"""
+        return {pair: len(waiting) for pair, waiting in self._waiting.items() if waiting}
+
+    def startable(self) -> dict[Pair, int]:
+        """pair -> trials that could be started if there were slots"""
+        waiting = self.waiting()
+        return {pair: waiting.get(pair, 0) + self._free.get(pair, 0) for pair in {*waiting, *self._free}}
+
+    def quotas(self) -> dict[str, Quota]:
+        """limit -> what this client holds and wants of it"""
+        return self.limits.quotas(self.startable())
+
+    def under_way(self, task: str) -> int:
+        """How many trials of a task are being played."""
+        return sum(count for (_, of), count in self.progress.running.items() if of == task)
+
+    def held_up(self, endpoint: str | None = None) -> int:
+        """How many trials of this client wait for an endpoint that is down: for this one, or for any."""
+        counts = [*self.waiting().items(), *self.progress.running.items()]
+        down = self._down if endpoint is None else self._down & {endpoint}
+        return sum(count for (agent, _), count in counts if self.flow.endpoint_of[agent] in down)
+
+    @property
+    def quiet(self) -> bool:
+        """Whether no trial is played, and none waits."""
+        return not (self._busy or self._pausing or any(self._waiting.values()))
+
+    def result(self) -> RunResult:
+        """How the run ended for this client."""
+        return RunResult(self.stopped, self.refused, self.abandoned, self._spend_limit)
+
+    def _pump(self) -> None:
+        """Start the trials that can start, and end the run when none is left or too many are unscored."""
+        if self.stopped is None and self._error_limit is not None and not self.quiet:
+            why = self._error_limit.reached(self.progress, self.held_up())
+            if why is not None:
+                self._drain(why)
+        if self.stopped is None:
+            self._start(self.flow.start())
+        if self.abandoned or (not self._busy and (self.stopped is not None or self.quiet)):
+            may_go_on = self.stopped is None and self._more_to_come
+            self._out.append(NeedMore() if may_go_on else RunFinished())
+
+    def _start(self, pairs: Iterable[Pair]) -> None:
+        for pair in pairs:
+            waiting = self._waiting[pair]
+            job = waiting.popleft()
+            attempts = self._attempts.get(job.trial, _Attempts())
+            self._busy += 1
+            self.progress.running[pair] = self.progress.running.get(pair, 0) + 1
+            self._out.append(Start(job, attempts.lost_worker, attempts.made == self._policy.attempts - 1))
+            if len(waiting) <= self._low.get(pair, -1):
+                self._out.append(NeedMore())
+
+    def _take(self, jobs: Iterable[Job]) -> None:
+        """Trials with attempts come first, as their sessions may hold slots."""
+        for job in sorted(jobs, key=lambda job: not job.begun):
+            self._enqueue(job)
+            self.flow.add(job.pair)
+
+    def _enqueue(self, job: Job) -> None:
+        self._waiting.setdefault(job.pair, deque()).append(job)
+
+    def _note(self, event: TrialsFree | LowMarks | TasksGivenUp) -> None:
+        """Know what other clients do; nothing follows from it at once."""
+        match event:
+            case TrialsFree(counts):
+                self._free = dict(counts)
+            case LowMarks(marks):
+                self._low = dict(marks)
+            case TasksGivenUp(tasks):
+                self.given_up = tasks & self.lost
+
+    def _play_ended(self, event: SlotFreed | RetryDue | GaveUp) -> None:
+        match event:
+            case SlotFreed(job):
+                self._busy -= 1
+                self.progress.running[job.pair] -= 1
+                self.flow.release(job.pair)
+            case RetryDue(job):
+                self._pausing -= 1
+                self._enqueue(job)
+                self.flow.add_again(job.pair)
+            case GaveUp():
+                self._busy -= 1
+
+    def _limit(self, event: TaskSlots | EndpointsChanged | QuotasGranted) -> None:
+        match event:
+            case TaskSlots(task, ours, total, waits_for):
+                self.limits.limit_task(task, ours, total)
+                if waits_for is None:
+                    self.lost.discard(task)
+                    self.given_up -= {task}
+                    self.progress.task_waits.pop(task, None)
+                else:
+                    self.progress.task_waits[task] = waits_for
+            case EndpointsChanged(capacities, down):
+                self._down = down
+                self.limits.limit_endpoints(capacities)
+            case QuotasGranted(grants):
+                self.limits.grant(grants)
+
+    def _lose_task(self, task: str, cause: str) -> None:
+        """Give a task's waiting trials up; return them instead if another client may reach the task."""
+        self.lost.add(task)
+        for pair in [pair for pair, waiting in self._waiting.items() if pair[1] == task and waiting]:
+            if self.alone or task in self.given_up:
+                jobs = self._drop(pair)
+                self._busy += len(jobs)
+                self._out += [GiveUp(job, cause) for job in jobs]
+            else:
+                self._return(self._drop(pair))
+
+    def _drain(self, why: str) -> None:
+        self.stopped = self.stopped or why
+        self.progress.draining = True
+        for pair in list(self._waiting):
+            self._return(self._drop(pair))
+        self._out.append(RunStopped(at_once=self.abandoned))
+
+    def _drop(self, pair: Pair) -> list[Job]:
+        """Remove a pair's waiting trials."""
+        self.flow.drop(pair)
+        return list(self._waiting.pop(pair, ()))
+
+    def _return(self, jobs: Sequence[Job]) -> None:
+        for job in jobs:
+            self._attempts.pop(job.trial, None)
+        if jobs:
+            self._out.append(Return(tuple(jobs)))
+
+    def _attempt_ended(self, end: AttemptEnded) -> None:
+        job = end.job
+        if end.fault is not None:
+            self.progress.count_fault(job.pair, end.fault)
+        match end.outcome:
+            case Outcome.REFUSED:
+                self._return([job])
+                self._refuse([pair for pair in self.limits.pairs if pair[0] == job.pair[0]], end.cause)
+            case Outcome.TOOLS_REFUSED:
+                self._return([job])
+                self._refuse([job.pair], end.cause)
+            case Outcome.BUDGET:
+                self._return([job])
+                self._spend_limit = self._spend_limit if self.stopped else end.spend_limit
+                self._drain(end.cause)
+            case Outcome.ENDPOINT_DOWN:
+                self._return([job])
+            case Outcome.PUT_BACK:
+                self._pause(job, PUT_BACK_S)
+            case Outcome.LOST if end.recalled:
+                self._out.append(EndAttempt(job))
+                self._pause(job, 0.0)
+            case _:
+                self._conclude(end)
+
+    def _refuse(self, pairs: Iterable[Pair], why: str) -> None:
+        """Start no more trials of pairs that the agent's endpoint refuses; they stay without a final row."""
+        for pair in pairs:
+            self.refused.setdefault(pair, why)
+            self._return(self._drop(pair))
+
+    def _conclude(self, end: AttemptEnded) -> None:
+        """Settle a trial after an attempt with a finish, or plan another attempt."""
+        attempts = self._attempts.setdefault(end.job.trial, _Attempts())
+        attempts.made = 1 if end.turns > attempts.turns > 0 else attempts.made + 1
+        attempts.turns, attempts.lost_worker = end.turns, end.outcome is Outcome.LOST
+        goes_on = end.reason is FinishReason.TASK_ERROR and (self.stopped is None or not self.alone)
+        wait_s = self._policy.wait_s(attempts.made, end.chance) if self.stopped is None else None
+        if not goes_on or (self.stopped is None and wait_s is None):
+            del self._attempts[end.job.trial]
+            self._out.append(Settle(end.job))
+            return
+        self.progress.attempts_lost += 1
+        self._out.append(EndAttempt(end.job))
+        if wait_s is None:
+            self._return([end.job])  # for the other clients
+        else:
+            self._pause(end.job, wait_s)
+
+    def _pause(self, job: Job, wait_s: float) -> None:
+        """Enqueue the trial again after a wait; its slots are free meanwhile."""
+        self._pausing += 1
+        self._out.append(Retry(job, wait_s))

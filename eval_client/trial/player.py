@@ -1,0 +1,157 @@
+"""Makes attempts at trials: recalls what earlier ones have left, plays an episode, and writes what it leaves."""
+
+import dataclasses
+import logging
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from eval_client.core.events import Outcome
+from eval_client.core.progress import Progress
+from eval_client.endpoints.endpoints import Endpoints
+from eval_client.plan import Plan, trial_seed
+from eval_client.store.connection import retry_until_available
+from eval_client.store.journal import Journal
+from eval_client.store.member import Member
+from eval_client.trial.attempt import AttemptEnd, attempt
+from eval_client.trial.attempt_log import AttemptLog
+from eval_client.trial.command import CommandAgents, CommandModel
+from eval_client.trial.episode import Episode, Model, SessionServer
+from eval_client.trial.isolation import Isolation
+from eval_client.trial.pending_trial import PendingTrial
+from eval_client.trial.traces import Traces
+from proctor.types import Finish, FinishReason
+from task_server.wire.messages import Started
+
+log = logging.getLogger(__name__)
+
+
+class Played(NamedTuple):
+    """An attempt that was made."""
+
+    end: AttemptEnd
+    url: str
+    """The worker that had its session; empty if none started."""
+    recalled: bool
+    """Whether it tried to go on with an earlier client's session."""
+    turns: int
+    """Turns in the journal, if another attempt can replay them."""
+
+
+class TrialPlayer:
+    """The trials of one run on this client. `digests` is task -> the digest that the run began with."""
+
+    def __init__(
+        self,
+        *,
+        plan: Plan,
+        digests: Mapping[str, str],
+        member: Member,
+        journal: Journal,
+        server: SessionServer,
+        endpoints: Endpoints,
+        progress: Progress,
+        end_session: Callable[[str, str], None],
+        commands: CommandAgents | None = None,
+    ) -> None:
+        self._plan, self._digests, self._member, self._server = plan, digests, member, server
+        self._endpoints, self._end_session, self._commands = endpoints, end_session, commands
+        self._isolation = Isolation(plan.limits.patience_s)
+        self._sessions: dict[str, str] = {}
+        self._traces = Traces(member.store.run)
+        self._log = AttemptLog(journal, progress, self._traces, digests, endpoints.spend)
+
+    def sessions(self) -> dict[str, list[str]]:
+        """worker URL -> this client's sessions there, whose leases must be renewed"""
+        by_url: dict[str, list[str]] = {}
+        for session, url in self._sessions.items():
+            by_url.setdefault(url, []).append(session)
+        return by_url
+
+    async def play(self, pending: PendingTrial, *, suspect: bool, last_try: bool) -> Played:
+        """Make an attempt. One that may kill its worker, a suspect, is isolated from others like it.
+
+        Raises Fenced if another client has taken over.
+        """
+        await self._recall(pending)
+        if self._plan.agent(pending.trial.agent).is_command and (left := pending.start_over()):
+            self._end_session("", left)
+        async with self._isolation.entered(suspect=suspect, last_try=last_try):
+            return await self._attempt(pending)
+
+    async def end(self, pending: PendingTrial, played: Played) -> None:
+        """Write the end of an attempt whose trial goes on."""
+        assert played.end.finish is not None
+        pending.attempt_ended(played.end.outcome)
+        cause = str(played.end.finish.detail.get("cause"))
+        await self._log.end(pending, played.end.outcome, cause, played.url)
+
+    async def settle(self, pending: PendingTrial, played: Played) -> None:
+        """Write the trial's final row."""
+        assert played.end.finish is not None
+        pending.attempt_ended(played.end.outcome)
+        await self._log.settle(pending, played.url, played.end.finish, played.end.outcome)
+
+    async def give_up(self, pending: PendingTrial, cause: str) -> None:
+        """Write the final row of a trial that can't be played."""
+        await self._recall(pending)
+        await self._log.settle(pending, None, Finish.fault(FinishReason.TASK_ERROR, cause))
+
+    def close(self) -> None:
+        """End the traces of trials that are not settled."""
+        self._traces.close()
+
+    async def _recall(self, pending: PendingTrial) -> None:
+        """Read what an earlier client left of a trial; retried until the store can be read."""
+        if pending.begun:
+            await retry_until_available(pending.recall, self._member.store, aside=False)
+
+    async def _attempt(self, pending: PendingTrial) -> Played:
+        await self._log.begin(pending)
+        session, end = str(pending.session), AttemptEnd(outcome=Outcome.PUT_BACK)
+        self._traces.enter(pending.trial, session)
+        try:
+            end = await self._made(pending, session)
+        finally:
+            url = self._sessions.pop(session, "")
+            if end.finish is None or end.finish.reason.is_fault:
+                self._end_session(url, session)
+        if kind := end.fault():
+            log.info("attempt %d: %s: %s", pending.trial.attempts, kind, end.cause)
+        recalled, pending.recalled = pending.recalled, False
+        replayed = not self._plan.agent(pending.trial.agent).is_command
+        return Played(end, url, recalled, len(pending.trial_history.turns) if replayed else 0)
+
+    async def _made(self, pending: PendingTrial, session: str) -> AttemptEnd:
+        """Make an attempt with the agent's model, or with its command."""
+        agent = pending.trial.agent
+        if not self._plan.agent(agent).is_command:
+            return await attempt(self._episode(pending, session, self._endpoints.model(agent)))
+        assert self._commands is not None
+
+        async def attempted(command: CommandModel) -> AttemptEnd:
+            episode = self._episode(pending, session, command)
+            return await attempt(dataclasses.replace(episode, on_observation=command.observe))
+
+        spend, calls = self._endpoints.spend, self._endpoints.calls
+        return await self._commands.play(pending.trial, spend, calls, self._member.ensure_lease, attempted)
+
+    def _episode(self, pending: PendingTrial, session: str, model: Model) -> Episode:
+        trial = pending.trial
+
+        def started(reply: Started) -> None:
+            self._sessions[session] = reply.url
+
+        return Episode(
+            trial=trial,
+            seed=trial_seed(self._plan.seed, trial.task, trial.sample, trial.epoch),
+            digest=self._digests[trial.task],
+            session=session,
+            trial_history=pending.trial_history,
+            model=model,
+            server=self._server,
+            limits=self._plan.trial_limits(trial.agent),
+            write_turn=lambda turn: self._log.turn(pending, turn),
+            reply_log=self._log.replies(pending),
+            begun=pending.recalled,
+            on_started=started,
+        )

@@ -1,0 +1,453 @@
+"""The schedule: trials are settled once, limits hold, all that can start starts, and nothing ends early."""
+
+import random
+from collections import Counter
+from collections.abc import Sequence
+
+import networkx as nx
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from eval_client.core.capacity import CapacityLimits
+from eval_client.core.error_limit import ErrorLimit
+from eval_client.core.events import (
+    Abandon,
+    AttemptEnded,
+    Drain,
+    EndAttempt,
+    EndpointsChanged,
+    Event,
+    GaveUp,
+    GiveUp,
+    Instruction,
+    Job,
+    LowMarks,
+    NeedMore,
+    NoMoreTrials,
+    Outcome,
+    QuotasGranted,
+    Retry,
+    RetryDue,
+    Return,
+    RunFinished,
+    RunStopped,
+    Settle,
+    SlotFreed,
+    Start,
+    TaskLost,
+    TasksGivenUp,
+    TaskSlots,
+    TrialsFree,
+    TrialsTaken,
+)
+from eval_client.core.flow import Pair
+from eval_client.core.progress import Progress
+from eval_client.core.schedule import PUT_BACK_S, Schedule
+from proctor.types import FinishReason
+
+ATTEMPTS = 3
+PAIR = ("a", "t")
+KINDS = {"end": 5, "free": 5, "due": 3, "limit": 3, "take": 1, "gave up": 2, "grant": 1, "task": 1, "drain": 0.05}
+"""What happens to a `Client`, and how often."""
+
+
+def schedule(alone: bool = True, *, error_limit: ErrorLimit | None = None, planned: int = 0) -> Schedule:
+    """One agent and one task, both without a free slot, at an endpoint that takes ten."""
+    limits = CapacityLimits(
+        endpoint_of={"a": "e"}, concurrency={"a": 10}, pairs=[PAIR, ("a", "u")], pooled=(), alone=alone
+    )
+    progress = Progress(planned={PAIR: planned}, scored={}, score_sum={})
+    made = Schedule(limits, progress, attempts=ATTEMPTS, alone=alone, error_limit=error_limit)
+    made.handle(EndpointsChanged({"e": 10}))
+    return made
+
+
+def jobs(count: int, pair: Pair = PAIR) -> tuple[Job, ...]:
+    return tuple(Job(number, pair) for number in range(count))
+
+
+def tell(of: Schedule, *events: Event) -> list[Instruction]:
+    """What the last of these events leads to."""
+    told: Sequence[Instruction] = ()
+    for event in events:
+        told = of.handle(event)
+    return list(told)
+
+
+def playing(count: int = 1) -> Schedule:
+    """So many trials under way, and no more to come."""
+    of = schedule()
+    assert len(tell(of, TaskSlots("t", count, count), TrialsTaken(jobs(count)), NoMoreTrials())) == 0
+    return of
+
+
+FAULT = FinishReason.TASK_ERROR
+
+
+def lost(job: Job, turns: int = 0, outcome: Outcome = Outcome.LOST, *, recalled: bool = False) -> AttemptEnded:
+    return AttemptEnded(job, outcome, FAULT, "gone", fault=outcome.value, turns=turns, recalled=recalled, chance=0.5)
+
+
+def test_limits_that_come_before_the_first_trial_end_nothing() -> None:
+    of = schedule()
+    assert tell(of, TaskSlots("t", 1, 1)) == [NeedMore()]
+    assert tell(of, TrialsTaken(jobs(1))) == [Start(Job(0, PAIR), suspect=False, last_try=False)]
+
+
+def test_a_run_without_trials_is_over_once_no_more_come() -> None:
+    assert tell(schedule(), TrialsTaken(()), NoMoreTrials()) == [RunFinished()]
+
+
+def test_the_end_comes_when_the_last_trial_is_settled_and_its_slot_free() -> None:
+    of, job = playing(), Job(0, PAIR)
+    assert tell(of, AttemptEnded(job, Outcome.FINISHED, FinishReason.COMPLETED)) == [Settle(job)]
+    assert tell(of, SlotFreed(job)) == [RunFinished()]
+
+
+def test_trials_with_attempts_start_first() -> None:
+    of = schedule()
+    begun = Job(7, PAIR, begun=True)
+    told = tell(of, TaskSlots("t", 1, 1), TrialsTaken((*jobs(3), begun)))
+    assert told == [Start(begun, suspect=False, last_try=False)]
+
+
+def test_a_fault_is_tried_again_after_a_wait_so_often() -> None:
+    of, job = playing(), Job(0, PAIR)
+    for made in range(1, ATTEMPTS):
+        assert tell(of, lost(job)) == [EndAttempt(job), Retry(job, 0.5 * 2.0 ** (made - 1))]
+        assert tell(of, SlotFreed(job)) == []
+        last = made == ATTEMPTS - 1
+        assert tell(of, RetryDue(job)) == [Start(job, suspect=True, last_try=last)]
+    assert tell(of, lost(job)) == [Settle(job)]
+    assert of.progress.attempts_lost == ATTEMPTS - 1
+    assert of.progress.faults == {(*PAIR, "lost"): ATTEMPTS}
+
+
+def test_a_trial_that_gets_further_has_all_its_attempts_again() -> None:
+    of, job = playing(), Job(0, PAIR)
+    for turns in (2, 4, 6, 8, 10):
+        assert tell(of, lost(job, turns)) == [EndAttempt(job), Retry(job, 0.5)]
+        tell(of, SlotFreed(job), RetryDue(job))
+
+
+@pytest.mark.parametrize("turns", [(0, 0, 0), (3, 2, 3)])
+def test_a_trial_that_gets_no_further_has_not(turns: tuple[int, ...]) -> None:
+    of, job = playing(), Job(0, PAIR)
+    for count in turns[:-1]:
+        assert EndAttempt(job) in tell(of, lost(job, count))
+        tell(of, SlotFreed(job), RetryDue(job))
+    expected = [EndAttempt(job), Retry(job, 0.5)] if turns == (3, 2, 3) else [Settle(job)]
+    assert tell(of, lost(job, turns[-1])) == expected
+
+
+def test_an_earlier_clients_lost_session_costs_no_attempt() -> None:
+    of, job = playing(), Job(0, PAIR)
+    for _ in range(2 * ATTEMPTS):
+        assert tell(of, lost(job, recalled=True)) == [EndAttempt(job), Retry(job, 0.0)]
+        tell(of, SlotFreed(job), RetryDue(job))
+
+
+def test_a_trial_that_was_put_back_waits_and_costs_no_attempt() -> None:
+    of, job = playing(), Job(0, PAIR)
+    for _ in range(2 * ATTEMPTS):
+        assert tell(of, AttemptEnded(job, Outcome.PUT_BACK, cause="full", fault="put_back")) == [Retry(job, PUT_BACK_S)]
+        assert tell(of, SlotFreed(job)) == []
+        assert tell(of, RetryDue(job)) == [Start(job, suspect=False, last_try=False)]
+
+
+def test_an_agent_that_is_refused_plays_nothing_more() -> None:
+    of = schedule()
+    other = Job(9, ("a", "u"))
+    tell(of, TaskSlots("t", 1, 1), TrialsTaken((*jobs(3), other)), NoMoreTrials())
+    first = Job(0, PAIR)
+    told = tell(of, AttemptEnded(first, Outcome.REFUSED, cause="no key", fault="refused"))
+    assert told == [Return((first,)), Return((Job(1, PAIR), Job(2, PAIR))), Return((other,))]
+    assert tell(of, SlotFreed(first)) == [RunFinished()]
+    assert of.refused == {PAIR: "no key", ("a", "u"): "no key"}
+
+
+def test_refused_tools_end_one_pair() -> None:
+    of = schedule()
+    other = Job(9, ("a", "u"))
+    tell(of, TaskSlots("t", 1, 1), TrialsTaken((*jobs(2), other)), NoMoreTrials())
+    first = Job(0, PAIR)
+    tell(of, AttemptEnded(first, Outcome.TOOLS_REFUSED, cause="no tools"), SlotFreed(first))
+    assert set(of.refused) == {PAIR}
+    assert of.waiting() == {("a", "u"): 1}
+
+
+def test_a_run_that_drains_plays_to_the_end_what_is_under_way() -> None:
+    of = schedule()
+    tell(of, TaskSlots("t", 1, 1), TrialsTaken(jobs(2)), NoMoreTrials())
+    assert tell(of, Drain("enough")) == [Return((Job(1, PAIR),)), RunStopped(at_once=False)]
+    assert tell(of, lost(Job(0, PAIR))) == [Settle(Job(0, PAIR))]  # there is no other client to play it again
+    assert tell(of, SlotFreed(Job(0, PAIR))) == [RunFinished()]
+    assert of.result().stopped == "enough"
+
+
+def test_what_fails_while_a_run_drains_is_left_to_other_clients() -> None:
+    of, job = schedule(alone=False), Job(0, PAIR)
+    tell(of, QuotasGranted({"endpoint e": 1, "agent a": 1, "task t": 1}), TaskSlots("t", 1, 1), TrialsTaken((job,)))
+    tell(of, Drain("enough"))
+    assert tell(of, lost(job)) == [EndAttempt(job), Return((job,))]
+
+
+def test_an_abandoned_run_is_over_at_once() -> None:
+    assert tell(playing(), Abandon("twice")) == [RunStopped(at_once=True), RunFinished()]
+
+
+def test_what_a_spending_limit_stops_is_returned_and_the_first_limit_is_told() -> None:
+    of = playing(2)
+    first, second = jobs(2)
+    told = tell(of, AttemptEnded(first, Outcome.BUDGET, cause="spent", spend_limit="tokens"))
+    assert told == [Return((first,)), RunStopped(at_once=False)]
+    tell(of, AttemptEnded(second, Outcome.BUDGET, cause="spent more", spend_limit="money"))
+    assert (of.result().limit, of.result().stopped) == ("tokens", "spent")
+
+
+def test_a_lost_task_is_given_up_where_no_other_client_may_play_it() -> None:
+    of = schedule()
+    told = tell(of, TrialsTaken(jobs(2)), NoMoreTrials(), TaskLost("t", "gone"))
+    assert told == [GiveUp(Job(0, PAIR), "gone"), GiveUp(Job(1, PAIR), "gone")]
+    assert tell(of, GaveUp(Job(0, PAIR))) == []
+    assert tell(of, GaveUp(Job(1, PAIR))) == [RunFinished()]
+
+
+def test_a_lost_task_is_returned_until_no_client_can_reach_it() -> None:
+    of = schedule(alone=False)
+    assert tell(of, TrialsTaken(jobs(1)), TaskLost("t", "gone")) == [Return(jobs(1)), NeedMore()]
+    of.handle(TasksGivenUp(frozenset({"t", "other"})))
+    assert of.given_up == {"t"}
+    assert tell(of, TrialsTaken(jobs(1)), TaskLost("t", "gone")) == [GiveUp(Job(0, PAIR), "gone")]
+    tell(of, TaskSlots("t", 1, 1))
+    assert (of.lost, of.given_up) == (set(), frozenset())
+
+
+def test_more_is_needed_when_few_wait() -> None:
+    of = schedule(alone=False)
+    of.handle(LowMarks({PAIR: 1}))
+    of.handle(TrialsFree({PAIR: 50}))
+    tell(of, QuotasGranted({"endpoint e": 9, "agent a": 9, "task t": 9}), TrialsTaken(jobs(3)))
+    told = tell(of, TaskSlots("t", 2, 2))
+    assert [type(one) for one in told] == [Start, Start, NeedMore]
+    assert of.startable() == {PAIR: 51}
+
+
+def test_too_many_unscored_trials_drain_the_run() -> None:
+    of = schedule(error_limit=ErrorLimit.read("2"), planned=5)
+    tell(of, TaskSlots("t", 1, 1), TrialsTaken(jobs(5)), NoMoreTrials())
+    of.progress.unscored[PAIR] = 1
+    assert RunStopped(at_once=False) not in tell(of, EndpointsChanged({"e": 10}))
+    of.progress.unscored[PAIR] = 2
+    assert RunStopped(at_once=False) in tell(of, EndpointsChanged({"e": 10}))
+    assert of.stopped is not None
+
+
+def test_trials_that_wait_for_an_endpoint_that_is_down_count_as_unscored() -> None:
+    of = schedule(error_limit=ErrorLimit.read("3"), planned=5)
+    tell(of, TaskSlots("t", 1, 1), TrialsTaken(jobs(3)), NoMoreTrials())
+    assert of.held_up() == 0
+    assert RunStopped(at_once=False) in tell(of, EndpointsChanged({"e": 1}, frozenset({"e"})))
+
+
+class Client:
+    """Carries out what a schedule instructs, in a world of chance; knows by itself what must hold."""
+
+    def __init__(self, seed: int) -> None:
+        self.chance = random.Random(seed)
+        size = self.chance.randint
+        self.alone = self.chance.random() < 0.5
+        self.endpoints = {f"e{n}": size(0, 5) for n in range(size(1, 3))}
+        self.agents = {f"a{n}": size(1, 4) for n in range(size(1, 4))}
+        self.tasks = {f"t{n}": 0 for n in range(size(1, 3))}
+        self.endpoint_of = {agent: self.chance.choice(sorted(self.endpoints)) for agent in self.agents}
+        self.pairs = [(agent, task) for agent in self.agents for task in self.tasks]
+        self.grants: dict[str, int] = {}
+        self.waiting: set[Job] = set()
+        self.under_way: set[Job] = set()
+        self.ended: set[Job] = set()
+        """Their attempts are over, their slots not free yet."""
+        self.pausing: set[Job] = set()
+        self.giving_up: set[Job] = set()
+        self.settled: Counter[Job] = Counter()
+        self.returned: Counter[Job] = Counter()
+        self.finished = self.stopped = self.no_more = False
+        self.taken = 0
+        limits = CapacityLimits(
+            endpoint_of=self.endpoint_of, concurrency=self.agents, pairs=self.pairs, pooled=(), alone=self.alone
+        )
+        progress = Progress(planned={}, scored={}, score_sum={})
+        self.schedule = Schedule(limits, progress, attempts=ATTEMPTS, alone=self.alone)
+        self.tell(EndpointsChanged(dict(self.endpoints)))
+
+    def tell(self, event: Event) -> None:
+        frees = not isinstance(event, AttemptEnded | TrialsFree | LowMarks | TasksGivenUp)
+        self.stopped = self.stopped or isinstance(event, Drain)
+        self.no_more = self.no_more or isinstance(event, NoMoreTrials)
+        told = self.schedule.handle(event)
+        for instruction in told:
+            if not isinstance(instruction, Start):
+                self.carry_out(instruction)
+        started = [instruction.job for instruction in told if isinstance(instruction, Start)]
+        assert len(started) == (self.maximum() if frees and not self.stopped else 0)
+        for job in started:
+            self.waiting.remove(job)
+            self.under_way.add(job)
+        for name, used in self.use().items():
+            if any(name in self.nodes(job) for job in started):
+                assert used <= self.limit(name)
+
+    def carry_out(self, instruction: Instruction) -> None:
+        match instruction:
+            case Settle(job):
+                self.settled[job] += 1
+            case Retry(job, _):
+                self.pausing.add(job)
+            case GiveUp(job, _):
+                self.waiting.remove(job)
+                self.giving_up.add(job)
+            case Return(jobs):
+                self.returned.update(jobs)
+                self.waiting.difference_update(jobs)
+            case RunFinished():
+                self.finished = True
+                left = self.under_way | self.ended | self.giving_up
+                assert not left
+                assert self.stopped or (self.no_more and not self.waiting | self.pausing)
+
+    def nodes(self, job: Job) -> tuple[str, str, str]:
+        agent, task = job.pair
+        return self.endpoint_of[agent], agent, task
+
+    def use(self) -> Counter[str]:
+        return Counter(name for job in self.under_way | self.ended for name in self.nodes(job))
+
+    def limit(self, name: str) -> int:
+        whole = {**self.endpoints, **self.agents, **self.tasks}[name]
+        return min(whole, self.grants.get(name, whole if self.alone else 0))
+
+    def maximum(self) -> int:
+        """The value of a maximum flow over what is free now, by networkx."""
+        use = self.use()
+        graph: nx.DiGraph[str] = nx.DiGraph()
+        graph.add_nodes_from(["source", "sink"])
+        for name in self.endpoints:
+            graph.add_edge("source", name, capacity=max(0, self.limit(name) - use[name]))
+        for name in self.agents:
+            node = f"{name} in"
+            graph.add_edge(self.endpoint_of[name], node, capacity=len(self.waiting))
+            graph.add_edge(node, name, capacity=max(0, self.limit(name) - use[name]))
+        for name in self.tasks:
+            graph.add_edge(name, "sink", capacity=max(0, self.limit(name) - use[name]))
+        for (agent, task), count in Counter(job.pair for job in self.waiting).items():
+            graph.add_edge(agent, task, capacity=count)
+        return int(nx.maximum_flow_value(graph, "source", "sink", flow_func=nx.algorithms.flow.edmonds_karp))
+
+    def take(self) -> None:
+        new = [Job(self.taken + n, self.chance.choice(self.pairs)) for n in range(self.chance.randint(0, 6))]
+        self.taken += len(new)
+        self.waiting.update(new)
+        if not self.stopped:
+            self.tell(TrialsTaken(tuple(new)))
+
+    def end_attempt(self, job: Job) -> None:
+        self.under_way.remove(job)
+        self.ended.add(job)
+        outcome = self.chance.choice(list(Outcome))
+        faulty = outcome in (Outcome.LOST, Outcome.FAILED, Outcome.DIVERGED)
+        reason = FAULT if faulty or self.chance.random() < 0.2 else FinishReason.COMPLETED
+        turns, recalled = self.chance.randint(0, 4), self.chance.random() < 0.2
+        self.tell(AttemptEnded(job, outcome, reason, "cause", turns=turns, recalled=recalled, chance=0.5))
+        self.stopped = self.schedule.stopped is not None
+
+    def step(self) -> None:
+        """Something happens."""
+        kinds = {
+            "end": 5,
+            "free": 5,
+            "due": 3,
+            "limit": 3,
+            "take": 1,
+            "gave up": 2,
+            "grant": 1,
+            "task": 1,
+            "drain": 0.05,
+        }
+        kind = self.chance.choices(list(kinds), list(kinds.values()))[0]
+        pick = self.chance.choice
+        if kind == "end" and self.under_way:
+            self.end_attempt(pick(sorted(self.under_way)))
+        elif kind == "free" and self.ended:
+            job = pick(sorted(self.ended))
+            self.ended.remove(job)
+            self.tell(SlotFreed(job))
+        elif kind == "due" and self.pausing - self.ended:
+            job = pick(sorted(self.pausing - self.ended))
+            self.pausing.remove(job)
+            self.waiting.add(job)
+            self.tell(RetryDue(job))
+        elif kind == "gave up" and self.giving_up:
+            job = pick(sorted(self.giving_up))
+            self.giving_up.remove(job)
+            self.settled[job] += 1
+            self.tell(GaveUp(job))
+        elif kind == "take" and not (self.no_more or self.stopped):
+            self.take()
+        elif kind == "grant" and not self.alone:
+            name = pick([*self.endpoints, *self.agents, *self.tasks])
+            self.grants[name] = self.chance.randint(0, 6)
+            kinds_of = {"e": "endpoint", "a": "agent", "t": "task"}
+            self.tell(QuotasGranted({f"{kinds_of[name[0]]} {name}": self.grants[name]}))
+        elif kind == "task":
+            self.tell(TaskLost(pick(sorted(self.tasks)), "gone"))
+        elif kind == "drain":
+            self.tell(Drain("enough"))
+        elif kind == "limit":
+            self.change_limit()
+
+    def change_limit(self) -> None:
+        name = self.chance.choice([*self.endpoints, *self.tasks])
+        if name in self.endpoints:
+            self.endpoints[name] = self.chance.randint(0, 6)
+            self.tell(EndpointsChanged({name: self.endpoints[name]}))
+        else:
+            self.tasks[name] = self.chance.randint(0, 6)
+            self.tell(TaskSlots(name, self.tasks[name], self.tasks[name]))
+
+    def open_all(self) -> None:
+        """From now on there is room for everything, and nothing more comes."""
+        for name in self.tasks:
+            self.tasks[name] = 50
+            self.tell(TaskSlots(name, 50, 50))
+        self.endpoints = dict.fromkeys(self.endpoints, 50)
+        self.tell(EndpointsChanged(dict(self.endpoints)))
+        self.grants.clear()
+        if not self.alone:
+            names = {"endpoint": self.endpoints, "agent": self.agents, "task": self.tasks}
+            self.grants = {name: 50 for of in names.values() for name in of}
+            self.tell(QuotasGranted({f"{kind} {name}": 50 for kind, of in names.items() for name in of}))
+        if not self.no_more:
+            self.tell(NoMoreTrials())
+
+
+@given(st.integers(min_value=0, max_value=10**9))
+@settings(max_examples=300, deadline=None)
+def test_whatever_happens_every_trial_is_settled_or_returned_once(seed: int) -> None:
+    client = Client(seed)
+    client.take()
+    for _ in range(80):
+        client.step()
+        if client.finished:
+            break
+    if not client.finished:
+        client.open_all()
+    for _ in range(5_000):
+        if client.finished:
+            break
+        client.step()
+    assert client.finished
+    done = client.settled + client.returned
+    assert set(done.values()) <= {1}
+    if not client.stopped:
+        assert len(done) == client.taken
