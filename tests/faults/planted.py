@@ -544,7 +544,7 @@ BUGS = (
         "eval_client/core/limits/rates.py",
         "max(by_requests, due - BURST_S) + each_s",
         "max(by_requests, due - BURST_S)",
-        "unit/eval_client/core/test_rates.py::no_minute",
+        "unit/eval_client/core/limits/test_rates.py::no_minute",
     ),
     Bug(
         "what an endpoint demands back is lost in a replay",
