@@ -31,7 +31,7 @@ NAMES = (
 )
 """overhead runs floor in its midst."""
 PACKAGES = ("aiohttp", "httptools", "httpx", "pydantic", "sqlalchemy", "starlette", "uvicorn", "uvloop")
-WHY = 'Where the time goes, and what would mend it: docs/performance.md, "Where a turn\'s time goes" and "Start-up".'
+WHY = "Where the time goes, and what would mend it: docs/explanation/performance.md."
 RESULTS = Path(__file__).with_name("RESULTS.md")
 
 

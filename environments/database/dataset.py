@@ -127,7 +127,7 @@ def _entry(place: str, sample: str, line: str) -> TableEntry:
     except json.JSONDecodeError as error:
         raise ValueError(f"{place}: not JSON: {error}; write one JSON object per line") from error
     except ValidationError as error:
-        fix = "correct this field as docs/environments/db.md describes it"
+        fix = "correct this field as docs/reference/environments/db.md describes it"
         raise ValueError(f"{place}: {first_problem(error, 'the record')}; {fix}") from error
     info = record.table.table_info
     return TableEntry(

@@ -31,7 +31,7 @@ def load(path: Path) -> Mapping[str, Correction]:
     except OSError as error:
         raise ValueError(f"{path}: can't be read: {error}; correct the field `overlay`") from error
     except ValidationError as error:
-        raise ValueError(f"{path}: {first_problem(error)}; see docs/environments/db.md for the format") from error
+        raise ValueError(f"{path}: {first_problem(error)}; see docs/reference/environments/db.md") from error
 
 
 def correct(entries: Sequence[TableEntry], corrections: Mapping[str, Correction]) -> tuple[TableEntry, ...]:

@@ -58,7 +58,7 @@ def load(path: Path) -> Mapping[str, QuestionEntry]:
     except ValidationError as error:
         problem = first_problem(error)
         place = "record " * problem[0].isdigit() + problem
-        raise ValueError(f"{path}: {place}; correct this as docs/environments/kg.md describes it") from error
+        raise ValueError(f"{path}: {place}; correct this as docs/reference/environments/kg.md describes it") from error
     entries: dict[str, QuestionEntry] = {}
     for number, record in enumerate(records):
         if record.qid in entries:

@@ -1,6 +1,7 @@
 """The schema that tool calls are checked against: vocabulary, relations' types, types' parents, inverses.
 
-Source: AgentBench's `ontology` folder, which was made from Freebase (four files, see docs/environments/kg.md).
+Source: AgentBench's `ontology` folder, which was made from Freebase: four files, see
+docs/reference/environments/kg.md.
 """
 
 import logging

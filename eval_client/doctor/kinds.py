@@ -1,4 +1,4 @@
-"""The kinds of findings; docs/doctor.md lists them too."""
+"""The kinds of findings; docs/reference/doctor.md lists them too."""
 
 from typing import NamedTuple
 
@@ -116,7 +116,7 @@ KINDS: dict[str, FindingKind] = {
     ),
     "agent-tools-history": FindingKind(
         "its trials fail at their second turn",
-        "set the agent's `reasoning` or `system_role` to what the endpoint demands (docs/agents.md)",
+        "set the agent's `reasoning` or `system_role` to what the endpoint demands (docs/how-to/agents.md)",
     ),
     # task servers
     "controller": FindingKind(),
@@ -181,7 +181,9 @@ KINDS: dict[str, FindingKind] = {
         "list the other pairs under `assignments`, or add the policy's method to the environment",
     ),
     "comparable": FindingKind(),
-    "not-comparable": FindingKind("its scores can't be compared with published ones", "see docs/environments"),
+    "not-comparable": FindingKind(
+        "its scores can't be compared with published ones", "see docs/reference/environments/"
+    ),
     # the run to be resumed
     "run": FindingKind(),
     "run-plan-changed": FindingKind("the run would not be resumed", "undo the change, or start a new run"),

@@ -30,7 +30,7 @@ class SandboxLimits(Value):
     file_mb: int = Field(default=1024, ge=1)
     """The largest file a process may write."""
     disk_mb: int = Field(default=2048, ge=16)
-    """All that a sandbox may write; Docker enforces it only with some storage drivers (docs/security.md)."""
+    """All that a sandbox may write; Docker enforces it with some storage drivers (docs/explanation/security.md)."""
     max_age_s: int = Field(default=7200, ge=60)
     """A sandbox ends by itself at this age, so that none outlives its owner for long."""
 

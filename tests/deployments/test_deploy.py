@@ -1,4 +1,4 @@
-"""docs/deploy.md, followed word by word by a shell, in a fresh clone."""
+"""docs/how-to/deploy.md, followed word by word by a shell, in a fresh clone."""
 
 import os
 import re
@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.compose, pytest.mark.images, pytest.mark.docker, pytes
 
 
 def test_the_page_brings_up_a_stack_and_scores_runs_on_it(tmp_path: Path) -> None:
-    page = (ROOT / "docs" / "deploy.md").read_text()
+    page = (ROOT / "docs" / "how-to" / "deploy.md").read_text()
     blocks = re.findall(r"^```console\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
     lines = [line for block in blocks for line in block.splitlines()]
     assert all(line.startswith("$ ") for line in lines)

@@ -1,4 +1,4 @@
-"""What docs/agents.md shows works as shown."""
+"""What docs/how-to/agents.md shows works as shown."""
 
 import re
 
@@ -11,7 +11,7 @@ from proctor.llm import ChatConfig, ChatModel
 from proctor.types import Message
 from tests.support import ROOT
 
-GUIDE = (ROOT / "docs" / "agents.md").read_text(encoding="utf-8")
+GUIDE = (ROOT / "docs" / "how-to" / "agents.md").read_text(encoding="utf-8")
 
 
 def block(language: str, holding: str) -> str:

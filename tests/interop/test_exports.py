@@ -242,7 +242,7 @@ def without_ids(text: str) -> str:
 
 def test_the_page_on_exports_is_true(runs: dict[str, Exports], tmp_path: Path) -> None:
     """Its commands are run one after the other, word by word, as a reader would; its programs too."""
-    page = (ROOT / "docs" / "exports.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "how-to" / "exports.md").read_text(encoding="utf-8")
     programs = {name: str(Path(interpreter(name)).parent) for name in ("inspect", "harbor")}
     (tmp_path / "runs").symlink_to(runs["demo"].folder.parent)
     blocks = re.findall(r"^```(\w+)\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)

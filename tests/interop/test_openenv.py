@@ -136,7 +136,7 @@ def test_8_its_tool_client_plays_a_tools_task(gateway: Server, clients: Driver) 
 
 
 def test_the_pages_programs_run_word_by_word(gateway: Server, tmp_path: Path) -> None:
-    page = (ROOT / "docs" / "openenv.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "how-to" / "openenv.md").read_text(encoding="utf-8")
     plain, house = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
     use = """
 house = House()

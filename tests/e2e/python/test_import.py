@@ -25,7 +25,7 @@ def test_all_names_are_there_and_on_the_page() -> None:
     for name in proctor.__all__:
         assert getattr(proctor, name).__name__ if name != "Policy" else True
     assert sorted(proctor.__all__) == sorted(proctor._MODULE_OF) == dir(proctor)
-    page = (ROOT / "docs/python.md").read_text()
+    page = (ROOT / "docs/how-to/python.md").read_text()
     assert set(re.findall(r"^\| `(\w+)", page, re.MULTILINE)) == set(proctor.__all__)
     with pytest.raises(AttributeError, match="nothing"):
         vars(proctor)["__getattr__"]("nothing")

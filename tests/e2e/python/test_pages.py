@@ -25,7 +25,7 @@ def snippets(page: str) -> str:
     return "\n".join(found)
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/python.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/how-to/python.md"])
 def test_the_snippets_of_a_page_run_as_written(page: str, tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", snippets(page)],
@@ -95,7 +95,7 @@ MISTAKES = {
 
 
 def test_a_users_file_passes_strict_type_checks_and_mistakes_do_not(tmp_path: Path) -> None:
-    good = {"pages.py": snippets("docs/python.md"), "notebook.py": NOTEBOOK.read_text(), "user.py": USER}
+    good = {"pages.py": snippets("docs/how-to/python.md"), "notebook.py": NOTEBOOK.read_text(), "user.py": USER}
     wrong = ["from proctor import evaluate, open_run, play", *MISTAKES]
     for name, text in {**good, "wrong.py": "\n".join(wrong)}.items():
         (tmp_path / name).write_text(text)

@@ -1,4 +1,4 @@
-"""docs/agentbench.md, word by word: whole runs of tasks that a worker of another program plays."""
+"""docs/how-to/agentbench.md, word by word: whole runs of tasks that a worker of another program plays."""
 
 import json
 import os
@@ -18,7 +18,7 @@ from tests.unit.environments.foreign.served import in_thread
 from tests.unit.environments.foreign.test_agentbench_v02 import scripted
 from tests.unit.environments.foreign.v02_worker import V02Worker
 
-PAGE = (ROOT / "docs" / "agentbench.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "how-to" / "agentbench.md").read_text(encoding="utf-8")
 PLANS = re.findall(r"^```yaml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 
 

@@ -106,8 +106,8 @@ def _in_the_midst(url: str) -> Scrape:
 
 
 def documented() -> dict[str, dict[str, tuple[str, set[str]]]]:
-    """part -> metric -> (kind, labels), of the tables of docs/operations.md."""
-    text = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
+    """part -> metric -> (kind, labels), of the tables of docs/how-to/operations.md."""
+    text = (ROOT / "docs" / "how-to" / "operations.md").read_text(encoding="utf-8")
     parts = re.split(r"^#+ ", text, flags=re.MULTILINE)
     row = re.compile(r"^\| `([a-z_]+)(?:\{([a-z,]+)\})?` \| ([a-z]+) \|", re.MULTILINE)
     return {
@@ -147,7 +147,7 @@ def test_the_dashboard_and_the_alerts_ask_for_what_is_exposed(world: dict[str, S
 def test_every_alert_is_explained() -> None:
     rules = yaml.safe_load((ROOT / "docker" / "prometheus" / "alerts.yml").read_text(encoding="utf-8"))
     names = [rule["alert"] for group in rules["groups"] for rule in group["rules"]]
-    text = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "how-to" / "operations.md").read_text(encoding="utf-8")
     assert re.findall(r"^\| `(Proctor[A-Za-z]+)` \|", text, re.MULTILINE) == names
 
 

@@ -79,10 +79,10 @@ def store() -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def tls(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The files that the commands of docs/security.md make."""
+    """The files that the commands of docs/explanation/security.md make."""
     folder = tmp_path_factory.mktemp("site") / "tls"
     folder.mkdir()
-    block = re.search(r"```sh\n(.*?)```", (ROOT / "docs" / "security.md").read_text(), re.DOTALL)
+    block = re.search(r"```sh\n(.*?)```", (ROOT / "docs" / "explanation" / "security.md").read_text(), re.DOTALL)
     assert block is not None
     subprocess.run(["bash", "-euc", block[1]], cwd=folder, check=True, capture_output=True)
     return folder

@@ -169,13 +169,13 @@ def test_every_variable_is_one_that_is_read() -> None:
 
 def test_no_secret_stands_in_a_manifest_and_the_guide_makes_each() -> None:
     assert of_kind("Secret") == []
-    guide = (ROOT / "docs" / "orchestrators.md").read_text(encoding="utf-8").replace("\\\n", " ")
+    guide = (ROOT / "docs" / "how-to" / "orchestrators.md").read_text(encoding="utf-8").replace("\\\n", " ")
     for maker, template in pod_templates(EVERYTHING):
         secret = next(volume["secret"] for volume in template["spec"]["volumes"] if "secret" in volume)
         made = re.search(
             rf"kubectl -n {maker['metadata']['namespace']} create secret generic {secret['secretName']} (.*)", guide
         )
-        assert made is not None, f"docs/orchestrators.md does not make the secret {secret['secretName']}"
+        assert made is not None, f"docs/how-to/orchestrators.md does not make the secret {secret['secretName']}"
         used = [v["value"] for c in template["spec"]["containers"] for v in c["env"] if v["name"].endswith("_FILE")]
         assert {Path(path).name for path in used} == set(re.findall(r"--from-(?:literal|file)=([a-z-]+)=", made[1]))
 

@@ -1,4 +1,4 @@
-"""What docs/coding-agents.md shows works as shown, with its own client in the place of a coding agent."""
+"""What docs/how-to/coding-agents.md shows works as shown, with its own client in the place of a coding agent."""
 
 import os
 import re
@@ -16,7 +16,7 @@ from tests.e2e.proctor import begin, environment
 from tests.pace import slowly
 from tests.support import ROOT
 
-GUIDE = (ROOT / "docs" / "coding-agents.md").read_text(encoding="utf-8")
+GUIDE = (ROOT / "docs" / "how-to" / "coding-agents.md").read_text(encoding="utf-8")
 
 
 def block(language: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from tests.support import ROOT
 from tests.unit.house.test_rooms import PRODUCT
 
-PAGE = ROOT / "docs" / "architecture.md"
+PAGE = ROOT / "docs" / "explanation" / "architecture.md"
 STEP = re.compile(r"`([a-z_]+/[a-z0-9_/]+\.py)`((?:,\s+`[A-Za-z_][\w.]*`)*)")
 """A file, and the functions, methods and classes of it that are named right after it."""
 

@@ -9,11 +9,15 @@ from proctor.conformance.check import check
 from proctor.environment import Environment, PolicyAgent, play_to_finish
 from tests.support import ROOT
 
-GUIDE = (ROOT / "docs" / "your-own-environment.md").read_text(encoding="utf-8")
+GUIDE = (ROOT / "docs" / "tutorial" / "your-own-environment.md").read_text(encoding="utf-8")
 PAGES = sorted(
     [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md"), ROOT / "docker" / "README.md"]
 )
-OURS = r"(?:proctor|environments|task_server|agent_server|eval_client|tests|benchmarks|scripts|docker|examples)"
+FOLDERS = (
+    *("proctor", "environments", "task_server", "agent_server", "eval_client"),
+    *("tests", "benchmarks", "scripts", "docker", "examples"),
+)
+OURS = f"(?:{'|'.join(FOLDERS)})"
 
 each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 
@@ -74,8 +78,20 @@ def test_every_file_of_ours_that_is_named_exists(page: Path) -> None:
     assert [path for path in paths if not (path.exists() or path.with_suffix(".py").exists())] == []
 
 
-def test_the_readme_lists_every_page() -> None:
-    listed = set(
-        re.findall(r"^\| \[[^]]*\]\((docs/[^)]*)\)", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
-    )
-    assert {str(page.relative_to(ROOT)) for page in (ROOT / "docs").glob("*.md")} <= listed
+def test_the_index_leads_to_every_page() -> None:
+    index = ROOT / "docs" / "index.md"
+    listed = re.findall(r"\]\(([^)]*)\)", index.read_text(encoding="utf-8"))
+    pages = {str(page.relative_to(ROOT / "docs")) for page in (ROOT / "docs").rglob("*.md")} - {"index.md"}
+    assert sorted(pages) == sorted(listed)
+
+
+def test_every_page_of_ours_that_code_names_exists() -> None:
+    kinds = ("py", "yaml", "yml", "json", "sh", "toml")
+    sources = [path for folder in FOLDERS for kind in kinds for path in (ROOT / folder).rglob(f"*.{kind}")]
+    named = {
+        (str(path.relative_to(ROOT)), page)
+        for path in [*sources, ROOT / "pyproject.toml", ROOT / "Makefile"]
+        for page in re.findall(r"(?<![\w/.-])docs/[\w/-]+\.md", path.read_text(encoding="utf-8"))
+    }
+    assert len(named) > 20
+    assert sorted(f"{path}: {page}" for path, page in named if not (ROOT / page).exists()) == []

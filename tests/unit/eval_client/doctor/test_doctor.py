@@ -39,7 +39,7 @@ def said(found: list[Finding]) -> Said:
 
 
 def test_the_page_lists_every_kind_with_why_it_matters_and_what_to_do() -> None:
-    page = (ROOT / "docs" / "doctor.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "reference" / "doctor.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `([a-z-]+)` \| (.*?) \| (.*?) \|$", page, re.MULTILINE)
     assert [row for row in rows if KINDS[row[0]].why != row[1] or KINDS[row[0]].fix != row[2]] == []
     assert [row[0] for row in rows] == [kind for kind, known in KINDS.items() if known.why]
