@@ -56,9 +56,9 @@ class Endpoint(Value):
     api_key_env: VariableName = "OPENAI_API_KEY"
     """The NAME of the environment variable that holds the key. A plan never holds keys."""
     concurrency: int = Field(default=16, ge=1, le=10_000)
-    """Trials in flight at once over all agents of this endpoint; shrinks on 429 and recovers."""
+    """Trials in flight at once over all agents of this endpoint; halved by a 429, growing back with success."""
     rpm: RequestsAMinute | None = None
-    """Requests a minute."""
+    """Requests a minute, repeated ones counted."""
     tpm: TokensAMinute | None = None
     """Tokens a minute, prompts and completions together."""
     shared: bool = True
@@ -66,6 +66,7 @@ class Endpoint(Value):
     deadline_s: float = Field(default=600, gt=0)
     """Longest time for a single request, in seconds."""
     max_tries: int = Field(default=6, ge=1, le=100)
+    """How often a model call is tried."""
     max_retry_s: float = Field(default=600, gt=0)
     """Longest time for a model call with all its retries, in seconds."""
 
@@ -74,6 +75,7 @@ class AgentEntry(Value):
     """An agent under test: a model behind an endpoint, one of Proctor's built-in agents, or a command."""
 
     name: Name
+    """Its name in reports; the model's name where `model` is absent."""
     kind: Annotated[Literal["command"] | None, Field(exclude_if=lambda kind: kind is None)] = None
     """`command`: a program that owns its loop, such as a coding agent; it plays by an MCP server."""
     command: CommandWords = ()
@@ -84,7 +86,7 @@ class AgentEntry(Value):
     endpoint: Annotated[str, AfterValidator(_name_or_url)] | None = None
     """The name of an entry in `endpoints`, or a base URL."""
     model: ModelName | None = None
-    """The model's name at the endpoint; the agent's own name if absent."""
+    """The model's name at the endpoint."""
     sampling: Sampling = Field(default_factory=dict)
     """Request fields, passed through: temperature, top_p, max_tokens, seed, ..."""
     reasoning: Annotated[Reasoning, Field(exclude_if=lambda value: value == "auto")] = "auto"
@@ -98,6 +100,7 @@ class AgentEntry(Value):
     metadata: bool = False
     """Send task, sample, conversation, seed, epoch and turn with each request; built-in agents need them."""
     price: Price | None = None
+    """What its tokens cost; none for built-in agents."""
 
     @model_validator(mode="after")
     def _command_is_whole(self) -> Self:
@@ -182,8 +185,11 @@ class TrialLimits(Value):
     """Limits on one trial. More turns or tokens end it as `turn_limit`; more seconds leave it unscored."""
 
     turns: int | None = Field(default=None, ge=1)
+    """Answers of the agent."""
     tokens: int | None = Field(default=None, ge=1)
+    """Prompt and completion tokens of the agent's calls, as the endpoint reports them."""
     seconds: float | None = Field(default=None, gt=0)
+    """Time of an attempt since its session started."""
 
 
 class Limits(Value):
@@ -194,13 +200,15 @@ class Limits(Value):
     attempts: int = Field(default=3, ge=1, le=100)
     """A trial is left unscored after this many attempts that got no further than the one before, per run or resume."""
     patience_s: float = Field(default=60, gt=0)
-    """How long to wait for a part that is gone (controller, the last worker of a task) before giving up its trials."""
+    """How long a call to a part that is gone is repeated, then how long a task may be without a worker before its
+    trials are left unscored; also how long an endpoint that never answered is silent until its trials wait for it."""
 
 
 class Local(Value):
     """What to start for a run with `controller: local`."""
 
     workers: int = Field(default=1, ge=1, le=64)
+    """Worker processes."""
 
 
 class TraceSettings(Value):
@@ -214,9 +222,11 @@ class Plan(Value):
     """A run: agents by tasks by samples by epochs."""
 
     name: Name = "run"
+    """The first part of the run's name."""
     tags: tuple[Name, ...] = ()
     """Words to find the run by, beside those of `proctor run --tag`."""
     seed: int = 0
+    """The seeds of trials are derived from it by task, sample and epoch, equal for all agents."""
     epochs: int = Field(default=1, ge=1, le=1000)
     """How often each agent plays each sample."""
     controller: str = Field(default="local", pattern=CONTROLLER)
@@ -226,8 +236,8 @@ class Plan(Value):
     tls: Tls = Tls.model_construct()
     """PEM files: authorities to trust besides the usual ones, and our own certificate for servers that require one."""
     route: Literal["auto", "relayed"] = "auto"
-    """`auto`: turns go directly to the worker that holds the session if it can be reached, else through the controller;
-    `relayed`: always through the controller."""
+    """`auto`: turns go straight to the worker that holds the session where it can be reached, which is tried again
+    after 10 s to 5 min where not, else through the controller; `relayed`: always through the controller."""
     local: Local = Local.model_construct()
     endpoints: tuple[Endpoint, ...] = ()
     agents: tuple[AgentEntry, ...] = Field(min_length=1)
@@ -237,7 +247,8 @@ class Plan(Value):
     limits: Limits = Limits.model_construct()
     traces: TraceSettings = TraceSettings.model_construct()
     prices: dict[ModelName, Price] = Field(default_factory=dict)
-    """Prices of environment models (judges, hosts, users), by name or its beginning; agents have their own `price`."""
+    """Prices of helper models (judges, hosts, users) by the model's name as its endpoint reports it, or the beginning
+    of it; agents have a `price` of their own."""
     price_list: Annotated[Literal["shipped"] | None, Field(exclude_if=lambda name: name is None)] = None
     """`shipped`: agents without a `price` have that of their model in Proctor's own list, where it is there."""
     on_end: OnEnd = ()

@@ -7,6 +7,7 @@ import click
 
 from eval_client.cli.common import report_usage_errors, set_option
 from eval_client.plan import Plan, load_plan
+from proctor.config.described import describe
 
 
 @click.group()
@@ -17,7 +18,9 @@ def plan() -> None:
 @plan.command()
 def schema() -> None:
     """Print the JSON Schema of plans, for editors."""
-    click.echo(json.dumps(Plan.model_json_schema(), indent=2))
+    found = Plan.model_json_schema()
+    describe({**found["$defs"], Plan.__name__: found}, Plan)
+    click.echo(json.dumps(found, indent=2))
 
 
 @plan.command("print")

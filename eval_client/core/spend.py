@@ -43,9 +43,11 @@ class Price(Value):
     """Money per million tokens, in any one currency."""
 
     input: float = Field(ge=0)
+    """Of prompt tokens."""
     output: float = Field(ge=0)
+    """Of completion tokens."""
     cached_input: float | None = Field(default=None, ge=0, exclude_if=lambda price: price is None)
-    """Of the prompt tokens that the endpoint had in its cache; like `input` if absent."""
+    """Of the prompt tokens that the endpoint had in its cache, as it reports them; like `input` if absent."""
 
     def of(self, tokens: Tokens) -> float:
         """The cost of these tokens."""
@@ -55,10 +57,15 @@ class Price(Value):
 
 
 class RunLimits(Value):
-    """Limits on the whole run. Reaching one stops the run, which can be resumed with a higher one."""
+    """Limits on the whole run, helper models included, by the usage that endpoints report.
+
+    Reaching one stops the run, which can be resumed with a higher one; calls in flight at that moment are still paid.
+    """
 
     tokens: int | None = Field(default=None, ge=1)
+    """Prompt and completion tokens."""
     money: float | None = Field(default=None, gt=0)
+    """In the currency of the prices; needs a price for every model."""
 
 
 def helper(model: str) -> str:

@@ -30,6 +30,17 @@ def homes(model: type[BaseModel], name: str, path: tuple[str, ...], seen: frozen
             yield from homes(inner, name, (*path, field), seen | {inner})
 
 
+def all_models(model: type[BaseModel], seen: set[type[BaseModel]] | None = None) -> set[type[BaseModel]]:
+    """A model, and all that its fields are made of."""
+    seen = set() if seen is None else seen
+    if model not in seen:
+        seen.add(model)
+        for info in model.model_fields.values():
+            for inner in _models(info.annotation):
+                all_models(inner, seen)
+    return seen
+
+
 def _models_at(model: type[BaseModel], location: Location) -> set[type[BaseModel]]:
     models = {model}
     for part in location:

@@ -131,7 +131,7 @@ OPERATIONS: tuple[Operation[TaskService, Any], ...] = (
     Operation(
         "DELETE",
         "/sessions/{session}",
-        "End a session and free what it holds; repeatable",
+        "End a session and free what it holds; repeatable, also for a session that never existed",
         EmptyRequest,
         None,
         _end,
@@ -152,7 +152,13 @@ OPERATIONS: tuple[Operation[TaskService, Any], ...] = (
     ),
     Operation("GET", "/healthz", "Role, URL and version; needs no token", EmptyRequest, Health, _healthz),
     Operation(
-        "GET", "/readyz", "Whether sessions can be started; needs no token", EmptyRequest, Health, _readyz, (NotReady,)
+        "GET",
+        "/readyz",
+        "Whether sessions of every task can be started (a worker), or 4 s have passed (a controller); needs no token",
+        EmptyRequest,
+        Health,
+        _readyz,
+        (NotReady,),
     ),
     Operation("GET", "/metrics", "Metrics in the Prometheus text format", EmptyRequest, str, _metrics),
 )

@@ -47,11 +47,14 @@ class StartSession(Value):
     """`POST /sessions`: place and start a session. Repeatable: the same id gives the session's current step."""
 
     session: SessionId
+    """128 random bits in hex, chosen by the client."""
     task: str
     sample: str
     seed: int = 0
     lease_s: float = Field(default=SESSION_LEASE_S, gt=0, le=3600)
+    """The session ends after this long without a request for it."""
     digest: ExpectedDigest = None
+    """With it, only a worker whose task has this digest takes the session."""
     replies: Annotated[tuple[KeptReply, ...] | None, Field(exclude_if=lambda replies: replies is None)] = None
     """The replies of environment models in the trial's earlier sessions; None from a client that keeps none."""
 
@@ -147,6 +150,7 @@ class TasksQuery(Value):
     after: str | None = None
     """The version that the client has already."""
     wait_s: float = Field(default=0.0, ge=0.0, le=LONG_POLL_S)
+    """With `after`, the answer comes when the list is no longer that version, or after so many seconds."""
     client: str | None = Field(default=None, pattern=r"^[0-9a-f]{32}$")
     """Identifies the run that asks, the same for all its clients: 128 bits in hex."""
     wants: str = Field(
@@ -181,7 +185,7 @@ class SamplesQuery(Value):
     """Query of `GET /tasks/{task}/samples`."""
 
     digest: str | None = None
-    """Prefer a worker with this digest."""
+    """The answer is that of a worker with this digest, where there is one."""
     clusters: bool = False
     """Whether the answer may have clusters: older clients don't know them."""
     categories: bool = False

@@ -39,7 +39,7 @@ def plan_text(
     tasks = [_task(name, served) for name in dict.fromkeys(environments)]
     names = _agent_names(models)
     lines = [
-        f"# Made by `{made_by}`. All fields: docs/reference/plans.md, and `proctor plan schema` for your editor.",
+        f"# Made by `{made_by}`. All fields: docs/reference/plan-fields.md, and `proctor plan schema` for your editor.",
         f"name: {_quoted(names[0])}  # first part of the names of its runs",
         f"epochs: {epochs}  # how often each agent plays each sample",
     ]

@@ -8,18 +8,18 @@ import pytest
 from proctor.conformance.check import check
 from proctor.environment import Environment, PolicyAgent, play_to_finish
 from tests.support import ROOT
+from tools.docs.links import all_pages, broken_links
+from tools.docs.pages import FOLDER as REFERENCE
+from tools.docs.pages import pages
 
 GUIDE = (ROOT / "docs" / "tutorial" / "your-own-environment.md").read_text(encoding="utf-8")
-PAGES = sorted(
-    [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md"), ROOT / "docker" / "README.md"]
-)
 FOLDERS = (
     *("proctor", "environments", "task_server", "agent_server", "eval_client"),
     *("tests", "benchmarks", "scripts", "docker", "examples"),
 )
 OURS = f"(?:{'|'.join(FOLDERS)})"
 
-each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+each_page = pytest.mark.parametrize("page", all_pages(), ids=lambda page: str(page.relative_to(ROOT)))
 
 
 @pytest.mark.parametrize(("kind", "file"), [("toml", "pyproject.toml"), ("python", "guessing.py")])
@@ -55,18 +55,9 @@ def test_no_line_is_longer_than_120_characters(page: Path) -> None:
     assert [line for line in lines if len(line) > 120 and not line.startswith("|")] == []
 
 
-def anchors(page: Path) -> set[str]:
-    """The anchors of a page's headings, as GitHub makes them."""
-    headings = re.findall(r"^#+ (.*)$", without_code(page), re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
-
-
 @each_page
 def test_every_link_leads_somewhere(page: Path) -> None:
-    for path, anchor in re.findall(r"\]\((?!https?:)([^)#]*)#?([^)]*)\)", without_code(page)):
-        target = page.parent / path if path else page
-        assert target.exists(), path
-        assert not anchor or anchor in anchors(target), f"{path}#{anchor}"
+    assert list(broken_links(page)) == []
 
 
 @each_page
@@ -91,7 +82,19 @@ def test_every_page_of_ours_that_code_names_exists() -> None:
     named = {
         (str(path.relative_to(ROOT)), page)
         for path in [*sources, ROOT / "pyproject.toml", ROOT / "Makefile"]
-        for page in re.findall(r"(?<![\w/.-])docs/[\w/-]+\.md", path.read_text(encoding="utf-8"))
+        for page in re.findall(r"(?<![\w/.-])docs/(?:[\w-]+/)+[\w-]+\.md", path.read_text(encoding="utf-8"))
     }
     assert len(named) > 20
     assert sorted(f"{path}: {page}" for path, page in named if not (ROOT / page).exists()) == []
+
+
+def test_the_references_are_what_the_code_says() -> None:
+    old = [name for name, text in pages().items() if (REFERENCE / name).read_text(encoding="utf-8") != text]
+    assert old == [], "out of date; run `python -m tools.docs`"
+
+
+def test_every_field_of_a_plan_has_a_type_and_nearly_all_a_meaning() -> None:
+    rows = re.findall(r"^\| `(\w+)` \| (.+) \| (.*) \| (.*) \|$", pages()["plan-fields.md"], re.MULTILINE)
+    assert len(rows) > 60
+    unsaid = [name for name, kind, _, meaning in rows if not meaning and "](#" not in kind]
+    assert set(unsaid) <= {"name", "agents", "tasks"}
