@@ -2,10 +2,11 @@
 # VENV=folder puts the virtual environment elsewhere, PYTHON=program chooses the interpreter (3.11 or newer), and
 # JOBS=n runs tests in n processes (two per core by default: tests wait for half of their time).
 
-.PHONY: demo test quick faults fuzz simulation deployments containers check bench lock pythons interop size clean
+.PHONY: demo test docs quick faults fuzz simulation deployments containers check bench lock pythons interop size clean
 
 demo:   ; @scripts/demo.sh   # a small evaluation, no key and no Docker needed
 test:   ; @scripts/test.sh   # the tests, ruff, mypy and import contracts; as root on Debian also installs what they need
+docs:   ; @scripts/docs.sh   # the site of docs/ with every link checked: .proctor-test/site/index.html
 quick:  ; @scripts/quick.sh  # unit and conformance tests alone: under a minute, for whoever changes one thing
 faults: ; @DIST=worksteal scripts/test.sh tests/faults  # the fault suite: kills, cuts, full disks
 fuzz:   ; @PROCTOR_FUZZ_EXAMPLES=2300 PROCTOR_FUZZ_REPLIES=100000 DIST=worksteal scripts/test.sh tests/faults/test_fuzz.py tests/faults/test_fuzz_calls.py  # 100,000 requests to all servers, as many calls to all environments

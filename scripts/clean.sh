@@ -7,6 +7,6 @@ while read -r _ mounted _; do
     case $(printf '%b' "$mounted") in "$STATE"/*) umount -l "$(printf '%b' "$mounted")" ;; esac
 done < <(tac /proc/mounts)
 say "removing .proctor-test, caches and builds"
-rm -rf "$STATE" .mypy_cache .ruff_cache .hypothesis .import_linter_cache .pytest_cache dist build docker/wheelhouse
+rm -rf "$STATE" .mypy_cache .ruff_cache .hypothesis .import_linter_cache .pytest_cache .cache dist build docker/wheelhouse
 case $VENV in "$ROOT"/*) say "removing $VENV"; rm -rf "$VENV" ;; esac
 find . -name __pycache__ -type d -prune -exec rm -rf {} +

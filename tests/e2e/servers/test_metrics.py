@@ -106,8 +106,8 @@ def _in_the_midst(url: str) -> Scrape:
 
 
 def documented() -> dict[str, dict[str, tuple[str, set[str]]]]:
-    """part -> metric -> (kind, labels), of the tables of docs/how-to/operations.md."""
-    text = (ROOT / "docs" / "how-to" / "operations.md").read_text(encoding="utf-8")
+    """part -> metric -> (kind, labels), of the tables of docs/reference/metrics.md."""
+    text = (ROOT / "docs" / "reference" / "metrics.md").read_text(encoding="utf-8")
     parts = re.split(r"^#+ ", text, flags=re.MULTILINE)
     row = re.compile(r"^\| `([a-z_]+)(?:\{([a-z,]+)\})?` \| ([a-z]+) \|", re.MULTILINE)
     return {

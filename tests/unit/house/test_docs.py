@@ -69,11 +69,20 @@ def test_every_file_of_ours_that_is_named_exists(page: Path) -> None:
     assert [path for path in paths if not (path.exists() or path.with_suffix(".py").exists())] == []
 
 
-def test_the_index_leads_to_every_page() -> None:
+def test_the_index_and_the_site_lead_to_every_page_in_one_order() -> None:
     index = ROOT / "docs" / "index.md"
     listed = re.findall(r"\]\(([^)]*)\)", index.read_text(encoding="utf-8"))
     pages = {str(page.relative_to(ROOT / "docs")) for page in (ROOT / "docs").rglob("*.md")} - {"index.md"}
     assert sorted(pages) == sorted(listed)
+    navigation = re.findall(r'"([\w/-]+\.md)"', (ROOT / "zensical.toml").read_text(encoding="utf-8"))
+    assert navigation == ["index.md", *listed[1:], "glossary.md"]
+
+
+def test_the_index_calls_pages_by_their_titles() -> None:
+    index = ROOT / "docs" / "index.md"
+    rows = re.findall(r"^\| \[(.*)\]\((.*)\) \|", index.read_text(encoding="utf-8"), re.MULTILINE)
+    titles = {page: re.search("^# (.*)$", (ROOT / "docs" / page).read_text(encoding="utf-8"), re.M) for _, page in rows}
+    assert [(name, page) for name, page in rows if (title := titles[page]) is None or title[1] != name] == []
 
 
 def test_every_page_of_ours_that_code_names_exists() -> None:
