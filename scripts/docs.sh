@@ -10,5 +10,5 @@ say "site"
 say "a demo run and its report"
 rm -rf "$STATE/docs-runs"
 "$VENV/bin/proctor" demo --quiet --output "$STATE/docs-runs" >/dev/null
-"$VENV/bin/proctor" report --output "$STATE/docs-runs" --html "$STATE/site/reference/demo-report.html" >/dev/null
+"$VENV/bin/proctor" report --title "The demo" --output "$STATE/docs-runs" --html "$STATE/site/reference/demo-report.html" >/dev/null
 say "built: $STATE/site/index.html"

@@ -71,9 +71,10 @@ def _server(api: Json, models: Iterable[type[BaseModel]]) -> Iterator[str]:
     operations = [
         (f"{method.upper()} {path}", each) for path, on in api["paths"].items() for method, each in on.items()
     ]
-    everywhere = sorted(set.intersection(*({*_failures(each)} for _, each in operations)))
+    closed = [operation for _, operation in operations if "security" in operation]
+    everywhere = sorted(set.intersection(*({*_failures(each)} for each in closed or [each for _, each in operations])))
     if everywhere:
-        yield f"Every route may answer {_statuses(operations[0][1], everywhere)}."
+        yield f"Every route that needs a token may answer {_statuses(closed[0], everywhere)}."
     for name, operation in operations:
         yield from _operation(name, operation, everywhere)
     for name, schema in sorted(schemas.items()):

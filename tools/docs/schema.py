@@ -67,8 +67,13 @@ def _plain_type(schema: Schema, link: Link) -> str:
 
 def _bounds(schema: Schema) -> str:
     words = {"minimum": "at least", "exclusiveMinimum": "over", "maximum": "at most", "exclusiveMaximum": "under"}
-    bounds = [f"{word} {schema[key]:,}".replace(",", " ") for key, word in words.items() if key in schema]
+    bounds = [f"{word} {_number(schema[key])}" for key, word in words.items() if key in schema]
     return f", {', '.join(bounds)}" if bounds else ""
+
+
+def _number(number: float) -> str:
+    whole = number == int(number)
+    return f"{int(number):,}".replace(",", " ") if whole else str(number)
 
 
 def _default(field: Schema, required: bool) -> str:
