@@ -71,7 +71,7 @@ class Forbidden(ApiError):
 
 
 class TooLarge(ApiError):
-    """The request's body is larger than its route allows."""
+    """The request's body is over 8 MiB, or 64 MiB for a summary and a start."""
 
     type, status, title = "too_large", 413, "The request is too large"
 
@@ -117,7 +117,7 @@ class DigestDiffers(ApiError):
 
 
 class InWork(ApiError):
-    """The environment is still working on the step; a retry waits on. `replies` are for the client's journal."""
+    """The environment needs over 20 s for the step; a retry waits on. `replies` are for the client's journal."""
 
     type, status, title, retryable = "in_work", 503, "The step is still in work", True
 

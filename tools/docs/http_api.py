@@ -13,8 +13,9 @@ from proctor.config.described import describe
 from proctor.observability.process import ProcessMetrics
 from task_server.http.openapi import document
 from task_server.http.operations import CONTROLLER_OPERATIONS
+from task_server.wire.errors import ApiError
 from task_server.wire.messages import Problem
-from tools.docs.markdown import markdown
+from tools.docs.markdown import cell, markdown
 from tools.docs.schema import Link, named, table
 
 Json = Mapping[str, Any]
@@ -29,6 +30,9 @@ def page() -> str:
         "what clients rely on, and every type of error; [Runs in a browser](../how-to/view.md#json) has the viewer's "
         "JSON. A worker has no `/workers`.",
         *_server(task_servers, _messages()),
+        "### Errors",
+        "Each error of a controller or worker is a [Problem](#problem) of one of these types.",
+        _errors(),
         *_server(_with_named_schemas(asyncio.run(_agent_server())), []),
     ]
     return markdown(parts)
@@ -60,6 +64,19 @@ def _messages() -> list[type[BaseModel]]:
     """The models of what task servers take and give."""
     models = [model for each in CONTROLLER_OPERATIONS for model in (each.request, each.reply)]
     return [Problem, *(model for model in models if isinstance(model, type) and issubclass(model, BaseModel))]
+
+
+def _errors() -> str:
+    rows = [
+        f"| `{error.type}` | {error.status} | {'yes' if error.retryable else 'no'} | {cell(error.__doc__ or '')} |"
+        for error in _leaves(ApiError)
+    ]
+    return "\n".join(["| type | status | a retry can help | meaning |", "|---|---|---|---|", *rows])
+
+
+def _leaves(error: type[ApiError]) -> Iterator[type[ApiError]]:
+    for each in error.__subclasses__():
+        yield from _leaves(each) if each.__subclasses__() else [each]
 
 
 def _server(api: Json, models: Iterable[type[BaseModel]]) -> Iterator[str]:

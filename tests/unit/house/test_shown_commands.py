@@ -25,16 +25,16 @@ def shown(page: Path) -> Iterator[str]:
 def refusal(command: str) -> str | None:
     """Why `proctor` does not take a command, or None; a page may leave out values of options, and what `...` is."""
     words = shlex.split(command.partition("...")[0].rstrip())[1:]
-    context, group = click.Context(proctor), proctor
+    context = click.Context(proctor)
+    found: click.Command | None = proctor
     try:
-        while words and isinstance(group, click.Group):
+        while words and isinstance(found, click.Group):
             if words[0] in ("--help", "--version"):
                 return None
-            found = group.get_command(context, words[0])
-            if found is None:
-                return f"no command {words[0]}"
-            group, words = found, words[1:]
-        group.make_parser(context).parse_args(words)
+            found, words = found.get_command(context, words[0]), words[1:]
+        if found is None:
+            return "no such command"
+        found.make_parser(context).parse_args(words)
     except click.BadOptionUsage:  # without its value
         return None
     except click.UsageError as error:
