@@ -1,34 +1,39 @@
-"""Decides whether and when a failed request is retried. Pure: time and random numbers are arguments."""
+"""Decides whether and when what failed is tried again. Pure: time and random numbers are arguments."""
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC
 from email.utils import parsedate_to_datetime
-
-from proctor.types import Value
 
 RETRYABLE = frozenset({408, 409, 425, 429})
 
 
-class RetryPolicy(Value):
-    """Exponential backoff with full jitter, bounded in requests and in time."""
+@dataclass(frozen=True)
+class RetryPolicy:
+    """Exponential backoff with full jitter, bounded in tries and in time."""
 
-    max_tries: int
-    max_retry_s: float
+    max_tries: float = math.inf
+    max_retry_s: float = math.inf
     base_s: float = 0.5
     cap_s: float = 30.0
 
-    def wait_s(self, *, tries: int, elapsed_s: float, retry_after_s: float | None, chance: float) -> float | None:
-        """How long to wait before the next request, or None to give up.
+    def wait_s(
+        self, tries: int, chance: float, *, elapsed_s: float = 0.0, retry_after_s: float | None = None
+    ) -> float | None:
+        """How long to wait before the next try, or None to give up.
 
-        `tries` requests were made in the last `elapsed_s` seconds; `chance` is a random number in [0, 1). The wait is
-        never shorter than the endpoint's `retry_after_s`: where that exceeds the time left, the result is None.
+        `tries` tries were made in the last `elapsed_s` seconds; `chance` is a random number in [0, 1). The wait is
+        never shorter than the server's `retry_after_s`: where that exceeds the time left, the result is None.
         """
         if tries >= self.max_tries:
             return None
-        jitter_s = chance * min(self.cap_s, self.base_s * 2.0 ** min(tries - 1, 32))
-        wait_s = jitter_s + (retry_after_s or 0.0)
+        wait_s = chance * self.widest_s(tries) + (retry_after_s or 0.0)
         return wait_s if elapsed_s + wait_s <= self.max_retry_s else None
+
+    def widest_s(self, tries: int) -> float:
+        """The longest jitter after `tries` tries: it doubles up to `cap_s`."""
+        return min(self.cap_s, self.base_s * 2.0 ** min(tries - 1, 32))
 
 
 def retryable(status: int, code: str = "") -> bool:

@@ -148,9 +148,7 @@ class ChatModel:
     def _wait_s(self, failed: _Failed, tries: int, elapsed_s: float) -> float | None:
         if not failed.retryable:
             return None
-        return self._policy.wait_s(
-            tries=tries, elapsed_s=elapsed_s, retry_after_s=failed.retry_after_s, chance=self._random()
-        )
+        return self._policy.wait_s(tries, self._random(), elapsed_s=elapsed_s, retry_after_s=failed.retry_after_s)
 
     def _completion(self, reply: ChatReply, seconds: float, tries: int) -> Completion:
         return Completion(

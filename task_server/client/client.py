@@ -12,6 +12,7 @@ from urllib.parse import quote, urlencode
 
 from proctor.http.client import AnyClient
 from proctor.llm.kept_replies import KeptReply
+from proctor.retry import RetryPolicy
 from proctor.types import Finish, Summary
 from task_server.client.reach import Reach
 from task_server.http.transport import Caller, json_of
@@ -46,7 +47,6 @@ DOUBTFUL_S = HEARTBEAT_S
 controller places no session for twice as long (SETTLE_S)."""
 PROBE_S = 2.0
 SUMMARY_S = 300.0
-LONGEST_PAUSE_S = 5.0
 NEWS = "what can be started"
 
 Answer = TypeVar("Answer")
@@ -63,14 +63,6 @@ class Call:
     """When its first try began, on the monotonic clock."""
     trouble: str | None = None
     """How the last try failed, or what it waits for."""
-
-
-def pause_s(failures: int, retry_after_s: float | None, draw: float) -> float:
-    """Seconds before the next try: the server's Retry-After, then full jitter over a doubling range.
-
-    `draw` is uniform in [0, 1).
-    """
-    return (retry_after_s or 0.0) + draw * min(LONGEST_PAUSE_S, 0.1 * 2.0 ** min(failures, 10))
 
 
 class ReplyLog(Protocol):
@@ -245,11 +237,15 @@ class TaskClient:
         call = Call(what, time.monotonic())
         self.calls[id(call)] = call
         try:
-            return await self._until_answered(call, attempt, self._patience_s if patience_s is None else patience_s)
+            patience_s = self._patience_s if patience_s is None else patience_s
+            policy = RetryPolicy(max_retry_s=patience_s, base_s=0.1, cap_s=5.0)
+            return await self._until_answered(call, attempt, policy)
         finally:
             del self.calls[id(call)]
 
-    async def _until_answered(self, call: Call, attempt: Callable[[], Awaitable[Answer]], patience_s: float) -> Answer:
+    async def _until_answered(
+        self, call: Call, attempt: Callable[[], Awaitable[Answer]], policy: RetryPolicy
+    ) -> Answer:
         began = trusted = call.since
         failures = 0
         while True:
@@ -261,10 +257,11 @@ class TaskClient:
                     raise
             except TaskServerError as error:
                 call.trouble = str(error)
-                wait_s = pause_s(failures, error.retry_after_s, random.random())
-                if not error.retryable or time.monotonic() + wait_s - trusted > patience_s:
-                    raise
                 failures += 1
+                silent_s = time.monotonic() - trusted
+                wait_s = policy.wait_s(failures, random.random(), elapsed_s=silent_s, retry_after_s=error.retry_after_s)
+                if not error.retryable or wait_s is None:
+                    raise
                 await asyncio.sleep(wait_s)
 
     async def _routed(self, url: str, call: Callable[[str], Awaitable[Answer]]) -> Answer:

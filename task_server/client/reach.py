@@ -5,14 +5,10 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-AGAIN_S = (10.0, 300.0)
-"""(first, longest) seconds between probes of a worker that can't be reached; the pause doubles in between."""
+from proctor.retry import RetryPolicy
 
-
-def again_s(failures: int) -> float:
-    """Seconds until the next probe after `failures` failed ones, at least one."""
-    first_s, longest_s = AGAIN_S
-    return min(first_s * 2.0 ** min(failures - 1, 30), longest_s)
+PROBES = RetryPolicy(base_s=10.0, cap_s=300.0)
+"""A worker that can't be reached is probed ever more seldom."""
 
 
 @dataclass
@@ -47,4 +43,4 @@ class Reach:
         known.reached = await self._probe(url)
         if not known.reached:
             known.failures += 1
-            known.again_at = time.monotonic() + again_s(known.failures)
+            known.again_at = time.monotonic() + PROBES.widest_s(known.failures)

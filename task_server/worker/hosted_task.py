@@ -1,19 +1,22 @@
 """One task of a worker: its environment, the resources its sessions share, and whether sessions can start."""
 
 import asyncio
+import itertools
 import logging
-from collections.abc import Callable, Iterator
+import random
+from collections.abc import Callable
 
 from proctor.config.task import TaskDefinition
 from proctor.environment import Environment, protocol_of
 from proctor.observability.redaction import redacted
+from proctor.retry import RetryPolicy
 from task_server.wire.errors import DigestDiffers, NotReady, UnknownSample
 from task_server.wire.messages import SampleList
 
 log = logging.getLogger(__name__)
 
-RETRY_S = (1.0, 60.0)
-"""(first, longest) seconds before a task that failed to start is tried again; the pause doubles in between."""
+STARTS = RetryPolicy(base_s=1.0, cap_s=60.0)
+"""When a task that failed to start is tried again."""
 STOP_S = 30.0
 """Closing what sessions share may take this long."""
 
@@ -35,7 +38,7 @@ class HostedTask:
 
     async def run(self) -> None:
         """Read the data and keep the environment's lifespan open until `stop`. After a failure, try again."""
-        for pause_s in _pauses():
+        for tries in itertools.count(1):
             try:
                 await self._serve()
             except Exception as error:
@@ -43,7 +46,7 @@ class HostedTask:
                 self._set_waiting(f"{type(error).__name__}: {error}")
             if self._stopping.is_set():
                 return
-            await self._pause(pause_s)
+            await self._pause(STARTS.wait_s(tries, random.random()))
 
     async def stop(self, running: "asyncio.Task[None]") -> None:
         """Close the environment's lifespan, or cancel its start. `running` is the asyncio task of `run`."""
@@ -90,19 +93,12 @@ class HostedTask:
         self.waiting = redacted(waiting) if waiting is not None else None
         self._changed()
 
-    async def _pause(self, pause_s: float) -> None:
+    async def _pause(self, pause_s: float | None) -> None:
         try:
             async with asyncio.timeout(pause_s):
                 await self._stopping.wait()
         except TimeoutError:
             return
-
-
-def _pauses() -> Iterator[float]:
-    pause_s, longest_s = RETRY_S
-    while True:
-        yield pause_s
-        pause_s = min(pause_s * 2, longest_s)
 
 
 def read_samples(task: str, name: str, environment: Environment) -> SampleList:

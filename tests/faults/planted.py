@@ -112,9 +112,9 @@ BUGS = (
     ),
     Bug(
         "lost sessions are not tried again",
-        "eval_client/core/retry.py",
-        "attempts_made >= self.attempts",
-        "attempts_made >= 1",
+        "proctor/retry.py",
+        "tries >= self.max_tries",
+        "tries >= 1",
         "faults/test_kills.py::one_of_two",
     ),
     Bug(
@@ -154,9 +154,9 @@ BUGS = (
     ),
     Bug(
         "one attempt too many",
-        "eval_client/core/retry.py",
-        "attempts_made >= self.attempts",
-        "attempts_made > self.attempts",
+        "proctor/retry.py",
+        "tries >= self.max_tries",
+        "tries > self.max_tries",
         "faults/test_kills.py::sample_that_kills",
     ),
     Bug(

@@ -17,6 +17,7 @@ from starlette.types import Message as Message_
 
 from proctor.config.task import TaskDefinition
 from proctor.environment import Agent, PolicyAgent
+from proctor.retry import RetryPolicy
 from proctor.types import Action, Finish, FinishReason, Message, Observation, Value
 from task_server.client.client import TaskClient
 from task_server.client.session import RemoteSession
@@ -365,7 +366,7 @@ async def test_turns_go_straight_to_the_worker_and_through_the_controller_where_
 async def test_a_worker_that_could_not_be_reached_is_probed_again(
     network: Network, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("task_server.client.reach.AGAIN_S", (0.0, 0.0))
+    monkeypatch.setattr("task_server.client.reach.PROBES", RetryPolicy(base_s=0.0))
     async with controller(network), worker(network, "w1", controller=True):
         client = network.client("c")
         await settled(client)

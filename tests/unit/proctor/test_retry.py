@@ -10,12 +10,11 @@ POLICY = RetryPolicy(max_tries=6, max_retry_s=100)
 
 
 def wait(tries: int, chance: float, *, elapsed_s: float = 0, retry_after_s: float | None = None) -> float | None:
-    return POLICY.wait_s(tries=tries, elapsed_s=elapsed_s, retry_after_s=retry_after_s, chance=chance)
+    return POLICY.wait_s(tries, chance, elapsed_s=elapsed_s, retry_after_s=retry_after_s)
 
 
 def test_the_widest_wait_doubles_up_to_the_cap() -> None:
-    policy = RetryPolicy(max_tries=100, max_retry_s=1000)
-    waits = [policy.wait_s(tries=n, elapsed_s=0, retry_after_s=None, chance=1.0) for n in (1, 2, 3, 6, 7, 8, 99)]
+    waits = [RetryPolicy().wait_s(n, 1.0) for n in (1, 2, 3, 6, 7, 8, 99)]
     assert waits == [0.5, 1, 2, 16, 30, 30, 30]
 
 

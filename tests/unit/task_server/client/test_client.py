@@ -3,11 +3,8 @@
 from typing import get_args
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from task_server.client.client import LONGEST_PAUSE_S, pause_s
-from task_server.client.reach import again_s
+from task_server.client.reach import PROBES
 from task_server.heartbeat import Contact
 from task_server.wire.errors import (
     ApiError,
@@ -24,18 +21,8 @@ from task_server.wire.messages import Problem, ProblemType
 TYPES: tuple[ProblemType, ...] = get_args(ProblemType)
 
 
-@given(st.integers(0, 10_000), st.one_of(st.none(), st.floats(0, 60)), st.floats(0, 1, exclude_max=True))
-def test_a_pause_is_what_the_server_asks_plus_bounded_jitter(failures: int, asked_s: float | None, draw: float) -> None:
-    pause = pause_s(failures, asked_s, draw)
-    assert (asked_s or 0.0) <= pause <= (asked_s or 0.0) + LONGEST_PAUSE_S
-
-
-def test_pauses_double_up_to_the_longest() -> None:
-    assert [pause_s(n, None, 1.0) for n in (0, 1, 2, 5, 6, 99)] == pytest.approx([0.1, 0.2, 0.4, 3.2, 5.0, 5.0])
-
-
 def test_probes_of_a_worker_come_ever_more_seldom() -> None:
-    assert [again_s(failures) for failures in (1, 2, 3, 5, 6, 10**6)] == [10.0, 20.0, 40.0, 160.0, 300.0, 300.0]
+    assert [PROBES.widest_s(failures) for failures in (1, 2, 3, 5, 6, 10**6)] == [10.0, 20.0, 40.0, 160.0, 300.0, 300.0]
 
 
 @pytest.mark.parametrize("kind", TYPES)
