@@ -1,7 +1,6 @@
 """The HTTP application: agents as an OpenAI-compatible endpoint."""
 
 import asyncio
-import hmac
 import logging
 import time
 from collections.abc import Mapping
@@ -9,22 +8,20 @@ from typing import Any
 
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import PlainTextResponse
-from pydantic import SecretStr
 from starlette.exceptions import HTTPException
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Scope
 
 from agent_server.agents.base import ServedAgent
 from agent_server.chat_completions import ChatRequest, chunks, completion, parse_request
 from agent_server.errors import RequestRefused
 from agent_server.metrics import UNKNOWN_AGENT, AgentMetrics
 from proctor.environment import AgentUnavailable, ContextLimitExceeded, ToolsRefused
-from proctor.http.origin_guard import OriginGuard
+from proctor.http.auth import Access, AccessGuard
 from proctor.observability import tracing
 from proctor.observability.process import ProcessMetrics
 
 log = logging.getLogger(__name__)
 CHAT = "/v1/chat/completions"
-OPEN_PATHS = frozenset({"/healthz", "/readyz"})
 BODY_DEADLINE_S = 60.0
 _SCHEMA_AT = "#/paths/~1v1~1chat~1completions/post/requestBody/content/application~1json/schema"
 _REFUSALS: dict[int | str, dict[str, object]] = {
@@ -52,16 +49,9 @@ class _App(FastAPI):
 
 
 def build_app(
-    agents: Mapping[str, ServedAgent],
-    token: SecretStr | None,
-    max_request_bytes: int,
-    process: ProcessMetrics,
-    metrics_token: SecretStr | None = None,
+    agents: Mapping[str, ServedAgent], access: Access, max_request_bytes: int, process: ProcessMetrics
 ) -> ASGIApp:
-    """The app that serves these agents; with a token, every route but the health ones requires it.
-
-    `metrics_token` is valid for /metrics alone.
-    """
+    """The app that serves these agents to those that `access` admits."""
     app = _App(
         title="Proctor agent server",
         description="Agents as an OpenAI-compatible endpoint; the model of a request is the agent's name.",
@@ -74,7 +64,7 @@ def build_app(
     _add_state(app, counters, process)
     app.add_exception_handler(HTTPException, _no_such_route)
     app.add_exception_handler(RequestRefused, _refused)
-    return OriginGuard(app, _page_refused) if token is None else BearerToken(app, token, metrics_token)
+    return AccessGuard(app, access, _without_access)
 
 
 def _add_chat(app: FastAPI, agents: Mapping[str, ServedAgent], max_request_bytes: int, counters: AgentMetrics) -> None:
@@ -121,29 +111,6 @@ def _add_state(app: FastAPI, counters: AgentMetrics, process: ProcessMetrics) ->
     @app.get("/metrics", summary="Metrics in the Prometheus text format", response_class=PlainTextResponse)
     async def metrics() -> PlainTextResponse:
         return PlainTextResponse(counters.expose() + process.expose(), media_type="text/plain; version=0.0.4")
-
-
-class BearerToken:
-    """Passes requests with a valid token for their route, and those to the health routes; rejects others with 401."""
-
-    def __init__(self, app: ASGIApp, token: SecretStr, metrics_token: SecretStr | None) -> None:
-        self._app = app
-        self._expected = [b"Bearer " + token.get_secret_value().encode()]
-        self._metrics = [b"Bearer " + each.get_secret_value().encode() for each in (token, metrics_token) if each]
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and scope["path"] not in OPEN_PATHS:
-            shown = next((value for name, value in scope["headers"] if name == b"authorization"), b"")
-            if not self.knows(scope["method"], scope["path"], shown):
-                refused = RequestRefused(401, "the bearer token is missing or wrong", code="invalid_api_key")
-                await _error(refused)(scope, receive, send)
-                return
-        await self._app(scope, receive, send)
-
-    def knows(self, _method: str, path: str, authorization: bytes) -> bool:
-        """Whether a request has a valid token for its route, compared in constant time."""
-        expected = self._metrics if path == "/metrics" else self._expected
-        return any(hmac.compare_digest(authorization, each) for each in expected)
 
 
 async def _answer(agents: Mapping[str, ServedAgent], request: Request, max_bytes: int) -> tuple[str, Response]:
@@ -199,7 +166,9 @@ def _error(refused: RequestRefused) -> Response:
     return Response(refused.body(), refused.status, headers, media_type="application/json")
 
 
-def _page_refused(cause: str) -> Response:
+def _without_access(_scope: Scope, status: int, cause: str) -> Response:
+    if status == 401:
+        return _error(RequestRefused(401, "the bearer token is missing or wrong", code="invalid_api_key"))
     fix = "set the variable that `token_env` names, PROCTOR_TOKEN where none is"
     return _error(RequestRefused(403, f"{cause}, and this server has no token; {fix}"))
 

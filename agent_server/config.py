@@ -3,12 +3,13 @@
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field, SecretStr, model_validator
+from pydantic import Field, model_validator
 
 from proctor.config.patterns import NAME, VARIABLE
 from proctor.config.task import TaskDefinition
 from proctor.config.yaml import FileError
 from proctor.environment import PolicyKind
+from proctor.http.auth import Access
 from proctor.http.server import is_loopback
 from proctor.http.tls import NO_TLS, ServerTls
 from proctor.llm import ChatConfig, secret
@@ -99,12 +100,13 @@ class AgentServerConfig(Value):
         )
         return self.model_copy(update={"tasks": tasks, "agents": agents, "tls": self.tls.relative_to(folder)})
 
-    def token(self) -> SecretStr | None:
-        """The token of all requests. Raises FileError where a needed one is missing, ValueError where it is invalid."""
-        token = secret(self.token_env)
+    def access(self) -> Access:
+        """The tokens of requests. Raises FileError where a needed one is missing, ValueError where one is invalid."""
+        token, metrics = secret(self.token_env), secret("PROCTOR_METRICS_TOKEN")
         if token is None and not is_loopback(self.host):
             raise FileError(
                 f"host: {self.host} can be reached by others, so a token is needed; "
                 f"set the variable {self.token_env} to a long random text, or bind 127.0.0.1"
             )
-        return token
+        clients = [token.get_secret_value()] if token is not None else []
+        return Access(clients, metrics=metrics.get_secret_value() if metrics is not None else None)

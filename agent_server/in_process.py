@@ -4,14 +4,13 @@ import contextlib
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Literal
 
-from pydantic import SecretStr
-
 from agent_server.agents.base import ServedAgent
 from agent_server.agents.function import ServedFunction
 from agent_server.agents.policies import ServedPolicy, TaskPolicies
-from agent_server.app import BearerToken, build_app
+from agent_server.app import build_app
 from proctor.agent_function import AgentFunction, FunctionCaller
 from proctor.config.task import TaskDefinition
+from proctor.http.auth import Access
 from proctor.http.embedded_server import embedded
 from proctor.http.server import listen, url_of, uvicorn_config
 from proctor.observability.process import ProcessMetrics
@@ -36,10 +35,10 @@ async def serving(
     callers = {name: FunctionCaller(function) for name, function in functions.items()}
     agents: dict[str, ServedAgent] = {name: ServedFunction(caller) for name, caller in callers.items()}
     agents |= {name: ServedPolicy(kind, known) for name, kind in policies.items()}
-    app = build_app(agents, SecretStr(token), MAX_REQUEST_BYTES, ProcessMetrics("agent-server"))
-    assert isinstance(app, BearerToken)
+    access = Access([token])
+    app = build_app(agents, access, MAX_REQUEST_BYTES, ProcessMetrics("agent-server"))
     listener = listen(HOST, 0)
-    config = uvicorn_config(app, keep_alive_s=KEEP_ALIVE_S, last_replies_s=1, knows=app.knows)
+    config = uvicorn_config(app, keep_alive_s=KEEP_ALIVE_S, last_replies_s=1, knows=access.knows)
     try:
         async with embedded(config, listener):
             yield url_of(HOST, listener) + "/v1"

@@ -6,13 +6,12 @@ from collections.abc import Callable
 
 import uvicorn
 
-from agent_server.app import BearerToken, build_app
+from agent_server.app import build_app
 from agent_server.build import build_agents
 from agent_server.config import AgentServerConfig
 from proctor import event_loop
 from proctor.http.client import AnyClient, http_client
-from proctor.http.server import anyone, listen, url_of, uvicorn_config
-from proctor.llm import secret
+from proctor.http.server import listen, url_of, uvicorn_config
 from proctor.observability import tracing
 from proctor.observability.process import ProcessMetrics
 
@@ -27,13 +26,11 @@ def serve(config: AgentServerConfig, on_ready: Callable[[str], None] = lambda ba
     `on_ready` gets the base URL (up to and including /v1) once requests are accepted. Raises ValueError where the
     configuration can't be served.
     """
-    token, client, metrics = config.token(), http_client(tls=config.tls), ProcessMetrics("agent-server")
-    metrics_token = secret("PROCTOR_METRICS_TOKEN")
-    app = build_app(build_agents(config, client), token, config.max_request_bytes, metrics, metrics_token)
-    knows = app.knows if isinstance(app, BearerToken) else anyone
+    access, client, metrics = config.access(), http_client(tls=config.tls), ProcessMetrics("agent-server")
+    app = build_app(build_agents(config, client), access, config.max_request_bytes, metrics)
     listener = listen(config.host, config.port)
     server = _Server(
-        uvicorn_config(app, keep_alive_s=KEEP_ALIVE_S, last_replies_s=GRACE_S, tls=config.tls, knows=knows),
+        uvicorn_config(app, keep_alive_s=KEEP_ALIVE_S, last_replies_s=GRACE_S, tls=config.tls, knows=access.knows),
         lambda: on_ready(url_of(config.host, listener, config.tls.scheme) + "/v1"),
     )
     event_loop.run(_run(server, client, listener, metrics))

@@ -16,11 +16,12 @@ from starlette.types import ASGIApp
 from proctor import event_loop
 from proctor.config.patterns import NAME
 from proctor.config.task import TaskDefinition
+from proctor.http.auth import Access
 from proctor.http.client import http_client
 from proctor.http.server import ConfigError, is_loopback, listen, url_of, uvicorn_config, when_stdin_ends
 from proctor.http.tls import NO_TLS, ServerTls
 from proctor.types import Value
-from task_server.http.access import Access, worker_access
+from task_server.http.access import token_for
 from task_server.http.transport import Caller
 from task_server.wire.messages import SETTLE_S, WORKER_LEASE_S
 from task_server.worker.advertise import reached_by
@@ -41,13 +42,6 @@ class Service(Protocol):
 
     async def drain(self, grace_s: float) -> None:
         """Start nothing new, let sessions go on for up to `grace_s`, then end them."""
-
-
-class Knowing(Protocol):
-    """The tokens of a server."""
-
-    def knows(self, method: str, path: str, authorization: bytes) -> bool:
-        """Whether a request has a token for its route; True if no token is needed."""
 
 
 def _fits_a_header(token: SecretStr) -> SecretStr:
@@ -122,7 +116,8 @@ class ControllerConfig(ServeConfig):
     def access(self) -> Access:
         """The tokens that this controller accepts."""
         clients = [self.token.get_secret_value()] if self.token is not None else []
-        return Access(clients, workers=text_of(self.worker_token), metrics=text_of(self.metrics_token))
+        only = {("POST", "/workers"): text_of(self.worker_token)}
+        return Access(clients, metrics=text_of(self.metrics_token), only=only)
 
 
 def serve_worker(config: WorkerConfig, on_ready: OnReady = lambda url: None) -> None:
@@ -214,7 +209,7 @@ async def run_service(
     config: ServeConfig,
     on_ready: Callable[[], None],
     *,
-    access: Knowing,
+    access: Access,
     grace_s: float = 0.0,
     max_message_bytes: int | None = None,
 ) -> None:
@@ -261,6 +256,11 @@ def base_url(config: ServeConfig, listener: socket.socket) -> str:
         return config.advertise.rstrip("/")
     controller = config.controller if isinstance(config, WorkerConfig) else ""
     return url_of(reached_by(config.host, controller), listener, config.tls.scheme)
+
+
+def worker_access(url: str, token: str | None, metrics: str | None = None) -> Access:
+    """The tokens of the worker at a URL: the clients' own token, for a lone worker, and the one derived from it."""
+    return Access([token, token_for(token, url)] if token is not None else [], metrics=metrics)
 
 
 def text_of(token: SecretStr | None) -> str | None:

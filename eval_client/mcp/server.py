@@ -9,12 +9,12 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Scope
 
 from eval_client.mcp.episode import CalledEpisode
 from eval_client.mcp.frames import McpFrameError, answer, call_answer, read_call, read_frame
+from proctor.http.auth import Access, AccessGuard
 from proctor.http.embedded_server import embedded
-from proctor.http.origin_guard import OriginGuard
 from proctor.http.server import listen, url_of, uvicorn_config
 
 HOST = "127.0.0.1"
@@ -45,7 +45,7 @@ class McpEpisodes:
     def app(self) -> ASGIApp:
         """The HTTP application."""
         route = Route("/mcp/{task}/{episode}", self._received, methods=["GET", "POST", "DELETE"])
-        return OriginGuard(Starlette(routes=[route]), _page_refused)
+        return AccessGuard(Starlette(routes=[route]), Access(), _page_refused)
 
     def knows(self, _method: str, path: str, _authorization: bytes) -> bool:
         """Whether a path is that of an episode."""
@@ -91,8 +91,8 @@ async def _body(request: Request) -> bytes | None:
     return bytes(body)
 
 
-def _page_refused(cause: str) -> ASGIApp:
-    return PlainTextResponse(f"{cause}\n", 403)
+def _page_refused(_scope: Scope, status: int, cause: str) -> Response:
+    return PlainTextResponse(f"{cause}\n", status)
 
 
 @contextlib.asynccontextmanager

@@ -5,19 +5,18 @@ import contextlib
 import socket
 from collections.abc import Callable, Iterator
 
-from starlette.responses import PlainTextResponse
+from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from eval_client.monitor import metrics
 from eval_client.run.context import RunContext
 from eval_client.servers.metrics_address import metrics_access
+from proctor.http.auth import METRICS, Access, AccessGuard
 from proctor.http.embedded_server import EmbeddedServer
-from proctor.http.origin_guard import OriginGuard
 from proctor.http.server import uvicorn_config
 from proctor.observability.process import ProcessMetrics
-from task_server.http.access import Access
 
-TEXT = b"text/plain; version=0.0.4; charset=utf-8"
+TEXT = "text/plain; version=0.0.4"
 
 
 @contextlib.contextmanager
@@ -42,25 +41,22 @@ def exposition(text: Callable[[], str], access: Access) -> ASGIApp:
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         assert scope["type"] == "http"
-        shown = next((value for name, value in scope["headers"] if name == b"authorization"), b"")
-        if not access.admits(scope["method"], scope["path"], shown):
-            await _answer(send, 401, "send `Authorization: Bearer <token>`\n")
-        elif scope["path"] == "/healthz":
-            await _answer(send, 200, "ok\n")
-        elif scope["path"] == "/metrics":
-            await _answer(send, 200, text())
+        if scope["path"] == "/healthz":
+            answer = _answer(200, "ok\n")
+        elif scope["path"] == METRICS:
+            answer = _answer(200, text())
         else:
-            await _answer(send, 404, "there is only /metrics\n")
+            answer = _answer(404, "there is only /metrics\n")
+        await answer(scope, receive, send)
 
-    return app if access.closed else OriginGuard(app, _page_refused)
+    return AccessGuard(app, access, _without_access)
 
 
-def _page_refused(cause: str) -> ASGIApp:
+def _without_access(_scope: Scope, status: int, cause: str) -> Response:
+    if status == 401:
+        return _answer(401, "send `Authorization: Bearer <token>`\n")
     return PlainTextResponse(f"{cause}, and these metrics ask for no token; set PROCTOR_TOKEN\n", 403)
 
 
-async def _answer(send: Send, status: int, text: str) -> None:
-    body = text.encode()
-    headers = [(b"content-type", TEXT), (b"content-length", b"%d" % len(body))]
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
+def _answer(status: int, text: str) -> Response:
+    return Response(text, status, media_type=TEXT)

@@ -5,8 +5,8 @@ import re
 import socket
 
 from proctor.config.secrets import secret
+from proctor.http.auth import Access
 from proctor.http.server import ConfigError, is_loopback, listen
-from task_server.http.access import Access
 
 VARIABLE = "PROCTOR_METRICS"
 _WHERE = re.compile(r"(?:(?P<host>[^\s:\[\]]+|\[[0-9A-Fa-f:.]+\]):)?(?P<port>[0-9]{1,5})")

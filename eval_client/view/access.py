@@ -9,50 +9,42 @@ from collections.abc import Callable, Mapping
 from http.cookies import CookieError, SimpleCookie
 
 from pydantic import SecretStr
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import Scope
 
-from proctor.http.origin_guard import rejection_reason
+from proctor.http.auth import Access
 
 COOKIE = "proctor_view"
 COOKIE_S = 12 * 3600
-OPEN_PATHS = ("/healthz", "/login")
 ASSETS = "/assets/"
 TRIES, TRIES_S = 10, 60.0
 """Wrong logins within so many seconds, after which further ones wait."""
 NO_LINKS = ("/api", "/events", "/login")
 """Paths that no link of another site opens."""
 
-Refuse = Callable[[Scope, int, str], ASGIApp]
-"""(request, status, reason) -> the answer."""
 
+class ViewAccess(Access):
+    """The tokens that open the viewer, and the cookies of logins; without tokens it is open to every process."""
 
-class ViewAccess:
-    """The tokens that open the viewer; without any it is open to every program that reaches it."""
+    open_paths = frozenset({"/healthz", "/login"})
 
     def __init__(self, tokens: tuple[SecretStr, ...] = (), clock: Callable[[], float] = time.time) -> None:
+        super().__init__([token.get_secret_value() for token in tokens])
         self._tokens = [token.get_secret_value().encode() for token in tokens]
         self._clock = clock
         self._ended: set[str] = set()
         self._wrong: deque[float] = deque(maxlen=TRIES)
 
-    @property
-    def closed(self) -> bool:
-        """True where requests need a token."""
-        return bool(self._tokens)
-
-    def knows(self, _method: str, _path: str, authorization: bytes) -> bool:
-        """Whether an Authorization header holds a token, compared in constant time; True where none is needed."""
-        known = [hmac.compare_digest(authorization, b"Bearer " + token) for token in self._tokens]
-        return any(known) or not known
-
     def admits(self, scope: Scope) -> bool:
         """Whether a request has a token or a valid cookie, or its path needs neither."""
-        headers = dict(scope["headers"])
-        if scope["path"] in OPEN_PATHS or scope["path"].startswith(ASSETS):
+        if scope["path"].startswith(ASSETS) or super().admits(scope):
             return True
-        return self.knows(scope["method"], scope["path"], headers.get(b"authorization", b"")) or self.is_valid(
-            cookie_of(headers)
-        )
+        return self.is_valid(cookie_of(dict(scope["headers"])))
+
+    def may_be_linked(self, scope: Scope) -> bool:
+        """Whether a request is a link to a page that was clicked."""
+        headers = dict(scope["headers"])
+        navigates = (headers.get(b"sec-fetch-mode"), headers.get(b"sec-fetch-dest")) == (b"navigate", b"document")
+        return navigates and scope["method"] == "GET" and not scope["path"].startswith(NO_LINKS)
 
     def log_in(self, token: str) -> str | None:
         """A cookie for a token; None where the token is wrong."""
@@ -88,23 +80,6 @@ class ViewAccess:
         return hmac.new(token, f"proctor view {content}".encode(), hashlib.sha256).hexdigest()
 
 
-class ViewGuard:
-    """Passes requests that may see what they ask for; `refuse` answers the others."""
-
-    def __init__(self, app: ASGIApp, access: ViewAccess, refuse: Refuse) -> None:
-        self._app, self._access, self._refuse = app, access, refuse
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        app = self._app
-        if scope["type"] == "http":
-            if self._access.closed:
-                if not self._access.admits(scope):
-                    app = self._refuse(scope, 401, "this page needs a token")
-            elif (cause := _foreign(scope)) is not None:
-                app = self._refuse(scope, 403, f"{cause}, and this viewer has no token; set PROCTOR_VIEW_TOKEN")
-        await app(scope, receive, send)
-
-
 def cookie_of(headers: Mapping[bytes, bytes]) -> str:
     """The value of the viewer's cookie; empty where there is none."""
     try:
@@ -116,12 +91,3 @@ def cookie_of(headers: Mapping[bytes, bytes]) -> str:
 
 def _is_time(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) < 16
-
-
-def _foreign(scope: Scope) -> str | None:
-    """Why a request may come from another web site; None where it can't, or is a link to a page that was clicked."""
-    headers = dict(scope["headers"])
-    navigates = (headers.get(b"sec-fetch-mode"), headers.get(b"sec-fetch-dest")) == (b"navigate", b"document")
-    if navigates and scope["method"] == "GET" and not scope["path"].startswith(NO_LINKS):
-        headers.pop(b"sec-fetch-site", None)
-    return rejection_reason(headers)

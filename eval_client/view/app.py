@@ -17,7 +17,7 @@ from starlette.types import ASGIApp, Scope
 
 from eval_client.report.reference import CompareError
 from eval_client.store.connection import StoreError, is_transient, reason
-from eval_client.view.access import ViewAccess, ViewGuard
+from eval_client.view.access import ViewAccess
 from eval_client.view.events import EventStreams, watch_events
 from eval_client.view.headers import SecurityHeaders
 from eval_client.view.json_api import ROUTES as API
@@ -36,6 +36,7 @@ from eval_client.view.rendering import Asset, Renderer, assets
 from eval_client.view.runs import NotFound, ViewedRuns
 from eval_client.view.trials import QueryError
 from eval_client.view.viewer import Viewer
+from proctor.http.auth import AccessGuard
 from proctor.observability.redaction import redacted
 from task_server.wire.errors import ApiError, BadRequest, Forbidden, Internal, NotReady, Unauthorized
 
@@ -91,7 +92,7 @@ def build_app(runs: ViewedRuns, access: ViewAccess, streams: EventStreams | None
     kinds = (HTTPException, QueryError, CompareError, StoreError, sa.exc.SQLAlchemyError, *UNREADABLE, Exception)
     app = Starlette(routes=routes, exception_handlers=dict.fromkeys(kinds, answer))
     app.router.redirect_slashes = False
-    return SecurityHeaders(ViewGuard(app, access, partial(_refused, viewer)))
+    return SecurityHeaders(AccessGuard(app, access, partial(_refused, viewer)))
 
 
 def _asset(asset: Asset, _request: Request) -> Response:
@@ -142,19 +143,21 @@ def _unreadable(error: Exception) -> str:
     return f"{error.title}: " + "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in found)
 
 
-def _refused(viewer: Viewer, scope: Scope, status: int, cause: str) -> ASGIApp:
+def _refused(viewer: Viewer, scope: Scope, status: int, cause: str) -> Response:
     """The answer to a request without access: people who open a page are asked for the token."""
+    if status == 403:
+        return _error(viewer, scope, status, f"{cause}, and this viewer has no token; set PROCTOR_VIEW_TOKEN")
     accepts = dict(scope["headers"]).get(b"accept", b"")
-    if status == 401 and scope["method"] == "GET" and b"text/html" in accepts and not _is_api(scope):
+    if scope.get("method") == "GET" and b"text/html" in accepts and not _is_api(scope):
         path = quote(scope["path"]) + (f"?{scope['query_string'].decode('latin-1')}" if scope["query_string"] else "")
         return RedirectResponse(f"/login?next={quote(path, safe='')}", 303)
-    return _error(viewer, scope, status, cause)
+    return _error(viewer, scope, status, "this page needs a token")
 
 
 def _error(viewer: Viewer, scope: Scope, status: int, detail: str) -> Response:
     """A problem document for programs, a page for people."""
     detail = redacted(detail)
-    headers = {401: {"WWW-Authenticate": "Bearer"}, 503: {"Retry-After": str(RETRY_S)}}.get(status, {})
+    headers = {"Retry-After": str(RETRY_S)} if status == 503 else {}
     if _is_api(scope):
         kinds: dict[int, type[ApiError]] = {401: Unauthorized, 403: Forbidden, 500: Internal, 503: NotReady}
         problem = kinds.get(status, BadRequest)(detail).problem().model_dump_json()

@@ -17,6 +17,8 @@ from typing import Any, cast
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from proctor.http.auth import authorization
+
 MAX_HEAD_BYTES = 64 << 10
 """Bytes up to the end of a request's headers; also the limit of bytes between the parts of a chunked body."""
 HEAD_S = 10.0
@@ -153,10 +155,12 @@ class _BoundedProtocol(HttpToolsProtocol, _Connection):
         self._unproductive = 0
         self._stop_timer()
         super().on_headers_complete()
-        if self in self.unauthorized and "path" in self.scope:  # a WebSocket's request has none, and no cycle
-            shown = next((value for name, value in self.headers if name == b"authorization"), b"")
-            if self.knows(self.scope["method"], self.scope["path"], shown):
-                self.unauthorized.discard(self)
+        if "path" not in self.scope:  # a WebSocket's request, which has no cycle
+            return
+        if self in self.unauthorized and self.knows(
+            self.scope["method"], self.scope["path"], authorization(self.headers)
+        ):
+            self.unauthorized.discard(self)
 
     def handle_websocket_upgrade(self) -> None:
         """Leave the connection to the WebSocket protocol: its app rejects what has no token at once."""

@@ -5,32 +5,13 @@ address (DNS rebinding). Such a request has a foreign `Host`, `Origin` or `Sec-F
 """
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from urllib.parse import urlsplit
-
-from starlette.types import ASGIApp, Receive, Scope, Send
 
 from proctor.http.server import is_loopback
 
 SHOWN = 100
 """Characters of a header that the rejection quotes."""
-
-
-class OriginGuard:
-    """Passes requests, WebSockets too, that no web page of another site sent.
-
-    `refuse` makes the reply to any other from the reason.
-    """
-
-    def __init__(self, app: ASGIApp, refuse: Callable[[str], ASGIApp], announced: str | None = None) -> None:
-        self._app = app
-        self._refuse = refuse
-        self._announced = announced
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        asks = scope["type"] in ("http", "websocket")
-        cause = rejection_reason(dict(scope["headers"]), self._announced) if asks else None
-        await (self._app if cause is None else self._refuse(cause))(scope, receive, send)
 
 
 def rejection_reason(headers: Mapping[bytes, bytes], announced: str | None = None) -> str | None:

@@ -14,6 +14,7 @@ from typing import TypeVar
 
 from starlette.types import ASGIApp
 
+from proctor.http.auth import Access
 from proctor.observability.metrics import gauge
 from proctor.observability.process import ProcessMetrics
 from proctor.types import Summary
@@ -22,7 +23,7 @@ from task_server.controller.admission import Admit, loopback_only
 from task_server.controller.placement import Placement, WorkerRef
 from task_server.demand_tracker import DemandTracker
 from task_server.heartbeat import BATCH_S
-from task_server.http.access import Access, token_for
+from task_server.http.access import token_for
 from task_server.http.app import build_app
 from task_server.http.openapi import document
 from task_server.http.operations import CONTROLLER_OPERATIONS

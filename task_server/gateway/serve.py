@@ -28,8 +28,17 @@ from task_server.client.client import TaskClient
 from task_server.gateway.access import GatewayAccess
 from task_server.gateway.gateway import Gateway
 from task_server.gateway.wires import WIRES, ForeignWire, load
-from task_server.http.access import worker_access
-from task_server.serve import KEEP_ALIVE_S, OnReady, ServeConfig, Token, base_url, open_listener, run_service, text_of
+from task_server.serve import (
+    KEEP_ALIVE_S,
+    OnReady,
+    ServeConfig,
+    Token,
+    base_url,
+    open_listener,
+    run_service,
+    text_of,
+    worker_access,
+)
 
 
 class GatewayConfig(ServeConfig):

@@ -17,10 +17,9 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from proctor.http.origin_guard import OriginGuard
+from proctor.http.auth import Access, AccessGuard
 from proctor.observability import tracing
 from proctor.types import Value
-from task_server.http.access import OPEN_PATHS, Access
 from task_server.http.service import TaskService
 from task_server.wire.errors import (
     ApiError,
@@ -76,7 +75,7 @@ class Operation(Generic[Service_contra, Request_]):
     @property
     def open(self) -> bool:
         """True if no token is needed."""
-        return self.path in OPEN_PATHS
+        return self.path in Access.open_paths
 
 
 def build_app(
@@ -100,9 +99,7 @@ def build_app(
     routes.append(Route("/openapi.json", openapi, methods=["GET"]))
     app = Starlette(routes=routes, exception_handlers={HTTPException: _no_route})
     app.router.redirect_slashes = False
-    if access.closed:
-        return _Guard(app, access)
-    return OriginGuard(app, _page_refused, urlsplit(service.alive().url).hostname)
+    return AccessGuard(app, access, functools.partial(_without_access, access), urlsplit(service.alive().url).hostname)
 
 
 class _Endpoint(Generic[Service_contra, Request_]):
@@ -123,12 +120,12 @@ class _Endpoint(Generic[Service_contra, Request_]):
             context = RequestContext(scope["path_params"], scope["client"][0] if scope["client"] else None)
             reply = await self._operation.handle(self._service, context, request)
         except ApiError as refusal:
-            await _refuse(send, refusal)
+            await _problem(refusal)(scope, receive, send)
         except ServerUnreachable as error:
-            await _refuse(send, NotReady(str(error), retry_after_s=0.5))
+            await _problem(NotReady(str(error), retry_after_s=0.5))(scope, receive, send)
         except Exception:
             log.exception("%s %s failed", scope["method"], scope["path"])
-            await _refuse(send, Internal("see the server's log"))
+            await _problem(Internal("see the server's log"))(scope, receive, send)
         else:
             await _answer(send, reply)
 
@@ -143,26 +140,6 @@ class _Endpoint(Generic[Service_contra, Request_]):
             return kind.model_validate(dict(parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)))
         except ValidationError as error:
             raise BadRequest(_explain(error)) from error
-
-
-class _Guard:
-    """Passes on requests that have a token for their route or need none; others get 401, or 503 while pending."""
-
-    def __init__(self, app: ASGIApp, access: Access) -> None:
-        self._app = app
-        self._access = access
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or self._admits(scope):
-            await self._app(scope, receive, send)
-        elif self._access.pending:
-            await _refuse(send, NotReady("the controller has not accepted this worker yet", retry_after_s=0.5))
-        else:
-            await _refuse(send, Unauthorized("send `Authorization: Bearer <token>` with a token for this route"))
-
-    def _admits(self, scope: Scope) -> bool:
-        shown = next((value for name, value in scope["headers"] if name == b"authorization"), b"")
-        return self._access.admits(scope["method"], scope["path"], shown)
 
 
 async def _body(receive: Receive, max_bytes: int) -> bytes:
@@ -192,17 +169,6 @@ async def _answer(send: Send, reply: Value | str | None) -> None:
         await _send(send, 200, reply.model_dump_json().encode(), [(b"content-type", b"application/json")])
 
 
-async def _refuse(send: Send, refusal: ApiError) -> None:
-    listed = [(b"content-type", b"application/problem+json")]
-    if refusal.retry_after_s is not None:
-        listed.append((b"retry-after", b"%d" % math.ceil(refusal.retry_after_s)))
-    if isinstance(refusal, Unauthorized):
-        listed.append((b"www-authenticate", b"Bearer"))
-    if isinstance(refusal, (Unauthorized, TooLarge)):
-        listed.append((b"connection", b"close"))  # the rest of the body is not read
-    await _send(send, refusal.status, refusal.problem().model_dump_json().encode(), listed)
-
-
 async def _send(send: Send, status: int, body: bytes, headers: list[tuple[bytes, bytes]]) -> None:
     if status != 204:
         headers = [*headers, (b"content-length", b"%d" % len(body))]
@@ -210,19 +176,29 @@ async def _send(send: Send, status: int, body: bytes, headers: list[tuple[bytes,
     await send({"type": "http.response.body", "body": body})
 
 
-def _page_refused(cause: str) -> Response:
-    fix = "set PROCTOR_TOKEN, or announce the Host that clients use (--advertise URL)"
-    problem = Forbidden(f"{cause}, and this server has no token; {fix}").problem().model_dump_json()
-    closing = {"connection": "close"}  # the body is not read
-    return Response(problem, Forbidden.status, closing, media_type="application/problem+json")
+def _without_access(access: Access, _scope: Scope, status: int, cause: str) -> Response:
+    if status == 403:
+        fix = "set PROCTOR_TOKEN, or announce the Host that clients use (--advertise URL)"
+        return _problem(Forbidden(f"{cause}, and this server has no token; {fix}"))
+    if access.pending:
+        return _problem(NotReady("the controller has not accepted this worker yet", retry_after_s=0.5))
+    return _problem(Unauthorized("send `Authorization: Bearer <token>` with a token for this route"))
 
 
 async def _no_route(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    refusal = BadRequest(f"{request.method} {request.url.path}: {error.detail}")
-    return Response(
-        refusal.problem().model_dump_json(), error.status_code, error.headers, media_type="application/problem+json"
-    )
+    answer = _problem(BadRequest(f"{request.method} {request.url.path}: {error.detail}"))
+    answer.status_code = error.status_code
+    answer.headers.update(error.headers or {})
+    return answer
+
+
+def _problem(refusal: ApiError) -> Response:
+    headers = {"connection": "close"} if isinstance(refusal, TooLarge) else {}  # the rest of the body is not read
+    if refusal.retry_after_s is not None:
+        headers["retry-after"] = str(math.ceil(refusal.retry_after_s))
+    problem = refusal.problem().model_dump_json()
+    return Response(problem, refusal.status, headers, media_type="application/problem+json")
 
 
 def _explain(error: ValidationError) -> str:

@@ -11,6 +11,7 @@ from functools import partial
 from starlette.types import ASGIApp
 
 from proctor.config.task import TaskDefinition
+from proctor.http.auth import Access
 from proctor.observability.metrics import gauge
 from proctor.observability.process import ProcessMetrics
 from proctor.summary import summarize
@@ -18,7 +19,6 @@ from proctor.types import Summary
 from task_server.changes import Changes
 from task_server.demand_tracker import DemandTracker
 from task_server.heartbeat import BATCH_S, Reporter
-from task_server.http.access import Access
 from task_server.http.app import build_app
 from task_server.http.openapi import document
 from task_server.http.operations import OPERATIONS

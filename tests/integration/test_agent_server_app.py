@@ -9,7 +9,6 @@ from pathlib import Path
 import httpx
 import pytest
 import pytest_asyncio
-from pydantic import SecretStr
 
 from agent_server.agents.base import AgentReply, AgentRequest, ServedAgent
 from agent_server.app import build_app
@@ -17,6 +16,7 @@ from agent_server.build import build_agents
 from agent_server.config import AgentServerConfig
 from agent_server.errors import RequestRefused
 from proctor.environment import AgentUnavailable, ContextLimitExceeded, ToolsRefused
+from proctor.http.auth import Access
 from proctor.llm import ChatConfig, ChatModel
 from proctor.observability.process import ProcessMetrics
 from proctor.types import Action, Message
@@ -26,13 +26,8 @@ ASKED = {"model": "ref", "messages": [{"role": "user", "content": "?"}], "metada
 
 
 def over(agents: Mapping[str, ServedAgent], token: str | None = None, max_bytes: int = 10_000) -> httpx.AsyncClient:
-    app = build_app(
-        agents,
-        SecretStr(token) if token else None,
-        max_bytes,
-        ProcessMetrics("agent-server"),
-        SecretStr("of-prometheus"),
-    )
+    access = Access([token] if token else [], metrics="of-prometheus")
+    app = build_app(agents, access, max_bytes, ProcessMetrics("agent-server"))
     return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://127.0.0.1")
 
 

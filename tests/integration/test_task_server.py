@@ -17,15 +17,17 @@ from starlette.types import Message as Message_
 
 from proctor.config.task import TaskDefinition
 from proctor.environment import Agent, PolicyAgent
+from proctor.http.auth import Access
 from proctor.retry import RetryPolicy
 from proctor.types import Action, Finish, FinishReason, Message, Observation, Value
 from task_server.client.client import TaskClient
 from task_server.client.session import RemoteSession
 from task_server.controller.controller import Controller
-from task_server.http.access import Access, token_for, worker_access
+from task_server.http.access import token_for
 from task_server.http.app import Operation, RequestContext, build_app
 from task_server.http.service import TaskService
 from task_server.http.transport import Caller
+from task_server.serve import worker_access
 from task_server.wire.errors import (
     BadReply,
     BadRequest,
@@ -123,7 +125,7 @@ async def controller(
         Caller(network.http, token),
         admit=anywhere,
         token=token,
-        access=Access([token] if token else [], workers=workers),
+        access=Access([token] if token else [], only={("POST", "/workers"): workers}),
         settle_s=settle_s,
     )
     network.hosts["c"] = controller.app()

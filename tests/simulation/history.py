@@ -22,8 +22,8 @@ from eval_client.run.context import RunContext
 from eval_client.store.connection import StoreError
 from eval_client.store.shards import OVER, Fenced
 from eval_client.store.store import Store
+from proctor.http.auth import Access
 from task_server.controller.controller import Controller
-from task_server.http.access import OPEN
 from task_server.http.app import build_app
 from task_server.http.operations import CONTROLLER_OPERATIONS, OPERATIONS
 from task_server.http.transport import Caller
@@ -206,7 +206,7 @@ class History:
         controller = Controller("http://controller", Caller(self.client(), None), admit=anywhere, now=time.monotonic)
         async with controller.running():
             self.network.listen(
-                process.name, process, serving(build_app(controller, CONTROLLER_OPERATIONS, OPEN, dict))
+                process.name, process, serving(build_app(controller, CONTROLLER_OPERATIONS, Access(), dict))
             )
             await asyncio.Event().wait()
 
@@ -220,7 +220,7 @@ class History:
         terminated = asyncio.Event()
         self._workers[process] = worker, terminated
         async with worker.running():
-            self.network.listen(process.name, process, serving(build_app(worker, OPERATIONS, OPEN, dict)))
+            self.network.listen(process.name, process, serving(build_app(worker, OPERATIONS, Access(), dict)))
             await terminated.wait()
             await worker.drain(5.0)
             await asyncio.sleep(1.0)

@@ -38,7 +38,7 @@ def test_what_cannot_be_served_is_refused(fields: dict[str, object], says: str) 
 def test_loopback_needs_no_token(host: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PROCTOR_TOKEN", raising=False)
     assert is_loopback(host)
-    assert config(host=host).token() is None
+    assert not config(host=host).access().closed
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "10.0.0.1", "", "example.org", "localhost.example.org"])
@@ -46,8 +46,7 @@ def test_any_other_address_needs_one(host: str, monkeypatch: pytest.MonkeyPatch)
     for unset in ("", " "):
         monkeypatch.setenv("PROCTOR_TEST_TOKEN", unset)
         with pytest.raises(FileError, match="a token is needed; set the variable PROCTOR_TEST_TOKEN"):
-            config(host=host, token_env="PROCTOR_TEST_TOKEN").token()
+            config(host=host, token_env="PROCTOR_TEST_TOKEN").access()
     monkeypatch.setenv("PROCTOR_TEST_TOKEN", "secret")
-    token = config(host=host, token_env="PROCTOR_TEST_TOKEN").token()
-    assert token is not None
-    assert token.get_secret_value() == "secret"
+    access = config(host=host, token_env="PROCTOR_TEST_TOKEN").access()
+    assert [access.knows("GET", "/v1/models", b"Bearer " + token) for token in (b"secret", b"")] == [True, False]

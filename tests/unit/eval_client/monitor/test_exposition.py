@@ -5,8 +5,8 @@ import pytest
 
 from eval_client.monitor.exposition import exposition
 from eval_client.servers.metrics_address import VARIABLE, listener, of_shard
+from proctor.http.auth import Access
 from proctor.http.server import ConfigError
-from task_server.http.access import Access
 
 
 @pytest.mark.parametrize("where", ["x:y", "99999", "127.0.0.1:", "http://127.0.0.1:1", "::1:80"])
