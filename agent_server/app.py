@@ -1,6 +1,5 @@
 """The HTTP application: agents as an OpenAI-compatible endpoint."""
 
-import asyncio
 import logging
 import time
 from collections.abc import Mapping
@@ -17,6 +16,7 @@ from agent_server.errors import RequestRefused
 from agent_server.metrics import UNKNOWN_AGENT, AgentMetrics
 from proctor.environment import AgentUnavailable, ContextLimitExceeded, ToolsRefused
 from proctor.http.auth import Access, AccessGuard
+from proctor.http.body import BodyError, read_body
 from proctor.observability import tracing
 from proctor.observability.process import ProcessMetrics
 
@@ -141,17 +141,13 @@ async def _answer(agents: Mapping[str, ServedAgent], request: Request, max_bytes
 
 
 async def _body(request: Request, max_bytes: int) -> bytes:
-    body = bytearray()
     try:
-        async with asyncio.timeout(BODY_DEADLINE_S):
-            async for chunk in request.stream():
-                body += chunk
-                if len(body) > max_bytes:
-                    message = f"the request is larger than {max_bytes} bytes"
-                    raise RequestRefused(413, message, code="request_body_too_large")
-    except TimeoutError:
-        raise RequestRefused(408, f"the request was not complete within {BODY_DEADLINE_S:g} s") from None
-    return bytes(body)
+        return await read_body(request.receive, max_bytes, BODY_DEADLINE_S)
+    except BodyError as error:
+        if error.status == 413:
+            message = f"the request is larger than {max_bytes} bytes"
+            raise RequestRefused(413, message, code="request_body_too_large") from None
+        raise RequestRefused(error.status, f"the request was not complete within {BODY_DEADLINE_S:g} s") from None
 
 
 def _find(agents: Mapping[str, ServedAgent], name: str) -> ServedAgent:

@@ -14,6 +14,7 @@ from starlette.types import ASGIApp, Scope
 from eval_client.mcp.episode import CalledEpisode
 from eval_client.mcp.frames import McpFrameError, answer, call_answer, read_call, read_frame
 from proctor.http.auth import Access, AccessGuard
+from proctor.http.body import BodyError, read_body
 from proctor.http.embedded_server import embedded
 from proctor.http.server import listen, url_of, uvicorn_config
 
@@ -59,11 +60,11 @@ class McpEpisodes:
             return JSONResponse({})  # the end of a session, of which there are none
         if request.method != "POST":
             return PlainTextResponse("there are no event streams; send a POST\n", 405, {"Allow": "POST, DELETE"})
-        body = await _body(request)
-        if body is None:
-            return PlainTextResponse(f"a request has at most {MAX_BODY_BYTES} bytes\n", 413)
         try:
-            return await _answered(episode, body, request)
+            return await _answered(episode, await read_body(request.receive, MAX_BODY_BYTES), request)
+        except BodyError as error:
+            text = f"a request has at most {MAX_BODY_BYTES} bytes" if error.status == 413 else str(error)
+            return PlainTextResponse(f"{text}\n", error.status)
         except McpFrameError as error:
             return JSONResponse(error.answer(), error.status)
 
@@ -79,16 +80,6 @@ async def _answered(episode: CalledEpisode, body: bytes, request: Request) -> Re
         return JSONResponse(call_answer(frame, await episode.call(read_call(frame), key)))
     session = {"mcp-session-id": secrets.token_hex(16)} if frame.method == "initialize" else None
     return JSONResponse(answer(frame, await episode.offer()), headers=session)
-
-
-async def _body(request: Request) -> bytes | None:
-    """The body of a request; None where it is too long."""
-    body = bytearray()
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > MAX_BODY_BYTES:
-            return None
-    return bytes(body)
 
 
 def _page_refused(_scope: Scope, status: int, cause: str) -> Response:

@@ -7,10 +7,11 @@ from typing import TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import to_json
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute
 
+from proctor.http.body import BodyError, read_body
 from task_server.gateway.gateway import ForeignSession, Gateway, GatewayError, SessionGone
 from task_server.wire.errors import TaskServerError
 from task_server.wire.messages import MAX_REQUEST_BYTES
@@ -47,22 +48,17 @@ def load(name: str) -> ForeignWire:
 
 
 class BadBody(ValueError):
-    """The body of a request is no value of its type, or too large."""
+    """The body of a request is no value of its type, too large or too slow."""
 
 
 async def body_of(
     request: Request, kind: type[Body], max_bytes: int = MAX_REQUEST_BYTES, *, empty: bytes = b""
 ) -> Body:
     """The JSON body of a request; one without a byte is read as `empty`. Raises BadBody."""
-    content = bytearray()
     try:
-        async for chunk in request.stream():
-            content += chunk
-            if len(content) > max_bytes:
-                raise BadBody(f"the body is over {max_bytes} bytes")
-        return TypeAdapter(kind).validate_json(bytes(content) or empty)
-    except ClientDisconnect as error:
-        raise BadBody("the connection broke within the body") from error
+        return TypeAdapter(kind).validate_json(await read_body(request.receive, max_bytes) or empty)
+    except BodyError as error:
+        raise BadBody(str(error)) from error
     except ValidationError as error:
         problem = error.errors(include_url=False, include_input=False, include_context=False)[0]
         raise BadBody(f"{'.'.join(map(str, problem['loc'])) or 'the body'}: {problem['msg']}") from error

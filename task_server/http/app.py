@@ -18,6 +18,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from proctor.http.auth import Access, AccessGuard
+from proctor.http.body import BodyError, read_body
 from proctor.observability import tracing
 from proctor.types import Value
 from task_server.http.service import TaskService
@@ -34,9 +35,6 @@ from task_server.wire.errors import (
 from task_server.wire.messages import MAX_REQUEST_BYTES
 
 log = logging.getLogger(__name__)
-
-BODY_S = 30.0
-"""Longest time that receiving a request's body may take."""
 
 LARGE_BODY_BYTES = 1 << 20
 """Larger bodies are parsed in a thread, so that they don't block the event loop."""
@@ -133,31 +131,15 @@ class _Endpoint(Generic[Service_contra, Request_]):
         kind = self._operation.request
         try:
             if self._operation.method == "POST":
-                body = await _body(receive, self._operation.max_bytes)
+                body = await read_body(receive, self._operation.max_bytes)
                 if len(body) > LARGE_BODY_BYTES:
                     return await asyncio.to_thread(kind.model_validate_json, body, strict=True)
                 return kind.model_validate_json(body, strict=True)
             return kind.model_validate(dict(parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)))
         except ValidationError as error:
             raise BadRequest(_explain(error)) from error
-
-
-async def _body(receive: Receive, max_bytes: int) -> bytes:
-    """The whole body; its size is checked while it arrives. Raises TooLarge, BadRequest."""
-    body = bytearray()
-    try:
-        async with asyncio.timeout(BODY_S):
-            while True:
-                message = await receive()
-                if message["type"] == "http.disconnect":
-                    raise BadRequest("the connection broke within the body")
-                body += message.get("body", b"")
-                if len(body) > max_bytes:
-                    raise TooLarge(f"the body is over {max_bytes} bytes")
-                if not message.get("more_body", False):
-                    return bytes(body)
-    except TimeoutError as error:
-        raise BadRequest(f"the body took over {BODY_S:g} s") from error
+        except BodyError as error:
+            raise (TooLarge if error.status == TooLarge.status else BadRequest)(str(error)) from error
 
 
 async def _answer(send: Send, reply: Value | str | None) -> None:

@@ -1,6 +1,5 @@
 """The form that takes the token and sets the cookie, and the logout."""
 
-import asyncio
 import math
 from urllib.parse import parse_qs
 
@@ -9,6 +8,7 @@ from starlette.responses import RedirectResponse, Response
 
 from eval_client.view.access import COOKIE, COOKIE_S
 from eval_client.view.viewer import Viewer
+from proctor.http.body import BodyError, read_body
 
 MAX_FORM = 8 << 10
 """Bytes of a form."""
@@ -57,13 +57,8 @@ def _form(viewer: Viewer, path: str, problem: str = "", status: int = 200) -> Re
 
 async def _fields(request: Request) -> dict[str, str] | None:
     """The form's fields; None where it is too large, too slow or no form."""
-    body = bytearray()
     try:
-        async with asyncio.timeout(FORM_S):
-            async for chunk in request.stream():
-                body += chunk
-                if len(body) > MAX_FORM:
-                    return None
+        body = await read_body(request.receive, MAX_FORM, FORM_S)
         return {name: values[-1] for name, values in parse_qs(body.decode("ascii"), keep_blank_values=True).items()}
-    except (TimeoutError, ValueError):
+    except (BodyError, ValueError):
         return None
