@@ -11,8 +11,8 @@ from agent_server.app import build_app
 from proctor.agent_function import AgentFunction, FunctionCaller
 from proctor.config.task import TaskDefinition
 from proctor.http.auth import Access
-from proctor.http.embedded_server import embedded
 from proctor.http.server import listen, url_of, uvicorn_config
+from proctor.http.serving import embedded
 from proctor.observability.process import ProcessMetrics
 
 HOST = "127.0.0.1"

@@ -4,14 +4,13 @@ import asyncio
 import socket
 from collections.abc import Callable
 
-import uvicorn
-
 from agent_server.app import build_app
 from agent_server.build import build_agents
 from agent_server.config import AgentServerConfig
 from proctor import event_loop
 from proctor.http.client import AnyClient, http_client
 from proctor.http.server import listen, url_of, uvicorn_config
+from proctor.http.serving import HttpServer
 from proctor.observability import tracing
 from proctor.observability.process import ProcessMetrics
 
@@ -29,29 +28,16 @@ def serve(config: AgentServerConfig, on_ready: Callable[[str], None] = lambda ba
     access, client, metrics = config.access(), http_client(tls=config.tls), ProcessMetrics("agent-server")
     app = build_app(build_agents(config, client), access, config.max_request_bytes, metrics)
     listener = listen(config.host, config.port)
-    server = _Server(
+    server = HttpServer(
         uvicorn_config(app, keep_alive_s=KEEP_ALIVE_S, last_replies_s=GRACE_S, tls=config.tls, knows=access.knows),
         lambda: on_ready(url_of(config.host, listener, config.tls.scheme) + "/v1"),
+        at_end=tracing.close,
     )
     event_loop.run(_run(server, client, listener, metrics))
 
 
-async def _run(server: uvicorn.Server, client: AnyClient, listener: socket.socket, metrics: ProcessMetrics) -> None:
+async def _run(server: HttpServer, client: AnyClient, listener: socket.socket, metrics: ProcessMetrics) -> None:
     watching = asyncio.create_task(metrics.watch())
     async with client:
         await server.serve(sockets=[listener])
     watching.cancel()
-
-
-class _Server(uvicorn.Server):
-    def __init__(self, config: uvicorn.Config, on_started: Callable[[], None]) -> None:
-        super().__init__(config)
-        self._on_started = on_started
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        self._on_started()
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().shutdown(sockets)
-        await asyncio.to_thread(tracing.close)  # here, since the signal ends the process right after this

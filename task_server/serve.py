@@ -1,15 +1,12 @@
 """Runs a worker or a controller as a process: socket, signals, shutdown."""
 
-import asyncio
 import re
 import socket
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from ipaddress import IPv4Network, IPv6Network
-from types import FrameType
 from typing import Annotated, Protocol, Self
 
-import uvicorn
 from pydantic import AfterValidator, Field, SecretStr, model_validator
 from starlette.types import ASGIApp
 
@@ -18,7 +15,8 @@ from proctor.config.patterns import NAME
 from proctor.config.task import TaskDefinition
 from proctor.http.auth import Access
 from proctor.http.client import http_client
-from proctor.http.server import ConfigError, is_loopback, listen, url_of, uvicorn_config, when_stdin_ends
+from proctor.http.server import ConfigError, is_loopback, listen, url_of, uvicorn_config
+from proctor.http.serving import serve_until_signal
 from proctor.http.tls import NO_TLS, ServerTls
 from proctor.types import Value
 from task_server.http.access import token_for
@@ -183,25 +181,6 @@ def serve_controller(config: ControllerConfig, on_ready: OnReady = lambda url: N
         event_loop.run(run())
 
 
-class _Server(uvicorn.Server):
-    """uvicorn's server, except that a signal first drains the service and the process then exits with code 0."""
-
-    def __init__(self, config: uvicorn.Config, leave: Callable[[bool], None], on_ready: Callable[[], None]) -> None:
-        super().__init__(config)
-        self._loop = asyncio.get_running_loop()
-        self._leave = leave
-        self._on_ready = on_ready
-        self._signalled = False
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        self._on_ready()
-
-    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        at_once, self._signalled = self._signalled, True
-        self._loop.call_soon_threadsafe(self._leave, at_once)
-
-
 async def run_service(
     service: Service,
     app: ASGIApp,
@@ -217,15 +196,6 @@ async def run_service(
 
     With `max_message_bytes` it takes WebSockets.
     """
-    leaving: set[asyncio.Task[None]] = set()
-
-    async def drained(grace_s: float) -> None:
-        await service.drain(grace_s)
-        server.should_exit = True
-
-    def leave(at_once: bool) -> None:
-        leaving.add(asyncio.create_task(drained(0.0 if at_once else grace_s)))
-
     settings = uvicorn_config(
         app,
         keep_alive_s=KEEP_ALIVE_S,
@@ -234,13 +204,14 @@ async def run_service(
         knows=access.knows,
         max_message_bytes=max_message_bytes,
     )
-    server = _Server(settings, leave, on_ready)
-    if config.stop_with_stdin:
-        running = asyncio.get_running_loop()
-        when_stdin_ends(lambda: running.call_soon_threadsafe(leave, True))
-    with server.capture_signals():
-        async with service.running():
-            await server.serve(sockets=[listener])
+    await serve_until_signal(
+        settings,
+        listener,
+        on_ready,
+        lambda at_once: service.drain(0.0 if at_once else grace_s),
+        running=service.running(),
+        stop_with_stdin=config.stop_with_stdin,
+    )
 
 
 def open_listener(config: ServeConfig) -> socket.socket:

@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Literal
 
 import click
-import uvicorn
 
 from environments.webshop import shipped
 from environments.webshop.catalogue.check_goals import compare, read
@@ -14,7 +13,9 @@ from environments.webshop.catalogue.nouns import extractor
 from environments.webshop.catalogue.published import files_in
 from environments.webshop.shop import shop
 from environments.webshop.shop.browse import app
+from proctor import event_loop
 from proctor.http.server import ConfigError, listen, url_of, uvicorn_config
+from proctor.http.serving import serve_until_signal
 
 HOST = "127.0.0.1"
 _EXISTING = click.Path(exists=True, path_type=Path)
@@ -81,8 +82,8 @@ def browse(data: Path | None, profile: Literal["compat", "strict"], port: int) -
     """Serve the shop as web pages on this machine only, until interrupted."""
     try:
         with shop.opened(data or shipped.catalogue(None)) as opened, listen(HOST, port) as listener:
-            click.echo(url_of(HOST, listener))
+            url = url_of(HOST, listener)
             config = uvicorn_config(app(opened, profile), keep_alive_s=5, last_replies_s=1)
-            uvicorn.Server(config).run(sockets=[listener])
+            event_loop.run(serve_until_signal(config, listener, lambda: click.echo(url)))
     except (ConfigError, ValueError) as error:
         raise click.UsageError(str(error)) from error

@@ -15,8 +15,8 @@ from eval_client.mcp.episode import CalledEpisode
 from eval_client.mcp.frames import McpFrameError, answer, call_answer, read_call, read_frame
 from proctor.http.auth import Access, AccessGuard
 from proctor.http.body import BodyError, read_body
-from proctor.http.embedded_server import embedded
 from proctor.http.server import listen, url_of, uvicorn_config
+from proctor.http.serving import embedded
 
 HOST = "127.0.0.1"
 KEEP_ALIVE_S = 65

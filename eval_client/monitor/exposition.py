@@ -12,8 +12,8 @@ from eval_client.monitor import metrics
 from eval_client.run.context import RunContext
 from eval_client.servers.metrics_address import metrics_access
 from proctor.http.auth import METRICS, Access, AccessGuard
-from proctor.http.embedded_server import EmbeddedServer
 from proctor.http.server import uvicorn_config
+from proctor.http.serving import EmbeddedServer
 from proctor.observability.process import ProcessMetrics
 
 TEXT = "text/plain; version=0.0.4"

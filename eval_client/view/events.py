@@ -96,7 +96,7 @@ class EventStreams:
         """Whether no further stream can be opened."""
         return sum(poller.watchers for poller in self._pollers.values()) >= MAX_STREAMS
 
-    def close(self) -> None:
+    async def drain(self, at_once: bool = True) -> None:
         """End all streams."""
         self.closed = True
         for poller in self._pollers.values():

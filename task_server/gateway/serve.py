@@ -1,7 +1,6 @@
 """Runs a gateway as a process: foreign wires on one side, the task wire on the other."""
 
 import asyncio
-import contextlib
 import secrets
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -20,8 +19,8 @@ from starlette.types import ASGIApp
 from proctor import event_loop
 from proctor.config.task import TaskDefinition
 from proctor.http.client import HttpClient, http_client
-from proctor.http.embedded_server import EmbeddedServer
 from proctor.http.server import ConfigError, listen, url_of, uvicorn_config
+from proctor.http.serving import embedded
 from proctor.observability.metrics import gauge
 from proctor.observability.process import ProcessMetrics
 from task_server.client.client import TaskClient
@@ -153,15 +152,8 @@ async def own_worker(tasks: Sequence[TaskDefinition]) -> AsyncIterator[tuple[str
     access = worker_access(url, token)
     worker = Worker("gateway", url, tasks, access=access)
     settings = uvicorn_config(worker.app(), keep_alive_s=KEEP_ALIVE_S, last_replies_s=1, knows=access.knows)
-    server = EmbeddedServer(settings)
-    async with worker.running():
-        serving = asyncio.create_task(server.serve(sockets=[listener]))
-        try:
-            yield url, token
-        finally:
-            server.should_exit = True
-            with contextlib.suppress(Exception):
-                await serving
+    async with worker.running(), embedded(settings, listener):
+        yield url, token
 
 
 async def _health(_: Request) -> Response:

@@ -162,8 +162,8 @@ BUGS = (
     Bug(
         "drain without grace",
         "task_server/serve.py",
-        "drained(0.0 if at_once else grace_s)",
-        "drained(0.0)",
+        "service.drain(0.0 if at_once else grace_s)",
+        "service.drain(0.0)",
         "faults/test_kills.py::workers_drained",
     ),
     Bug(

@@ -12,8 +12,8 @@ from websockets.asyncio.client import ClientConnection, connect
 from proctor.config.task import TaskDefinition
 from proctor.environment import Agent, Environment, EnvironmentFault
 from proctor.http.client import HttpReply, bounded_request, http_client
-from proctor.http.embedded_server import EmbeddedServer
 from proctor.http.server import listen, url_of, uvicorn_config
+from proctor.http.serving import EmbeddedServer
 from proctor.http.tls import NO_TLS, ServerTls
 from proctor.types import Action, Finish, FinishReason, Message, Observation
 from task_server.client.client import TaskClient

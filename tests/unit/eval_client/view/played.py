@@ -15,8 +15,8 @@ from eval_client.store.store import Store
 from eval_client.view.access import ViewAccess
 from eval_client.view.app import build_app
 from eval_client.view.runs import FolderRuns
-from proctor.http.embedded_server import EmbeddedServer
 from proctor.http.server import listen
+from proctor.http.serving import EmbeddedServer
 from proctor.types import Action, Finish, FinishReason, Message, Observation
 from task_server.wire.messages import Act
 

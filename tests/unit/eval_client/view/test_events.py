@@ -110,7 +110,7 @@ async def test_a_stream_without_events_gets_comments_and_ends_with_the_viewer(mo
         stream = streams.events(poller)
         await told(stream)
         assert await told(stream) == ("comment", None)
-        streams.close()
+        await streams.drain()
         with pytest.raises(StopAsyncIteration):
             await told(stream)
 

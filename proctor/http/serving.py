@@ -1,0 +1,97 @@
+"""Runs uvicorn: as a process, until a signal, or on the event loop of a process that has other work."""
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AbstractAsyncContextManager
+from types import FrameType
+
+import uvicorn
+
+from proctor.http.server import when_stdin_ends
+
+
+class HttpServer(uvicorn.Server):
+    """Calls `on_ready` once it accepts connections, and `at_end` in a thread after the last reply.
+
+    Signals go to `on_signal`; without it they end the server and then the process.
+    """
+
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        on_ready: Callable[[], object],
+        *,
+        at_end: Callable[[], object] | None = None,
+        on_signal: Callable[[], object] | None = None,
+    ) -> None:
+        super().__init__(config)
+        self._on_ready, self._at_end, self._on_signal = on_ready, at_end, on_signal
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self._on_ready()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().shutdown(sockets)
+        if self._at_end is not None:
+            await asyncio.to_thread(self._at_end)  # here, since a signal ends the process right after this
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        if self._on_signal is None:
+            super().handle_exit(sig, frame)
+        else:
+            self._on_signal()
+
+
+class EmbeddedServer(uvicorn.Server):
+    """A server on an event loop that it does not own; the owner of the loop handles signals."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+@contextlib.asynccontextmanager
+async def embedded(config: uvicorn.Config, listener: socket.socket) -> AsyncIterator[None]:
+    """Serve on the running event loop while inside; replies under way are sent before this returns."""
+    server = EmbeddedServer(config)
+    running = asyncio.create_task(server.serve(sockets=[listener]))
+    try:
+        yield
+    finally:
+        server.should_exit = True
+        await asyncio.gather(running, return_exceptions=True)
+
+
+async def serve_until_signal(
+    config: uvicorn.Config,
+    listener: socket.socket,
+    on_ready: Callable[[], object],
+    drain: Callable[[bool], Awaitable[None]] | None = None,
+    *,
+    running: AbstractAsyncContextManager[None] | None = None,
+    stop_with_stdin: bool = False,
+) -> None:
+    """Serve inside `running`, until a signal or the end of standard input; then `drain`, and return.
+
+    `drain` is called again, with True, at each further signal: what is under way ends at once.
+    """
+    loop = asyncio.get_running_loop()
+    leaving: list[asyncio.Task[None]] = []
+
+    async def drained(at_once: bool) -> None:
+        if drain is not None:
+            await drain(at_once)
+        server.should_exit = True
+
+    def leave(at_once: bool) -> None:
+        leaving.append(loop.create_task(drained(at_once or bool(leaving))))
+
+    server = HttpServer(config, on_ready, on_signal=lambda: loop.call_soon_threadsafe(leave, False))
+    if stop_with_stdin:
+        when_stdin_ends(lambda: loop.call_soon_threadsafe(leave, True))
+    with server.capture_signals():
+        async with running or contextlib.nullcontext():
+            await server.serve(sockets=[listener])
