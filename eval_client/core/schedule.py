@@ -183,7 +183,7 @@ class Schedule:
             attempts = self._attempts.get(job.trial, _Attempts())
             self._busy += 1
             self.progress.running[pair] = self.progress.running.get(pair, 0) + 1
-            self._out.append(Start(job, attempts.lost_worker, attempts.made == self._policy.attempts - 1))
+            self._out.append(Start(job, attempts.lost_worker, attempts.made == self._policy.max_tries - 1))
             if len(waiting) <= self._low.get(pair, -1):
                 self._out.append(NeedMore())
 
