@@ -1,42 +1,46 @@
 """The metrics that a client updates on the path of a turn."""
 
-from proctor.observability.metrics import MODEL_SECONDS, Counter, Histogram
+import functools
+
+from prometheus_client import CollectorRegistry, Counter, Histogram
+
+from proctor.observability.metrics import MODEL_SECONDS, SECONDS
 
 
-class EndpointMetrics:
+class EndpointMetrics(CollectorRegistry):
     """Metrics of the calls to models."""
 
     def __init__(self) -> None:
-        self.requests = Counter(
+        super().__init__()
+        requests = Counter(
             "proctor_endpoint_requests_total",
             "HTTP requests to models: answered (ok), answered 429 (throttled), failed and repeated (retry).",
-            "endpoint",
-            "outcome",
+            ["endpoint", "outcome"],
+            registry=self,
         )
-        self.answer_s = Histogram(
+        answer_s = Histogram(
             "proctor_model_seconds",
             "From asking a model to its whole answer, waits between requests included.",
-            MODEL_SECONDS,
-            ("agent",),
+            ["agent"],
+            buckets=MODEL_SECONDS,
+            registry=self,
         )
-
-    def expose(self) -> str:
-        """All of them, in the Prometheus text format."""
-        return self.requests.expose() + self.answer_s.expose()
+        self.requests, self.answer_s = functools.cache(requests.labels), functools.cache(answer_s.labels)
 
 
-class JournalMetrics:
+class JournalMetrics(CollectorRegistry):
     """Metrics of the commits to the store."""
 
     def __init__(self) -> None:
-        self._writes = Histogram("proctor_journal_group_writes", "Writes in a commit.", (1, 4, 16, 64, 256))
-        self._commit_s = Histogram("proctor_journal_commit_seconds", "How long a commit takes.")
+        super().__init__()
+        self._writes = Histogram(
+            "proctor_journal_group_writes", "Writes in a commit.", buckets=(1, 4, 16, 64, 256), registry=self
+        )
+        self._commit_s = Histogram(
+            "proctor_journal_commit_seconds", "How long a commit takes.", buckets=SECONDS, registry=self
+        )
 
     def committed(self, writes: int, seconds: float) -> None:
         """Record a durable group of writes."""
         self._writes.observe(writes)
         self._commit_s.observe(seconds)
-
-    def expose(self) -> str:
-        """All of them, in the Prometheus text format."""
-        return self._writes.expose() + self._commit_s.expose()

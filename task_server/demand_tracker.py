@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from prometheus_client import Metric
+
 from proctor.observability.metrics import gauge
 from task_server.wire.messages import TasksQuery
 
@@ -44,7 +46,7 @@ class DemandTracker:
                     total[task] = total.get(task, 0) + sessions
         return total
 
-    def expose(self, now: float) -> str:
-        """The total demand, in the Prometheus text format."""
+    def metric(self, now: float) -> Metric:
+        """The total demand as a metric."""
         wanted = {(task,): sessions for task, sessions in self.total(now).items()}
         return gauge("proctor_task_demand", "Sessions that clients could hold if there were slots.", ("task",), wanted)

@@ -113,7 +113,7 @@ class Endpoints:
 
         def on_event(event: EndpointEvent) -> None:
             capacity = limit.capacity
-            self.metrics.requests.add(plan.endpoint_of(agent).name, event.kind)
+            self.metrics.requests(plan.endpoint_of(agent).name, event.kind).inc()
             if event.kind == "ok":
                 self.troubles.pop(agent.name, None)
                 limit.succeeded()
@@ -231,7 +231,7 @@ class _Limited:
             completion = await self._complete(messages, tools, metadata)
         finally:
             del self._calls[id(call)]
-        self._metrics.answer_s.observe(completion.seconds, self._agent)
+        self._metrics.answer_s(self._agent).observe(completion.seconds)
         self._spend.add(self._agent, _tokens(completion.usage))
         if not completion.metered:
             self._spend.unmetered.add(self._agent)

@@ -14,6 +14,7 @@ from eval_client.servers.metrics_address import metrics_access
 from proctor.http.auth import METRICS, Access, AccessGuard
 from proctor.http.server import uvicorn_config
 from proctor.http.serving import EmbeddedServer
+from proctor.observability.metrics import expose
 from proctor.observability.process import ProcessMetrics
 
 TEXT = "text/plain; version=0.0.4"
@@ -24,7 +25,7 @@ def exposed(context: RunContext, socket_: socket.socket) -> Iterator[None]:
     """Serve the metrics of a run while inside. Needs a running loop."""
     process = ProcessMetrics("client")
     access = metrics_access()
-    app = exposition(lambda: metrics.expose(context) + process.expose(), access)
+    app = exposition(lambda: expose([*metrics.collect(context), *process.collect()]), access)
     server = EmbeddedServer(uvicorn_config(app, keep_alive_s=65, last_replies_s=1, knows=access.knows))
     serving = asyncio.create_task(server.serve(sockets=[socket_]))
     watching = asyncio.create_task(process.watch())

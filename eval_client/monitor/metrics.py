@@ -1,11 +1,13 @@
-"""A run's metrics in the Prometheus text format, read from the run's state; nothing is counted here."""
+"""A run's metrics, read from its state when they are asked for; nothing is counted here."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+
+from prometheus_client import Metric
 
 from eval_client.core.flow import Pair
 from eval_client.core.spend import Spend, price_of
 from eval_client.run.context import RunContext
-from proctor.observability.metrics import family, gauge
+from proctor.observability.metrics import counter, gauge
 from task_server.metrics import waiting_class
 
 MAX_PAIRS = 1_000
@@ -13,29 +15,25 @@ MAX_PAIRS = 1_000
 ALL = "(all)"
 
 
-def expose(context: RunContext) -> str:
+def collect(context: RunContext) -> Iterator[Metric]:
     """Counters since the run's last start or resume, and gauges of its present state."""
-    progress, journal = context.progress, context.journal
-    parts = (
-        gauge("proctor_run_info", "The run that this client plays.", ("run",), {(context.run,): 1}),
-        _trials(context),
-        family("proctor_client_turns_total", "counter", "Turns that are durable.", (), {(): progress.turns}),
-        family("proctor_attempts_lost_total", "counter", "Attempts tried again.", (), {(): progress.attempts_lost}),
-        _faults(progress.faults),
-        _model_calls(context),
-        context.endpoints.metrics.expose(),
-        _spending(context.endpoints.spend),
-        _capacity_limits(context),
-        journal.metrics.expose(),
-        gauge(
-            "proctor_store_trouble", "1 while the store can't be written to.", (), {(): progress.trouble is not None}
-        ),
-        gauge("proctor_run_draining", "1 while nothing more is started.", (), {(): progress.draining}),
-    )
-    return "".join(parts)
+    progress = context.progress
+    yield gauge("proctor_run_info", "The run that this client plays.", ("run",), {(context.run,): 1})
+    yield from _trials(context)
+    yield counter("proctor_client_turns_total", "Turns that are durable.", (), {(): progress.turns})
+    yield counter("proctor_attempts_lost_total", "Attempts tried again.", (), {(): progress.attempts_lost})
+    yield _faults(progress.faults)
+    yield _model_calls(context)
+    yield from context.endpoints.metrics.collect()
+    yield from _spending(context.endpoints.spend)
+    yield from _capacity_limits(context)
+    yield from context.journal.metrics.collect()
+    trouble = {(): progress.trouble is not None}
+    yield gauge("proctor_store_trouble", "1 while the store can't be written to.", (), trouble)
+    yield gauge("proctor_run_draining", "1 while nothing more is started.", (), {(): progress.draining})
 
 
-def _trials(context: RunContext) -> str:
+def _trials(context: RunContext) -> Iterator[Metric]:
     progress, by = context.progress, _grouping(len(context.progress.planned))
     stages = {
         "planned": ("Trials of the run.", progress.planned),
@@ -48,10 +46,9 @@ def _trials(context: RunContext) -> str:
         key = (*by(pair), _waits_for(context, pair))
         waiting[key] = waiting.get(key, 0) + trials
     labels = ("agent", "task")
-    return "".join(
-        gauge(f"proctor_trials_{stage}", meaning, labels, _summed(counts, by))
-        for stage, (meaning, counts) in stages.items()
-    ) + gauge("proctor_trials_waiting", "Trials not started, by what they wait for.", (*labels, "reason"), waiting)
+    for stage, (meaning, counts) in stages.items():
+        yield gauge(f"proctor_trials_{stage}", meaning, labels, _summed(counts, by))
+    yield gauge("proctor_trials_waiting", "Trials not started, by what they wait for.", (*labels, "reason"), waiting)
 
 
 def _waits_for(context: RunContext, pair: Pair) -> str:
@@ -61,24 +58,24 @@ def _waits_for(context: RunContext, pair: Pair) -> str:
     return waiting_class(reason) if kind == "task" and reason else kind
 
 
-def _faults(faults: Mapping[tuple[str, str, str], int]) -> str:
+def _faults(faults: Mapping[tuple[str, str, str], int]) -> Metric:
     by = _grouping(len(faults))
     counts: dict[tuple[str, str, str], float] = {}
     for (agent, task, kind), count in faults.items():
         key = (*by((agent, task)), kind)
         counts[key] = counts.get(key, 0) + count
     meaning = "Attempts that ended without a score, by the kind of fault."
-    return family("proctor_attempt_faults_total", "counter", meaning, ("agent", "task", "kind"), counts)
+    return counter("proctor_attempt_faults_total", meaning, ("agent", "task", "kind"), counts)
 
 
-def _model_calls(context: RunContext) -> str:
+def _model_calls(context: RunContext) -> Metric:
     under_way: dict[tuple[str], float] = {(agent.name,): 0 for agent in context.plan.agents}
     for call in context.endpoints.calls.values():
         under_way[(call.what,)] += 1
     return gauge("proctor_model_calls_in_flight", "Calls to a model under way.", ("agent",), under_way)
 
 
-def _spending(spend: Spend) -> str:
+def _spending(spend: Spend) -> Iterator[Metric]:
     tokens = {
         (agent, kind): count
         for agent, paid in spend.by_agent.items()
@@ -89,22 +86,17 @@ def _spending(spend: Spend) -> str:
         for agent, paid in spend.by_agent.items()
         if (price := price_of(agent, spend.prices)) is not None
     }
-    return family(
-        "proctor_tokens_total", "counter", "Tokens paid for, those before a resume too.", ("agent", "kind"), tokens
-    ) + family("proctor_money_total", "counter", "Money spent, where a price is known.", ("agent",), money)
+    yield counter("proctor_tokens_total", "Tokens paid for, those before a resume too.", ("agent", "kind"), tokens)
+    yield counter("proctor_money_total", "Money spent, where a price is known.", ("agent",), money)
 
 
-def _capacity_limits(context: RunContext) -> str:
+def _capacity_limits(context: RunContext) -> Iterator[Metric]:
     uses = {(kind, name): use for kind, nodes in context.schedule.flow.use().items() for name, use in nodes.items()}
     labels = ("kind", "name")
-    return gauge(
-        "proctor_cap_used", "Trials under way within each cap.", labels, {key: used for key, (used, _) in uses.items()}
-    ) + gauge(
-        "proctor_cap_capacity",
-        "Trials that each cap allows now.",
-        labels,
-        {key: capacity for key, (_, capacity) in uses.items()},
-    )
+    used = {key: used for key, (used, _) in uses.items()}
+    capacities = {key: capacity for key, (_, capacity) in uses.items()}
+    yield gauge("proctor_cap_used", "Trials under way within each cap.", labels, used)
+    yield gauge("proctor_cap_capacity", "Trials that each cap allows now.", labels, capacities)
 
 
 def _grouping(pairs: int) -> Callable[[Pair], Pair]:

@@ -15,7 +15,7 @@ from typing import TypeVar
 from starlette.types import ASGIApp
 
 from proctor.http.auth import Access
-from proctor.observability.metrics import gauge
+from proctor.observability.metrics import expose, gauge
 from proctor.observability.process import ProcessMetrics
 from proctor.types import Summary
 from task_server.changes import Changes
@@ -158,7 +158,7 @@ class Controller(PlacementService):
                 if _refuses_connections(error):
                     self._forget(ref)
             else:
-                self._metrics.placed.add(request.task)
+                self._metrics.placed(request.task).inc()
                 return started.model_copy(update={"worker": ref.worker, "url": ref.url})  # never the worker's own words
             refused.add(ref.worker)
 
@@ -205,13 +205,15 @@ class Controller(PlacementService):
 
     def metrics(self) -> str:
         settled = self._now() >= self._settled_at
-        return (
-            worker_gauges(self._placement.workers())
-            + gauge("proctor_controller_settled", "1 once every worker had time to report.", (), {(): settled})
-            + task_gauges(self._capacities)
-            + self._demand.expose(self._now())
-            + self._metrics.expose()
-            + self._process.expose()
+        return expose(
+            [
+                *worker_gauges(self._placement.workers()),
+                gauge("proctor_controller_settled", "1 once every worker had time to report.", (), {(): settled}),
+                *task_gauges(self._capacities),
+                self._demand.metric(self._now()),
+                *self._metrics.collect(),
+                *self._process.collect(),
+            ]
         )
 
     @asynccontextmanager
@@ -233,12 +235,12 @@ class Controller(PlacementService):
             for last in self._placement.tick(self._now()):
                 if not (last.draining and not last.sessions):  # else it left in order
                     log.warning("worker %s is lost: no heartbeat for %g s", last.worker, self._lease_s)
-                    self._metrics.lost.add()
+                    self._metrics.lost.inc()
             self._publish()
 
     async def _ask(self, ref: WorkerRef, call: Awaitable[Answer]) -> Answer:
         """A worker's answer. Raises ApiError as the worker did, WorkerLost if it refuses connections, else NotReady."""
-        self._metrics.relayed.add()
+        self._metrics.relayed.inc()
         try:
             return await call
         except (ServerUnreachable, BadReply) as error:
@@ -289,7 +291,7 @@ class Controller(PlacementService):
 
     def _forget(self, ref: WorkerRef) -> None:
         log.warning("worker %s is lost: %s refuses connections", ref.worker, ref.url)
-        self._metrics.lost.add()
+        self._metrics.lost.inc()
         self._placement.forget(ref, self._now())
         self._publish()
 

@@ -82,7 +82,7 @@ class Session(Agent):
         """
         self._turns, new = self._turns.replied(request.turn, request.reply)
         if new:
-            self._metrics.turns.add(self.request.task)
+            self._metrics.turns(self.request.task).inc()
             self._asked_at, self._span = self._now(), tracing.begin("environment step", turn=request.turn)
             self._next_step = asyncio.get_running_loop().create_future()
             if not self._reply.done():  # it is done if the environment cancelled the wait
@@ -165,7 +165,7 @@ class Sessions:
         if self.live(request.task) >= capacity:
             raise NoCapacity(f"all {capacity} slots of task {request.task!r} are taken", retry_after_s=1.0)
         session = Session(request, self._now, self.metrics)
-        self.metrics.started.add(request.task)
+        self.metrics.started(request.task).inc()
         play = asyncio.create_task(session.run(environment), name=f"session {request.session}")
         self._sessions[request.session] = session
         self._plays[request.session] = play

@@ -12,7 +12,7 @@ from starlette.types import ASGIApp
 
 from proctor.config.task import TaskDefinition
 from proctor.http.auth import Access
-from proctor.observability.metrics import gauge
+from proctor.observability.metrics import expose, gauge
 from proctor.observability.process import ProcessMetrics
 from proctor.summary import summarize
 from proctor.types import Summary
@@ -154,14 +154,16 @@ class Worker(TaskService):
         total = {(task.name,): task.total for task in capacities}
         free = {(task.name,): task.free for task in capacities}
         live = {(task.name,): self._sessions.live(task.name) for task in capacities}
-        return (
-            gauge("proctor_slots", "Sessions that a task can hold.", ("task",), total)
-            + gauge("proctor_slots_free", "Sessions that a task can start now.", ("task",), free)
-            + gauge("proctor_sessions_live", "Sessions under way.", ("task",), live)
-            + task_gauges(capacities)
-            + self._demand.expose(self._now())
-            + self._sessions.metrics.expose()
-            + self._process.expose()
+        return expose(
+            [
+                gauge("proctor_slots", "Sessions that a task can hold.", ("task",), total),
+                gauge("proctor_slots_free", "Sessions that a task can start now.", ("task",), free),
+                gauge("proctor_sessions_live", "Sessions under way.", ("task",), live),
+                *task_gauges(capacities),
+                self._demand.metric(self._now()),
+                *self._sessions.metrics.collect(),
+                *self._process.collect(),
+            ]
         )
 
     @asynccontextmanager
@@ -195,7 +197,7 @@ class Worker(TaskService):
             expired = self._sessions.expire()
             if expired:
                 log.warning("%d sessions ended: no client request within their lease", expired)
-                self._sessions.metrics.expired.add(amount=expired)
+                self._sessions.metrics.expired.inc(expired)
 
     def _heartbeat(self) -> Heartbeat:
         self._sequence += 1

@@ -160,12 +160,12 @@ async def test_requests_are_counted_by_agent_and_status(client: httpx.AsyncClien
     assert reply.headers["content-type"].startswith("text/plain")
     counts = [line for line in reply.text.splitlines() if line.startswith("proctor_agent_requests_total")]
     assert sorted(counts) == [
-        'proctor_agent_requests_total{agent="(unknown)",status="404"} 1',
-        'proctor_agent_requests_total{agent="ref",status="200"} 2',
-        'proctor_agent_requests_total{agent="ref",status="400"} 1',
+        'proctor_agent_requests_total{agent="(unknown)",status="404"} 1.0',
+        'proctor_agent_requests_total{agent="ref",status="200"} 2.0',
+        'proctor_agent_requests_total{agent="ref",status="400"} 1.0',
     ]
-    assert 'proctor_agent_request_seconds_count{agent="ref"} 3' in reply.text
-    assert "proctor_agent_requests_in_flight 0" in reply.text
+    assert 'proctor_agent_request_seconds_count{agent="ref"} 3.0' in reply.text
+    assert "proctor_agent_requests_in_flight 0.0" in reply.text
 
 
 async def test_unknown_routes_and_methods_are_error_objects(client: httpx.AsyncClient) -> None:

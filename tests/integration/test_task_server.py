@@ -824,10 +824,10 @@ async def test_the_metrics_count_what_happened(network: Network) -> None:
         started = await client.start(ONE, "count", "plain")
         await client.turn(started.url, ONE, 1, say(1))
         text = (await network.http.get("http://w1/metrics")).text
-        assert 'proctor_slots{task="count"} 2' in text
-        assert 'proctor_sessions_started_total{task="count"} 1' in text
-        assert 'proctor_finishes_total{task="count",reason="completed"} 1' in text
-        assert 'proctor_sessions_placed_total{task="count"} 1' in (await network.http.get("http://c/metrics")).text
+        assert 'proctor_slots{task="count"} 2.0' in text
+        assert 'proctor_sessions_started_total{task="count"} 1.0' in text
+        assert 'proctor_finishes_total{reason="completed",task="count"} 1.0' in text
+        assert 'proctor_sessions_placed_total{task="count"} 1.0' in (await network.http.get("http://c/metrics")).text
 
 
 async def test_the_openapi_document_describes_every_route(network: Network) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 
 from proctor.environment import Agent, EnvironmentFault
+from proctor.observability.metrics import expose
 from proctor.types import Action, Finish
 from task_server.wire.messages import Act, StartSession, TurnRequest
 from task_server.worker.sessions import Sessions
@@ -40,9 +41,9 @@ def begin(session: str) -> StartSession:
 async def test_a_fault_is_counted_by_its_class_and_not_by_its_text() -> None:
     sessions = Sessions(CLOCK, lambda: None)
     await sessions.start(begin(ONE), Breaking(), 1).current_step()
-    text = sessions.metrics.expose()
-    assert 'proctor_faults_total{task="count",kind="EnvironmentFault"} 1' in text
-    assert 'proctor_finishes_total{task="count",reason="task_error"} 1' in text
+    text = expose(sessions.metrics.collect())
+    assert 'proctor_faults_total{kind="EnvironmentFault",task="count"} 1.0' in text
+    assert 'proctor_finishes_total{reason="task_error",task="count"} 1.0' in text
     assert "/some/path" not in text
 
 
@@ -50,8 +51,8 @@ async def test_a_session_that_was_ended_is_no_finish_and_no_fault() -> None:
     sessions = Sessions(CLOCK, lambda: None)
     await sessions.start(begin(ONE), Counting(), 1).current_step()
     await sessions.end(ONE)
-    text = sessions.metrics.expose()
-    assert 'proctor_sessions_started_total{task="count"} 1' in text
+    text = expose(sessions.metrics.collect())
+    assert 'proctor_sessions_started_total{task="count"} 1.0' in text
     assert "proctor_finishes_total{" not in text
     assert "proctor_faults_total{" not in text
 
@@ -63,7 +64,7 @@ async def test_an_environment_that_cancels_itself_is_a_fault() -> None:
 
     sessions = Sessions(CLOCK, lambda: None)
     await sessions.start(begin(ONE), Cancelling(), 1).current_step()
-    assert 'proctor_faults_total{task="count",kind="CancelledError"} 1' in sessions.metrics.expose()
+    assert 'proctor_faults_total{kind="CancelledError",task="count"} 1.0' in expose(sessions.metrics.collect())
 
 
 async def test_starts_and_turns_are_timed_and_repeats_are_counted_once() -> None:
@@ -72,9 +73,9 @@ async def test_starts_and_turns_are_timed_and_repeats_are_counted_once() -> None
     await session.current_step()
     turn = TurnRequest(turn=1, reply=Act(action=Action(content="1")))
     assert await session.turn(turn) == await session.turn(turn)
-    text = sessions.metrics.expose()
-    assert 'proctor_session_start_seconds_sum{task="count"} 3' in text
-    assert 'proctor_session_start_seconds_bucket{task="count",le="2"} 0' in text
-    assert 'proctor_turns_total{task="count"} 1' in text
-    assert 'proctor_turn_seconds_count{task="count"} 1' in text
+    text = expose(sessions.metrics.collect())
+    assert 'proctor_session_start_seconds_sum{task="count"} 3.0' in text
+    assert 'proctor_session_start_seconds_bucket{le="2.0",task="count"} 0.0' in text
+    assert 'proctor_turns_total{task="count"} 1.0' in text
+    assert 'proctor_turn_seconds_count{task="count"} 1.0' in text
     await sessions.end_all()

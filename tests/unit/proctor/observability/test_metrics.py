@@ -1,38 +1,49 @@
-"""The Prometheus text format, as its specification prescribes it."""
+"""The Prometheus text format: what Prometheus' own parser reads of it."""
 
-from proctor.observability.metrics import Counter, Histogram, gauge
+import functools
+import re
+
+from prometheus_client import CollectorRegistry, Counter, Histogram
+from prometheus_client.parser import text_string_to_metric_families
+
+from proctor.observability.metrics import counter, expose, gauge
+from proctor.observability.process import ProcessMetrics
 
 
-def test_counters_keep_all_digits_and_escape_their_labels() -> None:
-    counter = Counter("c_total", "Some.", "of", "kind")
-    counter.add('a"\\\n', "k", amount=1_234_567)
-    counter.add("b", "k", amount=0.25)
-    assert counter.expose().splitlines() == [
-        "# HELP c_total Some.",
-        "# TYPE c_total counter",
-        'c_total{of="a\\"\\\\\\n",kind="k"} 1234567',
-        'c_total{of="b",kind="k"} 0.25',
+def test_counters_keep_all_digits_and_labels_and_have_no_series_of_their_creation() -> None:
+    registry = CollectorRegistry()
+    counts = functools.cache(Counter("c_total", "Some.", ["of", "kind"], registry=registry).labels)
+    counts('a"\\\n', "k").inc(1_234_567)
+    counts("b", "k").inc(0.25)
+    (read,) = text_string_to_metric_families(expose(registry.collect()))
+    assert (read.type, read.documentation) == ("counter", "Some.")
+    assert [(each.name, each.labels, each.value) for each in read.samples] == [
+        ("c_total", {"of": 'a"\\\n', "kind": "k"}, 1_234_567.0),
+        ("c_total", {"of": "b", "kind": "k"}, 0.25),
     ]
 
 
-def test_what_has_no_labels_is_there_from_the_start() -> None:
-    assert Counter("c_total", "Some.").expose().endswith("counter\nc_total 0\n")
-    assert (
-        Histogram("h", "Some.", (1.0,))
-        .expose()
-        .endswith('h_bucket{le="1"} 0\nh_bucket{le="+Inf"} 0\nh_sum 0\nh_count 0\n')
-    )
-    assert gauge("g", "Some.", ("of",), {}).splitlines() == ["# HELP g Some.", "# TYPE g gauge"]
+def test_values_that_are_counted_elsewhere() -> None:
+    text = expose([counter("c_total", "Some.", (), {(): 3}), gauge("g", "Some.", ("of",), {("x",): True})])
+    assert re.findall("^[^#].*$", text, re.MULTILINE) == ["c_total 3.0", 'g{of="x"} 1.0']
+    assert expose([gauge("g", "Some.", ("of",), {})]).splitlines() == ["# HELP g Some.", "# TYPE g gauge"]
 
 
 def test_buckets_are_cumulative_and_hold_their_bounds() -> None:
-    histogram = Histogram("h_seconds", "Some.", (0.5, 1.0), ("of",))
-    for seconds in (0.25, 0.5, 0.75, 4.0):
-        histogram.observe(seconds, "x")
-    assert histogram.expose().splitlines()[2:] == [
-        'h_seconds_bucket{of="x",le="0.5"} 2',
-        'h_seconds_bucket{of="x",le="1"} 3',
-        'h_seconds_bucket{of="x",le="+Inf"} 4',
+    registry = CollectorRegistry()
+    seconds = Histogram("h_seconds", "Some.", ["of"], buckets=(0.5, 1.0), registry=registry).labels("x")
+    for each in (0.25, 0.5, 0.75, 4.0):
+        seconds.observe(each)
+    assert expose(registry.collect()).splitlines()[2:] == [
+        'h_seconds_bucket{le="0.5",of="x"} 2.0',
+        'h_seconds_bucket{le="1.0",of="x"} 3.0',
+        'h_seconds_bucket{le="+Inf",of="x"} 4.0',
+        'h_seconds_count{of="x"} 4.0',
         'h_seconds_sum{of="x"} 5.5',
-        'h_seconds_count{of="x"} 4',
     ]
+
+
+def test_two_servers_of_one_process_have_metrics_of_their_own() -> None:
+    one, other = ProcessMetrics("worker"), ProcessMetrics("controller")
+    assert 'role="worker"' in expose(one.collect())
+    assert 'role="worker"' not in expose(other.collect())
