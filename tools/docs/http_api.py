@@ -10,6 +10,7 @@ from pydantic import BaseModel
 
 from agent_server.app import build_app
 from proctor.config.described import describe
+from proctor.http.auth import Access
 from proctor.observability.process import ProcessMetrics
 from task_server.http.openapi import document
 from task_server.http.operations import CONTROLLER_OPERATIONS
@@ -39,7 +40,7 @@ def page() -> str:
 
 
 async def _agent_server() -> Json:
-    app = build_app({}, None, 1, ProcessMetrics("agent-server"))
+    app = build_app({}, Access(), 1, ProcessMetrics("agent-server"))
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost") as client:
         found: Json = (await client.get("/openapi.json")).json()
     return found
