@@ -1,9 +1,7 @@
-"""Checks of the Docker engine: whether it answers, has the image, disk space, and addresses for networks."""
+"""Checks of the Docker engine: whether it answers, has the image, and disk space."""
 
-import ipaddress
 import os
 import shutil
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -11,17 +9,7 @@ from typing import NamedTuple
 from eval_client.doctor.finding import Finding, fail, ok, skip, warn
 from proctor.sandbox import SandboxLimits
 
-Network = ipaddress.IPv4Network
-Pool = tuple[Network, int]
-"""An address range, and the prefix length of the networks that are allocated from it."""
-BUILT_IN_POOLS: tuple[Pool, ...] = (
-    *((Network(f"172.{n}.0.0/16"), 16) for n in range(17, 32)),
-    (Network("192.168.0.0/16"), 20),
-)
-"""The address pools of an engine without configured ones."""
 DISK_SHORT_BYTES = 5 << 30
-FEW_NETWORKS = 3
-ROUTES = Path("/proc/net/route")
 
 
 class Sandboxes(NamedTuple):
@@ -43,9 +31,6 @@ class EngineFacts:
     root: str
     free_bytes: int | None
     """Free bytes at its data root; None where that is on another machine."""
-    pools: tuple[Pool, ...]
-    taken: tuple[Network, ...]
-    """The networks that the engine has or this machine routes to."""
     driver: str = "overlay2"
     bounds_disk: bool | None = None
     """Whether the storage driver can limit a container's disk space; None where it was not tried."""
@@ -68,7 +53,6 @@ def engine_facts(image: str, timeout_s: float) -> EngineFacts:
             has_image = True
         except docker.errors.ImageNotFound:
             has_image = False
-        networks = client.api.networks()
         labels = {OWNER_LABEL: Owner.current().label()}
         trouble = why_no_quota(client, image, SandboxLimits().disk_mb, labels) if has_image else None
     finally:
@@ -80,8 +64,6 @@ def engine_facts(image: str, timeout_s: float) -> EngineFacts:
         has_image=has_image,
         root=root,
         free_bytes=shutil.disk_usage(root).free if _is_here() and Path(root).is_dir() else None,
-        pools=_pools(info.get("DefaultAddressPools") or ()),
-        taken=(*_subnets(networks), *_routes()),
         driver=str(info.get("Driver", "?")),
         bounds_disk=trouble is None if has_image else None,
     )
@@ -102,21 +84,17 @@ def has_image(image: str, timeout_s: float) -> bool:
     return True
 
 
-def engine_findings(facts: EngineFacts, *, sandboxes_only: bool, in_memory: bool = False) -> list[Finding]:
-    """The findings on an engine; addresses are left out if it is only for sandboxes, which have no network."""
+def engine_findings(facts: EngineFacts, *, needed: bool, in_memory: bool = False) -> list[Finding]:
+    """The findings on an engine; a missing image is a failure where the engine is `needed`."""
     findings = [ok("docker", f"Docker engine {facts.version}")]
     if facts.has_image:
         findings.append(ok("docker-image", f"image {facts.image}"))
     else:
         build = f"docker build -t {facts.image} docker/os, or set another in the task's parameters: {{image: ...}}"
-        findings.append(
-            (fail if sandboxes_only else warn)("docker-image-missing", f"Docker has no image {facts.image}", build)
-        )
+        findings.append((fail if needed else warn)("docker-image-missing", f"Docker has no image {facts.image}", build))
     findings.append(_disk(facts))
     if facts.bounds_disk is not None and not in_memory:
         findings.append(_quota(facts))
-    if not sandboxes_only:
-        findings.append(_addresses(facts))
     return findings
 
 
@@ -131,56 +109,6 @@ def _quota(facts: EngineFacts) -> Finding:
     if facts.bounds_disk:
         return ok("docker-quota", f"storage driver {facts.driver} can limit a container's disk space")
     return warn("docker-disk-unbounded", f"storage driver {facts.driver} can't limit a container's disk space")
-
-
-def _addresses(facts: EngineFacts) -> Finding:
-    free = free_networks(facts.pools, facts.taken)
-    what = f"Docker has addresses for {free} more networks"
-    if free > FEW_NETWORKS:
-        return ok("docker-pools", what)
-    return (warn if free else fail)("docker-pools-short", what)
-
-
-def free_networks(pools: Iterable[Pool], taken: Sequence[Network]) -> int:
-    """How many more networks can be allocated from the pools."""
-    return sum(_free(network, size, taken) for network, size in pools)
-
-
-def _free(pool: Network, size: int, taken: Sequence[Network]) -> int:
-    width = 1 << (32 - size)
-    first, last = int(pool.network_address), int(pool.broadcast_address)
-    gone: set[int] = set()
-    for network in taken:
-        if network.prefixlen and network.overlaps(pool):
-            begin = max(int(network.network_address), first)
-            end = min(int(network.broadcast_address), last)
-            gone.update(range((begin - first) // width, (end - first) // width + 1))
-    return (last - first + 1) // width - len(gone)
-
-
-def _pools(given: Iterable[dict[str, object]]) -> tuple[Pool, ...]:
-    pools = ((ipaddress.ip_network(str(pool["Base"])), int(str(pool["Size"]))) for pool in given)
-    return tuple((base, size) for base, size in pools if isinstance(base, Network)) or BUILT_IN_POOLS
-
-
-def _subnets(networks: Iterable[dict[str, object]]) -> list[Network]:
-    found = []
-    for network in networks:
-        ipam = network.get("IPAM")
-        for entry in (ipam.get("Config") if isinstance(ipam, dict) else None) or ():
-            subnet = ipaddress.ip_network(entry.get("Subnet") or "::/0", strict=False)
-            if isinstance(subnet, Network):
-                found.append(subnet)
-    return found
-
-
-def _routes() -> list[Network]:
-    """The networks that this machine routes to, without the default route; an engine here allocates none of them."""
-    if not (_is_here() and ROUTES.exists()):
-        return []
-    rows = [line.split() for line in ROUTES.read_text().splitlines()[1:]]
-    pairs = ((int.from_bytes(bytes.fromhex(row[1])[::-1]), int(row[7], 16).bit_count()) for row in rows)
-    return [Network((address, length)) for address, length in pairs if length]
 
 
 def _is_here() -> bool:

@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 
-from eval_client.doctor.kinds import KINDS
+from eval_client.doctor.kinds import PROBLEMS
 from proctor.observability.redaction import redacted
 from proctor.types import Value
 
@@ -25,7 +25,7 @@ class Finding(Value):
     """One line of the doctor's report; it contains no secret."""
 
     id: str
-    """A key of `kinds.KINDS`."""
+    """What was looked at, or a key of `kinds.PROBLEMS`."""
     status: Status
     what: str
     """The result in one line."""
@@ -42,12 +42,12 @@ class Finding(Value):
 
 def ok(kind: str, what: str) -> Finding:
     """A passed check."""
-    return Finding(id=_known(kind), status=Status.OK, what=_line(what))
+    return Finding(id=kind, status=Status.OK, what=_line(what))
 
 
 def skip(kind: str, what: str) -> Finding:
     """A check that was not done or is not relevant; `what` names the reason."""
-    return Finding(id=_known(kind), status=Status.SKIP, what=_line(what))
+    return Finding(id=kind, status=Status.SKIP, what=_line(what))
 
 
 def warn(kind: str, what: str, fix: str = "") -> Finding:
@@ -61,7 +61,7 @@ def fail(kind: str, what: str, fix: str = "") -> Finding:
 
 
 def _problem(status: Status, kind: str, what: str, fix: str) -> Finding:
-    known = KINDS[kind]
+    known = PROBLEMS[kind]
     return Finding(id=kind, status=status, what=_line(what), why=known.why, fix=redacted(fix or known.fix))
 
 
@@ -69,8 +69,3 @@ def _line(text: str) -> str:
     """The text in one line without secrets, cut after LONGEST_CHARS characters."""
     line = " ".join(redacted(text).split())
     return line if len(line) <= LONGEST_CHARS else f"{line[:LONGEST_CHARS]}..."
-
-
-def _known(kind: str) -> str:
-    assert kind in KINDS, kind
-    return kind

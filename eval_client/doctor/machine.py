@@ -16,7 +16,6 @@ from proctor import registry
 
 MEBI, GIBI = 1 << 20, 1 << 30
 DISK_SHORT_BYTES, DISK_FULL_BYTES = 2 * GIBI, 100 * MEBI
-INODES_SHORT, INODES_NONE = 10_000, 100
 MEMORY_SHORT_BYTES = GIBI
 FEW_DESCRIPTORS = 512
 DESCRIPTORS_EACH = 3
@@ -32,8 +31,6 @@ class FolderFacts:
     trouble: str | None
     """Why nothing can be written there; None where something can."""
     free_bytes: int
-    free_inodes: int | None
-    """None where the file system does not count inodes."""
 
 
 def packages() -> list[Finding]:
@@ -114,8 +111,7 @@ def folder_facts(folder: Path) -> FolderFacts:
     except OSError as error:
         trouble = error.strerror or str(error)
     room = os.statvfs(existing)
-    inodes = room.f_favail if room.f_files else None
-    return FolderFacts(str(folder), trouble, room.f_bavail * room.f_frsize, inodes)
+    return FolderFacts(str(folder), trouble, room.f_bavail * room.f_frsize)
 
 
 def folder_findings(facts: FolderFacts, needed_bytes: int = 0) -> list[Finding]:
@@ -132,15 +128,7 @@ def folder_findings(facts: FolderFacts, needed_bytes: int = 0) -> list[Finding]:
     else:
         short = facts.free_bytes < max(DISK_SHORT_BYTES, 2 * needed_bytes)
         found.append(warn("disk-short", what) if short else ok("disk", what))
-    if facts.free_inodes is None:
-        return [*found, skip("inodes", "this file system does not count inodes")]
-    return [*found, _inodes(facts.free_inodes, f"{facts.free_inodes} inodes free at {facts.folder}")]
-
-
-def _inodes(free: int, what: str) -> Finding:
-    if free < INODES_SHORT:
-        return (fail if free < INODES_NONE else warn)("inodes-short", what)
-    return ok("inodes", what)
+    return found
 
 
 def available_memory() -> int | None:

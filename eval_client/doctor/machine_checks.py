@@ -74,7 +74,7 @@ async def docker(wanted: Sequence[Sandboxes], patience_s: float, *, needed: bool
         await reach()
         for image, in_memory in wanted:
             facts = await in_thread(engine_facts, image, patience_s)
-            findings = engine_findings(facts, sandboxes_only=needed, in_memory=in_memory)
+            findings = engine_findings(facts, needed=needed, in_memory=in_memory)
             found |= {(each.id, each.what): each for each in findings}
     except Exception as error:  # the SDK raises errors of other libraries too
         return [(fail if needed else warn)("docker-down", str(error))]

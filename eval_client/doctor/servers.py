@@ -1,7 +1,6 @@
-"""Checks of task servers: whether they answer, accept our token, have the plan's tasks, our version and our time."""
+"""Checks of task servers: whether they answer, accept our token, have the plan's tasks and our version."""
 
 import asyncio
-import time
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -20,25 +19,13 @@ from task_server.wire.messages import (
     WorkerStatus,
 )
 
-SKEW_S = 5.0
-
-
-@dataclass(frozen=True)
-class HealthAnswer:
-    """The answer of `/healthz`."""
-
-    alive: Health
-    ahead_s: float | None
-    """Seconds by which its clock is at least ahead of ours; negative where behind. None where it reports no time."""
-
 
 @dataclass(frozen=True)
 class WorkerFacts:
-    """A worker in the controller's list, and its own answer."""
+    """A worker in the controller's list, and whether it answers us."""
 
     status: WorkerStatus
-    health: HealthAnswer | None
-    """None where the worker does not answer us."""
+    answers: bool
 
 
 @dataclass(frozen=True)
@@ -46,7 +33,7 @@ class ServerFacts:
     """Facts about a task server."""
 
     url: str
-    health: HealthAnswer | TaskServerError
+    health: Health | TaskServerError
     not_ready: str | None = None
     tasks: TaskList | TaskServerError | None = None
     workers: tuple[WorkerFacts, ...] = ()
@@ -66,15 +53,8 @@ async def server_facts(http: AnyClient, url: str, token: str | None, patience_s:
     return ServerFacts(url, health, not_ready, tasks, workers)
 
 
-async def _health(caller: Caller, url: str, patience_s: float) -> HealthAnswer:
-    asked = time.time()
-    alive = await caller.call("GET", f"{url}/healthz", Health, deadline_s=patience_s)
-    return HealthAnswer(alive, None if alive.time is None else ahead_s(asked, alive.time, time.time()))
-
-
-def ahead_s(asked: float, theirs: float, answered: float) -> float:
-    """The least offset in seconds of another clock that was read between two moments of ours; negative if behind."""
-    return max(0.0, theirs - answered) - max(0.0, asked - theirs)
+async def _health(caller: Caller, url: str, patience_s: float) -> Health:
+    return await caller.call("GET", f"{url}/healthz", Health, deadline_s=patience_s)
 
 
 async def _not_ready(caller: Caller, url: str, patience_s: float) -> str | None:
@@ -106,9 +86,8 @@ async def _worker(caller: Caller, status: WorkerStatus, patience_s: float) -> Wo
     try:
         health = await _health(caller, status.url.rstrip("/"), patience_s / 2)
     except TaskServerError:
-        return WorkerFacts(status, None)
-    reached = health.alive.url.rstrip("/") == status.url.rstrip("/")
-    return WorkerFacts(status, health if reached else None)
+        return WorkerFacts(status, answers=False)
+    return WorkerFacts(status, answers=health.url.rstrip("/") == status.url.rstrip("/"))
 
 
 def server_findings(
@@ -117,7 +96,7 @@ def server_findings(
     """The findings on a task server for a plan with these tasks; `relayed` is the plan's route."""
     if isinstance(facts.health, TaskServerError):
         return [_unreachable(facts.url, facts.health)]
-    found = [*_version("controller", facts.url, facts.health.alive.version), *_clock(facts.url, facts.health)]
+    found = [_version("controller", facts.url, facts.health.version)]
     if isinstance(facts.tasks, Unauthorized):
         state = "holds the token that was sent" if has_token else "is unset"
         what = f"{facts.url} refuses the token (variable {token_env} {state})"
@@ -125,8 +104,8 @@ def server_findings(
     if isinstance(facts.tasks, TaskServerError):
         return [_unreachable(facts.url, facts.tasks), *found]
     assert facts.tasks is not None
-    if facts.not_ready is None or facts.health.alive.role == "worker":  # a worker's tasks report it in more detail
-        found.insert(0, ok("controller", f"{facts.health.alive.role} at {facts.url} answers"))
+    if facts.not_ready is None or facts.health.role == "worker":  # a worker's tasks report it in more detail
+        found.insert(0, ok("controller", f"{facts.health.role} at {facts.url} answers"))
     else:
         found.insert(0, warn("controller-not-ready", f"{facts.url}: {facts.not_ready}"))
     found += [_task(facts.url, name, facts.tasks.tasks) for name in tasks]
@@ -169,27 +148,16 @@ def _worker_findings(worker: WorkerFacts, relayed: bool) -> Iterator[Finding]:
     name = f"worker {status.worker} at {status.url}"
     if relayed:
         yield skip("worker", f"{name}: turns go through the controller, as the plan sets (route: relayed)")
-    elif worker.health is None:
+    elif not worker.answers:
         yield warn("worker-relayed", f"{name} can't be reached from here")
     else:
         yield ok("worker", f"{name} can be reached from here")
-    yield from _version(f"worker {status.worker}", status.url, status.version)
-    if worker.health is not None:
-        yield from _clock(status.url, worker.health)
+    yield _version(f"worker {status.worker}", status.url, status.version)
 
 
-def _version(part: str, url: str, theirs: str) -> Sequence[Finding]:
+def _version(part: str, url: str, theirs: str) -> Finding:
     if theirs == VERSION:
-        return [ok("version", f"{part} at {url} has our version, {VERSION}")]
+        return ok("version", f"{part} at {url} has our version, {VERSION}")
     shown = "an old version that does not report its number" if theirs == UNKNOWN_VERSION else f"version {theirs}"
     fix = f"pip install proctor=={VERSION} on its machine, and restart it"
-    return [fail("version-differs", f"{part} at {url} has {redacted(shown)}, this is {VERSION}", fix)]
-
-
-def _clock(url: str, health: HealthAnswer) -> Sequence[Finding]:
-    if health.ahead_s is None:
-        return [skip("clock", f"{url} does not report its time")]
-    if abs(health.ahead_s) <= SKEW_S:
-        return [ok("clock", f"the clock at {url} agrees with ours")]
-    way = "ahead of" if health.ahead_s > 0 else "behind"
-    return [warn("clock-skew", f"the clock at {url} is {abs(health.ahead_s):.0f} s {way} ours")]
+    return fail("version-differs", f"{part} at {url} has {redacted(shown)}, this is {VERSION}", fix)

@@ -306,7 +306,7 @@ class Health(Value):
     url: str
     version: str = UNKNOWN_VERSION
     time: float | None = None
-    """The server's wall clock, in Unix seconds; only `proctor doctor` uses it, to compare clocks."""
+    """The server's wall clock, in Unix seconds. Nothing of ours decides by it."""
 
 
 ProblemType = Literal[

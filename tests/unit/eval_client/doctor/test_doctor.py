@@ -1,7 +1,6 @@
 """Findings from facts: every kind that a test of real processes would be too slow or too destructive for."""
 
 import asyncio
-import ipaddress
 import re
 import threading
 from collections.abc import AsyncIterator
@@ -13,9 +12,9 @@ import pytest
 
 from eval_client.doctor import machine, models, resumed, servers, tasks
 from eval_client.doctor.databases import StoreFacts, store_finding
-from eval_client.doctor.docker_host import BUILT_IN_POOLS, EngineFacts, engine_findings, free_networks
+from eval_client.doctor.docker_host import EngineFacts, engine_findings
 from eval_client.doctor.finding import Finding, Status, fail, ok
-from eval_client.doctor.kinds import KINDS
+from eval_client.doctor.kinds import PROBLEMS
 from eval_client.doctor.machine import GIBI, FolderFacts, descriptor_finding, folder_findings, memory_finding
 from eval_client.doctor.quick import key_finding
 from eval_client.doctor.run_checks import Check, findings, in_thread
@@ -38,13 +37,20 @@ def said(found: list[Finding]) -> Said:
     return [(each.id, each.status.value) for each in found]
 
 
-def test_the_page_lists_every_kind_with_why_it_matters_and_what_to_do() -> None:
-    page = (ROOT / "docs" / "reference" / "doctor.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| `([a-z-]+)` \| (.*?) \| (.*?) \|$", page, re.MULTILINE)
-    assert [row for row in rows if KINDS[row[0]].why != row[1] or KINDS[row[0]].fix != row[2]] == []
-    assert [row[0] for row in rows] == [kind for kind, known in KINDS.items() if known.why]
-    listed = re.findall(r"`([a-z-]+)`", page.split("## What is looked at")[1].split("##")[0])
-    assert listed == [kind for kind, known in KINDS.items() if not known.why]
+PAGE = (ROOT / "docs" / "reference" / "doctor.md").read_text(encoding="utf-8")
+LISTED = re.findall(r"`([a-z-]+)`", PAGE.split("## What is looked at")[1].split("##")[0])
+
+
+def test_the_page_lists_every_problem_with_why_it_matters_and_what_to_do() -> None:
+    rows = re.findall(r"^\| `([a-z-]+)` \| (.*?) \| (.*?) \|$", PAGE, re.MULTILINE)
+    assert [row for row in rows if PROBLEMS[row[0]] != row[1:]] == []
+    assert [row[0] for row in rows] == list(PROBLEMS)
+
+
+def test_the_page_lists_every_check() -> None:
+    files = (*(ROOT / "eval_client" / "doctor").glob("*.py"), ROOT / "eval_client" / "cli" / "doctor.py")
+    source = "".join(path.read_text(encoding="utf-8") for path in files)
+    assert set(re.findall(r'\b(?:ok|skip|_program)\(\s*"([a-z-]+)"', source)) == set(LISTED)
 
 
 def test_every_kind_is_provoked_by_a_test() -> None:
@@ -52,40 +58,34 @@ def test_every_kind_is_provoked_by_a_test() -> None:
         path.read_text(encoding="utf-8")
         for path in (*Path(__file__).parent.glob("test_*.py"), *(ROOT / "tests" / "e2e").glob("test_doctor*.py"))
     )
-    assert [kind for kind in KINDS if f'"{kind}"' not in tests] == []
+    assert [kind for kind in (*LISTED, *PROBLEMS) if f'"{kind}"' not in tests] == []
 
 
 def test_what_is_amiss_always_has_a_reason_and_a_fix_and_shows_no_secret() -> None:
-    for kind, known in KINDS.items():
-        if known.why:
-            finding = fail(kind, "x")
-            assert finding.why
-            assert finding.fix
+    for kind in PROBLEMS:
+        finding = fail(kind, "x")
+        assert finding.why
+        assert finding.fix
     told = fail("store-unreachable", "postgresql://me:canary-canary@db/x: no answer to Bearer sk-canary1234567")
     assert "canary" not in told.model_dump_json()
     assert fail("environment-fault", "a\n  b " + "x" * 1000).what == "a b " + "x" * 596 + "..."
 
 
-FOLDER = FolderFacts("runs", None, 100 * GIBI, 1_000_000)
+FOLDER = FolderFacts("runs", None, 100 * GIBI)
 
 
 @pytest.mark.parametrize(
     ("facts", "needed", "expected"),
     [
-        (FOLDER, 0, [("runs-folder", "ok"), ("disk", "ok"), ("inodes", "ok")]),
-        (FOLDER, 60 * GIBI, [("runs-folder", "ok"), ("disk-short", "warn"), ("inodes", "ok")]),
-        (FOLDER, 101 * GIBI, [("runs-folder", "ok"), ("disk-short", "fail"), ("inodes", "ok")]),
+        (FOLDER, 0, [("runs-folder", "ok"), ("disk", "ok")]),
+        (FOLDER, 60 * GIBI, [("runs-folder", "ok"), ("disk-short", "warn")]),
+        (FOLDER, 101 * GIBI, [("runs-folder", "ok"), ("disk-short", "fail")]),
+        (FolderFacts("runs", None, GIBI), 0, [("runs-folder", "ok"), ("disk-short", "warn")]),
+        (FolderFacts("runs", None, 9), 0, [("runs-folder", "ok"), ("disk-short", "fail")]),
         (
-            FolderFacts("runs", None, GIBI, 500),
+            FolderFacts("runs", "Permission denied", GIBI * 9),
             0,
-            [("runs-folder", "ok"), ("disk-short", "warn"), ("inodes-short", "warn")],
-        ),
-        (FolderFacts("runs", None, 9, 9), 0, [("runs-folder", "ok"), ("disk-short", "fail"), ("inodes-short", "fail")]),
-        (FolderFacts("runs", None, GIBI * 9, None), 0, [("runs-folder", "ok"), ("disk", "ok"), ("inodes", "skip")]),
-        (
-            FolderFacts("runs", "Permission denied", GIBI * 9, 10**6),
-            0,
-            [("runs-folder-unwritable", "fail"), ("disk", "ok"), ("inodes", "ok")],
+            [("runs-folder-unwritable", "fail"), ("disk", "ok")],
         ),
     ],
 )
@@ -135,41 +135,30 @@ def test_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     assert said([key_finding("DOCTOR_KEY", optional=False)]) == [("key", "ok")]
 
 
-ENGINE = EngineFacts("20.10", "proctor-os:latest", True, "/docker", 50 * GIBI, BUILT_IN_POOLS, ())
+ENGINE = EngineFacts("20.10", "proctor-os:latest", True, "/docker", 50 * GIBI)
 
 
-def test_an_engine_without_its_image_room_or_addresses() -> None:
+def test_an_engine_without_its_image_or_room() -> None:
     well = [("docker", "ok"), ("docker-image", "ok"), ("docker-disk", "ok")]
-    assert said(engine_findings(ENGINE, sandboxes_only=True)) == well
-    assert said(engine_findings(ENGINE, sandboxes_only=False)) == [*well, ("docker-pools", "ok")]
-    pools = ((ipaddress.IPv4Network("10.0.0.0/23"), 24),)
-    poor = EngineFacts("20.10", "proctor-os:latest", False, "/docker", GIBI, pools, ())
-    assert said(engine_findings(poor, sandboxes_only=False)) == [
+    assert said(engine_findings(ENGINE, needed=True)) == well
+    poor = EngineFacts("20.10", "proctor-os:latest", False, "/docker", GIBI)
+    assert said(engine_findings(poor, needed=False)) == [
         ("docker", "ok"),
         ("docker-image-missing", "warn"),
         ("docker-disk-short", "warn"),
-        ("docker-pools-short", "warn"),
     ]
-    assert said(engine_findings(poor, sandboxes_only=True))[1] == ("docker-image-missing", "fail")
+    assert said(engine_findings(poor, needed=True))[1] == ("docker-image-missing", "fail")
 
 
 def test_an_engine_that_can_not_bound_what_a_sandbox_writes() -> None:
     def told(bounds: bool | None, *, in_memory: bool = False) -> Said:
         facts = replace(ENGINE, driver="overlay2", bounds_disk=bounds)
-        findings = said(engine_findings(facts, sandboxes_only=True, in_memory=in_memory))
+        findings = said(engine_findings(facts, needed=True, in_memory=in_memory))
         return [each for each in findings if each[0] in ("docker-quota", "docker-disk-unbounded")]
 
     assert told(True) == [("docker-quota", "ok")]
     assert told(False) == [("docker-disk-unbounded", "warn")]
     assert told(None) == told(False, in_memory=True) == []
-
-
-def test_free_networks_are_those_that_no_network_and_no_route_overlaps() -> None:
-    networks = [ipaddress.IPv4Network(text) for text in ("172.17.0.0/16", "192.168.16.0/21", "0.0.0.0/0", "10.0.0.0/8")]
-    assert free_networks(BUILT_IN_POOLS, ()) == 31
-    assert free_networks(BUILT_IN_POOLS, networks) == 29
-    assert free_networks(BUILT_IN_POOLS, [ipaddress.IPv4Network("192.168.0.0/17")]) == 23
-    assert free_networks([(ipaddress.IPv4Network("10.9.0.0/22"), 24)], [ipaddress.IPv4Network("10.0.0.0/8")]) == 0
 
 
 @pytest.mark.parametrize(
@@ -249,20 +238,19 @@ def server(
     *offered: TaskCapacity,
     tasks: TaskServerError | None = None,
     version: str = VERSION,
-    ahead_s: float | None = 0.0,
     not_ready: str | None = None,
     workers: tuple[servers.WorkerFacts, ...] = (),
 ) -> servers.ServerFacts:
-    alive = Health(role="controller", url="http://c", version=version, time=None)
+    alive = Health(role="controller", url="http://c", version=version)
     listed = tasks or TaskList(version="v", tasks=offered)
-    return servers.ServerFacts("http://c", servers.HealthAnswer(alive, ahead_s), not_ready, listed, workers)
+    return servers.ServerFacts("http://c", alive, not_ready, listed, workers)
 
 
 def judged(facts: servers.ServerFacts, *tasks: str, relayed: bool = False) -> Said:
     return said(servers.server_findings(facts, token_env="T", has_token=True, tasks=tasks, relayed=relayed))
 
 
-ALONE: Said = [("controller", "ok"), ("version", "ok"), ("clock", "ok")]
+ALONE: Said = [("controller", "ok"), ("version", "ok")]
 
 
 def test_tasks_as_a_controller_offers_them() -> None:
@@ -302,38 +290,28 @@ def test_controllers_that_cannot_be_used() -> None:
     assert judged(server(not_ready="just started"))[0] == ("controller-not-ready", "warn")
 
 
-def test_versions_and_clocks_of_a_controller_and_its_workers() -> None:
-    def worker(name: str, version: str, health: servers.HealthAnswer | None) -> servers.WorkerFacts:
+def test_versions_of_a_controller_and_its_workers() -> None:
+    def worker(name: str, version: str, *, answers: bool) -> servers.WorkerFacts:
         return servers.WorkerFacts(
-            WorkerStatus(worker=name, url=f"http://{name}", version=version, draining=False), health
+            WorkerStatus(worker=name, url=f"http://{name}", version=version, draining=False), answers
         )
 
-    alive = Health(role="worker", url="http://w")
     workers = (
-        worker("w1", VERSION, servers.HealthAnswer(alive, -9.0)),
-        worker("w2", "0.0.1", None),
-        worker("w3", "unknown", servers.HealthAnswer(alive, None)),
+        worker("w1", VERSION, answers=True),
+        worker("w2", "0.0.1", answers=False),
+        worker("w3", "unknown", answers=True),
     )
-    assert judged(server(version="9.9", ahead_s=5.1, workers=workers)) == [
+    assert judged(server(version="9.9", workers=workers)) == [
         ("controller", "ok"),
         ("version-differs", "fail"),
-        ("clock-skew", "warn"),
         ("worker", "ok"),
         ("version", "ok"),
-        ("clock-skew", "warn"),
         ("worker-relayed", "warn"),
         ("version-differs", "fail"),
         ("worker", "ok"),
         ("version-differs", "fail"),
-        ("clock", "skip"),
     ]
     assert ("worker", "skip") in judged(server(workers=workers), relayed=True)
-
-
-def test_a_clock_is_off_by_what_the_time_of_asking_does_not_explain() -> None:
-    assert servers.ahead_s(100.0, 104.0, 108.0) == 0.0
-    assert servers.ahead_s(100.0, 120.0, 108.0) == 12.0
-    assert servers.ahead_s(100.0, 90.0, 108.0) == -10.0
 
 
 TASK = tasks.TaskFacts("db", 3, "d" * 32, None, False)
