@@ -8,7 +8,7 @@ import pytest
 from eval_client.report.compare.compare import compare_run
 from eval_client.report.compare.measure import Settings
 from eval_client.report.compare.sides import find_pairs
-from eval_client.report.pair_statistics import MOST_WORK, Letters, pair_statistics, run_letters
+from eval_client.report.pair_statistics import MOST_WORK, TEST_WORK, Letters, pair_statistics, run_letters
 from eval_client.report.reference import Reference
 from eval_client.report.report import report
 from eval_client.store.store import Store
@@ -73,5 +73,9 @@ def test_missing_scores_widen_the_bounds_and_enter_no_interval(tmp_path: Path) -
 def test_letters_are_left_out_where_they_would_be_too_many_or_too_costly(tmp_path: Path) -> None:
     assert letters_of(stored_run(tmp_path, "one", {"a": {"t": [1.0]}})) == Letters({}, "")
     assert "more than 6 agents" in letters_of(drawn_run(tmp_path, 1, 7, 2)).left_out
-    large = drawn_run(tmp_path, 2, 2, MOST_WORK, ("db",))
+    tests = 15 * 5  # of each two of six agents on each of five tasks
+    samples = MOST_WORK // tests - TEST_WORK + 1  # one fewer would do: neither tests nor samples alone are too many
+    of_task = {f"task{number}": [1.0] * samples for number in range(5)}
+    large = stored_run(tmp_path, "large", {f"agent{number}": of_task for number in range(6)})
+    assert tests * (TEST_WORK + samples - 1) <= MOST_WORK
     assert "too many tests" in letters_of(large).left_out
