@@ -5,25 +5,14 @@ import secrets
 from collections.abc import AsyncIterator
 from urllib.parse import quote
 
-from starlette.applications import Starlette
-from starlette.requests import Request
-from starlette.responses import JSONResponse, PlainTextResponse, Response
-from starlette.routing import Route
-from starlette.types import ASGIApp, Scope
-
 from eval_client.mcp.episode import CalledEpisode
-from eval_client.mcp.frames import McpFrameError, answer, call_answer, read_call, read_frame
-from proctor.http.auth import Access, AccessGuard
-from proctor.http.body import BodyError, read_body
 from proctor.http.server import listen, url_of, uvicorn_config
-from proctor.http.serving import embedded
 
 HOST = "127.0.0.1"
 KEEP_ALIVE_S = 65
 KEPT_OVER = 1000
 """So many of the episodes that are over still say so; those before are unknown."""
 LAST_REPLIES_S = 2
-MAX_BODY_BYTES = 1 << 20
 
 
 class McpEpisodes:
@@ -43,57 +32,29 @@ class McpEpisodes:
         self._episodes[path] = episode
         return self.base_url + path
 
-    def app(self) -> ASGIApp:
-        """The HTTP application."""
-        route = Route("/mcp/{task}/{episode}", self._received, methods=["GET", "POST", "DELETE"])
-        return AccessGuard(Starlette(routes=[route]), Access(), _page_refused)
+    def get(self, path: str) -> CalledEpisode | None:
+        """The episode of a path."""
+        return self._episodes.get(path)
 
     def knows(self, _method: str, path: str, _authorization: bytes) -> bool:
         """Whether a path is that of an episode."""
         return path in self._episodes
 
-    async def _received(self, request: Request) -> Response:
-        episode = self._episodes.get(request.scope["raw_path"].decode("latin-1"))
-        if episode is None:
-            return PlainTextResponse("there is no such episode\n", 404)
-        if request.method == "DELETE":
-            return JSONResponse({})  # the end of a session, of which there are none
-        if request.method != "POST":
-            return PlainTextResponse("there are no event streams; send a POST\n", 405, {"Allow": "POST, DELETE"})
-        try:
-            return await _answered(episode, await read_body(request.receive, MAX_BODY_BYTES), request)
-        except BodyError as error:
-            text = f"a request has at most {MAX_BODY_BYTES} bytes" if error.status == 413 else str(error)
-            return PlainTextResponse(f"{text}\n", error.status)
-        except McpFrameError as error:
-            return JSONResponse(error.answer(), error.status)
-
-
-async def _answered(episode: CalledEpisode, body: bytes, request: Request) -> Response:
-    """The answer to a frame. Raises McpFrameError."""
-    frame = read_frame(body, request.headers)
-    episode.reached = True
-    if frame.is_notification:
-        return Response(status_code=202)
-    if frame.method == "tools/call":
-        key = (request.headers.get("mcp-session-id"), frame.id, body)
-        return JSONResponse(call_answer(frame, await episode.call(read_call(frame), key)))
-    session = {"mcp-session-id": secrets.token_hex(16)} if frame.method == "initialize" else None
-    return JSONResponse(answer(frame, await episode.offer()), headers=session)
-
-
-def _page_refused(_scope: Scope, status: int, cause: str) -> Response:
-    return PlainTextResponse(f"{cause}\n", status)
-
 
 @contextlib.asynccontextmanager
 async def mcp_server() -> AsyncIterator[McpEpisodes]:
-    """Serve episodes while inside. Those that are under way must be ended before."""
+    """Serve episodes while inside. Those that are under way must be ended before.
+
+    Few clients serve any, so what serves HTTP is imported here.
+    """
+    from eval_client.mcp.app import episodes_app
+    from proctor.http.serving import embedded
+
     episodes = McpEpisodes()
     listener = listen(HOST, 0)
     episodes.base_url = url_of(HOST, listener)
     config = uvicorn_config(
-        episodes.app(), keep_alive_s=KEEP_ALIVE_S, last_replies_s=LAST_REPLIES_S, knows=episodes.knows
+        episodes_app(episodes), keep_alive_s=KEEP_ALIVE_S, last_replies_s=LAST_REPLIES_S, knows=episodes.knows
     )
     async with embedded(config, listener):
         yield episodes

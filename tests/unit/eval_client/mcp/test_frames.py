@@ -9,9 +9,10 @@ from typing import Any
 import httpx
 import pytest
 
+from eval_client.mcp.app import MAX_BODY_BYTES, episodes_app
 from eval_client.mcp.episode import CalledEpisode
 from eval_client.mcp.frames import McpFrameError, McpOffer, answer, read_call, read_frame
-from eval_client.mcp.server import KEPT_OVER, MAX_BODY_BYTES, McpEpisodes
+from eval_client.mcp.server import KEPT_OVER, McpEpisodes
 from proctor.environment import Agent, Environment, play_to_finish
 from proctor.tools import arguments_schema
 from proctor.types import Finish, FinishReason, Message, Observation, Tool
@@ -55,7 +56,7 @@ async def served() -> AsyncIterator[Served]:
     episodes.base_url = "http://127.0.0.1"
     playing = asyncio.create_task(play_to_finish(Counting(), "s", episode))
     url = episodes.add("toy", episode)
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(episodes.app())) as client:
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(episodes_app(episodes))) as client:
         yield Served(client, url)
     playing.cancel()
 
