@@ -31,10 +31,11 @@ def load(name: str) -> type[Environment]:
     Raises UnknownEnvironment; ImportError, with the fix, where its extra is missing, its package is broken or a second
     package has an environment of this name.
     """
-    found = {entry.value: entry for group in (GROUP, FOREIGN_GROUP) for entry in entry_points(group=group, name=name)}
+    installed = entry_points(name=name)  # reads every installed package, so once for both groups
+    found = {entry.value: entry for group in (GROUP, FOREIGN_GROUP) for entry in installed.select(group=group)}
     if not found:
-        installed = ", ".join([*names(), *foreign_names()]) or "none"
-        raise UnknownEnvironment(f"unknown environment {name!r}; installed are: {installed}")
+        known = ", ".join([*names(), *foreign_names()]) or "none"
+        raise UnknownEnvironment(f"unknown environment {name!r}; installed are: {known}")
     if len(found) > 1:
         offers = " and ".join(sorted(f"{entry.value} of {_package(entry)}" for entry in found.values()))
         raise ImportError(f"environment {name!r} is offered twice, by {offers}; uninstall one of them")
