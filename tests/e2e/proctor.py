@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.e2e.preloaded import PRELOADED, preloaded
 from tests.pace import slowly
 
 TOKEN = "token-of-the-tests"
@@ -28,6 +29,9 @@ def environment(**extra: str) -> dict[str, str]:
 
 def proctor(*arguments: str, cwd: Path, **extra: str) -> subprocess.CompletedProcess[str]:
     """`proctor ...` to its end."""
+    if arguments and arguments[0] in PRELOADED:
+        full = environment(**extra)
+        return preloaded(full).run(arguments, cwd, full, slowly(300))
     return subprocess.run(
         [*COMMAND, *arguments],
         cwd=cwd,
