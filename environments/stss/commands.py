@@ -1,15 +1,19 @@
-"""`proctor stss`: imports data, shows a run's days, makes scenarios for the language level, prints tables."""
+"""`proctor stss`: imports data, shows a run's days, makes scenarios, measures the rules, prints tables."""
 
 import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import get_args
 
 import click
 
 from environments.stss.data import published
 from environments.stss.days.draw import page
 from environments.stss.days.transcript import DayTranscript, unpack
+from environments.stss.hearing.labelled import Half
+from environments.stss.hearing.listener import listen
+from environments.stss.hearing.measure import errors, hear, tables
 from environments.stss.language.scenarios import Scenario, ScenarioFile, chosen, meetings
 from environments.stss.table import action_table, language_table
 from proctor.plugins import FinishedTrial, OpenRun, RecordedPair
@@ -102,10 +106,25 @@ def table(open_run: OpenRun, runs: tuple[str, ...], form: TableFormat) -> None:
         recorded = open_run(run)
         trials += recorded
         pairs += recorded.pairs()
-    tables = [made for made in (language_table(trials, pairs), action_table(trials, pairs)) if made.rows]
-    if not tables:
+    found = [made for made in (language_table(trials, pairs), action_table(trials, pairs)) if made.rows]
+    if not found:
         raise click.UsageError(f"{', '.join(runs)}: no trial of stss has finished in them")
-    print_tables(tables, form)
+    print_tables(found, form)
+
+
+@stss.command("utterances")
+@click.option("--half", type=click.Choice(get_args(Half)), default="development", show_default=True)
+@click.option("--errors", "show", is_flag=True, help="Also print each utterance that is not understood.")
+@format_option
+def utterances_(half: Half, show: bool, form: TableFormat) -> None:
+    """Print how well the rules understand the labelled utterances of a half.
+
+    Rules are made with the development half only; look at no error of the test half.
+    """
+    heard = hear(half, listen)
+    print_tables(tables(half, heard), form)
+    if show:
+        click.echo("\n" + "\n".join(errors(heard)))
 
 
 def _played_days(

@@ -29,6 +29,8 @@ CATEGORIES: Mapping[TaskType, Category] = {
 }
 """The paper's category by the files' task_type."""
 ANY = "N/A"
+SHIPPED = Path(__file__).with_name("samples")
+"""The folder of our own town, which is used where no other is named."""
 
 
 def _stamp(text: str) -> str:

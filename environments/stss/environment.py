@@ -22,7 +22,7 @@ from environments.stss.characters.model_driver import ModelDriver
 from environments.stss.characters.rule_driver import RuleDriver
 from environments.stss.data.repairs import repair
 from environments.stss.data.templates import instantiate
-from environments.stss.dataset import Data, SocialTask
+from environments.stss.dataset import SHIPPED, Data, SocialTask
 from environments.stss.days.event_log import EventLog
 from environments.stss.days.simulation import DayLimits, Drivers, Simulation
 from environments.stss.days.transcript import DayTranscript, pack, picture
@@ -39,7 +39,6 @@ from proctor.llm import ChatConfig, Replies, default_folder
 from proctor.tools import NO_PUBLISHED_FUNCTIONS, Protocol
 from proctor.types import Finish, Summary
 
-SHIPPED = Path(__file__).with_name("samples")
 _REVISION = "3"
 """Raise it with every change to what a trial shows or how it is scored."""
 MAX_CALLS = 200

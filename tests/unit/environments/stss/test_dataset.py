@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from environments.stss.environment import SHIPPED, Stss
+from environments.stss.dataset import SHIPPED
+from environments.stss.environment import Stss
 
 
 def broken(folder: Path, file: str, change: object) -> Stss:

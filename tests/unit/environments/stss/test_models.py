@@ -11,9 +11,9 @@ import pytest
 
 from environments.stss import policies
 from environments.stss.characters.driver import SpokenLine
-from environments.stss.dataset import Data
+from environments.stss.dataset import SHIPPED, Data
 from environments.stss.days.transcript import unpack
-from environments.stss.environment import SHIPPED, Stss
+from environments.stss.environment import Stss
 from environments.stss.language.judge import SlotJudge, conditions, read_verdicts
 from environments.stss.language.scenarios import load
 from proctor.environment import PolicyAgent, play_to_finish

@@ -8,7 +8,8 @@ import pytest
 from click.testing import CliRunner
 
 from environments.stss.commands import stss
-from environments.stss.environment import SHIPPED, Stss
+from environments.stss.dataset import SHIPPED
+from environments.stss.environment import Stss
 from tests.stss_repository import lay_out
 from tests.support import SHARED_DATA
 

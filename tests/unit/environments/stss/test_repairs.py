@@ -4,8 +4,8 @@ import pytest
 
 from environments.stss.data import keywords
 from environments.stss.data.repairs import Repair, repair
-from environments.stss.dataset import Data, SocialTask
-from environments.stss.environment import SHIPPED, Stss
+from environments.stss.dataset import SHIPPED, Data, SocialTask
+from environments.stss.environment import Stss
 
 DATA = Data(SHIPPED)
 QUIZ, BANDAGES, CHESS = "fernmouth_online_quiz", "fernmouth_bandages", "fernmouth_chess"

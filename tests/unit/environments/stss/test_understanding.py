@@ -9,8 +9,7 @@ from environments.stss.characters.routine import chance, habits
 from environments.stss.characters.rule_driver import RuleDriver
 from environments.stss.characters.slots import InvitationSlots
 from environments.stss.characters.slots import read as understand
-from environments.stss.dataset import Data
-from environments.stss.environment import SHIPPED
+from environments.stss.dataset import SHIPPED, Data
 from environments.stss.reply import Encounter, FormatError, Note, Utterance, limited, read
 from environments.stss.town.clock import DAY
 from environments.stss.town.schedule import Commitment

@@ -1,0 +1,102 @@
+"""The labelled utterances, and how a reading of one compares with its labels."""
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from environments.stss.characters.driver import SpokenLine
+from environments.stss.town.clock import DATES, read_stamp, read_time
+
+FOLDER = Path(__file__).parents[1] / "utterances"
+SLOTS = ("activity", "place", "day", "start", "end", "people", "negated")
+ASKED = frozenset({"activity", "place", "start"})
+"""Slots that a character asks about where it found none."""
+_SMALL = re.compile(r"\b(?:an?|the|my|our|your|his|her|its|their|some|for|of|to|in|on|at|and|with|it|me|us|you)\b")
+
+Half = Literal["development", "test"]
+Slot = str | int | bool | frozenset[str] | None
+Slots = Mapping[str, Slot]
+"""The values of `SLOTS`, None where nothing was said: `people` is never empty and `negated` never False."""
+Verdict = Literal["right", "open", "wrong"]
+Outcome = Literal["understood", "asked", "silent"]
+
+
+class Labelled(NamedTuple):
+    """One utterance, its situation and its labels."""
+
+    id: str
+    category: str
+    speaker: str
+    listener: str
+    now: int
+    before: tuple[SpokenLine, ...]
+    text: str
+    slots: Slots
+
+
+def utterances(half: Half) -> list[Labelled]:
+    """The utterances of one half, in order."""
+    lines = (FOLDER / f"{half}.jsonl").read_text(encoding="utf-8").splitlines()
+    return [_labelled(json.loads(line)) for line in lines]
+
+
+def _labelled(line: dict[str, object]) -> Labelled:
+    slots, before = line["slots"], line["before"]
+    if not isinstance(slots, dict) or not isinstance(before, list):
+        raise ValueError(f"{line['id']}: slots must be an object and before a list")
+    return Labelled(
+        id=str(line["id"]),
+        category=str(line["category"]),
+        speaker=str(line["speaker"]),
+        listener=str(line["listener"]),
+        now=read_stamp(str(line["now"])),
+        before=tuple(SpokenLine(*said) for said in before),
+        text=str(line["text"]),
+        slots={
+            "activity": slots["activity"],
+            "place": slots["place"],
+            "day": None if slots["day"] is None else DATES.index(slots["day"]),
+            "start": _minute(slots["start"]),
+            "end": _minute(slots["end"]),
+            "people": frozenset(slots["people"]) or None,
+            "negated": slots["negated"] or None,
+        },
+    )
+
+
+def _minute(text: str | None) -> int | None:
+    return None if text is None else read_time(text)
+
+
+def verdict(name: str, said: Slots, heard: Slots) -> Verdict:
+    """Whether a slot was heard as it was said: right, left open although it was said, or wrong."""
+    if name == "activity" and None not in (said[name], heard[name]):
+        return "right" if same_activity(str(said[name]), str(heard[name])) else "wrong"
+    if said[name] == heard[name]:
+        return "right"
+    return "open" if heard[name] is None else "wrong"
+
+
+def outcome(said: Slots, heard: Slots) -> Outcome:
+    """Whether a whole utterance is understood (what was left open is asked about), or asked again, or silently wrong.
+
+    Asked: nothing is wrong, and whatever is missing is asked about although it was said.
+    """
+    verdicts = {name: verdict(name, said, heard) for name in SLOTS}
+    missed = {name for name, found in verdicts.items() if found != "right"}
+    if not missed:
+        return "understood"
+    return "asked" if missed <= ASKED and all(verdicts[name] == "open" for name in missed) else "silent"
+
+
+def same_activity(said: str, heard: str) -> bool:
+    """Whether two phrases name the same activity: the second has at least half of the first one's content words."""
+    wanted, found = _words(said), _words(heard)
+    return bool(wanted) and 2 * len(wanted & found) >= len(wanted)
+
+
+def _words(phrase: str) -> set[str]:
+    plain = phrase.lower()
+    return set(re.findall(r"[\w'-]+", _SMALL.sub("", plain)) or plain.split())
