@@ -161,7 +161,8 @@ class Data:
             _check_places(self.folder / "characteristics.json", name, persona, built)
         positions = _positions(self.folder / "initial_positions.json", people, built)
         known = {name: _known(self.folder / "personas" / name / "spatial_memory.json") for name in people}
-        return Town(built, Places(built), people, positions, known, _history(self.folder))
+        homes = {name: home_of(persona) for name, persona in people.items()}
+        return Town(built, Places(built, homes), people, positions, known, _history(self.folder))
 
     @cached_property
     def tasks(self) -> tuple[SocialTask, ...]:

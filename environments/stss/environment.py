@@ -39,7 +39,7 @@ from proctor.llm import ChatConfig, Replies, default_folder
 from proctor.tools import NO_PUBLISHED_FUNCTIONS, Protocol
 from proctor.types import Finish, Summary
 
-_REVISION = "3"
+_REVISION = "4"
 """Raise it with every change to what a trial shows or how it is scored."""
 MAX_CALLS = 200
 _UNSHAPING = {"data", "scenarios", "cache", "driver", "judge", "protocol"}

@@ -1,10 +1,11 @@
 """The performer's brief before a simulation, and the metrics after it."""
 
 from environments.stss import prompt, published_scoring, scoring
-from environments.stss.characters.slots import read
 from environments.stss.dataset import ANY, SocialTask, Town
 from environments.stss.days.event_log import Agreed, EventLog, Talk, intervals
-from environments.stss.town.clock import DAY, END, day_of
+from environments.stss.hearing.read import read
+from environments.stss.hearing.slots import Situation
+from environments.stss.town.clock import DAY, END
 from environments.stss.town.places import Places
 from environments.stss.town.schedule import overlaps
 from proctor.environment import Agent
@@ -62,8 +63,11 @@ def metrics(event_log: EventLog, played: SocialTask, published: SocialTask, plac
 
 def _invites(talk: Talk, me: str, places: Places) -> bool:
     """Whether the performer names an activity in a talk."""
-    mine = (line.text for line in talk.lines if line.speaker == me)
-    return any(read(text, places, day_of(talk.t)).activity is not None for text in mine)
+    return any(
+        read(line.text, Situation(places, talk.t, me, before=talk.lines[:index])).activity is not None
+        for index, line in enumerate(talk.lines)
+        if line.speaker == me
+    )
 
 
 def _kept(event_log: EventLog, agreed: Agreed) -> bool:

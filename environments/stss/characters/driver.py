@@ -4,17 +4,11 @@ from abc import ABC, abstractmethod
 from typing import NamedTuple
 
 from environments.stss.dataset import Persona
+from environments.stss.hearing.slots import SpokenLine
 from environments.stss.town.schedule import Commitment, DayPlan
 
 SIDE_LIMIT = 8
 """Utterances of each side in a talk."""
-
-
-class SpokenLine(NamedTuple):
-    """One utterance."""
-
-    speaker: str
-    text: str
 
 
 class Context(NamedTuple):

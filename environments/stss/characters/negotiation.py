@@ -6,12 +6,13 @@ from typing import Literal, NamedTuple
 
 from environments.stss.characters.driver import Context
 from environments.stss.characters.routine import Habits, habits
-from environments.stss.characters.slots import InvitationSlots, read
+from environments.stss.hearing.read import read
+from environments.stss.hearing.slots import InvitationSlots, Situation
 from environments.stss.town.clock import DAY, END, stamp, time_text
 from environments.stss.town.places import Places
 from environments.stss.town.schedule import Commitment, overlaps
 
-Move = Literal["chat", "ask_activity", "ask_time", "ask_place", "propose", "decline", "accept", "settled"]
+Move = Literal["chat", "ask_activity", "ask_time", "ask_place", "propose", "decline", "accept", "settled", "called_off"]
 HOUR = 60
 LEG = 10
 """Minutes for each leg of an errand."""
@@ -41,16 +42,19 @@ class Stance(NamedTuple):
 def negotiate(context: Context, places: Places, home: str) -> Stance:
     """The stance after all lines of the talk so far."""
     stance = Stance("chat", InvitationSlots())
-    for line in context.lines:
+    for index, line in enumerate(context.lines):
         if line.speaker == context.partner:
-            stance = _after(stance, line.text, context, places, home)
+            situation = Situation(places, context.now, line.speaker, context.persona.name, context.lines[:index])
+            stance = _after(stance, line.text, situation, context, home)
     return stance
 
 
-def _after(before: Stance, text: str, context: Context, places: Places, home: str) -> Stance:
+def _after(before: Stance, text: str, situation: Situation, context: Context, home: str) -> Stance:
+    latest, places = read(text, situation), situation.places
+    if latest.negated:
+        return Stance("called_off", before.slots)
     if before.move in ("accept", "settled"):
         return before._replace(move="settled")
-    latest = read(text, places, context.now // DAY)
     if before.move == "propose" and _agrees(text, latest, before):
         return before._replace(move="accept")
     slots = before.slots.merged(latest)

@@ -75,6 +75,8 @@ class RuleDriver(Driver):
         if stance.move == "propose":
             start = stance.commitments[0].start
             return f"I am sorry, {stance.why}. How about {time_text(start)} instead?", False
+        if stance.move == "called_off":
+            return "That is a pity. Another time, then!", True
         if stance.move == "decline":
             return f"I am sorry, {stance.why}.", True
         if stance.move == "chat":

@@ -2,7 +2,8 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-from environments.stss.characters.driver import SIDE_LIMIT, SpokenLine
+from environments.stss.characters.driver import SIDE_LIMIT
+from environments.stss.hearing.slots import SpokenLine
 
 CHARS_A_MINUTE = 240
 Speaker = Callable[[Sequence[SpokenLine]], Awaitable[tuple[str, bool]]]

@@ -5,7 +5,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from environments.stss.characters.driver import SpokenLine
+from environments.stss.hearing.slots import SpokenLine
 from environments.stss.town.clock import stamp
 from environments.stss.town.schedule import Commitment, Kind
 

@@ -7,14 +7,15 @@ from typing import NamedTuple
 
 from environments.stss import prompt
 from environments.stss.agent.performer import Performer
-from environments.stss.characters.driver import Context, Driver, SpokenLine
+from environments.stss.characters.driver import Context, Driver
 from environments.stss.characters.negotiation import commitments_text
 from environments.stss.characters.rule_driver import RuleDriver
-from environments.stss.characters.slots import InvitationSlots, read
 from environments.stss.characters.talk import converse, minutes
 from environments.stss.dataset import SocialTask, Town
 from environments.stss.days.event_log import ActivityRecord, Agreed, EventLog, Talk
 from environments.stss.days.person import Person
+from environments.stss.hearing.read import read
+from environments.stss.hearing.slots import InvitationSlots, Situation, SpokenLine
 from environments.stss.reply import (
     SILENCE,
     ActionError,
@@ -234,9 +235,9 @@ class Simulation:
 
     def _topic(self, speaker: str, lines: Sequence[SpokenLine], now: int) -> str:
         slots = InvitationSlots()
-        for line in lines:
+        for index, line in enumerate(lines):
             if line.speaker == speaker:
-                slots = slots.merged(read(line.text, self._places, day_of(now)))
+                slots = slots.merged(read(line.text, Situation(self._places, now, speaker, before=lines[:index])))
         return slots.activity or "the day"
 
     async def _note(self, partner: Person, last: SpokenLine, now: int) -> None:

@@ -6,14 +6,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from environments.stss.characters.driver import SpokenLine
+from environments.stss.hearing.slots import SpokenLine
 from environments.stss.town.clock import DATES, read_stamp, read_time
 
 FOLDER = Path(__file__).parents[1] / "utterances"
 SLOTS = ("activity", "place", "day", "start", "end", "people", "negated")
 ASKED = frozenset({"activity", "place", "start"})
 """Slots that a character asks about where it found none."""
-_SMALL = re.compile(r"\b(?:an?|the|my|our|your|his|her|its|their|some|for|of|to|in|on|at|and|with|it|me|us|you)\b")
+_SMALL = re.compile(
+    r"\b(?:an?|the|my|our|your|his|her|its|their|some|for|of|to|in|on|at|about|and|with|it|me|us|you)\b"
+)
 
 Half = Literal["development", "test"]
 Slot = str | int | bool | frozenset[str] | None

@@ -2,10 +2,10 @@
 
 from functools import cache
 
-from environments.stss.characters.slots import read
 from environments.stss.dataset import SHIPPED, Data
 from environments.stss.hearing.labelled import Labelled, Slots
-from environments.stss.town.clock import day_of
+from environments.stss.hearing.read import read
+from environments.stss.hearing.slots import Situation
 from environments.stss.town.places import Places
 
 
@@ -16,13 +16,14 @@ def _places() -> Places:
 
 def listen(said: Labelled) -> Slots:
     """What the characters of the shipped town hear."""
-    slots = read(said.text, _places(), day_of(said.now))
+    slots = read(said.text, Situation(_places(), said.now, said.speaker, said.listener, said.before))
+    place = slots.then_place or slots.place
     return {
         "activity": slots.activity,
-        "place": slots.place and slots.place.partition(":")[0],
+        "place": place and place.partition(":")[0],
         "day": slots.day,
         "start": slots.start,
         "end": slots.end,
-        "people": None,
-        "negated": None,
+        "people": slots.people or None,
+        "negated": slots.negated or None,
     }

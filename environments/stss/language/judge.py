@@ -4,10 +4,10 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
-from environments.stss.characters.driver import SpokenLine
 from environments.stss.characters.model import CharacterModel, UnreadableReply
-from environments.stss.characters.slots import InvitationSlots, read
 from environments.stss.dataset import ANY, SocialTask, SubGoal
+from environments.stss.hearing.read import read
+from environments.stss.hearing.slots import InvitationSlots, Situation, SpokenLine
 from environments.stss.town.places import Places
 
 _CONSENT = re.compile(r"\b(?:yes|gladly|i agreed?|we agreed?|sure|of course|count me in|i will be there|deal)\b", re.I)
@@ -107,7 +107,7 @@ class SlotJudge(Judge):
     def _merged(self, lines: Sequence[SpokenLine]) -> InvitationSlots:
         slots = InvitationSlots()
         for line in lines:
-            slots = slots.merged(read(line.text, self._places, 0))
+            slots = slots.merged(read(line.text, Situation(self._places, 0, line.speaker)))
         return slots
 
 

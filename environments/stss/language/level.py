@@ -5,9 +5,10 @@ from typing import NamedTuple
 
 from environments.stss import prompt
 from environments.stss.agent.performer import Performer
-from environments.stss.characters.driver import Context, Driver, SpokenLine
+from environments.stss.characters.driver import Context, Driver
 from environments.stss.characters.talk import converse
 from environments.stss.dataset import Persona, SocialTask
+from environments.stss.hearing.slots import SpokenLine
 from environments.stss.language.judge import Judge, conditions
 from environments.stss.language.scenarios import Scenario
 from environments.stss.reply import SILENCE, Encounter, Utterance, limited

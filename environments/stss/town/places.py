@@ -2,7 +2,7 @@
 
 import difflib
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
@@ -33,8 +33,15 @@ class Mention(NamedTuple):
 class Places:
     """The names of a map's places."""
 
-    def __init__(self, world: TownMap) -> None:
+    def __init__(self, world: TownMap, homes: Mapping[str, str] | None = None) -> None:
+        """`homes`: the address of everybody's home, by full name."""
         self._world = world
+        self.homes: Mapping[str, str] = homes or {}
+
+    @property
+    def sectors(self) -> Sequence[str]:
+        """The sectors of the map."""
+        return self._world.sectors
 
     @cached_property
     def _names(self) -> Mapping[str, str]:

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from environments.stss import policies
-from environments.stss.characters.driver import SpokenLine
 from environments.stss.dataset import SHIPPED
 from environments.stss.days.draw import page
 from environments.stss.days.event_log import ActivityRecord, EventLog, Talk
 from environments.stss.days.transcript import DayTranscript, pack, unpack
 from environments.stss.environment import Stss
+from environments.stss.hearing.slots import SpokenLine
 from environments.stss.language.scenarios import chosen, load, meetings
 from proctor.environment import PolicyAgent
 from proctor.types import Finish, FinishReason

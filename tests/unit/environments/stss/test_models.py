@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from environments.stss import policies
-from environments.stss.characters.driver import SpokenLine
 from environments.stss.dataset import SHIPPED, Data
 from environments.stss.days.transcript import unpack
 from environments.stss.environment import Stss
+from environments.stss.hearing.slots import SpokenLine
 from environments.stss.language.judge import SlotJudge, conditions, read_verdicts
 from environments.stss.language.scenarios import load
 from proctor.environment import PolicyAgent, play_to_finish
@@ -279,7 +279,7 @@ def test_who_drives_and_who_judges_are_told_apart_by_the_digest() -> None:
             ["I invite you to an interview at Gull Bakery tomorrow at 15:00.", "I can't."],
             (True, False, False),
         ),
-        ("fernmouth_chess", ["Let's go playing chess at Gull Bakery tomorrow.", "Sure."], (False, False, True)),
+        ("fernmouth_chess", ["Let's go playing chess at Gull Bakery tomorrow.", "Sure."], (True, False, True)),
         ("fernmouth_online_quiz", ["Come to an online quiz on 2023-02-14 at 20:00."], (True, True)),
         (
             "fernmouth_bandages",

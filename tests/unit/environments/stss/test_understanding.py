@@ -4,12 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from environments.stss.characters.driver import Context, SpokenLine
+from environments.stss.characters.driver import Context
 from environments.stss.characters.routine import chance, habits
 from environments.stss.characters.rule_driver import RuleDriver
-from environments.stss.characters.slots import InvitationSlots
-from environments.stss.characters.slots import read as understand
 from environments.stss.dataset import SHIPPED, Data
+from environments.stss.hearing.read import read as read_slots
+from environments.stss.hearing.slots import InvitationSlots, Situation, SpokenLine
 from environments.stss.reply import Encounter, FormatError, Note, Utterance, limited, read
 from environments.stss.town.clock import DAY
 from environments.stss.town.schedule import Commitment
@@ -17,6 +17,12 @@ from environments.stss.town.schedule import Commitment
 TOWN = Data(SHIPPED).town
 DRIVER = RuleDriver(TOWN, 1.0, "test")
 ADA, FINN = "Ada Birch", "Finn Larsen"
+
+
+def understand(text: str) -> InvitationSlots:
+    return read_slots(text, Situation(TOWN.places, 600, "Clara Novak", FINN))
+
+
 INVITED = "I would like to invite you to a kite contest at Harbour Green tomorrow at 16:00."
 
 
@@ -51,13 +57,13 @@ INVITED = "I would like to invite you to a kite contest at Harbour Green tomorro
     ],
 )
 def test_the_slots_of_an_utterance(text: str, slots: InvitationSlots | None) -> None:
-    found = understand(text, TOWN.places, 0)
+    found = understand(text)
     assert found.early if slots is None else found == slots
 
 
 @given(st.text(max_size=300))
 def test_any_text_is_understood_somehow(text: str) -> None:
-    understand(text, TOWN.places, 0)
+    understand(text)
     assert limited(text).strip()
     assert len(limited(text).split()) <= 80
 
@@ -190,7 +196,7 @@ async def test_orders_to_the_simulator_are_speech_only() -> None:
 async def test_a_summary_can_be_read_again() -> None:
     replies = await answers(INVITED)
     summary = await DRIVER.summary(context(INVITED, *replies))
-    slots = understand(summary, TOWN.places, 0)
+    slots = understand(summary)
     assert (slots.activity, slots.place, slots.day, slots.start) == ("kite contest", "Harbour Green", 1, 960)
 
 

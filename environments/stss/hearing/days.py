@@ -1,0 +1,29 @@
+"""Days named in a text."""
+
+import re
+
+from environments.stss.hearing.slots import NumberSpan
+
+OUT_OF_REACH = 9
+"""The value of every day that is not simulated."""
+_DATES = (
+    (r"2023-02-13|(?:february|feb\.?) 13(?:th)?|13(?:th)?(?: of)? (?:february|feb)|(?:on )?monday|the 13th", 0),
+    (r"2023-02-14|(?:february|feb\.?) 14(?:th)?|14(?:th)?(?: of)? (?:february|feb)|(?:on )?tuesday|the 14th", 1),
+    (r"valentine'?s(?: day)(?!'s)", 1),
+    (r"(?:the )?day after tomorrow|20\d\d-\d\d-\d\d|(?:february|feb\.?|march|january) \d{1,2}(?:st|nd|rd|th)?", 9),
+    (r"next (?:week|month)|(?:on )?(?:wednesday|thursday|friday|saturday|sunday)", OUT_OF_REACH),
+)
+_DENIED = re.compile(
+    r"\b(?:not|instead of|rather than|than|isn't|did say|you say|thought it was)(?: on| for)?\s*$", re.IGNORECASE
+)
+_TODAY = r"today|tonight|this (?:very )?(?:morning|afternoon|evening|noon)"
+_TOMORROW = r"(?<!day after )tomm?orr?ow"
+
+
+def days(text: str, today: int) -> list[NumberSpan]:
+    """The days named in a text on day `today`, in order, without those that are denied ("not tomorrow")."""
+    found: dict[int, NumberSpan] = {}
+    for pattern, day in (*_DATES, (_TOMORROW, today + 1), (_TODAY, today)):
+        for match in re.finditer(rf"\b(?:{pattern})\b", text, re.IGNORECASE):
+            found.setdefault(match.start(), NumberSpan(*match.span(), day))
+    return [found[start] for start in sorted(found) if not _DENIED.search(text[:start])]

@@ -1,0 +1,73 @@
+"""People named in a text who take part."""
+
+import re
+from collections.abc import Iterator
+
+from environments.stss.hearing.slots import Situation
+from environments.stss.hearing.words import within
+
+_WHO = (
+    r"who|who's|who'd|who else|how many (?:of us|people|will|are)|anyone i know|anybody i know|all alone|alone|"
+    r"the other two|company"
+)
+_COMES = (
+    r"^(?:'s| is| are|'ll be|'ll| will| will be)?,? ?(?:also |both |already )?(?:coming|joining|bringing|in\b|"
+    r"playing|helping|there\b|come\b|join\b|bring\b|reading\b|singing\b|along\b)"
+    r"|^ (?:has|have|had)(?: \w+){0,2} (?:agreed|offered|said|promised|joined|signed)|^ said (?:he|she|they|"
+    r"yes|aye)|^(?:'d| would) (?:come|be|join)"
+)
+_WITH = re.compile(
+    r"(?:\b(?:with|join|joins)(?: \w+ and)?(?: me(?:,| and)?)?|\b(?:you|me|us|i)(?:,| and|, and| and with)|"
+    r"just|so it's just)\s*$",
+    re.IGNORECASE,
+)
+_NOT_WITH = re.compile(
+    r"\b(?:not with|left \w+ \w+ with|left|talk(?:ed)? with|spoke with|without|promised|ask|tell|told|for|"
+    r"from|about|near|of|see)\s*$",
+    re.IGNORECASE,
+)
+_OUT = re.compile(
+    r"^,? (?:can't|cannot|won't|isn't|is not|couldn't|has to|shouts)|^'s (?:out|not|away|at|got|busy|late|behind)",
+    re.IGNORECASE,
+)
+
+
+def people(text: str, situation: Situation) -> frozenset[str]:
+    """Those who are said to take part, without speaker and listener."""
+    return frozenset(_taking_part(text, situation)) - {situation.speaker, situation.listener}
+
+
+def _taking_part(text: str, situation: Situation) -> Iterator[str]:
+    asked = within(_WHO, situation.question)
+    spans = sorted(
+        (match.start(), match.end(), name)
+        for name in situation.places.homes
+        if name not in (situation.speaker, situation.listener)
+        for match in re.finditer(rf"\b{re.escape(name.split()[0])}\b(?: {re.escape(name.split()[-1])})?", text)
+    )
+    out = {name for _, end, name in spans if _OUT.match(text[end:])}
+    member = ""
+    last = -1
+    for start, end, name in spans:
+        lead, after = text[:start], text[end:]
+        possessive = re.match(r"'s\b(?! (?:coming|joining|bringing|in\b|playing))", after) is not None
+        listed = member != "" and re.fullmatch(r",? ?(?:and|,|and also)? ?", text[last:start]) is not None
+        pair = re.match(r"(?:,| and)+ (?:and )?(?:i|me|the two of us|you)\b", after, re.IGNORECASE) is not None
+        joins = (
+            asked
+            or listed
+            or pair
+            or re.match(_COMES, after, re.IGNORECASE) is not None
+            or _both(after, situation)
+            or _WITH.search(lead) is not None
+        )
+        if joins and not possessive and name not in out and not _NOT_WITH.search(lead):
+            member, last = name, end
+            yield name
+
+
+def _both(after: str, situation: Situation) -> bool:
+    """Whether a second name follows, and then that they come."""
+    names = "|".join(re.escape(name.split()[0]) for name in situation.places.homes)
+    match = re.match(rf" and (?:{names})\b", after) if names else None
+    return match is not None and re.match(_COMES, after[match.end() :], re.IGNORECASE) is not None

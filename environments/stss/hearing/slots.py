@@ -1,0 +1,87 @@
+"""The slots of an invitation, and what a listener knows when it hears one."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from environments.stss.town.places import Places
+
+MAX_CHARS = 4_000
+"""Limit of characters read of an utterance."""
+MAX_WORDS = 12
+"""Limit of words kept of an activity."""
+
+
+class SpokenLine(NamedTuple):
+    """One utterance."""
+
+    speaker: str
+    text: str
+
+
+class Situation(NamedTuple):
+    """Who talks to whom, when, and what was said before."""
+
+    places: Places
+    now: int
+    """Minutes since the first midnight."""
+    speaker: str = ""
+    listener: str = ""
+    before: Sequence[SpokenLine] = ()
+
+    @property
+    def question(self) -> str:
+        """What the listener said last."""
+        last = self.before[-1] if self.before else None
+        return last.text if last and last.speaker != self.speaker else ""
+
+
+class InvitationSlots(NamedTuple):
+    """The slots of one or more utterances; None if not named."""
+
+    activity: str | None = None
+    place: str | None = None
+    online: bool = False
+    day: int | None = None
+    """0 and 1 are the two simulated days; other values are days outside of the simulation."""
+    start: int | None = None
+    """Minutes since midnight."""
+    end: int | None = None
+    then_activity: str | None = None
+    """The second leg of an errand."""
+    then_place: str | None = None
+    early: bool = False
+    """Whether the request is to get up for it."""
+    people: frozenset[str] = frozenset()
+    """Those who take part, without speaker and listener."""
+    negated: bool = False
+    """Whether it will not happen, or the speaker won't take part."""
+
+    def merged(self, later: "InvitationSlots") -> "InvitationSlots":
+        """The slots of two utterances: the first activity, and the last value of every other slot."""
+        newer = later._asdict()
+        merged = {
+            name: new if new is not None else old
+            for (name, old), new in zip(self._asdict().items(), newer.values(), strict=True)
+        }
+        merged["online"] = self.online or later.online
+        merged["early"] = self.early or later.early
+        merged["people"] = self.people | later.people
+        if later.start is not None and later.end is None:
+            merged["end"] = None
+        if self.activity is not None:
+            merged |= {"activity": self.activity}
+            if self.then_activity is not None:
+                merged |= {"then_activity": self.then_activity}
+        return InvitationSlots(**merged)
+
+    def or_else(self, other: "InvitationSlots") -> "InvitationSlots":
+        """These slots, with those of `other` in place of None."""
+        return self._replace(**{name: given for name, given in other._asdict().items() if getattr(self, name) is None})
+
+
+class NumberSpan(NamedTuple):
+    """A part of a text, and the number it stands for."""
+
+    start: int
+    end: int
+    value: int

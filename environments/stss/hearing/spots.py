@@ -1,0 +1,186 @@
+"""Places named in a text: by name, by nickname, by a common word for their kind, or as somebody's home."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+from environments.stss.hearing.slots import Situation
+from environments.stss.hearing.words import within
+from environments.stss.town.places import Mention, Places
+
+_KINDS = (
+    ("store", "shop"),
+    ("inn", "pub", "bar", "tavern", "taproom"),
+    ("green", "lawn", "grass", "park", "meadow"),
+    ("cafe", "café", "coffee shop", "coffee house"),
+    ("bakery", "baker's"),
+    ("college", "campus"),
+    ("school",),
+    ("workshop",),
+    ("library",),
+    ("pharmacy", "chemist's"),
+    ("market",),
+)
+"""Common words for the same kind of place."""
+_BEFORE_IT = r"(?:the|my|your|our|this|that|own|at|in|to|from|inside|outside|near|behind|\w+'s|here|the village)"
+_ONLINE = (
+    r"on-?line|zoom|skype|video ?(?:call|chat|meeting|conference)s?|webinars?|live ?streams?|streams?|"
+    r"streaming|virtual(?:ly)?|internet"
+    r"|on the (?:web|net|computer|screen)|by video|over video|on video|over the (?:computer|screen)|from home|"
+    r"multiplayer|group call|log (?:in|on)|tune in|dial in|e-?meeting|on(?: the| a)? screen"
+)
+_DENIED = re.compile(
+    r"\b(?:not|instead of|rather than|than|isn't|can't meet|moved from|transferred from|from|of)(?: at| in|"
+    r" on| to)?(?: the| my| your)?\s*$",
+    re.IGNORECASE,
+)
+_POSSESSIVE = re.compile(
+    r"^'s (?:got|heating|roof|closed|shut|full|too|flooded|being|has|out|windows)\b", re.IGNORECASE
+)
+_HOME_WORDS = (
+    r"(?:house|place|home|kitchen|garden|flat|cottage|parlour|door|fireside|sitting room|living room|doorstep)"
+)
+_WORK = r"(?:shop|store|inn|bar|bench|workshop|school|bakery|table|side|desk|suggestion|request|\w+ing)\b"
+"""What makes a name before it no home: `Dev's workshop`."""
+_MINE = re.compile(
+    rf"\b(?:(?:at|to|round|round at|from) mine\b|(?:my|our) (?:own )?{_HOME_WORDS}\b|(?:i'll be|"
+    r"i'm) (?:at home|in all (?:day|evening|morning|afternoon))|at home with me)",
+    re.IGNORECASE,
+)
+_YOURS = re.compile(rf"\b(?:(?:at|to|round|from) yours\b|your (?:own )?{_HOME_WORDS}\b)", re.IGNORECASE)
+_THEIRS = re.compile(rf"\b(?:his|her|their) (?:own )?{_HOME_WORDS}\b", re.IGNORECASE)
+_EITHER = re.compile(r"\bor (?:at )?(?:mine|yours|my|your)\b|\bwhether i come to you or\b", re.IGNORECASE)
+
+
+_FOLLOWS = re.compile(
+    r"\s*(?:$|[^\w\s'])|'s (?:got|heating)|\s+(?:at|on|in|today|tonight|tomm?orr?ow|and|or|with|for|from|by|"
+    r"to|if|so|where|is|are|was|now|please|before|after|until|till|who|which|"
+    r"because|when|this|would|will|could|can|has|have|had|as|instead|like|half|quarter|noon|say|just|you|i|we|"
+    r"it|around|about|then|right|early|later|together|again|maybe|perhaps|while|"
+    r"but|not|it's|i'm|i'll|tuesday|monday|the|my|steps|yesterday|nine|ten|eight|seven|some|alone|every|next)\b",
+    re.IGNORECASE,
+)
+"""What may follow a common word that names a place: no other noun, as in `shop window`."""
+
+
+_INSTEAD = re.compile(r"\b(?:no|not|sorry|instead|rather|so|now|and|then|but|to|into|moved)\b", re.IGNORECASE)
+_OTHERS = re.compile(r"\b(?:he|she|they)(?:'s| is|'re| are)\b[^.!?;,]*$", re.IGNORECASE)
+
+
+class Where(NamedTuple):
+    """The place of what a text invites to, and all places that it names."""
+
+    place: str | None = None
+    online: bool = False
+    mentions: tuple[Mention, ...] = ()
+
+
+@lru_cache(maxsize=8)
+def _common_words(sectors: tuple[str, ...]) -> Mapping[str, str]:
+    """Sector by common word, where only one sector is of its kind."""
+    found: dict[str, str] = {}
+    for words in _KINDS:
+        fits = [sector for sector in sectors if sector.lower().split()[-1] in words]
+        if len(fits) == 1:
+            found |= dict.fromkeys(words, fits[0])
+    firsts = [sector.split()[0] for sector in sectors]
+    for sector in sectors:
+        first = sector.split()[0]
+        if firsts.count(first) == 1 and not first.lower().endswith("'s") and first.lower() != "the":
+            found.setdefault(first, sector)
+    return found
+
+
+def where(text: str, situation: Situation) -> Where:
+    """The place of what a text invites to, and whether it is online."""
+    mentions = tuple(sorted(_mentions(text, situation)))
+    online = within(_ONLINE, text)
+    counted = [spot for spot in mentions if not _denied(text, spot)] or [
+        spot
+        for spot in mentions
+        if not _DENIED.search(text[: spot.start]) or re.search(r"\bfrom(?: the| my| your)?\s*$", text[: spot.start])
+    ]
+    counted = [spot for spot in counted if not re.search(r"\bnot(?: at| in| on)?(?: the| my)?\s*$", text[: spot.start])]
+    if _EITHER.search(text) or not counted:
+        return Where(None, online, mentions)
+    return Where(_chosen(text, counted).address, online, mentions)
+
+
+def _chosen(text: str, spots: Sequence[Mention]) -> Mention:
+    """The first place, or a later one that takes its place."""
+    chosen = spots[0]
+    for spot in spots[1:]:
+        if _INSTEAD.search(text[chosen.end : spot.start]):
+            chosen = spot
+    return chosen
+
+
+def _denied(text: str, spot: Mention) -> bool:
+    lead = text[: spot.start]
+    return bool(_DENIED.search(lead) or _OTHERS.search(lead) or _POSSESSIVE.match(text[spot.end :]))
+
+
+def _mentions(text: str, situation: Situation) -> Iterator[Mention]:
+    """All places named, without overlaps."""
+    taken: list[tuple[int, int]] = []
+    found = [*_by_kind(text, situation.places), *_by_name(text, situation.places), *_homes(text, situation)]
+    for spot in sorted(found, key=lambda spot: spot.start - spot.end):
+        if not any(start < spot.end and spot.start < end for start, end in taken):
+            taken.append((spot.start, spot.end))
+            yield spot
+
+
+def _by_name(text: str, places: Places) -> Iterator[Mention]:
+    """Places by name; a single common word counts only where a place may stand."""
+    for spot in places.mentions(text):
+        name = text[spot.start : spot.end]
+        led = re.search(rf"\b{_BEFORE_IT}\s+$", text[: spot.start], re.IGNORECASE) is not None
+        if " " in name or not name.islower() or (led and _FOLLOWS.match(text[spot.end :])):
+            yield spot
+
+
+def _by_kind(text: str, places: Places) -> Iterator[Mention]:
+    sectors = tuple(dict.fromkeys(spot.partition(":")[0] for spot in places.sectors))
+    for word, sector in _common_words(sectors).items():
+        flags = re.IGNORECASE if word.islower() else 0
+        for match in re.finditer(rf"(?<![\w-]){re.escape(word)}(?![\w-])", text, flags):
+            if _stands_alone(text, match, word):
+                yield Mention(*match.span(), sector)
+
+
+def _stands_alone(text: str, match: re.Match[str], word: str) -> bool:
+    """Whether a word names the place: not a first word of some other name, and not the head of an event."""
+    after, lead = text[match.end() :], text[: match.start()]
+    if not word.islower():
+        named = re.search(r"\b(?:at|the|to|from|in)\s+$", lead, re.IGNORECASE) is not None
+        return named and not re.match(r"\s+[A-Z]", after)
+    begins = re.search(r"(?:^|[.!?,;:]\s*)$", lead) is not None
+    fragment = begins and re.match(r"\s*(?:[.,!?;:]|$)|\s+\w+[.,]", after) is not None
+    placed = (
+        re.search(rf"\b{_BEFORE_IT}\s+(?:(?:village|town|harbour|own|old|local)\s+)?$", lead, re.IGNORECASE) is not None
+    )
+    return fragment or (placed and _FOLLOWS.match(after) is not None)
+
+
+def _homes(text: str, situation: Situation) -> Iterator[Mention]:
+    homes = situation.places.homes
+    for pattern, who in ((_MINE, situation.speaker), (_YOURS, situation.listener)):
+        if who in homes:
+            yield from (Mention(*match.span(), homes[who].partition(":")[0]) for match in pattern.finditer(text))
+    named: list[tuple[int, str]] = []
+    for name, home in homes.items():
+        first = name.split()[0]
+        for match in re.finditer(rf"\b{first}\b", text):
+            named.append((match.start(), home))
+        at_home = (
+            rf"\b(?:(?:at|to|over at|over to|up at|round at) {first}'s(?! +(?:\w+ )?{_WORK})|"
+            rf"{first}'s {_HOME_WORDS})\b"
+        )
+        for match in re.finditer(at_home, text, re.IGNORECASE):
+            yield Mention(*match.span(), home.partition(":")[0])
+    said = [(-1, homes[name]) for line in situation.before for name in homes if name.split()[0] in line.text]
+    for match in _THEIRS.finditer(text):
+        before = [home for start, home in (*said, *sorted(named)) if start < match.start()]
+        if before:
+            yield Mention(*match.span(), before[-1].partition(":")[0])

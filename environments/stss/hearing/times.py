@@ -1,0 +1,193 @@
+"""Start and end of what a text invites to: which times count, and in which half of the day they are."""
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from environments.stss.hearing.clock_words import HOURS, NOON, ClockTime, DayPart, clock_times, day_parts, in_part
+from environments.stss.hearing.slots import Situation
+from environments.stss.hearing.words import NUMBERS, within
+from environments.stss.town.clock import DAY
+
+_DENIED = re.compile(
+    r"\b(?:not|instead of|rather than|not at|did say|didn't say|don't say|not until|later than|earlier than|"
+    r"than at|after|since|past)"
+    r"(?: at| before| quite)?\s*$",
+    re.IGNORECASE,
+)
+_UNTIL = re.compile(
+    r"\b(?:by|before|until|till?|beyond|no later than|at the latest)(?: about| around| say,?| quite|"
+    r", say,)?(?: a)?\s*$",
+    re.IGNORECASE,
+)
+_DEADLINE = re.compile(
+    r"\b(?:done|finish\w*|ends?|ending|stops?|stopping|shuts?|closes|emptied|(?:'m|be|am) back|be over|"
+    r"it's over|be out|play the last|the latest)\b[^.!?;,]*$",
+    re.IGNORECASE,
+)
+_BETWEEN = re.compile(
+    r"^(?:-?ish)?[ ,]*(?:in the \w+|sharp|tomorrow|today|tonight|this \w+)?[ ,]*(?:-|–|—|to|until|till?|and|through)"
+    r"(?:,? let's say,?|,? say,?| about| around)?\s*(?:a )?$",
+    re.IGNORECASE,
+)
+_MARKER = re.compile(
+    r"\b(?:no|sorry|wait|hang on|tell a lie|rather|i mean|make that|make it|oh|hm+|now|instead|actually|"
+    r"take it back|come at|so|let us say|let's say"
+    r"|or better)\b|\?",
+    re.IGNORECASE,
+)
+_HOW_LONG = (
+    r"how long|until when|how late|when does it (?:end|stop)|when will (?:it|we|you) (?:be over|finish|"
+    r"be done)|till when|(?:un)?till? (?:when|what)|how many hours|all (?:day|evening|night)"
+)
+_BEGINS = re.compile(
+    r"\b(?:from|between|start(?:s|ing)?(?: at)?|begin(?:s|ning)?(?: at)?)(?: about| around)?(?: a)?\s*$", re.IGNORECASE
+)
+_OTHERS = re.compile(r"\b(?:he|she|they)(?:'s| is|'re| are| has| have)\b[^.!?;,]*$", re.IGNORECASE)
+"""What somebody else does."""
+
+
+_OPENING = 12
+"""Characters within which an answer names the half of the day."""
+
+
+class When(NamedTuple):
+    """Start and end, in minutes since midnight, and the parts of the text that name them."""
+
+    start: int | None = None
+    end: int | None = None
+    spans: tuple[tuple[int, int], ...] = ()
+
+
+class _Clues(NamedTuple):
+    """What tells the half of the day."""
+
+    parts: Sequence[DayPart]
+    told: Sequence[str]
+    """Halves of the day in what was said before, latest first."""
+    situation: Situation
+    day: int | None
+
+
+def when(text: str, situation: Situation, day: int | None) -> When:
+    """When it is to be, on a day that was named (None: not)."""
+    times = clock_times(text)
+    spans = tuple((time.start, time.end) for time in times)
+    counted = [time for time in times if not _denied(text, time, situation)]
+    if not counted:
+        return When(_part_only(text, situation), spans=spans)
+    starts, ends = _roles(text, counted, situation)
+    clues = _Clues(day_parts(text), _told_before(situation), situation, day)
+    first = _chosen(text, starts)
+    start = None if first is None else _resolved(first, clues)
+    later = [time for time in ends if first is None or time.start > first.start]
+    end = _end(_chosen(text, later), start, clues)
+    if start is None and first is not None and end is not None:
+        start = _before(first, end)
+    return When(start, end, spans)
+
+
+def _denied(text: str, time: ClockTime, situation: Situation) -> bool:
+    lead = text[: time.start]
+    counts = within("how (?:many|much)", situation.question) and text[time.start : time.end].lower() in NUMBERS
+    owns = text[time.end : time.end + 3] in ("'s ", "'s.")
+    return counts or owns or _DENIED.search(lead) is not None or _OTHERS.search(lead) is not None
+
+
+def _roles(text: str, times: Sequence[ClockTime], situation: Situation) -> tuple[list[ClockTime], list[ClockTime]]:
+    """The times at which it may start, and at which it may end."""
+    lasting = within(_HOW_LONG, situation.question)
+    starts: list[ClockTime] = []
+    ends: list[ClockTime] = []
+    for index, time in enumerate(times):
+        lead = text[: time.start]
+        ranged = index > 0 and _BETWEEN.match(text[times[index - 1].end : time.start]) is not None
+        sentence = re.split(r"[.!?;]\s", lead)[-1]
+        until = ranged or _UNTIL.search(lead) or _DEADLINE.search(sentence)
+        begins = _BEGINS.search(lead)
+        if not begins and (until or lasting):
+            ends.append(time)
+        else:
+            starts.append(time)
+    return starts, ends
+
+
+def _chosen(text: str, starts: Sequence[ClockTime]) -> ClockTime | None:
+    """The start that holds: the first, or a later one that corrects it."""
+    if not starts:
+        return None
+    chosen = starts[0]
+    for time in starts[1:]:
+        if _MARKER.search(text[chosen.end : time.start]):
+            chosen = time
+    return chosen
+
+
+def _told_before(situation: Situation) -> list[str]:
+    """Halves of the day in what was said before, latest first."""
+    return [part.half for line in reversed(situation.before) for part in reversed(day_parts(line.text))]
+
+
+def _part_only(text: str, situation: Situation) -> int | None:
+    """The time that was in question, if the text names only its half of the day."""
+    asked, parts = clock_times(situation.question), day_parts(text)
+    if not asked or not parts or asked[-1].exact or parts[0].start > _OPENING:
+        return None
+    return in_part(asked[-1].minute, parts[0].half)
+
+
+def _anchors(situation: Situation) -> list[int]:
+    """Minutes since midnight of the times that were named before, latest first, where they are clear."""
+    found = []
+    for line in reversed(situation.before):
+        parts = [part.half for part in day_parts(line.text)]
+        for time in reversed(clock_times(line.text)):
+            moved = [minute for half in parts if (minute := in_part(time.minute, half)) is not None]
+            clear = time.minute if time.exact else moved[0] if moved else _usual(time.minute, situation, None)
+            found += [] if clear is None else [clear]
+    return found
+
+
+def _resolved(time: ClockTime, clues: _Clues) -> int | None:
+    """Minutes since midnight; None if the half of the day is not clear."""
+    if time.exact:
+        return time.minute
+    for half in (*_nearest(time, clues.parts), *clues.told):
+        found = in_part(time.minute, half)
+        if found is not None:
+            return found
+    anchors = _anchors(clues.situation)
+    if anchors:
+        return min((time.minute, time.minute + NOON), key=lambda minute: abs(minute - anchors[0]))
+    return _usual(time.minute, clues.situation, clues.day)
+
+
+def _nearest(time: ClockTime, parts: Sequence[DayPart]) -> list[str]:
+    """The halves of the day, nearest first; what stands before the time is twice as far."""
+
+    def distance(part: DayPart) -> int:
+        return part.start - time.end if part.start >= time.end else 2 * (time.start - part.end)
+
+    return [part.half for part in sorted(parts, key=distance)]
+
+
+def _usual(minute: int, situation: Situation, day: int | None) -> int | None:
+    """Without a word on the half of the day: the only one that is left of today, or that people are out and about."""
+    if minute < 6 * HOURS:
+        return minute + NOON
+    today = day is not None and day == situation.now // DAY
+    if today and minute <= situation.now % DAY:
+        return minute + NOON
+    return minute if minute >= 9 * HOURS else None
+
+
+def _end(last: ClockTime | None, start: int | None, clues: _Clues) -> int | None:
+    if last is None or start is None or last.exact:
+        return None if last is None else _resolved(last, clues)
+    return next((each for each in (last.minute, last.minute + NOON) if each > start), None)
+
+
+def _before(first: ClockTime, end: int) -> int | None:
+    """A start within six hours before an end."""
+    fits = [each for each in (first.minute, first.minute + NOON) if 0 < end - each <= 6 * HOURS]
+    return fits[-1] if fits else None
