@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from proctor.types import Finish, FinishReason, Summary
 
 PRIMARY = "score"
+RULES = "rules"
+"""Name of the driver without a model."""
 ACTION = (
     "strict",
     "compat",
@@ -22,6 +24,10 @@ COUNTS = ("calls", "format_errors", "action_errors")
 OWN_WORLD = (
     "The world's rules, the prompts and the background characters are Proctor's own; scores are not comparable with"
     " published tables."
+)
+LOWER_BOUND = (
+    "The people are driven by rules, which miss part of what is said to them: a model's score is a lower bound of what"
+    " it would reach with people driven by a model."
 )
 MACRO = "Plain rates are means over tasks (macro), those called micro_ are over conversations."
 FLOOR = "`floor` is the score of the same tasks with a performer that stays at home and says nothing."
@@ -46,7 +52,8 @@ def summarize(finishes: Sequence[Finish]) -> Summary:
             metrics[reason.value] = float(sum(finish.reason is reason for finish in scored))
     metrics |= {"requested": float(len(finishes)), "tasks": float(len(scored))}
     drivers = sorted({str(finish.detail.get("driver")) for finish in scored})
-    driven = (f"Background characters driven by: {', '.join(drivers)}.",) if drivers else ()
+    driven = [f"Background characters driven by: {', '.join(drivers)}."] if drivers else []
+    driven += [LOWER_BOUND] if RULES in drivers else []
     judges = sorted({str(finish.detail.get("judge")) for finish in scored})
     notes = (f"Judged by: {', '.join(judges)}.", MACRO) if language else (FLOOR,)
     return Summary(primary=PRIMARY, metrics=metrics, notes=(*driven, *notes))

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 
-from environments.stss.summary import OWN_WORLD, PRIMARY, summarize
+from environments.stss.summary import LOWER_BOUND, OWN_WORLD, PRIMARY, summarize
 from proctor.plugins import FinishedTrial, RecordedPair
 from proctor.tables.table import Figure, ResultTable, TableColumn, TableRow, row_names
 
@@ -25,8 +25,8 @@ LANGUAGE = "SR: success rate, GCSR: goal condition success rate; means over task
 ACTION = "Mean task scores from 0 to 1, with the number of tasks; Average: over all tasks."
 
 Metrics = dict[str, float]
-Row = tuple[RecordedPair, str | None, Metrics]
-"""A pair, its architecture, and its metrics."""
+Row = tuple[RecordedPair, str | None, Metrics, tuple[str, ...]]
+"""A pair, its architecture, its metrics, and what a reader must know of them."""
 
 
 def language_table(trials: Sequence[FinishedTrial], pairs: Sequence[RecordedPair]) -> ResultTable:
@@ -70,7 +70,9 @@ def _rows(level: str, trials: Sequence[FinishedTrial], pairs: Sequence[RecordedP
         if (pair.run, pair.task) in told:
             key = (pair.run, pair.task, pair.agent)
             finishes = [trial.finish for trial in trials if (trial.run, trial.task, trial.agent) == key]
-            yield pair, ARCHITECTURES.get(str(told[pair.run, pair.task])), summarize(finishes).metrics
+            summary = summarize(finishes)
+            notes = (OWN_WORLD, *(note for note in summary.notes if note == LOWER_BOUND))
+            yield pair, ARCHITECTURES.get(str(told[pair.run, pair.task])), summary.metrics, notes
 
 
 def _table(
@@ -80,11 +82,11 @@ def _table(
     figures: Callable[[RecordedPair, Metrics], Iterator[Figure]],
     how: str,
 ) -> ResultTable:
-    names = [(pair.agent, architecture or "-", pair.task, pair.run) for pair, architecture, _ in found]
+    names = [(pair.agent, architecture or "-", pair.task, pair.run) for pair, architecture, _, _ in found]
     name_columns, cells = row_names(names, ("Model", "Architecture", "Task", "Run"), always=2)
     rows = tuple(
-        TableRow((*name, *figures(pair, metrics)), notes=(OWN_WORLD,))
-        for name, (pair, _, metrics) in zip(cells, found, strict=True)
+        TableRow((*name, *figures(pair, metrics)), notes=notes)
+        for name, (pair, _, metrics, notes) in zip(cells, found, strict=True)
     )
     return ResultTable(title, name_columns + columns, rows, (how,))
 

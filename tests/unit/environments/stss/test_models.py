@@ -109,6 +109,14 @@ async def test_a_model_drives_the_town_and_no_reply_is_bought_twice(model: Model
     assert again == first
 
 
+async def test_a_driven_town_costs_what_the_page_says(model: Model, tmp_path: Path) -> None:
+    environment = town(model, tmp_path)
+    async with environment.lifespan():
+        await play_to_finish(environment, SAMPLE, PolicyAgent(environment.reference(SAMPLE)))
+    assert 120 < len(model.asked) < 150
+    assert 38_000 < sum(map(len, model.asked)) // 4 < 48_000
+
+
 async def test_a_score_comes_from_what_the_driven_people_do(model: Model, tmp_path: Path) -> None:
     finish = await lived(town(model, tmp_path))
     assert (finish.reason, finish.score) == (FinishReason.COMPLETED, 1.0)

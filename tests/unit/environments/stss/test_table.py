@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from environments.stss.summary import OWN_WORLD
+from environments.stss.summary import LOWER_BOUND, OWN_WORLD, summarize
 from environments.stss.table import action_table, language_table
 from proctor.plugins import FinishedTrial, RecordedPair
 from proctor.tables.table import Figure, ResultTable
@@ -39,3 +39,12 @@ def test_the_figures_are_percent_for_language_and_scores_for_action() -> None:
         for table in (language_table(TRIALS, PAIRS), action_table(TRIALS, PAIRS))
     ]
     assert shown == [["50.0", "75.0", "25.0", "50.0"], ["-", "-", "-", "-", "0.500", "0.500"]]
+
+
+def test_with_rules_every_report_says_that_a_score_is_a_lower_bound() -> None:
+    for driver in ("rules", "model town"):
+        detail = {"driver": driver, "level": "action", "planning": "ga"}
+        finish = TRIALS[0].finish.model_copy(update={"detail": TRIALS[0].finish.detail | detail})
+        table = action_table([TRIALS[0].model_copy(update={"finish": finish})], PAIRS)
+        assert (LOWER_BOUND in summarize([finish]).notes) == (driver == "rules")
+        assert (LOWER_BOUND in table.all_notes()) == (driver == "rules")
