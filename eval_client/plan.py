@@ -22,8 +22,7 @@ from proctor.config.wording import nearest
 from proctor.config.yaml import Document, FieldErrors, FileError, parse, read_text
 from proctor.environment import PolicyKind, missing_policies
 from proctor.http.tls import Tls
-from proctor.llm.config import MaxTokensField, ModelName, Sampling, VariableName, check_max_tokens, plain_url
-from proctor.llm.wire import Reasoning, SystemRole
+from proctor.llm.config import ModelName, RequestForm, RequestLimits, VariableName, plain_url
 from proctor.samples import SampleSelection
 from proctor.types import Value
 
@@ -47,7 +46,7 @@ def _name_or_url(text: str) -> str:
 Url = Annotated[str, AfterValidator(_url)]
 
 
-class Endpoint(Value):
+class Endpoint(RequestLimits):
     """An OpenAI-compatible endpoint, and the limits that its agents share."""
 
     name: Name
@@ -63,15 +62,9 @@ class Endpoint(Value):
     """Tokens a minute, prompts and completions together."""
     shared: bool = True
     """Whether the limits above hold for all runs together that use this URL with this key."""
-    deadline_s: float = Field(default=600, gt=0)
-    """Longest time for a single request, in seconds."""
-    max_tries: int = Field(default=6, ge=1, le=100)
-    """How often a model call is tried."""
-    max_retry_s: float = Field(default=600, gt=0)
-    """Longest time for a model call with all its retries, in seconds."""
 
 
-class AgentEntry(Value):
+class AgentEntry(RequestForm):
     """An agent under test: a model behind an endpoint, one of Proctor's built-in agents, or a command."""
 
     name: Name
@@ -86,15 +79,7 @@ class AgentEntry(Value):
     endpoint: Annotated[str, AfterValidator(_name_or_url)] | None = None
     """The name of an entry in `endpoints`, or a base URL."""
     model: ModelName | None = None
-    """The model's name at the endpoint."""
-    sampling: Sampling = Field(default_factory=dict)
-    """Request fields, passed through: temperature, top_p, max_tokens, seed, ..."""
-    reasoning: Annotated[Reasoning, Field(exclude_if=lambda value: value == "auto")] = "auto"
-    """Which messages of a history carry their reasoning back: `auto`, those with tool calls; `always`; `never`."""
-    system_role: Annotated[SystemRole, Field(exclude_if=lambda value: value == "system")] = "system"
-    """The role that the instruction is sent in; `user` puts it before the first user message."""
-    max_tokens_field: Annotated[MaxTokensField | None, Field(exclude_if=lambda value: value is None)] = None
-    """The name under which the sampling's limit of tokens is sent; None: as it is written there."""
+    """The model's name at the endpoint; the agent's own name if absent."""
     concurrency: int = Field(default=16, ge=1, le=10_000)
     """Trials of this agent in flight at once."""
     metadata: bool = False
@@ -112,11 +97,6 @@ class AgentEntry(Value):
         for field in ("builtin", "endpoint", "sampling", "metadata", "price"):
             if getattr(self, field):
                 raise FieldError((field,), "an agent of `kind: command` has none; leave it out")
-        return self
-
-    @model_validator(mode="after")
-    def _one_limit_of_tokens(self) -> Self:
-        check_max_tokens(self.max_tokens_field, self.sampling)
         return self
 
     @property
@@ -376,8 +356,8 @@ class Plan(Value):
         the digests of the data there are compared.
         """
         full = self.model_dump(mode="json")
-        operational = {"concurrency", "deadline_s", "max_tries", "max_retry_s", "api_key_env", "price", "capacity"}
-        operational |= {"rpm", "tpm", "shared", "max_tokens_field"}
+        operational = {"concurrency", "api_key_env", "price", "capacity", "rpm", "tpm", "shared", "max_tokens_field"}
+        operational |= RequestLimits.model_fields.keys()
         return {
             "seed": full["seed"],
             "epochs": full["epochs"],

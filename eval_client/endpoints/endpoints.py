@@ -20,6 +20,7 @@ from eval_client.plan import AgentEntry, Endpoint, Plan
 from proctor.environment import AgentRefused, AgentUnavailable, ContextLimitExceeded
 from proctor.http.client import AnyClient
 from proctor.llm import ChatConfig, ChatModel, Completion, EndpointEvent, Usage, secret
+from proctor.llm.config import RequestForm, RequestLimits
 from proctor.llm.errors import RequestRejected
 from proctor.types import Message, Tool
 from task_server.client.client import Call
@@ -150,14 +151,9 @@ def chat_config(plan: Plan, agent: AgentEntry, builtin: str | None) -> ChatConfi
         base_url=builtin if own else endpoint.base_url,
         model=agent.model or agent.name,
         api_key_env=LOCAL_TOKEN_ENV if own else endpoint.api_key_env,
-        sampling=agent.sampling,
-        reasoning=agent.reasoning,
-        system_role=agent.system_role,
-        max_tokens_field=agent.max_tokens_field,
         metadata=agent.sends_metadata,
-        deadline_s=endpoint.deadline_s,
-        max_tries=endpoint.max_tries,
-        max_retry_s=endpoint.max_retry_s,
+        **{name: getattr(agent, name) for name in RequestForm.model_fields},
+        **{name: getattr(endpoint, name) for name in RequestLimits.model_fields},
     )
 
 

@@ -62,12 +62,6 @@ MaxTokensField = Literal["max_tokens", "max_completion_tokens"]
 _MAX_TOKENS: tuple[MaxTokensField, ...] = ("max_tokens", "max_completion_tokens")
 
 
-def check_max_tokens(field: MaxTokensField | None, sampling: Mapping[str, JsonValue]) -> None:
-    """Raises ValueError if the limit of tokens that the field renames is given twice."""
-    if field is not None and all(name in sampling for name in _MAX_TOKENS):
-        raise FieldError(("sampling",), "holds both 'max_tokens' and 'max_completion_tokens'; remove one of them")
-
-
 def _renamed(sampling: Mapping[str, JsonValue], field: MaxTokensField | None) -> Mapping[str, JsonValue]:
     """The sampling with its limit of tokens under the name of `field`."""
     if field is None or not any(name in sampling and name != field for name in _MAX_TOKENS):
@@ -75,18 +69,20 @@ def _renamed(sampling: Mapping[str, JsonValue], field: MaxTokensField | None) ->
     return {field if name in _MAX_TOKENS else name: value for name, value in sampling.items()}
 
 
-class ChatConfig(Value):
-    """One model at one OpenAI-compatible endpoint, with its time limits and retries."""
+class RequestLimits(Value):
+    """How long an endpoint is asked for one completion."""
 
-    operational: ClassVar[frozenset[str]] = frozenset(
-        {"api_key_env", "deadline_s", "max_tokens_field", "max_tries", "max_retry_s", "max_reply_bytes"}
-    )
+    deadline_s: float = Field(default=600.0, gt=0)
+    """Seconds for one HTTP request, from connecting to the reply's last byte."""
+    max_tries: int = Field(default=6, ge=1)
+    """Maximum number of HTTP requests for one completion."""
+    max_retry_s: float = Field(default=600.0, ge=0)
+    """Seconds after the first request, from which on no further one starts."""
 
-    base_url: Annotated[str, AfterValidator(plain_url)] | None = None
-    """Up to and including `/v1`; None: the variable OPENAI_BASE_URL, or OpenAI itself where that is unset."""
-    model: ModelName
-    api_key_env: VariableName = "OPENAI_API_KEY"
-    """Name of the variable that holds the key, never the key; where it is unset, no key is sent."""
+
+class RequestForm(Value):
+    """How a model's requests are written."""
+
     sampling: Sampling = Field(default_factory=dict)
     """Further request fields, passed through: temperature, top_p, max_tokens, seed, stop, ..."""
     reasoning: Annotated[Reasoning, Field(exclude_if=lambda value: value == "auto")] = "auto"
@@ -95,20 +91,29 @@ class ChatConfig(Value):
     """The role that the instruction is sent in; `user` puts it before the first user message."""
     max_tokens_field: Annotated[MaxTokensField | None, Field(exclude_if=lambda value: value is None)] = None
     """The name under which the sampling's limit of tokens is sent; None: as it is written there."""
-    metadata: bool = False
-    """True: requests have their task, sample and turn as metadata, which the built-in agents need."""
-    deadline_s: float = Field(default=600.0, gt=0)
-    """Seconds for one HTTP request, from connecting to the reply's last byte."""
-    max_tries: int = Field(default=6, ge=1)
-    """Maximum number of HTTP requests for one completion."""
-    max_retry_s: float = Field(default=600.0, ge=0)
-    """Seconds after the first request, from which on no further one starts."""
-    max_reply_bytes: int = Field(default=4 << 20, ge=1024)
 
     @model_validator(mode="after")
     def _one_limit_of_tokens(self) -> Self:
-        check_max_tokens(self.max_tokens_field, self.sampling)
+        if self.max_tokens_field is not None and all(name in self.sampling for name in _MAX_TOKENS):
+            raise FieldError(("sampling",), "holds both 'max_tokens' and 'max_completion_tokens'; remove one of them")
         return self
+
+
+class ChatConfig(RequestLimits, RequestForm):
+    """One model at one OpenAI-compatible endpoint, with its time limits and retries."""
+
+    operational: ClassVar[frozenset[str]] = frozenset(
+        {"api_key_env", "max_tokens_field", "max_reply_bytes", *RequestLimits.model_fields}
+    )
+
+    base_url: Annotated[str, AfterValidator(plain_url)] | None = None
+    """Up to and including `/v1`; None: the variable OPENAI_BASE_URL, or OpenAI itself where that is unset."""
+    model: ModelName
+    api_key_env: VariableName = "OPENAI_API_KEY"
+    """Name of the variable that holds the key, never the key; where it is unset, no key is sent."""
+    metadata: bool = False
+    """True: requests have their task, sample and turn as metadata, which the built-in agents need."""
+    max_reply_bytes: int = Field(default=4 << 20, ge=1024)
 
     def request_sampling(self, more: Mapping[str, JsonValue] | None = None) -> Mapping[str, JsonValue]:
         """The sampling of a request; `more` takes precedence."""
