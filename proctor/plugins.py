@@ -3,9 +3,12 @@
 They generate data, or plot and convert recorded runs. Their click context object is an `OpenRun`.
 """
 
+import functools
+import importlib.metadata
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoints
 
 import click
 
@@ -51,6 +54,18 @@ class RecordedRun(ABC):
 
 OpenRun = Callable[[str], RecordedRun]
 """Opens a run by its folder, its name or `latest`."""
+
+
+def entry_points(group: str, name: str | None = None) -> EntryPoints:
+    """The entry points of a group; those of one name, if given. A process reads the packages' metadata once a group."""
+    found = _read(group, tuple(sys.path))
+    return found if name is None else found.select(name=name)
+
+
+@functools.lru_cache
+def _read(group: str, _path: tuple[str, ...]) -> EntryPoints:
+    """The entry points of a group that this import path leads to."""
+    return importlib.metadata.entry_points(group=group)
 
 
 def names() -> list[str]:

@@ -1,9 +1,10 @@
 """Finds environment classes by name among entry points; imports only the requested one."""
 
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 from importlib.util import find_spec
 
 from proctor.environment import Environment
+from proctor.plugins import entry_points
 
 GROUP = "proctor.environments"
 FOREIGN_GROUP = "proctor.foreign_environments"

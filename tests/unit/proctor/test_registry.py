@@ -1,6 +1,7 @@
 """Environments are found by entry points; the error for a broken one names the fix."""
 
 import importlib
+import importlib.metadata
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -41,6 +42,22 @@ def test_listing_imports_nothing(install: Install) -> None:
     assert "boom" in registry.names()
     with pytest.raises(RuntimeError, match="imported"):
         registry.load("boom")
+
+
+def test_the_metadata_of_the_packages_is_read_once(install: Install, monkeypatch: pytest.MonkeyPatch) -> None:
+    read, readings = importlib.metadata.entry_points, list[str]()
+
+    def entry_points(group: str) -> importlib.metadata.EntryPoints:
+        readings.append(group)
+        return read(group=group)
+
+    monkeypatch.setattr(importlib.metadata, "entry_points", entry_points)
+    install("tester", "once = registry_once:Once", "registry_once", "Once = 3")
+    assert "once" in registry.names()
+    for _ in range(2):
+        with pytest.raises(ImportError, match="not an Environment class"):
+            registry.load("once")
+    assert readings == [registry.GROUP, registry.FOREIGN_GROUP]
 
 
 def test_an_unknown_name_lists_the_known_ones() -> None:
