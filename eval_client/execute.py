@@ -98,6 +98,8 @@ class RunRequest:
     """What was chosen on the command line; the plan is narrowed by it already."""
     functions: Mapping[str, "AgentFunction"] = field(default_factory=dict)
     """The plan's agents that are Python functions, by name."""
+    agents_here: bool = False
+    """Whether built-in agents play in this process, which has their environments loaded, not in one of their own."""
     announce: Callable[[str], None] = _ignore
     """Called with each slow step of the start, when it begins."""
 
@@ -237,13 +239,14 @@ def _servers(request: RunRequest) -> contextlib.AbstractAsyncContextManager[Loca
         return contextlib.nullcontext(request.served.servers())
     own = [agent for agent in plan.agents if agent.endpoint is None]
     policies = {agent.model or agent.name: agent.policy for agent in own if agent.policy is not None}
+    here = request.agents_here or bool(request.functions)
     servers = local_servers(
         request.folder / "logs" / (f"joined-{os.getpid()}" if request.joins else ""),
         plan.definitions(),
         workers=plan.local.workers if plan.controller == "local" else 0,
-        builtin_agents=() if request.functions else tuple(policies.items()),
+        builtin_agents=() if here else tuple(policies.items()),
     )
-    if not request.functions:
+    if not here:
         return servers
     functions = {agent.model or agent.name: request.functions[agent.name] for agent in own if agent.is_function}
     return servers_with_functions(servers, functions, policies, plan.definitions())
@@ -255,7 +258,8 @@ def _starting(request: RunRequest) -> str:
     if request.served is None and plan.controller == "local":
         workers = plan.local.workers
         servers = ["a controller", "1 worker" if workers == 1 else f"{workers} workers"]
-    if request.served is None and any(agent.builtin is not None and agent.endpoint is None for agent in plan.agents):
+    built_in = any(agent.builtin is not None and agent.endpoint is None for agent in plan.agents)
+    if request.served is None and built_in and not request.agents_here:
         servers.append("an agent server")
     return f"starting {', '.join(servers)}" if servers else f"calling {plan.controller}"
 

@@ -46,7 +46,8 @@ def demo(output: Path, limit: int, quiet: bool) -> None:
             assignments=tuple(Assignment(agents=(kind,), tasks=names) for kind, names in played),
         )
         folder = output / new_name(plan.name)
-        request = RunRequest(plan, "(demo)", open_store(None, folder), folder, resume=False, limit=limit)
+        store = open_store(None, folder)
+        request = RunRequest(plan, "(demo)", store, folder, resume=False, limit=limit, agents_here=True)
     play(request, quiet=quiet, as_matrix=True)
 
 

@@ -47,3 +47,9 @@ def lines(store: Store) -> Iterator[tuple[str, str]]:
             parts += [told.action.content] if told.action else []
         found = (line.strip() for part in parts for line in part.split("\n"))
         yield from ((trial.task, visible(line)) for line in found if len(line) > TELLING)
+
+
+def test_the_demo_starts_no_process_for_its_agents(demo: Path) -> None:
+    """The client has loaded the environments, whose policies the built-in agents are: another process would again."""
+    (run,) = demo.iterdir()
+    assert {log.name for log in (run / "logs").glob("*.log")} == {"controller.log", "worker-1.log"}
