@@ -15,9 +15,10 @@ def describe(definitions: Mapping[str, dict[str, Any]], *roots: type[BaseModel])
     """Give the schemas of these models, by name, the text below each field as its `description`."""
     for model in set().union(*map(all_models, roots)):
         properties = definitions.get(model.__name__, {}).get("properties", {})
-        for field, meaning in _meanings(model).items():
-            if field in properties:
-                properties[field]["description"] = meaning
+        for base in reversed([each for each in model.__mro__ if issubclass(each, BaseModel) and each is not BaseModel]):
+            for field, meaning in _meanings(base).items():
+                if field in properties:
+                    properties[field]["description"] = meaning
 
 
 def _meanings(model: type[BaseModel]) -> dict[str, str]:
