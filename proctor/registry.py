@@ -32,8 +32,7 @@ def load(name: str) -> type[Environment]:
     Raises UnknownEnvironment; ImportError, with the fix, where its extra is missing, its package is broken or a second
     package has an environment of this name.
     """
-    installed = entry_points(name=name)  # reads every installed package, so once for both groups
-    found = {entry.value: entry for group in (GROUP, FOREIGN_GROUP) for entry in installed.select(group=group)}
+    found = {entry.value: entry for group in (GROUP, FOREIGN_GROUP) for entry in entry_points(group=group, name=name)}
     if not found:
         known = ", ".join([*names(), *foreign_names()]) or "none"
         raise UnknownEnvironment(f"unknown environment {name!r}; installed are: {known}")

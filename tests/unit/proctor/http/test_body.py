@@ -6,6 +6,7 @@ import pytest
 from starlette.requests import Request
 from starlette.types import Message, Receive
 
+from eval_client.mcp.app import episodes_app
 from eval_client.mcp.episode import CalledEpisode
 from eval_client.mcp.server import McpEpisodes
 from proctor.http.body import BodyError, read_body
@@ -65,5 +66,5 @@ async def test_the_mcp_server_gives_up_a_body_that_never_ends(monkeypatch: pytes
         sent.append(message)
 
     scope = {"type": "http", "method": "POST", "path": path, "raw_path": path.encode(), "headers": []}
-    await episodes.app()(scope, sending(part(b"{")), send)
+    await episodes_app(episodes)(scope, sending(part(b"{")), send)
     assert sent[0]["status"] == 408
