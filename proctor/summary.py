@@ -1,7 +1,7 @@
 """An environment's summary with the standard error of its primary metric, and the difference of two summaries."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple, get_args
 
 from proctor.environment import Environment
@@ -38,6 +38,16 @@ def summarize(environment: Environment, finishes: Sequence[Finish], clusters: Se
     if not all(map(math.isfinite, summary.metrics.values())):
         raise ValueError("a metric over these finishes is not a finite number")
     return summary.model_copy(update={"standard_error": _jackknife(_left_out(environment, scored))})
+
+
+def mean(values: Sequence[float]) -> float:
+    """The mean of at least one value."""
+    return sum(values) / len(values)
+
+
+def means(values: Mapping[str, Sequence[float]]) -> dict[str, float]:
+    """The mean of each sequence; empty ones are left out."""
+    return {name: mean(each) for name, each in values.items() if each}
 
 
 class PrimaryPair(NamedTuple):

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from environments.alfworld.reply import Chosen, Profile
 from environments.alfworld.task_types import TASK_TYPES
+from proctor.summary import means
 from proctor.tools import Protocol
 from proctor.types import Finish, FinishReason, Summary
 
@@ -73,7 +74,7 @@ def summarize(finishes: Sequence[Finish], skipped: int, wording: str | None) -> 
     for kind in TASK_TYPES:
         of_kind = [finish for finish in scored if finish.detail.get("task_type") == kind]
         values[f"{PRIMARY}_{kind}"] = [finish.score or 0.0 for finish in of_kind]
-    metrics = {name: sum(each) / len(each) for name, each in values.items() if each}
+    metrics = means(values)
     for name in ("matched", "refused", "below_1"):
         metrics[name] = sum(finish.metrics.get(name, 0.0) for finish in scored)
     for reason in (FinishReason.INVALID_ACTION, FinishReason.INVALID_FORMAT):

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from environments.card_game.rules.opponents import NAMES
 from environments.card_game.scoring import ALL_HP, score
+from proctor.summary import mean
 from proctor.types import Finish, Summary
 
 COVERAGE = "Rates are over scored games; a game that ended in a fault is played again and enters no rate."
@@ -23,7 +24,7 @@ def summarize(
     games_of = {stage: [finish for finish in scored if finish.detail.get("stage") == stage] for stage in (1, 2)}
     rates = {stage: _rates(games) for stage, games in games_of.items() if games}
     names = ("win_rate", "damage_rate", "score") if rates else ()
-    metrics = {name: _mean([each[name] for each in rates.values()]) for name in names}
+    metrics = {name: mean([each[name] for each in rates.values()]) for name in names}
     if len(rates) == 2:
         for stage, of_stage in rates.items():
             metrics |= {f"stage{stage}_{name}": value for name, value in of_stage.items()}
@@ -49,10 +50,6 @@ def summarize(
 
 
 def _rates(games: Sequence[Finish]) -> dict[str, float]:
-    win_rate = _mean([game.metrics["win"] for game in games])
-    damage_rate = _mean([game.metrics["damage"] / ALL_HP for game in games])
+    win_rate = mean([game.metrics["win"] for game in games])
+    damage_rate = mean([game.metrics["damage"] / ALL_HP for game in games])
     return {"win_rate": win_rate, "damage_rate": damage_rate, "score": score(win_rate, damage_rate)}
-
-
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values)

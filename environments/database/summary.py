@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from environments.database.dataset import CATEGORIES, SELECT_KINDS
+from proctor.summary import means
 from proctor.types import Finish, Summary
 
 NAMES = (*SELECT_KINDS, *CATEGORIES)
@@ -43,13 +44,13 @@ def _counts_for(finish: Finish, name: str) -> bool:
 def _accuracies(names: Sequence[str], marks: Sequence[tuple[Finish, float]]) -> dict[str, float]:
     """`<name>_accuracy`, the mean mark, for each name that has a mark."""
     by_name = {name: [mark for finish, mark in marks if _counts_for(finish, name)] for name in names}
-    return {f"{name}_accuracy": sum(found) / len(found) for name, found in by_name.items() if found}
+    return means({f"{name}_accuracy": found for name, found in by_name.items()})
 
 
 def _category_mean(name: str, accuracies: Mapping[str, float]) -> dict[str, float]:
     """The mean over the categories that have an accuracy, under `name`; empty where none has."""
     present = [accuracies[f"{category}_accuracy"] for category in CATEGORIES if f"{category}_accuracy" in accuracies]
-    return {name: sum(present) / len(present)} if present else {}
+    return means({name: present})
 
 
 def _left_out(accuracies: Mapping[str, float]) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from proctor.summary import means
 from proctor.types import Finish, FinishReason, Summary
 
 PRIMARY = "game_progress"
@@ -24,20 +25,16 @@ WORDING = (
 def summarize(finishes: Sequence[Finish], host: str) -> Summary:
     """Means over all scored games; without any there are none. Faults enter no mean; only `requested` counts them."""
     scored = [finish for finish in finishes if finish.score is not None]
-    metrics: dict[str, float] = {}
-    for name in MEANS:
-        metrics |= _mean(name, scored)
+    metrics = means({name: _values(name, scored) for name in MEANS})
     for language in ("en", "zh"):
         in_language = [finish for finish in scored if finish.detail.get("language") == language]
         if len(in_language) < len(scored):
-            metrics |= _mean(PRIMARY, in_language, f"_{language}")
+            metrics |= means({f"{PRIMARY}_{language}": _values(PRIMARY, in_language)})
     for reason in (FinishReason.INVALID_ACTION, FinishReason.INVALID_FORMAT):
         metrics[reason.value] = float(sum(finish.reason is reason for finish in scored))
     metrics |= {"requested": float(len(finishes)), "scored": float(len(scored))}
     return Summary(primary=PRIMARY, metrics=metrics, notes=(f"Judged by the host: {host}.", WORDING))
 
 
-def _mean(name: str, finishes: Sequence[Finish], suffix: str = "") -> dict[str, float]:
-    """The mean of a metric over the finishes that have it, under its name with a suffix; empty where none has."""
-    values = [finish.metrics[name] for finish in finishes if name in finish.metrics]
-    return {name + suffix: sum(values) / len(values)} if values else {}
+def _values(name: str, finishes: Sequence[Finish]) -> list[float]:
+    return [finish.metrics[name] for finish in finishes if name in finish.metrics]

@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 
+from proctor.summary import mean
 from proctor.types import Finish, FinishReason, Summary
 
 PRIMARY = "step_sr"
@@ -26,12 +27,12 @@ def summarize(finishes: Sequence[Finish], notes: tuple[str, ...]) -> Summary:
         tasks[str(finish.detail["annotation_id"])].append(finish)
     whole = [each for steps in tasks.values() for each in _tries(steps)]
     values = {name: _values(scored, name) for name in MEASURES}
-    values |= {f"macro_{name}": [_mean(_values(steps, name)) for steps in tasks.values()] for name in MEASURES}
+    values |= {f"macro_{name}": [mean(_values(steps, name)) for steps in tasks.values()] for name in MEASURES}
     values["task_sr"] = [float(all(step.score == 1.0 for step in steps)) for steps in whole]
     values |= {f"recall@{k}": [float(_rank(finish) < k) for finish in scored] for k in RECALL}
     values |= {f"conditional_{name}": _values(reachable, name) for name in MEASURES}
-    metrics = {name: 100 * _mean(each) for name, each in values.items() if each}
-    metrics |= {"calls": _mean(_values(scored, "calls"))} if scored else {}
+    metrics = {name: 100 * mean(each) for name, each in values.items() if each}
+    metrics |= {"calls": mean(_values(scored, "calls"))} if scored else {}
     metrics |= {"task_sr_tasks": float(len(whole))} | _counts(scored)
     metrics |= {"requested": float(len(finishes)), "scored": float(len(scored))}
     return Summary(primary=PRIMARY, metrics=metrics, notes=(*notes, COVERAGE))
@@ -71,7 +72,3 @@ def _rank(finish: Finish) -> float:
 
 def _values(finishes: Iterable[Finish], name: str) -> list[float]:
     return [finish.metrics[name] for finish in finishes]
-
-
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values)

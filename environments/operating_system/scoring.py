@@ -9,6 +9,7 @@ from typing import Literal
 from environments.operating_system.dataset import AnswerMatch, SampleRecord, ShellScript
 from environments.operating_system.reply import MAX_ANSWER_BYTES
 from proctor.sandbox import Result, Sandbox
+from proctor.summary import means
 from proctor.types import Finish, FinishReason, Summary, Value
 
 NO_ANSWER = "None"
@@ -133,8 +134,7 @@ def summarize(finishes: Sequence[Finish], wording: str | None) -> Summary:
     metrics = {"acc": sum(finish.score == 1.0 for finish in scored) / len(scored)} if scored else {}
     for profile in ("compat", "errata", "strict"):
         known = [value for finish in scored if (value := finish.metrics.get(f"passed_{profile}")) is not None]
-        if known:
-            metrics[f"acc_{profile}"] = sum(known) / len(known)
+        metrics |= means({f"acc_{profile}": known})
     seen = [bool(paths) for finish in scored if (paths := finish.detail.get("tampered")) is not None]
     if seen:
         metrics["tampered"] = sum(seen)

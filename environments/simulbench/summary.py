@@ -1,7 +1,8 @@
 """The metrics of many ratings and verdicts, by the subsets of the paper's tables (arXiv 2409.07641, section 4)."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
+from proctor.summary import mean, means
 from proctor.types import Finish, FinishReason, Summary
 
 PRIMARY = "strict_mean"
@@ -94,16 +95,6 @@ def notes(
     if (coverage := metrics.get("coverage", 1.0)) < FULL_COVERAGE:
         found.append(f"Coverage is {coverage:.1%}: below 99 %, don't compare these metrics.")
     return tuple(found)
-
-
-def mean(values: Sequence[float]) -> float:
-    """The mean of at least one value."""
-    return sum(values) / len(values)
-
-
-def means(values: Mapping[str, Sequence[float]]) -> dict[str, float]:
-    """The mean of each sequence; empty ones are left out."""
-    return {name: mean(each) for name, each in values.items() if each}
 
 
 def _coverage(finishes: Sequence[Finish], scored: int) -> dict[str, float]:

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 
+from proctor.summary import means
 from proctor.types import Finish, FinishReason, Summary
 
 PRIMARY = "score"
@@ -36,17 +37,16 @@ FLOOR = "`floor` is the score of the same tasks with a performer that stays at h
 def summarize(finishes: Sequence[Finish]) -> Summary:
     """Means over the scored tasks that have a metric; a metric without tasks is absent. Faults enter no mean."""
     scored = [finish for finish in finishes if finish.score is not None]
-    metrics = _mean(PRIMARY, [finish.score or 0.0 for finish in scored])
+    metrics = means({PRIMARY: [finish.score or 0.0 for finish in scored]})
     language = any(finish.detail.get("level") == "language" for finish in scored)
     names = (*(LANGUAGE if language else ACTION), *COUNTS)
-    for name in names:
-        metrics |= _mean(name, [finish.metrics[name] for finish in scored if name in finish.metrics])
+    metrics |= means({name: [finish.metrics[name] for finish in scored if name in finish.metrics] for name in names})
     if language:
         metrics |= _micro(scored)
     categories = Counter(str(finish.detail.get("category")) for finish in scored)
     for category, count in sorted(categories.items()):
         values = [finish.score or 0.0 for finish in scored if finish.detail.get("category") == category]
-        metrics |= _mean(f"{PRIMARY}_{category}", values) | {f"tasks_{category}": float(count)}
+        metrics |= means({f"{PRIMARY}_{category}": values}) | {f"tasks_{category}": float(count)}
     for reason in FinishReason:
         if not reason.is_fault:
             metrics[reason.value] = float(sum(finish.reason is reason for finish in scored))
@@ -71,8 +71,3 @@ def _micro(scored: Sequence[Finish]) -> dict[str, float]:
             metrics[f"micro_{rate}_{level}"] = weighted / sum(weights)
         metrics[f"unscored_{level}"] = sum(finish.metrics.get(f"unscored_{level}", 0.0) for finish in scored)
     return metrics
-
-
-def _mean(name: str, values: Sequence[float]) -> dict[str, float]:
-    """The mean by its name; empty without values."""
-    return {name: sum(values) / len(values)} if values else {}

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from environments.webshop.catalogue.store import Meta
+from proctor.summary import means
 from proctor.tools import Protocol
 from proctor.types import Finish, FinishReason, Summary
 
@@ -31,7 +32,7 @@ def summarize(finishes: Sequence[Finish], catalogue: Meta, own_words: Protocol |
     scored = [finish for finish in finishes if finish.score is not None]
     values = {name: [finish.metrics.get(each, 0.0) for finish in scored] for name, each in _SESSIONS.items()}
     values |= {part: [finish.metrics[part] for finish in scored if part in finish.metrics] for part in _PURCHASES}
-    metrics = {name: sum(each) / len(each) for name, each in values.items() if each}
+    metrics = means(values)
     metrics["missing_products"] = sum(finish.metrics.get("missing_products", 0.0) for finish in scored)
     for reason in (FinishReason.TURN_LIMIT, FinishReason.INVALID_FORMAT, FinishReason.CONTEXT_LIMIT):
         metrics[reason.value] = float(sum(finish.reason is reason for finish in scored))
