@@ -47,6 +47,8 @@ class TrialResult(Value):
     completion_tokens: int
     cached_tokens: int = 0
     reasoning_tokens: int = 0
+    cut_answers: int | None = None
+    """How many answers `max_tokens` cut; None while the trial is not over, and in runs of older versions."""
     seconds: float
 
     @property
@@ -123,9 +125,9 @@ class Run:
     def trials(self) -> Iterator[TrialResult]:
         """All trials, in the run's order."""
         for row in self.store.trial_rows():
-            yield TrialResult.model_validate(
-                {name: row.get(name) or 0 for name in _COUNTS} | {n: row[n] for n in _KEYS}
-            )
+            counts = {name: row.get(name) or 0 for name in _COUNTS}
+            keys = {name: row[name] for name in _KEYS}
+            yield TrialResult.model_validate(counts | keys | {"cut_answers": row.get("cut_answers")})
 
     def turns(self) -> Iterator[TurnResult]:
         """All turns in the newest journal of every trial, in the run's order."""

@@ -77,6 +77,8 @@ class TrialRow(Value):
     """Over the attempts that count."""
     prompt_tokens: int | None
     completion_tokens: int | None
+    cut_answers: int | None
+    """How many answers `max_tokens` cut; None for a trial that is not over."""
     model_seconds: float | None
     world_seconds: float | None
     """Over all journals of the trial, as are the model's seconds."""

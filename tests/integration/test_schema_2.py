@@ -263,6 +263,8 @@ async def test_a_resume_adds_the_columns_under_the_lock_and_plays_on(store: Stor
     assert (new["cached_tokens"], new["reasoning_tokens"], new["cluster"]) == (6, 3, None)
     assert new["ended_at"]
     assert (old["cut_answers"], new["cut_answers"]) == (None, 1)
+    read = Run(store, Path("old"), lambda run, *_: run)
+    assert [told.cut_answers for told in read.trials()] == [None, 1]
     assert [pair.cut_answers for pair in store.pair_totals()] == [None], "not all of its trials tell"
     first, last = turn_rows[1:]
     assert (first["world_seconds"], first["metered"], first["model"], first["finish_reason"]) == (None,) * 4

@@ -48,6 +48,7 @@ def test_a_function_is_evaluated_and_its_results_are_read(tmp_path: Path) -> Non
     trials, turns = list(run.trials()), list(run.turns())
     assert len(trials) == 4
     assert sum(trial.turns for trial in trials) == len(turns)
+    assert {trial.cut_answers for trial in trials} == {0}
     said = {turn.action.content for turn in turns if turn.agent == "look" and turn.action is not None}
     assert said == {"ACTION: look"}
     assert "success_rate" in run.report()

@@ -94,7 +94,7 @@ async def _play(journal: Journal, trial: Trial) -> None:
     elif trial.id == 1:
         stop = turns()[0].model_copy(update={"reply": Stop(reason=FinishReason.CONTEXT_LIMIT)})
         await journal.turn(trial, 0, stop)
-    cost = Cost(trial.id, 10 * trial.id, 40, 2.5)
+    cost = Cost(trial.id, 10 * trial.id, 40, 2.5, cut_answers=int(trial.id == 0))
     await journal.finish(trial, 2 if trial.id == 0 else 1, "worker-1", finish, cost)
 
 

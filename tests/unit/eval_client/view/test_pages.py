@@ -251,6 +251,15 @@ async def test_pages_of_trials_follow_each_other_by_links(client: Client) -> Non
     assert sorted(map(int, met)) == list(range(24))
 
 
+async def test_the_json_of_trials_counts_the_answers_that_were_cut(client: Client) -> None:
+    async with client() as viewer:
+        items = (await viewer.get("/api/v1/runs/first/trials?size=24")).json()["items"]
+    assert {item["id"]: item["cut_answers"] for item in items if item["cut_answers"] != 0} == {
+        0: 1,
+        **dict.fromkeys(range(16, 24)),
+    }
+
+
 async def test_two_thousand_turns_open_at_the_one_that_is_asked_for(folder: Path, client: Client) -> None:
     store = Store(connect(sqlite_url(folder / "first")), "first")
     one = read_trajectory(store, 0).turns[1]
