@@ -4,6 +4,7 @@ import contextlib
 import os
 import signal
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -36,17 +37,7 @@ from proctor.config.task import load_tasks
 @click.option("--name", default="", help="Name, unique among the controller's workers. Default: host name and port.")
 @grace_option
 @address_options
-def worker(
-    tasks: Path,
-    controller: str,
-    name: str,
-    grace: float,
-    host: str,
-    port: int,
-    advertise: str,
-    stop_with_stdin: bool,
-    **tls: Path | None,
-) -> None:
+def worker(tasks: Path, controller: str, name: str, grace: float, address: dict[str, Any]) -> None:
     """Serve the tasks of a task file and run their sessions.
 
     Clients must send PROCTOR_TOKEN. The worker sends PROCTOR_WORKER_TOKEN to its controller where that is set; then
@@ -57,18 +48,9 @@ def worker(
 
     with configured():
         config = WorkerConfig(
-            tasks=load_tasks(tasks),
-            controller=controller,
-            name=name,
-            grace_s=grace,
-            host=host,
-            port=port,
-            advertise=advertise,
-            stop_with_stdin=stop_with_stdin,
-            **tokens(),
-            tls=tls_fields(tls),
+            tasks=load_tasks(tasks), controller=controller, name=name, grace_s=grace, **address, **tokens()
         )
-        serve_worker(config, announce("worker", stop_with_stdin))
+        serve_worker(config, announce("worker", address["stop_with_stdin"]))
 
 
 @click.command()
@@ -95,16 +77,7 @@ def worker(
     help="Addresses that workers may announce besides the one they connect from, such as 10.1.0.0/16; repeatable.",
 )
 @address_options
-def controller(
-    lease: float,
-    settle: float,
-    allow_workers: tuple[str, ...],
-    host: str,
-    port: int,
-    advertise: str,
-    stop_with_stdin: bool,
-    **tls: Path | None,
-) -> None:
+def controller(lease: float, settle: float, allow_workers: tuple[str, ...], address: dict[str, Any]) -> None:
     """Place sessions on the workers that report to this controller.
 
     Clients must send PROCTOR_TOKEN. Workers must send PROCTOR_WORKER_TOKEN where that is set; it gives no other access.
@@ -113,18 +86,8 @@ def controller(
     from task_server.serve import ControllerConfig, serve_controller
 
     with configured():
-        config = ControllerConfig(
-            lease_s=lease,
-            settle_s=settle,
-            host=host,
-            port=port,
-            advertise=advertise,
-            stop_with_stdin=stop_with_stdin,
-            allow_workers=allow_workers,
-            **tokens(),
-            tls=tls_fields(tls),
-        )
-        serve_controller(config, announce("controller", stop_with_stdin))
+        config = ControllerConfig(lease_s=lease, settle_s=settle, allow_workers=allow_workers, **address, **tokens())
+        serve_controller(config, announce("controller", address["stop_with_stdin"]))
 
 
 @click.command()

@@ -1,10 +1,12 @@
 """The options of the commands that start servers, and what these commands share."""
 
 import contextlib
+import functools
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import click
 from pydantic import SecretStr, ValidationError
@@ -47,10 +49,21 @@ grace_option = click.option(
 
 
 def address_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the options on where a server listens, how it is reached and what ends it."""
+    """Add the options on where a server listens, how it is reached and what ends it.
+
+    The command gets them as `address`, by the fields of `ServeConfig`.
+    """
+
+    @functools.wraps(command)
+    def with_address(host: str, port: int, advertise: str, stop_with_stdin: bool, **options: Any) -> None:
+        tls = tls_fields({name: options.pop(name) for name in list(options) if name.startswith("tls_")})
+        address = {"host": host, "port": port, "advertise": advertise, "stop_with_stdin": stop_with_stdin, "tls": tls}
+        command(address=address, **options)
+
+    wrapped: Callable[..., None] = with_address
     for option in (stdin_option, tls_options, advertise_option, port_option, host_option):
-        command = option(command)
-    return command
+        wrapped = option(wrapped)
+    return wrapped
 
 
 def tls_options(command: Callable[..., None]) -> Callable[..., None]:

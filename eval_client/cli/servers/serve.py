@@ -12,7 +12,6 @@ from eval_client.cli.servers.options import (
     configured,
     grace_option,
     http_url,
-    tls_fields,
     tokens,
 )
 from eval_client.cli.usage import UsageProblem
@@ -36,16 +35,7 @@ def _wire_options(command: Callable[..., None]) -> Callable[..., None]:
 @click.option("--controller", default="", metavar="URL", callback=http_url, help="Controller or worker with the tasks.")
 @grace_option
 @address_options
-def serve(
-    tasks: Path | None,
-    controller: str,
-    grace: float,
-    host: str,
-    port: int,
-    advertise: str,
-    stop_with_stdin: bool,
-    **options: Any,
-) -> None:
+def serve(tasks: Path | None, controller: str, grace: float, address: dict[str, Any], **options: Any) -> None:
     """Let clients of other programs play tasks, each by its own protocol.
 
     Give one protocol or more, and either --tasks or --controller. Clients must send PROCTOR_TOKEN, as a bearer token or
@@ -67,10 +57,6 @@ def serve(
             controller_token=secret("PROCTOR_CONTROLLER_TOKEN"),
             token=tokens()["token"],
             grace_s=grace,
-            host=host,
-            port=port,
-            advertise=advertise,
-            stop_with_stdin=stop_with_stdin,
-            tls=tls_fields(options),
+            **address,
         )
-        serve_gateway(config, announce("gateway", stop_with_stdin))
+        serve_gateway(config, announce("gateway", address["stop_with_stdin"]))
