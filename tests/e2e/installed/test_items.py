@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.database_servers import postgresql, program
 from tests.e2e.commands.terminal import Terminal
 from tests.e2e.installed.conftest import Installed, User
 from tests.e2e.scripted import ScriptedEndpoint, reply
@@ -118,10 +119,30 @@ def test_10_a_person_plays(user: User) -> None:
     assert "score 0.000  completed" in told
 
 
+def test_10_a_person_answers_in_an_editor(user: User) -> None:
+    editor = user.folder / "editor"
+    answer = 'Action: Answer\nFinal Answer: ["x"]'
+    editor.write_text(f"#!/bin/sh\ncp \"$1\" seen\nprintf '%s\\n' '{answer}' > \"$1\"\n")
+    editor.chmod(0o755)
+    told = user.types("proctor play db insert-00001 -T engine=sqlite --editor", EDITOR=str(editor), VISUAL="")
+    assert "score 0.000  completed" in told
+    assert "MySQL" in (user.folder / "seen").read_text(), "the conversation lies below the place for the answer"
+
+
 def test_11_answers_are_scored_again(played: User) -> None:
     told = played.types("proctor rescore r --set tasks.db.parameters.profile=strict --name again")
     assert "naive x db: 0 scores changed" in told
     assert "re-scored from r" in played.types("proctor ls")
+
+
+@pytest.mark.skipif(program("postgres") is None, reason="needs PostgreSQL's postgres")
+def test_12_a_run_is_copied_to_another_store_and_back(played: User) -> None:
+    with postgresql() as server:
+        assert "copied r: " in played.types(f"proctor copy r --to '{server.url}'")
+        assert "r: finished" in played.types(f"proctor ls --store '{server.url}'")
+        told = played.types(f"proctor copy r --store '{server.url}' --to back")
+    assert "copied r to back/r: " in told
+    assert trials(played, "back/r") == trials(played, "runs/r")
 
 
 def test_12_runs_are_listed_by_tag_stopped_pruned_and_removed(played: User) -> None:
@@ -132,3 +153,25 @@ def test_12_runs_are_listed_by_tag_stopped_pruned_and_removed(played: User) -> N
     assert "no run is that old" in played.types("proctor prune --older-than 30d --dry-run")
     played.types("proctor rm r --yes")
     assert not Path(played.folder, "runs", "r").exists()
+
+
+@pytest.mark.parametrize("columns", [80, 120, 200])
+def test_13_the_demo_ends_in_a_matrix_that_fits_the_terminal(user: User, columns: int) -> None:
+    told = user.types("proctor demo --limit 1 -q", COLUMNS=str(columns)).splitlines()
+    head = next(number for number, line in enumerate(told) if line.split()[:2] == ["task", "metric"])
+    assert told[head].split()[2:] == ["reference", "naive", "random"]
+    rows = told[head + 2 : told.index("", head)]
+    for row in rows:
+        task, _, *scores = row.split()
+        assert [score for score in scores if not score.startswith("±")], f"{task} has no score"
+    assert {row.split()[0] for row in rows} >= {"alfworld", "card_game", "kg", "ltp", "mind2web", "stss", "webshop"}
+    assert max(len(line) for line in told[head : head + 2 + len(rows)]) <= columns
+    assert "trials scored" in told[told.index("", head) + 1]
+    for command in ("report", "show", "view"):
+        assert any(f"proctor {command} runs/demo-" in line for line in told), command
+
+
+def trials(user: User, run: str) -> list[dict[str, object]]:
+    """The trials of a run, as it exports them."""
+    user.types(f"proctor export {run} --to exported.jsonl")
+    return [json.loads(line) for line in (user.folder / "exported.jsonl").read_text().splitlines()]
