@@ -9,6 +9,7 @@ import hypothesis
 import pytest
 
 from tests import support
+from tests.database_servers import mariadb, postgresql
 from tests.e2e.proctor import ended
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in the background of a shell; our processes would inherit it
@@ -57,3 +58,15 @@ def _nothing_left_running() -> Iterator[None]:
     """So that a test that failed is the only one that does."""
     with ended():
         yield
+
+
+@pytest.fixture(scope="module")
+def postgresql_url() -> Iterator[str]:
+    with postgresql() as server:
+        yield server.url
+
+
+@pytest.fixture(scope="module")
+def mariadb_url() -> Iterator[str]:
+    with mariadb() as server:
+        yield server.url

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,13 +27,16 @@ def environment(**extra: str) -> dict[str, str]:
     return {**os.environ, "NO_COLOR": "1", "COLUMNS": "200", "PROCTOR_TOKEN": TOKEN, **extra}
 
 
-def proctor(*arguments: str, cwd: Path, **extra: str) -> subprocess.CompletedProcess[str]:
-    """`proctor ...` to its end."""
-    if arguments and arguments[0] in PRELOADED:
+def proctor(
+    *arguments: str, cwd: Path, answers: str | None = None, within: Sequence[str] = (), **extra: str
+) -> subprocess.CompletedProcess[str]:
+    """`proctor ...` to its end, with `answers` on its standard input; `within` is a command that starts it."""
+    if arguments and arguments[0] in PRELOADED and answers is None and not within:
         full = environment(**extra)
         return preloaded(full).run(arguments, cwd, full, slowly(300))
     return subprocess.run(
-        [*COMMAND, *arguments],
+        [*within, *COMMAND, *arguments],
+        input=answers,
         cwd=cwd,
         env=environment(**extra),
         capture_output=True,

@@ -27,7 +27,7 @@ from eval_client.store.tables import metadata, run_table
 from task_server.wire.messages import SampleList
 from tests.database_servers import postgresql, program
 from tests.e2e.docker_engine import OwnEngine
-from tests.e2e.proctor import COMMAND, TOKEN, environment, proctor, server
+from tests.e2e.proctor import TOKEN, proctor, server
 from tests.pace import slowly
 
 CANARY = "sk-canary-canary-1234"
@@ -62,15 +62,7 @@ def doctor(folder: Path, *arguments: str, **extra: str) -> Report:
 def doctor_within(folder: Path, script: str, *arguments: str, **extra: str) -> Report:
     """The same as root of a mount and user namespace of its own, in which a shell script was run before."""
     command = ["unshare", "--map-root-user", "--mount", "sh", "-ec", f'{script}\nexec "$@"', "sh"]
-    ended = subprocess.run(
-        [*command, *COMMAND, "doctor", "--json", *arguments],
-        cwd=folder,
-        env=environment(**extra),
-        capture_output=True,
-        text=True,
-        timeout=slowly(120),
-        check=False,
-    )
+    ended = proctor("doctor", "--json", *arguments, cwd=folder, within=command, **extra)
     assert ended.stdout, ended.stderr
     return Report(ended)
 

@@ -14,7 +14,6 @@ from eval_client.store.records import Manifest, Trial
 from eval_client.store.shards import LiveRow, run_moment
 from eval_client.store.store import Store
 from eval_client.store.tables import live_table
-from tests.database_servers import mariadb, postgresql
 
 KINDS = [
     "sqlite",
@@ -22,18 +21,6 @@ KINDS = [
     pytest.param("mariadb", marks=pytest.mark.mariadb),
 ]
 TRIAL = Trial(id=0, agent="a", task="t", sample="s", epoch=0)
-
-
-@pytest.fixture(scope="module")
-def postgresql_url() -> Iterator[str]:
-    with postgresql() as server:
-        yield server.url
-
-
-@pytest.fixture(scope="module")
-def mariadb_url() -> Iterator[str]:
-    with mariadb() as server:
-        yield server.url
 
 
 @pytest.fixture(params=KINDS)

@@ -20,7 +20,6 @@ from eval_client.store.pools.base import PoolError, Pools
 from eval_client.store.pools.files import FilePools, state_folder
 from eval_client.store.pools.rows import RowPools
 from eval_client.store.tables import endpoint_table
-from tests.database_servers import mariadb, postgresql
 
 URL, KEY = "https://model.example/v1", "sk-canary-7f3a9c55"
 
@@ -45,18 +44,6 @@ def count(pools: Pools, name: str) -> int:
 @pytest.fixture
 def files(tmp_path: Path) -> FilePools:
     return FilePools(tmp_path / "proctor" / "endpoints")
-
-
-@pytest.fixture(scope="module")
-def postgresql_url() -> Iterator[str]:
-    with postgresql() as server:
-        yield server.url
-
-
-@pytest.fixture(scope="module")
-def mariadb_url() -> Iterator[str]:
-    with mariadb() as server:
-        yield server.url
 
 
 @pytest.fixture(

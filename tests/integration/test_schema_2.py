@@ -33,7 +33,6 @@ from eval_client.view.runs import OneRun
 from eval_client.view.trials import SORTS
 from proctor.types import Action, Finish, FinishReason, Message, Observation
 from task_server.wire.messages import Act
-from tests.database_servers import mariadb, postgresql
 
 TABLES = (
     "proctor_run (id VARCHAR(64) NOT NULL, schema_version INTEGER NOT NULL, created_at VARCHAR(32) NOT NULL, "
@@ -70,18 +69,6 @@ NEW = {
     },
 }
 SCORED, PENDING = 0, 1
-
-
-@pytest.fixture(scope="module")
-def postgresql_url() -> Iterator[str]:
-    with postgresql() as server:
-        yield server.url
-
-
-@pytest.fixture(scope="module")
-def mariadb_url() -> Iterator[str]:
-    with mariadb() as server:
-        yield server.url
 
 
 KINDS = [

@@ -16,16 +16,7 @@ ANSWERED = 'Action: Answer\nFinal Answer: ["x"]\n'
 
 
 def play(*arguments: str, answers: str, cwd: Path, **extra: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*COMMAND, "play", *arguments],
-        input=answers,
-        cwd=cwd,
-        env=environment(**extra),
-        capture_output=True,
-        text=True,
-        timeout=slowly(60),
-        check=False,
-    )
+    return proctor("play", *arguments, cwd=cwd, answers=answers, **extra)
 
 
 def test_a_session_is_played_from_standard_input_and_scored(tmp_path: Path) -> None:

@@ -1,7 +1,5 @@
 """The viewer on runs of a database server."""
 
-from collections.abc import Iterator
-
 import httpx
 import pytest
 import sqlalchemy as sa
@@ -13,22 +11,9 @@ from eval_client.store.tables import run_table
 from eval_client.view.access import ViewAccess
 from eval_client.view.app import build_app
 from eval_client.view.runs import ServerRuns
-from tests.database_servers import mariadb, postgresql
 
 RUNS = ("first", "broken", "<b>'; last")
 PLAN = {"agents": [{"name": "gpt", "model": "m"}], "tasks": [{"name": "riddles", "environment": "ltp"}]}
-
-
-@pytest.fixture(scope="module")
-def postgresql_url() -> Iterator[str]:
-    with postgresql() as server:
-        yield server.url
-
-
-@pytest.fixture(scope="module")
-def mariadb_url() -> Iterator[str]:
-    with mariadb() as server:
-        yield server.url
 
 
 @pytest.fixture(
