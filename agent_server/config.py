@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from proctor.config.patterns import NAME, VARIABLE
+from proctor.config.secrets import text_of
 from proctor.config.task import TaskDefinition
 from proctor.config.yaml import FileError
 from proctor.environment import PolicyKind
@@ -108,5 +109,4 @@ class AgentServerConfig(Value):
                 f"host: {self.host} can be reached by others, so a token is needed; "
                 f"set the variable {self.token_env} to a long random text, or bind 127.0.0.1"
             )
-        clients = [token.get_secret_value()] if token is not None else []
-        return Access(clients, metrics=metrics.get_secret_value() if metrics is not None else None)
+        return Access([token.get_secret_value()] if token is not None else [], metrics=text_of(metrics))

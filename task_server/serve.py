@@ -12,6 +12,7 @@ from starlette.types import ASGIApp
 
 from proctor import event_loop
 from proctor.config.patterns import NAME
+from proctor.config.secrets import text_of
 from proctor.config.task import TaskDefinition
 from proctor.http.auth import Access
 from proctor.http.client import http_client
@@ -232,8 +233,3 @@ def base_url(config: ServeConfig, listener: socket.socket) -> str:
 def worker_access(url: str, token: str | None, metrics: str | None = None) -> Access:
     """The tokens of the worker at a URL: the clients' own token, for a lone worker, and the one derived from it."""
     return Access([token, token_for(token, url)] if token is not None else [], metrics=metrics)
-
-
-def text_of(token: SecretStr | None) -> str | None:
-    """A token's text, or None."""
-    return token.get_secret_value() if token is not None else None

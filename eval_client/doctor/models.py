@@ -10,6 +10,7 @@ from typing import NamedTuple
 from pydantic import ValidationError
 
 from eval_client.doctor.finding import Finding, fail, ok, skip, warn
+from proctor.config.secrets import text_of
 from proctor.http.client import (
     AnyClient,
     DeadlineExceeded,
@@ -18,6 +19,7 @@ from proctor.http.client import (
     Unreachable,
     Untrusted,
     bounded_request,
+    json_headers,
 )
 from proctor.llm import ChatConfig, secret
 from proctor.llm.errors import ErrorReply, read_error
@@ -85,9 +87,6 @@ async def _ask(
 ) -> tuple[ProbeReply, HttpReply | Finding]:
     key = secret(config.api_key_env)
     asked = ProbeReply(agent, config.model, config.endpoint(), config.api_key_env, key is not None)
-    headers = {"Content-Type": "application/json"}
-    if key is not None:
-        headers["Authorization"] = f"Bearer {key.get_secret_value()}"
     begun = time.monotonic()
     try:
         reply = await bounded_request(
@@ -95,7 +94,7 @@ async def _ask(
             "GET" if body is None else "POST",
             asked.url + path,
             content=body,
-            headers=headers,
+            headers=json_headers(text_of(key)),
             deadline_s=min(patience_s, config.deadline_s),
             max_bytes=config.max_reply_bytes,
         )

@@ -71,3 +71,8 @@ def parse_dotenv(text: str) -> dict[str, str]:
 def _dotenv(folder: Path) -> dict[str, str]:
     path = folder / ".env"
     return parse_dotenv(path.read_text(encoding="utf-8")) if path.is_file() else {}
+
+
+def text_of(token: SecretStr | None) -> str | None:
+    """A token's text, or None."""
+    return token.get_secret_value() if token is not None else None

@@ -139,6 +139,12 @@ def http_client(
     return HttpClient(session, tls_for)
 
 
+def json_headers(token: str | None) -> dict[str, str]:
+    """The headers of a request with a JSON body; a token or key goes as a bearer token."""
+    bearer = {} if token is None else {"Authorization": f"Bearer {token}"}
+    return {"Content-Type": "application/json", **bearer}
+
+
 async def bounded_request(
     client: AnyClient,
     method: str,

@@ -9,9 +9,9 @@ from typing import Literal, NamedTuple
 
 from pydantic import JsonValue, ValidationError
 
-from proctor.config.secrets import secret
+from proctor.config.secrets import secret, text_of
 from proctor.environment import AgentRefused, AgentUnavailable, ContextLimitExceeded, ToolsRefused
-from proctor.http.client import AnyClient, HttpFailure, HttpReply, bounded_request
+from proctor.http.client import AnyClient, HttpFailure, HttpReply, bounded_request, json_headers
 from proctor.llm import traces
 from proctor.llm.config import ChatConfig
 from proctor.llm.errors import FUNCTION_RAISED, RequestRejected, is_context_limit, read_error
@@ -162,9 +162,7 @@ class ChatModel:
         )
 
     async def _request(self, body: bytes, *, offers_tools: bool) -> ChatReply | _Failed:
-        headers = {"Content-Type": "application/json", **tracing.headers()}
-        if self._key is not None:
-            headers["Authorization"] = f"Bearer {self._key.get_secret_value()}"
+        headers = {**json_headers(text_of(self._key)), **tracing.headers()}
         try:
             reply = await bounded_request(
                 self._client,

@@ -17,6 +17,7 @@ from starlette.routing import Mount, Route, Router
 from starlette.types import ASGIApp
 
 from proctor import event_loop
+from proctor.config.secrets import text_of
 from proctor.config.task import TaskDefinition
 from proctor.http.client import HttpClient, http_client
 from proctor.http.server import ConfigError, listen, url_of, uvicorn_config
@@ -35,7 +36,6 @@ from task_server.serve import (
     base_url,
     open_listener,
     run_service,
-    text_of,
     worker_access,
 )
 

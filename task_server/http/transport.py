@@ -12,6 +12,7 @@ from proctor.http.client import (
     Unreachable,
     Untrusted,
     bounded_request,
+    json_headers,
 )
 from proctor.observability import tracing
 from task_server.http.access import token_for
@@ -33,7 +34,7 @@ class Caller:
         self._http = http
         self._token = token
         self._home = f"{home.rstrip('/')}/" if home else ""
-        self._authorizations: dict[str, str] = {}
+        self._tokens: dict[str, str] = {}
 
     async def call(
         self,
@@ -63,7 +64,7 @@ class Caller:
                 method,
                 url,
                 content=content,
-                headers={**self._headers(url), **tracing.headers()},
+                headers={**json_headers(self._token_of(url)), **tracing.headers()},
                 deadline_s=deadline_s,
                 max_bytes=MAX_REPLY_BYTES,
             )
@@ -77,20 +78,14 @@ class Caller:
             raise _refusal(f"{method} {url}", reply)
         return reply
 
-    def _headers(self, url: str) -> dict[str, str]:
-        headers = {"Content-Type": "application/json"}
-        if self._token is not None:
-            headers["Authorization"] = self._authorization(self._token, url)
-        return headers
-
-    def _authorization(self, token: str, url: str) -> str:
-        if self._home and url.startswith(self._home):
-            return f"Bearer {token}"
+    def _token_of(self, url: str) -> str | None:
+        if self._token is None or (self._home and url.startswith(self._home)):
+            return self._token
         scheme, _, rest = url.partition("://")
         origin = f"{scheme}://{rest.partition('/')[0]}"
-        if origin not in self._authorizations:
-            self._authorizations[origin] = f"Bearer {token_for(token, origin)}"
-        return self._authorizations[origin]
+        if origin not in self._tokens:
+            self._tokens[origin] = token_for(self._token, origin)
+        return self._tokens[origin]
 
 
 def json_of(request: BaseModel) -> bytes:
