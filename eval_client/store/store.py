@@ -96,7 +96,8 @@ class Store(Results):
         if row is None:
             raise StoreError(f"no run {self.run!r} in this store; `proctor ls` lists the runs")
         if not OLDEST_SCHEMA <= row.schema_version <= SCHEMA_VERSION:
-            raise StoreError(f"run {self.run!r} was written by another version (schema {row.schema_version})")
+            fix = f"use the version that wrote it; this one opens schemas {OLDEST_SCHEMA} to {SCHEMA_VERSION}"
+            raise StoreError(f"run {self.run!r} was written by another version (schema {row.schema_version}); {fix}")
         return Manifest.model_validate_json(row.manifest)
 
     def check(self) -> None:

@@ -49,13 +49,18 @@ class Installed:
         )
 
 
+def build(source: Path, dist: Path) -> None:
+    """The sdist and the wheel of a source tree, as `make dist` makes them."""
+    command = [sys.executable, "-m", "hatchling", "build", "--directory", str(dist)]
+    subprocess.run(command, cwd=source, check=True, capture_output=True, timeout=slowly(180))
+
+
 @pytest.fixture(scope="session")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
     """Proctor, installed by the README's line from a wheel of this checkout; nothing is fetched."""
     folder = tmp_path_factory.mktemp("installed")
     venv, packages = folder / "venv", folder / "packages"
-    options = ["--quiet", "--no-index", "--no-deps", "--no-build-isolation", "--wheel-dir", str(folder / "wheels")]
-    subprocess.run([sys.executable, "-m", "pip", "wheel", *options, str(ROOT)], check=True, timeout=slowly(180))
+    build(ROOT, folder / "dist")
     packages.mkdir()
     for path in Path(sysconfig.get_path("purelib")).iterdir():
         if not path.name.startswith(NOT_LINKED):
@@ -67,7 +72,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
     pip.write_text(f'#!/bin/sh\nexec {venv}/bin/python -m pip "$@"\n')
     pip.chmod(0o755)
     made = Installed(venv)
-    done = made.shell(INSTALL, folder, PIP_NO_INDEX="1", PIP_FIND_LINKS=str(folder / "wheels"))
+    done = made.shell(INSTALL, folder, PIP_NO_INDEX="1", PIP_FIND_LINKS=str(folder / "dist"))
     assert done.returncode == 0, done.stderr
     return made
 

@@ -1,0 +1,32 @@
+"""What `make dist` makes: a wheel that installs offline, and an sdist that builds the same wheel."""
+
+import tarfile
+import tomllib
+import zipfile
+from pathlib import Path
+
+from tests.e2e.installed.conftest import User, build
+from tests.support import ROOT
+
+VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
+
+
+def test_the_installed_command_has_the_version_that_the_checkout_declares(user: User) -> None:
+    assert user.types("proctor --version") == f"proctor {VERSION}\n"
+
+
+def test_the_sdist_builds_the_wheel(tmp_path: Path) -> None:
+    build(ROOT, tmp_path / "ours")
+    with tarfile.open(tmp_path / "ours" / f"proctor-{VERSION}.tar.gz") as sdist:
+        sdist.extractall(tmp_path, filter="data")
+    build(tmp_path / f"proctor-{VERSION}", tmp_path / "again")
+    name = f"proctor-{VERSION}-py3-none-any.whl"
+    ours, again = (contents(tmp_path / folder / name) for folder in ("ours", "again"))
+    assert ours == again
+    assert "eval_client/prices.yaml" in ours
+
+
+def contents(wheel: Path) -> dict[str, int]:
+    """name of a file -> its checksum"""
+    with zipfile.ZipFile(wheel) as files:
+        return {file.filename: file.CRC for file in files.infolist()}
