@@ -9,7 +9,11 @@ OUT_OF_REACH = 9
 _DATES = (
     (r"2023-02-13|(?:february|feb\.?) 13(?:th)?|13(?:th)?(?: of)? (?:february|feb)|(?:on )?monday|the 13th", 0),
     (r"2023-02-14|(?:february|feb\.?) 14(?:th)?|14(?:th)?(?: of)? (?:february|feb)|(?:on )?tuesday|the 14th", 1),
-    (r"valentine'?s(?: day)(?!'s)", 1),
+    (
+        r"valentine'?s(?: day)(?!'s)(?! (?!at|in|on|evening|around|about|afternoon|morning|from|if|and|for|to|"
+        r"with)[a-z])",
+        1,
+    ),
     (r"(?:the )?day after tomorrow|20\d\d-\d\d-\d\d|(?:february|feb\.?|march|january) \d{1,2}(?:st|nd|rd|th)?", 9),
     (r"next (?:week|month)|(?:on )?(?:wednesday|thursday|friday|saturday|sunday)", OUT_OF_REACH),
 )

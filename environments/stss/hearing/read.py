@@ -25,7 +25,7 @@ _PAST = (
 )
 _TOLD = re.compile(
     r"^(?:\w+, )?(?:i|we|my \w+|young \w+|the \w+)(?:'d| had| have)? (?!was (?:think|wonder|hop)|wondered|"
-    r"hoped|need|'d)(?:\w+ed|sat|went|stayed|saw|had|was|were|did|made|took|spent|got|played|sang|lost|won)\b",
+    r"hoped|need|'d)(?:\w+ed|sat|went|stayed|saw|had|was|were|made|took|spent|got|played|sang|lost|won)\b",
     re.IGNORECASE,
 )
 _AHEAD = (
@@ -43,7 +43,7 @@ def read(text: str, situation: Situation) -> InvitationSlots:
     day = dated[-1].value if dated else None
     clock = when(text, situation, day)
     changed = bool(day is not None or clock.start is not None or place.place)
-    negated = refuses(text, situation, new_time=changed)
+    negated = refuses(text, situation, changes=changed)
     if negated and invited(situation) and not _about_the_refusal(text, clock):
         clock = When(spans=clock.spans)
     stops = sorted(

@@ -68,13 +68,13 @@ def invited(situation: Situation) -> bool:
     return bool(question) and not mine and bool(ahead) and not within(_DOUBTS, question)
 
 
-def refuses(text: str, situation: Situation, *, new_time: bool) -> bool:
-    """Whether a text calls something off or declines it; not if it offers another time (`new_time`)."""
-    if within("instead|change of plans?|moved|until later", text) and new_time:
+def refuses(text: str, situation: Situation, *, changes: bool) -> bool:
+    """Whether a text calls something off or declines it; not if it offers another day, time or place (`changes`)."""
+    if within("instead|change of plans?|moved|until later", text) and changes:
         return False
     if within(_OFF, text) or _NO_EVENT.search(text):
         return True
-    if (new_time and within(_OFFER, text)) or not invited(situation):
+    if (changes and within(_OFFER, text)) or not invited(situation):
         return False
     if within(_DECLINES, text):
         return True

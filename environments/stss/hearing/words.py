@@ -37,7 +37,8 @@ EMPTY = frozenset(
     re.findall(
         r"\S+",
         """
-        a all along also an and any anyone anything are ask asking at attend be believe big bit
+        fellow yet lad soul sport lamb dear darling half whole being
+        all along also an and any anyone anything are ask asking at attend be believe big bit
         bother bring by came camera can click close come comes coming company computer could cut day
         do doing errand everybody everyone excuse favor favour favours fetch find for forgive friend
         friends fun get getting give go goes going good great guess hand hang have having hear hello

@@ -6,7 +6,8 @@ import pytest
 from click.testing import CliRunner
 
 from environments.stss.commands import stss
-from environments.stss.hearing.labelled import SLOTS, Outcome, Slot, Slots, outcome, same_activity, utterances
+from environments.stss.hearing.labelled import SLOTS, Half, Outcome, Slot, Slots, outcome, same_activity, utterances
+from environments.stss.hearing.listener import listen
 from environments.stss.hearing.measure import hear, share
 
 
@@ -57,3 +58,11 @@ def test_the_command_prints_both_tables_and_the_errors_where_asked() -> None:
     assert [row["category"] for row in outcomes["rows"]][-1] == "all"
     assert [row["slot"] for row in recalled["rows"]] == list(SLOTS)
     assert "heard" in CliRunner().invoke(stss, ["utterances", "--errors"]).output
+
+
+@pytest.mark.parametrize(("half", "understood", "silent"), [("development", 0.8, 0.12), ("test", 0.55, 0.31)])
+def test_the_rules_understand_no_less_than_they_did(half: Half, understood: float, silent: float) -> None:
+    """The aim is 0.9 and 0.02 on the test half; raise these with the rules."""
+    heard = hear(half, listen)
+    assert share(heard, "understood") >= understood
+    assert share(heard, "silent") <= silent
