@@ -64,6 +64,7 @@ def activity(text: str, stops: Sequence[tuple[int, int]], situation: Situation, 
         _after("|".join((*ASKS, OUGHT))),
         _imperatives,
         _after(PRESENT),
+        _after(r"for(?= an? [a-z])"),
     )
     return _leading(text, stops, situation) or _first(text, stops, finders) or _fragment(text, stops, situation)
 

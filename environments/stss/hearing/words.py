@@ -37,7 +37,7 @@ EMPTY = frozenset(
     re.findall(
         r"\S+",
         """
-        fellow yet lad soul sport lamb dear darling half whole being
+        a while rest start change proper quarter fellow yet lad soul sport lamb dear darling half whole being
         all along also an and any anyone anything are ask asking at attend be believe big bit
         bother bring by came camera can click close come comes coming company computer could cut day
         do doing errand everybody everyone excuse favor favour favours fetch find for forgive friend
@@ -64,10 +64,13 @@ _FILLERS = re.compile(
 )
 
 
+_RANGE = re.compile(r"(?<![\d-])(\d{1,2}(?::\d\d)?) ?[-–] ?(\d{1,2}(?::\d\d| ?[ap]\.?m\b))", re.IGNORECASE)
+
+
 def plain(text: str) -> str:
     """A text on one line, with straight quotes and without fillers such as `um`."""
     straight = " ".join(text.replace("’", "'").replace("‘", "'").split())
-    return " ".join(_FILLERS.sub(" ", straight).split())
+    return " ".join(_RANGE.sub(r"\1 to \2", _FILLERS.sub(" ", straight)).split())
 
 
 def within(pattern: str, text: str) -> bool:

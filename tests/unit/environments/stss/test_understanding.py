@@ -52,6 +52,21 @@ INVITED = "I would like to invite you to a kite contest at Harbour Green tomorro
             ),
         ),
         ("Would you come?", InvitationSlots()),
+        ("Would you like to tag along?", InvitationSlots()),
+        ("Do you want to watch?", InvitationSlots()),
+        ("I have a huge favor to ask.", InvitationSlots()),
+        ("Can you make it tomorrow at 5pm?", InvitationSlots(day=1, start=1020)),
+        (
+            "The tasting is from 5-7pm at the inn.",
+            InvitationSlots("tasting", "Anchor Inn", start=1020, end=1140),
+        ),
+        (
+            "Join us for a quiz tomorrow night at 8:30 at the inn",
+            InvitationSlots("quiz", "Anchor Inn", day=1, start=1230),
+        ),
+        ("We could meet at noon tomorrow for a walk.", InvitationSlots("walk", day=1, start=720)),
+        ("There's a quiz tomorrow at seven.", InvitationSlots("quiz", day=1)),
+        ("Please don't come, it is cancelled.", InvitationSlots(negated=True)),
         ("Nice weather, isn't it?", InvitationSlots()),
         ("Could you get up early for a swim at Harbour Green at 5:30?", None),
     ],
@@ -59,6 +74,18 @@ INVITED = "I would like to invite you to a kite contest at Harbour Green tomorro
 def test_the_slots_of_an_utterance(text: str, slots: InvitationSlots | None) -> None:
     found = understand(text)
     assert found.early if slots is None else found == slots
+
+
+def test_an_answer_to_what_for_names_the_activity() -> None:
+    asked = SpokenLine(FINN, "What would that be for?")
+    situation = Situation(TOWN.places, 600, "Clara Novak", FINN, (asked,))
+    found = read_slots("It's about our poetry workshop collaboration", situation)
+    assert found.activity == "poetry workshop collaboration"
+
+
+async def test_what_is_called_off_is_kept_by_nobody() -> None:
+    assert await agreed(INVITED, "Sorry, it is cancelled!") == ()
+    assert "pity" in (await answers(INVITED, "Sorry, it is cancelled!"))[1]
 
 
 @given(st.text(max_size=300))
