@@ -1,6 +1,5 @@
 """The command `proctor`: a list of subcommands, each loaded only when it is called."""
 
-import atexit
 import gc
 import importlib
 import sys
@@ -119,7 +118,6 @@ def main() -> None:
         sys.exit(_refused(problem))
     say_start()
     gc.set_threshold(10_000)  # scanning the imported objects again and again would cost a tenth of the start
-    atexit.register(gc.freeze)  # nor are they scanned at the end, which would cost as much as a fifth of all
     try:
         proctor(prog_name="proctor", max_content_width=120)
     except Exception as error:

@@ -1,15 +1,13 @@
 """A command that takes a while says so at once on a terminal, before it imports what is slow."""
 
 import json
-import subprocess
 import sys
-from importlib.metadata import packages_distributions, version
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
 
 from tests.e2e.commands.terminal import on_a_terminal
-from tests.e2e.proctor import environment
 
 SITE = '''
 import io, json, pathlib, sys
@@ -60,23 +58,3 @@ def test_each_slow_step_of_a_run_names_itself(tmp_path: Path) -> None:
 def test_a_quiet_command_says_nothing_of_its_start(tmp_path: Path) -> None:
     with on_a_terminal("resume", "nothing", "-q", cwd=tmp_path) as (_, terminal):
         assert terminal.until("Error: ").lstrip().startswith("Error: ")
-
-
-def test_the_end_of_a_command_does_not_look_through_all_that_it_imported(tmp_path: Path) -> None:
-    """Python would look for dead cycles twice, a fifth of the CPU of most commands; it frees the memory anyhow."""
-    code = """
-import sys
-from eval_client.cli.main import main
-
-class Left:
-    def __del__(self):
-        print("looked for")
-
-left = Left()
-left.itself = left
-del left
-main()
-"""
-    command = [sys.executable, "-c", code, "--version"]
-    ended = subprocess.run(command, cwd=tmp_path, env=environment(), capture_output=True, text=True, check=False)
-    assert (ended.returncode, ended.stdout) == (0, f"proctor {version('proctor')}\n")
