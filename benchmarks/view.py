@@ -111,7 +111,8 @@ def _weights(runner: asyncio.Runner, folder: Path) -> Iterator[Figure]:
         yield figure(f"weight: {name}", len(runner.run(_get(app, address))) / 1000, "KB", at_most=most)
     loaded = [asset for asset in assets().values() if asset.address.endswith((".css", ".js"))]
     yield figure("weight: CSS and JS", sum(len(asset.content) for asset in loaded) / 1000, "KB", at_most=60)
-    yield figure("files of CSS and JS", len(loaded), "", at_most=2)
+    text = runner.run(_get(app, TRIALS)).decode()
+    yield figure("files of CSS and JS of a page", sum(asset.address in text for asset in loaded), "", at_most=2)
 
 
 def _commands(folder: Path, sums_s: float) -> Iterator[Figure]:
