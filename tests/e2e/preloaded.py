@@ -23,8 +23,9 @@ from pathlib import Path
 from eval_client.cli.main import COMMANDS, main
 from tests.support import ROOT
 
-PRELOADED = frozenset({"copy", "export", "ls", "prune", "report", "rm", "show", "status", "stop"})
-"""Those that play are started anew: equal runs must be equal whatever order a process gives to its sets."""
+PRELOADED = frozenset({"copy", "export", "ls", "prune", "report", "rm", "show", "stop"})
+"""Those that play are started anew: equal runs must be equal whatever order a process gives to its sets. `status` too:
+tests ask it beside a run, and one of them counts on the time that this takes."""
 READ_AT_START = ("LANG", "LC_", "LD_", "PYTHON")
 """How variables begin that have their effect before a command is read."""
 MOST_BYTES = 1 << 20
