@@ -5,6 +5,7 @@ All are frozen, reject unknown fields and are validated when they are made.
 
 import hashlib
 from enum import StrEnum
+from operator import not_
 from typing import ClassVar, Literal
 
 import pydantic_core
@@ -22,10 +23,6 @@ class Value(BaseModel):
     """Fields that do not affect a trial: a resumed run may change them."""
 
 
-def _is_empty(value: object) -> bool:
-    return not value
-
-
 TaskProtocol = Literal["text", "tools"]
 """How a task takes the agent's answers: as texts, or as calls of the tools that it offers."""
 
@@ -41,7 +38,7 @@ class ToolCall(Value):
     name: str
     arguments: str
     """The JSON text exactly as the model wrote it; it may be malformed."""
-    echo: Echo = Field(default_factory=dict, exclude_if=_is_empty)
+    echo: Echo = Field(default_factory=dict, exclude_if=not_)
 
     def __hash__(self) -> int:
         return hash((self.id, self.name, self.arguments))
@@ -65,7 +62,7 @@ class Message(Value):
     content: str
     tool_calls: tuple[ToolCall, ...] = ()
     tool_call_id: str | None = None
-    echo: Echo = Field(default_factory=dict, exclude_if=_is_empty)
+    echo: Echo = Field(default_factory=dict, exclude_if=not_)
 
     def __hash__(self) -> int:
         return hash((self.role, self.content, self.tool_calls, self.tool_call_id))
@@ -91,14 +88,14 @@ class Action(Value):
 
     content: str
     tool_calls: tuple[ToolCall, ...] = ()
-    echo: Echo = Field(default_factory=dict, exclude_if=_is_empty)
-    reasoning: str = Field(default="", exclude_if=_is_empty)
+    echo: Echo = Field(default_factory=dict, exclude_if=not_)
+    reasoning: str = Field(default="", exclude_if=not_)
     """What the model thought, where its endpoint says that as text: for readers and exports only."""
-    cut: bool = Field(default=False, exclude_if=_is_empty)
+    cut: bool = Field(default=False, exclude_if=not_)
     """Whether the endpoint cut a reply with tool calls off at `max_tokens`: the last call may lack its end."""
-    token_ids: tuple[int, ...] = Field(default=(), exclude_if=_is_empty)
+    token_ids: tuple[int, ...] = Field(default=(), exclude_if=not_)
     """The tokens of the reply, where its endpoint gives them: for exports only, as are the log probabilities."""
-    logprobs: tuple[FiniteFloat, ...] = Field(default=(), exclude_if=_is_empty)
+    logprobs: tuple[FiniteFloat, ...] = Field(default=(), exclude_if=not_)
     """The log probability of each token of the reply."""
 
     def __hash__(self) -> int:

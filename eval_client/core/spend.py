@@ -28,7 +28,12 @@ class Tokens(NamedTuple):
 
     def plus(self, other: "Tokens") -> "Tokens":
         """The sum, count by count."""
-        return Tokens(*(one + more for one, more in zip(self, other, strict=True)))
+        return Tokens(
+            self.prompt + other.prompt,
+            self.completion + other.completion,
+            self.cached + other.cached,
+            self.reasoning + other.reasoning,
+        )
 
     @property
     def total(self) -> int:

@@ -114,7 +114,7 @@ class Endpoints:
 
         def on_event(event: EndpointEvent) -> None:
             capacity = limit.capacity
-            self.metrics.requests(plan.endpoint_of(agent).name, event.kind).inc()
+            self.metrics.requests(name, event.kind).inc()
             if event.kind == "ok":
                 self.troubles.pop(agent.name, None)
                 limit.succeeded()

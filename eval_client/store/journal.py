@@ -4,7 +4,8 @@ import asyncio
 import queue
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 import sqlalchemy as sa
@@ -125,11 +126,11 @@ class Journal:
         count = {"b_run": self._store.run, "b_trial": trial.id, "b_attempts": number}
         await self._put((_ATTEMPT, {**row, "started_at": now_text()}), (_COUNT, count))
 
-    async def turn(self, trial: Trial, journal: int, turn: Turn) -> None:
+    def turn(self, trial: Trial, journal: int, turn: Turn) -> Awaitable[None]:
         """Record a turn; durable before the agent's reply is sent to the environment."""
         keys = {"run": self._store.run, "trial": trial.id, "journal": journal, "ended_at": now_text()}
         row = {**turn.model_dump(exclude={"reply"}), "reply": turn.reply.model_dump_json()}
-        await self._put((_TURN, {**keys, **row}))
+        return self._put((_TURN, {**keys, **row}))
 
     async def replies(self, trial: Trial, first: int, replies: Sequence[KeptReply]) -> None:
         """Record replies of models on the environment's side; `first` is the number of the first of them, from 0."""
@@ -272,11 +273,14 @@ class Journal:
 
     def _write(self, group: list[_Write], again: bool) -> None:
         """Make one commit. `again`: an earlier commit may have succeeded unnoticed, so rows that exist are ours."""
-        operations = [operation for write in group for operation in write.operations]
+        rows_of: defaultdict[sa.Executable, list[dict[str, object]]] = defaultdict(list)
+        for write in group:
+            for statement, row in write.operations:
+                rows_of[statement].append(row)
         with self._store.engine.begin() as connection:
             hold_live(connection, self._store.run, self._shard)
             for statement in _ORDER:
-                rows = [row for of, row in operations if of is statement]
+                rows = rows_of[statement]
                 if again:
                     rows = [row for row in rows if not _exists(connection, statement, row)]
                 if rows:

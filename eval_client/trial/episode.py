@@ -224,10 +224,12 @@ class Episode:
         )
 
     def _over_limit(self, turn: int) -> bool:
-        if self.limits.turns is not None and turn > self.limits.turns:
+        limits, answered = self.limits, self.trial_history.turns
+        if limits.turns is not None and turn > limits.turns:
             return True
-        used = sum(turn.prompt_tokens + turn.completion_tokens for turn in self.trial_history.turns)
-        return self.limits.tokens is not None and used >= self.limits.tokens
+        if limits.tokens is None:
+            return False
+        return sum(each.prompt_tokens + each.completion_tokens for each in answered) >= limits.tokens
 
     def _metadata(self, step: Observed) -> dict[str, str]:
         return {

@@ -2,7 +2,8 @@
 
 import dataclasses
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import NamedTuple
 
 from eval_client.core.events import Outcome
@@ -121,11 +122,11 @@ class TrialPlayer:
         replayed = not self._plan.agent(pending.trial.agent).is_command
         return Played(end, url, recalled, len(pending.trial_history.turns) if replayed else 0)
 
-    async def _made(self, pending: PendingTrial, session: str) -> AttemptEnd:
+    def _made(self, pending: PendingTrial, session: str) -> Awaitable[AttemptEnd]:
         """Make an attempt with the agent's model, or with its command."""
         agent = pending.trial.agent
         if not self._plan.agent(agent).is_command:
-            return await attempt(self._episode(pending, session, self._endpoints.model(agent)))
+            return attempt(self._episode(pending, session, self._endpoints.model(agent)))
         assert self._commands is not None
 
         async def attempted(command: CommandModel) -> AttemptEnd:
@@ -133,7 +134,7 @@ class TrialPlayer:
             return await attempt(dataclasses.replace(episode, on_observation=command.observe))
 
         spend, calls = self._endpoints.spend, self._endpoints.calls
-        return await self._commands.play(pending.trial, spend, calls, self._member.ensure_lease, attempted)
+        return self._commands.play(pending.trial, spend, calls, self._member.ensure_lease, attempted)
 
     def _episode(self, pending: PendingTrial, session: str, model: Model) -> Episode:
         trial = pending.trial
@@ -150,7 +151,7 @@ class TrialPlayer:
             model=model,
             server=self._server,
             limits=self._plan.trial_limits(trial.agent),
-            write_turn=lambda turn: self._log.turn(pending, turn),
+            write_turn=partial(self._log.turn, pending),
             reply_log=self._log.replies(pending),
             begun=pending.recalled,
             on_started=started,

@@ -72,7 +72,7 @@ def request_body(
     """The JSON body of `POST /chat/completions`."""
     if not tools and sampling.keys() & ONLY_WITH_TOOLS:
         sampling = {name: value for name, value in sampling.items() if name not in ONLY_WITH_TOOLS}
-    shaped = [message_json(message, reasoning) for message in messages]
+    shaped = messages_json(messages, reasoning)
     if system_role != "system":
         shaped = _with_system_role(shaped, system_role)
     body: dict[str, object] = {**sampling, "model": model, "messages": shaped}
@@ -102,17 +102,20 @@ def _with_system_role(shaped: list[dict[str, object]], role: SystemRole) -> list
     return [*rest[:first], {**rest[first], "content": opening}, *rest[first + 1 :]]
 
 
-def message_json(message: Message, reasoning: Reasoning = "auto") -> dict[str, object]:
-    """A message in wire format. An assistant that only calls tools has the content null, as some require."""
-    shaped: dict[str, object] = {"role": message.role, "content": message.content}
-    if message.tool_calls:
-        shaped["content"] = message.content or None
-        shaped["tool_calls"] = [_sent_call(call) for call in message.tool_calls]
-    if message.tool_call_id is not None:
-        shaped["tool_call_id"] = message.tool_call_id
-    if message.echo and (reasoning == "always" or (reasoning == "auto" and message.tool_calls)):
-        shaped |= message.echo
-    return shaped
+def messages_json(messages: Sequence[Message], reasoning: Reasoning = "auto") -> list[dict[str, object]]:
+    """Messages in wire format. An assistant that only calls tools has the content null, as some require."""
+    all_shaped = []
+    for message in messages:
+        shaped: dict[str, object] = {"role": message.role, "content": message.content}
+        if message.tool_calls:
+            shaped["content"] = message.content or None
+            shaped["tool_calls"] = [_sent_call(call) for call in message.tool_calls]
+        if message.tool_call_id is not None:
+            shaped["tool_call_id"] = message.tool_call_id
+        if message.echo and (reasoning == "always" or (reasoning == "auto" and message.tool_calls)):
+            shaped |= message.echo
+        all_shaped.append(shaped)
+    return all_shaped
 
 
 def tool_call_json(call: ToolCall, arguments: str | None = None) -> dict[str, object]:

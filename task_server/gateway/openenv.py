@@ -7,7 +7,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, V
 from pydantic_core import to_json
 
 from proctor.llm.tool_calls import normalised
-from proctor.llm.wire import message_json, tool_json
+from proctor.llm.wire import messages_json, tool_json
 from proctor.types import Action, Finish, Message, Tool, ToolCall
 from task_server.gateway.gateway import ForeignSession
 
@@ -143,7 +143,7 @@ def result(session: ForeignSession, *, again: bool = False) -> dict[str, object]
     shown: dict[str, object] = {"messages": [], "text": "", "tools": [], "conversation": "main", "fresh": False}
     if not isinstance(state, Finish):
         shown |= {
-            "messages": [message_json(message) for message in state.messages],
+            "messages": messages_json(state.messages),
             "text": state.messages[-1].content if state.messages else "",
             "tools": [tool_json(tool) for tool in state.tools],
             "conversation": state.conversation,

@@ -1,0 +1,13 @@
+"""The path of a turn through the client's process grows by no call and no file."""
+
+from benchmarks.turn_path import path
+
+MOST_CALLS, MOST_FILES = 163, 31
+"""What is reached. Still missed are the budgets of `benchmarks/turn_path.py`: 90 calls and 16 files."""
+
+
+def test_a_turn_passes_through_no_more_calls_and_files_than_it_did() -> None:
+    calls = path()
+    listed = "\n".join(calls)
+    assert len(calls) <= MOST_CALLS, listed
+    assert len({call.split()[0] for call in calls}) <= MOST_FILES, listed
