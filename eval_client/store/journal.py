@@ -5,7 +5,7 @@ import queue
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 
 import sqlalchemy as sa
@@ -126,7 +126,7 @@ class Journal:
         count = {"b_run": self._store.run, "b_trial": trial.id, "b_attempts": number}
         await self._put((_ATTEMPT, {**row, "started_at": now_text()}), (_COUNT, count))
 
-    def turn(self, trial: Trial, journal: int, turn: Turn) -> Awaitable[None]:
+    def turn(self, trial: Trial, journal: int, turn: Turn) -> Coroutine[None, None, None]:
         """Record a turn; durable before the agent's reply is sent to the environment."""
         keys = {"run": self._store.run, "trial": trial.id, "journal": journal, "ended_at": now_text()}
         row = {**turn.model_dump(exclude={"reply"}), "reply": turn.reply.model_dump_json()}

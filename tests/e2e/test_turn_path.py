@@ -3,7 +3,10 @@
 from benchmarks.turn_path import path
 
 MOST_CALLS, MOST_FILES = 180, 32
-"""Some tenth above what is reached, 163 and 31: background work may add a few. Still missed are the budgets of `benchmarks/turn_path.py`: 90 calls and 16 files."""
+"""A tenth above the 163 and 31 that are reached: background work may add a few.
+
+Still missed are the budgets of `benchmarks/turn_path.py`: 90 calls and 16 files.
+"""
 
 
 def test_a_turn_passes_through_no_more_calls_and_files_than_it_did() -> None:
