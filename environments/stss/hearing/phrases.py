@@ -57,7 +57,7 @@ ASKS = (
     r"persuade you to))*",
     r"(?:i|we)(?:'d| would| should)? (?:really |dearly |only |just |also )?(?:like|love|want|need|hoped?|"
     r"was hoping|were hoping|plan|intend|must|have|am going|'m going|am trying|'re going)"
-    r"(?: (?:you|someone|somebody|people|you and me|help)(?: with steady hands| else)?)?(?: to|(?= might|"
+    r"(?: (?:you|someone|somebody|people|you and me|help)(?: else)?)?(?: to|(?= might|"
     r" would| could))",
     r"(?:i'd|i would|i'll|we'd|i'm|i am) be (?:honoured|grateful|glad|delighted|happy|obliged|so grateful|"
     r"very grateful|pleased|ever so glad) (?:if|to)(?: you| somebody| someone)?(?:'d| would| could)?",

@@ -22,7 +22,7 @@ _UNTIL = re.compile(
 )
 _DEADLINE = re.compile(
     r"\b(?:done|finish\w*|ends?|ending|stops?|stopping|shuts?|closes|emptied|(?:'m|be|am) back|be over|"
-    r"it's over|be out|play the last|the latest)\b[^.!?;,]*$",
+    r"it's over|be out|the latest)\b[^.!?;,]*$",
     re.IGNORECASE,
 )
 _BETWEEN = re.compile(
