@@ -37,13 +37,19 @@ class DatabaseServer:
 
     def start(self) -> None:
         """Start it, and wait until it answers."""
+        self._begin()
+        until(self._answers, START_S, lambda: (self._folder / "log").read_text()[-2000:])
+
+    def _begin(self) -> None:
         with (self._folder / "log").open("ab") as log:
             self._process = subprocess.Popen(
                 self._command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, user=self._account, cwd=self._folder
             )
-        until(self._answers, START_S, lambda: (self._folder / "log").read_text()[-2000:])
 
     def _answers(self) -> bool:
+        assert self._process is not None
+        if self._process.poll() is not None:  # it does not start beside the children that a kill of the last one left
+            self._begin()
         return subprocess.run(self._ready, capture_output=True, check=False).returncode == 0
 
     def kill(self) -> None:
