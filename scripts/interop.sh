@@ -7,7 +7,7 @@
 . "$(dirname "$0")/lib.sh"
 
 LISTS=$ROOT/tests/interop/counterparts
-PROJECT=$VENV
+INSTALLER=$VENV
 COUNTERPARTS=${COUNTERPARTS:-inspect agentrl openenv harbor jupyter}
 
 # asked NAME: the packages that a counterpart's list is made from.
@@ -30,7 +30,7 @@ python_for() {
     echo "$python"
 }
 
-# empty_venv NAME: an empty virtual environment in $VENV, without pip: the project's own installs into it.
+# empty_venv NAME: an empty virtual environment in $VENV, without pip: that of $INSTALLER installs into it.
 empty_venv() {
     local python
     python=$(python_for "$1")
@@ -38,26 +38,23 @@ empty_venv() {
     "$python" -m venv --clear --without-pip "$VENV"
 }
 
-# into_venv ARGUMENT ...: pip install into $VENV. Bytecode is made at the first import, of what is imported: a tenth.
-into_venv() { "$PROJECT/bin/python" -m pip --python "$VENV/bin/python" install --quiet --no-compile "$@"; }
-
 # install NAME: a counterpart's packages in $VENV, unless they are there; $VENV.log tells what went wrong.
 install() {
     local stamp
     stamp=$VENV/.proctor-$(sha256sum <"$LISTS/$1.txt" | cut -c1-16)
     if [[ -f $stamp ]] && "$VENV/bin/python" -c '' 2>/dev/null; then return; fi
-    empty_venv "$1" && into_venv --no-deps -r "$LISTS/$1.txt" && touch "$stamp"
+    empty_venv "$1" && venv_install --no-deps -r "$LISTS/$1.txt" && touch "$stamp"
 }
 
 # write_list NAME: the newest packages that fit what is asked for.
 write_list() {
     empty_venv "$1"
     # shellcheck disable=SC2046
-    into_venv $(asked "$1")
+    venv_install $(asked "$1")
     {
         echo "# $(asked "$1") with all they need; written by scripts/interop.sh --lock"
         if [[ $1 == harbor ]]; then echo harbor==0.25.0; fi
-        "$PROJECT/bin/python" -m pip --python "$VENV/bin/python" freeze
+        "$INSTALLER/bin/python" -m pip --python "$VENV/bin/python" freeze
     } >"$LISTS/$1.txt"
 }
 

@@ -11,7 +11,7 @@ tested=()
 for PYTHON in "${found[@]}"; do
     VENV=$PLACE/venv-${#tested[@]}
     create_venv
-    "$VENV/bin/python" -m pip install --quiet -c requirements.lock ".[all]"
+    venv_install -c requirements.lock ".[all]"
     (cd "$PLACE" && "$VENV/bin/python" -P "$ROOT/scripts/import_all.py")
     tested+=("$("$PYTHON" -c 'import platform; print(platform.python_version())')")
     rm -rf "$VENV"

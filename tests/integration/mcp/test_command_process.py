@@ -104,6 +104,7 @@ async def test_a_start_that_fails_half_way_leaves_no_process(
         monkeypatch.setattr(subprocess, "Popen", no_shell)
     else:
         monkeypatch.setattr(threading.Thread, "start", no_thread)
+    gc.collect()  # what earlier tests left open would be closed later
     descriptors = psutil.Process().num_fds()
     with pytest.raises(OSError, match=r"no more processes|can't start new thread"):
         CommandProcess(["sleep", "98764"], tmp_path, {}, tmp_path / "log")
