@@ -13,7 +13,7 @@ from pathlib import Path
 
 from environments.mind2web.environment import Mind2Web
 from environments.mind2web.policies import first_click
-from proctor.environment import PolicyAgent
+from proctor.session.play import PolicyAgent
 
 WARM_UP = 200
 

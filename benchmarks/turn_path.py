@@ -30,7 +30,7 @@ from proctor import event_loop
 PACKAGES = ("proctor", "agent_server", "task_server", "eval_client", "environments")
 ROOT = Path(__file__).resolve().parents[1]
 TURNS = 12
-BEGIN = "proctor/environment.py Transcript.observe"
+BEGIN = "proctor/session/transcript.py Transcript.observe"
 """The call that begins a turn."""
 FAULT = "task_server/http/transport.py _refusal"
 SETTLED, DURABLE = (f"eval_client/store/journal.py {name}" for name in ("Journal.finish", "_resolve"))

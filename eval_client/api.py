@@ -29,15 +29,8 @@ from proctor import registry
 from proctor.agent_function import AgentFunction, FunctionAgent, FunctionCaller
 from proctor.config.task import TaskDefinition
 from proctor.config.yaml import FileError
-from proctor.environment import (
-    POLICY_KINDS,
-    Agent,
-    Environment,
-    EnvironmentFault,
-    PolicyAgent,
-    play_to_finish,
-    policy_of,
-)
+from proctor.environment import POLICY_KINDS, Agent, Environment, EnvironmentFault, policy_of
+from proctor.session.play import PolicyAgent, play_to_finish
 from proctor.types import Finish, FinishReason
 from task_server.wire.errors import TaskServerError
 

@@ -16,9 +16,8 @@ if TYPE_CHECKING:
         Environment,
         EnvironmentFault,
         Policy,
-        PolicyAgent,
-        play_to_finish,
     )
+    from proctor.session.play import PolicyAgent, play_to_finish
     from proctor.types import Action, Finish, FinishReason, Message, Observation, ParsedAction, Summary, Tool, ToolCall
 
 _MODULES = {
@@ -41,9 +40,8 @@ _MODULES = {
         "Environment",
         "EnvironmentFault",
         "Policy",
-        "PolicyAgent",
-        "play_to_finish",
     ),
+    "proctor.session.play": ("PolicyAgent", "play_to_finish"),
     "proctor.conformance.check": ("check",),
     "eval_client.api": ("aevaluate", "assert_scores", "evaluate", "open_run", "play"),
     "eval_client.run_results": ("PlanError", "Run", "RunInterrupted", "TrialResult", "TurnResult"),

@@ -6,7 +6,8 @@ import traceback
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from proctor.environment import Agent, AgentStopped, AgentUnavailable, Transcript
+from proctor.environment import Agent, AgentStopped, AgentUnavailable
+from proctor.session.transcript import Transcript
 from proctor.types import Action, Message, Observation, Tool
 
 AgentFunction = Callable[[Sequence[Message], Sequence[Tool]], str | Action | Awaitable[str | Action]]

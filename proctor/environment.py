@@ -9,13 +9,11 @@ from typing import ClassVar, Literal, get_args
 from pydantic import BaseModel, ConfigDict, JsonValue
 
 from proctor.digest import digest_of
-from proctor.thoughts import without_thought
 from proctor.types import (
     Action,
     Drawing,
     Finish,
     FinishReason,
-    History,
     Message,
     Observation,
     ParsedAction,
@@ -250,102 +248,3 @@ def _missing(environment: Environment, kind: PolicyKind, sample: str) -> bool:
         return policy_of(environment, kind, sample) is None
     except Exception:
         return False  # the policy exists but fails for this sample: the session that plays it reports the cause
-
-
-class Transcript:
-    """The histories of a session's conversations, on the agent's side."""
-
-    def __init__(self) -> None:
-        self._histories: dict[str, History] = {}
-        self._echoed: dict[tuple[str, str, str], Message] = {}
-        """(conversation, id and name of a call) -> the agent's last message with it, where that has an `echo`"""
-
-    def observe(self, observation: Observation) -> History:
-        """Add the observation's messages to its conversation, and return the whole history.
-
-        Environments get no `echo`. One that hands out the agent's own calls again, as with `fresh`, gets it put back.
-        """
-        if observation.fresh:
-            self._histories.pop(observation.conversation, None)
-        history = self._histories.setdefault(observation.conversation, History())
-        if self._echoed:
-            history.extend(self._with_echo(observation.conversation, message) for message in observation.messages)
-        else:
-            history.extend(observation.messages)
-        return history
-
-    def answer(self, observation: Observation, action: Action) -> None:
-        """Record the action that answered the observation."""
-        message = action.message()
-        self._histories[observation.conversation].append(message)
-        if action.echo or (action.tool_calls and any(call.echo for call in action.tool_calls)):
-            self._echoed |= {(observation.conversation, call.id, call.name): message for call in action.tool_calls}
-
-    def _with_echo(self, conversation: str, message: Message) -> Message:
-        """The message with what its endpoint demands back of the calls in it whose ids are known."""
-        known = [self._echoed.get((conversation, call.id, call.name)) for call in message.tool_calls]
-        original = next((each for each in known if each is not None), None)
-        if original is None:
-            return message
-        echoes = {call.id: call.echo for call in original.tool_calls}
-        calls = tuple(call.model_copy(update={"echo": echoes.get(call.id, {})}) for call in message.tool_calls)
-        return message.model_copy(update={"tool_calls": calls, "echo": original.echo})
-
-
-class PolicyAgent(Agent):
-    """Plays a policy in this process and keeps its transcript, for tests and checks."""
-
-    def __init__(self, policy: Policy) -> None:
-        self._policy = policy
-        self._transcript = Transcript()
-
-    async def act(self, observation: Observation) -> Action:
-        action = self._policy(observation.conversation, tuple(self._transcript.observe(observation)))
-        self._transcript.answer(observation, action)
-        return action
-
-
-def read_answer(environment: Environment, action: Action) -> ParsedAction | None:
-    """How the environment reads an answer as the agent gave it, which may begin with a `<think>` block."""
-    if environment.drops_thoughts:
-        action = action.model_copy(update={"content": without_thought(action.content)})
-    return environment.parse_action(action)
-
-
-class _Thinking(Agent):
-    """Counts the replies that begin with a `<think>` block; with `drops`, removes the block."""
-
-    def __init__(self, agent: Agent, *, drops: bool) -> None:
-        self._agent, self._drops = agent, drops
-        self.thoughts = 0
-
-    async def act(self, observation: Observation) -> Action:
-        action = await self._agent.act(observation)
-        reply = without_thought(action.content)
-        if reply == action.content:
-            return action
-        self.thoughts += 1
-        return action.model_copy(update={"content": reply}) if self._drops else action
-
-    def with_count(self, finish: Finish) -> Finish:
-        """The finish with the count under "thoughts" of its detail, unless it is 0."""
-        if not self.thoughts:
-            return finish
-        return finish.model_copy(update={"detail": {**finish.detail, "thoughts": self.thoughts}})
-
-
-async def play_to_finish(environment: Environment, sample: str, agent: Agent, seed: int = 0) -> Finish:
-    """Play one session and turn every exception but a cancellation into a finish: only here are they classified.
-
-    `detail["thoughts"]` is the number of replies that began with a `<think>` block, absent if 0.
-    """
-    thinking = _Thinking(agent, drops=environment.drops_thoughts)
-    try:
-        finish = await environment.play(sample, thinking, seed)
-    except AgentStopped as stopped:
-        finish = Finish(reason=stopped.reason, score=0.0)
-    except AgentUnavailable as unavailable:
-        finish = Finish.fault(FinishReason.AGENT_ERROR, str(unavailable))
-    except Exception as error:
-        finish = Finish.fault(FinishReason.TASK_ERROR, f"{type(error).__name__}: {error}")
-    return thinking.with_count(finish)

@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable, Sequence
 
 from pydantic import JsonValue
 
-from proctor.environment import POLICY_KINDS, Environment, Policy, play_to_finish, policy_of
+from proctor.environment import POLICY_KINDS, Environment, Policy, policy_of
+from proctor.session.play import play_to_finish
 from proctor.types import Action, Finish, Message, Observation, Tool, ToolCall
 from tests.tool_calls import CallingAgent
 

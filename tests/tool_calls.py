@@ -14,11 +14,11 @@ from proctor.environment import (
     AgentStopped,
     Environment,
     Policy,
-    Transcript,
-    play_to_finish,
     policy_of,
 )
 from proctor.llm.tool_calls import invalid_history, normalised
+from proctor.session.play import play_to_finish
+from proctor.session.transcript import Transcript
 from proctor.types import Action, Message, Observation, ToolCall
 
 Reply = Action | AgentStopped

@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field, ValidationError
 
 from environments.simulbench.records import STRATEGIES, Kind, Strategy
 from proctor.json_objects import objects
-from proctor.thoughts import without_thought
+from proctor.session.thoughts import without_thought
 
 Profile = Literal["compat", "strict"]
 Verdict = Literal["A", "B", "C"]

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from eval_client.store.records import JournalledTools, Turn
-from proctor.environment import Transcript
+from proctor.session.transcript import Transcript
 from proctor.types import Action, FinishReason, Message, Observation, Tool, Value
 from task_server.wire.messages import Act
 

@@ -10,7 +10,8 @@ from pydantic import JsonValue
 from eval_client.report.conversation import ConversationTurn
 from eval_client.store.records import Manifest
 from proctor.config.task import TaskDefinition
-from proctor.environment import Environment, read_answer
+from proctor.environment import Environment
+from proctor.session.play import read_answer
 from proctor.types import Action, ParsedAction
 
 log = logging.getLogger(__name__)

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from eval_client.store.records import Turn
-from proctor.environment import Agent, AgentStopped, AgentUnavailable, ContextLimitExceeded, Environment, play_to_finish
+from proctor.environment import Agent, AgentStopped, AgentUnavailable, ContextLimitExceeded, Environment
 from proctor.llm.kept_replies import KeptReply, SessionReplies, session_replies
+from proctor.session.play import play_to_finish
 from proctor.types import Action, Finish, FinishReason, Observation
 from task_server.wire.messages import Act
 from task_server.wire.offered_tools import OfferedTools

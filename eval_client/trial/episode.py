@@ -15,12 +15,13 @@ from eval_client.plan.entries import TrialLimits
 from eval_client.store.journal import Cost
 from eval_client.store.records import MODEL_CHARS, STOP_CHARS, Trial, Turn, storable
 from eval_client.trial.attempt import FAILURES, AttemptEnd, Diverged, OutOfTime
-from proctor.environment import AgentStopped, Transcript
+from proctor.environment import AgentStopped
 from proctor.llm.kept_replies import KeptReply
 from proctor.llm.model import Completion
 from proctor.llm.tool_calls import normalised
 from proctor.observability import gen_ai, tracing
 from proctor.observability.spans import Attribute
+from proctor.session.transcript import Transcript
 from proctor.types import FinishReason, Message, Observation, Tool
 from task_server.client.client import ReplyLog
 from task_server.wire.messages import Act, Observed, Started, Step, Stop

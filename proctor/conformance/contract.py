@@ -16,9 +16,9 @@ from proctor.environment import (
     Environment,
     Policy,
     PolicyKind,
-    play_to_finish,
     policy_of,
 )
+from proctor.session.play import play_to_finish
 from proctor.summary import summarize
 from proctor.types import Action, Finish, FinishReason, Message, Observation
 

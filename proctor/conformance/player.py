@@ -5,7 +5,8 @@ import itertools
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 
 from proctor.conformance.garbage import garbage
-from proctor.environment import Agent, Policy, PolicyAgent
+from proctor.environment import Agent, Policy
+from proctor.session.play import PolicyAgent
 from proctor.types import Action, Message, Observation, Tool
 
 Then = Callable[[Observation], Awaitable[Action]]

@@ -5,7 +5,7 @@ import time
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 
-from proctor.environment import Transcript
+from proctor.session.transcript import Transcript
 from proctor.types import Action, Finish, FinishReason, Message, Observation
 from task_server.wire.messages import Act, Finished, SampleList, Started, Step
 from task_server.wire.offered_tools import OfferedTools

@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 
 from environments.foreign.agentbench_v02 import AgentBenchV02
-from proctor.environment import PolicyAgent, play_to_finish
+from proctor.session.play import PolicyAgent, play_to_finish
 from proctor.types import Action
 from tests.e2e.proctor import TOKEN, server
 from tests.e2e.scripted import listening

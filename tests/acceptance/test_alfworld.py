@@ -29,7 +29,8 @@ from environments.alfworld.prompt import ROUNDS
 from environments.alfworld.reply import CommandCandidate, Profile, nearest
 from environments.alfworld.task_types import TASK_TYPES, task_type
 from environments.alfworld.texts import SAMPLES, GameTexts
-from proctor.environment import Policy, PolicyAgent, play_to_finish
+from proctor.environment import Policy
+from proctor.session.play import PolicyAgent, play_to_finish
 from proctor.types import Action, Finish, FinishReason, Message
 from tests.pace import Meter, slowly
 from tests.support import SHARED_DATA

@@ -15,7 +15,8 @@ from environments.knowledge_graph import dataset, ontology, synthetic
 from environments.knowledge_graph.environment import PER_SAMPLE, KnowledgeGraph
 from environments.knowledge_graph.prompt import ANSWER_FORM, NO_ACTION, ROUNDS
 from environments.knowledge_graph.reply import FinalAnswer, LooseAnswer, NoAction, ToolRequests, read, shorten
-from proctor.environment import Agent, Policy, PolicyAgent, play_to_finish
+from proctor.environment import Agent, Policy
+from proctor.session.play import PolicyAgent, play_to_finish
 from proctor.types import Action, Finish, FinishReason, Message, Observation
 from tests.support import SHARED_DATA
 from tests.virtuoso_server import VirtuosoServer, virtuoso

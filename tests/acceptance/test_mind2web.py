@@ -28,7 +28,8 @@ from environments.mind2web.pages.pruning import prune
 from environments.mind2web.ranking.tournament import Prediction, Profile, Tournament
 from environments.mind2web.reply import read
 from environments.mind2web.scoring import action_f1
-from proctor.environment import Agent, AgentUnavailable, ContextLimitExceeded, Policy, PolicyAgent, play_to_finish
+from proctor.environment import Agent, AgentUnavailable, ContextLimitExceeded, Policy
+from proctor.session.play import PolicyAgent, play_to_finish
 from proctor.types import Action, Finish, FinishReason, Observation
 from tests.pace import cost_s, slowly
 from tests.support import ROOT, SHARED_DATA
@@ -244,7 +245,7 @@ async def test_04_ten_candidates_take_two_or_three_calls() -> None:
 
 GROUPS = """\
 import asyncio, json, sys
-from proctor.environment import PolicyAgent
+from proctor.session.play import PolicyAgent
 from environments.mind2web.environment import Mind2Web
 environment = Mind2Web()
 print(json.dumps([environment.contest(sample).line() for sample in environment.samples()[:50]]))
@@ -511,7 +512,7 @@ import sys
 for name in ("transformers", "torch", "datasets", "numpy", "tokenizers"):
     sys.modules[name] = None
 import asyncio
-from proctor.environment import PolicyAgent
+from proctor.session.play import PolicyAgent
 from environments.mind2web.environment import Mind2Web
 environment = Mind2Web()
 finish = asyncio.run(environment.play("own-00000", PolicyAgent(environment.reference("own-00000"))))

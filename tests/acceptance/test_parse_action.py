@@ -16,7 +16,8 @@ from environments.lateral_thinking import reply as lateral_thinking
 from environments.mind2web import reply as mind2web
 from environments.operating_system import reply as operating_system
 from environments.webshop import reply as webshop
-from proctor.environment import POLICY_KINDS, Environment, Policy, play_to_finish, policy_of, read_answer
+from proctor.environment import POLICY_KINDS, Environment, Policy, policy_of
+from proctor.session.play import play_to_finish, read_answer
 from proctor.tools import CallReader, ParsedReply, Protocol, TextReader, UnreadableCall
 from proctor.types import Action, Message, Observation, ParsedAction
 from tests.support import SHARED_DATA

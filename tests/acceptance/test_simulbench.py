@@ -29,7 +29,8 @@ from environments.simulbench.environment import SimulBench
 from environments.simulbench.judges.models import HelperConfig
 from environments.simulbench.records import Script, Task
 from environments.simulbench.reply import UnreadableAnswer
-from proctor.environment import Agent, AgentUnavailable, ContextLimitExceeded, play_to_finish
+from proctor.environment import Agent, AgentUnavailable, ContextLimitExceeded
+from proctor.session.play import play_to_finish
 from proctor.types import Action, Finish, FinishReason, Observation, Summary
 from tests.e2e.proctor import TOKEN, begin, proctor, rows, server
 from tests.pace import slowly, until

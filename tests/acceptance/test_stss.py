@@ -25,7 +25,8 @@ from environments.stss.language import scenarios
 from environments.stss.reply import UTTERANCE_WORDS
 from environments.stss.town.clock import DAY, END, read_stamp
 from environments.stss.town.schedule import Kind
-from proctor.environment import Agent, Policy, PolicyAgent, play_to_finish
+from proctor.environment import Agent, Policy
+from proctor.session.play import PolicyAgent, play_to_finish
 from proctor.types import Action, Finish, FinishReason, Message, Observation
 from tests.e2e.proctor import TOKEN, begin, proctor, rows, server
 from tests.pace import cost_s, slowly

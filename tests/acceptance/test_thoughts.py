@@ -5,8 +5,9 @@ from collections.abc import Mapping
 import pytest
 
 from proctor import registry
-from proctor.environment import Agent, Environment, Policy, PolicyAgent, play_to_finish
-from proctor.thoughts import without_thought
+from proctor.environment import Agent, Environment, Policy
+from proctor.session.play import PolicyAgent, play_to_finish
+from proctor.session.thoughts import without_thought
 from proctor.types import Action, Finish, Observation
 
 THOUGHT = """

@@ -13,7 +13,7 @@ from eval_client.plan.plan import differences
 from proctor import registry
 from proctor.config.task import TaskDefinition
 from proctor.conformance.check import check
-from proctor.environment import PolicyAgent, play_to_finish
+from proctor.session.play import PolicyAgent, play_to_finish
 from proctor.types import Action, FinishReason
 from tests.support import SHARED_DATA
 from tests.tool_calls import CallingAgent, call, replying

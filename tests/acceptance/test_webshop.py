@@ -27,7 +27,8 @@ from environments.webshop.search.search import Search
 from environments.webshop.shop import pages
 from environments.webshop.shop.shop import Shop, opened
 from environments.webshop.shop.visit import Place, Visit
-from proctor.environment import Policy, PolicyAgent, play_to_finish
+from proctor.environment import Policy
+from proctor.session.play import PolicyAgent, play_to_finish
 from proctor.types import Finish, FinishReason
 from tests.pace import Meter, slowly
 from tests.support import ROOT, SHARED_DATA
@@ -623,7 +624,7 @@ async def test_8_looking_and_talking_buy_nothing(environment: WebShop, policy: P
 REWARDS = """
 import asyncio, json, sys
 from pathlib import Path
-from proctor.environment import PolicyAgent, play_to_finish
+from proctor.session.play import PolicyAgent, play_to_finish
 from environments.webshop.environment import WebShop
 
 async def main():
@@ -656,7 +657,7 @@ def run(script: str, *arguments: str) -> str:
 LARGE = """
 import asyncio, json, statistics, sys, time
 from pathlib import Path
-from proctor.environment import PolicyAgent, play_to_finish
+from proctor.session.play import PolicyAgent, play_to_finish
 from environments.webshop.environment import WebShop
 
 def find(search, goal):
@@ -693,7 +694,7 @@ def test_9_a_hundred_thousand_products_are_light(tmp_path: Path) -> None:
 GROWTH = """
 import asyncio, sys
 from pathlib import Path
-from proctor.environment import PolicyAgent, play_to_finish
+from proctor.session.play import PolicyAgent, play_to_finish
 from environments.webshop.environment import WebShop
 
 def rss():

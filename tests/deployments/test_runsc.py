@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from environments.operating_system.environment import OperatingSystem
-from proctor.environment import EnvironmentFault, PolicyAgent, play_to_finish
+from proctor.environment import EnvironmentFault
 from proctor.sandbox.docker_engine import DockerEngine
+from proctor.session.play import PolicyAgent, play_to_finish
 from tests.e2e.docker_engine import own_engine
 
 pytestmark = [pytest.mark.docker, pytest.mark.runsc]

@@ -10,7 +10,7 @@ import pytest
 from proctor import registry
 from proctor.config.task import TaskDefinition
 from proctor.conformance.check import check
-from proctor.environment import PolicyAgent, play_to_finish
+from proctor.session.play import PolicyAgent, play_to_finish
 from tests.pace import slowly
 from tests.support import ROOT
 

@@ -254,7 +254,7 @@ BUGS = (
     ),
     Bug(
         "a container's death is a zero",
-        "proctor/environment.py",
+        "proctor/session/play.py",
         '        finish = Finish.fault(FinishReason.TASK_ERROR, f"{type(error).__name__}: {error}")',
         "        finish = Finish(reason=FinishReason.INVALID_ACTION, score=0.0)",
         "faults/test_hostile_agents.py::killed_containers",

@@ -17,9 +17,10 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from starlette.types import Message as Message_
 
 from proctor.config.task import TaskDefinition
-from proctor.environment import Agent, PolicyAgent
+from proctor.environment import Agent
 from proctor.http.auth import Access
 from proctor.retry import RetryPolicy
+from proctor.session.play import PolicyAgent
 from proctor.types import Action, Finish, FinishReason, Message, Observation, Value
 from task_server.client.client import TaskClient
 from task_server.client.session import RemoteSession

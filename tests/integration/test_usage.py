@@ -14,7 +14,9 @@ import pytest
 
 from eval_client.report import usage
 from proctor import registry
-from proctor.environment import Agent, Environment, Transcript, play_to_finish, policy_of
+from proctor.environment import Agent, Environment, policy_of
+from proctor.session.play import play_to_finish
+from proctor.session.transcript import Transcript
 from proctor.types import Action, Observation, Tool, ToolCall
 
 ENGINES: dict[str, dict[str, object]] = {"db": {"engine": "sqlite"}, "os": {"engine": "namespace", "pool": 0}}

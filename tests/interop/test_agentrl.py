@@ -15,7 +15,8 @@ import pytest
 
 from environments.foreign.agentrl import AgentRL, assistant
 from proctor.config.task import TaskDefinition
-from proctor.environment import Agent, PolicyAgent, play_to_finish, policy_of
+from proctor.environment import Agent, policy_of
+from proctor.session.play import PolicyAgent, play_to_finish
 from proctor.types import Action, FinishReason, Message, Observation, ToolCall
 from tests.e2e.proctor import TOKEN, server
 from tests.interop.counterparts import DRIVERS, environment, interpreter, run

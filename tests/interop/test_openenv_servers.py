@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from environments.foreign.openenv.environment import OpenEnv
-from proctor.environment import play_to_finish
+from proctor.session.play import play_to_finish
 from proctor.types import FinishReason
 from tests.integration.openenv.test_environment import Calling, Saying
 from tests.interop.counterparts import DRIVERS, environment, interpreter

@@ -13,7 +13,7 @@ from proctor.environment import EnvironmentFault
 from proctor.http.client import http_client
 from proctor.llm.cache import Replies
 from proctor.llm.config import ChatConfig
-from proctor.thoughts import without_thought
+from proctor.session.thoughts import without_thought
 from proctor.types import Message
 
 _COMPAT: dict[Language, tuple[str, str, str]] = {

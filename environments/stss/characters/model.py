@@ -9,7 +9,7 @@ from proctor.http.client import AnyClient, http_client
 from proctor.llm.cache import Replies
 from proctor.llm.cached_model import CachedModel, NoReadableReply, Question
 from proctor.llm.config import ChatConfig
-from proctor.thoughts import without_thought
+from proctor.session.thoughts import without_thought
 from proctor.types import Message
 
 TRIES = 3

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from eval_client.cli.usage import UsageProblem
 from proctor.config.secrets import secret
 from proctor.config.task import TaskDefinition
-from proctor.environment import Agent, AgentUnavailable, Environment, EnvironmentFault, play_to_finish, protocol_of
+from proctor.environment import Agent, AgentUnavailable, Environment, EnvironmentFault, protocol_of
+from proctor.session.play import play_to_finish
 from proctor.types import Finish, FinishReason
 from task_server.wire.errors import TaskServerError
 

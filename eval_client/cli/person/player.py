@@ -23,7 +23,8 @@ from eval_client.cli.person.typed import (
     parse_argument,
     schema_of,
 )
-from proctor.environment import Agent, AgentUnavailable, Transcript
+from proctor.environment import Agent, AgentUnavailable
+from proctor.session.transcript import Transcript
 from proctor.types import Action, Message, Observation, Tool
 
 EDIT, HISTORY = ":e", ":h"

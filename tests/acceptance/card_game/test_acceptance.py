@@ -17,7 +17,7 @@ from environments.card_game.rules.moves import Assert, Attack, GameEvent, Move, 
 from environments.card_game.rules.opponents import Chance, Greedy, Opponent
 from environments.card_game.rules.variants import CODE, PAPER
 from environments.card_game.rules.view import seen_by
-from proctor.environment import PolicyAgent, play_to_finish
+from proctor.session.play import PolicyAgent, play_to_finish
 from proctor.types import Finish, FinishReason
 from tests.support import SHARED_DATA
 

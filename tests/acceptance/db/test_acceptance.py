@@ -33,7 +33,8 @@ from environments.database.environment import Database
 from environments.database.policies import answer, operation
 from environments.database.reply import Malformed, SqlAnswer, SqlOperation, read
 from environments.database.table_hash import of_rows
-from proctor.environment import Agent, ContextLimitExceeded, PolicyAgent, play_to_finish
+from proctor.environment import Agent, ContextLimitExceeded
+from proctor.session.play import PolicyAgent, play_to_finish
 from proctor.types import Action, Finish, FinishReason, Message, Observation
 from tests.pace import slowly
 from tests.support import ROOT, SHARED_DATA

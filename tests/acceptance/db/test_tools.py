@@ -7,7 +7,7 @@ import pytest_asyncio
 
 from environments.database.engines.private_server import PrivateServer
 from environments.database.environment import Database
-from proctor.environment import PolicyAgent, play_to_finish
+from proctor.session.play import PolicyAgent, play_to_finish
 from proctor.types import Finish
 from tests.support import SHARED_DATA
 

@@ -24,9 +24,10 @@ from environments.lateral_thinking.hosts.model import ModelGame
 from environments.lateral_thinking.keys import key_points
 from environments.lateral_thinking.policies import asking
 from environments.lateral_thinking.prompt import SOLVER_TEXTS
-from proctor.environment import Agent, ContextLimitExceeded, Policy, PolicyAgent, play_to_finish
+from proctor.environment import Agent, ContextLimitExceeded, Policy
 from proctor.llm.cache import Replies
 from proctor.llm.config import ChatConfig
+from proctor.session.play import PolicyAgent, play_to_finish
 from proctor.types import Action, Finish, FinishReason, Observation
 from tests.e2e.proctor import TOKEN, begin, proctor, rows, server
 from tests.pace import slowly, until

@@ -17,11 +17,12 @@ import pytest
 from environments.operating_system.environment import OperatingSystem
 from environments.operating_system.observation import EMPTY, HEAD, TRUNCATED
 from environments.operating_system.scoring import judge, run
-from proctor.environment import Agent, AgentUnavailable, ContextLimitExceeded, EnvironmentFault, PolicyAgent
-from proctor.environment import play_to_finish as play
+from proctor.environment import Agent, AgentUnavailable, ContextLimitExceeded, EnvironmentFault
 from proctor.sandbox import SandboxLimits
 from proctor.sandbox.docker_containers import OWNER_LABEL
 from proctor.sandbox.owner import Owner
+from proctor.session.play import PolicyAgent
+from proctor.session.play import play_to_finish as play
 from proctor.types import Action, Finish, FinishReason, Observation
 from tests.pace import slowly
 from tests.support import SHARED_DATA

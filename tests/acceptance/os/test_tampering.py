@@ -15,10 +15,10 @@ from environments.operating_system.dataset import ShellScript as CheckScript
 from environments.operating_system.environment import OperatingSystem
 from environments.operating_system.observation import EMPTY
 from environments.operating_system.scoring import run
-from proctor.environment import PolicyAgent
-from proctor.environment import play_to_finish as play
 from proctor.sandbox import SandboxLimits, Shell, docker_layers
 from proctor.sandbox.docker_engine import DockerEngine, DockerSandbox
+from proctor.session.play import PolicyAgent
+from proctor.session.play import play_to_finish as play
 from proctor.types import Finish
 from tests.acceptance.os.test_acceptance import IMAGE, Script, bash, dev, failed, gold, sample
 from tests.pace import slowly

@@ -3,7 +3,7 @@
 import pytest
 
 from environments.operating_system.environment import OperatingSystem
-from proctor.environment import PolicyAgent, play_to_finish
+from proctor.session.play import PolicyAgent, play_to_finish
 from proctor.types import Finish
 from tests.acceptance.os.test_acceptance import dev
 

@@ -7,7 +7,7 @@ import pytest
 
 from environments.alfworld.environment import ALFWorld
 from environments.alfworld.reply import Profile
-from proctor.environment import PolicyAgent, play_to_finish
+from proctor.session.play import PolicyAgent, play_to_finish
 from proctor.tools import Protocol
 from proctor.types import FinishReason
 from tests.support import SHARED_DATA

@@ -3,7 +3,7 @@
 import pytest
 
 from environments.card_game.environment import CardGame
-from proctor.environment import PolicyAgent, play_to_finish
+from proctor.session.play import PolicyAgent, play_to_finish
 from proctor.types import Action, FinishReason
 from tests.random_calls import fuzz, unread
 from tests.tool_calls import calls, replying

@@ -7,7 +7,7 @@ import pytest
 
 from environments.knowledge_graph.environment import KnowledgeGraph
 from environments.knowledge_graph.tools import Profile
-from proctor.environment import PolicyAgent, play_to_finish
+from proctor.session.play import PolicyAgent, play_to_finish
 from proctor.tools import Protocol
 from tests.support import SHARED_DATA
 from tests.tool_calls import CallingAgent

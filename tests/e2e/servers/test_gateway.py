@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from proctor.config.task import load_tasks
-from proctor.environment import PolicyAgent, play_to_finish
+from proctor.session.play import PolicyAgent, play_to_finish
 from proctor.types import AGENTBENCH_STATUS, Action, Message
 from task_server.gateway.agentbench import history, sample_of
 from tests.e2e.proctor import TOKEN, proctor, server

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from proctor.environment import PolicyAgent
 from proctor.http.client import HttpClient, http_client
+from proctor.session.play import PolicyAgent
 from proctor.types import Action
 from task_server.client.client import TaskClient
 from task_server.client.session import RemoteSession

@@ -11,7 +11,9 @@ import sqlalchemy as sa
 
 from eval_client.plan.plan import trial_seed
 from eval_client.store.tables import attempt_table, metadata, trial_table, turn_table
-from proctor.environment import Agent, Policy, Transcript, play_to_finish
+from proctor.environment import Agent, Policy
+from proctor.session.play import play_to_finish
+from proctor.session.transcript import Transcript
 from proctor.types import Action, FinishReason, Observation
 from tests.faults.parts.proxy import Call
 from tests.faults.parts.world import Ledger

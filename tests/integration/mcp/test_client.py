@@ -14,7 +14,8 @@ from mcp import Client
 
 from eval_client.mcp.episode import CalledEpisode
 from eval_client.mcp.server import McpEpisodes, mcp_server
-from proctor.environment import Environment, play_to_finish
+from proctor.environment import Environment
+from proctor.session.play import play_to_finish
 from proctor.types import Finish
 from tests.integration.mcp.clients import text, walk
 from tests.tools_environment import Doors

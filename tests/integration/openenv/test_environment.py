@@ -12,7 +12,8 @@ from pydantic import ValidationError
 from environments.foreign.openenv import server
 from environments.foreign.openenv.environment import OpenEnv
 from proctor.conformance.check import check
-from proctor.environment import Agent, AgentStopped, play_to_finish
+from proctor.environment import Agent, AgentStopped
+from proctor.session.play import play_to_finish
 from proctor.types import Action, Finish, FinishReason, Observation, ToolCall
 from tests.integration.openenv.toy_server import toy_server
 from tests.support import ROOT

@@ -16,10 +16,10 @@ from websockets.exceptions import ConnectionClosedError, InvalidStatus
 from environments.foreign.openenv.environment import OpenEnv
 from proctor import registry
 from proctor.config.task import TaskDefinition
-from proctor.environment import play_to_finish
 from proctor.http import bounded_protocol
 from proctor.http.server import ConfigError
 from proctor.http.tls import ServerTls
+from proctor.session.play import play_to_finish
 from task_server.gateway import openenv_client, openenv_routes, serve
 from task_server.gateway.gateway import Gateway
 from task_server.gateway.openenv import RESET_FIRST

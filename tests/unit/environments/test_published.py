@@ -15,8 +15,9 @@ from environments.knowledge_graph.environment import SAMPLES, KnowledgeGraph
 from environments.operating_system import published_prompt as shell
 from environments.operating_system.environment import OperatingSystem
 from environments.operating_system.prompt import opening
-from proctor.environment import Agent, AgentUnavailable, Environment, PolicyAgent, play_to_finish
+from proctor.environment import Agent, AgentUnavailable, Environment
 from proctor.published import AGENTBENCH_SAMPLING, Opening, Source, fingerprint, other_count
+from proctor.session.play import PolicyAgent, play_to_finish
 from proctor.types import Action, Message, Observation
 
 DATABASE = '''

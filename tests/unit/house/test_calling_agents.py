@@ -2,7 +2,8 @@
 
 import pytest
 
-from proctor.environment import Agent, Environment, play_to_finish
+from proctor.environment import Agent, Environment
+from proctor.session.play import play_to_finish
 from proctor.types import Action, Finish, FinishReason, Message, Observation, Tool
 from tests.random_calls import fuzz
 from tests.tool_calls import CallingAgent, calls, replying

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from proctor.conformance.check import check
-from proctor.environment import Environment, PolicyAgent, play_to_finish
+from proctor.environment import Environment
+from proctor.session.play import PolicyAgent, play_to_finish
 from tests.support import ROOT
 from tools.docs.links import all_pages, broken_links
 from tools.docs.pages import FOLDER as REFERENCE

@@ -5,7 +5,15 @@ from collections.abc import Sequence
 import pytest
 from scipy import stats as scipy_stats
 
-from proctor.environment import POLICY_KINDS, Agent, Environment, Policy, Transcript, missing_policies, policy_of
+from proctor.environment import (
+    POLICY_KINDS,
+    Agent,
+    Environment,
+    Policy,
+    missing_policies,
+    policy_of,
+)
+from proctor.session.transcript import Transcript
 from proctor.summary import summarize
 from proctor.types import Action, Finish, FinishReason, Message, Observation, ToolCall
 

@@ -12,7 +12,7 @@ from environments.alfworld.dataset import load
 from environments.alfworld.engine.errors import GameError
 from environments.alfworld.environment import ALFWorld
 from environments.alfworld.task_types import task_type
-from proctor.environment import PolicyAgent, play_to_finish
+from proctor.session.play import PolicyAgent, play_to_finish
 from proctor.types import Action, FinishReason
 
 GOOD = dataset.own_games()[0]

@@ -12,7 +12,8 @@ from environments.alfworld.environment import ALFWorld
 from environments.alfworld.functions import spelled, toolset
 from environments.alfworld.prompt import CALLS_INSTRUCTION, ROUNDS
 from environments.alfworld.reply import Move, NoMove, Profile, read
-from proctor.environment import ContextLimitExceeded, PolicyAgent, play_to_finish
+from proctor.environment import ContextLimitExceeded
+from proctor.session.play import PolicyAgent, play_to_finish
 from proctor.tools import OWN_FUNCTIONS, Toolset
 from proctor.tools.readers import NOT_EXECUTED
 from proctor.types import Action, Finish, FinishReason

@@ -16,7 +16,7 @@ from environments.alfworld.environment import ALFWorld
 from environments.alfworld.generate.generator import LONGEST_PLAN, generate
 from environments.alfworld.task_types import TASK_TYPES, task_type
 from environments.alfworld.texts import OwnGame
-from proctor.environment import PolicyAgent, play_to_finish
+from proctor.session.play import PolicyAgent, play_to_finish
 
 GAMES = tuple(generate(60, seed=5))
 

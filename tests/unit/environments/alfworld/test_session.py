@@ -12,7 +12,8 @@ from environments.alfworld.examples import LEAST_PLAN, LONGEST_PLAN, example, in
 from environments.alfworld.prompt import MAX_KEPT
 from environments.alfworld.reply import Profile
 from environments.alfworld.task_types import TASK_TYPES, TaskType
-from proctor.environment import Agent, AgentStopped, AgentUnavailable, ContextLimitExceeded, Policy, play_to_finish
+from proctor.environment import Agent, AgentStopped, AgentUnavailable, ContextLimitExceeded, Policy
+from proctor.session.play import play_to_finish
 from proctor.types import Action, Finish, FinishReason, Message, Observation
 
 

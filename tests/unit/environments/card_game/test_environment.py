@@ -7,7 +7,7 @@ from environments.card_game.environment import CardGame
 from environments.card_game.policies import garbage, rehearse
 from environments.card_game.sample_game import Setup
 from environments.card_game.summary import summarize
-from proctor.environment import PolicyAgent, play_to_finish
+from proctor.session.play import PolicyAgent, play_to_finish
 from proctor.types import Finish, FinishReason
 
 Fields = dict[str, JsonValue]

@@ -9,7 +9,7 @@ from environments.card_game.environment import CardGame
 from environments.card_game.functions import BOTH, toolset
 from environments.card_game.rules.moves import Assert, Attack, Skill
 from environments.card_game.sample_game import SampleGame, Setup
-from proctor.environment import PolicyAgent, play_to_finish
+from proctor.session.play import PolicyAgent, play_to_finish
 from proctor.tools import NO_PUBLISHED_FUNCTIONS, Protocol
 from proctor.types import Action, Finish, FinishReason
 from tests.tool_calls import CallingAgent, call, calls, in_turn

@@ -11,7 +11,8 @@ from environments.card_game.environment import CardGame
 from environments.card_game.prompt import CONFIRMATION, DIFFERENCES
 from environments.card_game.sample_game import SampleGame, Setup
 from environments.card_game.session import CardGameSession
-from proctor.environment import Agent, AgentStopped, AgentUnavailable, ContextLimitExceeded, PolicyAgent
+from proctor.environment import Agent, AgentStopped, AgentUnavailable, ContextLimitExceeded
+from proctor.session.play import PolicyAgent
 from proctor.types import Action, Finish, FinishReason, Message, Observation
 
 SAMPLE = "greedy-seat0-0"

@@ -11,7 +11,8 @@ from environments.database.environment import Database
 from environments.database.policies import answer, operation
 from proctor.config.task import TaskDefinition
 from proctor.config.yaml import FileError
-from proctor.environment import Agent, AgentUnavailable, ContextLimitExceeded, Policy, PolicyAgent, play_to_finish
+from proctor.environment import Agent, AgentUnavailable, ContextLimitExceeded, Policy
+from proctor.session.play import PolicyAgent, play_to_finish
 from proctor.types import Action, Finish, FinishReason, Observation
 from tests.pace import slowly
 

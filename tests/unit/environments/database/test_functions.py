@@ -12,7 +12,7 @@ from environments.database.environment import Database
 from environments.database.functions import TOOLSET
 from environments.database.reply import SqlAnswer, SqlOperation
 from environments.database.table_hash import TableHash
-from proctor.environment import PolicyAgent, play_to_finish
+from proctor.session.play import PolicyAgent, play_to_finish
 from proctor.tools import OWN_FUNCTIONS, CallReader
 from proctor.tools.readers import NOT_EXECUTED
 from proctor.types import Action, Finish, FinishReason

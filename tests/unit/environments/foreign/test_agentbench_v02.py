@@ -12,7 +12,8 @@ from starlette.responses import JSONResponse, Response
 from environments.foreign import task
 from environments.foreign.agentbench_v02 import AgentBenchV02, HistoryTurn, observation
 from environments.foreign.results import finish, score
-from proctor.environment import Agent, ContextLimitExceeded, EnvironmentFault, PolicyAgent, play_to_finish
+from proctor.environment import Agent, ContextLimitExceeded, EnvironmentFault
+from proctor.session.play import PolicyAgent, play_to_finish
 from proctor.types import Action, Finish, FinishReason, Message, Observation
 from tests.support import SHARED_DATA
 from tests.unit.environments.foreign.served import served

@@ -11,7 +11,8 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from environments.foreign.agentrl import AgentRL, EnvOutput, observation, output_of
-from proctor.environment import Agent, AgentStopped, EnvironmentFault, PolicyAgent, play_to_finish
+from proctor.environment import Agent, AgentStopped, EnvironmentFault
+from proctor.session.play import PolicyAgent, play_to_finish
 from proctor.types import Action, Finish, FinishReason, Message, Observation, ToolCall
 from tests.support import SHARED_DATA
 from tests.unit.environments.foreign.served import served

@@ -7,7 +7,8 @@ from pydantic import ValidationError
 
 from environments.knowledge_graph.environment import SAMPLES, KnowledgeGraph
 from environments.knowledge_graph.prompt import question
-from proctor.environment import Agent, AgentStopped, ContextLimitExceeded, PolicyAgent, play_to_finish
+from proctor.environment import Agent, AgentStopped, ContextLimitExceeded
+from proctor.session.play import PolicyAgent, play_to_finish
 from proctor.types import Action, Finish, FinishReason, Observation
 
 QUESTIONS, QUADS = SAMPLES / "questions.json", SAMPLES / "graph.nq"

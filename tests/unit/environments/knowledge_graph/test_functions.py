@@ -12,8 +12,9 @@ from environments.knowledge_graph.functions import toolset
 from environments.knowledge_graph.prompt import ROUNDS, before_calls
 from environments.knowledge_graph.reply import FinalAnswer, NoAction, read
 from environments.knowledge_graph.tools import Profile
-from proctor.environment import Agent, ContextLimitExceeded, PolicyAgent, play_to_finish
+from proctor.environment import Agent, ContextLimitExceeded
 from proctor.llm.tool_calls import invalid_history
+from proctor.session.play import PolicyAgent, play_to_finish
 from proctor.tools import OWN_FUNCTIONS
 from proctor.types import Action, Finish, FinishReason
 from tests.random_calls import fuzz

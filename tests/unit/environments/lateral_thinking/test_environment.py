@@ -12,8 +12,9 @@ from environments.lateral_thinking.dataset import Language
 from environments.lateral_thinking.environment import LateralThinking
 from environments.lateral_thinking.prompt import SOLVER_TEXTS
 from proctor.config.task import TaskDefinition
-from proctor.environment import Agent, AgentUnavailable, ContextLimitExceeded, Policy, PolicyAgent, play_to_finish
+from proctor.environment import Agent, AgentUnavailable, ContextLimitExceeded, Policy
 from proctor.llm.config import ChatConfig
+from proctor.session.play import PolicyAgent, play_to_finish
 from proctor.types import Action, Finish, FinishReason, Message, Observation
 
 OWN = LateralThinking()

@@ -8,7 +8,7 @@ from environments.lateral_thinking.environment import LateralThinking
 from environments.lateral_thinking.functions import toolset
 from environments.lateral_thinking.host import Profile
 from environments.lateral_thinking.prompt import ROUNDS
-from proctor.environment import PolicyAgent, play_to_finish
+from proctor.session.play import PolicyAgent, play_to_finish
 from proctor.tools import NO_PUBLISHED_FUNCTIONS
 from proctor.tools.readers import NOT_EXECUTED
 from proctor.types import Action, Finish, FinishReason

@@ -14,7 +14,7 @@ from environments.mind2web.pages import page
 from environments.mind2web.pages.markup import render
 from environments.mind2web.pages.pruning import prune
 from environments.mind2web.reply import read
-from proctor.environment import PolicyAgent, play_to_finish
+from proctor.session.play import PolicyAgent, play_to_finish
 from proctor.types import FinishReason, Message
 from tests.support import SHARED_DATA
 

@@ -10,7 +10,7 @@ from environments.mind2web import prompt
 from environments.mind2web.environment import Mind2Web
 from environments.mind2web.functions import TOOLSET
 from environments.mind2web.reply import StepReply, read, written
-from proctor.environment import PolicyAgent, play_to_finish
+from proctor.session.play import PolicyAgent, play_to_finish
 from proctor.tools import NO_PUBLISHED_FUNCTIONS, UnreadableCall
 from proctor.tools.readers import CallReader
 from proctor.types import Action, FinishReason

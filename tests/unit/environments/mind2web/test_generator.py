@@ -15,7 +15,7 @@ from environments.mind2web.data.files import opened, task_files
 from environments.mind2web.environment import OWN_SCORES, SAMPLES, Mind2Web
 from environments.mind2web.generate import generator
 from environments.mind2web.generate.sites.templates import KINDS
-from proctor.environment import PolicyAgent, play_to_finish
+from proctor.session.play import PolicyAgent, play_to_finish
 
 SHIPPED_SEED = 49
 Record = dict[str, Any]

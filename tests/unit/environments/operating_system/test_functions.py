@@ -8,7 +8,7 @@ import pytest
 from environments.operating_system.environment import OperatingSystem
 from environments.operating_system.functions import toolset
 from environments.operating_system.reply import MAX_ANSWER_BYTES, Bash, Commit, Invalid
-from proctor.environment import PolicyAgent, play_to_finish
+from proctor.session.play import PolicyAgent, play_to_finish
 from proctor.tools import OWN_FUNCTIONS, CallReader
 from proctor.tools.readers import NOT_EXECUTED
 from proctor.types import Action, Finish, FinishReason

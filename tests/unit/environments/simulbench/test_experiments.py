@@ -14,8 +14,8 @@ from environments.simulbench.records import Dialogue, Script
 from environments.simulbench.tables.paper import ratings_table, subset_verdicts_table
 from environments.simulbench.tables.solved import without_solved
 from environments.simulbench.tables.tasks import tasks_table
-from proctor.environment import PolicyAgent
 from proctor.plugins import FinishedTrial, RecordedRun
+from proctor.session.play import PolicyAgent
 from proctor.tables.table import Figure
 from proctor.types import Finish, FinishReason
 from tests.support import SHARED_DATA

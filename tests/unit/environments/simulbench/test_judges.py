@@ -9,7 +9,7 @@ import pytest
 
 from environments.simulbench.environment import SimulBench
 from environments.simulbench.judges.ledger import Ledger
-from proctor.environment import play_to_finish
+from proctor.session.play import play_to_finish
 from proctor.types import Action, FinishReason, Observation
 from tests.scripted_server import Script, reply, scripted_server
 from tests.unit.environments.simulbench.test_stages import Scripted

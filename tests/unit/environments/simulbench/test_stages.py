@@ -11,8 +11,9 @@ from environments.simulbench import prompt, published, shipped
 from environments.simulbench.environment import STAGES, SimulBench
 from environments.simulbench.records import PUBLISHED_LICENCE
 from proctor.conformance.check import check
-from proctor.environment import Agent, ContextLimitExceeded, PolicyAgent, play_to_finish
+from proctor.environment import Agent, ContextLimitExceeded
 from proctor.published import Source, fingerprint
+from proctor.session.play import PolicyAgent, play_to_finish
 from proctor.summary import summarize
 from proctor.types import Action, Finish, FinishReason, Observation
 from tests.scripted_server import reply, scripted_server

@@ -9,8 +9,8 @@ from click.testing import CliRunner
 
 from environments.stss.commands import stss
 from environments.stss.environment import Stss
-from proctor.environment import PolicyAgent
 from proctor.plugins import FinishedTrial, RecordedPair, RecordedRun
+from proctor.session.play import PolicyAgent
 
 SAMPLE = "fernmouth_birthday"
 

@@ -10,7 +10,7 @@ from environments.stss.dataset import SHIPPED
 from environments.stss.days.transcript import DayTranscript, pack, unpack
 from environments.stss.environment import Stss
 from environments.stss.language.scenarios import chosen, load, meetings
-from proctor.environment import PolicyAgent
+from proctor.session.play import PolicyAgent
 from proctor.types import Finish
 
 SAMPLE = "fernmouth_birthday"

@@ -10,7 +10,8 @@ from environments.stss.environment import Stss
 from environments.stss.functions import NAMES, toolset
 from environments.stss.prompt import ANSWERS
 from environments.stss.reply import Day, Encounter, Note, PerformerReply, Review, fields_of, fitted
-from proctor.environment import Agent, PolicyAgent, play_to_finish
+from proctor.environment import Agent
+from proctor.session.play import PolicyAgent, play_to_finish
 from proctor.tools import NO_PUBLISHED_FUNCTIONS
 from proctor.tools.readers import NOT_EXECUTED
 from proctor.types import Action, Finish, FinishReason

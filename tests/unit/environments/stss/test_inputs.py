@@ -10,8 +10,9 @@ from environments.stss import policies
 from environments.stss.days.transcript import unpack
 from environments.stss.environment import Stss
 from environments.stss.town.clock import END
-from proctor.environment import Agent, ContextLimitExceeded, Policy, PolicyAgent, play_to_finish
+from proctor.environment import Agent, ContextLimitExceeded, Policy
 from proctor.llm.config import ChatConfig
+from proctor.session.play import PolicyAgent, play_to_finish
 from proctor.types import Action, FinishReason, Observation, ToolCall
 
 

@@ -16,8 +16,8 @@ from environments.stss.environment import Stss
 from environments.stss.hearing.slots import SpokenLine
 from environments.stss.language.judge import SlotJudge, conditions, read_verdicts
 from environments.stss.language.scenarios import load
-from proctor.environment import PolicyAgent, play_to_finish
 from proctor.llm.config import ChatConfig
+from proctor.session.play import PolicyAgent, play_to_finish
 from proctor.types import Finish, FinishReason
 
 TOWN = Data(SHIPPED).town

@@ -3,7 +3,7 @@
 from environments.stss.data.repairs import repair
 from environments.stss.dataset import SHIPPED, Data
 from environments.stss.environment import Stss
-from proctor.environment import PolicyAgent, play_to_finish
+from proctor.session.play import PolicyAgent, play_to_finish
 from tests.unit.environments.stss.natural import Wish, asks, natural
 
 SEEDS = range(3)

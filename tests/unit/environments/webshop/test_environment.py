@@ -15,7 +15,8 @@ from environments.webshop.catalogue.make import DATABASE, INDEX, make
 from environments.webshop.catalogue.nouns import extractor
 from environments.webshop.catalogue.published import files_in
 from environments.webshop.environment import WebShop
-from proctor.environment import Agent, ContextLimitExceeded, EnvironmentFault, PolicyAgent, play_to_finish
+from proctor.environment import Agent, ContextLimitExceeded, EnvironmentFault
+from proctor.session.play import PolicyAgent, play_to_finish
 from proctor.types import Action, Finish, FinishReason, Observation
 
 

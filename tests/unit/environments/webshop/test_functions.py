@@ -12,7 +12,7 @@ from environments.webshop.environment import WebShop
 from environments.webshop.functions import TOOLSET
 from environments.webshop.reply import ShopMove
 from environments.webshop.scoring import Profile
-from proctor.environment import PolicyAgent, play_to_finish
+from proctor.session.play import PolicyAgent, play_to_finish
 from proctor.tools import OWN_FUNCTIONS
 from proctor.tools.readers import NOT_EXECUTED
 from proctor.types import Action, FinishReason

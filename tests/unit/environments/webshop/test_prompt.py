@@ -11,8 +11,8 @@ from environments.webshop.catalogue import store
 from environments.webshop.catalogue.make import DATABASE
 from environments.webshop.environment import WebShop
 from environments.webshop.published_prompt import PROMPT
-from proctor.environment import PolicyAgent, play_to_finish
 from proctor.published import Opening, Source, fingerprint
+from proctor.session.play import PolicyAgent, play_to_finish
 from proctor.types import Message
 
 TOLD = [

@@ -13,7 +13,8 @@ from eval_client.mcp.app import MAX_BODY_BYTES, episodes_app
 from eval_client.mcp.episode import CalledEpisode
 from eval_client.mcp.frames import McpFrameError, McpOffer, answer, read_call, read_frame
 from eval_client.mcp.server import KEPT_OVER, McpEpisodes
-from proctor.environment import Agent, Environment, play_to_finish
+from proctor.environment import Agent, Environment
+from proctor.session.play import play_to_finish
 from proctor.tools import arguments_schema
 from proctor.types import Finish, FinishReason, Message, Observation, Tool
 from tests.support import SHARED_DATA

@@ -7,9 +7,9 @@ from collections import Counter
 import pytest
 from pydantic_core import to_json
 
-from proctor.environment import Transcript
 from proctor.llm import request
 from proctor.llm.request import Reasoning, SystemRole, request_body
+from proctor.session.transcript import Transcript
 from proctor.types import Action, Message, Observation, Tool, ToolCall
 
 SYSTEM = Message(role="system", content='Be "brief" \u2713\n')

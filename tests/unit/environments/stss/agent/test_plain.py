@@ -9,7 +9,8 @@ from environments.stss.agent.plain import READERS, said
 from environments.stss.environment import Stss
 from environments.stss.reply import Encounter, FirstPlan, PerformerReply, Reminder, Review, Utterance
 from proctor.conformance.check import check
-from proctor.environment import Agent, PolicyAgent, play_to_finish
+from proctor.environment import Agent
+from proctor.session.play import PolicyAgent, play_to_finish
 from proctor.types import Action, Finish, FinishReason, Observation
 
 FULL, SIMPLE = Stss(), Stss(prompts="simple")

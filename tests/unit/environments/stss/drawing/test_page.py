@@ -15,7 +15,7 @@ from environments.stss.environment import Stss
 from environments.stss.hearing.slots import SpokenLine
 from environments.stss.town.clock import DAY
 from environments.stss.town.schedule import Commitment
-from proctor.environment import PolicyAgent
+from proctor.session.play import PolicyAgent
 from proctor.types import Finish
 
 SAMPLE = "fernmouth_birthday"

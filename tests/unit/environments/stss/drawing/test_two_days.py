@@ -18,7 +18,7 @@ from environments.stss.environment import Stss
 from environments.stss.hearing.slots import SpokenLine
 from environments.stss.town.clock import DAY, END, START
 from environments.stss.town.schedule import Commitment
-from proctor.environment import PolicyAgent
+from proctor.session.play import PolicyAgent
 from proctor.types import Action, Finish, FinishReason, Message
 
 SAMPLE = "fernmouth_birthday"

@@ -16,8 +16,8 @@ from environments.stss.tables.levels import levels_table
 from environments.stss.tables.talks import key_of, talks_table
 from environments.stss.town.clock import DAY
 from environments.stss.town.schedule import Commitment
-from proctor.environment import PolicyAgent
 from proctor.plugins import FinishedTrial, RecordedRun
+from proctor.session.play import PolicyAgent
 from proctor.tables.table import Figure
 from proctor.types import Finish, FinishReason
 from tests.support import SHARED_DATA

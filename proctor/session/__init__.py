@@ -1,0 +1,1 @@
+"""Plays one session: the agent's transcript, `<think>` blocks, and how failures are classified."""
