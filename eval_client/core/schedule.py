@@ -3,10 +3,10 @@
 The maximum flow decides which trials start; every event that frees capacity asks it again.
 """
 
-from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from eval_client.core.backlog import Backlog
 from eval_client.core.capacity import CapacityLimits
 from eval_client.core.error_limit import ErrorLimit
 from eval_client.core.events import (
@@ -80,6 +80,7 @@ class Schedule:
         self.limits, self.progress = limits, progress
         self.alone, self._error_limit = alone, error_limit
         self.flow = limits.flow
+        self.backlog = Backlog(self.flow)
         self.abandoned = False
         self.stopped: str | None = None
         """Why no more trials start; None while they do."""
@@ -90,7 +91,6 @@ class Schedule:
         self.given_up: frozenset[str] = frozenset()
         """Lost tasks that no other client of the run can reach either."""
         self._policy = RetryPolicy(max_tries=attempts, base_s=1.0)
-        self._waiting: dict[Pair, deque[Job]] = {}
         self._attempts: dict[int, _Attempts] = {}
         """Trials that go on after an attempt."""
         self._busy = 0
@@ -100,8 +100,6 @@ class Schedule:
         self._more_to_come = True
         self._spend_limit: SpendLimit | None = None
         self._down: frozenset[str] = frozenset()
-        self._free: dict[Pair, int] = {}
-        self._low: dict[Pair, int] = {}
         self._out: list[Instruction] = []
 
     def handle(self, event: Event) -> Sequence[Instruction]:
@@ -119,7 +117,7 @@ class Schedule:
             case TaskSlots() | EndpointsChanged() | QuotasGranted():
                 self._limit(event)
             case TrialsTaken(jobs):
-                self._take(jobs)
+                self.backlog.add(jobs)
             case NoMoreTrials():
                 self._more_to_come = False
             case TaskLost(task, cause):
@@ -132,22 +130,13 @@ class Schedule:
         self._pump()
         return self._out
 
-    def waiting(self) -> dict[Pair, int]:
-        """pair -> trials that were taken and wait to be started"""
-        return {pair: len(waiting) for pair, waiting in self._waiting.items() if waiting}
-
-    def startable(self) -> dict[Pair, int]:
-        """pair -> trials that could be started if there were slots"""
-        waiting = self.waiting()
-        return {pair: waiting.get(pair, 0) + self._free.get(pair, 0) for pair in {*waiting, *self._free}}
-
     def unstarted(self) -> dict[Pair, int]:
         """pair -> trials that wait for this client alone: those taken and, if it is the only one, those of the store"""
-        return self.startable() if self.alone else self.waiting()
+        return self.backlog.startable() if self.alone else self.backlog.waiting()
 
     def quotas(self) -> dict[str, Quota]:
         """limit -> what this client holds and wants of it"""
-        return self.limits.quotas(self.startable())
+        return self.limits.quotas(self.backlog.startable())
 
     def under_way(self, task: str) -> int:
         """How many trials of a task are being played."""
@@ -164,7 +153,7 @@ class Schedule:
     @property
     def quiet(self) -> bool:
         """Whether no trial is played, and none waits."""
-        return not (self._busy or self._pausing or any(self._waiting.values()))
+        return not (self._busy or self._pausing) and self.backlog.empty
 
     def result(self) -> RunResult:
         """How the run ended for this client."""
@@ -184,33 +173,21 @@ class Schedule:
 
     def _start(self, pairs: Iterable[Pair]) -> None:
         for pair in pairs:
-            waiting = self._waiting[pair]
-            job = waiting.popleft()
+            job = self.backlog.next(pair)
             attempts = self._attempts.get(job.trial, _Attempts())
             self._busy += 1
             self.progress.running[pair] = self.progress.running.get(pair, 0) + 1
             self._out.append(Start(job, attempts.lost_worker, attempts.made == self._policy.max_tries - 1))
-            if len(waiting) <= self._low.get(pair, -1):
+            if self.backlog.low(pair):
                 self._out.append(NeedMore())
-
-    def _take(self, jobs: Iterable[Job]) -> None:
-        """Trials with attempts come first, as their sessions may hold slots."""
-        for job in sorted(jobs, key=lambda job: not job.begun):
-            self._enqueue(job)
-            self.flow.add(job.pair)
-
-    def _enqueue(self, job: Job) -> None:
-        self._waiting.setdefault(job.pair, deque()).append(job)
 
     def _note(self, event: TrialsFree | LowMarks | TasksGivenUp) -> None:
         """Know what other clients do; nothing follows from it at once."""
         match event:
             case TrialsFree(counts):
-                for pair in {*self._free, *counts}:
-                    self.flow.expect(pair, counts.get(pair, 0))
-                self._free = dict(counts)
+                self.backlog.set_free(counts)
             case LowMarks(marks):
-                self._low = dict(marks)
+                self.backlog.set_low_marks(marks)
             case TasksGivenUp(tasks):
                 self.given_up = tasks & self.lost
 
@@ -222,8 +199,7 @@ class Schedule:
                 self.flow.release(job.pair)
             case RetryDue(job):
                 self._pausing -= 1
-                self._enqueue(job)
-                self.flow.add_again(job.pair)
+                self.backlog.add_again(job)
             case GaveUp():
                 self._busy -= 1
 
@@ -248,28 +224,22 @@ class Schedule:
         self.lost.add(task)
         if self.alone:
             self.given_up |= {task}
-        for pair in [pair for pair, waiting in self._waiting.items() if pair[1] == task and waiting]:
+        for jobs in self.backlog.drop_task(task):
             if task in self.given_up:
-                jobs = self._drop(pair)
                 self._busy += len(jobs)
                 self._out += [GiveUp(job, cause) for job in jobs]
             else:
-                self._return(self._drop(pair))
-        if any(of == task for _, of in self._free):
+                self._return(jobs)
+        if self.backlog.has_free(task):
             self._out.append(NeedMore())
 
     def _drain(self, why: str) -> None:
         self.stopped = self.stopped or why
         self.progress.draining = True
-        for pair in list(self._waiting):
-            self._return(self._drop(pair))
+        for jobs in self.backlog.drop_all():
+            self._return(jobs)
         self._out.append(RunStopped(at_once=self.abandoned))
-        self._note(TrialsFree({}))
-
-    def _drop(self, pair: Pair) -> list[Job]:
-        """Remove a pair's waiting trials."""
-        self.flow.drop(pair)
-        return list(self._waiting.pop(pair, ()))
+        self.backlog.set_free({})
 
     def _return(self, jobs: Sequence[Job]) -> None:
         for job in jobs:
@@ -306,8 +276,8 @@ class Schedule:
         """Start no more trials of pairs that the agent's endpoint refuses; they stay without a final row."""
         for pair in pairs:
             self.refused.setdefault(pair, why)
-            self._return(self._drop(pair))
-        self._note(TrialsFree({pair: count for pair, count in self._free.items() if pair not in self.refused}))
+            self._return(self.backlog.drop(pair))
+        self.backlog.clear_free(self.refused)
 
     def _conclude(self, end: AttemptEnded) -> None:
         """Settle a trial after an attempt with a finish, or plan another attempt."""

@@ -64,7 +64,7 @@ class TrialSupply:
 
     def _short(self) -> list[tuple[Pair, int]]:
         """(pair, trials to take), the pairs of which the fewest wait first"""
-        rooms, waiting, marks = self._schedule.limits.rooms(), self._schedule.waiting(), {}
+        rooms, waiting, marks = self._schedule.limits.rooms(), self._schedule.backlog.waiting(), {}
         left, found = self.left(), []
         for pair, free in left.items():
             held = waiting.get(pair, 0)

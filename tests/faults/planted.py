@@ -409,7 +409,7 @@ BUGS = (
     Bug(
         "a client that drains keeps what it has not begun",
         "eval_client/core/schedule.py",
-        "        for pair in list(self._waiting):\n            self._return(self._drop(pair))\n        self._out",
+        "        for jobs in self.backlog.drop_all():\n            self._return(jobs)\n        self._out",
         "        self._out",
         "faults/test_shards.py::holds_that_is_told",
     ),

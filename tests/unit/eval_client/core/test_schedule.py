@@ -190,7 +190,7 @@ def test_refused_tools_end_one_pair() -> None:
     first = Job(0, PAIR)
     tell(of, AttemptEnded(first, Outcome.TOOLS_REFUSED, cause="no tools"), SlotFreed(first))
     assert set(of.refused) == {PAIR}
-    assert of.waiting() == {("a", "u"): 1}
+    assert of.backlog.waiting() == {("a", "u"): 1}
 
 
 def test_a_run_that_drains_plays_to_the_end_what_is_under_way() -> None:
@@ -265,7 +265,7 @@ def test_more_is_needed_when_few_wait() -> None:
     tell(of, QuotasGranted({"endpoint e": 9, "agent a": 9, "task t": 9}), TrialsTaken(jobs(3)))
     told = tell(of, TaskSlots("t", 2, 2))
     assert [type(one) for one in told] == [Start, Start, NeedMore]
-    assert of.startable() == {PAIR: 51}
+    assert of.backlog.startable() == {PAIR: 51}
 
 
 def test_too_many_unscored_trials_drain_the_run() -> None:

@@ -77,7 +77,7 @@ def runner(of: Plan) -> Runner:
 async def test_a_client_holds_a_part_of_the_trials_and_knows_how_many_are_left(store: Store) -> None:
     of = runner(plan())
     await LoneSupply(of, store).begin()
-    held = sum(of.schedule.waiting().values())
+    held = sum(of.schedule.backlog.waiting().values())
     assert 0 < held <= HELD
     assert sum(of.schedule.unstarted().values()) == sum(pair.planned for pair in store.pair_totals())
 
