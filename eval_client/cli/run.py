@@ -20,7 +20,7 @@ from eval_client.cli.common import (
 from eval_client.cli.plans.before_start import print_problems
 from eval_client.cli.plans.chosen import filter_options
 from eval_client.cli.plans.fallback import with_fallbacks
-from eval_client.cli.plans.quick import chosen_plan, model_options, print_next_steps
+from eval_client.cli.plans.quick import ChosenPlan, chosen_plan, model_options, print_next_steps
 from eval_client.cli.play import error_console, metrics_option, play, show_result
 from eval_client.cli.usage import UsageProblem
 from eval_client.core.again import Again, FinishedRow, chosen_again
@@ -98,34 +98,14 @@ def run(
         chosen = chosen_plan(plan, models, environments, base_url, epochs, overrides, filters)
         if chosen.path is not None and not either:  # clients that an orchestrator starts must all play the same
             chosen, overrides = with_fallbacks(chosen, chosen.path, overrides)
-        loaded = with_tags(chosen.plan, tags)
-        print_problems(loaded, output, quiet=quiet)
+        chosen = chosen._replace(plan=with_tags(chosen.plan, tags))
+        print_problems(chosen.plan, output, quiet=quiet)
         if dry_run:
-            from eval_client.report.preview import preview
-
-            click.echo(preview(loaded, limit, chosen.filters))
+            _print_preview(chosen, limit)
             return
-        if chosen.filters.samples or chosen.filters.exclude:
-            from eval_client.report.preview import planned_tasks
-
-            planned_tasks(loaded, limit, chosen.filters)  # refuses patterns that choose nothing before a server starts
-        folder = output / checked_name(name or new_name(loaded.name))
-        path = chosen.keep(folder)
-        if chosen.path is None and not quiet:
-            print_next_steps(path, folder, overrides, limit)
-        request = RunRequest(
-            loaded,
-            str(path.resolve()),
-            open_store(store, folder),
-            folder,
-            resume=False,
-            either=either,
-            overrides=overrides,
-            limit=limit,
-            filters=chosen.filters,
-            shards=shards,
-            fail_on_error=fail_on_error,
-        )
+        _check_samples(chosen, limit)
+        request = _new_run(chosen, output, store, name, overrides, limit, quiet=quiet)
+        request = replace(request, either=either, shards=shards, fail_on_error=fail_on_error)
         over = either and request.store.is_over()
         if over:
             _checked_plan(request)
@@ -221,6 +201,47 @@ def retry(
     if not dry_run:
         again = frozenset(row.id for row in chosen)
         play(replace(request, again=again), quiet=quiet, metrics=metrics)
+
+
+def _print_preview(chosen: ChosenPlan, limit: int | None) -> None:
+    from eval_client.report.preview import preview
+
+    click.echo(preview(chosen.plan, limit, chosen.filters))
+
+
+def _check_samples(chosen: ChosenPlan, limit: int | None) -> None:
+    """Raises SelectionError for patterns that choose no sample, before a server starts."""
+    if chosen.filters.samples or chosen.filters.exclude:
+        from eval_client.report.preview import planned_tasks
+
+        planned_tasks(chosen.plan, limit, chosen.filters)
+
+
+def _new_run(
+    chosen: ChosenPlan,
+    output: Path,
+    store: str | None,
+    name: str | None,
+    overrides: tuple[str, ...],
+    limit: int | None,
+    *,
+    quiet: bool,
+) -> RunRequest:
+    """The request for a new run; a plan that was made from options is written to the run's folder."""
+    folder = output / checked_name(name or new_name(chosen.plan.name))
+    path = chosen.keep(folder)
+    if chosen.path is None and not quiet:
+        print_next_steps(path, folder, overrides, limit)
+    return RunRequest(
+        chosen.plan,
+        str(path.resolve()),
+        open_store(store, folder),
+        folder,
+        resume=False,
+        overrides=overrides,
+        limit=limit,
+        filters=chosen.filters,
+    )
 
 
 def _resumed(
