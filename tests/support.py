@@ -160,4 +160,4 @@ def _shared() -> str | None:
 def unscored(store: Store) -> list[Trial]:
     """The trials without a score, in the run's order."""
     left = {row["id"] for row in store.trial_rows() if row["score"] is None}
-    return [trial for trial in store.all_trials() if trial.id in left]
+    return [trial for trial in store.trials() if trial.id in left]

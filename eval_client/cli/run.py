@@ -2,6 +2,7 @@
 
 import socket
 import sys
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -34,6 +35,7 @@ from eval_client.preflight import PreflightError, check_plan
 from eval_client.run_request import RunRequest
 from eval_client.steps import say_step
 from eval_client.store.run_folders import checked_name, find_run, new_name, open_store
+from eval_client.store.store import Store
 
 
 @click.command()
@@ -189,9 +191,8 @@ def retry(
         )
     with report_usage_errors():
         request = _resumed(run, output, store, None, overrides)
-        rows = [{name: row[name] for name in FinishedRow.model_fields} for row in request.store.trial_rows()]
         asked = Again(trials=trials, causes=causes, samples=samples)
-        chosen = chosen_again([FinishedRow.model_validate(row) for row in rows], asked)
+        chosen = chosen_again(lambda: _finished_rows(request.store), asked)
     if dry_run:
         for row in chosen:
             click.echo(f"{row.id}: {row.agent}@{row.task}/{row.sample}: {row.cause or row.reason or 'not over yet'}")
@@ -242,6 +243,10 @@ def _new_run(
         limit=limit,
         filters=chosen.filters,
     )
+
+
+def _finished_rows(store: Store) -> Iterator[FinishedRow]:
+    return (FinishedRow.model_validate(row) for row in store.trial_rows(*FinishedRow.model_fields))
 
 
 def _resumed(

@@ -1,6 +1,6 @@
 """Pure: which trials of a run `proctor retry` plays again."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping
 
 from eval_client.core.selection import SelectionError, matches
 from proctor.types import Value
@@ -29,41 +29,42 @@ class Again(Value):
     """Patterns of SAMPLE or TASK/SAMPLE."""
 
 
-def chosen_again(rows: Sequence[FinishedRow], asked: Again) -> list[FinishedRow]:
-    """The trials to be played again, in the run's order. Raises SelectionError where one asked for is not there."""
-    for name in asked.trials:
-        if not any(_is(row, name) for row in rows):
-            known = f"{_names(rows)}, or numbers from 0 to {len(rows) - 1}"
-            raise SelectionError(f"--trial {name}: no such trial; they are {known}")
-    for pattern in asked.samples:
-        if not any(matches((pattern,), row.sample, row.task) for row in rows):
-            raise SelectionError(f"--sample {pattern}: matches nothing; there are {_some(row.sample for row in rows)}")
-    for text in asked.causes:
-        if not any(_failed_by(row, text) for row in rows):
-            causes = _some(row.cause for row in rows if row.cause is not None)
-            raise SelectionError(f"--cause {text}: no trial is unscored for that; causes are: {causes}")
-    found = [
-        row
-        for row in rows
-        if (not asked.trials or any(_is(row, name) for name in asked.trials))
-        and (not asked.samples or matches(asked.samples, row.sample, row.task))
-        and (not asked.causes or any(_failed_by(row, text) for text in asked.causes))
-    ]
+_MEETS: Mapping[str, Callable[[FinishedRow, str], bool]] = {
+    "trial": lambda row, name: name in (str(row.id), f"{row.agent}@{row.task}/{row.sample}"),
+    "sample": lambda row, pattern: matches((pattern,), row.sample, row.task),
+    "cause": lambda row, text: row.cause is not None and text.casefold() in row.cause.casefold(),
+}
+
+
+def chosen_again(rows: Callable[[], Iterable[FinishedRow]], asked: Again) -> list[FinishedRow]:
+    """The trials to be played again, in the run's order. Raises SelectionError where one asked for is not there.
+
+    `rows` gives all trials of the run: asked once, and once more to say in the error what there is.
+    """
+    criteria = {"trial": asked.trials, "sample": asked.samples, "cause": asked.causes}
+    found, met = list[FinishedRow](), set[tuple[str, str]]()
+    for row in rows():
+        meets = {option: {name for name in names if _MEETS[option](row, name)} for option, names in criteria.items()}
+        met |= {(option, name) for option, names in meets.items() for name in names}
+        if all(meets[option] or not names for option, names in criteria.items()):
+            found.append(row)
+    for option, names in criteria.items():
+        for name in names:
+            if (option, name) not in met:
+                raise SelectionError(f"--{option} {name}: {_what_there_is(option, rows())}")
     if not found:
         raise SelectionError("no trial meets all of --trial, --cause and --sample; give fewer of them")
     return found
 
 
-def _is(row: FinishedRow, name: str) -> bool:
-    return name in (str(row.id), f"{row.agent}@{row.task}/{row.sample}")
-
-
-def _failed_by(row: FinishedRow, text: str) -> bool:
-    return row.cause is not None and text.casefold() in row.cause.casefold()
-
-
-def _names(rows: Sequence[FinishedRow]) -> str:
-    return _some(f"{row.agent}@{row.task}/{row.sample}" for row in rows)
+def _what_there_is(option: str, rows: Iterable[FinishedRow]) -> str:
+    if option == "trial":
+        known = [f"{row.agent}@{row.task}/{row.sample}" for row in rows]
+        return f"no such trial; they are {_some(known)}, or numbers from 0 to {len(known) - 1}"
+    if option == "sample":
+        return f"matches nothing; there are {_some(row.sample for row in rows)}"
+    causes = _some(row.cause for row in rows if row.cause is not None)
+    return f"no trial is unscored for that; causes are: {causes}"
 
 
 def _some(names: Iterable[str]) -> str:

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import secrets
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
 
@@ -62,20 +62,21 @@ async def rescore(request: RescoreRequest, say: Callable[[str], None], report: C
             lambda: {name: read_samples(name, task.environment, world) for name, (task, world) in worlds.items()}
         )
         check_trust(request.plan, listed)
-        trials = source.all_trials()
-        target.create(_manifest(request, listed), [trial.model_copy(update={"attempts": 0}) for trial in trials])
+        new = (trial.model_copy(update={"attempts": 0}) for trial in source.trials())
+        target.create(_manifest(request, listed), new)
+        trials = sum(pair.planned for pair in target.pair_totals())
         async with membership(target) as member:
             journal = Journal(target, member.shard)
             try:
                 play = _Play(request, worlds, journal)
-                with _progress(play, len(trials), report):
-                    await play.all(trials)
+                with _progress(play, trials, report):
+                    await play.all(source.trials)
                     if play.postponed:
                         needed = AnswersNotBought(play.questions, len(play.postponed))
                         if not request.may_buy:
                             raise needed
                         say(str(needed))
-                        await play.all(play.postponed, may_buy=True)
+                        await play.all(play.left, may_buy=True)
             finally:
                 await journal.close()
             _write_summaries(target, worlds)
@@ -97,12 +98,16 @@ class _Play:
         self.questions = Counter[str]()
         """model -> calls that these need at least"""
 
-    async def all(self, trials: Sequence[Trial], *, may_buy: bool = False) -> None:
-        """Replay trials; the final row of each is durable, but for those postponed."""
+    def left(self, task: str) -> Iterator[Trial]:
+        """The postponed trials of a task."""
+        return (trial for trial in self.postponed if trial.task == task)
+
+    async def all(self, trials_of: Callable[[str], Iterator[Trial]], *, may_buy: bool = False) -> None:
+        """Replay the trials of each task; the final row of each is durable, but for those postponed."""
         try:
             async with asyncio.TaskGroup() as group:
                 for name, (task, _) in self._worlds.items():
-                    waiting = iter([trial for trial in trials if trial.task == name])
+                    waiting = trials_of(name)
                     for _ in range(task.sessions()):
                         group.create_task(self._in_turn(waiting, may_buy))
         except ExceptionGroup as errors:

@@ -163,16 +163,19 @@ class Results:
             rows = connection.execute(sa.select(s.agent, s.task, s.scored, s.summary).where(s.run == self.run))
             return {(a, t): (scored, Summary.model_validate_json(text)) for a, t, scored, text in rows}
 
-    def trial_rows(self) -> Iterator[dict[str, JsonValue]]:
-        """All trials as plain data, in the run's order, for exports and comparisons."""
-        columns = existing_columns(self.engine, trial_table)
+    def trial_rows(self, *names: str) -> Iterator[dict[str, JsonValue]]:
+        """All trials as plain data, in the run's order; with `names` only these columns."""
+        columns = [
+            column
+            for column in existing_columns(self.engine, trial_table)
+            if (column.name in names if names else column.name != "holder")
+        ]
         query = sa.select(*columns).where(trial_table.c.run == self.run).order_by(trial_table.c.id)
         with self.engine.connect() as connection:
             for row in connection.execution_options(stream_results=True).execute(query):
                 fields = dict(row._mapping)
-                del fields["holder"]
-                finish = fields.pop("finish")
-                fields["finish"] = None if finish is None else json.loads(finish)
+                if fields.get("finish") is not None:
+                    fields["finish"] = json.loads(fields["finish"])
                 yield fields
 
     def turn_rows(self) -> Iterator[dict[str, JsonValue]]:

@@ -5,7 +5,7 @@ resume plays the trial again.
 """
 
 import json
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from itertools import islice
 
 import sqlalchemy as sa
@@ -39,8 +39,8 @@ _NOT_PLAYED = {"holder": FREE, "cached_tokens": 0, "reasoning_tokens": 0, **dict
 """The columns of a trial without a final row."""
 
 
-WRITTEN_AT_ONCE = 2_000
-"""Rows of a new run that are in memory at once."""
+ROWS_AT_ONCE = 2_000
+"""Trials that are read or written by one statement."""
 
 
 class Store(Results):
@@ -57,7 +57,7 @@ class Store(Results):
         try:
             with self.engine.begin() as connection:
                 connection.execute(run_table.insert(), {**row, "manifest": manifest.model_dump_json()})
-                while batch := list(islice(rows, WRITTEN_AT_ONCE)):
+                while batch := list(islice(rows, ROWS_AT_ONCE)):
                     connection.execute(trial_table.insert(), batch)
                 for copy in copies:
                     connection.execute(_copied(self.run, copy))
@@ -155,27 +155,43 @@ class Store(Results):
 
         The result of one that has a score moves to its last attempt; it is played anew, with a new journal.
         """
-        t, a, s = trial_table.c, attempt_table.c, summary_table.c
-        mine = sa.and_(t.run == self.run, t.id.in_(trials))
+        t = trial_table.c
+        ids = iter(sorted(trials))
         with self.engine.begin() as connection:
             shards.hold_live(connection, self.run, shard)
-            scored = sa.select(t.id, t.agent, t.task, t.attempts, t.finish).where(mine, t.score.is_not(None))
-            for row in connection.execute(scored).all():
-                last = sa.and_(a.run == self.run, a.trial == row.id, a.number == row.attempts)
-                connection.execute(attempt_table.update().where(last).values(outcome=RETRIED, finish=row.finish))
-                connection.execute(trial_table.update().where(t.run == self.run, t.id == row.id).values(_NOT_PLAYED))
-                of_pair = sa.and_(s.run == self.run, s.agent == row.agent, s.task == row.task)
-                connection.execute(summary_table.delete().where(of_pair))
-            others = sa.and_(t.run == self.run, t.score.is_(None), t.id.not_in(trials))
-            connection.execute(trial_table.update().where(others).values(holder=SETTLED))
+            pending = trial_table.update().where(t.run == self.run, t.score.is_(None))
+            connection.execute(pending.values(holder=SETTLED))
+            while batch := list(islice(ids, ROWS_AT_ONCE)):
+                chosen = sa.and_(t.run == self.run, t.id.in_(batch))
+                self._move_results_to_attempts(connection, chosen)
+                connection.execute(trial_table.update().where(chosen).values(holder=FREE))
 
-    def all_trials(self) -> list[Trial]:
-        """All trials, in the run's order."""
+    def _move_results_to_attempts(self, connection: sa.Connection, chosen: sa.ColumnElement[bool]) -> None:
+        """The result of each chosen trial with a score becomes that of its last attempt; summaries of its pair go."""
+        t, a, s = trial_table.c, attempt_table.c, summary_table.c
+        query = sa.select(t.id, t.agent, t.task, t.attempts, t.finish).where(chosen, t.score.is_not(None))
+        scored = connection.execute(query).all()
+        for row in scored:
+            last = sa.and_(a.run == self.run, a.trial == row.id, a.number == row.attempts)
+            connection.execute(attempt_table.update().where(last).values(outcome=RETRIED, finish=row.finish))
+        for agent, task in {(row.agent, row.task) for row in scored}:
+            of_pair = sa.and_(s.run == self.run, s.agent == agent, s.task == task)
+            connection.execute(summary_table.delete().where(of_pair))
+        connection.execute(trial_table.update().where(chosen, t.score.is_not(None)).values(_NOT_PLAYED))
+
+    def trials(self, task: str | None = None) -> Iterator[Trial]:
+        """The run's trials, or those of a task, in the run's order; few are in memory at once."""
+        t = trial_table.c
         there = existing_columns(self.engine, trial_table)
         columns = [column for column in there if column.name in Trial.model_fields]
-        query = sa.select(*columns).where(trial_table.c.run == self.run).order_by(trial_table.c.id)
-        with self.engine.connect() as connection:
-            return [Trial.model_validate(dict(row._mapping)) for row in connection.execute(query)]
+        mine = sa.true() if task is None else t.task == task
+        query = sa.select(*columns).where(t.run == self.run, mine).order_by(t.id).limit(ROWS_AT_ONCE)
+        batch, last = ROWS_AT_ONCE, -1
+        while batch == ROWS_AT_ONCE:
+            with self.engine.connect() as connection:
+                rows = connection.execute(query.where(t.id > last)).all()
+            yield from (Trial.model_validate(dict(row._mapping)) for row in rows)
+            batch, last = len(rows), rows[-1].id if rows else last
 
     def journal(self, trial: int) -> tuple[int, list[Turn], Tokens]:
         """A trial's newest journal: its number (from 0), its turns, and the tokens paid in the ones before it.

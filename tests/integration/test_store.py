@@ -105,7 +105,7 @@ def test_other_agents_trials_are_copied_in_the_database(url: str) -> None:
     store = Store(connect(url), f"run-{secrets.token_hex(4)}")
     manifest = Manifest(version="1", plan_path="p", plan={}, identity={})
     store.create(manifest, planned.first_of_tasks(), planned.copies())
-    assert store.all_trials() == list(planned)
+    assert list(store.trials()) == list(planned)
     assert [trial.id for trial in planned] == list(range(14))
     assert claims.free(store.engine, store.run) == Counter((trial.agent, trial.task) for trial in planned)
     store.engine.dispose()
@@ -124,6 +124,18 @@ def test_a_client_alone_reads_every_free_trial_once_and_those_with_attempts_firs
     assert unread.count() == {("a", "t"): 9, ("b", "t"): 8}
     batches = [[trial.id for trial in unread.read({("a", "t"): 3, ("b", "t"): 4})] for _ in range(4)]
     assert batches == [[5, 9, 14, 0, 1, 6, 8], [7, 10, 11, 12, 13, 16, 18], [15, 17, 19], []]
+    store.engine.dispose()
+
+
+def test_any_number_of_trials_is_played_again_and_read(url: str) -> None:
+    store, many = (
+        Store(connect(url), f"run-{secrets.token_hex(4)}"),
+        70_000,
+    )  # a statement of PostgreSQL has 65,535 values
+    store.create(Manifest(version="1", plan_path="p", plan={}, identity={}), trials(many))
+    store.play_again(range(1, many), store.take_over())
+    assert sum(claims.free(store.engine, store.run).values()) == many - 1
+    assert [trial.id for trial in store.trials()] == list(range(many))
     store.engine.dispose()
 
 

@@ -4,10 +4,12 @@ import asyncio
 import contextlib
 import shutil
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import click
+from pydantic import JsonValue
 
 from eval_client.cli.common import (
     output_option,
@@ -119,11 +121,11 @@ def _print_result(source: Store, target: Store, quiet: bool) -> None:
     print_tables(report_tables([report(target)], full=False), "text")
     if quiet:
         return
-    before = {str(row["id"]): row["score"] for row in source.trial_rows()}
+    changed, added = Counter[tuple[JsonValue, JsonValue]](), Counter[tuple[JsonValue, JsonValue]]()
+    for old, new in zip(source.trial_rows("score"), target.trial_rows("agent", "task", "score"), strict=True):
+        if new["score"] is not None and old["score"] != new["score"]:
+            (added if old["score"] is None else changed)[new["agent"], new["task"]] += 1
     for pair in target.pair_totals():
-        rows = [row for row in target.trial_rows() if (row["agent"], row["task"]) == (pair.agent, pair.task)]
-        both = [(before[str(row["id"])], row["score"]) for row in rows if row["score"] is not None]
-        changed = sum(old is not None and old != new for old, new in both)
-        added = sum(old is None for old, _ in both)
-        text = f"{pair.agent} x {pair.task}: {changed} scores changed, {added} are new, {pair.unscored} unscored"
-        click.echo(text, err=True)
+        name = pair.agent, pair.task
+        text = f"{changed[name]} scores changed, {added[name]} are new, {pair.unscored} unscored"
+        click.echo(f"{pair.agent} x {pair.task}: {text}", err=True)
