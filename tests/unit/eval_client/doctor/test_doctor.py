@@ -39,7 +39,7 @@ def said(found: list[Finding]) -> Said:
 
 
 PAGE = (ROOT / "docs" / "reference" / "doctor.md").read_text(encoding="utf-8")
-LISTED = re.findall(r"`([a-z-]+)`", PAGE.split("## What is looked at")[1].split("##")[0])
+LISTED = re.findall(r"`([a-z-]+)`", PAGE.split("## Checks")[1].split("##")[0])
 
 
 def test_the_page_lists_every_problem_with_why_it_matters_and_what_to_do() -> None:
